@@ -1,1 +1,28 @@
-//! TODO
+//! The core of Lockstep: keys, modes as recipes of passes, batches, the interface of backends, and the planner.
+//!
+//! - [`key`]: AES keys. [`data`]: where data lie. [`work`]: what a backend is asked to do. [`backend`]: what a
+//!   backend is. [`planner`]: which device and kernel does it. [`selftest`]: no kernel is used before it has
+//!   proved itself.
+//! - [`mode`]: the modes of operation, as recipes of passes, for single messages and batches.
+//! - [`stream`]: the same piece by piece.
+//!
+//! All of this is the raw material: nonces, padding and modes without authentication are in the caller's hands.
+//! Users meet it as the module `hazmat` of the crate `lockstep`.
+#![deny(unsafe_code)]
+
+pub mod backend;
+pub mod data;
+pub mod error;
+#[cfg(any(test, feature = "suite"))]
+pub mod far;
+pub mod key;
+pub mod mode;
+pub mod planner;
+pub mod selftest;
+pub mod stream;
+#[cfg(any(test, feature = "suite"))]
+pub mod suite;
+pub mod work;
+
+pub use error::{Error, Result};
+pub use key::{Block, Key, KeySize};

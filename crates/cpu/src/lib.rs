@@ -1,1 +1,2 @@
-//! TODO
+//! The CPU backend.
+pub mod kernel;

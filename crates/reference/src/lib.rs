@@ -1,1 +1,70 @@
-//! TODO
+//! The oracle: AES and its modes as the standards write them, slow and obvious.
+//!
+//! Everything else in Lockstep is tested against this crate, and this crate is tested against the examples
+//! that the standards publish. It is written to be read beside them: each item names its standard and
+//! section, the names of steps and variables are the standard's, and nothing is clever. It depends on
+//! nothing.
+//!
+//! **Not for use on secrets.** It is not constant time: the S-box is a table indexed by secret bytes, GHASH
+//! branches on secret bits, tags are compared with `==`, and keys are not wiped. Nor does it hand out errors:
+//! a malformed argument (a key of 17 bytes, half a block for ECB) is a mistake in the test that called, and
+//! panics.
+//!
+//! | module | standard |
+//! |---|---|
+//! | [`Aes`] | FIPS 197 |
+//! | [`ecb`], [`cbc`], [`cfb`], [`ofb`], [`ctr`] | SP 800-38A |
+//! | [`cmac`] | SP 800-38B |
+//! | [`ccm`] | SP 800-38C |
+//! | [`ghash`], [`gcm`] | SP 800-38D |
+//! | [`xts`] | SP 800-38E, IEEE 1619 |
+//! | [`cbc_mac`] | FIPS 113, SP 800-38C section 6.1 |
+//! | [`pcbc`] | Kerberos version 4 |
+//! | [`padding`] | RFC 5652 (PKCS #7) |
+//! | [`cobblestone`] | C2SP chunked encryption |
+#![forbid(unsafe_code)]
+
+mod aes;
+pub mod cbc;
+pub mod cbc_mac;
+pub mod ccm;
+pub mod cfb;
+pub mod cmac;
+pub mod cobblestone;
+pub mod ctr;
+pub mod ecb;
+pub mod gcm;
+mod gf256;
+pub mod ghash;
+pub mod ofb;
+pub mod padding;
+pub mod pcbc;
+mod sha512;
+pub mod xts;
+
+pub use aes::Aes;
+
+/// A block: 128 bits, as 16 bytes (FIPS 197, section 3.1).
+pub type Block = [u8; 16];
+
+/// `a` XOR `b`, which is addition in GF(2^8) of each byte (FIPS 197, section 4.1).
+fn xor(a: Block, b: Block) -> Block {
+    std::array::from_fn(|i| a[i] ^ b[i])
+}
+
+/// `data` as a string of blocks.
+///
+/// Panics if `data` is not whole blocks.
+fn blocks(data: &[u8]) -> &[Block] {
+    let (blocks, rest) = data.as_chunks();
+    assert!(rest.is_empty(), "{} bytes are not whole blocks of 16", data.len());
+    blocks
+}
+
+/// `data` followed by as few zero bytes as make whole blocks (the padding of SP 800-38C, A.2, and SP 800-38D,
+/// 7.1).
+fn zero_padded(data: &[u8]) -> Vec<u8> {
+    let mut padded = data.to_vec();
+    padded.resize(data.len().next_multiple_of(16), 0);
+    padded
+}

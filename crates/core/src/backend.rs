@@ -1,0 +1,224 @@
+//! What every backend is: it finds devices, and a device runs passes and says what they cost.
+//!
+//! ## The contract of [`Device::submit`]
+//!
+//! Work is submitted and completes later, when [`Completion::wait`] returns. Borrowed host memory is touched only
+//! inside `submit` and inside `wait`: a device with memory of its own copies input away in the one and results back
+//! in the other. So a completion may be dropped, or leaked, at any time without a pointer dangling: the work is then
+//! abandoned and its results are lost. Pinned and device memory is held by reference and may be in use until the
+//! completion has been waited for or dropped.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::data::{DeviceSlice, PinnedBuffer};
+use crate::error::{Error, Result};
+use crate::key::KeySize;
+use crate::work::{Operation, Stream, Work};
+
+/// A kind of processor with its programming interface.
+pub trait Backend: Send + Sync {
+    /// Its name: `cpu`, `cuda`, ...
+    fn name(&self) -> &'static str;
+
+    /// The devices there are on this machine.
+    ///
+    /// # Errors
+    /// [`Missing`] if the backend cannot work here at all.
+    fn discover(&self) -> std::result::Result<Vec<Arc<dyn Device>>, Missing>;
+}
+
+/// Why a backend cannot work here, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}: {remedy}")]
+pub struct Missing {
+    /// What is missing, such as `no libcuda.so.1`.
+    pub reason: String,
+    /// What to do, such as `install the NVIDIA driver`.
+    pub remedy: String,
+}
+
+/// The name of a device: `cpu`, `cuda:0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeviceId {
+    /// The backend's name.
+    pub backend: &'static str,
+    /// Its number, for backends that can have several.
+    pub index: Option<u16>,
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            None => f.write_str(self.backend),
+            Some(index) => write!(f, "{}:{index}", self.backend),
+        }
+    }
+}
+
+/// One processor found at run time.
+pub trait Device: Send + Sync {
+    /// Its name.
+    fn id(&self) -> DeviceId;
+
+    /// What it is, for people: model, memory, driver.
+    fn description(&self) -> String;
+
+    /// True for emulators and simulators, which are chosen by name only.
+    fn is_simulated(&self) -> bool {
+        false
+    }
+
+    /// Its kernels. A [`KernelId`] is an index into this list, which never changes.
+    fn kernels(&self) -> &[KernelInfo];
+
+    /// What an operation costs by this kernel; `None` if the kernel does not do it. An estimate: the planner may
+    /// measure better ones.
+    fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost>;
+
+    /// The device's own memory, if it has any that a program can ask for.
+    fn memory(&self) -> Option<&dyn DeviceMemory> {
+        None
+    }
+
+    /// Starts the work; see the module's documentation for what may be touched when.
+    ///
+    /// The caller has checked shapes: every segment is in the unit of its pass, XTS segments have a tweak, tags have
+    /// lawful lengths.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the kernel does not do it, [`Error::OutOfReach`] if the data lie elsewhere,
+    /// [`Error::DeviceFailed`].
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>>;
+}
+
+/// A kernel of a device, as an index into [`Device::kernels`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KernelId(pub u16);
+
+/// What is known about a kernel.
+#[derive(Debug, Clone)]
+pub struct KernelInfo {
+    /// Its name, such as `cpu/vaes512`.
+    pub name: &'static str,
+    /// What a person should know, in a line.
+    pub description: &'static str,
+    /// True if no branch and no address depends on secrets. Others are chosen by name only.
+    pub constant_time: bool,
+    /// Why it cannot run on this device, if it cannot.
+    pub missing: Option<String>,
+}
+
+/// A linear model of an operation's time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Nanoseconds of a call however small.
+    pub fixed_ns: f64,
+    /// Nanoseconds of each byte.
+    pub ns_per_byte: f64,
+}
+
+impl Cost {
+    /// From a fixed cost and a rate in GB/s (10^9 bytes per second).
+    pub const fn new(fixed_ns: f64, gb_per_s: f64) -> Self {
+        Cost { fixed_ns, ns_per_byte: 1.0 / gb_per_s }
+    }
+
+    /// Nanoseconds for so many bytes.
+    pub fn ns(&self, bytes: usize) -> f64 {
+        self.fixed_ns + self.ns_per_byte * bytes as f64
+    }
+}
+
+/// A device's own memory.
+pub trait DeviceMemory: Send + Sync {
+    /// Allocates device memory, zeroed.
+    ///
+    /// # Errors
+    /// [`Error::DeviceFailed`] if there is not so much.
+    fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>>;
+
+    /// Allocates page-locked host memory, zeroed.
+    ///
+    /// # Errors
+    /// [`Error::DeviceFailed`] if there is not so much.
+    fn allocate_pinned(&self, len: usize) -> Result<PinnedBuffer>;
+
+    /// Copies from host to device memory, after earlier work on the stream; done when it returns.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`], [`Error::DeviceFailed`].
+    fn upload(&self, from: &[u8], to: &DeviceSlice, stream: Stream) -> Result<()>;
+
+    /// Copies from device to host memory, after earlier work on the stream; done when it returns.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`], [`Error::DeviceFailed`].
+    fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: Stream) -> Result<()>;
+}
+
+/// Owned device memory, wiped and freed on drop, after all work on it.
+pub trait DeviceBuffer: Send {
+    /// All of it.
+    fn slice(&self) -> DeviceSlice;
+}
+
+/// Work under way.
+#[must_use = "results arrive when the completion is waited for"]
+pub enum Completion<'w> {
+    /// Done inside `submit`.
+    Done,
+    /// Under way.
+    Pending(Box<dyn Pending + 'w>),
+}
+
+/// A backend's own side of a completion.
+pub trait Pending {
+    /// True if [`Pending::wait`] would not block.
+    fn is_ready(&self) -> bool;
+
+    /// Waits, and brings results to borrowed host memory, registers and statuses.
+    ///
+    /// # Errors
+    /// [`Error::DeviceFailed`].
+    fn wait(self: Box<Self>) -> Result<()>;
+}
+
+impl Completion<'_> {
+    /// True if [`Completion::wait`] would not block.
+    pub fn is_ready(&self) -> bool {
+        match self {
+            Completion::Done => true,
+            Completion::Pending(pending) => pending.is_ready(),
+        }
+    }
+
+    /// Waits until the results are there.
+    ///
+    /// # Errors
+    /// [`Error::DeviceFailed`].
+    pub fn wait(self) -> Result<()> {
+        match self {
+            Completion::Done => Ok(()),
+            Completion::Pending(pending) => pending.wait(),
+        }
+    }
+}
+
+/// The kernel of this name.
+///
+/// # Errors
+/// [`Error::UnknownKernel`] if there is none, or if this device cannot run it.
+pub fn kernel_by_name(device: &dyn Device, name: &str) -> Result<KernelId> {
+    let unknown = |known| Error::UnknownKernel { name: name.into(), device: device.id(), known };
+    match device.kernels().iter().position(|kernel| kernel.name == name) {
+        None => {
+            let names: Vec<_> = device.kernels().iter().map(|kernel| kernel.name).collect();
+            Err(unknown(format!("it has {}", names.join(", "))))
+        }
+        Some(index) => match &device.kernels()[index].missing {
+            Some(why) => Err(unknown(why.clone())),
+            None => Ok(KernelId(index as u16)),
+        },
+    }
+}

@@ -1,0 +1,330 @@
+//! Where data lie: in host memory, in page-locked host memory, or on a device; in place or not.
+
+use std::ops::{DerefMut, Range};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::backend::DeviceId;
+use crate::error::{Error, Result};
+
+/// The data of one segment or message: what is read and where the result goes, always of one length.
+#[derive(Debug)]
+pub enum Data<'a> {
+    /// Ordinary host memory, borrowed until the completion is waited for.
+    Host(HostData<'a>),
+    /// Page-locked host memory that the device reads and writes directly.
+    Pinned {
+        /// What is read.
+        from: PinnedSlice,
+        /// Where the result goes: the same place or a disjoint one.
+        to: PinnedSlice,
+    },
+    /// Memory of the device. Work on it runs on the stream of the [`crate::work::Work`] it is part of.
+    Device {
+        /// What is read.
+        from: DeviceSlice,
+        /// Where the result goes: the same place or a disjoint one.
+        to: DeviceSlice,
+    },
+}
+
+impl<'a> Data<'a> {
+    /// Host memory, changed in place.
+    pub fn in_place(data: &'a mut [u8]) -> Self {
+        Data::Host(HostData::InPlace(data))
+    }
+
+    /// Host memory, read from one place and written to another.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`] if the two differ in length.
+    pub fn copy(from: &'a [u8], to: &'a mut [u8]) -> Result<Self> {
+        HostData::copy(from, to).map(Data::Host)
+    }
+
+    /// Host memory that is only read, for passes without output (GHASH, CBC-MAC).
+    pub fn read_only(data: &'a [u8]) -> Self {
+        Data::Host(HostData::ReadOnly(data))
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Data::Host(data) => data.len(),
+            Data::Pinned { from, .. } => from.len(),
+            Data::Device { from, .. } => from.len,
+        }
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The host data, or an error in the name of a device that reaches nothing else.
+    ///
+    /// # Errors
+    /// [`Error::OutOfReach`] for pinned and device memory.
+    pub fn into_host(self, device: DeviceId) -> Result<HostData<'a>> {
+        match self {
+            Data::Host(data) => Ok(data),
+            Data::Pinned { .. } => Err(Error::OutOfReach { device, what: "pinned memory".into() }),
+            Data::Device { from, .. } => {
+                Err(Error::OutOfReach { device, what: format!("memory of {}", from.device) })
+            }
+        }
+    }
+
+    /// A shorter-lived handle on the same data.
+    pub fn reborrow(&mut self) -> Data<'_> {
+        match self {
+            Data::Host(data) => Data::Host(data.reborrow()),
+            Data::Pinned { from, to } => Data::Pinned { from: from.clone(), to: to.clone() },
+            Data::Device { from, to } => Data::Device { from: from.clone(), to: to.clone() },
+        }
+    }
+
+    /// The parts before and from `at`, which must not exceed the length.
+    pub fn split_at(self, at: usize) -> (Data<'a>, Data<'a>) {
+        match self {
+            Data::Host(data) => {
+                let (head, tail) = data.split_at(at);
+                (Data::Host(head), Data::Host(tail))
+            }
+            Data::Pinned { from, to } => {
+                let ((f0, f1), (t0, t1)) = (from.split_at(at), to.split_at(at));
+                (Data::Pinned { from: f0, to: t0 }, Data::Pinned { from: f1, to: t1 })
+            }
+            Data::Device { from, to } => {
+                let ((f0, f1), (t0, t1)) = (from.split_at(at), to.split_at(at));
+                (Data::Device { from: f0, to: t0 }, Data::Device { from: f1, to: t1 })
+            }
+        }
+    }
+}
+
+/// Host memory, in place or not.
+#[derive(Debug)]
+pub enum HostData<'a> {
+    /// Read and written in the same place.
+    InPlace(&'a mut [u8]),
+    /// Read from one place, written to another of the same length.
+    Copy {
+        /// What is read.
+        from: &'a [u8],
+        /// Where the result goes.
+        to: &'a mut [u8],
+    },
+    /// Only read, for passes without output (GHASH, CBC-MAC).
+    ReadOnly(&'a [u8]),
+}
+
+impl<'a> HostData<'a> {
+    /// Out of place.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`] if the two differ in length.
+    pub fn copy(from: &'a [u8], to: &'a mut [u8]) -> Result<Self> {
+        if from.len() != to.len() {
+            return Err(Error::OutputLength { needed: from.len(), got: to.len() });
+        }
+        Ok(HostData::Copy { from, to })
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            HostData::InPlace(data) => data.len(),
+            HostData::Copy { from, .. } | HostData::ReadOnly(from) => from.len(),
+        }
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is read. In place, after the work is done, this is the result.
+    pub fn input(&self) -> &[u8] {
+        match self {
+            HostData::InPlace(data) => data,
+            HostData::Copy { from, .. } | HostData::ReadOnly(from) => from,
+        }
+    }
+
+    /// Where the result goes; empty if the data are only read.
+    pub fn output(&mut self) -> &mut [u8] {
+        match self {
+            HostData::InPlace(data) => data,
+            HostData::Copy { to, .. } => to,
+            HostData::ReadOnly(_) => &mut [],
+        }
+    }
+
+    /// A shorter-lived handle on the same data.
+    pub fn reborrow(&mut self) -> HostData<'_> {
+        match self {
+            HostData::InPlace(data) => HostData::InPlace(data),
+            HostData::Copy { from, to } => HostData::Copy { from, to },
+            HostData::ReadOnly(from) => HostData::ReadOnly(from),
+        }
+    }
+
+    /// The parts before and from `at`, which must not exceed the length.
+    pub fn split_at(self, at: usize) -> (HostData<'a>, HostData<'a>) {
+        match self {
+            HostData::InPlace(data) => {
+                let (head, tail) = data.split_at_mut(at);
+                (HostData::InPlace(head), HostData::InPlace(tail))
+            }
+            HostData::Copy { from, to } => {
+                let ((f0, f1), (t0, t1)) = (from.split_at(at), to.split_at_mut(at));
+                (HostData::Copy { from: f0, to: t0 }, HostData::Copy { from: f1, to: t1 })
+            }
+            HostData::ReadOnly(from) => {
+                let (head, tail) = from.split_at(at);
+                (HostData::ReadOnly(head), HostData::ReadOnly(tail))
+            }
+        }
+    }
+}
+
+/// A range of a device's memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceSlice {
+    device: DeviceId,
+    address: u64,
+    len: usize,
+}
+
+impl DeviceSlice {
+    /// A range of memory of `device` that starts at `address`.
+    ///
+    /// # Safety
+    /// Until all work given this slice has completed, the range must be allocated on that device, and nothing else
+    /// may write to it, nor read it where the work writes.
+    #[allow(unsafe_code, reason = "an address is a claim that only the caller can vouch for")]
+    pub unsafe fn from_raw(device: DeviceId, address: u64, len: usize) -> Self {
+        DeviceSlice { device, address, len }
+    }
+
+    /// The device whose memory it is.
+    pub fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    /// Its address on the device.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A part of it.
+    ///
+    /// # Panics
+    /// If the range lies outside.
+    pub fn slice(&self, range: Range<usize>) -> DeviceSlice {
+        assert!(range.start <= range.end && range.end <= self.len, "range outside of the device slice");
+        DeviceSlice { device: self.device, address: self.address + range.start as u64, len: range.len() }
+    }
+
+    fn split_at(&self, at: usize) -> (DeviceSlice, DeviceSlice) {
+        (self.slice(0..at), self.slice(at..self.len))
+    }
+}
+
+/// What holds page-locked memory; each backend has its own kind.
+pub trait PinnedStorage: DerefMut<Target = [u8]> + Send {}
+
+impl<T: DerefMut<Target = [u8]> + Send> PinnedStorage for T {}
+
+/// Page-locked host memory, made by [`crate::backend::DeviceMemory::allocate_pinned`].
+///
+/// It is shared: a device at work on it keeps it alive, and [`PinnedBuffer::lock`] waits until the device is done.
+#[derive(Clone)]
+pub struct PinnedBuffer {
+    storage: Arc<Mutex<Box<dyn PinnedStorage>>>,
+    len: usize,
+}
+
+impl PinnedBuffer {
+    /// Wraps a backend's storage.
+    pub fn new(storage: Box<dyn PinnedStorage>) -> Self {
+        let len = storage.len();
+        PinnedBuffer { storage: Arc::new(Mutex::new(storage)), len }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Access from the host; waits while a device is at work on it.
+    pub fn lock(&self) -> MutexGuard<'_, Box<dyn PinnedStorage>> {
+        // Bytes have no invariant that a panic elsewhere could have broken.
+        self.storage.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A range of it, for a segment.
+    ///
+    /// # Panics
+    /// If the range lies outside.
+    pub fn slice(&self, range: Range<usize>) -> PinnedSlice {
+        assert!(range.start <= range.end && range.end <= self.len, "range outside of the pinned buffer");
+        PinnedSlice { buffer: self.clone(), range }
+    }
+
+    /// True if both are the same memory.
+    pub fn is(&self, other: &PinnedBuffer) -> bool {
+        Arc::ptr_eq(&self.storage, &other.storage)
+    }
+}
+
+impl std::fmt::Debug for PinnedBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PinnedBuffer({} bytes)", self.len)
+    }
+}
+
+/// A range of a [`PinnedBuffer`].
+#[derive(Debug, Clone)]
+pub struct PinnedSlice {
+    /// The memory.
+    pub buffer: PinnedBuffer,
+    /// The bytes of it; inside the buffer.
+    pub range: Range<usize>,
+}
+
+impl PinnedSlice {
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// True if it has none.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    fn split_at(&self, at: usize) -> (PinnedSlice, PinnedSlice) {
+        assert!(at <= self.len(), "split beyond the end");
+        let middle = self.range.start + at;
+        (
+            PinnedSlice { buffer: self.buffer.clone(), range: self.range.start..middle },
+            PinnedSlice { buffer: self.buffer.clone(), range: middle..self.range.end },
+        )
+    }
+}

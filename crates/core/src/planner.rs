@@ -1,0 +1,202 @@
+//! The planner: which device and kernel does a piece of work.
+//!
+//! It takes the cheapest by the costs that devices state. Kernels that leak timing and simulated devices are taken
+//! only when asked for by name. No kernel is used for an operation before it has passed the known-answer test of
+//! that operation on that very device ([`crate::selftest`]); one that fails is passed over, and
+//! [`Planner::failures`] tells.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::backend::{Completion, Cost, Device, KernelId, kernel_by_name};
+use crate::error::{Error, Result};
+use crate::key::KeySize;
+use crate::selftest;
+use crate::work::{Operation, Work};
+
+/// What the user asked for; nothing asked for means `auto`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// A device's name, such as `cpu`.
+    pub device: Option<String>,
+    /// A kernel's name, such as `cpu/vaes512`.
+    pub kernel: Option<String>,
+}
+
+/// Chooses devices and kernels. Shared by all work of a program; never locked.
+pub struct Planner {
+    devices: Vec<Arc<dyn Device>>,
+    /// For each operation and key size, who can do it.
+    candidates: Vec<[Vec<Candidate>; 3]>,
+    /// For each kernel of each device and each operation: the outcome of its self-test, once it was run.
+    proofs: Vec<Vec<Vec<OnceLock<Result<()>>>>>,
+    /// The kernel that was asked for, for messages.
+    forced: Option<&'static str>,
+}
+
+struct Candidate {
+    device: usize,
+    kernel: KernelId,
+    cost: Cost,
+}
+
+/// A choice of the planner.
+#[derive(Clone, Copy)]
+pub struct Plan<'p> {
+    /// The device.
+    pub device: &'p dyn Device,
+    /// Its kernel.
+    pub kernel: KernelId,
+}
+
+impl<'p> Plan<'p> {
+    /// The name of the kernel.
+    pub fn kernel_name(&self) -> &'static str {
+        self.device.kernels()[usize::from(self.kernel.0)].name
+    }
+
+    /// Submits work to the chosen device.
+    ///
+    /// # Errors
+    /// Those of [`Device::submit`].
+    pub fn submit<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<Completion<'w>> {
+        self.device.submit(self.kernel, work.into())
+    }
+
+    /// Submits work to the chosen device and waits for it.
+    ///
+    /// # Errors
+    /// Those of [`Device::submit`].
+    pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
+        self.submit(work)?.wait()
+    }
+}
+
+impl Planner {
+    /// A planner over these devices, narrowed to what was selected.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDevice`] or [`Error::UnknownKernel`] if the selection names what is not there.
+    pub fn new(devices: Vec<Arc<dyn Device>>, selection: &Selection) -> Result<Planner> {
+        let devices = select_devices(devices, selection)?;
+        let mut forced = None;
+        let mut candidates: Vec<[Vec<Candidate>; 3]> =
+            (0..Operation::COUNT).map(|_| std::array::from_fn(|_| Vec::new())).collect();
+        for (index, device) in devices.iter().enumerate() {
+            for (number, info) in device.kernels().iter().enumerate() {
+                let wanted = match &selection.kernel {
+                    Some(name) => name == info.name,
+                    None => info.constant_time,
+                };
+                if !wanted || info.missing.is_some() {
+                    continue;
+                }
+                if selection.kernel.is_some() {
+                    forced = Some(info.name);
+                }
+                let kernel = KernelId(number as u16);
+                for operation in Operation::all() {
+                    for size in KeySize::ALL {
+                        if let Some(cost) = device.cost(kernel, operation, size) {
+                            candidates[operation.index()][size as usize].push(Candidate {
+                                device: index,
+                                kernel,
+                                cost,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        let proofs = devices
+            .iter()
+            .map(|device| {
+                let unproved = || (0..Operation::COUNT).map(|_| OnceLock::new()).collect();
+                device.kernels().iter().map(|_| unproved()).collect()
+            })
+            .collect();
+        Ok(Planner { devices, candidates, proofs, forced })
+    }
+
+    /// The devices it chooses among.
+    pub fn devices(&self) -> &[Arc<dyn Device>] {
+        &self.devices
+    }
+
+    /// True if some kernel it may use does this operation.
+    pub fn supports(&self, operation: Operation, key: KeySize) -> bool {
+        !self.candidates[operation.index()][key as usize].is_empty()
+    }
+
+    /// The cheapest proven kernel for so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if no kernel it may use does the operation; [`Error::SelfTest`] if none of those that
+    /// do passed their test.
+    #[inline]
+    pub fn plan(&self, operation: Operation, key: KeySize, bytes: usize) -> Result<Plan<'_>> {
+        let all = &self.candidates[operation.index()][key as usize];
+        let mut best: Option<(&Candidate, f64)> = None;
+        for candidate in all {
+            let ns = candidate.cost.ns(bytes);
+            if best.is_none_or(|(_, least)| ns < least) && self.prove(candidate, operation).is_ok() {
+                best = Some((candidate, ns));
+            }
+        }
+        match best {
+            Some((candidate, _)) => {
+                Ok(Plan { device: &*self.devices[candidate.device], kernel: candidate.kernel })
+            }
+            None => Err(self.no_plan(operation, all)),
+        }
+    }
+
+    #[cold]
+    fn no_plan(&self, operation: Operation, candidates: &[Candidate]) -> Error {
+        match candidates.first() {
+            Some(candidate) => {
+                self.prove(candidate, operation).expect_err("a proven candidate would have been taken")
+            }
+            None => Error::Unsupported {
+                kernel: self.forced.unwrap_or("this machine"),
+                operation: operation.to_string(),
+            },
+        }
+    }
+
+    /// Kernels that failed their self-test so far, with what they failed.
+    pub fn failures(&self) -> Vec<Error> {
+        let outcomes = self.proofs.iter().flatten().flatten().filter_map(OnceLock::get);
+        outcomes.filter_map(|outcome| outcome.as_ref().err().cloned()).collect()
+    }
+
+    fn prove(&self, candidate: &Candidate, operation: Operation) -> &Result<()> {
+        let proof = &self.proofs[candidate.device][usize::from(candidate.kernel.0)][operation.index()];
+        proof.get_or_init(|| selftest::run(&*self.devices[candidate.device], candidate.kernel, operation))
+    }
+}
+
+fn select_devices(mut devices: Vec<Arc<dyn Device>>, selection: &Selection) -> Result<Vec<Arc<dyn Device>>> {
+    let known = || {
+        let names: Vec<_> = devices.iter().map(|device| device.id().to_string()).collect();
+        format!("there are {}", names.join(", "))
+    };
+    if let Some(name) = &selection.device {
+        if !devices.iter().any(|device| device.id().to_string() == *name) {
+            return Err(Error::UnknownDevice { name: name.clone(), known: known() });
+        }
+        devices.retain(|device| device.id().to_string() == *name);
+    }
+    if let Some(name) = &selection.kernel {
+        // A kernel's name begins with its backend's: `cpu/soft`.
+        let backend = name.split('/').next().unwrap_or_default();
+        let Some(device) = devices.iter().find(|device| device.id().backend == backend) else {
+            return Err(Error::UnknownDevice { name: backend.into(), known: known() });
+        };
+        kernel_by_name(&**device, name)?;
+        devices.retain(|device| device.id().backend == backend);
+    }
+    if selection.device.is_none() && selection.kernel.is_none() {
+        devices.retain(|device| !device.is_simulated());
+    }
+    Ok(devices)
+}

@@ -1,0 +1,321 @@
+//! What a backend is asked to do: passes over segments, and whole recipes over messages.
+
+use crate::data::{Data, DeviceSlice};
+use crate::key::{Block, Key, KeySize};
+
+/// The data-parallel or serial work that a mode needs.
+///
+/// Each works on [`Segment`]s: pieces of messages, with the register that links a piece to the next.
+/// "Blocks" means: a multiple of 16 bytes; "bytes": any length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pass {
+    /// Blocks; no register.
+    EcbEncrypt,
+    /// Blocks; no register.
+    EcbDecrypt,
+    /// Bytes. The register is the counter, 128 bits big-endian, and moves on by the blocks begun.
+    Ctr,
+    /// Bytes. As `Ctr`, but only the last 32 bits count (GCM, SP 800-38D, 6.2).
+    Ctr32,
+    /// Blocks; the register is the last ciphertext block. Serial.
+    CbcEncrypt,
+    /// Blocks; the register is the last ciphertext block.
+    CbcDecrypt,
+    /// Bytes; the register is the last ciphertext block. A partial block ends the message. Serial.
+    Cfb128Encrypt,
+    /// Bytes; the register is the last ciphertext block. A partial block ends the message.
+    Cfb128Decrypt,
+    /// Bytes; the register is the last 16 bytes of ciphertext. Serial.
+    Cfb8Encrypt,
+    /// Bytes; the register is the last 16 bytes of ciphertext. Serial.
+    Cfb8Decrypt,
+    /// Bytes, eight steps each; the register is the last 128 bits of ciphertext. Serial.
+    Cfb1Encrypt,
+    /// Bytes, eight steps each; the register is the last 128 bits of ciphertext. Serial.
+    Cfb1Decrypt,
+    /// Bytes; the register is the last keystream block. A partial block ends the message. Serial.
+    Ofb,
+    /// Blocks; the register is the last plaintext block XOR the last ciphertext block. Serial.
+    PcbcEncrypt,
+    /// Blocks; the register as in `PcbcEncrypt`. Serial.
+    PcbcDecrypt,
+    /// Blocks, only read; the register is the running MAC. Serial.
+    CbcMac,
+    /// Blocks. The register is the tweak of the data unit and stays; [`Tweak`] says where in the unit.
+    XtsEncrypt,
+    /// Blocks. As `XtsEncrypt`.
+    XtsDecrypt,
+    /// Blocks, only read; the register is the running hash, under the hash key of the segment's AES key.
+    Ghash,
+}
+
+impl Pass {
+    /// All of them.
+    pub const ALL: [Pass; 19] = [
+        Pass::EcbEncrypt,
+        Pass::EcbDecrypt,
+        Pass::Ctr,
+        Pass::Ctr32,
+        Pass::CbcEncrypt,
+        Pass::CbcDecrypt,
+        Pass::Cfb128Encrypt,
+        Pass::Cfb128Decrypt,
+        Pass::Cfb8Encrypt,
+        Pass::Cfb8Decrypt,
+        Pass::Cfb1Encrypt,
+        Pass::Cfb1Decrypt,
+        Pass::Ofb,
+        Pass::PcbcEncrypt,
+        Pass::PcbcDecrypt,
+        Pass::CbcMac,
+        Pass::XtsEncrypt,
+        Pass::XtsDecrypt,
+        Pass::Ghash,
+    ];
+
+    /// The length of a segment must be a multiple of this many bytes.
+    pub const fn unit(self) -> usize {
+        match self {
+            Pass::Ctr
+            | Pass::Ctr32
+            | Pass::Cfb128Encrypt
+            | Pass::Cfb128Decrypt
+            | Pass::Ofb
+            | Pass::Cfb8Encrypt
+            | Pass::Cfb8Decrypt
+            | Pass::Cfb1Encrypt
+            | Pass::Cfb1Decrypt => 1,
+            _ => 16,
+        }
+    }
+
+    /// True if each step needs the one before, so that only many messages give parallel work.
+    pub const fn is_serial(self) -> bool {
+        matches!(
+            self,
+            Pass::CbcEncrypt
+                | Pass::Cfb128Encrypt
+                | Pass::Cfb8Encrypt
+                | Pass::Cfb8Decrypt
+                | Pass::Cfb1Encrypt
+                | Pass::Cfb1Decrypt
+                | Pass::Ofb
+                | Pass::PcbcEncrypt
+                | Pass::PcbcDecrypt
+                | Pass::CbcMac
+        )
+    }
+
+    /// True if data are read but not written.
+    pub const fn is_read_only(self) -> bool {
+        matches!(self, Pass::CbcMac | Pass::Ghash)
+    }
+
+    /// True for the two XTS passes, whose segments carry a [`Tweak`].
+    pub const fn is_xts(self) -> bool {
+        matches!(self, Pass::XtsEncrypt | Pass::XtsDecrypt)
+    }
+}
+
+/// Whole recipes that a backend may offer fused. Core composes them from passes where it does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Recipe {
+    /// GCM encryption (SP 800-38D, 7.1) with a 96-bit IV.
+    GcmSeal,
+    /// GCM decryption (SP 800-38D, 7.2) with a 96-bit IV: the tag is checked in constant time before the plaintext
+    /// is released; the output of a message that fails is zeroed.
+    GcmOpen,
+}
+
+impl Recipe {
+    /// All of them.
+    pub const ALL: [Recipe; 2] = [Recipe::GcmSeal, Recipe::GcmOpen];
+}
+
+/// A pass or a recipe: what capability and cost are asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// A pass.
+    Pass(Pass),
+    /// A fused recipe.
+    Recipe(Recipe),
+}
+
+impl Operation {
+    /// How many there are.
+    pub const COUNT: usize = Pass::ALL.len() + Recipe::ALL.len();
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Operation> {
+        let passes = Pass::ALL.into_iter().map(Operation::Pass);
+        passes.chain(Recipe::ALL.into_iter().map(Operation::Recipe))
+    }
+
+    /// A number below [`Operation::COUNT`], for tables.
+    pub const fn index(self) -> usize {
+        match self {
+            Operation::Pass(pass) => pass as usize,
+            Operation::Recipe(recipe) => Pass::ALL.len() + recipe as usize,
+        }
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Operation::Pass(pass) => write!(f, "{pass:?}"),
+            Operation::Recipe(recipe) => write!(f, "{recipe:?}"),
+        }
+    }
+}
+
+/// A piece of one message for a pass. Several pieces of one message may not be in the same call unless the pass
+/// needs nothing from the piece before (ECB, CTR with its own counter, XTS, CBC and CFB decryption with the
+/// ciphertext block before as register).
+#[derive(Debug)]
+pub struct Segment<'d> {
+    /// The key; for XTS the data key.
+    pub key: &'d Key,
+    /// For XTS only: the other key and the place in the data unit.
+    pub tweak: Option<Tweak<'d>>,
+    /// What [`Pass`] says: IV, counter, tweak or running MAC. Left as the next segment must find it.
+    pub register: &'d mut Block,
+    /// The data, in the unit of the pass.
+    pub data: Data<'d>,
+}
+
+/// XTS: where in its data unit a segment starts.
+#[derive(Debug, Clone, Copy)]
+pub struct Tweak<'d> {
+    /// The key that encrypts the tweak.
+    pub key: &'d Key,
+    /// Blocks of the data unit before this segment.
+    pub position: u64,
+}
+
+/// One message for a recipe.
+#[derive(Debug)]
+pub struct AeadMessage<'d> {
+    /// The key.
+    pub key: &'d Key,
+    /// The IV or nonce. For [`Recipe`]s of 12 bytes; core composes other lengths from passes.
+    pub nonce: &'d [u8],
+    /// Associated data.
+    pub aad: &'d [u8],
+    /// Plaintext to ciphertext, or back.
+    pub data: Data<'d>,
+    /// Written when sealing, compared when opening; of a length that the mode has.
+    pub tag: Tag<'d>,
+    /// Set when the completion has been waited for.
+    pub status: Status,
+}
+
+/// Where a tag is written to or read from.
+#[derive(Debug)]
+pub enum Tag<'d> {
+    /// Sealing: written.
+    Write(&'d mut [u8]),
+    /// Opening: compared.
+    Expect(&'d [u8]),
+}
+
+impl Tag<'_> {
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Tag::Write(tag) => tag.len(),
+            Tag::Expect(tag) => tag.len(),
+        }
+    }
+
+    /// True if it has none, which no mode allows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What became of a message. In a [`Table`] one byte each, with these values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// Not worked on yet.
+    Pending = 0,
+    /// Done; when opening: the tag was right.
+    Done = 1,
+    /// The tag was wrong; the output is zeroed.
+    AuthenticationFailed = 2,
+}
+
+/// Messages described by arrays in device memory, so that nothing about them crosses to the host.
+///
+/// Integers are 64-bit little-endian. Segment `i` is read at `from + offsets[i]`, written at `to + offsets[i]`, and
+/// has `lengths[i]` bytes.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// How many messages.
+    pub messages: usize,
+    /// The size of all keys.
+    pub key_size: KeySize,
+    /// Raw keys, one a message, or a single one for all. For XTS the data key and the tweak key of a message follow
+    /// each other.
+    pub keys: DeviceSlice,
+    /// 16 bytes a message: the registers of a pass (updated), or the 96-bit IVs of a recipe with 4 bytes unused.
+    pub registers: DeviceSlice,
+    /// Where each message starts.
+    pub offsets: DeviceSlice,
+    /// How long each message is.
+    pub lengths: DeviceSlice,
+    /// At least as long as the longest message: it shapes the launch.
+    pub longest: usize,
+    /// What is read.
+    pub from: DeviceSlice,
+    /// Where results go: the same range or a disjoint one.
+    pub to: DeviceSlice,
+    /// For recipes, 16 bytes a message: tags, written or compared.
+    pub tags: Option<DeviceSlice>,
+    /// One [`Status`] byte a message, written.
+    pub status: DeviceSlice,
+}
+
+/// An execution stream of a device: work on one stream runs in order. The number is the backend's own (CUDA: the
+/// stream's handle); 0 is the default stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stream(pub u64);
+
+/// What is submitted in one call.
+#[derive(Debug)]
+pub struct Work<'w, 'd> {
+    /// The stream that device data are ordered on; of no meaning for host data.
+    pub stream: Stream,
+    /// What to do.
+    pub task: Task<'w, 'd>,
+}
+
+/// A pass or a recipe over what is listed on the host or described on the device.
+#[derive(Debug)]
+pub enum Task<'w, 'd> {
+    /// One pass over many segments of many messages.
+    Pass(Pass, &'w mut [Segment<'d>]),
+    /// One recipe over many messages.
+    Recipe(Recipe, &'w mut [AeadMessage<'d>]),
+    /// The same of messages that only the device knows.
+    Table(Operation, Table),
+}
+
+impl Task<'_, '_> {
+    /// The operation, for questions of capability.
+    pub fn operation(&self) -> Operation {
+        match self {
+            Task::Pass(pass, _) => Operation::Pass(*pass),
+            Task::Recipe(recipe, _) => Operation::Recipe(*recipe),
+            Task::Table(operation, _) => *operation,
+        }
+    }
+}
+
+impl<'w, 'd> From<Task<'w, 'd>> for Work<'w, 'd> {
+    /// On the default stream.
+    fn from(task: Task<'w, 'd>) -> Self {
+        Work { stream: Stream::default(), task }
+    }
+}

@@ -1,0 +1,22 @@
+//! The oracle against the examples that the standards publish.
+
+mod cbc_mac_family;
+mod fips_197;
+mod gcm;
+mod pcbc;
+mod sp_800_38a;
+mod xts;
+
+/// Bytes from hexadecimal digits; white space is skipped.
+fn hex(digits: &str) -> Vec<u8> {
+    let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace()).collect();
+    let byte =
+        |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).expect("hexadecimal digits");
+    assert!(digits.len().is_multiple_of(2), "half a byte");
+    digits.chunks(2).map(byte).collect()
+}
+
+/// A block from hexadecimal digits.
+fn block(digits: &str) -> [u8; 16] {
+    hex(digits).try_into().expect("16 bytes")
+}
