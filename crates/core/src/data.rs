@@ -3,8 +3,12 @@
 use std::ops::{DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::backend::DeviceId;
+use zeroize::Zeroize;
+
+use crate::backend::{DeviceId, DeviceMemory};
 use crate::error::{Error, Result};
+use crate::planner::Planner;
+use crate::work::Stream;
 
 /// The data of one segment or message: what is read and where the result goes, always of one length.
 #[derive(Debug)]
@@ -60,6 +64,79 @@ impl<'a> Data<'a> {
         self.len() == 0
     }
 
+    /// The device whose memory they are in, if they are in one's.
+    pub fn device(&self) -> Option<DeviceId> {
+        match self {
+            Data::Device { from, .. } => Some(from.device),
+            Data::Host(_) | Data::Pinned { .. } => None,
+        }
+    }
+
+    /// Copies a few bytes of the input to the host: the tails that core deals with itself.
+    pub(crate) fn fetch_input(&self, planner: &Planner, at: usize, bytes: &mut [u8]) -> Result<()> {
+        let range = at..at + bytes.len();
+        match self {
+            Data::Host(data) => bytes.copy_from_slice(&data.input()[range]),
+            Data::Pinned { from, .. } => fetch_pinned(from, range, bytes),
+            Data::Device { from, .. } => fetch_device(planner, from, range, bytes)?,
+        }
+        Ok(())
+    }
+
+    /// Copies a few bytes of the output to the host.
+    pub(crate) fn fetch_output(&mut self, planner: &Planner, at: usize, bytes: &mut [u8]) -> Result<()> {
+        let range = at..at + bytes.len();
+        match self {
+            Data::Host(data) => bytes.copy_from_slice(&data.output()[range]),
+            Data::Pinned { to, .. } => fetch_pinned(to, range, bytes),
+            Data::Device { to, .. } => fetch_device(planner, to, range, bytes)?,
+        }
+        Ok(())
+    }
+
+    /// Copies a few bytes from the host to the output.
+    pub(crate) fn store_output(&mut self, planner: &Planner, at: usize, bytes: &[u8]) -> Result<()> {
+        let range = at..at + bytes.len();
+        match self {
+            Data::Host(data) => data.output()[range].copy_from_slice(bytes),
+            Data::Pinned { to, .. } => {
+                to.buffer.lock()[to.range.clone()][range].copy_from_slice(bytes);
+            }
+            Data::Device { to, .. } => {
+                let memory = device_memory(planner, to)?;
+                memory.upload(bytes, &to.slice(range), Stream::default())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Zeroes the output.
+    pub(crate) fn zero_output(&mut self, planner: &Planner) -> Result<()> {
+        match self {
+            Data::Host(data) => data.output().zeroize(),
+            _ => self.store_output(planner, 0, &vec![0; self.len()])?,
+        }
+        Ok(())
+    }
+
+    /// The same data, only to be read.
+    pub(crate) fn input_only(&self) -> Data<'_> {
+        match self {
+            Data::Host(data) => Data::Host(HostData::ReadOnly(data.input())),
+            Data::Pinned { from, .. } => Data::Pinned { from: from.clone(), to: from.clone() },
+            Data::Device { from, .. } => Data::Device { from: from.clone(), to: from.clone() },
+        }
+    }
+
+    /// The output, only to be read.
+    pub(crate) fn output_only(&mut self) -> Data<'_> {
+        match self {
+            Data::Host(data) => Data::Host(HostData::ReadOnly(data.output())),
+            Data::Pinned { to, .. } => Data::Pinned { from: to.clone(), to: to.clone() },
+            Data::Device { to, .. } => Data::Device { from: to.clone(), to: to.clone() },
+        }
+    }
+
     /// The host data, or an error in the name of a device that reaches nothing else.
     ///
     /// # Errors
@@ -100,6 +177,19 @@ impl<'a> Data<'a> {
             }
         }
     }
+}
+
+fn fetch_pinned(from: &PinnedSlice, range: Range<usize>, bytes: &mut [u8]) {
+    bytes.copy_from_slice(&from.buffer.lock()[from.range.clone()][range]);
+}
+
+fn fetch_device(planner: &Planner, from: &DeviceSlice, range: Range<usize>, bytes: &mut [u8]) -> Result<()> {
+    device_memory(planner, from)?.download(&from.slice(range), bytes, Stream::default())
+}
+
+fn device_memory<'p>(planner: &'p Planner, slice: &DeviceSlice) -> Result<&'p dyn DeviceMemory> {
+    let out_of_reach = || Error::OutOfReach { device: slice.device, what: "memory of its own".into() };
+    planner.device(slice.device)?.memory().ok_or_else(out_of_reach)
 }
 
 /// Host memory, in place or not.

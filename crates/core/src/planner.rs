@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::backend::{Completion, Cost, Device, KernelId, kernel_by_name};
+use crate::backend::{Completion, Cost, Device, DeviceId, KernelId, kernel_by_name};
 use crate::error::{Error, Result};
 use crate::key::KeySize;
 use crate::selftest;
@@ -127,16 +127,36 @@ impl Planner {
         !self.candidates[operation.index()][key as usize].is_empty()
     }
 
-    /// The cheapest proven kernel for so many bytes.
+    /// The device of this name, if it is among those chosen from.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDevice`] if it is not.
+    pub fn device(&self, id: DeviceId) -> Result<&dyn Device> {
+        match self.devices.iter().find(|device| device.id() == id) {
+            Some(device) => Ok(&**device),
+            None => Err(Error::UnknownDevice { name: id.to_string(), known: known(&self.devices) }),
+        }
+    }
+
+    /// The cheapest proven kernel for so many bytes, on the device where they are, if they are on one.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if no kernel it may use does the operation; [`Error::SelfTest`] if none of those that
     /// do passed their test.
     #[inline]
-    pub fn plan(&self, operation: Operation, key: KeySize, bytes: usize) -> Result<Plan<'_>> {
+    pub fn plan(
+        &self,
+        operation: Operation,
+        key: KeySize,
+        bytes: usize,
+        resident: Option<DeviceId>,
+    ) -> Result<Plan<'_>> {
         let all = &self.candidates[operation.index()][key as usize];
         let mut best: Option<(&Candidate, f64)> = None;
         for candidate in all {
+            if resident.is_some_and(|id| self.devices[candidate.device].id() != id) {
+                continue;
+            }
             let ns = candidate.cost.ns(bytes);
             if best.is_none_or(|(_, least)| ns < least) && self.prove(candidate, operation).is_ok() {
                 best = Some((candidate, ns));
@@ -146,15 +166,17 @@ impl Planner {
             Some((candidate, _)) => {
                 Ok(Plan { device: &*self.devices[candidate.device], kernel: candidate.kernel })
             }
-            None => Err(self.no_plan(operation, all)),
+            None => Err(self.no_plan(operation, all, resident)),
         }
     }
 
     #[cold]
-    fn no_plan(&self, operation: Operation, candidates: &[Candidate]) -> Error {
-        match candidates.first() {
-            Some(candidate) => {
-                self.prove(candidate, operation).expect_err("a proven candidate would have been taken")
+    fn no_plan(&self, operation: Operation, candidates: &[Candidate], resident: Option<DeviceId>) -> Error {
+        let failed = candidates.iter().find_map(|candidate| self.prove(candidate, operation).clone().err());
+        match failed {
+            Some(error) => error,
+            None if resident.is_some_and(|id| self.device(id).is_err()) => {
+                self.device(resident.expect("checked")).err().expect("checked")
             }
             None => Error::Unsupported {
                 kernel: self.forced.unwrap_or("this machine"),
@@ -175,14 +197,15 @@ impl Planner {
     }
 }
 
+fn known(devices: &[Arc<dyn Device>]) -> String {
+    let names: Vec<_> = devices.iter().map(|device| device.id().to_string()).collect();
+    if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) }
+}
+
 fn select_devices(mut devices: Vec<Arc<dyn Device>>, selection: &Selection) -> Result<Vec<Arc<dyn Device>>> {
-    let known = || {
-        let names: Vec<_> = devices.iter().map(|device| device.id().to_string()).collect();
-        format!("there are {}", names.join(", "))
-    };
     if let Some(name) = &selection.device {
         if !devices.iter().any(|device| device.id().to_string() == *name) {
-            return Err(Error::UnknownDevice { name: name.clone(), known: known() });
+            return Err(Error::UnknownDevice { name: name.clone(), known: known(&devices) });
         }
         devices.retain(|device| device.id().to_string() == *name);
     }
@@ -190,7 +213,7 @@ fn select_devices(mut devices: Vec<Arc<dyn Device>>, selection: &Selection) -> R
         // A kernel's name begins with its backend's: `cpu/soft`.
         let backend = name.split('/').next().unwrap_or_default();
         let Some(device) = devices.iter().find(|device| device.id().backend == backend) else {
-            return Err(Error::UnknownDevice { name: backend.into(), known: known() });
+            return Err(Error::UnknownDevice { name: backend.into(), known: known(&devices) });
         };
         kernel_by_name(&**device, name)?;
         devices.retain(|device| device.id().backend == backend);

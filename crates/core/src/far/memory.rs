@@ -1,0 +1,99 @@
+//! The memory of the test device: allocations at made-up addresses that no host pointer can reach.
+
+use super::*;
+use crate::backend::DeviceBuffer;
+use crate::data::{DeviceSlice, PinnedBuffer};
+use crate::work::Stream;
+
+#[derive(Default)]
+pub(super) struct Memory {
+    allocations: Arc<Mutex<Allocations>>,
+}
+
+#[derive(Default)]
+struct Allocations {
+    by_address: BTreeMap<u64, Vec<u8>>,
+    /// Addresses are never given out twice, so that use after free is found.
+    next: u64,
+}
+
+impl Memory {
+    /// Host data travel with the job; others are read when it runs.
+    pub(super) fn read_in(&self, data: &Data<'_>) -> Result<Vec<u8>> {
+        match data {
+            Data::Host(data) => Ok(match data {
+                HostData::InPlace(data) => data.to_vec(),
+                HostData::Copy { from, .. } | HostData::ReadOnly(from) => from.to_vec(),
+            }),
+            Data::Pinned { .. } => Ok(Vec::new()),
+            Data::Device { from, .. } if from.device() == FAR => Ok(Vec::new()),
+            Data::Device { from, .. } => {
+                Err(Error::OutOfReach { device: FAR, what: format!("memory of {}", from.device()) })
+            }
+        }
+    }
+
+    pub(super) fn read(&self, from: &DeviceSlice) -> Result<Vec<u8>> {
+        self.with(from, |bytes| bytes.to_vec())
+    }
+
+    pub(super) fn write(&self, to: &DeviceSlice, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != to.len() {
+            return Err(Error::OutputLength { needed: bytes.len(), got: to.len() });
+        }
+        self.with(to, |place| place.copy_from_slice(bytes))
+    }
+
+    fn with<T>(&self, slice: &DeviceSlice, work: impl FnOnce(&mut [u8]) -> T) -> Result<T> {
+        let mut allocations = lock(&self.allocations);
+        let wild = || failed(&format!("address {:#x} is not allocated", slice.address()));
+        let (start, bytes) =
+            allocations.by_address.range_mut(..=slice.address()).next_back().ok_or_else(wild)?;
+        let at = (slice.address() - start) as usize;
+        Ok(work(bytes.get_mut(at..at + slice.len()).ok_or_else(wild)?))
+    }
+}
+
+impl DeviceMemory for Memory {
+    fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
+        let mut allocations = lock(&self.allocations);
+        // Far from any real pointer, and apart from each other.
+        let address = 0xfa00_0000_0000 + allocations.next;
+        allocations.next += len as u64 + 4096;
+        allocations.by_address.insert(address, vec![0; len]);
+        // SAFETY: the allocation lives until the buffer, which owns it, is dropped; a wild use is an error here.
+        #[allow(unsafe_code)]
+        let slice = unsafe { DeviceSlice::from_raw(FAR, address, len) };
+        Ok(Box::new(Buffer { slice, allocations: Arc::clone(&self.allocations) }))
+    }
+
+    fn allocate_pinned(&self, len: usize) -> Result<PinnedBuffer> {
+        Ok(PinnedBuffer::new(Box::new(vec![0; len])))
+    }
+
+    fn upload(&self, from: &[u8], to: &DeviceSlice, _stream: Stream) -> Result<()> {
+        self.write(to, from)
+    }
+
+    fn download(&self, from: &DeviceSlice, to: &mut [u8], _stream: Stream) -> Result<()> {
+        to.copy_from_slice(&self.read(from)?);
+        Ok(())
+    }
+}
+
+struct Buffer {
+    slice: DeviceSlice,
+    allocations: Arc<Mutex<Allocations>>,
+}
+
+impl DeviceBuffer for Buffer {
+    fn slice(&self) -> DeviceSlice {
+        self.slice.clone()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        lock(&self.allocations).by_address.remove(&self.slice.address());
+    }
+}

@@ -1,0 +1,244 @@
+//! CCM (SP 800-38C): CTR and a CBC-MAC, which is serial in a message and parallel across messages.
+//!
+//! Nonces have 7 to 13 bytes and must never repeat under one key; the longer the nonce, the shorter the messages.
+
+use zeroize::Zeroize;
+
+use crate::data::Data;
+use crate::error::{Error, Result};
+use crate::key::{Block, Key};
+use crate::mode::cipher::run_segments;
+use crate::mode::gcm::settle;
+use crate::planner::Planner;
+use crate::work::{AeadMessage, Pass, Segment, Status, Tag};
+
+/// Encrypts and authenticates each message. Tags of 4, 6, 8, 10, 12, 14 or 16 bytes.
+///
+/// # Errors
+/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; those of devices.
+pub fn seal(planner: &Planner, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, |tag| matches!(tag, Tag::Write(_)), "sealing needs a tag to write to")?;
+    by_key_size(messages, |messages| {
+        let mut states =
+            messages.iter().map(|message| State::new(planner, message)).collect::<Result<Vec<_>>>()?;
+        mac(planner, messages, &mut states, Side::Input)?;
+        ctr(planner, messages, &mut states)?;
+        finish(planner, messages, &mut states)
+    })
+}
+
+/// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this returns.
+///
+/// # Errors
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise as [`seal`].
+pub fn open(planner: &Planner, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, |tag| matches!(tag, Tag::Expect(_)), "opening needs a tag to compare with")?;
+    by_key_size(messages, |messages| {
+        let mut states =
+            messages.iter().map(|message| State::new(planner, message)).collect::<Result<Vec<_>>>()?;
+        let outcome = ctr(planner, messages, &mut states)
+            .and_then(|()| mac(planner, messages, &mut states, Side::Output))
+            .and_then(|()| finish(planner, messages, &mut states));
+        // The MAC is over the plaintext, so it exists before it can be checked: it must not survive a failure.
+        for message in messages.iter_mut().filter(|message| message.status != Status::Done) {
+            message.data.zero_output(planner)?;
+        }
+        outcome
+    })?;
+    if messages.iter().all(|message| message.status == Status::Done) {
+        Ok(())
+    } else {
+        Err(Error::AuthenticationFailed)
+    }
+}
+
+fn check_all(
+    messages: &mut [AeadMessage<'_>],
+    right: impl Fn(&Tag<'_>) -> bool,
+    wrong: &'static str,
+) -> Result<()> {
+    for message in messages {
+        check(message.nonce.len(), message.tag.len(), message.data.len() as u64)?;
+        if !right(&message.tag) {
+            return Err(Error::Order { what: wrong });
+        }
+        message.status = Status::Pending;
+    }
+    Ok(())
+}
+
+/// Lengths that SP 800-38C, A.1, allows.
+pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
+    if !(7..=13).contains(&nonce) {
+        return Err(Error::IvLength { mode: "CCM", expected: "7 to 13", got: nonce });
+    }
+    if !(4..=16).contains(&tag) || tag % 2 != 0 {
+        return Err(Error::TagLength { mode: "CCM", expected: "4, 6, 8, 10, 12, 14 or 16", got: tag });
+    }
+    // The length takes the 15 - n bytes that the nonce leaves.
+    let limit = 1u64.checked_shl(8 * (15 - nonce as u32)).map_or(u64::MAX, |size| size - 1);
+    if data > limit {
+        return Err(Error::TooLong { mode: "CCM", what: "data with a nonce of this length", limit });
+    }
+    Ok(())
+}
+
+fn by_key_size(
+    messages: &mut [AeadMessage<'_>],
+    run: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,
+) -> Result<()> {
+    messages.sort_by_key(|message| message.key.size());
+    messages.chunk_by_mut(|a, b| a.key.size() == b.key.size()).try_for_each(run)
+}
+
+/// The first block of the MAC (SP 800-38C, A.2.1).
+pub(crate) fn first_block(nonce: &[u8], tag: usize, has_aad: bool, data: u64) -> Block {
+    let mut block = [0; 16];
+    let length_bytes = 15 - nonce.len();
+    block[0] = u8::from(has_aad) << 6 | (((tag - 2) / 2) as u8) << 3 | (length_bytes - 1) as u8;
+    // The length first: its high bytes are zero where the nonce goes.
+    block[8..].copy_from_slice(&data.to_be_bytes());
+    block[1..=nonce.len()].copy_from_slice(nonce);
+    block
+}
+
+/// The length of the associated data as it is put before them (SP 800-38C, A.2.2), and how long that is.
+pub(crate) fn aad_length(aad: u64) -> ([u8; 10], usize) {
+    let mut bytes = [0; 10];
+    if aad < 0xff00 {
+        bytes[..2].copy_from_slice(&(aad as u16).to_be_bytes());
+        (bytes, 2)
+    } else if let Ok(aad) = u32::try_from(aad) {
+        bytes[..2].copy_from_slice(&[0xff, 0xfe]);
+        bytes[2..6].copy_from_slice(&aad.to_be_bytes());
+        (bytes, 6)
+    } else {
+        bytes[..2].copy_from_slice(&[0xff, 0xff]);
+        bytes[2..].copy_from_slice(&aad.to_be_bytes());
+        (bytes, 10)
+    }
+}
+
+/// Counter block 0, which masks the tag; the data begin with counter 1 (SP 800-38C, A.3).
+pub(crate) fn counter_block(nonce: &[u8], counter: u8) -> Block {
+    let mut block = [0; 16];
+    block[0] = (14 - nonce.len()) as u8;
+    block[1..=nonce.len()].copy_from_slice(nonce);
+    block[15] = counter;
+    block
+}
+
+struct State {
+    counter: Block,
+    mac: Block,
+}
+
+impl State {
+    /// With the MAC of everything before the data.
+    fn new(planner: &Planner, message: &AeadMessage<'_>) -> Result<State> {
+        let data = message.data.len() as u64;
+        let first = first_block(message.nonce, message.tag.len(), !message.aad.is_empty(), data);
+        let mut mac = [0; 16];
+        let mut header = first.to_vec();
+        if !message.aad.is_empty() {
+            let (length, bytes) = aad_length(message.aad.len() as u64);
+            header.extend(&length[..bytes]);
+            header.extend(message.aad);
+            header.resize(header.len().next_multiple_of(16), 0);
+        }
+        cbc_mac(planner, message.key, &mut mac, &header)?;
+        Ok(State { counter: counter_block(message.nonce, 1), mac })
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.mac.zeroize();
+    }
+}
+
+/// Folds whole blocks of host memory into a CBC-MAC.
+pub(crate) fn cbc_mac(planner: &Planner, key: &Key, mac: &mut Block, blocks: &[u8]) -> Result<()> {
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let data = Data::read_only(blocks);
+    run_segments(planner, Pass::CbcMac, &mut [Segment { key, tweak: None, register: mac, data }])
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Input,
+    Output,
+}
+
+/// The plaintexts, which lie in the input or in the output, into the MACs.
+fn mac(
+    planner: &Planner,
+    messages: &mut [AeadMessage<'_>],
+    states: &mut [State],
+    plaintext: Side,
+) -> Result<()> {
+    let mut segments = Vec::new();
+    for (message, state) in messages.iter_mut().zip(&mut *states) {
+        let whole = message.data.len() & !15;
+        if whole > 0 {
+            let data = match plaintext {
+                Side::Input => message.data.input_only(),
+                Side::Output => message.data.output_only(),
+            };
+            let data = data.split_at(whole).0;
+            segments.push(Segment { key: message.key, tweak: None, register: &mut state.mac, data });
+        }
+    }
+    run_segments(planner, Pass::CbcMac, &mut segments)?;
+    drop(segments);
+    for (message, state) in messages.iter_mut().zip(states) {
+        let tail = message.data.len() % 16;
+        if tail > 0 {
+            let start = message.data.len() - tail;
+            let mut last = [0; 16];
+            match plaintext {
+                Side::Input => message.data.fetch_input(planner, start, &mut last[..tail])?,
+                Side::Output => message.data.fetch_output(planner, start, &mut last[..tail])?,
+            }
+            cbc_mac(planner, message.key, &mut state.mac, &last)?;
+            last.zeroize();
+        }
+    }
+    Ok(())
+}
+
+/// CTR over the data. The counter cannot reach the nonce: the length was checked.
+fn ctr(planner: &Planner, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
+    let with_data = messages.iter_mut().zip(states).filter(|(message, _)| !message.data.is_empty());
+    let mut segments: Vec<_> = with_data
+        .map(|(message, state)| Segment {
+            key: message.key,
+            tweak: None,
+            register: &mut state.counter,
+            data: message.data.reborrow(),
+        })
+        .collect();
+    run_segments(planner, Pass::Ctr, &mut segments)
+}
+
+/// Masks the MACs, and writes or compares them.
+fn finish(planner: &Planner, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
+    let mut segments = Vec::new();
+    for (message, state) in messages.iter().zip(&mut *states) {
+        state.counter = counter_block(message.nonce, 0);
+        segments.push(Segment {
+            key: message.key,
+            tweak: None,
+            register: &mut state.counter,
+            data: Data::in_place(&mut state.mac),
+        });
+    }
+    run_segments(planner, Pass::Ctr, &mut segments)?;
+    drop(segments);
+    for (message, state) in messages.iter_mut().zip(states) {
+        message.status = settle(&mut message.tag, &state.mac);
+    }
+    Ok(())
+}

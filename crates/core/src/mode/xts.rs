@@ -1,0 +1,139 @@
+//! XTS with ciphertext stealing (IEEE 1619, 5.3 and 5.4): whole blocks are one pass; the last block and a partial
+//! one swap places in a second (and, decrypting, a third) pass of one block a message.
+
+use zeroize::Zeroize;
+
+use crate::data::Data;
+use crate::error::Result;
+use crate::key::{Block, KeySize};
+use crate::mode::cipher::{Cipher, Direction, Message, run_segments};
+use crate::planner::Planner;
+use crate::work::{Segment, Tweak};
+
+/// Runs data units whose lengths and keys have been checked.
+pub(crate) fn run(planner: &Planner, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
+    let pass = Cipher::Xts.pass(direction);
+    if let [message] = messages
+        && message.data.len() % 16 == 0
+    {
+        return run_segments(planner, pass, &mut [message.segment(0)]);
+    }
+    for size in KeySize::ALL {
+        let mut units = Vec::new();
+        let mut thefts = Vec::new();
+        for message in messages.iter_mut().filter(|message| message.key.data().size() == size) {
+            if message.data.len() % 16 == 0 {
+                units.push(message.segment(0));
+            } else {
+                thefts.push(Theft::new(direction, message));
+            }
+        }
+        units.extend(thefts.iter_mut().map(Theft::whole_blocks));
+        run_segments(planner, pass, &mut units)?;
+        drop(units);
+        for theft in &mut thefts {
+            theft.load(planner)?;
+        }
+        run_segments(planner, pass, &mut thefts.iter_mut().map(Theft::apart).collect::<Vec<_>>())?;
+        if direction == Direction::Decrypt {
+            for theft in &mut thefts {
+                theft.swap_tail(planner)?;
+                theft.position -= 1;
+            }
+            run_segments(planner, pass, &mut thefts.iter_mut().map(Theft::apart).collect::<Vec<_>>())?;
+        }
+        for theft in &mut thefts {
+            theft.store(planner)?;
+        }
+    }
+    Ok(())
+}
+
+/// A data unit of n whole blocks and a partial one.
+///
+/// Encrypting: blocks 0 to n-1 as they are; then the partial block, filled up from the last ciphertext block, is
+/// encrypted as block n and takes the place of that one, whose beginning becomes the partial ciphertext.
+/// Decrypting undoes it, so block n comes before block n-1.
+struct Theft<'m> {
+    direction: Direction,
+    key: &'m crate::mode::CipherKey,
+    data: Data<'m>,
+    /// Whole blocks in the unit.
+    blocks: usize,
+    /// The block being worked on apart, and its place in the unit.
+    scratch: Block,
+    position: usize,
+    /// The tweak of the unit, for each of the passes.
+    tweak: Block,
+}
+
+impl<'m> Theft<'m> {
+    fn new(direction: Direction, message: &'m mut Message<'_>) -> Self {
+        let blocks = message.data.len() / 16;
+        Theft {
+            direction,
+            key: message.key,
+            data: message.data.reborrow(),
+            blocks,
+            scratch: [0; 16],
+            position: blocks,
+            tweak: *message.iv,
+        }
+    }
+
+    fn segment<'s>(
+        key: &'s crate::mode::CipherKey,
+        tweak: &'s mut Block,
+        position: usize,
+        data: Data<'s>,
+    ) -> Segment<'s> {
+        let place = key.tweak().map(|key| Tweak { key, position: position as u64 });
+        Segment { key: key.data(), tweak: place, register: tweak, data }
+    }
+
+    /// The blocks that are as in any other unit.
+    fn whole_blocks(&mut self) -> Segment<'_> {
+        let whole = if self.direction == Direction::Encrypt { self.blocks } else { self.blocks - 1 };
+        Self::segment(self.key, &mut self.tweak, 0, self.data.reborrow().split_at(16 * whole).0)
+    }
+
+    /// The scratch block.
+    fn apart(&mut self) -> Segment<'_> {
+        Self::segment(self.key, &mut self.tweak, self.position, Data::in_place(&mut self.scratch))
+    }
+
+    /// Fills the scratch block for its first pass.
+    fn load(&mut self, planner: &Planner) -> Result<()> {
+        let last = 16 * (self.blocks - 1);
+        match self.direction {
+            Direction::Encrypt => {
+                self.data.fetch_output(planner, last, &mut self.scratch)?;
+                self.swap_tail(planner)
+            }
+            Direction::Decrypt => self.data.fetch_input(planner, last, &mut self.scratch),
+        }
+    }
+
+    /// The beginning of the scratch block goes out as the partial block, whose input takes its place.
+    fn swap_tail(&mut self, planner: &Planner) -> Result<()> {
+        let start = 16 * self.blocks;
+        let tail = self.data.len() - start;
+        let mut input = [0; 16];
+        self.data.fetch_input(planner, start, &mut input[..tail])?;
+        self.data.store_output(planner, start, &self.scratch[..tail])?;
+        self.scratch[..tail].copy_from_slice(&input[..tail]);
+        input.zeroize();
+        Ok(())
+    }
+
+    /// The scratch block is the last whole block of the result.
+    fn store(&mut self, planner: &Planner) -> Result<()> {
+        self.data.store_output(planner, 16 * (self.blocks - 1), &self.scratch)
+    }
+}
+
+impl Drop for Theft<'_> {
+    fn drop(&mut self) {
+        self.scratch.zeroize();
+    }
+}

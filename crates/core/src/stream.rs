@@ -1,0 +1,1 @@
+//! The modes piece by piece.
