@@ -276,6 +276,12 @@ impl<'a> HostData<'a> {
             }
         }
     }
+
+    /// The first bytes, `at` at most, and the rest.
+    pub(crate) fn split_at_most(self, at: usize) -> (HostData<'a>, HostData<'a>) {
+        let at = at.min(self.len());
+        self.split_at(at)
+    }
 }
 
 /// A range of a device's memory.

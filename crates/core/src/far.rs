@@ -12,6 +12,7 @@ use std::time::Duration;
 
 mod memory;
 mod oracle;
+pub(crate) use oracle::pass as oracle_pass;
 mod table;
 
 use crate::backend::{

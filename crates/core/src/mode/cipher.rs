@@ -133,7 +133,7 @@ impl Cipher {
     ) -> Result<()> {
         self.check(key, &data)?;
         if self == Cipher::Xts {
-            return xts::run(planner, direction, &mut [Message { key, iv, data }]);
+            return xts::run(planner, direction, 0, &mut [Message { key, iv, data }]);
         }
         let plan = planner.plan(Operation::Pass(self.pass(direction)), key.data().size(), data.len(), data.device())?;
         let mut segments = [Segment { key: key.data(), tweak: None, register: iv, data }];
@@ -150,7 +150,7 @@ impl Cipher {
             self.check(message.key, &message.data)?;
         }
         if self == Cipher::Xts {
-            return xts::run(planner, direction, messages);
+            return xts::run(planner, direction, 0, messages);
         }
         for size in KeySize::ALL {
             // One call a key size: kernels differ by it, and batches seldom mix them.

@@ -10,22 +10,27 @@ use crate::mode::cipher::{Cipher, Direction, Message, run_segments};
 use crate::planner::Planner;
 use crate::work::{Segment, Tweak};
 
-/// Runs data units whose lengths and keys have been checked.
-pub(crate) fn run(planner: &Planner, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
+/// Runs data units, or their ends from block `start` on, whose lengths and keys have been checked.
+pub(crate) fn run(
+    planner: &Planner,
+    direction: Direction,
+    start: u64,
+    messages: &mut [Message<'_>],
+) -> Result<()> {
     let pass = Cipher::Xts.pass(direction);
     if let [message] = messages
         && message.data.len() % 16 == 0
     {
-        return run_segments(planner, pass, &mut [message.segment(0)]);
+        return run_segments(planner, pass, &mut [message.segment(start)]);
     }
     for size in KeySize::ALL {
         let mut units = Vec::new();
         let mut thefts = Vec::new();
         for message in messages.iter_mut().filter(|message| message.key.data().size() == size) {
             if message.data.len() % 16 == 0 {
-                units.push(message.segment(0));
+                units.push(message.segment(start));
             } else {
-                thefts.push(Theft::new(direction, message));
+                thefts.push(Theft::new(direction, start, message));
             }
         }
         units.extend(thefts.iter_mut().map(Theft::whole_blocks));
@@ -58,25 +63,27 @@ struct Theft<'m> {
     direction: Direction,
     key: &'m crate::mode::CipherKey,
     data: Data<'m>,
-    /// Whole blocks in the unit.
+    /// Whole blocks of the data, and blocks of the unit before them.
     blocks: usize,
+    start: u64,
     /// The block being worked on apart, and its place in the unit.
     scratch: Block,
-    position: usize,
+    position: u64,
     /// The tweak of the unit, for each of the passes.
     tweak: Block,
 }
 
 impl<'m> Theft<'m> {
-    fn new(direction: Direction, message: &'m mut Message<'_>) -> Self {
+    fn new(direction: Direction, start: u64, message: &'m mut Message<'_>) -> Self {
         let blocks = message.data.len() / 16;
         Theft {
             direction,
             key: message.key,
             data: message.data.reborrow(),
             blocks,
+            start,
             scratch: [0; 16],
-            position: blocks,
+            position: start + blocks as u64,
             tweak: *message.iv,
         }
     }
@@ -84,17 +91,17 @@ impl<'m> Theft<'m> {
     fn segment<'s>(
         key: &'s crate::mode::CipherKey,
         tweak: &'s mut Block,
-        position: usize,
+        position: u64,
         data: Data<'s>,
     ) -> Segment<'s> {
-        let place = key.tweak().map(|key| Tweak { key, position: position as u64 });
+        let place = key.tweak().map(|key| Tweak { key, position });
         Segment { key: key.data(), tweak: place, register: tweak, data }
     }
 
     /// The blocks that are as in any other unit.
     fn whole_blocks(&mut self) -> Segment<'_> {
         let whole = if self.direction == Direction::Encrypt { self.blocks } else { self.blocks - 1 };
-        Self::segment(self.key, &mut self.tweak, 0, self.data.reborrow().split_at(16 * whole).0)
+        Self::segment(self.key, &mut self.tweak, self.start, self.data.reborrow().split_at(16 * whole).0)
     }
 
     /// The scratch block.

@@ -1,0 +1,301 @@
+//! GCM and CCM piece by piece.
+
+use std::sync::Arc;
+
+use zeroize::Zeroize;
+
+use super::parts::{Absorber, Keystream};
+use crate::data::{Data, HostData};
+use crate::error::{Error, Result};
+use crate::key::{Block, Key};
+use crate::mode::{Direction, ccm, gcm};
+use crate::planner::Planner;
+use crate::work::{Pass, Status, Tag};
+
+/// Data are encrypted and hashed in pieces of this size, so that the second finds them in the first-level cache.
+const PIECE: usize = 16 * 1024;
+
+/// What both modes are made of.
+struct Parts {
+    planner: Arc<Planner>,
+    direction: Direction,
+    key: Key,
+    keystream: Keystream,
+    mac: Absorber,
+    /// The counter block that masks the tag.
+    first: Block,
+    aad: u64,
+    data: u64,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Aad,
+    Data,
+}
+
+impl Parts {
+    /// CTR before or after the MAC, as the order demands: the MAC of GCM is over the ciphertext, that of CCM over
+    /// the plaintext.
+    fn update(&mut self, mut data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
+        let mac_of_input = mac_of_ciphertext == (self.direction == Direction::Decrypt);
+        while !data.is_empty() {
+            let (mut piece, rest) = data.split_at_most(PIECE);
+            if mac_of_input {
+                self.mac.absorb(&self.planner, &self.key, piece.input(), false)?;
+            }
+            self.keystream.apply(&self.planner, &self.key, Data::Host(piece.reborrow()))?;
+            if !mac_of_input {
+                self.mac.absorb(&self.planner, &self.key, piece.output(), false)?;
+            }
+            data = rest;
+        }
+        Ok(())
+    }
+
+    /// Masks the MAC.
+    fn tag(&mut self, pass: Pass) -> Result<Block> {
+        let mut tag = self.mac.state;
+        Keystream::new(pass, self.first).apply(&self.planner, &self.key, Data::in_place(&mut tag))?;
+        Ok(tag)
+    }
+}
+
+fn settle(mut tag: Tag<'_>, mut computed: Block) -> Result<()> {
+    let status = gcm::settle(&mut tag, &computed);
+    computed.zeroize();
+    if status == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
+}
+
+/// GCM (SP 800-38D): associated data first, then data, in any split.
+pub struct GcmStream(Parts);
+
+impl GcmStream {
+    /// Begins a message. Nonces of any length but 0; 12 bytes is the one to take.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], and those of devices.
+    pub fn new(planner: Arc<Planner>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
+        gcm::check(nonce, 16, 0)?;
+        let first = gcm::first_counter(&planner, &key, nonce)?;
+        let mut counter = first;
+        let low = u32::from_be_bytes(first[12..].try_into().expect("four bytes"));
+        counter[12..].copy_from_slice(&low.wrapping_add(1).to_be_bytes());
+        Ok(GcmStream(Parts {
+            planner,
+            direction,
+            key,
+            keystream: Keystream::new(Pass::Ctr32, counter),
+            mac: Absorber::new(Pass::Ghash, [0; 16]),
+            first,
+            aad: 0,
+            data: 0,
+            phase: Phase::Aad,
+        }))
+    }
+
+    /// More associated data.
+    ///
+    /// # Errors
+    /// [`Error::Order`] once data have come, and those of devices.
+    pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
+        let parts = &mut self.0;
+        if parts.phase == Phase::Data {
+            return Err(Error::Order { what: "associated data come before the data" });
+        }
+        parts.aad += aad.len() as u64;
+        parts.mac.absorb(&parts.planner, &parts.key, aad, false)
+    }
+
+    /// The next bytes; the output has the same length. Decrypted bytes are unauthenticated until
+    /// [`GcmStream::verify`].
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`], [`Error::TooLong`] beyond 2^36 - 32 bytes, and those of devices.
+    pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
+        self.update_data(HostData::copy(input, output)?)
+    }
+
+    /// The next bytes, in place.
+    ///
+    /// # Errors
+    /// As [`GcmStream::update`].
+    pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
+        self.update_data(HostData::InPlace(data))
+    }
+
+    fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
+        let parts = &mut self.0;
+        let total = parts.data.saturating_add(data.len() as u64);
+        gcm::check(&[0], 16, total)?;
+        if parts.phase == Phase::Aad {
+            parts.mac.pad(&parts.planner, &parts.key)?;
+            parts.phase = Phase::Data;
+        }
+        parts.data = total;
+        parts.update(data, true)
+    }
+
+    /// Ends a message that was encrypted, and writes its tag of 4, 8 or 12 to 16 bytes.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`], [`Error::Order`] if it was decrypted, and those of devices.
+    pub fn finish(self, tag: &mut [u8]) -> Result<()> {
+        self.end(Direction::Encrypt, Tag::Write(tag))
+    }
+
+    /// Ends a message that was decrypted, and compares its tag in constant time.
+    ///
+    /// # Errors
+    /// [`Error::AuthenticationFailed`]: forget what was decrypted. [`Error::TagLength`], [`Error::Order`] if it was
+    /// encrypted, and those of devices.
+    pub fn verify(self, tag: &[u8]) -> Result<()> {
+        self.end(Direction::Decrypt, Tag::Expect(tag))
+    }
+
+    fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
+        gcm::check(&[0], tag.len(), 0)?;
+        check_direction(&self.0, direction)?;
+        let parts = &mut self.0;
+        parts.mac.pad(&parts.planner, &parts.key)?;
+        let lengths = gcm::lengths_block(parts.aad, parts.data);
+        parts.mac.absorb(&parts.planner, &parts.key, &lengths, false)?;
+        let computed = parts.tag(Pass::Ctr32)?;
+        settle(tag, computed)
+    }
+}
+
+/// CCM (SP 800-38C), whose lengths must be known before it begins.
+pub struct CcmStream {
+    parts: Parts,
+    aad_len: u64,
+    data_len: u64,
+    tag_len: usize,
+}
+
+impl CcmStream {
+    /// Begins a message of known lengths: associated data, data, and tag.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and those of devices.
+    pub fn new(
+        planner: Arc<Planner>,
+        direction: Direction,
+        key: Key,
+        nonce: &[u8],
+        aad_len: u64,
+        data_len: u64,
+        tag_len: usize,
+    ) -> Result<Self> {
+        ccm::check(nonce.len(), tag_len, data_len)?;
+        let mut mac = Absorber::new(Pass::CbcMac, [0; 16]);
+        mac.absorb(&planner, &key, &ccm::first_block(nonce, tag_len, aad_len > 0, data_len), false)?;
+        if aad_len > 0 {
+            let (length, bytes) = ccm::aad_length(aad_len);
+            mac.absorb(&planner, &key, &length[..bytes], false)?;
+        }
+        let parts = Parts {
+            planner,
+            direction,
+            key,
+            keystream: Keystream::new(Pass::Ctr, ccm::counter_block(nonce, 1)),
+            mac,
+            first: ccm::counter_block(nonce, 0),
+            aad: 0,
+            data: 0,
+            phase: Phase::Aad,
+        };
+        Ok(CcmStream { parts, aad_len, data_len, tag_len })
+    }
+
+    /// More associated data.
+    ///
+    /// # Errors
+    /// [`Error::Order`] once data have come or beyond the length that was told, and those of devices.
+    pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
+        let parts = &mut self.parts;
+        parts.aad = parts.aad.saturating_add(aad.len() as u64);
+        if parts.phase == Phase::Data || parts.aad > self.aad_len {
+            return Err(Error::Order { what: "more associated data than CCM was told" });
+        }
+        parts.mac.absorb(&parts.planner, &parts.key, aad, false)
+    }
+
+    /// The next bytes; the output has the same length. Decrypted bytes are unauthenticated until
+    /// [`CcmStream::verify`].
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`], [`Error::Order`] if the lengths are not those that were told, and those of devices.
+    pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
+        self.update_data(HostData::copy(input, output)?)
+    }
+
+    /// The next bytes, in place.
+    ///
+    /// # Errors
+    /// As [`CcmStream::update`].
+    pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
+        self.update_data(HostData::InPlace(data))
+    }
+
+    fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
+        self.enter_data()?;
+        let parts = &mut self.parts;
+        parts.data = parts.data.saturating_add(data.len() as u64);
+        if parts.data > self.data_len {
+            return Err(Error::Order { what: "more data than CCM was told" });
+        }
+        parts.update(data, false)
+    }
+
+    fn enter_data(&mut self) -> Result<()> {
+        let parts = &mut self.parts;
+        if parts.aad != self.aad_len {
+            return Err(Error::Order { what: "less associated data than CCM was told" });
+        }
+        if parts.phase == Phase::Aad {
+            parts.mac.pad(&parts.planner, &parts.key)?;
+            parts.phase = Phase::Data;
+        }
+        Ok(())
+    }
+
+    /// Ends a message that was encrypted, and writes its tag, of the length that was told.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`], [`Error::Order`] if data are missing or it was decrypted, and those of devices.
+    pub fn finish(self, tag: &mut [u8]) -> Result<()> {
+        self.end(Direction::Encrypt, Tag::Write(tag))
+    }
+
+    /// Ends a message that was decrypted, and compares its tag in constant time.
+    ///
+    /// # Errors
+    /// [`Error::AuthenticationFailed`]: forget what was decrypted. [`Error::TagLength`], [`Error::Order`], and those
+    /// of devices.
+    pub fn verify(self, tag: &[u8]) -> Result<()> {
+        self.end(Direction::Decrypt, Tag::Expect(tag))
+    }
+
+    fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
+        if tag.len() != self.tag_len {
+            return Err(Error::TagLength { mode: "CCM", expected: "the length that was told", got: tag.len() });
+        }
+        check_direction(&self.parts, direction)?;
+        self.enter_data()?;
+        if self.parts.data != self.data_len {
+            return Err(Error::Order { what: "less data than CCM was told" });
+        }
+        self.parts.mac.pad(&self.parts.planner, &self.parts.key)?;
+        let computed = self.parts.tag(Pass::Ctr)?;
+        settle(tag, computed)
+    }
+}
+
+fn check_direction(parts: &Parts, direction: Direction) -> Result<()> {
+    if parts.direction == direction {
+        return Ok(());
+    }
+    Err(Error::Order { what: "finish ends an encryption, verify a decryption" })
+}

@@ -1,0 +1,84 @@
+//! The shared suite on `far`: the proof that nothing in core assumes data to be near. And its failures.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockstep_core::backend::Device;
+use lockstep_core::far::{Behaviour, FAR, Far};
+use lockstep_core::mode::{Cipher, CipherKey};
+use lockstep_core::planner::{Planner, Selection};
+use lockstep_core::work::Operation;
+use lockstep_core::{Error, KeySize};
+
+fn far(behaviour: Behaviour) -> Arc<dyn Device> {
+    Arc::new(Far::new(behaviour))
+}
+
+lockstep_core::backend_suite!(fused, far(Behaviour::default()), "far/oracle");
+lockstep_core::backend_suite!(composed, far(Behaviour { fused: false, ..Behaviour::default() }), "far/oracle");
+
+fn planner(behaviour: Behaviour) -> Planner {
+    let selection = Selection { device: Some("far:0".into()), kernel: None };
+    Planner::new(vec![far(behaviour)], &selection).unwrap()
+}
+
+#[test]
+fn work_completes_later() {
+    let planner = planner(Behaviour { delay: Duration::from_millis(20), ..Behaviour::default() });
+    let key = lockstep_core::Key::new(&[1; 16]).unwrap();
+    let plan =
+        planner.plan(Operation::Pass(lockstep_core::work::Pass::EcbEncrypt), KeySize::Aes128, 16, None).unwrap();
+    let mut register = [0; 16];
+    let mut data = [0; 16];
+    let mut segments = [lockstep_core::work::Segment {
+        key: &key,
+        tweak: None,
+        register: &mut register,
+        data: lockstep_core::data::Data::in_place(&mut data),
+    }];
+    let task = lockstep_core::work::Task::Pass(lockstep_core::work::Pass::EcbEncrypt, &mut segments);
+    let completion = plan.submit(task).unwrap();
+    assert!(!completion.is_ready(), "20 ms have passed already?");
+    completion.wait().unwrap();
+    assert_ne!(data, [0; 16]);
+}
+
+#[test]
+fn a_failing_device_is_an_error() {
+    // Work 0 to 2 is the self-test of the three key sizes.
+    let planner = planner(Behaviour { fail_at: Some(3), ..Behaviour::default() });
+    let key = CipherKey::new(Cipher::Ctr, &[1; 16]).unwrap();
+    let error = Cipher::Ctr.encrypt(&planner, &key, &mut [0; 16], &mut [0; 100]).unwrap_err();
+    assert!(matches!(error, Error::DeviceFailed { device: FAR, .. }), "{error}");
+    Cipher::Ctr.encrypt(&planner, &key, &mut [0; 16], &mut [0; 100]).unwrap();
+}
+
+#[test]
+fn a_device_that_answers_wrong_is_not_used() {
+    let planner = planner(Behaviour { corrupt_at: Some(1), ..Behaviour::default() });
+    let key = CipherKey::new(Cipher::Ctr, &[1; 16]).unwrap();
+    for _ in 0..2 {
+        let error = Cipher::Ctr.encrypt(&planner, &key, &mut [0; 16], &mut [7; 100]).unwrap_err();
+        assert!(matches!(error, Error::SelfTest { device: FAR, .. }), "{error}");
+    }
+    assert_eq!(planner.failures().len(), 1);
+}
+
+#[test]
+fn simulated_devices_are_chosen_by_name_only() {
+    let auto = Planner::new(vec![far(Behaviour::default())], &Selection::default()).unwrap();
+    assert!(auto.devices().is_empty());
+    let error = auto.plan(Operation::Pass(lockstep_core::work::Pass::Ctr), KeySize::Aes128, 1, None).err().unwrap();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+}
+
+#[test]
+fn unknown_names_are_errors_that_help() {
+    let named = |device: Option<&str>, kernel: Option<&str>| {
+        let selection = Selection { device: device.map(Into::into), kernel: kernel.map(Into::into) };
+        Planner::new(vec![far(Behaviour::default())], &selection).err().unwrap().to_string()
+    };
+    assert_eq!(named(Some("cuda:7"), None), "no device `cuda:7`: there are far:0");
+    assert_eq!(named(None, Some("far/fast")), "no kernel `far/fast` on far:0: it has far/oracle");
+    assert_eq!(named(None, Some("gpu/fast")), "no device `gpu`: there are far:0");
+}
