@@ -29,8 +29,14 @@ pub(super) trait Vector: Copy {
     unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self;
     /// The block at `ptr`, aligned, in every place.
     unsafe fn broadcast(ptr: *const __m128i) -> Self;
-    /// The first blocks of `blocks`, each as a little-endian number.
+    /// The first blocks of `blocks`, each as a little-endian number; for constants.
     unsafe fn numbers(blocks: [u128; 4]) -> Self;
+    /// The block in every place.
+    unsafe fn splat(block: Xmm) -> Self;
+    /// The block in the first place, zeros after it.
+    unsafe fn widen(block: Xmm) -> Self;
+    /// The first blocks of `blocks`.
+    unsafe fn join(blocks: [Xmm; 4]) -> Self;
     /// Block `i` from `ptrs[i] + offset`.
     unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self;
 
@@ -67,27 +73,29 @@ pub(super) trait Vector: Copy {
     fn clmul_low(self, other: Self) -> Self;
     /// Carry-less product of the high halves.
     fn clmul_high(self, other: Self) -> Self;
-    /// Carry-less product of the low half of `self` and the high half of `other`.
-    fn clmul_low_high(self, other: Self) -> Self;
     /// Carry-less product of the high half of `self` and the low half of `other`.
     fn clmul_high_low(self, other: Self) -> Self;
     /// The halves of each block exchanged.
     fn swapped(self) -> Self;
+    /// The first block.
+    fn lowest(self) -> Xmm;
     /// The exclusive or of all blocks.
-    fn folded(self) -> __m128i;
-    /// Each block times alpha to the number of blocks in a vector (XTS, IEEE 1619, 5.2): the tweaks of the next vector.
-    /// `modulus` has 0x87 in the low half of each block.
-    fn next_tweaks(self, modulus: Self) -> Self;
+    fn folded(self) -> Xmm;
+    /// Each block times alpha^`power` (XTS, IEEE 1619, 5.2); `power` is below 8 and a multiple of BLOCKS. `modulus` has 0x87 in
+    /// the low half of each block.
+    fn times_alpha(self, power: usize, modulus: Self) -> Self;
+    /// Each block times alpha^(8 `bytes`), for at most 4 bytes.
+    fn times_alpha_8(self, bytes: usize) -> Self;
 }
 
 macro_rules! vector {
     (
         $(#[$doc:meta])*
-        $name:ident($raw:ty), blocks: $blocks:literal, carry: $carry:literal,
-        memory: $load:ident, $store:ident, broadcast: |$block:ident| $broadcast:expr,
+        $name:ident($raw:ty), blocks: $blocks:literal, alpha: [$($power:literal)*],
+        memory: $load:ident, $store:ident, splat: $splat:ident, widen: $widen:ident, lowest: $lowest:ident,
         two: { $($two:ident: $two_op:ident,)* },
         clmul: $clmul:ident, shuffle_bytes: $shuffle:ident, shuffle_words: $words:ident,
-        shifts: $left:ident, $right:ident, $left_bytes:ident,
+        shifts: $left:ident, $right:ident, $left_bytes:ident, $right_bytes:ident,
         folded: |$fold:ident| $folded:expr,
         after: |$this:ident, $before:ident| $after:expr,
         { $($rest:tt)* }
@@ -108,10 +116,19 @@ macro_rules! vector {
             #[inline(always)]
             unsafe fn broadcast(ptr: *const __m128i) -> Self {
                 // SAFETY: the caller vouches for the instruction and for an aligned block at `ptr`.
-                unsafe {
-                    let $block = *ptr;
-                    $name($broadcast)
-                }
+                unsafe { Self::splat(Xmm(*ptr)) }
+            }
+
+            #[inline(always)]
+            unsafe fn splat(block: Xmm) -> Self {
+                // SAFETY: the caller vouches for the instruction.
+                unsafe { $name($splat(block.0)) }
+            }
+
+            #[inline(always)]
+            unsafe fn widen(block: Xmm) -> Self {
+                // SAFETY: the caller vouches for the instruction.
+                unsafe { $name($widen(block.0)) }
             }
 
             #[inline(always)]
@@ -159,12 +176,6 @@ macro_rules! vector {
             }
 
             #[inline(always)]
-            fn clmul_low_high(self, other: Self) -> Self {
-                // SAFETY: a vector exists, so do its instructions.
-                unsafe { $name($clmul::<0x10>(self.0, other.0)) }
-            }
-
-            #[inline(always)]
             fn clmul_high_low(self, other: Self) -> Self {
                 // SAFETY: a vector exists, so do its instructions.
                 unsafe { $name($clmul::<0x01>(self.0, other.0)) }
@@ -177,21 +188,56 @@ macro_rules! vector {
             }
 
             #[inline(always)]
-            fn folded(self) -> __m128i {
-                let $fold = self.0;
+            fn lowest(self) -> Xmm {
                 // SAFETY: a vector exists, so do its instructions.
-                unsafe { $folded }
+                unsafe { Xmm($lowest(self.0)) }
             }
 
             #[inline(always)]
-            fn next_tweaks(self, modulus: Self) -> Self {
+            fn folded(self) -> Xmm {
+                let $fold = self.0;
                 // SAFETY: a vector exists, so do its instructions.
-                let (shifted, out, up) = unsafe {
-                    // What leaves the top of each half.
-                    let out = $right::<$carry>(self.0);
-                    ($name($left::<$blocks>(self.0)), $name(out), $name($left_bytes::<8>(out)))
-                };
-                shifted.xor(up).xor(out.clmul_high_low(modulus))
+                unsafe { Xmm($folded) }
+            }
+
+            #[inline(always)]
+            fn times_alpha(self, power: usize, modulus: Self) -> Self {
+                // SAFETY: a vector exists, so do its instructions.
+                unsafe {
+                    match power {
+                        0 => self,
+                        $($power => {
+                            // What leaves the top of each half: upwards, or back times 0x87.
+                            let out = $right::<{ 64 - $power }>(self.0);
+                            let up = $name($left_bytes::<8>(out));
+                            $name($left::<$power>(self.0)).xor(up).xor($name(out).clmul_high_low(modulus))
+                        })*
+                        _ => unreachable!("not a multiple of the blocks in a vector, below 8"),
+                    }
+                }
+            }
+
+            #[inline(always)]
+            fn times_alpha_8(self, bytes: usize) -> Self {
+                macro_rules! times {
+                    ($bytes:literal) => {{
+                        // SAFETY: a vector exists, so do its instructions.
+                        unsafe {
+                            // What leaves the top comes back times 0x87 = 1 + x + x^2 + x^7.
+                            let out = $right_bytes::<{ 16 - $bytes }>(self.0);
+                            let back = $name(out).xor($name($left::<1>(out)));
+                            let back = back.xor($name($left::<2>(out))).xor($name($left::<7>(out)));
+                            back.xor($name($left_bytes::<$bytes>(self.0)))
+                        }
+                    }};
+                }
+                match bytes {
+                    1 => times!(1),
+                    2 => times!(2),
+                    3 => times!(3),
+                    4 => times!(4),
+                    _ => unreachable!("more than 4 bytes"),
+                }
             }
 
             $($rest)*
@@ -201,8 +247,8 @@ macro_rules! vector {
 
 vector! {
     /// One block in an xmm register.
-    Xmm(__m128i), blocks: 1, carry: 63,
-    memory: _mm_loadu_si128, _mm_storeu_si128, broadcast: |block| block,
+    Xmm(__m128i), blocks: 1, alpha: [1 2 3 4 5 6 7],
+    memory: _mm_loadu_si128, _mm_storeu_si128, splat: identity, widen: identity, lowest: identity,
     two: {
         xor: _mm_xor_si128,
         aesenc: _mm_aesenc_si128, aesenclast: _mm_aesenclast_si128,
@@ -210,10 +256,15 @@ vector! {
         add64: _mm_add_epi64, add32: _mm_add_epi32,
     },
     clmul: _mm_clmulepi64_si128, shuffle_bytes: _mm_shuffle_epi8, shuffle_words: _mm_shuffle_epi32,
-    shifts: _mm_slli_epi64, _mm_srli_epi64, _mm_bslli_si128,
-    folded: |this| this,
-    after: |_this, before| before,
+    shifts: _mm_slli_epi64, _mm_srli_epi64, _mm_bslli_si128, _mm_bsrli_si128,
+    folded: |this| identity(this),
+    after: |_this, before| identity(before),
     {
+        #[inline(always)]
+        unsafe fn join(blocks: [Xmm; 4]) -> Self {
+            blocks[0]
+        }
+
         #[inline(always)]
         unsafe fn load_blocks(_: *const u8, _: usize) -> Self {
             unreachable!("fewer blocks than one")
@@ -260,8 +311,8 @@ vector! {
 
 vector! {
     /// Two blocks in a ymm register.
-    Ymm(__m256i), blocks: 2, carry: 62,
-    memory: _mm256_loadu_si256, _mm256_storeu_si256, broadcast: |block| _mm256_broadcastsi128_si256(block),
+    Ymm(__m256i), blocks: 2, alpha: [2 4 6],
+    memory: _mm256_loadu_si256, _mm256_storeu_si256, splat: _mm256_broadcastsi128_si256, widen: _mm256_zextsi128_si256, lowest: _mm256_castsi256_si128,
     two: {
         xor: _mm256_xor_si256,
         aesenc: _mm256_aesenc_epi128, aesenclast: _mm256_aesenclast_epi128,
@@ -269,10 +320,19 @@ vector! {
         add64: _mm256_add_epi64, add32: _mm256_add_epi32,
     },
     clmul: _mm256_clmulepi64_epi128, shuffle_bytes: _mm256_shuffle_epi8, shuffle_words: _mm256_shuffle_epi32,
-    shifts: _mm256_slli_epi64, _mm256_srli_epi64, _mm256_bslli_epi128,
+    shifts: _mm256_slli_epi64, _mm256_srli_epi64, _mm256_bslli_epi128, _mm256_bsrli_epi128,
     folded: |this| _mm_xor_si128(_mm256_castsi256_si128(this), _mm256_extracti128_si256::<1>(this)),
     after: |this, before| _mm256_permute2x128_si256::<0x21>(before, this),
     {
+        #[inline(always)]
+        unsafe fn join(blocks: [Xmm; 4]) -> Self {
+            // SAFETY: the caller vouches for the instructions.
+            unsafe {
+                let low = _mm256_castsi128_si256(blocks[0].0);
+                Ymm(_mm256_inserti128_si256::<1>(low, blocks[1].0))
+            }
+        }
+
         #[inline(always)]
         unsafe fn load_blocks(ptr: *const u8, _: usize) -> Self {
             // SAFETY: fewer than two blocks and more than none: one; the caller vouches for it.
@@ -296,8 +356,8 @@ vector! {
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
             // SAFETY: the caller vouches for two pointers and their blocks.
             unsafe {
-                let low = _mm256_castsi128_si256(Xmm::gather(ptrs, offset).0);
-                Ymm(_mm256_inserti128_si256::<1>(low, Xmm::gather(ptrs.add(1), offset).0))
+                let blocks = [Xmm::gather(ptrs, offset), Xmm::gather(ptrs.add(1), offset)];
+                Self::join([blocks[0], blocks[1], blocks[0], blocks[1]])
             }
         }
 
@@ -334,8 +394,8 @@ vector! {
 
 vector! {
     /// Four blocks in a zmm register.
-    Zmm(__m512i), blocks: 4, carry: 60,
-    memory: _mm512_loadu_si512, _mm512_storeu_si512, broadcast: |block| _mm512_broadcast_i32x4(block),
+    Zmm(__m512i), blocks: 4, alpha: [4],
+    memory: _mm512_loadu_si512, _mm512_storeu_si512, splat: _mm512_broadcast_i32x4, widen: _mm512_zextsi128_si512, lowest: _mm512_castsi512_si128,
     two: {
         xor: _mm512_xor_si512,
         aesenc: _mm512_aesenc_epi128, aesenclast: _mm512_aesenclast_epi128,
@@ -343,14 +403,34 @@ vector! {
         add64: _mm512_add_epi64, add32: _mm512_add_epi32,
     },
     clmul: _mm512_clmulepi64_epi128, shuffle_bytes: _mm512_shuffle_epi8, shuffle_words: _mm512_shuffle_epi32,
-    shifts: _mm512_slli_epi64, _mm512_srli_epi64, _mm512_bslli_epi128,
-    folded: |this| Ymm(_mm512_castsi512_si256(this)).xor(Ymm(_mm512_extracti64x4_epi64::<1>(this))).folded(),
+    shifts: _mm512_slli_epi64, _mm512_srli_epi64, _mm512_bslli_epi128, _mm512_bsrli_epi128,
+    folded: |this| Ymm(_mm512_castsi512_si256(this)).xor(Ymm(_mm512_extracti64x4_epi64::<1>(this))).folded().0,
     after: |this, before| _mm512_alignr_epi64::<6>(this, before),
     {
         #[inline(always)]
+        unsafe fn join(blocks: [Xmm; 4]) -> Self {
+            // SAFETY: the caller vouches for the instructions.
+            unsafe {
+                let low = _mm512_castsi256_si512(Ymm::join(blocks).0);
+                let high = Ymm::join([blocks[2], blocks[3], blocks[2], blocks[3]]).0;
+                Zmm(_mm512_inserti64x4::<1>(low, high))
+            }
+        }
+
+        // By halves and not by masks: what was stored by a mask is not forwarded to the next load.
+        #[inline(always)]
         unsafe fn load_blocks(ptr: *const u8, blocks: usize) -> Self {
-            // SAFETY: the mask keeps the load inside the blocks that the caller vouches for.
-            unsafe { Zmm(_mm512_maskz_loadu_epi64(((1u32 << (2 * blocks)) - 1) as u8, ptr.cast())) }
+            // SAFETY: one, two or three blocks, which the caller vouches for.
+            unsafe {
+                if blocks == 1 {
+                    return Self::widen(Xmm::load(ptr));
+                }
+                let low = _mm512_zextsi256_si512(Ymm::load(ptr).0);
+                if blocks == 2 {
+                    return Zmm(low);
+                }
+                Zmm(_mm512_inserti32x4::<2>(low, Xmm::load(ptr.add(32)).0))
+            }
         }
 
         #[inline(always)]
@@ -370,8 +450,16 @@ vector! {
 
         #[inline(always)]
         unsafe fn store_blocks(self, ptr: *mut u8, blocks: usize) {
-            // SAFETY: the mask keeps the store inside the blocks that the caller vouches for.
-            unsafe { _mm512_mask_storeu_epi64(ptr.cast(), ((1u32 << (2 * blocks)) - 1) as u8, self.0) }
+            // SAFETY: one, two or three blocks, which the caller vouches for.
+            unsafe {
+                if blocks == 1 {
+                    return Xmm(_mm512_castsi512_si128(self.0)).store(ptr);
+                }
+                Ymm(_mm512_castsi512_si256(self.0)).store(ptr);
+                if blocks == 3 {
+                    Xmm(_mm512_extracti32x4_epi32::<2>(self.0)).store(ptr.add(32));
+                }
+            }
         }
 
         #[inline(always)]
@@ -389,6 +477,29 @@ vector! {
             }
         }
     }
+}
+
+impl Xmm {
+    /// A little-endian number, by way of registers: two stores of 8 bytes are not forwarded to a load of 16.
+    ///
+    /// # Safety
+    ///
+    /// As [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn number(value: u128) -> Xmm {
+        // SAFETY: the caller vouches for the instruction.
+        Xmm(unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) })
+    }
+}
+
+/// What [`Xmm`] has in place of an intrinsic.
+///
+/// # Safety
+///
+/// None; unsafe as an intrinsic is.
+#[inline(always)]
+unsafe fn identity(vector: __m128i) -> __m128i {
+    vector
 }
 
 /// Copies fewer than 16 bytes without a call: two overlapping words of the largest size that fits.

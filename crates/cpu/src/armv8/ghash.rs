@@ -1,0 +1,125 @@
+//! GHASH (SP 800-38D, 6.4) with PMULL, eight blocks for each reduction.
+//!
+//! RBIT on each byte puts the coefficients in ascending order, after which the field is the usual one: polynomials
+//! modulo x^128 + x^7 + x^2 + x + 1 with the coefficient of 1 in the lowest bit.
+
+use std::arch::aarch64::*;
+
+use zeroize::Zeroize;
+
+use super::vector::{block, vector};
+use crate::kernel::Block;
+
+/// Powers of the key at hand.
+const POWERS: usize = 8;
+
+/// A GHASH key: its first powers; wiped on drop.
+pub struct HashKey {
+    /// The powers from the first on, in ascending order of coefficients; on the heap, so that moving the key leaves no
+    /// copy behind.
+    powers: Box<[Block; POWERS]>,
+}
+
+impl Drop for HashKey {
+    fn drop(&mut self) {
+        self.powers.zeroize();
+    }
+}
+
+/// A product before its reduction: the products of the halves, and the sum of the mixed ones (Karatsuba).
+#[derive(Clone, Copy)]
+struct Product {
+    low: uint8x16_t,
+    middle: uint8x16_t,
+    high: uint8x16_t,
+}
+
+/// The lower half of a block times the lower half of another.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn multiply_low(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+    let (a, b) = (vreinterpretq_p64_u8(a), vreinterpretq_p64_u8(b));
+    vreinterpretq_u8_p128(vmull_p64(vgetq_lane_p64::<0>(a), vgetq_lane_p64::<0>(b)))
+}
+
+/// The upper half of a block times the upper half of another.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn multiply_high(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+    vreinterpretq_u8_p128(vmull_high_p64(vreinterpretq_p64_u8(a), vreinterpretq_p64_u8(b)))
+}
+
+/// Both halves exchanged.
+#[inline]
+#[target_feature(enable = "neon")]
+fn swapped(a: uint8x16_t) -> uint8x16_t {
+    vextq_u8::<8>(a, a)
+}
+
+impl Product {
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    fn new(a: uint8x16_t, b: uint8x16_t) -> Self {
+        let (low, high) = (multiply_low(a, b), multiply_high(a, b));
+        Product { low, middle: multiply_low(veorq_u8(a, swapped(a)), veorq_u8(b, swapped(b))), high }
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn add(self, other: Self) -> Self {
+        Product {
+            low: veorq_u8(self.low, other.low),
+            middle: veorq_u8(self.middle, other.middle),
+            high: veorq_u8(self.high, other.high),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    fn reduce(self) -> uint8x16_t {
+        let zero = vdupq_n_u8(0);
+        let middle = veorq_u8(veorq_u8(self.middle, self.low), self.high);
+        let low = veorq_u8(self.low, vextq_u8::<8>(zero, middle));
+        let high = veorq_u8(self.high, vextq_u8::<8>(middle, zero));
+
+        // x^128 = x^7 + x^2 + x + 1: fold the upper 64 bits down by 128, then the next 64.
+        let modulus = vreinterpretq_u8_u64(vdupq_n_u64(0x87));
+        let folded = multiply_high(high, modulus);
+        let low = veorq_u8(low, vextq_u8::<8>(zero, folded));
+        let high = veorq_u8(high, vextq_u8::<8>(folded, zero));
+        veorq_u8(low, multiply_low(high, modulus))
+    }
+}
+
+/// Prepares the key H.
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn prepare(h: &Block) -> HashKey {
+    let h = vrbitq_u8(vector(h));
+    let mut powers = Box::new([[0; 16]; POWERS]);
+    let mut power = h;
+    for place in powers.iter_mut() {
+        *place = block(power);
+        power = Product::new(power, h).reduce();
+    }
+    HashKey { powers }
+}
+
+/// Folds whole blocks into the state.
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
+    let mut y = vrbitq_u8(vector(state));
+    let (blocks, _) = data.as_chunks::<16>();
+    let (groups, rest) = blocks.as_chunks::<POWERS>();
+    for group in groups {
+        let mut sum =
+            Product::new(veorq_u8(y, vrbitq_u8(vector(&group[0]))), vector(&key.powers[POWERS - 1]));
+        for (i, block) in group.iter().enumerate().skip(1) {
+            sum = sum.add(Product::new(vrbitq_u8(vector(block)), vector(&key.powers[POWERS - 1 - i])));
+        }
+        y = sum.reduce();
+    }
+    for block in rest {
+        y = Product::new(veorq_u8(y, vrbitq_u8(vector(block))), vector(&key.powers[0])).reduce();
+    }
+    *state = block(vrbitq_u8(y));
+}

@@ -1,0 +1,182 @@
+//! The data-parallel passes.
+
+use std::arch::aarch64::*;
+
+use zeroize::Zeroize;
+
+use super::schedule::Schedule;
+use super::vector::{add, block, decrypt, encrypt, load, store, vector};
+use crate::counter::{self, Counting};
+use crate::kernel::{Block, Span};
+use crate::tweak;
+
+/// Calls `$step::<N>` for all blocks, eight at a time, then four and one.
+macro_rules! in_groups {
+    ($blocks:expr, $step:ident($at:ident $(, $argument:expr)*)) => {{
+        let blocks: usize = $blocks;
+        let mut $at = 0;
+        while blocks - $at >= 8 {
+            $step::<8>($at $(, $argument)*);
+            $at += 8;
+        }
+        if blocks - $at >= 4 {
+            $step::<4>($at $(, $argument)*);
+            $at += 4;
+        }
+        while $at < blocks {
+            $step::<1>($at $(, $argument)*);
+            $at += 1;
+        }
+    }};
+}
+
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn ecb_encrypt(key: &Schedule, mut data: Span<'_>) {
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    fn step<const N: usize>(at: usize, key: &Schedule, data: &mut Span<'_>) {
+        let mut blocks = load::<N>(data, at);
+        encrypt(key, &mut blocks);
+        store(data, at, blocks);
+    }
+    in_groups!(data.len() / 16, step(at, key, &mut data));
+}
+
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn ecb_decrypt(key: &Schedule, mut data: Span<'_>) {
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    fn step<const N: usize>(at: usize, key: &Schedule, data: &mut Span<'_>) {
+        let mut blocks = load::<N>(data, at);
+        decrypt(key, &mut blocks);
+        store(data, at, blocks);
+    }
+    in_groups!(data.len() / 16, step(at, key, &mut data));
+}
+
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn ctr_step<C: Counting, const N: usize>(
+    at: usize,
+    key: &Schedule,
+    counter: &mut Block,
+    data: &mut Span<'_>,
+) {
+    let mut counters = [[0; 16]; N];
+    counter::take::<C>(counter, N, |i, counter| counters[i] = counter);
+    let mut keystream = [vdupq_n_u8(0); N];
+    for (block, counter) in keystream.iter_mut().zip(&counters) {
+        *block = vector(counter);
+    }
+    encrypt(key, &mut keystream);
+    add(&mut keystream, &load(data, at));
+    store(data, at, keystream);
+}
+
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'_>) {
+    let whole = data.len() / 16 * 16;
+    let (mut data, tail) = data.split_at(whole);
+    let mut at = 0;
+    let blocks = whole / 16;
+    while blocks - at >= 8 {
+        ctr_step::<C, 8>(at, key, counter, &mut data);
+        at += 8;
+    }
+    while at < blocks {
+        ctr_step::<C, 1>(at, key, counter, &mut data);
+        at += 1;
+    }
+    if !tail.is_empty() {
+        let mut last = [0; 16];
+        let n = tail.len();
+        // SAFETY: the tail's source is valid for its length, which is less than a block; `last` is a place apart.
+        unsafe { tail.src().copy_to_nonoverlapping(last.as_mut_ptr(), n) };
+        ctr_step::<C, 1>(0, key, counter, &mut Span::in_place(&mut last));
+        // SAFETY: the tail's destination is valid for its length, which is less than a block.
+        unsafe { tail.dst().copy_from_nonoverlapping(last.as_ptr(), n) };
+        last.zeroize();
+    }
+}
+
+/// The ciphertext blocks before `blocks`, the first of which follows `register`, which moves on.
+#[inline]
+#[target_feature(enable = "neon")]
+fn shifted<const N: usize>(register: &mut Block, blocks: &[uint8x16_t; N]) -> [uint8x16_t; N] {
+    let mut before = *blocks;
+    before.rotate_right(1);
+    before[0] = vector(register);
+    *register = block(blocks[N - 1]);
+    before
+}
+
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn cbc_decrypt(key: &Schedule, iv: &mut Block, mut data: Span<'_>) {
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    fn step<const N: usize>(at: usize, key: &Schedule, iv: &mut Block, data: &mut Span<'_>) {
+        let mut blocks = load::<N>(data, at);
+        let before = shifted(iv, &blocks);
+        decrypt(key, &mut blocks);
+        add(&mut blocks, &before);
+        store(data, at, blocks);
+    }
+    in_groups!(data.len() / 16, step(at, key, iv, &mut data));
+}
+
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn cfb128_decrypt(key: &Schedule, iv: &mut Block, mut data: Span<'_>) {
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    fn step<const N: usize>(at: usize, key: &Schedule, iv: &mut Block, data: &mut Span<'_>) {
+        let blocks = load::<N>(data, at);
+        let mut keystream = shifted(iv, &blocks);
+        encrypt(key, &mut keystream);
+        add(&mut keystream, &blocks);
+        store(data, at, keystream);
+    }
+    in_groups!(data.len() / 16, step(at, key, iv, &mut data));
+}
+
+/// The next `N` tweaks.
+#[inline]
+#[target_feature(enable = "neon")]
+fn tweaks<const N: usize>(tweak: &mut Block) -> [uint8x16_t; N] {
+    let mut blocks = [[0; 16]; N];
+    tweak::take(tweak, N, |i, tweak| blocks[i] = tweak);
+    let mut tweaks = [vdupq_n_u8(0); N];
+    for (vector_of, block) in tweaks.iter_mut().zip(&blocks) {
+        *vector_of = vector(block);
+    }
+    tweaks
+}
+
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn xts_encrypt(key: &Schedule, tweak: &mut Block, mut data: Span<'_>) {
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    fn step<const N: usize>(at: usize, key: &Schedule, tweak: &mut Block, data: &mut Span<'_>) {
+        let tweaks = tweaks::<N>(tweak);
+        let mut blocks = load(data, at);
+        add(&mut blocks, &tweaks);
+        encrypt(key, &mut blocks);
+        add(&mut blocks, &tweaks);
+        store(data, at, blocks);
+    }
+    in_groups!(data.len() / 16, step(at, key, tweak, &mut data));
+}
+
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn xts_decrypt(key: &Schedule, tweak: &mut Block, mut data: Span<'_>) {
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    fn step<const N: usize>(at: usize, key: &Schedule, tweak: &mut Block, data: &mut Span<'_>) {
+        let tweaks = tweaks::<N>(tweak);
+        let mut blocks = load(data, at);
+        add(&mut blocks, &tweaks);
+        decrypt(key, &mut blocks);
+        add(&mut blocks, &tweaks);
+        store(data, at, blocks);
+    }
+    in_groups!(data.len() / 16, step(at, key, tweak, &mut data));
+}

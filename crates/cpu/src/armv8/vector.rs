@@ -1,0 +1,101 @@
+//! Blocks in vector registers, and the cipher on several of them at once.
+
+use std::arch::aarch64::*;
+
+use super::schedule::{RoundKeys, Schedule};
+use crate::kernel::{Block, Span};
+
+/// A block as a vector.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(crate) fn vector(block: &Block) -> uint8x16_t {
+    // SAFETY: a Block is 16 readable bytes; the load has no alignment.
+    unsafe { vld1q_u8(block.as_ptr()) }
+}
+
+/// A vector as a block.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(crate) fn block(vector: uint8x16_t) -> Block {
+    let mut block = [0; 16];
+    // SAFETY: a Block is 16 writable bytes; the store has no alignment.
+    unsafe { vst1q_u8(block.as_mut_ptr(), vector) };
+    block
+}
+
+/// `N` blocks of the source from block `first` on.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(crate) fn load<const N: usize>(data: &Span<'_>, first: usize) -> [uint8x16_t; N] {
+    assert!(N <= data.len() / 16 && first <= data.len() / 16 - N);
+    let mut blocks = [vdupq_n_u8(0); N];
+    for (i, block) in blocks.iter_mut().enumerate() {
+        // SAFETY: the blocks lie within the span, whose source is valid for reads; the load has no alignment.
+        *block = unsafe { vld1q_u8(data.src().add(16 * (first + i))) };
+    }
+    blocks
+}
+
+/// Writes `N` blocks of the destination from block `first` on.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(crate) fn store<const N: usize>(data: &mut Span<'_>, first: usize, blocks: [uint8x16_t; N]) {
+    assert!(N <= data.len() / 16 && first <= data.len() / 16 - N);
+    for (i, block) in blocks.into_iter().enumerate() {
+        // SAFETY: the blocks lie within the span, whose destination is valid for writes; the store has no alignment.
+        unsafe { vst1q_u8(data.dst().add(16 * (first + i)), block) };
+    }
+}
+
+/// XORs one set of blocks into another.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(crate) fn add<const N: usize>(blocks: &mut [uint8x16_t; N], other: &[uint8x16_t; N]) {
+    for (block, other) in blocks.iter_mut().zip(other) {
+        *block = veorq_u8(*block, *other);
+    }
+}
+
+/// The cipher under one key (FIPS 197, 5.1).
+#[inline]
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn encrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; N]) {
+    encrypt_with([key.encryption(); N], blocks);
+}
+
+/// The inverse cipher under one key (the equivalent one of FIPS 197, 5.3.5).
+#[inline]
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn decrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; N]) {
+    decrypt_with([key.decryption(); N], blocks);
+}
+
+/// The cipher, each block under its own key; all keys have as many rounds as the first.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn encrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [uint8x16_t; N]) {
+    let last = keys[0].len() - 1;
+    for round in 0..last - 1 {
+        for (block, keys) in blocks.iter_mut().zip(keys) {
+            *block = vaesmcq_u8(vaeseq_u8(*block, vector(&keys[round])));
+        }
+    }
+    for (block, keys) in blocks.iter_mut().zip(keys) {
+        *block = veorq_u8(vaeseq_u8(*block, vector(&keys[last - 1])), vector(&keys[last]));
+    }
+}
+
+/// The inverse cipher, each block under its own key; all keys have as many rounds as the first.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn decrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [uint8x16_t; N]) {
+    let last = keys[0].len() - 1;
+    for round in 0..last - 1 {
+        for (block, keys) in blocks.iter_mut().zip(keys) {
+            *block = vaesimcq_u8(vaesdq_u8(*block, vector(&keys[round])));
+        }
+    }
+    for (block, keys) in blocks.iter_mut().zip(keys) {
+        *block = veorq_u8(vaesdq_u8(*block, vector(&keys[last - 1])), vector(&keys[last]));
+    }
+}

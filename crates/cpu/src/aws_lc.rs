@@ -1,0 +1,194 @@
+//! GCM fused, by AWS-LC: its assembly runs CTR and GHASH in one loop and is the fastest there is for CPUs.
+//!
+//! `aws-lc-sys` is called directly rather than through `aws-lc-rs`, which works in place only and allocates a
+//! context for every key; a batch of short messages, each with a key of its own, pays for that.
+
+use std::ptr::null_mut;
+
+use aws_lc_sys::{
+    EVP_AEAD, EVP_AEAD_CTX, EVP_AEAD_CTX_cleanup, EVP_AEAD_CTX_init, EVP_AEAD_CTX_open_gather,
+    EVP_AEAD_CTX_seal_scatter, EVP_AEAD_CTX_zero, EVP_aead_aes_128_gcm, EVP_aead_aes_192_gcm, EVP_aead_aes_256_gcm,
+};
+use lockstep_core::backend::Cost;
+use lockstep_core::data::{Data, HostData};
+use lockstep_core::work::{AeadMessage, Operation, Status, Tag, Task};
+use lockstep_core::{Error, Key, KeySize, Result};
+use zeroize::Zeroize;
+
+use crate::device::{AnyKernel, CPU};
+use crate::threads;
+
+/// The kernel `cpu/aws-lc`.
+pub(crate) struct AwsLc;
+
+impl AwsLc {
+    pub(crate) const NAME: &'static str = "cpu/aws-lc";
+}
+
+impl AnyKernel for AwsLc {
+    fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
+        match operation {
+            Operation::Recipe(_) => Some(Cost::new(300.0, 120.0 / key.rounds() as f64)),
+            Operation::Pass(_) => None,
+        }
+    }
+
+    fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()> {
+        let Task::Recipe(_, messages) = task else {
+            return Err(Error::Unsupported { kernel: Self::NAME, operation: task.operation().to_string() });
+        };
+        for message in &*messages {
+            if let Data::Device { .. } | Data::Pinned { .. } | Data::Host(HostData::ReadOnly(_)) = message.data {
+                return Err(Error::OutOfReach { device: CPU, what: "data that are not in host memory".into() });
+            }
+        }
+        if let [message] = messages {
+            run_one(message.key.prepared(Context::full_tags), message);
+            return Ok(());
+        }
+        threads::spread_messages(messages, threads, &run_batch);
+        Ok(())
+    }
+}
+
+/// Messages in turn. A key that is used for one message only is not worth keeping the context of.
+fn run_batch(messages: &mut [AeadMessage<'_>]) {
+    let mut i = 0;
+    while i < messages.len() {
+        let key = messages[i].key;
+        let same = messages[i..].iter().take_while(|message| std::ptr::eq(message.key, key)).count();
+        let once;
+        let context = match key.already_prepared::<Context>() {
+            Some(context) => context,
+            None if same > 1 => key.prepared(Context::full_tags),
+            None => {
+                once = Context::full_tags(key);
+                &once
+            }
+        };
+        messages[i..i + same].iter_mut().for_each(|message| run_one(context, message));
+        i += same;
+    }
+}
+
+fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
+    let Data::Host(data) = &mut message.data else { unreachable!("checked before") };
+    let (input, output, len) = match data {
+        HostData::InPlace(data) => (data.as_ptr(), data.as_mut_ptr(), data.len()),
+        HostData::Copy { from, to } => (from.as_ptr(), to.as_mut_ptr(), from.len()),
+        HostData::ReadOnly(_) => unreachable!("checked before"),
+    };
+    let done = match &mut message.tag {
+        Tag::Write(tag) => {
+            let mut full = [0; 16];
+            let mut full_len = 0;
+            // SAFETY: input and output are valid for len bytes and equal or disjoint, as HostData is borrowed so;
+            // the other slices are valid for their lengths; the context is initialised.
+            let done = unsafe {
+                EVP_AEAD_CTX_seal_scatter(
+                    context.as_ptr(),
+                    output,
+                    full.as_mut_ptr(),
+                    &mut full_len,
+                    full.len(),
+                    message.nonce.as_ptr(),
+                    message.nonce.len(),
+                    input,
+                    len,
+                    std::ptr::null(),
+                    0,
+                    message.aad.as_ptr(),
+                    message.aad.len(),
+                )
+            };
+            tag.copy_from_slice(&full[..tag.len()]);
+            done == 1 && full_len == 16
+        }
+        Tag::Expect(tag) => {
+            let short;
+            let context = if tag.len() == 16 {
+                context
+            } else {
+                // A context checks tags of one length only.
+                short = Context::new(message.key, tag.len());
+                &short
+            };
+            // SAFETY: as above; the tag is only read.
+            let done = unsafe {
+                EVP_AEAD_CTX_open_gather(
+                    context.as_ptr(),
+                    output,
+                    message.nonce.as_ptr(),
+                    message.nonce.len(),
+                    input,
+                    len,
+                    tag.as_ptr(),
+                    tag.len(),
+                    message.aad.as_ptr(),
+                    message.aad.len(),
+                )
+            };
+            done == 1
+        }
+    };
+    message.status = if done { Status::Done } else { Status::AuthenticationFailed };
+    if !done {
+        data.output().zeroize();
+        if let Tag::Write(tag) = &mut message.tag {
+            // Sealing fails only on lengths that core has refused before; never leave half a result.
+            tag.zeroize();
+        }
+    }
+}
+
+/// A key, expanded and with its hash table, in the form of AWS-LC.
+///
+/// It stays where it was made: AWS-LC aligns its state within it by its address.
+struct Context(Box<EVP_AEAD_CTX>);
+
+// SAFETY: sealing and opening take a constant context and are thread-safe (aws-lc, aead.h).
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    fn full_tags(key: &Key) -> Self {
+        Context::new(key, 16)
+    }
+
+    fn new(key: &Key, tag_len: usize) -> Self {
+        // SAFETY: the three functions return pointers to constants; an EVP_AEAD_CTX is plain data, for which zeros
+        // are a value and the state before init; init gets a key of the length of the cipher.
+        unsafe {
+            let aead: *const EVP_AEAD = match key.size() {
+                KeySize::Aes128 => EVP_aead_aes_128_gcm(),
+                KeySize::Aes192 => EVP_aead_aes_192_gcm(),
+                KeySize::Aes256 => EVP_aead_aes_256_gcm(),
+            };
+            let mut context: Box<EVP_AEAD_CTX> = Box::new(std::mem::zeroed());
+            EVP_AEAD_CTX_zero(&mut *context);
+            let bytes = key.bytes();
+            let done =
+                EVP_AEAD_CTX_init(&mut *context, aead, bytes.as_ptr(), bytes.len(), tag_len, null_mut());
+            assert_eq!(done, 1, "AWS-LC takes every AES key and tag length that core lets through");
+            Context(context)
+        }
+    }
+
+    fn as_ptr(&self) -> *const EVP_AEAD_CTX {
+        &*self.0
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let context: *mut EVP_AEAD_CTX = &mut *self.0;
+        // SAFETY: the context was initialised and is not used afterwards; it is plain data, all bytes of which may
+        // be overwritten. AWS-LC itself leaves the key behind.
+        unsafe {
+            EVP_AEAD_CTX_cleanup(context);
+            let bytes = std::slice::from_raw_parts_mut(context.cast::<u8>(), size_of::<EVP_AEAD_CTX>());
+            bytes.zeroize();
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Counter blocks: how the two counter modes count.
+
+use crate::kernel::Block;
+
+/// A rule for the counter block after this one, both as big-endian numbers.
+pub(crate) trait Counting {
+    /// The counter `n` blocks further on.
+    fn advance(counter: u128, n: u128) -> u128;
+}
+
+/// The whole block counts and wraps (SP 800-38A, B.1 with m = 128).
+pub(crate) struct Whole;
+
+impl Counting for Whole {
+    #[inline(always)]
+    fn advance(counter: u128, n: u128) -> u128 {
+        counter.wrapping_add(n)
+    }
+}
+
+/// Only the last 32 bits count (inc32 of SP 800-38D, 6.2).
+pub(crate) struct Low32;
+
+impl Counting for Low32 {
+    #[inline(always)]
+    fn advance(counter: u128, n: u128) -> u128 {
+        const LOW: u128 = 0xffff_ffff;
+        (counter & !LOW) | (counter.wrapping_add(n) & LOW)
+    }
+}
+
+/// Hands out the next `blocks` counters in turn and leaves `counter` after them.
+#[inline(always)]
+pub(crate) fn take<C: Counting>(counter: &mut Block, blocks: usize, mut each: impl FnMut(usize, Block)) {
+    let first = u128::from_be_bytes(*counter);
+    for i in 0..blocks {
+        each(i, C::advance(first, i as u128).to_be_bytes());
+    }
+    *counter = C::advance(first, blocks as u128).to_be_bytes();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_wrap_where_they_should() {
+        let all = u128::MAX;
+        assert_eq!(Whole::advance(all, 1), 0);
+        assert_eq!(Whole::advance(u128::from(u64::MAX), 2), (1 << 64) + 1);
+        assert_eq!(Low32::advance(all, 1), all << 32);
+        assert_eq!(Low32::advance(all - 1, 5), (all << 32) + 3);
+        assert_eq!(Low32::advance(7, 1 << 32), 7);
+    }
+
+    #[test]
+    fn take_moves_the_counter_on() {
+        let mut counter = [0xff; 16];
+        let mut seen = Vec::new();
+        take::<Low32>(&mut counter, 2, |i, block| seen.push((i, block)));
+        let mut wrapped = [0xff; 16];
+        wrapped[12..].fill(0);
+        assert_eq!(seen, [(0, [0xff; 16]), (1, wrapped)]);
+        wrapped[15] = 1;
+        assert_eq!(counter, wrapped);
+    }
+}

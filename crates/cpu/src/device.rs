@@ -1,0 +1,144 @@
+//! The processor as a device: which kernels it has, what they cost, and how work is spread over threads.
+
+use std::sync::Arc;
+
+use lockstep_core::backend::{Backend, Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Missing};
+use lockstep_core::work::{Operation, Task, Work};
+use lockstep_core::{Error, KeySize, Result};
+
+use crate::aws_lc::AwsLc;
+use crate::kernel::Kernel;
+use crate::passes::Passes;
+use crate::soft::Soft;
+
+/// The name of the one device of this backend.
+pub const CPU: DeviceId = DeviceId { backend: "cpu", index: None };
+
+/// How the CPU backend works.
+#[derive(Debug, Clone, Default)]
+pub struct CpuOptions {
+    /// Most threads that large work is spread over; none means as many as the processor runs at once.
+    pub threads: Option<usize>,
+}
+
+/// The backend of the processor the program runs on.
+#[derive(Debug, Clone, Default)]
+pub struct CpuBackend {
+    options: CpuOptions,
+}
+
+impl CpuBackend {
+    /// A backend with these options.
+    pub fn new(options: CpuOptions) -> Self {
+        CpuBackend { options }
+    }
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &'static str {
+        CPU.backend
+    }
+
+    fn discover(&self) -> std::result::Result<Vec<Arc<dyn Device>>, Missing> {
+        Ok(vec![Arc::new(Cpu::new(&self.options))])
+    }
+}
+
+/// A kernel with its kernel type forgotten.
+pub(crate) trait AnyKernel: Send + Sync {
+    /// What an operation costs, if the kernel does it.
+    fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost>;
+
+    /// Does the work on at most so many threads.
+    fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()>;
+}
+
+/// The processor.
+pub struct Cpu {
+    infos: Vec<KernelInfo>,
+    kernels: Vec<Option<Box<dyn AnyKernel>>>,
+    threads: usize,
+}
+
+impl Cpu {
+    /// Looks what the processor can do.
+    pub fn new(options: &CpuOptions) -> Self {
+        let available = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = options.threads.unwrap_or_else(available).max(1);
+        let mut cpu = Cpu { infos: Vec::new(), kernels: Vec::new(), threads };
+        #[cfg(target_arch = "x86_64")]
+        {
+            use crate::x86::{AesNi, Vaes256, Vaes512};
+            cpu.add::<Vaes512>("AES on 512-bit vectors (VAES, AVX-512)", "no VAES with AVX-512");
+            cpu.add::<Vaes256>("AES on 256-bit vectors (VAES, AVX2)", "no VAES with AVX2");
+            cpu.add::<AesNi>("AES instructions (AES-NI)", "no AES-NI");
+        }
+        #[cfg(target_arch = "aarch64")]
+        cpu.add::<crate::armv8::Armv8>("AES instructions (Armv8 cryptography extension)", "no AES instructions");
+        cpu.add::<Soft>("bitsliced, for any processor", "");
+        cpu.infos.push(KernelInfo {
+            name: AwsLc::NAME,
+            description: "AWS-LC's fused GCM",
+            constant_time: true,
+            missing: None,
+        });
+        cpu.kernels.push(Some(Box::new(AwsLc)));
+        cpu
+    }
+
+    fn add<K: Kernel>(&mut self, description: &'static str, lacks: &str) {
+        let kernel = K::detect();
+        self.infos.push(KernelInfo {
+            name: K::NAME,
+            description,
+            constant_time: true,
+            missing: kernel.is_none().then(|| format!("this processor has {lacks}")),
+        });
+        self.kernels.push(kernel.map(|kernel| Box::new(Passes::new(kernel)) as Box<dyn AnyKernel>));
+    }
+
+    /// Most threads that work is spread over.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn kernel(&self, id: KernelId) -> Option<&dyn AnyKernel> {
+        self.kernels.get(usize::from(id.0))?.as_deref()
+    }
+}
+
+impl Device for Cpu {
+    fn id(&self) -> DeviceId {
+        CPU
+    }
+
+    fn description(&self) -> String {
+        let threads = self.threads;
+        format!("{}, {threads} thread{}", processor_name(), if threads == 1 { "" } else { "s" })
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.infos
+    }
+
+    fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
+        self.kernel(kernel)?.cost(operation, key)
+    }
+
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let unsupported = || Error::Unsupported {
+            kernel: self.infos.get(usize::from(kernel.0)).map_or("this processor", |info| info.name),
+            operation: work.task.operation().to_string(),
+        };
+        let runner = self.kernel(kernel).ok_or_else(unsupported)?;
+        runner.run(work.task, self.threads)?;
+        Ok(Completion::Done)
+    }
+}
+
+/// The model name that the system knows, or the architecture.
+fn processor_name() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or_else(|| std::env::consts::ARCH.into(), |(_, name)| name.trim().into())
+}

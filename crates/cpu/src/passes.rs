@@ -1,0 +1,164 @@
+//! Passes over segments by a [`Kernel`]: from the core's terms to the kernel's.
+
+use lockstep_core::backend::Cost;
+use lockstep_core::data::{Data, HostData};
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::{Operation, Pass, Segment, Task};
+use lockstep_core::{Error, KeySize, Result};
+
+use crate::device::{AnyKernel, CPU};
+use crate::kernel::{Kernel, Span};
+use crate::{serial, threads, tweak};
+
+/// A kernel as something that runs passes.
+pub(crate) struct Passes<K>(K);
+
+impl<K: Kernel> Passes<K> {
+    pub(crate) fn new(kernel: K) -> Self {
+        Passes(kernel)
+    }
+}
+
+/// The GHASH key of an AES key, in the form of one kernel.
+struct HashForm<K: Kernel>(K::HashKey);
+
+pub(crate) fn schedule<K: Kernel>(kernel: K, key: &Key) -> &K::Schedule {
+    key.prepared(|key| kernel.expand(key.bytes()))
+}
+
+fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
+    let form = key.prepared(|key| {
+        let mut h = [[0; 16]];
+        kernel.encrypt_each(&[schedule(kernel, key)], &mut h);
+        HashForm::<K>(kernel.hash_key(&h[0]))
+    });
+    &form.0
+}
+
+/// The form of data that kernels take.
+pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
+    match data {
+        HostData::InPlace(data) => Span::in_place(data),
+        HostData::Copy { from, to } => Span::copy(from, to),
+        HostData::ReadOnly(_) => unreachable!("passes that only read take slices"),
+    }
+}
+
+impl<K: Kernel> AnyKernel for Passes<K> {
+    fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
+        match operation {
+            Operation::Pass(pass) => Some(pass_cost(K::NAME, pass, key)),
+            Operation::Recipe(_) => None,
+        }
+    }
+
+    fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()> {
+        match task {
+            Task::Pass(pass, segments) => {
+                check(pass, segments)?;
+                threads::spread(pass, segments, threads, &|pass, segments| {
+                    if pass.is_serial() {
+                        serial::run(self.0, pass, segments);
+                    } else {
+                        segments.iter_mut().for_each(|segment| parallel(self.0, pass, segment));
+                    }
+                });
+                Ok(())
+            }
+            Task::Recipe(..) | Task::Table(..) => {
+                Err(Error::Unsupported { kernel: K::NAME, operation: task.operation().to_string() })
+            }
+        }
+    }
+}
+
+/// Data must be where the processor can reach them, and written where results are due.
+fn check(pass: Pass, segments: &[Segment<'_>]) -> Result<()> {
+    for segment in segments {
+        match &segment.data {
+            Data::Host(HostData::ReadOnly(_)) if !pass.is_read_only() => {
+                return Err(Error::OutputLength { needed: segment.data.len(), got: 0 });
+            }
+            Data::Host(_) => {}
+            Data::Pinned { .. } => {
+                return Err(Error::OutOfReach { device: CPU, what: "pinned memory of other devices".into() });
+            }
+            Data::Device { from, .. } => {
+                return Err(Error::OutOfReach { device: CPU, what: format!("memory of {}", from.device()) });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The host data of a segment that [`check`] has seen.
+pub(crate) fn host<'s>(data: &'s mut Data<'_>) -> HostData<'s> {
+    match data {
+        Data::Host(data) => data.reborrow(),
+        Data::Pinned { .. } | Data::Device { .. } => unreachable!("checked before"),
+    }
+}
+
+/// One segment of a pass that is parallel within it.
+fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
+    let key = segment.key;
+    let register = &mut *segment.register;
+    let data = host(&mut segment.data);
+    match pass {
+        Pass::Ghash => kernel.ghash(hash_key(kernel, key), register, data.input()),
+        Pass::EcbEncrypt => kernel.ecb_encrypt(schedule(kernel, key), span(data)),
+        Pass::EcbDecrypt => kernel.ecb_decrypt(schedule(kernel, key), span(data)),
+        Pass::Ctr => kernel.ctr(schedule(kernel, key), register, span(data)),
+        Pass::Ctr32 => kernel.ctr32(schedule(kernel, key), register, span(data)),
+        Pass::CbcDecrypt => kernel.cbc_decrypt(schedule(kernel, key), register, span(data)),
+        Pass::Cfb128Decrypt => {
+            let whole = data.len() & !15;
+            let (blocks, tail) = data.split_at(whole);
+            kernel.cfb128_decrypt(schedule(kernel, key), register, span(blocks));
+            xor_last(kernel, key, *register, tail);
+        }
+        Pass::XtsEncrypt | Pass::XtsDecrypt => {
+            let place = segment.tweak.expect("core gives XTS segments a tweak");
+            let mut first = [*register];
+            kernel.encrypt_each(&[schedule(kernel, place.key)], &mut first);
+            tweak::advance(&mut first[0], place.position);
+            if pass == Pass::XtsEncrypt {
+                kernel.xts_encrypt(schedule(kernel, key), &mut first[0], span(data));
+            } else {
+                kernel.xts_decrypt(schedule(kernel, key), &mut first[0], span(data));
+            }
+        }
+        _ => unreachable!("serial passes go another way"),
+    }
+}
+
+/// The last partial block of CFB decryption.
+fn xor_last<K: Kernel>(kernel: K, key: &Key, register: Block, mut tail: HostData<'_>) {
+    if tail.is_empty() {
+        return;
+    }
+    let mut keystream = [register];
+    kernel.encrypt_each(&[schedule(kernel, key)], &mut keystream);
+    for (i, mask) in keystream[0].iter().enumerate().take(tail.len()) {
+        let byte = tail.input()[i] ^ mask;
+        tail.output()[i] = byte;
+    }
+}
+
+/// What a pass costs: rates measured on a Zen 4 core at AES-128 (docs/measured), longer keys by their rounds. They
+/// need only be right in order, since all of a processor's kernels are always there together.
+fn pass_cost(kernel: &str, pass: Pass, key: KeySize) -> Cost {
+    let (parallel, serial) = match kernel {
+        "cpu/vaes512" => (22.0, 1.5),
+        "cpu/vaes256" => (18.0, 1.49),
+        "cpu/aesni" | "cpu/armv8" => (10.0, 1.48),
+        _ => (0.8, 0.05),
+    };
+    let steps = match pass {
+        Pass::Cfb8Encrypt | Pass::Cfb8Decrypt => 16.0,
+        Pass::Cfb1Encrypt | Pass::Cfb1Decrypt => 128.0,
+        _ => 1.0,
+    };
+    let rate = if pass.is_serial() { serial / steps } else { parallel };
+    Cost::new(20.0, rate * 10.0 / key.rounds() as f64)
+}

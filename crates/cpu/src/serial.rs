@@ -1,0 +1,253 @@
+//! Serial passes: one message alone leaves the AES unit idle most of the time, so steps of up to [`LANES`] messages
+//! go side by side.
+
+use lockstep_core::data::HostData;
+use lockstep_core::work::{Pass, Segment};
+
+use crate::kernel::{Block, Kernel, LANES, Lane};
+use crate::passes::{host, schedule, span};
+
+/// Runs a serial pass over segments of different messages.
+pub(crate) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]) {
+    match pass {
+        Pass::CbcEncrypt => cbc_encrypt(kernel, segments),
+        Pass::Cfb128Encrypt => side_by_side::<K, Cfb128>(kernel, segments),
+        Pass::Ofb => side_by_side::<K, Ofb>(kernel, segments),
+        Pass::PcbcEncrypt => side_by_side::<K, PcbcEncrypt>(kernel, segments),
+        Pass::PcbcDecrypt => side_by_side::<K, PcbcDecrypt>(kernel, segments),
+        Pass::CbcMac => side_by_side::<K, CbcMac>(kernel, segments),
+        Pass::Cfb8Encrypt => side_by_side::<K, Cfb8<true>>(kernel, segments),
+        Pass::Cfb8Decrypt => side_by_side::<K, Cfb8<false>>(kernel, segments),
+        Pass::Cfb1Encrypt => side_by_side::<K, Cfb1<true>>(kernel, segments),
+        Pass::Cfb1Decrypt => side_by_side::<K, Cfb1<false>>(kernel, segments),
+        _ => unreachable!("parallel passes go another way"),
+    }
+}
+
+fn cbc_encrypt<K: Kernel>(kernel: K, segments: &mut [Segment<'_>]) {
+    let lane = |segment| {
+        let Segment { key, register, data, .. }: &mut Segment<'_> = segment;
+        Lane { schedule: schedule(kernel, key), register, data: span(host(data)) }
+    };
+    if let [segment] = segments {
+        // One message, without allocating.
+        return kernel.cbc_encrypt(&mut [lane(segment)]);
+    }
+    kernel.cbc_encrypt(&mut segments.iter_mut().map(lane).collect::<Vec<_>>());
+}
+
+/// One step of a serial mode, around one block cipher call.
+trait Step {
+    /// Bytes that a step takes; the last of a message may have fewer.
+    const BYTES: usize;
+    /// Steps on the same bytes: 8 for a mode of bits.
+    const TIMES: usize = 1;
+    /// True if the cipher runs backwards.
+    const DECRYPTS: bool = false;
+
+    /// What goes into the cipher.
+    fn before(register: &Block, input: &[u8]) -> Block;
+
+    /// What comes of it. `output` has the length of `input`.
+    fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], time: usize);
+}
+
+/// A message under way.
+struct Slot {
+    segment: usize,
+    at: usize,
+    time: usize,
+}
+
+fn side_by_side<K: Kernel, S: Step>(kernel: K, segments: &mut [Segment<'_>]) {
+    let mut slots: [Slot; LANES] = std::array::from_fn(|_| Slot { segment: 0, at: 0, time: 0 });
+    let mut active = 0;
+    let mut waiting = 0;
+    loop {
+        while active < LANES && waiting < segments.len() {
+            if !segments[waiting].data.is_empty() {
+                slots[active] = Slot { segment: waiting, at: 0, time: 0 };
+                active += 1;
+            }
+            waiting += 1;
+        }
+        if active == 0 {
+            return;
+        }
+        let first = schedule(kernel, segments[slots[0].segment].key);
+        let mut keys = [first; LANES];
+        for (key, slot) in keys.iter_mut().zip(&slots[..active]) {
+            *key = schedule(kernel, segments[slot.segment].key);
+        }
+        // Until a message ends.
+        let mut ended = false;
+        while !ended {
+            let mut blocks = [[0; 16]; LANES];
+            for (block, slot) in blocks.iter_mut().zip(&slots[..active]) {
+                let segment = &mut segments[slot.segment];
+                *block = S::before(segment.register, step_of::<S>(&host(&mut segment.data), slot.at));
+            }
+            if S::DECRYPTS {
+                kernel.decrypt_each(&keys[..active], &mut blocks[..active]);
+            } else {
+                kernel.encrypt_each(&keys[..active], &mut blocks[..active]);
+            }
+            for (block, slot) in blocks.iter().zip(&mut slots[..active]) {
+                let segment = &mut segments[slot.segment];
+                let mut data = host(&mut segment.data);
+                let mut copy = [0; 16];
+                let step = step_of::<S>(&data, slot.at);
+                let len = step.len();
+                copy[..len].copy_from_slice(step);
+                let place: &mut [u8] = match &mut data {
+                    HostData::ReadOnly(_) => &mut [],
+                    data => &mut data.output()[slot.at..slot.at + len],
+                };
+                S::after(segment.register, block, &copy[..len], place, slot.time);
+                slot.time += 1;
+                if slot.time == S::TIMES {
+                    slot.time = 0;
+                    slot.at += len;
+                    ended |= slot.at == segment.data.len();
+                }
+            }
+        }
+        let mut i = 0;
+        while i < active {
+            if slots[i].at == segments[slots[i].segment].data.len() {
+                active -= 1;
+                slots.swap(i, active);
+            } else {
+                i += 1;
+            }
+        }
+    }
+}
+
+/// The input of the step at `at`.
+fn step_of<'s, S: Step>(data: &'s HostData<'_>, at: usize) -> &'s [u8] {
+    let input = &data.input()[at..];
+    &input[..input.len().min(S::BYTES)]
+}
+
+fn xor(output: &mut [u8], a: &[u8], b: &[u8]) {
+    for ((byte, a), b) in output.iter_mut().zip(a).zip(b) {
+        *byte = a ^ b;
+    }
+}
+
+struct Cfb128;
+
+impl Step for Cfb128 {
+    const BYTES: usize = 16;
+
+    fn before(register: &Block, _input: &[u8]) -> Block {
+        *register
+    }
+
+    fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], _time: usize) {
+        xor(output, input, cipher);
+        register[..output.len()].copy_from_slice(output);
+    }
+}
+
+struct Ofb;
+
+impl Step for Ofb {
+    const BYTES: usize = 16;
+
+    fn before(register: &Block, _input: &[u8]) -> Block {
+        *register
+    }
+
+    fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], _time: usize) {
+        xor(output, input, cipher);
+        *register = *cipher;
+    }
+}
+
+struct PcbcEncrypt;
+
+impl Step for PcbcEncrypt {
+    const BYTES: usize = 16;
+
+    fn before(register: &Block, input: &[u8]) -> Block {
+        let mut block = [0; 16];
+        xor(&mut block, register, input);
+        block
+    }
+
+    fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], _time: usize) {
+        output.copy_from_slice(cipher);
+        xor(register, input, cipher);
+    }
+}
+
+struct PcbcDecrypt;
+
+impl Step for PcbcDecrypt {
+    const BYTES: usize = 16;
+    const DECRYPTS: bool = true;
+
+    fn before(_register: &Block, input: &[u8]) -> Block {
+        input.try_into().expect("whole blocks")
+    }
+
+    fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], _time: usize) {
+        xor(output, cipher, register);
+        xor(register, input, output);
+    }
+}
+
+struct CbcMac;
+
+impl Step for CbcMac {
+    const BYTES: usize = 16;
+
+    fn before(register: &Block, input: &[u8]) -> Block {
+        PcbcEncrypt::before(register, input)
+    }
+
+    fn after(register: &mut Block, cipher: &Block, _input: &[u8], _output: &mut [u8], _time: usize) {
+        *register = *cipher;
+    }
+}
+
+struct Cfb8<const ENCRYPT: bool>;
+
+impl<const ENCRYPT: bool> Step for Cfb8<ENCRYPT> {
+    const BYTES: usize = 1;
+
+    fn before(register: &Block, _input: &[u8]) -> Block {
+        *register
+    }
+
+    fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], _time: usize) {
+        output[0] = input[0] ^ cipher[0];
+        let ciphertext = if ENCRYPT { output[0] } else { input[0] };
+        register.copy_within(1.., 0);
+        register[15] = ciphertext;
+    }
+}
+
+struct Cfb1<const ENCRYPT: bool>;
+
+impl<const ENCRYPT: bool> Step for Cfb1<ENCRYPT> {
+    const BYTES: usize = 1;
+    const TIMES: usize = 8;
+
+    fn before(register: &Block, _input: &[u8]) -> Block {
+        *register
+    }
+
+    /// The most significant bit of the byte is the first. In place, bits not yet done are still input.
+    fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], time: usize) {
+        let bit = 7 - time;
+        let keystream = (cipher[0] >> 7) << bit;
+        let mask = 1u8 << bit;
+        let result = (input[0] ^ keystream) & mask;
+        output[0] = (output[0] & !mask) | result;
+        let ciphertext = if ENCRYPT { result } else { input[0] & mask } >> bit;
+        *register = (u128::from_be_bytes(*register) << 1 | u128::from(ciphertext)).to_be_bytes();
+    }
+}

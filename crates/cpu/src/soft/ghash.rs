@@ -1,0 +1,154 @@
+//! GHASH (SP 800-38D, 6.4) by integer multiplication, in constant time.
+//!
+//! Carry-less products come from ordinary ones of numbers with holes, as in Thomas Pornin's BearSSL (`ghash_ctmul64`):
+//! if only every fourth bit of the factors may be set, at most 16 ones meet in a column of the product and their
+//! carry would need a fifth bit to reach the next column in use. BearSSL drops the upper half of each product,
+//! where a sum of 16 could do so. Here the products keep all 128 bits: the fixed factor leaves its top four bits
+//! out, so that no sum exceeds 15, and those four are multiplied by masking.
+//!
+//! Constant time presumes a multiply instruction that is, as on 64-bit x86 and ARM.
+
+use zeroize::Zeroize;
+
+use crate::kernel::Block;
+
+const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
+
+/// A fixed factor of carry-less products.
+#[derive(Clone, Copy, Default)]
+struct Factor {
+    /// Every fourth bit, from bit 0, 1, 2 and 3 on, without the top four.
+    holes: [u64; 4],
+    /// The top four bits, each as a mask.
+    top: [u64; 4],
+}
+
+impl Factor {
+    fn new(y: u64) -> Self {
+        Factor {
+            holes: std::array::from_fn(|k| y & (EVERY_FOURTH >> 4 << k)),
+            top: std::array::from_fn(|k| 0u64.wrapping_sub((y >> (60 + k)) & 1)),
+        }
+    }
+
+    /// The carry-less product with `x`.
+    #[inline(always)]
+    fn times(&self, x: u64) -> u128 {
+        let x_holes: [u64; 4] = std::array::from_fn(|k| x & (EVERY_FOURTH << k));
+        let mut product = 0;
+        for column in 0..4 {
+            let mut sum = 0;
+            for (k, x) in x_holes.into_iter().enumerate() {
+                sum ^= u128::from(x) * u128::from(self.holes[(column + 4 - k) % 4]);
+            }
+            const EVERY_FOURTH_WIDE: u128 = (EVERY_FOURTH as u128) << 64 | EVERY_FOURTH as u128;
+            product ^= sum & (EVERY_FOURTH_WIDE << column);
+        }
+        for k in 0..4 {
+            product ^= u128::from(x & self.top[k]) << (60 + k);
+        }
+        product
+    }
+}
+
+/// A GHASH key, ready for multiplication; wiped on drop.
+pub struct HashKey {
+    /// The upper half, the lower half and their sum (Karatsuba), as a big-endian number; on the heap, so that moving
+    /// the key leaves no copy behind.
+    factors: Box<[Factor; 3]>,
+}
+
+impl HashKey {
+    pub(crate) fn new(h: &Block) -> Self {
+        let h = u128::from_be_bytes(*h);
+        let (high, low) = ((h >> 64) as u64, h as u64);
+        let mut factors = Box::new([Factor::default(); 3]);
+        for (factor, half) in factors.iter_mut().zip([high, low, high ^ low]) {
+            *factor = Factor::new(half);
+        }
+        HashKey { factors }
+    }
+}
+
+impl Drop for HashKey {
+    fn drop(&mut self) {
+        for factor in self.factors.iter_mut() {
+            factor.holes.zeroize();
+            factor.top.zeroize();
+        }
+    }
+}
+
+/// `x` times H. Bits are reflected: the most significant is the coefficient of 1.
+#[inline(always)]
+fn multiply(key: &HashKey, x: u128) -> u128 {
+    let (x_high, x_low) = ((x >> 64) as u64, x as u64);
+    let high = key.factors[0].times(x_high);
+    let low = key.factors[1].times(x_low);
+    let middle = key.factors[2].times(x_high ^ x_low) ^ high ^ low;
+
+    // The product of reflected 128-bit numbers has 255 bits: shift it to the top of 256.
+    let upper = high ^ (middle >> 64);
+    let lower = low ^ (middle << 64);
+    let upper = (upper << 1) | (lower >> 127);
+    let lower = lower << 1;
+
+    reduce(upper, lower)
+}
+
+/// The remainder of `upper * 2^128 + lower` modulo the field's polynomial, bits reflected.
+#[inline(always)]
+fn reduce(upper: u128, lower: u128) -> u128 {
+    // x^128 = x^7 + x^2 + x + 1. Coefficients above x^127 are in `lower`; what they push out of it on the right
+    // comes back on the left of another round.
+    let out = (lower << 127) ^ (lower << 126) ^ (lower << 121);
+    let lower = lower ^ out;
+    upper ^ lower ^ (lower >> 1) ^ (lower >> 2) ^ (lower >> 7)
+}
+
+/// Folds whole blocks into the state.
+pub(crate) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
+    let mut y = u128::from_be_bytes(*state);
+    for block in data.as_chunks::<16>().0 {
+        y = multiply(key, y ^ u128::from_be_bytes(*block));
+    }
+    *state = y.to_be_bytes();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn carry_less(x: u64, y: u64) -> u128 {
+        (0..64).fold(0, |sum, i| sum ^ ((u128::from(x) << i) * u128::from((y >> i) & 1)))
+    }
+
+    #[test]
+    fn products_have_no_carry() {
+        let mut seed = 1u64;
+        let mut next = || {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            seed ^ (seed >> 29)
+        };
+        let special = [0, 1, u64::MAX, 1 << 63, EVERY_FOURTH, EVERY_FOURTH << 3, !(u64::MAX >> 4)];
+        for x in special {
+            for y in special {
+                assert_eq!(Factor::new(y).times(x), carry_less(x, y), "{x:#x} times {y:#x}");
+            }
+        }
+        for _ in 0..1000 {
+            let (x, y) = (next(), next());
+            assert_eq!(Factor::new(y).times(x), carry_less(x, y), "{x:#x} times {y:#x}");
+        }
+    }
+
+    #[test]
+    fn one_is_neutral() {
+        let mut one = [0; 16];
+        one[0] = 0x80;
+        let block: Block = std::array::from_fn(|i| (17 * i + 3) as u8);
+        let mut state = [0; 16];
+        update(&HashKey::new(&one), &mut state, &block);
+        assert_eq!(state, block);
+    }
+}

@@ -1,0 +1,126 @@
+//! Key expansion (FIPS 197, 5.2) in constant time, and round keys as bit planes.
+
+use zeroize::Zeroize;
+
+use super::planes::{MOST, Narrow, Plane, Wide};
+use super::sbox::{self, AFFINE};
+use super::vector::Vector;
+use crate::kernel::Block;
+
+/// Most round keys: those of AES-256.
+const ROUND_KEYS: usize = 15;
+
+/// Round keys as bit planes, for either direction; wiped on drop.
+///
+/// All but the first carry the S-box's affine constant.
+pub(crate) struct Keys<P: Plane> {
+    planes: [[P; 8]; ROUND_KEYS],
+    len: usize,
+}
+
+impl<P: Plane> Keys<P> {
+    fn blank(len: usize) -> Self {
+        Keys { planes: [[P::zero(); 8]; ROUND_KEYS], len }
+    }
+
+    /// The first round key, those in the middle and the last.
+    #[inline(always)]
+    pub(crate) fn split(&self) -> (&[P; 8], &[[P; 8]], &[P; 8]) {
+        (&self.planes[0], &self.planes[1..self.len - 1], &self.planes[self.len - 1])
+    }
+
+    /// A key of its own for each block; all must have as many rounds as the first.
+    pub(crate) fn gather(schedules: &[&Schedule]) -> Self {
+        let mut keys = Keys::blank(schedules[0].len());
+        let mut blocks = [Vector::zero(); MOST];
+        for (round, planes) in keys.planes[..keys.len].iter_mut().enumerate() {
+            for (block, schedule) in blocks.iter_mut().zip(schedules) {
+                *block = Vector::from_block(schedule.keys.bytes[round]);
+            }
+            *planes = P::pack(&blocks);
+        }
+        blocks.zeroize();
+        keys
+    }
+
+    /// Sets all blocks' keys to the same round keys.
+    fn repeat(&mut self, round_keys: &[Block]) {
+        for (planes, round_key) in self.planes[..self.len].iter_mut().zip(round_keys) {
+            *planes = P::repeat(Vector::from_block(*round_key));
+        }
+    }
+}
+
+impl<P: Plane> Drop for Keys<P> {
+    fn drop(&mut self) {
+        self.planes[..self.len].iter_mut().zeroize();
+    }
+}
+
+/// Round keys of the bitsliced kernel; wiped on drop.
+pub struct Schedule {
+    /// On the heap, so that moving a schedule leaves no copy of the keys behind.
+    keys: Box<Both>,
+}
+
+/// The round keys in two forms, with the affine constant in all but the first.
+struct Both {
+    bytes: [Block; ROUND_KEYS],
+    narrow: Keys<Narrow>,
+}
+
+impl Drop for Both {
+    fn drop(&mut self) {
+        self.bytes.as_flattened_mut().zeroize();
+    }
+}
+
+impl Schedule {
+    /// Expands a key of 16, 24 or 32 bytes.
+    pub(crate) fn new(key: &[u8]) -> Self {
+        assert!(matches!(key.len(), 16 | 24 | 32), "an AES key has 16, 24 or 32 bytes");
+        let nk = key.len() / 4;
+        let len = nk + 7;
+        let mut keys = Box::new(Both { bytes: [[0; 16]; ROUND_KEYS], narrow: Keys::blank(len) });
+
+        let (words, _) = keys.bytes.as_flattened_mut().as_chunks_mut::<4>();
+        words[..nk].as_flattened_mut().copy_from_slice(key);
+        let mut rcon = 1u32;
+        for i in nk..4 * len {
+            let mut word = words[i - 1];
+            if i % nk == 0 {
+                word.rotate_left(1);
+                word = sbox::sub_word(word);
+                word[0] ^= rcon as u8;
+                rcon = (rcon << 1) ^ (0x11b & 0u32.wrapping_sub(rcon >> 7));
+            } else if nk == 8 && i % nk == 4 {
+                word = sbox::sub_word(word);
+            }
+            words[i] = std::array::from_fn(|j| words[i - nk][j] ^ word[j]);
+        }
+
+        for byte in keys.bytes[1..len].as_flattened_mut() {
+            *byte ^= AFFINE;
+        }
+        let Both { bytes, narrow } = &mut *keys;
+        narrow.repeat(bytes);
+        Schedule { keys }
+    }
+
+    /// Round keys for few blocks at a time.
+    pub(crate) fn narrow(&self) -> &Keys<Narrow> {
+        &self.keys.narrow
+    }
+
+    /// Round keys for many blocks at a time.
+    pub(crate) fn wide(&self) -> Keys<Wide> {
+        let mut keys = Keys::blank(self.len());
+        keys.repeat(&self.keys.bytes);
+        keys
+    }
+
+    /// One more than the number of rounds.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.narrow.len
+    }
+}

@@ -1,0 +1,308 @@
+//! Four 32-bit lanes: one vector register where every processor of an architecture has them, four integers elsewhere.
+//!
+//! Only bitwise operations, shifts and fixed permutations: none depends on the data in time.
+
+use std::ops::{BitAnd, BitOr, BitXor};
+
+use zeroize::Zeroize;
+
+use crate::kernel::Block;
+
+#[cfg(target_arch = "x86_64")]
+mod lanes {
+    use std::arch::x86_64::*;
+
+    pub(super) type Lanes = __m128i;
+
+    /// Wraps intrinsics of SSE2.
+    macro_rules! wrap {
+        ($($name:ident$(<$n:ident>)?($($argument:ident: $type:ty),*) -> $result:ty = $call:expr;)*) => {$(
+            #[inline(always)]
+            pub(super) fn $name$(<const $n: i32>)?($($argument: $type),*) -> $result {
+                // SAFETY: every x86-64 processor has SSE2.
+                unsafe { $call }
+            }
+        )*};
+    }
+
+    wrap! {
+        xor(a: Lanes, b: Lanes) -> Lanes = _mm_xor_si128(a, b);
+        and(a: Lanes, b: Lanes) -> Lanes = _mm_and_si128(a, b);
+        or(a: Lanes, b: Lanes) -> Lanes = _mm_or_si128(a, b);
+        splat(a: u32) -> Lanes = _mm_set1_epi32(a as i32);
+        from_u128(a: u128) -> Lanes = _mm_set_epi64x((a >> 64) as i64, a as i64);
+        equal(a: Lanes, b: Lanes) -> Lanes = _mm_cmpeq_epi32(a, b);
+        shift_left<N>(a: Lanes) -> Lanes = _mm_slli_epi32::<N>(a);
+        shift_right<N>(a: Lanes) -> Lanes = _mm_srli_epi32::<N>(a);
+        rotate1(a: Lanes) -> Lanes = _mm_shuffle_epi32::<0b00_11_10_01>(a);
+        rotate2(a: Lanes) -> Lanes = _mm_shuffle_epi32::<0b01_00_11_10>(a);
+        rotate3(a: Lanes) -> Lanes = _mm_shuffle_epi32::<0b10_01_00_11>(a);
+    }
+
+    #[inline(always)]
+    pub(super) fn to_u128(a: Lanes) -> u128 {
+        let mut bytes = [0; 16];
+        // SAFETY: every x86-64 processor has SSE2; `bytes` is 16 writable bytes, the store has no alignment.
+        unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), a) };
+        u128::from_le_bytes(bytes)
+    }
+}
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod lanes {
+    use std::arch::aarch64::*;
+
+    pub(super) type Lanes = uint32x4_t;
+
+    /// Wraps intrinsics of NEON.
+    macro_rules! wrap {
+        ($($name:ident$(<$n:ident>)?($($argument:ident: $type:ty),*) -> $result:ty = $call:expr;)*) => {$(
+            #[inline(always)]
+            pub(super) fn $name$(<const $n: i32>)?($($argument: $type),*) -> $result {
+                // SAFETY: every processor of this target has NEON.
+                unsafe { $call }
+            }
+        )*};
+    }
+
+    wrap! {
+        xor(a: Lanes, b: Lanes) -> Lanes = veorq_u32(a, b);
+        and(a: Lanes, b: Lanes) -> Lanes = vandq_u32(a, b);
+        or(a: Lanes, b: Lanes) -> Lanes = vorrq_u32(a, b);
+        splat(a: u32) -> Lanes = vdupq_n_u32(a);
+        equal(a: Lanes, b: Lanes) -> Lanes = vceqq_u32(a, b);
+        shift_left<N>(a: Lanes) -> Lanes = vshlq_n_u32::<N>(a);
+        shift_right<N>(a: Lanes) -> Lanes = vshrq_n_u32::<N>(a);
+        rotate1(a: Lanes) -> Lanes = vextq_u32::<1>(a, a);
+        rotate2(a: Lanes) -> Lanes = vextq_u32::<2>(a, a);
+        rotate3(a: Lanes) -> Lanes = vextq_u32::<3>(a, a);
+    }
+
+    #[inline(always)]
+    pub(super) fn from_u128(a: u128) -> Lanes {
+        let bytes = a.to_le_bytes();
+        // SAFETY: every processor of this target has NEON; `bytes` is 16 readable bytes, the load has no alignment.
+        unsafe { vreinterpretq_u32_u8(vld1q_u8(bytes.as_ptr())) }
+    }
+
+    #[inline(always)]
+    pub(super) fn to_u128(a: Lanes) -> u128 {
+        let mut bytes = [0; 16];
+        // SAFETY: every processor of this target has NEON; `bytes` is 16 writable bytes, the store has no alignment.
+        unsafe { vst1q_u8(bytes.as_mut_ptr(), vreinterpretq_u8_u32(a)) };
+        u128::from_le_bytes(bytes)
+    }
+}
+
+#[cfg(any(test, not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))))]
+#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), allow(dead_code))]
+mod portable {
+    pub(super) type Lanes = [u32; 4];
+
+    #[inline(always)]
+    fn each(a: Lanes, b: Lanes, f: impl Fn(u32, u32) -> u32) -> Lanes {
+        std::array::from_fn(|i| f(a[i], b[i]))
+    }
+
+    #[inline(always)]
+    pub(super) fn xor(a: Lanes, b: Lanes) -> Lanes {
+        each(a, b, |a, b| a ^ b)
+    }
+
+    #[inline(always)]
+    pub(super) fn and(a: Lanes, b: Lanes) -> Lanes {
+        each(a, b, |a, b| a & b)
+    }
+
+    #[inline(always)]
+    pub(super) fn or(a: Lanes, b: Lanes) -> Lanes {
+        each(a, b, |a, b| a | b)
+    }
+
+    #[inline(always)]
+    pub(super) fn splat(a: u32) -> Lanes {
+        [a; 4]
+    }
+
+    #[inline(always)]
+    pub(super) fn from_u128(a: u128) -> Lanes {
+        std::array::from_fn(|i| (a >> (32 * i)) as u32)
+    }
+
+    #[inline(always)]
+    pub(super) fn to_u128(a: Lanes) -> u128 {
+        (0..4).fold(0, |sum, i| sum | (u128::from(a[i]) << (32 * i)))
+    }
+
+    #[inline(always)]
+    pub(super) fn equal(a: Lanes, b: Lanes) -> Lanes {
+        // The top bit of d | -d tells whether d is nonzero, without a comparison that could become a branch.
+        each(a, b, |a, b| {
+            let d = a ^ b;
+            ((d | d.wrapping_neg()) >> 31).wrapping_sub(1)
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn shift_left<const N: i32>(a: Lanes) -> Lanes {
+        a.map(|a| a << N)
+    }
+
+    #[inline(always)]
+    pub(super) fn shift_right<const N: i32>(a: Lanes) -> Lanes {
+        a.map(|a| a >> N)
+    }
+
+    #[inline(always)]
+    pub(super) fn rotate1(a: Lanes) -> Lanes {
+        [a[1], a[2], a[3], a[0]]
+    }
+
+    #[inline(always)]
+    pub(super) fn rotate2(a: Lanes) -> Lanes {
+        [a[2], a[3], a[0], a[1]]
+    }
+
+    #[inline(always)]
+    pub(super) fn rotate3(a: Lanes) -> Lanes {
+        [a[3], a[0], a[1], a[2]]
+    }
+}
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+use portable as lanes;
+
+/// One block as four little-endian columns, or four words with a bit for each of 32 blocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Vector(lanes::Lanes);
+
+impl Vector {
+    #[inline(always)]
+    pub(crate) fn zero() -> Self {
+        Self::splat(0)
+    }
+
+    /// Four equal lanes.
+    #[inline(always)]
+    pub(crate) fn splat(lane: u32) -> Self {
+        Vector(lanes::splat(lane))
+    }
+
+    #[inline(always)]
+    pub(crate) fn from_block(block: Block) -> Self {
+        Vector(lanes::from_u128(u128::from_le_bytes(block)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn to_block(self) -> Block {
+        lanes::to_u128(self.0).to_le_bytes()
+    }
+
+    /// Every lane shifted towards its most significant bit.
+    #[inline(always)]
+    pub(crate) fn shift_left<const N: i32>(self) -> Self {
+        Vector(lanes::shift_left::<N>(self.0))
+    }
+
+    /// Every lane shifted towards its least significant bit.
+    #[inline(always)]
+    pub(crate) fn shift_right<const N: i32>(self) -> Self {
+        Vector(lanes::shift_right::<N>(self.0))
+    }
+
+    /// Lane `i + n` (modulo 4) in the place of lane `i`.
+    #[inline(always)]
+    pub(crate) fn rotate(self, n: usize) -> Self {
+        match n {
+            0 => self,
+            1 => Vector(lanes::rotate1(self.0)),
+            2 => Vector(lanes::rotate2(self.0)),
+            _ => Vector(lanes::rotate3(self.0)),
+        }
+    }
+
+    /// All ones in the lanes where that bit is set, zero in the others.
+    #[inline(always)]
+    pub(crate) fn where_set(self, bit: usize) -> Self {
+        let mask = Self::splat(1 << bit);
+        Vector(lanes::equal((self & mask).0, mask.0))
+    }
+}
+
+impl BitXor for Vector {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitxor(self, other: Self) -> Self {
+        Vector(lanes::xor(self.0, other.0))
+    }
+}
+
+impl BitAnd for Vector {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitand(self, other: Self) -> Self {
+        Vector(lanes::and(self.0, other.0))
+    }
+}
+
+impl BitOr for Vector {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitor(self, other: Self) -> Self {
+        Vector(lanes::or(self.0, other.0))
+    }
+}
+
+impl Zeroize for Vector {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u128 = 0x8123_4567_89ab_cdef_fedc_ba98_7654_3210;
+    const B: u128 = 0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0;
+
+    fn v(x: u128) -> Vector {
+        Vector::from_block(x.to_le_bytes())
+    }
+
+    fn n(x: Vector) -> u128 {
+        u128::from_le_bytes(x.to_block())
+    }
+
+    #[test]
+    fn vectors_and_integers_agree() {
+        let (pa, pb) = (portable::from_u128(A), portable::from_u128(B));
+        assert_eq!((n(v(A) ^ v(B)), n(v(A) & v(B)), n(v(A) | v(B))), (A ^ B, A & B, A | B));
+        assert_eq!(portable::to_u128(portable::xor(pa, pb)), A ^ B);
+        assert_eq!(portable::to_u128(portable::and(pa, pb)), A & B);
+        assert_eq!(portable::to_u128(portable::or(pa, pb)), A | B);
+        assert_eq!(n(v(A).shift_left::<5>()), portable::to_u128(portable::shift_left::<5>(pa)));
+        assert_eq!(n(v(A).shift_right::<5>()), portable::to_u128(portable::shift_right::<5>(pa)));
+        for (turns, rotated) in
+            [pa, portable::rotate1(pa), portable::rotate2(pa), portable::rotate3(pa)].iter().enumerate()
+        {
+            assert_eq!(portable::to_u128(*rotated), A.rotate_right(32 * turns as u32));
+            assert_eq!(n(v(A).rotate(turns)), A.rotate_right(32 * turns as u32));
+        }
+    }
+
+    #[test]
+    fn where_set_fills_lanes() {
+        for bit in 0..32 {
+            let mask = portable::splat(1 << bit);
+            let filled = portable::equal(portable::and(portable::from_u128(A), mask), mask);
+            assert_eq!(n(v(A).where_set(bit)), portable::to_u128(filled));
+            for (lane, filled) in filled.into_iter().enumerate() {
+                let set = (A >> (32 * lane + bit)) & 1 == 1;
+                assert_eq!(filled, if set { u32::MAX } else { 0 });
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! CBC encryption: one block after another in a message, many messages side by side.
+//!
+//! A round takes 4 cycles, in which two xmm or ymm registers can start per cycle, or one zmm: 8 or 4 registers keep the
+//! units busy. All kernels have up to 8 groups of a vector of messages in flight (with zmm 32 messages); the
+//! surplus hides loads and stores. Each place of a vector is one message; when it ends, the next one takes its place.
+//!
+//! Round keys are broadcast if all messages have one key. Else they come from a table in which each place has the
+//! keys of its message; it lives on the stack and is wiped.
+
+use std::arch::x86_64::__m128i;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+use super::cipher::{opaque, with_rounds};
+use super::schedule::Schedule;
+use super::vector::{Vector, Xmm};
+use crate::kernel::{Block, Lane};
+
+/// Most groups in flight.
+const GROUPS: usize = 8;
+
+/// Round keys for the groups of messages.
+trait Keys<V: Vector>: Copy {
+    /// # Safety
+    ///
+    /// As [`Vector`]; the round exists and the first `V::BLOCKS` places from `place` on are set.
+    unsafe fn get(self, round: usize, place: usize) -> V;
+
+    /// The same keys, of which the compiler forgets where they are: see [`opaque`].
+    fn opaque(self) -> Self;
+}
+
+/// One key for all.
+#[derive(Clone, Copy)]
+struct Shared(*const __m128i);
+
+impl<V: Vector> Keys<V> for Shared {
+    #[inline(always)]
+    unsafe fn get(self, round: usize, _: usize) -> V {
+        // SAFETY: the caller vouches for the round and the instructions.
+        unsafe { V::broadcast(self.0.add(round)) }
+    }
+
+    #[inline(always)]
+    fn opaque(self) -> Self {
+        Shared(opaque(self.0))
+    }
+}
+
+/// A key for each of PLACES messages: `[round][place]`.
+#[derive(Clone, Copy)]
+struct Table<const PLACES: usize>(*const __m128i);
+
+impl<V: Vector, const PLACES: usize> Keys<V> for Table<PLACES> {
+    #[inline(always)]
+    unsafe fn get(self, round: usize, place: usize) -> V {
+        // SAFETY: the caller vouches for the round, the places and the instructions.
+        unsafe { V::load(self.0.add(round * PLACES + place).cast()) }
+    }
+
+    #[inline(always)]
+    fn opaque(self) -> Self {
+        Table(opaque(self.0))
+    }
+}
+
+/// The memory of a [`Table`], written a place at a time.
+#[repr(C, align(64))]
+struct KeyTable<const PLACES: usize> {
+    keys: [[MaybeUninit<__m128i>; PLACES]; 15],
+    /// Places that hold keys.
+    used: usize,
+}
+
+impl<const PLACES: usize> KeyTable<PLACES> {
+    /// # Safety
+    ///
+    /// The schedule has `rounds` rounds.
+    unsafe fn set(&mut self, place: usize, schedule: &Schedule, rounds: usize) {
+        for (round, keys) in self.keys[..=rounds].iter_mut().enumerate() {
+            // SAFETY: there are rounds + 1 keys.
+            keys[place].write(unsafe { *schedule.encrypt().add(round) });
+        }
+        self.used = self.used.max(place + 1);
+    }
+}
+
+impl<const PLACES: usize> KeyTable<PLACES> {
+    fn get(&self) -> Table<PLACES> {
+        Table(self.keys.as_ptr().cast())
+    }
+}
+
+impl<const PLACES: usize> Drop for KeyTable<PLACES> {
+    fn drop(&mut self) {
+        for keys in &mut self.keys {
+            for key in &mut keys[..self.used] {
+                // SAFETY: a valid place; volatile, so that the wiping stays though nothing reads it.
+                unsafe { ptr::write_volatile(key, MaybeUninit::zeroed()) };
+            }
+        }
+        compiler_fence(Ordering::SeqCst);
+    }
+}
+
+/// The messages in flight, `count` of them; further places repeat the first one.
+#[repr(C, align(64))]
+struct Places<const PLACES: usize> {
+    registers: [Block; PLACES],
+    src: [*const u8; PLACES],
+    dst: [*mut u8; PLACES],
+    /// Blocks left.
+    left: [usize; PLACES],
+    /// Which message.
+    lane: [usize; PLACES],
+    count: usize,
+}
+
+impl<const PLACES: usize> Places<PLACES> {
+    #[inline(always)]
+    fn put(&mut self, place: usize, lane: usize, message: &Lane<'_, Schedule>) {
+        self.registers[place] = *message.register;
+        self.src[place] = message.data.src();
+        self.dst[place] = message.data.dst();
+        self.left[place] = message.data.len() / 16;
+        self.lane[place] = lane;
+    }
+
+    /// True if all places are taken, by messages worth the trouble, and most of these compete for one set of the first
+    /// cache (8 lines, a page apart): messages a power of two apart would otherwise be fetched again in each step.
+    #[inline(always)]
+    fn collide(&self) -> bool {
+        let like_the_first = |src: &&*const u8| (src.addr() ^ self.src[0].addr()) & 0xfc0 == 0;
+        self.count == PLACES
+            && self.left.iter().all(|&blocks| blocks >= 128)
+            && 2 * self.src.iter().filter(like_the_first).count() > PLACES
+    }
+
+    #[inline(always)]
+    fn repeat(&mut self, from: usize, to: usize) {
+        self.registers[to] = self.registers[from];
+        self.src[to] = self.src[from];
+        self.dst[to] = self.dst[from];
+        self.left[to] = self.left[from];
+        self.lane[to] = self.lane[from];
+    }
+}
+
+/// Some steps of G groups from the place `first` on. Places that repeat another one compute and write what that one
+/// does, which is harmless: all loads of a step come before its stores.
+///
+/// # Safety
+///
+/// As [`Vector`]; the places of the groups are set, and have keys and at least `steps` blocks left.
+#[inline(always)]
+unsafe fn run<V: Vector, K: Keys<V>, const ROUNDS: usize, const G: usize, const PLACES: usize>(
+    keys: K,
+    places: &mut Places<PLACES>,
+    first: usize,
+    steps: usize,
+) {
+    let range = first..first + G * V::BLOCKS;
+    let (src, dst) = (places.src[range.clone()].as_ptr(), places.dst[range.clone()].as_ptr());
+    let registers: *mut u8 = places.registers[range.clone()].as_mut_ptr().cast();
+    // SAFETY: the caller vouches for the instructions and the places, whose range was checked.
+    unsafe {
+        let mut x = [V::load(registers); G];
+        for g in 0..G {
+            x[g] = V::load(registers.add(g * V::BYTES));
+        }
+        for step in 0..steps {
+            let keys = keys.opaque();
+            for g in 0..G {
+                let text = V::gather(src.add(g * V::BLOCKS), 16 * step);
+                x[g] = x[g].xor(text.xor(keys.get(0, first + g * V::BLOCKS)));
+            }
+            for round in 1..ROUNDS {
+                for g in 0..G {
+                    x[g] = x[g].aesenc(keys.get(round, first + g * V::BLOCKS));
+                }
+            }
+            for g in 0..G {
+                x[g] = x[g].aesenclast(keys.get(ROUNDS, first + g * V::BLOCKS));
+                x[g].scatter(dst.add(g * V::BLOCKS), 16 * step);
+            }
+        }
+        for g in 0..G {
+            x[g].store(registers.add(g * V::BYTES));
+        }
+    }
+    for place in range {
+        // SAFETY: that many blocks were there.
+        unsafe {
+            places.src[place] = places.src[place].add(16 * steps);
+            places.dst[place] = places.dst[place].add(16 * steps);
+        }
+        places.left[place] -= steps;
+    }
+}
+
+/// All messages whose keys have ROUNDS rounds; they have one key, `shared`, if there is one.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+unsafe fn chains<V: Vector, const ROUNDS: usize, const PLACES: usize>(
+    lanes: &mut [Lane<'_, Schedule>],
+    shared: Option<*const __m128i>,
+) {
+    const { assert!(PLACES == GROUPS * V::BLOCKS) };
+    let mut table = KeyTable::<PLACES> { keys: [const { [const { MaybeUninit::uninit() }; PLACES] }; 15], used: 0 };
+    let mut places = Places::<PLACES> {
+        registers: [[0; 16]; PLACES],
+        src: [ptr::null(); PLACES],
+        dst: [ptr::null_mut(); PLACES],
+        left: [0; PLACES],
+        lane: [0; PLACES],
+        count: 0,
+    };
+    let mut next = 0;
+    // The next message with something to do.
+    let mut take = |lanes: &[Lane<'_, Schedule>]| {
+        while let Some(lane) = lanes.get(next) {
+            next += 1;
+            if lane.schedule.rounds() == ROUNDS && !lane.data.is_empty() {
+                return Some(next - 1);
+            }
+        }
+        None
+    };
+    macro_rules! put {
+        ($place:expr, $lane:expr) => {{
+            places.put($place, $lane, &lanes[$lane]);
+            if shared.is_none() {
+                // SAFETY: `take` returns schedules of ROUNDS rounds.
+                unsafe { table.set($place, lanes[$lane].schedule, ROUNDS) };
+            }
+        }};
+    }
+    macro_rules! repeat {
+        ($from:expr, $to:expr) => {{
+            places.repeat($from, $to);
+            if shared.is_none() {
+                // SAFETY: as above.
+                unsafe { table.set($to, lanes[places.lane[$from]].schedule, ROUNDS) };
+            }
+        }};
+    }
+    while places.count < PLACES
+        && let Some(lane) = take(lanes)
+    {
+        put!(places.count, lane);
+        places.count += 1;
+    }
+    macro_rules! run {
+        ($groups:expr, $first:expr, $steps:expr) => {
+            // SAFETY: the places of all groups were set, at least so many blocks are left in each, and the caller vouches for the
+            // instructions.
+            unsafe {
+                match (shared, $groups) {
+                    (Some(keys), 1) => run::<V, _, ROUNDS, 1, PLACES>(Shared(keys), &mut places, $first, $steps),
+                    (Some(keys), 2) => run::<V, _, ROUNDS, 2, PLACES>(Shared(keys), &mut places, $first, $steps),
+                    (Some(keys), 4) => run::<V, _, ROUNDS, 4, PLACES>(Shared(keys), &mut places, $first, $steps),
+                    (Some(keys), _) => run::<V, _, ROUNDS, 8, PLACES>(Shared(keys), &mut places, $first, $steps),
+                    (None, 1) => run::<V, _, ROUNDS, 1, PLACES>(table.get(), &mut places, $first, $steps),
+                    (None, 2) => run::<V, _, ROUNDS, 2, PLACES>(table.get(), &mut places, $first, $steps),
+                    (None, 4) => run::<V, _, ROUNDS, 4, PLACES>(table.get(), &mut places, $first, $steps),
+                    (None, _) => run::<V, _, ROUNDS, 8, PLACES>(table.get(), &mut places, $first, $steps),
+                }
+            }
+        };
+    }
+    if places.collide() {
+        // Each group gets ahead of the one before by a cache line.
+        let mut width = GROUPS / 2;
+        while width > 0 {
+            for group in (width..GROUPS).step_by(2 * width) {
+                run!(width, group * V::BLOCKS, 4 * width);
+            }
+            width /= 2;
+        }
+    }
+    while places.count > 0 {
+        let groups = places.count.div_ceil(V::BLOCKS).next_power_of_two();
+        for place in places.count..groups * V::BLOCKS {
+            repeat!(0, place);
+        }
+        let steps = places.left[..places.count].iter().copied().min().unwrap_or(0);
+        run!(groups, 0, steps);
+        // Those that ended make room for the next, or for the last in flight.
+        let mut place = 0;
+        while place < places.count {
+            if places.left[place] > 0 {
+                place += 1;
+                continue;
+            }
+            *lanes[places.lane[place]].register = places.registers[place];
+            if let Some(lane) = take(lanes) {
+                put!(place, lane);
+            } else {
+                places.count -= 1;
+                if place < places.count {
+                    repeat!(places.count, place);
+                }
+            }
+        }
+    }
+}
+
+/// One message by itself: nothing to gain, so nothing to prepare.
+///
+/// # Safety
+///
+/// As [`Vector`] for [`Xmm`]; the schedule has ROUNDS rounds.
+#[inline(always)]
+unsafe fn alone<const ROUNDS: usize>(lane: &mut Lane<'_, Schedule>) {
+    let keys = lane.schedule.encrypt();
+    let (src, dst) = (lane.data.src(), lane.data.dst());
+    let register = (&raw mut *lane.register).cast();
+    // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
+    unsafe {
+        let mut x = Xmm::load(register);
+        for block in 0..lane.data.len() / 16 {
+            let keys = opaque(keys);
+            x = x.xor(Xmm::load(src.add(16 * block)).xor(Xmm::broadcast(keys)));
+            for round in 1..ROUNDS {
+                x = x.aesenc(Xmm::broadcast(keys.add(round)));
+            }
+            x = x.aesenclast(Xmm::broadcast(keys.add(ROUNDS)));
+            x.store(dst.add(16 * block));
+        }
+        x.store(register);
+    }
+}
+
+/// CBC encryption of independent messages of whole blocks.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [Lane<'_, Schedule>]) {
+    debug_assert!(lanes.iter().all(|lane| lane.data.len() % 16 == 0), "whole blocks");
+    let first = match lanes {
+        [] => return,
+        // SAFETY: the caller vouches for the instructions.
+        [lane] => with_rounds!(lane.schedule, ROUNDS => return unsafe { alone::<ROUNDS>(lane) }),
+        [first, ..] => first.schedule,
+    };
+    if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {
+        let shared = Some(first.encrypt());
+        // SAFETY: the caller vouches for the instructions.
+        return with_rounds!(first, ROUNDS => unsafe { chains::<V, ROUNDS, PLACES>(lanes, shared) });
+    }
+    let any = |rounds| lanes.iter().any(|lane| lane.schedule.rounds() == rounds);
+    let (any_10, any_12, any_14) = (any(10), any(12), any(14));
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        if any_10 {
+            chains::<V, 10, PLACES>(lanes, None);
+        }
+        if any_12 {
+            chains::<V, 12, PLACES>(lanes, None);
+        }
+        if any_14 {
+            chains::<V, 14, PLACES>(lanes, None);
+        }
+    }
+}

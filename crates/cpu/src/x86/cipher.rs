@@ -1,0 +1,240 @@
+//! The rounds of N vectors side by side, and how a pass walks over its data.
+
+use std::arch::asm;
+use std::arch::x86_64::__m128i;
+
+use super::schedule::Schedule;
+use super::vector::Vector;
+use crate::kernel::Span;
+
+/// Encryption or decryption: which round keys and which instructions.
+pub(super) trait Direction {
+    /// The round keys in the order of use.
+    fn keys(schedule: &Schedule) -> *const __m128i;
+    /// A middle round.
+    fn round<V: Vector>(state: V, key: V) -> V;
+    /// The last round.
+    fn last<V: Vector>(state: V, key: V) -> V;
+}
+
+/// The cipher.
+pub(super) struct Encrypt;
+
+impl Direction for Encrypt {
+    #[inline(always)]
+    fn keys(schedule: &Schedule) -> *const __m128i {
+        schedule.encrypt()
+    }
+
+    #[inline(always)]
+    fn round<V: Vector>(state: V, key: V) -> V {
+        state.aesenc(key)
+    }
+
+    #[inline(always)]
+    fn last<V: Vector>(state: V, key: V) -> V {
+        state.aesenclast(key)
+    }
+}
+
+/// The equivalent inverse cipher.
+pub(super) struct Decrypt;
+
+impl Direction for Decrypt {
+    #[inline(always)]
+    fn keys(schedule: &Schedule) -> *const __m128i {
+        schedule.decrypt()
+    }
+
+    #[inline(always)]
+    fn round<V: Vector>(state: V, key: V) -> V {
+        state.aesdec(key)
+    }
+
+    #[inline(always)]
+    fn last<V: Vector>(state: V, key: V) -> V {
+        state.aesdeclast(key)
+    }
+}
+
+/// The pointer, of which the compiler forgets where it comes from.
+///
+/// Without it all round keys are loaded before the loop. They do not fit in 16 registers, so they would be
+/// copied to the stack, where nobody wipes them. A broadcast from the schedule in each round costs nothing: it
+/// serves N vectors.
+#[inline(always)]
+pub(super) fn opaque(keys: *const __m128i) -> *const __m128i {
+    let mut out = keys;
+    // SAFETY: no instruction at all.
+    unsafe { asm!("/* {0} */", inout(reg) out, options(nomem, nostack, preserves_flags)) };
+    out
+}
+
+/// All rounds but the last of N vectors, which have got the first round key.
+///
+/// What a mode combines with the input or output goes into the first or last round key, off the chain of rounds:
+/// so those two are the pass's business.
+///
+/// # Safety
+///
+/// As [`Vector`]; `keys` has ROUNDS + 1 keys.
+#[inline(always)]
+pub(super) unsafe fn middle<D: Direction, V: Vector, const ROUNDS: usize, const N: usize>(
+    keys: *const __m128i,
+    state: &mut [V; N],
+) {
+    for round in 1..ROUNDS {
+        // SAFETY: the caller vouches for the keys and instructions.
+        let key = unsafe { V::broadcast(keys.add(round)) };
+        for x in state.iter_mut() {
+            *x = D::round(*x, key);
+        }
+    }
+}
+
+/// How much of its one vector a step covers, at the end of the data.
+pub(super) trait Reach: Copy {
+    /// True if it covers the vector.
+    const WHOLE: bool = false;
+
+    /// # Safety
+    ///
+    /// As [`Vector`]; `ptr` is valid for reads of the bytes in reach.
+    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V;
+    /// # Safety
+    ///
+    /// `ptr` is valid for writes of the bytes in reach.
+    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8);
+}
+
+/// Whole vectors.
+#[derive(Clone, Copy)]
+pub(super) struct Whole;
+
+impl Reach for Whole {
+    const WHOLE: bool = true;
+
+    #[inline(always)]
+    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
+        // SAFETY: as the caller vouches.
+        unsafe { V::load(ptr) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
+        // SAFETY: as the caller vouches.
+        unsafe { vector.store(ptr) }
+    }
+}
+
+/// Fewer blocks than a vector.
+#[derive(Clone, Copy)]
+pub(super) struct Blocks(pub(super) usize);
+
+impl Reach for Blocks {
+    #[inline(always)]
+    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
+        // SAFETY: as the caller vouches.
+        unsafe { V::load_blocks(ptr, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
+        // SAFETY: as the caller vouches.
+        unsafe { vector.store_blocks(ptr, self.0) }
+    }
+}
+
+/// Fewer bytes than a vector.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes(pub(super) usize);
+
+impl Reach for Bytes {
+    #[inline(always)]
+    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
+        // SAFETY: as the caller vouches.
+        unsafe { V::load_bytes(ptr, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
+        // SAFETY: as the caller vouches.
+        unsafe { vector.store_bytes(ptr, self.0) }
+    }
+}
+
+/// A data-parallel pass over the blocks of a span, from its start to its end.
+pub(super) trait Pass<V: Vector> {
+    /// Vectors of the widest step.
+    const WIDEST: usize = 8;
+
+    /// Works on N vectors (one, unless the reach is [`Whole`]). All loads come before the first store, so that in
+    /// place and out of place are the same.
+    ///
+    /// # Safety
+    ///
+    /// As [`Vector`]; `src` and `dst` are valid for N vectors, of which the reach may cut the last.
+    unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8);
+}
+
+/// Runs a pass over data: the widest steps, then steps of half as many vectors, then what is left of a vector.
+///
+/// The narrow steps depend on each other no more than the wide ones, so the processor overlaps them.
+///
+/// # Safety
+///
+/// As [`Vector`]. Only a pass that works on bytes may get anything but whole blocks.
+#[inline(always)]
+pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -> P {
+    let (mut src, mut dst, mut left) = (data.src(), data.dst(), data.len());
+    macro_rules! steps {
+        ($n:literal, $again:tt) => {
+            $again left >= $n * V::BYTES {
+                // SAFETY: N vectors are left in the span; the caller vouches for the instructions.
+                unsafe {
+                    pass.step::<$n, _>(Whole, src, dst);
+                    (src, dst) = (src.add($n * V::BYTES), dst.add($n * V::BYTES));
+                }
+                left -= $n * V::BYTES;
+            }
+        };
+    }
+    if P::WIDEST == 8 {
+        steps!(8, while);
+    } else {
+        steps!(6, while);
+    }
+    steps!(4, if);
+    steps!(2, if);
+    steps!(1, if);
+    // SAFETY: less than a vector is left in the span; the caller vouches for the instructions.
+    unsafe {
+        if left >= 16 && left % 16 == 0 {
+            pass.step::<1, _>(Blocks(left / 16), src, dst);
+        } else if left > 0 {
+            pass.step::<1, _>(Bytes(left), src, dst);
+        }
+    }
+    pass
+}
+
+/// Calls a function that is generic over the number of rounds.
+macro_rules! with_rounds {
+    ($schedule:expr, $rounds:ident => $call:expr) => {
+        match $schedule.rounds() {
+            10 => {
+                const $rounds: usize = 10;
+                $call
+            }
+            12 => {
+                const $rounds: usize = 12;
+                $call
+            }
+            _ => {
+                const $rounds: usize = 14;
+                $call
+            }
+        }
+    };
+}
+pub(super) use with_rounds;

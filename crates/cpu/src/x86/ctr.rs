@@ -1,0 +1,101 @@
+//! CTR with a counter of 128 or of 32 bits.
+//!
+//! Counters are kept as little-endian numbers, one a block, and are reversed on their way into the cipher. Both
+//! widths add one machine word: 32 bits wrap as GCM wants it, and 64 bits never wrap, since data is cut where they
+//! would (at most once in any call that ends).
+
+use std::arch::x86_64::__m128i;
+
+use super::cipher::{Encrypt, Pass, Reach, drive, middle, opaque, with_rounds};
+use super::schedule::Schedule;
+use super::vector::{Vector, Xmm};
+use crate::counter::{self, Counting};
+use crate::kernel::{Block, Span};
+
+struct Ctr<V, const ROUNDS: usize, const BITS: u32> {
+    keys: *const __m128i,
+    /// Counters of the next vector.
+    counters: V,
+    /// Blocks in a vector.
+    stride: V,
+}
+
+impl<V: Vector, const ROUNDS: usize, const BITS: u32> Pass<V> for Ctr<V, ROUNDS, BITS> {
+    #[inline(always)]
+    unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
+        let keys = opaque(self.keys);
+        // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
+        unsafe {
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let mut x = [first; N];
+            for x in &mut x {
+                *x = first.xor(self.counters.reversed());
+                self.counters =
+                    if BITS == 32 { self.counters.add32(self.stride) } else { self.counters.add64(self.stride) };
+            }
+            middle::<Encrypt, V, ROUNDS, N>(keys, &mut x);
+            for i in 0..N {
+                let text: V = reach.load(src.add(i * V::BYTES));
+                reach.store(x[i].aesenclast(last.xor(text)), dst.add(i * V::BYTES));
+            }
+        }
+    }
+}
+
+/// CTR from `counter` on, of which `BITS` bits count; those above the lowest 64 stay.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+unsafe fn run<V: Vector, const BITS: u32>(schedule: &Schedule, counter: u128, data: Span<'_>) {
+    let keys = schedule.encrypt();
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        let places = V::numbers([0, 1, 2, 3]);
+        let first = V::splat(Xmm::number(counter));
+        let counters = if BITS == 32 { first.add32(places) } else { first.add64(places) };
+        let stride = V::numbers([V::BLOCKS as u128; 4]);
+        with_rounds!(schedule, ROUNDS => {
+            drive::<V, _>(Ctr::<V, ROUNDS, BITS> { keys, counters, stride }, data);
+        });
+    }
+}
+
+/// CTR with a counter of 128 bits; any length.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn ctr<V: Vector>(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
+    let start = u128::from_be_bytes(*counter);
+    let blocks = data.len().div_ceil(16);
+    *counter = counter::Whole::advance(start, blocks as u128).to_be_bytes();
+    let (mut start, mut rest) = (start, data);
+    loop {
+        // Blocks until the low 64 bits wrap.
+        let room = (1 << 64) - u128::from(start as u64);
+        let part = rest.len().min(usize::try_from(16 * room).unwrap_or(usize::MAX));
+        let (head, tail) = rest.split_at(part);
+        // SAFETY: the caller vouches for the instructions.
+        unsafe { run::<V, 64>(schedule, start, head) };
+        if tail.is_empty() {
+            return;
+        }
+        (start, rest) = (start.wrapping_add(room), tail);
+    }
+}
+
+/// CTR of which only the last 32 bits count; any length.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn ctr32<V: Vector>(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
+    let start = u128::from_be_bytes(*counter);
+    *counter = counter::Low32::advance(start, data.len().div_ceil(16) as u128).to_be_bytes();
+    // SAFETY: the caller vouches for the instructions.
+    unsafe { run::<V, 32>(schedule, start, data) }
+}

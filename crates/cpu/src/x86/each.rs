@@ -1,0 +1,69 @@
+//! One block under each of a few keys: a step of any serial mode.
+//!
+//! With a round key per block, wider vectors would have to be put together from 16-byte loads in each round. So all
+//! kernels do this in xmm registers: two rounds start in a cycle, and 8 blocks fill the 4 cycles that one takes.
+
+use super::cipher::Direction;
+use super::schedule::Schedule;
+use super::vector::{Vector, Xmm};
+use crate::kernel::{Block, LANES};
+
+/// N blocks under N keys of ROUNDS rounds.
+///
+/// # Safety
+///
+/// As [`Vector`] for [`Xmm`]; there are N keys, all of ROUNDS rounds, and N blocks.
+#[inline(always)]
+unsafe fn interleaved<D: Direction, const ROUNDS: usize, const N: usize>(
+    keys: &[&Schedule],
+    blocks: &mut [Block],
+) {
+    // SAFETY: as the caller vouches.
+    unsafe {
+        let key = |i: usize, round: usize| Xmm::broadcast(D::keys(keys.get_unchecked(i)).add(round));
+        let blocks: *mut u8 = blocks.as_mut_ptr().cast();
+        let mut x = [Xmm::load(blocks); N];
+        for i in 0..N {
+            x[i] = Xmm::load(blocks.add(16 * i)).xor(key(i, 0));
+        }
+        for round in 1..ROUNDS {
+            for i in 0..N {
+                x[i] = D::round(x[i], key(i, round));
+            }
+        }
+        for i in 0..N {
+            D::last(x[i], key(i, ROUNDS)).store(blocks.add(16 * i));
+        }
+    }
+}
+
+/// `blocks[i]` under `keys[i]`.
+///
+/// # Safety
+///
+/// As [`Vector`] for [`Xmm`].
+#[inline(always)]
+pub(super) unsafe fn each<D: Direction>(keys: &[&Schedule], blocks: &mut [Block]) {
+    assert_eq!(keys.len(), blocks.len(), "as many keys as blocks");
+    assert!(keys.len() <= LANES, "at most {LANES} at a time");
+    let mut start = 0;
+    while start < keys.len() {
+        let (keys, blocks) = (&keys[start..], &mut blocks[start..]);
+        // As many as a power of two and one length of key allow.
+        let rounds = keys[0].rounds();
+        let alike = keys.iter().take(8).take_while(|key| key.rounds() == rounds).count();
+        macro_rules! interleaved {
+            ($n:literal) => {{
+                // SAFETY: the caller vouches for the instructions; at least N keys are alike.
+                super::cipher::with_rounds!(keys[0], ROUNDS => unsafe { interleaved::<D, ROUNDS, $n>(keys, blocks) });
+                start += $n;
+            }};
+        }
+        match alike {
+            8.. => interleaved!(8),
+            4.. => interleaved!(4),
+            2.. => interleaved!(2),
+            _ => interleaved!(1),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Decryption of CBC and CFB128: both combine a block with the ciphertext before it.
+
+use std::arch::x86_64::__m128i;
+
+use super::cipher::{Decrypt, Direction, Encrypt, Pass, Reach, drive, middle, opaque, with_rounds};
+use super::schedule::Schedule;
+use super::vector::Vector;
+use crate::kernel::{Block, Span};
+
+/// The vector at `src + i * V::BYTES` moved up by one block: in a step all but the first can be read again, which is
+/// cheaper than to keep 2 N vectors in 16 registers.
+///
+/// # Safety
+///
+/// As [`Vector`]; i + 1 whole vectors at `src` if i is not 0.
+#[inline(always)]
+unsafe fn preceding<V: Vector>(src: *const u8, i: usize, first: V, before: V) -> V {
+    if i == 0 {
+        return first.after(before);
+    }
+    // SAFETY: i > 0, so the load stays in the data that the caller vouches for.
+    unsafe { V::load(src.add(i * V::BYTES - 16)) }
+}
+
+struct Cbc<V, const ROUNDS: usize> {
+    keys: *const __m128i,
+    /// The last ciphertext block is on top.
+    before: V,
+}
+
+impl<V: Vector, const ROUNDS: usize> Pass<V> for Cbc<V, ROUNDS> {
+    #[inline(always)]
+    unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
+        let keys = opaque(self.keys);
+        // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
+        unsafe {
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let mut x = [first; N];
+            for i in 0..N {
+                x[i] = first.xor(reach.load(src.add(i * V::BYTES)));
+            }
+            middle::<Decrypt, V, ROUNDS, N>(keys, &mut x);
+            let bottom: V = reach.load(src);
+            for i in 0..N {
+                x[i] = x[i].aesdeclast(last.xor(preceding(src, i, bottom, self.before)));
+            }
+            self.before = reach.load(src.add((N - 1) * V::BYTES));
+            for i in 0..N {
+                reach.store(x[i], dst.add(i * V::BYTES));
+            }
+        }
+    }
+}
+
+struct Cfb<V, const ROUNDS: usize> {
+    keys: *const __m128i,
+    /// The last ciphertext block is on top.
+    before: V,
+}
+
+impl<V: Vector, const ROUNDS: usize> Pass<V> for Cfb<V, ROUNDS> {
+    #[inline(always)]
+    unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
+        let keys = opaque(self.keys);
+        // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
+        unsafe {
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let mut x = [first; N];
+            let bottom: V = reach.load(src);
+            for i in 0..N {
+                x[i] = first.xor(preceding(src, i, bottom, self.before));
+            }
+            middle::<Encrypt, V, ROUNDS, N>(keys, &mut x);
+            for i in 0..N {
+                x[i] = x[i].aesenclast(last.xor(reach.load(src.add(i * V::BYTES))));
+            }
+            self.before = reach.load(src.add((N - 1) * V::BYTES));
+            for i in 0..N {
+                reach.store(x[i], dst.add(i * V::BYTES));
+            }
+        }
+    }
+}
+
+/// The last block of the data.
+fn last_block(data: &Span<'_>) -> Block {
+    assert!(data.len() >= 16, "no block");
+    // SAFETY: a Span is valid for its length, which is at least a block.
+    unsafe { data.src().add(data.len() - 16).cast::<Block>().read() }
+}
+
+macro_rules! decryption {
+    ($(#[$doc:meta])* $name:ident, $pass:ident, $direction:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        ///
+        /// As [`Vector`].
+        #[inline(always)]
+        pub(super) unsafe fn $name<V: Vector>(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
+            if data.is_empty() {
+                return;
+            }
+            let register = Aligned(std::mem::replace(iv, last_block(&data)));
+            let keys = $direction::keys(schedule);
+            // SAFETY: the caller vouches for the instructions; the register is an aligned block.
+            unsafe {
+                let before = V::broadcast((&raw const register).cast());
+                with_rounds!(schedule, ROUNDS => {
+                    drive::<V, _>($pass::<V, ROUNDS> { keys, before }, data);
+                });
+            }
+        }
+    };
+}
+
+/// A block that a vector may be loaded from.
+#[repr(C, align(16))]
+struct Aligned(Block);
+
+decryption! {
+    /// CBC decryption of whole blocks.
+    cbc_decrypt, Cbc, Decrypt
+}
+
+decryption! {
+    /// CFB128 decryption of whole blocks.
+    cfb128_decrypt, Cfb, Encrypt
+}

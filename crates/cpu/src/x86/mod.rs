@@ -1,0 +1,152 @@
+//! Kernels for x86-64: AES instructions on vectors of one, two and four blocks.
+//!
+//! # Shape
+//!
+//! Each pass is written once, generic over a [`vector::Vector`], the direction and the number of rounds, in functions
+//! that are all `#[inline(always)]`. The entry functions below have the `#[target_feature]`s of their kernel, and
+//! everything is inlined into them: there alone the intrinsics become instructions.
+//!
+//! | file | what |
+//! |---|---|
+//! | `vector` | one register of blocks |
+//! | `schedule` | key expansion |
+//! | `cipher` | the rounds of N vectors; how a pass walks over its data |
+//! | `ecb`, `ctr`, `feedback`, `xts` | the parallel passes (`feedback`: decryption of CBC and CFB) |
+//! | `ghash` | GHASH, many blocks to a reduction |
+//! | `chains`, `each` | many messages side by side |
+//!
+//! # How many vectors side by side
+//!
+//! A round depends on the one before. To keep the AES units busy there must be latency x throughput vectors in flight:
+//!
+//! | processor | latency | xmm, ymm per cycle | zmm per cycle | needed |
+//! |---|---|---|---|---|
+//! | Zen 3, Zen 4 | 4 | 2 | 1 | 8, 8, 4 |
+//! | Ice Lake and later | 3 | 2 | 1 | 6, 6, 3 |
+//! | Skylake, Zen 2 | 4 | 1, 2 (xmm only) | | 4, 8 |
+//!
+//! So 8 is the widest step everywhere (6 for XTS in 16 registers, whose tweaks take room), with 4, 2, 1 and a part
+//! of a vector for what is left. At 8 zmm the surplus of 4 covers what comes between the rounds of two steps.
+
+use crate::kernel::{Block, Kernel, Lane, Span};
+
+mod chains;
+mod cipher;
+mod ctr;
+mod each;
+mod ecb;
+mod feedback;
+mod ghash;
+mod schedule;
+mod vector;
+mod xts;
+
+pub use ghash::HashKey;
+pub use schedule::Schedule;
+
+/// One kernel: its token and the entry functions. `places` are the messages in flight in CBC encryption, eight vectors.
+macro_rules! kernel {
+    (
+        $(#[$doc:meta])*
+        $kernel:ident = $name:literal, $vector:ident,
+        chains: $chains:ident, $places:literal places, ghash: $width:literal vectors, $powers:literal powers,
+        features: $features:literal, $($feature:tt),*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $kernel {
+            _detected: (),
+        }
+
+        impl Kernel for $kernel {
+            type Schedule = Schedule;
+            type HashKey = HashKey<$powers>;
+
+            const NAME: &'static str = $name;
+
+            fn detect() -> Option<Self> {
+                let found = $(std::arch::is_x86_feature_detected!($feature))&&*;
+                found.then_some($kernel { _detected: () })
+            }
+
+            kernel! { @entries $features,
+                fn expand(key: &[u8]) -> Schedule { schedule::expand(key) }
+                fn ecb_encrypt(key: &Schedule, data: Span<'_>) -> () {
+                    ecb::ecb::<cipher::Encrypt, vector::$vector>(key, data)
+                }
+                fn ecb_decrypt(key: &Schedule, data: Span<'_>) -> () {
+                    ecb::ecb::<cipher::Decrypt, vector::$vector>(key, data)
+                }
+                fn ctr(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
+                    ctr::ctr::<vector::$vector>(key, counter, data)
+                }
+                fn ctr32(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
+                    ctr::ctr32::<vector::$vector>(key, counter, data)
+                }
+                fn cbc_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                    feedback::cbc_decrypt::<vector::$vector>(key, iv, data)
+                }
+                fn cfb128_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                    feedback::cfb128_decrypt::<vector::$vector>(key, iv, data)
+                }
+                fn xts_encrypt(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
+                    xts::xts::<cipher::Encrypt, vector::$vector>(key, tweak, data)
+                }
+                fn xts_decrypt(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
+                    xts::xts::<cipher::Decrypt, vector::$vector>(key, tweak, data)
+                }
+                fn hash_key(h: &Block) -> HashKey<$powers> {
+                    ghash::hash_key::<vector::$vector, $powers>(h)
+                }
+                fn ghash(key: &HashKey<$powers>, state: &mut Block, data: &[u8]) -> () {
+                    ghash::ghash::<vector::$vector, $width, $powers>(key, state, data)
+                }
+                fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) -> () {
+                    chains::cbc_encrypt::<vector::$chains, $places>(lanes)
+                }
+                fn encrypt_each(keys: &[&Schedule], blocks: &mut [Block]) -> () {
+                    each::each::<cipher::Encrypt>(keys, blocks)
+                }
+                fn decrypt_each(keys: &[&Schedule], blocks: &mut [Block]) -> () {
+                    each::each::<cipher::Decrypt>(keys, blocks)
+                }
+            }
+        }
+    };
+
+    (@entries $features:literal,
+        $(fn $entry:ident($($arg:ident: $type:ty),*) -> $result:ty { $body:expr })*
+    ) => {
+        $(fn $entry(self, $($arg: $type),*) -> $result {
+            #[target_feature(enable = $features)]
+            fn entry($($arg: $type),*) -> $result {
+                // SAFETY: this function has the target features of its vectors.
+                unsafe { $body }
+            }
+            // SAFETY: `detect`, the only way to a token, has found the features.
+            unsafe { entry($($arg),*) }
+        })*
+    };
+}
+
+kernel! {
+    /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
+    AesNi = "cpu/aesni", Xmm,
+    chains: Xmm, 8 places, ghash: 7 vectors, 8 powers,
+    features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
+}
+
+kernel! {
+    /// VAES on 256 bits: Zen 3, Alder Lake and later.
+    Vaes256 = "cpu/vaes256", Ymm,
+    chains: Ymm, 16 places, ghash: 7 vectors, 16 powers,
+    features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
+}
+
+kernel! {
+    /// VAES on 512 bits: Ice Lake, Zen 4 and later.
+    Vaes512 = "cpu/vaes512", Zmm,
+    chains: Ymm, 16 places, ghash: 7 vectors, 32 powers,
+    features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
+    "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
+}
