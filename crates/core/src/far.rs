@@ -176,7 +176,8 @@ impl Device for Far {
     }
 
     fn cost(&self, kernel: KernelId, operation: Operation, _key: KeySize) -> Option<Cost> {
-        let rate = if self.behaviour.bytes_per_second == 0 { 1e8 } else { self.behaviour.bytes_per_second as f64 };
+        let rate =
+            if self.behaviour.bytes_per_second == 0 { 1e8 } else { self.behaviour.bytes_per_second as f64 };
         let fixed = self.behaviour.delay.as_nanos() as f64 + 10_000.0;
         let offered = self.behaviour.fused || matches!(operation, Operation::Pass(_));
         (kernel.0 == 0 && offered).then(|| Cost::new(fixed, rate / 1e9))
@@ -196,9 +197,8 @@ impl Device for Far {
             Task::Recipe(recipe, messages) => self.submit_recipe(recipe, messages),
             Task::Table(operation, table) => {
                 let memory = Arc::clone(&self.memory);
-                let outcome = self.later(table.longest * table.messages, move |_| {
-                    table::run(&memory, operation, &table)
-                });
+                let outcome = self
+                    .later(table.longest * table.messages, move |_| table::run(&memory, operation, &table));
                 Ok(pending(outcome, |()| Ok(())))
             }
         }
@@ -281,7 +281,7 @@ impl Far {
             }
             Ok((results, outputs))
         });
-        Ok(pending(outcome, move |(results, outputs): (Vec<(Block, Status, Place)>, Vec<Vec<u8>>)| {
+        Ok(pending(outcome, move |(results, outputs): (Vec<Verdict>, Vec<Vec<u8>>)| {
             for ((message, (tag, status, _)), output) in messages.iter_mut().zip(results).zip(outputs) {
                 message.status = status;
                 if let Data::Host(data) = &mut message.data {
@@ -295,6 +295,9 @@ impl Far {
         }))
     }
 }
+
+/// What becomes of a message: its tag, its status, and where its data are.
+type Verdict = (Block, Status, Place);
 
 /// Where a job's data are, apart from borrowed host memory, which travels with the job.
 enum Place {

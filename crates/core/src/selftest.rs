@@ -164,8 +164,7 @@ mod tests {
                     let ciphertext = bytes(10 + len[i] as u8, len[i]);
                     // CTR is its own inverse: sealing what this ciphertext opens to gives its tag.
                     let (plaintext, _) = reference::gcm::seal(&aes, &nonce, &[], &ciphertext);
-                    let (_, mut tag) =
-                        reference::gcm::seal(&aes, &nonce, &aad[..[37, 0, 16][i]], &plaintext);
+                    let (_, mut tag) = reference::gcm::seal(&aes, &nonce, &aad[..[37, 0, 16][i]], &plaintext);
                     tag[15] ^= u8::from(i == 2);
                     tag
                 })

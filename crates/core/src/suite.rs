@@ -39,7 +39,10 @@ impl Subject {
     pub fn new(device: Arc<dyn Device>, kernel: &str) -> Option<Subject> {
         let info = device.kernels().iter().find(|info| info.name == kernel);
         if let Some(why) = &info.unwrap_or_else(|| panic!("no kernel {kernel}")).missing {
-            assert!(std::env::var_os("LOCKSTEP_TEST_ALL_KERNELS").is_none(), "{kernel} cannot be tested: {why}");
+            assert!(
+                std::env::var_os("LOCKSTEP_TEST_ALL_KERNELS").is_none(),
+                "{kernel} cannot be tested: {why}"
+            );
             eprintln!("NOT TESTED: {kernel}: {why}");
             return None;
         }
@@ -101,7 +104,7 @@ macro_rules! backend_suite {
             $crate::backend_suite!(@tests messages:
                 every_cipher_every_length xts_steals batches_of_mixed_sizes wrong_shapes_are_refused);
             $crate::backend_suite!(@tests aead:
-                gcm_agrees gcm_nonces_of_any_length ccm_agrees forgeries_are_refused fused_agrees_with_composed
+                gcm_agrees mixed_key_sizes gcm_nonces_of_any_length ccm_agrees forgeries_are_refused fused_agrees_with_composed
                 macs_agree);
             $crate::backend_suite!(@tests streams:
                 any_split_gives_the_same padding_by_pieces seek_goes_anywhere aead_by_pieces cmac_by_pieces

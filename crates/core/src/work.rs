@@ -210,6 +210,23 @@ pub struct AeadMessage<'d> {
     pub status: Status,
 }
 
+impl<'d> AeadMessage<'d> {
+    /// A shorter-lived handle on the same message; its status is its own.
+    pub(crate) fn reborrow(&mut self) -> AeadMessage<'_> {
+        AeadMessage {
+            key: self.key,
+            nonce: self.nonce,
+            aad: self.aad,
+            data: self.data.reborrow(),
+            tag: match &mut self.tag {
+                Tag::Write(tag) => Tag::Write(tag),
+                Tag::Expect(tag) => Tag::Expect(tag),
+            },
+            status: self.status,
+        }
+    }
+}
+
 /// Where a tag is written to or read from.
 #[derive(Debug)]
 pub enum Tag<'d> {
@@ -299,7 +316,7 @@ pub enum Task<'w, 'd> {
     /// One recipe over many messages.
     Recipe(Recipe, &'w mut [AeadMessage<'d>]),
     /// The same of messages that only the device knows.
-    Table(Operation, Table),
+    Table(Operation, Box<Table>),
 }
 
 impl Task<'_, '_> {

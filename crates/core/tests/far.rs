@@ -15,7 +15,11 @@ fn far(behaviour: Behaviour) -> Arc<dyn Device> {
 }
 
 lockstep_core::backend_suite!(fused, far(Behaviour::default()), "far/oracle");
-lockstep_core::backend_suite!(composed, far(Behaviour { fused: false, ..Behaviour::default() }), "far/oracle");
+lockstep_core::backend_suite!(
+    composed,
+    far(Behaviour { fused: false, ..Behaviour::default() }),
+    "far/oracle"
+);
 
 fn planner(behaviour: Behaviour) -> Planner {
     let selection = Selection { device: Some("far:0".into()), kernel: None };
@@ -26,8 +30,9 @@ fn planner(behaviour: Behaviour) -> Planner {
 fn work_completes_later() {
     let planner = planner(Behaviour { delay: Duration::from_millis(20), ..Behaviour::default() });
     let key = lockstep_core::Key::new(&[1; 16]).unwrap();
-    let plan =
-        planner.plan(Operation::Pass(lockstep_core::work::Pass::EcbEncrypt), KeySize::Aes128, 16, None).unwrap();
+    let plan = planner
+        .plan(Operation::Pass(lockstep_core::work::Pass::EcbEncrypt), KeySize::Aes128, 16, None)
+        .unwrap();
     let mut register = [0; 16];
     let mut data = [0; 16];
     let mut segments = [lockstep_core::work::Segment {
@@ -68,7 +73,8 @@ fn a_device_that_answers_wrong_is_not_used() {
 fn simulated_devices_are_chosen_by_name_only() {
     let auto = Planner::new(vec![far(Behaviour::default())], &Selection::default()).unwrap();
     assert!(auto.devices().is_empty());
-    let error = auto.plan(Operation::Pass(lockstep_core::work::Pass::Ctr), KeySize::Aes128, 1, None).err().unwrap();
+    let error =
+        auto.plan(Operation::Pass(lockstep_core::work::Pass::Ctr), KeySize::Aes128, 1, None).err().unwrap();
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
 }
 

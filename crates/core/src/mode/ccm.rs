@@ -7,6 +7,7 @@ use zeroize::Zeroize;
 use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::key::{Block, Key};
+use crate::mode::by_key_size;
 use crate::mode::cipher::run_segments;
 use crate::mode::gcm::settle;
 use crate::planner::Planner;
@@ -18,7 +19,7 @@ use crate::work::{AeadMessage, Pass, Segment, Status, Tag};
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; those of devices.
 pub fn seal(planner: &Planner, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, |tag| matches!(tag, Tag::Write(_)), "sealing needs a tag to write to")?;
-    by_key_size(messages, |messages| {
+    by_key_size(messages, |_, messages| {
         let mut states =
             messages.iter().map(|message| State::new(planner, message)).collect::<Result<Vec<_>>>()?;
         mac(planner, messages, &mut states, Side::Input)?;
@@ -33,7 +34,7 @@ pub fn seal(planner: &Planner, messages: &mut [AeadMessage<'_>]) -> Result<()> {
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise as [`seal`].
 pub fn open(planner: &Planner, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, |tag| matches!(tag, Tag::Expect(_)), "opening needs a tag to compare with")?;
-    by_key_size(messages, |messages| {
+    by_key_size(messages, |_, messages| {
         let mut states =
             messages.iter().map(|message| State::new(planner, message)).collect::<Result<Vec<_>>>()?;
         let outcome = ctr(planner, messages, &mut states)
@@ -72,7 +73,7 @@ pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     if !(7..=13).contains(&nonce) {
         return Err(Error::IvLength { mode: "CCM", expected: "7 to 13", got: nonce });
     }
-    if !(4..=16).contains(&tag) || tag % 2 != 0 {
+    if !(4..=16).contains(&tag) || !tag.is_multiple_of(2) {
         return Err(Error::TagLength { mode: "CCM", expected: "4, 6, 8, 10, 12, 14 or 16", got: tag });
     }
     // The length takes the 15 - n bytes that the nonce leaves.
@@ -81,14 +82,6 @@ pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
         return Err(Error::TooLong { mode: "CCM", what: "data with a nonce of this length", limit });
     }
     Ok(())
-}
-
-fn by_key_size(
-    messages: &mut [AeadMessage<'_>],
-    run: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,
-) -> Result<()> {
-    messages.sort_by_key(|message| message.key.size());
-    messages.chunk_by_mut(|a, b| a.key.size() == b.key.size()).try_for_each(run)
 }
 
 /// The first block of the MAC (SP 800-38C, A.2.1).

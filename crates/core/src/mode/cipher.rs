@@ -135,7 +135,12 @@ impl Cipher {
         if self == Cipher::Xts {
             return xts::run(planner, direction, 0, &mut [Message { key, iv, data }]);
         }
-        let plan = planner.plan(Operation::Pass(self.pass(direction)), key.data().size(), data.len(), data.device())?;
+        let plan = planner.plan(
+            Operation::Pass(self.pass(direction)),
+            key.data().size(),
+            data.len(),
+            data.device(),
+        )?;
         let mut segments = [Segment { key: key.data(), tweak: None, register: iv, data }];
         plan.run(Task::Pass(self.pass(direction), &mut segments))
     }
@@ -175,7 +180,7 @@ impl Cipher {
         self.check_key(key)?;
         match self {
             Cipher::Xts if data.len() < 16 => Err(Error::XtsTooShort { got: data.len() }),
-            Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc if data.len() % 16 != 0 => {
+            Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc if !data.len().is_multiple_of(16) => {
                 Err(Error::NotWholeBlocks { mode: self.name(), extra: data.len() % 16 })
             }
             _ => Ok(()),

@@ -4,7 +4,7 @@ use zeroize::Zeroize;
 
 use crate::data::Data;
 use crate::error::Result;
-use crate::key::{Block, Key};
+use crate::key::{Block, Key, KeySize};
 use crate::mode::ccm::cbc_mac;
 use crate::mode::cipher::run_segments;
 use crate::planner::Planner;
@@ -15,10 +15,9 @@ use crate::work::{Pass, Segment};
 /// # Errors
 /// Those of devices.
 pub fn cmac(planner: &Planner, messages: &mut [CmacMessage<'_>]) -> Result<()> {
-    messages.sort_by_key(|message| message.key.size());
-    for same in messages.chunk_by_mut(|a, b| a.key.size() == b.key.size()) {
+    for size in KeySize::ALL {
         let mut segments = Vec::new();
-        for message in &mut *same {
+        for message in messages.iter_mut().filter(|message| message.key.size() == size) {
             *message.mac = [0; 16];
             let (blocks, _) = split_last(message.data);
             if !blocks.is_empty() {
@@ -27,10 +26,9 @@ pub fn cmac(planner: &Planner, messages: &mut [CmacMessage<'_>]) -> Result<()> {
             }
         }
         run_segments(planner, Pass::CbcMac, &mut segments)?;
-        drop(segments);
-        for message in same {
-            finish(planner, message.key, message.mac, split_last(message.data).1)?;
-        }
+    }
+    for message in messages {
+        finish(planner, message.key, message.mac, split_last(message.data).1)?;
     }
     Ok(())
 }
@@ -72,5 +70,5 @@ pub(crate) fn finish(planner: &Planner, key: &Key, mac: &mut Block, last: &[u8])
 /// Doubling in GF(2^128), most significant bit first.
 fn double(block: &mut Block) {
     let value = u128::from_be_bytes(*block);
-    *block = (value << 1 ^ (value >> 127) * 0x87).to_be_bytes();
+    *block = ((value << 1) ^ ((value >> 127) * 0x87)).to_be_bytes();
 }

@@ -9,6 +9,7 @@ use zeroize::Zeroize;
 use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::key::{Block, Key, KeySize};
+use crate::mode::by_key_size;
 use crate::mode::cipher::run_segments;
 use crate::planner::Planner;
 use crate::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task};
@@ -61,20 +62,7 @@ fn run(planner: &Planner, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> R
         check_direction(recipe, &message.tag)?;
         message.status = Status::Pending;
     }
-    if let [message] = &*messages {
-        // The common case, without sorting.
-        let size = message.key.size();
-        return run_sized(planner, recipe, size, messages);
-    }
-    if messages.windows(2).all(|pair| pair[0].key.size() == pair[1].key.size()) {
-        let Some(first) = messages.first() else { return Ok(()) };
-        let size = first.key.size();
-        return run_sized(planner, recipe, size, messages);
-    }
-    messages.sort_by_key(|message| message.key.size());
-    messages
-        .chunk_by_mut(|a, b| a.key.size() == b.key.size())
-        .try_for_each(|same| run_sized(planner, recipe, same[0].key.size(), same))
+    by_key_size(messages, |size, messages| run_sized(planner, recipe, size, messages))
 }
 
 /// Messages whose keys have one size.
@@ -85,8 +73,7 @@ fn run_sized(
     messages: &mut [AeadMessage<'_>],
 ) -> Result<()> {
     let operation = Operation::Recipe(recipe);
-    let fused = planner.supports(operation, size)
-        && messages.iter().all(|message| message.nonce.len() == 12);
+    let fused = planner.supports(operation, size) && messages.iter().all(|message| message.nonce.len() == 12);
     if !fused {
         return composed::run(planner, recipe, messages);
     }

@@ -11,4 +11,34 @@ pub mod gcm;
 pub mod padding;
 pub mod xts;
 
+use crate::error::Result;
+use crate::key::KeySize;
+use crate::work::AeadMessage;
+
 pub use cipher::{Cipher, CipherKey, Direction, Message};
+
+/// Runs `run` over the messages of each key size, since kernels differ by it. Batches seldom mix them, so the common
+/// case passes straight through.
+fn by_key_size(
+    messages: &mut [AeadMessage<'_>],
+    run: impl Fn(KeySize, &mut [AeadMessage<'_>]) -> Result<()>,
+) -> Result<()> {
+    let Some(first) = messages.first().map(|message| message.key.size()) else { return Ok(()) };
+    if messages.iter().all(|message| message.key.size() == first) {
+        return run(first, messages);
+    }
+    for size in KeySize::ALL {
+        let of_size = |message: &&mut AeadMessage<'_>| message.key.size() == size;
+        let mut same: Vec<_> = messages.iter_mut().filter(of_size).map(AeadMessage::reborrow).collect();
+        if same.is_empty() {
+            continue;
+        }
+        let outcome = run(size, &mut same);
+        let statuses: Vec<_> = same.iter().map(|message| message.status).collect();
+        for (message, status) in messages.iter_mut().filter(of_size).zip(statuses) {
+            message.status = status;
+        }
+        outcome?;
+    }
+    Ok(())
+}

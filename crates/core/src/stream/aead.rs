@@ -280,7 +280,11 @@ impl CcmStream {
 
     fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
         if tag.len() != self.tag_len {
-            return Err(Error::TagLength { mode: "CCM", expected: "the length that was told", got: tag.len() });
+            return Err(Error::TagLength {
+                mode: "CCM",
+                expected: "the length that was told",
+                got: tag.len(),
+            });
         }
         check_direction(&self.parts, direction)?;
         self.enter_data()?;

@@ -129,7 +129,9 @@ impl CipherStream {
     pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
         self.check_open()?;
         if !self.cipher.is_stream() {
-            return Err(Error::Order { what: "this mode keeps bytes back, so it cannot work in place by pieces" });
+            return Err(Error::Order {
+                what: "this mode keeps bytes back, so it cannot work in place by pieces",
+            });
         }
         self.update_bytes(HostData::InPlace(data))
     }
@@ -188,7 +190,7 @@ impl CipherStream {
                 keystream.skip(&self.planner, self.key.data(), (position % 16) as usize)?;
                 self.state = State::Keystream(keystream);
             }
-            Cipher::Xts if position % 16 == 0 => {
+            Cipher::Xts if position.is_multiple_of(16) => {
                 self.reset(iv);
                 if let State::Blocks(blocks) = &mut self.state {
                     blocks.position = position / 16;
@@ -335,7 +337,13 @@ impl Blocks {
 }
 
 impl Feedback {
-    fn apply(&mut self, planner: &Planner, key: &Key, direction: Direction, data: HostData<'_>) -> Result<()> {
+    fn apply(
+        &mut self,
+        planner: &Planner,
+        key: &Key,
+        direction: Direction,
+        data: HostData<'_>,
+    ) -> Result<()> {
         let left = data.len().min(16 - self.used);
         let (head, rest) = data.split_at(left);
         self.feed(direction, head);
@@ -347,7 +355,11 @@ impl Feedback {
         if whole > 0 {
             let pass = Cipher::Cfb128.pass(direction);
             let data = Data::Host(blocks);
-            run_segments(planner, pass, &mut [Segment { key, tweak: None, register: &mut self.register, data }])?;
+            run_segments(
+                planner,
+                pass,
+                &mut [Segment { key, tweak: None, register: &mut self.register, data }],
+            )?;
         }
         if !tail.is_empty() {
             self.keystream = self.register;

@@ -51,6 +51,10 @@ impl CmacStream {
             return Err(Error::TagLength { mode: "CMAC", expected: "4 to 16", got: expected.len() });
         }
         let mac = self.finish()?;
-        if bool::from(expected.ct_eq(&mac[..expected.len()])) { Ok(()) } else { Err(Error::AuthenticationFailed) }
+        if bool::from(expected.ct_eq(&mac[..expected.len()])) {
+            Ok(())
+        } else {
+            Err(Error::AuthenticationFailed)
+        }
     }
 }

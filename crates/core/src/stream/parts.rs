@@ -104,7 +104,13 @@ impl Absorber {
     }
 
     /// Folds in bytes; up to 16 of the last are kept back if `hold_last`, else less than 16.
-    pub(super) fn absorb(&mut self, planner: &Planner, key: &Key, mut bytes: &[u8], hold_last: bool) -> Result<()> {
+    pub(super) fn absorb(
+        &mut self,
+        planner: &Planner,
+        key: &Key,
+        mut bytes: &[u8],
+        hold_last: bool,
+    ) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }

@@ -14,6 +14,10 @@ use crate::mode::{ccm, gcm};
 use crate::planner::{Planner, Selection};
 use crate::work::{AeadMessage, Operation, Pass, Recipe, Status, Tag, Work};
 
+/// Sealing and opening.
+type Mode = (Run, Run);
+type Run = fn(&Planner, &mut [AeadMessage<'_>]) -> Result<()>;
+
 const LENGTHS: [usize; 16] = [0, 1, 15, 16, 17, 31, 32, 33, 100, 255, 256, 511, 1024, 4095, 4096, 16384];
 
 pub(super) fn gcm_sizes(subject: &Subject) -> Vec<KeySize> {
@@ -31,7 +35,13 @@ fn ccm_sizes(subject: &Subject) -> Vec<KeySize> {
     sizes
 }
 
-fn message<'d>(key: &'d Key, nonce: &'d [u8], aad: &'d [u8], data: &'d mut [u8], tag: Tag<'d>) -> AeadMessage<'d> {
+fn message<'d>(
+    key: &'d Key,
+    nonce: &'d [u8],
+    aad: &'d [u8],
+    data: &'d mut [u8],
+    tag: Tag<'d>,
+) -> AeadMessage<'d> {
     AeadMessage { key, nonce, aad, data: Data::in_place(data), tag, status: Status::Pending }
 }
 
@@ -68,6 +78,36 @@ pub fn gcm_agrees(subject: &Subject) {
     }
 }
 
+/// Key sizes in turn within one batch: each message gets its own answer, in its own place.
+pub fn mixed_key_sizes(subject: &Subject) {
+    let gcm: (Mode, _) = ((gcm::seal, gcm::open), gcm_sizes(subject));
+    let ccm: (Mode, _) = ((ccm::seal, ccm::open), ccm_sizes(subject));
+    for ((seal, open), sizes) in [gcm, ccm] {
+        if sizes.is_empty() {
+            continue;
+        }
+        let keys: Vec<_> = (0..7).map(|i| test_key(i, sizes[i as usize * 2 % sizes.len()])).collect();
+        let mut data: Vec<_> = (0..7).map(|i| noise(i, 30 * i as usize)).collect();
+        let mut tags = [[0; 16]; 7];
+        let mut messages: Vec<_> = (data.iter_mut().zip(&mut tags).zip(&keys))
+            .map(|((data, tag), key)| message(key, &[9; 12], b"", data, Tag::Write(tag)))
+            .collect();
+        seal(&subject.planner, &mut messages).unwrap();
+        tags[4][0] ^= 1;
+        let mut messages: Vec<_> = (data.iter_mut().zip(&tags).zip(&keys))
+            .map(|((data, tag), key)| message(key, &[9; 12], b"", data, Tag::Expect(tag)))
+            .collect();
+        assert_eq!(open(&subject.planner, &mut messages), Err(Error::AuthenticationFailed));
+        for (i, message) in messages.iter().enumerate() {
+            assert_eq!(message.status == Status::Done, i != 4, "message {i}");
+        }
+        for (i, data) in data.iter().enumerate() {
+            let expected = if i == 4 { vec![0; 120] } else { noise(i as u64, 30 * i) };
+            assert!(*data == expected, "message {i}");
+        }
+    }
+}
+
 /// Nonces that are not 96 bits, and every tag length.
 pub fn gcm_nonces_of_any_length(subject: &Subject) {
     for size in gcm_sizes(subject) {
@@ -89,8 +129,11 @@ pub fn gcm_nonces_of_any_length(subject: &Subject) {
                 .unwrap();
                 let (output, full) = reference::gcm::seal(&aes, &nonce, b"aad", &plain);
                 assert_eq!((&data, &tag[..]), (&output, &full[..tag_len]));
-                gcm::open(&subject.planner, &mut [message(&key, &nonce, b"aad", &mut data, Tag::Expect(&tag))])
-                    .unwrap();
+                gcm::open(
+                    &subject.planner,
+                    &mut [message(&key, &nonce, b"aad", &mut data, Tag::Expect(&tag))],
+                )
+                .unwrap();
                 assert_eq!(data, plain);
             }
         }
@@ -100,8 +143,10 @@ pub fn gcm_nonces_of_any_length(subject: &Subject) {
         assert!(matches!(refused, Err(Error::IvLength { mode: "GCM", got: 0, .. })));
         for wrong in [0, 1, 3, 5, 7, 9, 11, 17] {
             let mut tag = vec![0; wrong];
-            let refused =
-                gcm::seal(&subject.planner, &mut [message(&key, &[0; 12], b"", &mut [], Tag::Write(&mut tag))]);
+            let refused = gcm::seal(
+                &subject.planner,
+                &mut [message(&key, &[0; 12], b"", &mut [], Tag::Write(&mut tag))],
+            );
             assert!(matches!(refused, Err(Error::TagLength { mode: "GCM", .. })), "{wrong}");
         }
     }
@@ -125,7 +170,8 @@ pub fn ccm_agrees(subject: &Subject) {
                 .unwrap();
             let (output, expected) = reference::ccm::seal(&aes, &nonce, &aad, &plain, tag_len);
             assert!(data == output && tag == expected, "nonce {} aad {} len {len}", nonce.len(), aad.len());
-            ccm::open(&subject.planner, &mut [message(&key, &nonce, &aad, &mut data, Tag::Expect(&tag))]).unwrap();
+            ccm::open(&subject.planner, &mut [message(&key, &nonce, &aad, &mut data, Tag::Expect(&tag))])
+                .unwrap();
             assert!(data == plain);
         }
         for (nonce, tag) in [(6, 16), (14, 16), (12, 3), (12, 5), (12, 2), (12, 18)] {
@@ -136,15 +182,16 @@ pub fn ccm_agrees(subject: &Subject) {
         }
         // A nonce of 13 bytes leaves 16 bits for the length.
         let mut data = vec![0; 65536];
-        let refused =
-            ccm::seal(&subject.planner, &mut [message(&key, &[0; 13], b"", &mut data, Tag::Write(&mut [0; 16]))]);
+        let refused = ccm::seal(
+            &subject.planner,
+            &mut [message(&key, &[0; 13], b"", &mut data, Tag::Write(&mut [0; 16]))],
+        );
         assert!(matches!(refused, Err(Error::TooLong { limit: 65535, .. })), "{refused:?}");
     }
 }
 
 /// One forged message among good ones: it alone is refused, and nothing of it is left.
 pub fn forgeries_are_refused(subject: &Subject) {
-    type Mode = (fn(&Planner, &mut [AeadMessage<'_>]) -> Result<()>, fn(&Planner, &mut [AeadMessage<'_>]) -> Result<()>);
     let gcm: (Mode, _) = ((gcm::seal, gcm::open), gcm_sizes(subject));
     let ccm: (Mode, _) = ((ccm::seal, ccm::open), ccm_sizes(subject));
     for ((seal, open), sizes) in [gcm, ccm] {
@@ -227,11 +274,13 @@ pub fn fused_agrees_with_composed(subject: &Subject) {
             let (mut one_tag, mut other_tag) = ([0; 16], [0; 16]);
             let aad = noise(5, len % 40);
             let nonce = [7; 12];
-            gcm::seal(&fused, &mut [message(&key, &nonce, &aad, &mut one, Tag::Write(&mut one_tag))]).unwrap();
+            gcm::seal(&fused, &mut [message(&key, &nonce, &aad, &mut one, Tag::Write(&mut one_tag))])
+                .unwrap();
             gcm::seal(&composed, &mut [message(&key, &nonce, &aad, &mut other, Tag::Write(&mut other_tag))])
                 .unwrap();
             assert!(one == other && one_tag == other_tag, "{len} bytes");
-            gcm::open(&composed, &mut [message(&key, &nonce, &aad, &mut one, Tag::Expect(&one_tag))]).unwrap();
+            gcm::open(&composed, &mut [message(&key, &nonce, &aad, &mut one, Tag::Expect(&one_tag))])
+                .unwrap();
             gcm::open(&fused, &mut [message(&key, &nonce, &aad, &mut other, Tag::Expect(&one_tag))]).unwrap();
             assert!(one == other && one == noise(len as u64, len));
         }

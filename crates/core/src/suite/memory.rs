@@ -129,11 +129,14 @@ pub fn tables(subject: &Subject) {
     let Some(memory) = subject.device.memory() else { return };
     let size = KeySize::Aes256;
     let lengths: [usize; 6] = [16, 0, 160, 48, 1024, 32];
-    let offsets: Vec<usize> = lengths.iter().scan(0, |at, len| {
-        let here = *at;
-        *at += len;
-        Some(here)
-    }).collect();
+    let offsets: Vec<usize> = lengths
+        .iter()
+        .scan(0, |at, len| {
+            let here = *at;
+            *at += len;
+            Some(here)
+        })
+        .collect();
     let data = noise(1, lengths.iter().sum());
     let integers = |values: &[usize]| -> Vec<u8> {
         values.iter().flat_map(|&value| (value as u64).to_le_bytes()).collect()
@@ -178,7 +181,8 @@ pub fn tables(subject: &Subject) {
             expected[offsets[2]..offsets[3]].fill(0);
             statuses[2] = Status::AuthenticationFailed as u8;
         }
-        let made_tags = if operation == Operation::Recipe(Recipe::GcmSeal) { vec![0; tags.len()] } else { tags.clone() };
+        let made_tags =
+            if operation == Operation::Recipe(Recipe::GcmSeal) { vec![0; tags.len()] } else { tags.clone() };
         let arrays = [&keys, &registers, &integers(&offsets), &integers(&lengths), &input, &made_tags]
             .map(|bytes| upload(memory, bytes));
         let [keys, registers, offsets, lens, from, made_tags] = &arrays;
@@ -199,7 +203,7 @@ pub fn tables(subject: &Subject) {
         };
         subject
             .device
-            .submit(subject.kernel, Task::Table(operation, table).into())
+            .submit(subject.kernel, Task::Table(operation, Box::new(table)).into())
             .unwrap()
             .wait()
             .unwrap();
@@ -221,7 +225,12 @@ pub fn dropped_completions(subject: &Subject) {
     for _ in 0..3 {
         let mut case = Case::new(5, KeySize::Aes128, 16 * 8);
         let mut segments = [case.segment(Pass::EcbEncrypt)];
-        drop(subject.device.submit(subject.kernel, Task::Pass(Pass::EcbEncrypt, &mut segments).into()).unwrap());
+        drop(
+            subject
+                .device
+                .submit(subject.kernel, Task::Pass(Pass::EcbEncrypt, &mut segments).into())
+                .unwrap(),
+        );
     }
     let mut case = Case::new(6, KeySize::Aes128, 16 * 8);
     let (output, _) = case.expected(Pass::EcbEncrypt);

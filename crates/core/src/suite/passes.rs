@@ -9,9 +9,8 @@ use crate::work::{Operation, Pass, Segment, Task, Tweak};
 
 /// A kernel that claims nothing would pass everything else.
 pub fn it_does_something(subject: &Subject) {
-    let supported = Operation::all().filter(|&operation| {
-        KeySize::ALL.iter().any(|&size| subject.planner.supports(operation, size))
-    });
+    let supported = Operation::all()
+        .filter(|&operation| KeySize::ALL.iter().any(|&size| subject.planner.supports(operation, size)));
     assert!(supported.count() > 0);
 }
 
@@ -57,7 +56,11 @@ impl Case {
             key: &self.key,
             tweak: pass.is_xts().then_some(tweak),
             register: &mut self.register,
-            data: if pass.is_read_only() { Data::read_only(&self.data) } else { Data::in_place(&mut self.data) },
+            data: if pass.is_read_only() {
+                Data::read_only(&self.data)
+            } else {
+                Data::in_place(&mut self.data)
+            },
         }
     }
 }
@@ -66,7 +69,7 @@ impl Case {
 pub(super) fn register_counts(pass: Pass, len: usize) -> bool {
     match pass {
         Pass::EcbEncrypt | Pass::EcbDecrypt => false,
-        Pass::Cfb128Encrypt | Pass::Cfb128Decrypt | Pass::Ofb => len % 16 == 0,
+        Pass::Cfb128Encrypt | Pass::Cfb128Decrypt | Pass::Ofb => len.is_multiple_of(16),
         _ => true,
     }
 }
@@ -111,10 +114,8 @@ fn lengths(subject: &Subject, pass: Pass) -> Vec<usize> {
         lengths.extend(1..100);
         lengths.extend([1023, 16 * 1024 + 1]);
     }
-    let slow_pass = matches!(
-        pass,
-        Pass::Cfb1Encrypt | Pass::Cfb1Decrypt | Pass::Cfb8Encrypt | Pass::Cfb8Decrypt
-    );
+    let slow_pass =
+        matches!(pass, Pass::Cfb1Encrypt | Pass::Cfb1Decrypt | Pass::Cfb8Encrypt | Pass::Cfb8Decrypt);
     if slow_pass || subject.slow {
         lengths.retain(|&len| len <= 300);
     } else {
@@ -214,7 +215,10 @@ pub fn unaligned(subject: &Subject) {
             }];
             submit(subject, pass, &mut segments);
             assert!(place[16 - at..end] == output, "{pass:?} shifted by {shift}");
-            assert!(place[..16 - at].iter().chain(&place[end..]).all(|&byte| byte == 0xaa), "{pass:?} wrote outside");
+            assert!(
+                place[..16 - at].iter().chain(&place[end..]).all(|&byte| byte == 0xaa),
+                "{pass:?} wrote outside"
+            );
         }
     }
 }

@@ -26,7 +26,15 @@ fn splits(len: usize) -> Vec<Vec<usize>> {
         }
         split
     };
-    vec![by(&[1]), by(&[16]), by(&[7, 0, 9, 33]), by(&[15, 17]), by(&[64, 1]), by(&[usize::MAX]), by(&[31, 5, 100])]
+    vec![
+        by(&[1]),
+        by(&[16]),
+        by(&[7, 0, 9, 33]),
+        by(&[15, 17]),
+        by(&[64, 1]),
+        by(&[usize::MAX]),
+        by(&[31, 5, 100]),
+    ]
 }
 
 fn ready(subject: &Subject, cipher: Cipher, size: KeySize) -> bool {
@@ -93,7 +101,9 @@ pub fn any_split_gives_the_same(subject: &Subject) {
 pub fn padding_by_pieces(subject: &Subject) {
     for cipher in [Cipher::Ecb, Cipher::Cbc, Cipher::Pcbc] {
         let size = KeySize::Aes128;
-        if sizes(subject, cipher, Direction::Encrypt).is_empty() || sizes(subject, cipher, Direction::Decrypt).is_empty() {
+        if sizes(subject, cipher, Direction::Encrypt).is_empty()
+            || sizes(subject, cipher, Direction::Decrypt).is_empty()
+        {
             continue;
         }
         let key = cipher_key(cipher, 5, size);
@@ -142,7 +152,11 @@ pub fn seek_goes_anywhere(subject: &Subject) {
             for position in (0..184).step_by(step).rev() {
                 stream.seek(&iv, position as u64).unwrap();
                 let rest = &data[position..];
-                assert_eq!(run(&mut stream, rest, &[rest.len()]).unwrap(), output[position..], "from {position}");
+                assert_eq!(
+                    run(&mut stream, rest, &[rest.len()]).unwrap(),
+                    output[position..],
+                    "from {position}"
+                );
             }
             if cipher == Cipher::Xts {
                 assert!(matches!(stream.seek(&iv, 8), Err(Error::Order { .. })));
@@ -202,8 +216,7 @@ fn gcm_split(subject: &Subject, size: KeySize, len: usize, nonce_len: usize) {
             }
         }
     }
-    let mut stream =
-        GcmStream::new(Arc::clone(&subject.planner), Direction::Decrypt, key, &nonce).unwrap();
+    let mut stream = GcmStream::new(Arc::clone(&subject.planner), Direction::Decrypt, key, &nonce).unwrap();
     stream.aad(&aad).unwrap();
     stream.update(&ciphertext, &mut vec![0; len]).unwrap();
     let mut wrong = tag;
@@ -265,7 +278,11 @@ pub fn cmac_by_pieces(subject: &Subject) {
                     stream.update(piece).unwrap();
                     rest = later;
                 }
-                assert_eq!(stream.finish().unwrap(), reference::cmac::cmac(&aes, &data), "{len} as {split:?}");
+                assert_eq!(
+                    stream.finish().unwrap(),
+                    reference::cmac::cmac(&aes, &data),
+                    "{len} as {split:?}"
+                );
             }
         }
     }
