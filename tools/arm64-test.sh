@@ -137,5 +137,9 @@ export LOCKSTEP_ARM64_TEST=1
 
 arguments=("$@")
 [ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-cpu)
-# --tests: documentation tests would need a cross rustdoc.
-exec cargo test --target "$target" --target-dir "${CARGO_TARGET_DIR:-target}/arm64" --tests "${arguments[@]}"
+# Unless told which tests: all but documentation tests, which would need a cross rustdoc.
+case " ${arguments[*]} " in
+    *' --lib '* | *' --test '* | *' --tests '* | *' --bin '* | *' --bins '* | *' --all-targets '*) ;;
+    *) arguments=(--tests "${arguments[@]}") ;;
+esac
+exec cargo test --target "$target" --target-dir "${CARGO_TARGET_DIR:-target}/arm64" "${arguments[@]}"

@@ -7,7 +7,8 @@ use std::ptr::null_mut;
 
 use aws_lc_sys::{
     EVP_AEAD, EVP_AEAD_CTX, EVP_AEAD_CTX_cleanup, EVP_AEAD_CTX_init, EVP_AEAD_CTX_open_gather,
-    EVP_AEAD_CTX_seal_scatter, EVP_AEAD_CTX_zero, EVP_aead_aes_128_gcm, EVP_aead_aes_192_gcm, EVP_aead_aes_256_gcm,
+    EVP_AEAD_CTX_seal_scatter, EVP_AEAD_CTX_zero, EVP_aead_aes_128_gcm, EVP_aead_aes_192_gcm,
+    EVP_aead_aes_256_gcm,
 };
 use lockstep_core::backend::Cost;
 use lockstep_core::data::{Data, HostData};
@@ -38,8 +39,13 @@ impl AnyKernel for AwsLc {
             return Err(Error::Unsupported { kernel: Self::NAME, operation: task.operation().to_string() });
         };
         for message in &*messages {
-            if let Data::Device { .. } | Data::Pinned { .. } | Data::Host(HostData::ReadOnly(_)) = message.data {
-                return Err(Error::OutOfReach { device: CPU, what: "data that are not in host memory".into() });
+            if let Data::Device { .. } | Data::Pinned { .. } | Data::Host(HostData::ReadOnly(_)) =
+                message.data
+            {
+                return Err(Error::OutOfReach {
+                    device: CPU,
+                    what: "data that are not in host memory".into(),
+                });
             }
         }
         if let [message] = messages {

@@ -74,7 +74,10 @@ impl Cpu {
             cpu.add::<AesNi>("AES instructions (AES-NI)", "no AES-NI");
         }
         #[cfg(target_arch = "aarch64")]
-        cpu.add::<crate::armv8::Armv8>("AES instructions (Armv8 cryptography extension)", "no AES instructions");
+        cpu.add::<crate::armv8::Armv8>(
+            "AES instructions (Armv8 cryptography extension)",
+            "no AES instructions",
+        );
         cpu.add::<Soft>("bitsliced, for any processor", "");
         cpu.infos.push(KernelInfo {
             name: AwsLc::NAME,

@@ -1,6 +1,8 @@
 //! Every x86-64 kernel that this processor can run, against the oracle.
 #![cfg(target_arch = "x86_64")]
 
+use std::io::{Write, stderr};
+
 use lockstep_cpu::kernel::{Block, Kernel, LANES, Lane, Span};
 use lockstep_cpu::x86::{AesNi, Vaes256, Vaes512};
 use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, ghash, xts};
@@ -249,12 +251,46 @@ fn chains<K: Kernel>(kernel: K) {
     chains_of(kernel, &long, |i| (i / 3) % 12);
 }
 
+/// Messages that start a page apart and so compete for one set of the cache.
+fn colliding_chains<K: Kernel>(kernel: K) {
+    const LEN: usize = 4096;
+    let keys: Vec<_> = (0..3).map(|i| bytes(800 + i, 16)).collect();
+    let schedules: Vec<_> = keys.iter().map(|key| kernel.expand(key)).collect();
+    for count in [8, 16, 17, 31, 40] {
+        for different in [1, 3] {
+            let data = bytes(801, count * LEN);
+            let mut output = data.clone();
+            let mut registers: Vec<_> = (0..count).map(|i| block(900 + i as u64)).collect();
+            let mut lanes: Vec<_> = output
+                .chunks_mut(LEN)
+                .zip(&mut registers)
+                .enumerate()
+                .map(|(i, (data, register))| {
+                    // One that is shorter, but not too short to matter.
+                    let data = if i == 5 { &mut data[..2048] } else { data };
+                    Lane { schedule: &schedules[i % different], register, data: Span::in_place(data) }
+                })
+                .collect();
+            kernel.cbc_encrypt(&mut lanes);
+            drop(lanes);
+            for (i, message) in data.chunks(LEN).enumerate() {
+                let (head, tail) = message.split_at(if i == 5 { 2048 } else { LEN });
+                let aes = Aes::new(&keys[i % different]);
+                let expected = [&cbc::encrypt(&aes, &block(900 + i as u64), head), tail].concat();
+                assert!(output[i * LEN..][..LEN] == expected, "message {i} of {count}");
+                assert_eq!(registers[i], expected[head.len() - 16..head.len()]);
+            }
+        }
+    }
+}
+
 fn each<K: Kernel>(kernel: K) {
     let keys: Vec<_> = (0..LANES as u64).map(|i| bytes(600 + i, KEY_LENGTHS[(i / 2 % 3) as usize])).collect();
     let oracles: Vec<_> = keys.iter().map(|key| Aes::new(key)).collect();
     let schedules: Vec<_> = keys.iter().map(|key| kernel.expand(key)).collect();
     for count in 0..=LANES {
-        for key_of in [|_| 0, |i| i, |i| 5 * i % 16, |i| i / 4 * 6 % 16, |i| i % 2] as [fn(usize) -> usize; 5] {
+        for key_of in [|_| 0, |i| i, |i| 5 * i % 16, |i| i / 4 * 6 % 16, |i| i % 2] as [fn(usize) -> usize; 5]
+        {
             let chosen: Vec<_> = (0..count).map(|i| &schedules[key_of(i)]).collect();
             let plain: Vec<_> = (0..count).map(|i| block(700 + i as u64)).collect();
             let mut blocks = plain.clone();
@@ -276,14 +312,15 @@ macro_rules! suite {
             fn $test() {
                 match $kernel::detect() {
                     Some(kernel) => super::$test(kernel),
-                    None => eprintln!("SKIPPED: this processor cannot run {}", $kernel::NAME),
+                    // Past the capture of output, so that it is seen.
+                    None => writeln!(stderr(), "SKIPPED: this processor cannot run {}", $kernel::NAME).unwrap(),
                 }
             })*
         })*
     };
     ($($kernel:ident: $module:ident,)*) => {
         suite! { $($kernel: $module {
-            ecb_both, expansion, ctr_lengths, ctr_wraps, feedback, xts_both, ghash_all, chains, each
+            ecb_both, expansion, ctr_lengths, ctr_wraps, feedback, xts_both, ghash_all, chains, colliding_chains, each
         })* }
     };
 }

@@ -1,1 +1,44 @@
-//! TODO
+//! Lockstep: AES on parallel hardware, for files, streams and buffers.
+//!
+//! [`encrypt`] and [`decrypt`] work on streams, [`encrypt_file`] and [`decrypt_file`] on files, [`seal`] and [`open`]
+//! on buffers, and [`Reader`] reads any part of an encrypted file. All of them speak one published format, C2SP
+//! chunked encryption ("Cobblestone", <https://c2sp.org/chunked-encryption>): authenticated, committing to its key,
+//! and cut into chunks that are sealed and opened in parallel on the devices of an [`Engine`].
+//!
+//! ```
+//! use lockstep::{Engine, FileKey};
+//!
+//! # fn main() -> lockstep::Result<()> {
+//! let engine = Engine::new()?;
+//! let key = FileKey::generate()?;
+//! let mut secret = Vec::new();
+//! lockstep::encrypt(&engine, &key, b"backups/monday", &b"hello"[..], &mut secret, Default::default())?;
+//! let mut plain = Vec::new();
+//! lockstep::decrypt(&engine, &key, b"backups/monday", &secret[..], &mut plain, Default::default())?;
+//! assert_eq!(plain, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! No plaintext is released before its chunk has been verified, keys are wiped when dropped and never printed, and
+//! errors say what to do. AES modes in the raw, where all of that is up to the caller, are in [`hazmat`].
+#![forbid(unsafe_code)]
+
+pub mod cobblestone;
+pub mod engine;
+pub mod envelope;
+mod error;
+pub mod file;
+pub mod hazmat;
+pub mod keyfile;
+pub mod output;
+
+pub use cobblestone::{
+    DecryptReader, EncryptWriter, FileKey, Options, ReadAt, Reader, Suite, Summary, ciphertext_len, decrypt,
+    encrypt, open, plaintext_len, seal,
+};
+pub use engine::Engine;
+pub use envelope::Envelope;
+pub use error::{Error, Result};
+pub use file::{FileOptions, decrypt_file, encrypt_file};
+pub use output::OutputFile;

@@ -60,14 +60,38 @@ pub(crate) fn add<const N: usize>(blocks: &mut [uint8x16_t; N], other: &[uint8x1
 #[inline]
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn encrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; N]) {
-    encrypt_with([key.encryption(); N], blocks);
+    let [middle @ .., before_last, last] = key.encryption() else { unreachable!("a schedule has rounds") };
+    let mut state = *blocks;
+    for key in middle {
+        let key = vector(key);
+        for block in &mut state {
+            *block = vaesmcq_u8(vaeseq_u8(*block, key));
+        }
+    }
+    let (before_last, last) = (vector(before_last), vector(last));
+    for block in &mut state {
+        *block = veorq_u8(vaeseq_u8(*block, before_last), last);
+    }
+    *blocks = state;
 }
 
 /// The inverse cipher under one key (the equivalent one of FIPS 197, 5.3.5).
 #[inline]
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn decrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; N]) {
-    decrypt_with([key.decryption(); N], blocks);
+    let [middle @ .., before_last, last] = key.decryption() else { unreachable!("a schedule has rounds") };
+    let mut state = *blocks;
+    for key in middle {
+        let key = vector(key);
+        for block in &mut state {
+            *block = vaesimcq_u8(vaesdq_u8(*block, key));
+        }
+    }
+    let (before_last, last) = (vector(before_last), vector(last));
+    for block in &mut state {
+        *block = veorq_u8(vaesdq_u8(*block, before_last), last);
+    }
+    *blocks = state;
 }
 
 /// The cipher, each block under its own key; all keys have as many rounds as the first.
@@ -76,11 +100,11 @@ pub(crate) fn decrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; 
 pub(crate) fn encrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [uint8x16_t; N]) {
     let last = keys[0].len() - 1;
     for round in 0..last - 1 {
-        for (block, keys) in blocks.iter_mut().zip(keys) {
+        for (block, keys) in blocks.iter_mut().zip(&keys) {
             *block = vaesmcq_u8(vaeseq_u8(*block, vector(&keys[round])));
         }
     }
-    for (block, keys) in blocks.iter_mut().zip(keys) {
+    for (block, keys) in blocks.iter_mut().zip(&keys) {
         *block = veorq_u8(vaeseq_u8(*block, vector(&keys[last - 1])), vector(&keys[last]));
     }
 }
@@ -91,11 +115,11 @@ pub(crate) fn encrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [
 pub(crate) fn decrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [uint8x16_t; N]) {
     let last = keys[0].len() - 1;
     for round in 0..last - 1 {
-        for (block, keys) in blocks.iter_mut().zip(keys) {
+        for (block, keys) in blocks.iter_mut().zip(&keys) {
             *block = vaesimcq_u8(vaesdq_u8(*block, vector(&keys[round])));
         }
     }
-    for (block, keys) in blocks.iter_mut().zip(keys) {
+    for (block, keys) in blocks.iter_mut().zip(&keys) {
         *block = veorq_u8(vaesdq_u8(*block, vector(&keys[last - 1])), vector(&keys[last]));
     }
 }

@@ -63,6 +63,7 @@ impl Direction for Decrypt {
 /// copied to the stack, where nobody wipes them. A broadcast from the schedule in each round costs nothing: it
 /// serves N vectors.
 #[inline(always)]
+#[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read through it.
 pub(super) fn opaque(keys: *const __m128i) -> *const __m128i {
     let mut out = keys;
     // SAFETY: no instruction at all.

@@ -30,8 +30,11 @@ impl<V: Vector, const ROUNDS: usize, const BITS: u32> Pass<V> for Ctr<V, ROUNDS,
             let mut x = [first; N];
             for x in &mut x {
                 *x = first.xor(self.counters.reversed());
-                self.counters =
-                    if BITS == 32 { self.counters.add32(self.stride) } else { self.counters.add64(self.stride) };
+                self.counters = if BITS == 32 {
+                    self.counters.add32(self.stride)
+                } else {
+                    self.counters.add64(self.stride)
+                };
             }
             middle::<Encrypt, V, ROUNDS, N>(keys, &mut x);
             for i in 0..N {

@@ -18,29 +18,32 @@ use crate::kernel::Block;
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
 const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
 
-/// Powers of a hash key, the first POWERS of them; wiped on drop.
+/// Powers of H: the first 8 for each block of a vector of type R; wiped on drop.
 #[repr(C, align(64))]
-pub struct HashKey<const POWERS: usize> {
-    /// H^POWERS down to H, so that a vector of consecutive blocks finds a vector of powers.
-    powers: [__m128i; POWERS],
+pub struct HashKey<R: Zeroize> {
+    /// The highest first, so that a vector of consecutive blocks finds a vector of powers.
+    powers: [R; 8],
     /// The exclusive or of their halves, in both halves.
-    sums: [__m128i; POWERS],
+    sums: [R; 8],
 }
 
-impl<const POWERS: usize> HashKey<POWERS> {
+impl<R: Zeroize> HashKey<R> {
+    /// Powers there are.
+    const POWERS: usize = 8 * size_of::<R>() / 16;
+
     /// H^power in every place.
     ///
     /// # Safety
     ///
-    /// As [`Vector`]; `power` is at least 1 and at most POWERS.
+    /// As [`Vector`]; `power` is at least 1 and at most [`Self::POWERS`].
     #[inline(always)]
     unsafe fn power<V: Vector>(&self, power: usize) -> Factor<V> {
-        let at = POWERS - power;
+        let at = Self::POWERS - power;
         // SAFETY: as the caller vouches.
         unsafe {
             Factor {
-                whole: V::broadcast(self.powers.as_ptr().add(at)),
-                sum: V::broadcast(self.sums.as_ptr().add(at)),
+                whole: V::broadcast(self.powers.as_ptr().cast::<__m128i>().add(at)),
+                sum: V::broadcast(self.sums.as_ptr().cast::<__m128i>().add(at)),
             }
         }
     }
@@ -49,21 +52,21 @@ impl<const POWERS: usize> HashKey<POWERS> {
     ///
     /// # Safety
     ///
-    /// As [`Vector`]; `power` is at most POWERS and at least the blocks of a vector.
+    /// As [`Vector`]; `power` is at most [`Self::POWERS`] and at least the blocks of a vector.
     #[inline(always)]
     unsafe fn powers<V: Vector>(&self, power: usize) -> Factor<V> {
-        let at = POWERS - power;
+        let at = Self::POWERS - power;
         // SAFETY: as the caller vouches.
         unsafe {
             Factor {
-                whole: V::load(self.powers.as_ptr().add(at).cast()),
-                sum: V::load(self.sums.as_ptr().add(at).cast()),
+                whole: V::load(self.powers.as_ptr().cast::<u8>().add(16 * at)),
+                sum: V::load(self.sums.as_ptr().cast::<u8>().add(16 * at)),
             }
         }
     }
 }
 
-impl<const POWERS: usize> Drop for HashKey<POWERS> {
+impl<R: Zeroize> Drop for HashKey<R> {
     fn drop(&mut self) {
         self.powers.zeroize();
         self.sums.zeroize();
@@ -128,17 +131,12 @@ impl<V: Vector> Sum<V> {
 ///
 /// As [`Vector`], of the widest vector and of [`Xmm`].
 #[inline(always)]
-pub(super) unsafe fn hash_key<V: Vector, const POWERS: usize>(h: &Block) -> HashKey<POWERS> {
+pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
     let h = u128::from_be_bytes(*h);
     // Times x: RFC 8452, appendix A, mulX_POLYVAL.
     let carry = ((h as i128) >> 127) as u128;
     let first = (h << 1) ^ (carry & 0xc200_0000_0000_0000_0000_0000_0000_0001);
-    const { assert!(POWERS == 8 * V::BLOCKS) };
-    // SAFETY: all bits zero are a vector.
-    let zero = unsafe { _mm_setzero_si128() };
-    let mut key = HashKey { powers: [zero; POWERS], sums: [zero; POWERS] };
-    let (powers, sums): (*mut u8, *mut u8) = (key.powers.as_mut_ptr().cast(), key.sums.as_mut_ptr().cast());
-    // SAFETY: the caller vouches for the instructions; eight vectors fill the arrays.
+    // SAFETY: the caller vouches for the instructions.
     unsafe {
         // By doubling, so that few products wait for each other: as many powers as a vector has,
         let modulus = Xmm::numbers([MODULUS; 4]);
@@ -156,39 +154,35 @@ pub(super) unsafe fn hash_key<V: Vector, const POWERS: usize>(h: &Block) -> Hash
             let highest = V::splat(vectors[known - 1].lowest());
             vectors[i] = Sum::product(vectors[i - known], Factor::of(highest)).reduced(modulus);
         }
-        for i in 0..8 {
-            let Factor { whole, sum } = Factor::of(vectors[i]);
-            whole.store(powers.add((7 - i) * V::BYTES));
-            sum.store(sums.add((7 - i) * V::BYTES));
+        // By value from here, not through a pointer, so that no copy is left on the stack.
+        HashKey {
+            powers: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| vectors[i].raw()),
+            sums: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| Factor::of(vectors[i]).sum.raw()),
         }
     }
-    key
 }
 
-/// Folds whole blocks into a GHASH state, N vectors to a reduction.
+/// Folds whole blocks into a GHASH state.
 ///
 /// # Safety
 ///
-/// As [`Vector`]; POWERS is (N + 1) vectors.
+/// As [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn ghash<V: Vector, const N: usize, const POWERS: usize>(
-    key: &HashKey<POWERS>,
-    state: &mut Block,
-    data: &[u8],
-) {
-    const { assert!(POWERS == (N + 1) * V::BLOCKS) };
+pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, data: &[u8]) {
+    /// Vectors to a reduction: one less than the powers would allow, for what is left at the end.
+    const N: usize = 7;
     let (mut ptr, mut left) = (data.as_ptr(), data.len() / 16);
     if left == 0 {
         return;
     }
     let start = u128::from_be_bytes(*state);
     // SAFETY: the caller vouches for the instructions, and each access lies inside the `left` blocks at `ptr`, the
-    // POWERS powers of the key or a local.
+    // powers of the key or a local.
     unsafe {
         let modulus = V::numbers([MODULUS; 4]);
         let mut hash = V::widen(Xmm::number(start));
         // Leaves at least a vector, so that what stands in each place meets a block there.
-        while left >= POWERS {
+        while left >= (N + 1) * V::BLOCKS {
             let mut x: V = V::load(ptr).reversed().xor(hash);
             let mut sum = Sum::product(x, key.power(N * V::BLOCKS));
             for i in 1..N {
@@ -199,7 +193,7 @@ pub(super) unsafe fn ghash<V: Vector, const N: usize, const POWERS: usize>(
             ptr = ptr.add(N * V::BYTES);
             left -= N * V::BLOCKS;
         }
-        // Each block by its own power; what was hashed goes with the first of them.
+        // Each block by its own power, fewer than there are; what was hashed goes with the first of them.
         let zero = hash.xor(hash);
         let mut sum = Sum { low: zero, middle: zero, high: zero };
         while left >= V::BLOCKS {

@@ -8,7 +8,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `vector` | one register of blocks |
+//! | `vector`, `registers` | one register of blocks: the trait; xmm, ymm and zmm |
 //! | `schedule` | key expansion |
 //! | `cipher` | the rounds of N vectors; how a pass walks over its data |
 //! | `ecb`, `ctr`, `feedback`, `xts` | the parallel passes (`feedback`: decryption of CBC and CFB) |
@@ -26,7 +26,14 @@
 //! | Skylake, Zen 2 | 4 | 1, 2 (xmm only) | | 4, 8 |
 //!
 //! So 8 is the widest step everywhere (6 for XTS in 16 registers, whose tweaks take room), with 4, 2, 1 and a part
-//! of a vector for what is left. At 8 zmm the surplus of 4 covers what comes between the rounds of two steps.
+//! of a vector for what is left. At 8 zmm the surplus of 4 covers what comes between the rounds of two steps. Round keys
+//! are broadcast from memory in each round: one load serves 8 vectors, and keys held in registers would be spilled where
+//! there are 16.
+
+// `x[i]` and the address of vector i go together in every loop.
+#![allow(clippy::needless_range_loop)]
+
+use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
 use crate::kernel::{Block, Kernel, Lane, Span};
 
@@ -37,6 +44,7 @@ mod each;
 mod ecb;
 mod feedback;
 mod ghash;
+mod registers;
 mod schedule;
 mod vector;
 mod xts;
@@ -44,12 +52,13 @@ mod xts;
 pub use ghash::HashKey;
 pub use schedule::Schedule;
 
-/// One kernel: its token and the entry functions. `places` are the messages in flight in CBC encryption, eight vectors.
+/// One kernel: its token and the entry functions. `chains` is the vector of CBC encryption
+/// and how many messages are then in flight.
 macro_rules! kernel {
     (
         $(#[$doc:meta])*
-        $kernel:ident = $name:literal, $vector:ident,
-        chains: $chains:ident, $places:literal places, ghash: $width:literal vectors, $powers:literal powers,
+        $kernel:ident = $name:literal, $vector:ident($raw:ty),
+        chains: $chains:ident, $places:literal places,
         features: $features:literal, $($feature:tt),*
     ) => {
         $(#[$doc])*
@@ -60,7 +69,7 @@ macro_rules! kernel {
 
         impl Kernel for $kernel {
             type Schedule = Schedule;
-            type HashKey = HashKey<$powers>;
+            type HashKey = HashKey<$raw>;
 
             const NAME: &'static str = $name;
 
@@ -95,11 +104,11 @@ macro_rules! kernel {
                 fn xts_decrypt(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
                     xts::xts::<cipher::Decrypt, vector::$vector>(key, tweak, data)
                 }
-                fn hash_key(h: &Block) -> HashKey<$powers> {
-                    ghash::hash_key::<vector::$vector, $powers>(h)
+                fn hash_key(h: &Block) -> HashKey<$raw> {
+                    ghash::hash_key::<vector::$vector>(h)
                 }
-                fn ghash(key: &HashKey<$powers>, state: &mut Block, data: &[u8]) -> () {
-                    ghash::ghash::<vector::$vector, $width, $powers>(key, state, data)
+                fn ghash(key: &HashKey<$raw>, state: &mut Block, data: &[u8]) -> () {
+                    ghash::ghash::<vector::$vector>(key, state, data)
                 }
                 fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) -> () {
                     chains::cbc_encrypt::<vector::$chains, $places>(lanes)
@@ -131,22 +140,22 @@ macro_rules! kernel {
 
 kernel! {
     /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
-    AesNi = "cpu/aesni", Xmm,
-    chains: Xmm, 8 places, ghash: 7 vectors, 8 powers,
+    AesNi = "cpu/aesni", Xmm(__m128i),
+    chains: Xmm, 8 places,
     features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
 }
 
 kernel! {
     /// VAES on 256 bits: Zen 3, Alder Lake and later.
-    Vaes256 = "cpu/vaes256", Ymm,
-    chains: Ymm, 16 places, ghash: 7 vectors, 16 powers,
+    Vaes256 = "cpu/vaes256", Ymm(__m256i),
+    chains: Ymm, 16 places,
     features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
 }
 
 kernel! {
     /// VAES on 512 bits: Ice Lake, Zen 4 and later.
-    Vaes512 = "cpu/vaes512", Zmm,
-    chains: Ymm, 16 places, ghash: 7 vectors, 32 powers,
+    Vaes512 = "cpu/vaes512", Zmm(__m512i),
+    chains: Ymm, 16 places,
     features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
     "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
 }

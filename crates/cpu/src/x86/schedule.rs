@@ -47,26 +47,40 @@ impl Drop for Schedule {
 
 /// Expands a key of 16, 24 or 32 bytes.
 ///
+/// By value and with constant bounds throughout: then the round keys go from registers to where the schedule belongs, and no
+/// copy is left on the stack.
+///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
 pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
-    // SAFETY: all bits zero are a vector.
-    let zero = unsafe { _mm_setzero_si128() };
-    let mut schedule = Schedule { encrypt: [zero; 15], rounds: key.len() / 4 + 6, decrypt: [zero; 15] };
-    let keys = &mut schedule.encrypt;
     // SAFETY: the caller vouches for the instructions.
     unsafe {
         match key.len() {
-            16 => expand_128(key, keys),
-            24 => expand_192(key, keys),
-            32 => expand_256(key, keys),
+            16 => schedule::<10>(expand_128(key)),
+            24 => schedule::<12>(expand_192(key)),
+            32 => schedule::<14>(expand_256(key)),
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
         }
-        invert(&schedule.encrypt, schedule.rounds, &mut schedule.decrypt);
     }
-    schedule
+}
+
+/// # Safety
+///
+/// The processor has the AES instructions.
+#[inline(always)]
+unsafe fn schedule<const ROUNDS: usize>(encrypt: [__m128i; 15]) -> Schedule {
+    let mut decrypt = encrypt;
+    for i in 0..15 {
+        decrypt[i] = match i {
+            _ if i == 0 || i == ROUNDS => encrypt[ROUNDS - i],
+            // SAFETY: the caller vouches for the instruction.
+            _ if i < ROUNDS => unsafe { _mm_aesimc_si128(encrypt[ROUNDS - i]) },
+            _ => encrypt[i],
+        };
+    }
+    Schedule { encrypt, rounds: ROUNDS, decrypt }
 }
 
 /// Shuffles the last word of a vector into every word: as it is, or rotated by a byte (RotWord).
@@ -104,16 +118,31 @@ unsafe fn prefix(words: __m128i) -> __m128i {
 ///
 /// The processor has the AES instructions and SSSE3; the key has 16 bytes.
 #[inline(always)]
-unsafe fn expand_128(key: &[u8], keys: &mut [__m128i; 15]) {
+unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
     const CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
     // SAFETY: the caller vouches for the instructions and the length.
     unsafe {
-        let mut words = _mm_loadu_si128(key.as_ptr().cast());
-        keys[0] = words;
-        for (key, constant) in keys[1..].iter_mut().zip(CONSTANTS) {
-            words = _mm_xor_si128(prefix(words), sub_word(words, LAST_ROTATED, constant));
-            *key = words;
+        let mut keys = [_mm_setzero_si128(); 15];
+        keys[0] = _mm_loadu_si128(key.as_ptr().cast());
+        for i in 0..10 {
+            keys[i + 1] = _mm_xor_si128(prefix(keys[i]), sub_word(keys[i], LAST_ROTATED, CONSTANTS[i]));
         }
+        keys
+    }
+}
+
+/// The next six words of a 192-bit key.
+///
+/// # Safety
+///
+/// The processor has the AES instructions and SSSE3.
+#[inline(always)]
+unsafe fn six_words(four: __m128i, two: __m128i, constant: i32) -> (__m128i, __m128i) {
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        let four = _mm_xor_si128(prefix(four), sub_word(two, SECOND_ROTATED, constant));
+        let pair = _mm_xor_si128(two, _mm_bslli_si128::<4>(two));
+        (four, _mm_xor_si128(pair, _mm_shuffle_epi32::<0xff>(four)))
     }
 }
 
@@ -121,22 +150,24 @@ unsafe fn expand_128(key: &[u8], keys: &mut [__m128i; 15]) {
 ///
 /// The processor has the AES instructions and SSSE3; the key has 24 bytes.
 #[inline(always)]
-unsafe fn expand_192(key: &[u8], keys: &mut [__m128i; 15]) {
-    let out: *mut u8 = keys.as_mut_ptr().cast();
-    // SAFETY: the caller vouches for the instructions and the length; the last step writes words 48 to 53 of 60.
+unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
+    // SAFETY: the caller vouches for the instructions and the length.
     unsafe {
+        let mut keys = [_mm_setzero_si128(); 15];
+        // Six words: four, and two in the lower half.
         let mut four = _mm_loadu_si128(key.as_ptr().cast());
         let mut two = _mm_loadl_epi64(key.as_ptr().add(16).cast());
-        for step in 0..9 {
-            if step > 0 {
-                let word = sub_word(two, SECOND_ROTATED, 1 << (step - 1));
-                four = _mm_xor_si128(prefix(four), word);
-                let pair = _mm_xor_si128(two, _mm_bslli_si128::<4>(two));
-                two = _mm_xor_si128(pair, _mm_shuffle_epi32::<0xff>(four));
+        // Two times six words are three round keys.
+        for i in 0..5 {
+            keys[3 * i] = four;
+            if i < 4 {
+                let (next_four, next_two) = six_words(four, two, 1 << (2 * i));
+                keys[3 * i + 1] = _mm_unpacklo_epi64(two, next_four);
+                keys[3 * i + 2] = _mm_alignr_epi8::<8>(next_two, next_four);
+                (four, two) = six_words(next_four, next_two, 2 << (2 * i));
             }
-            _mm_storeu_si128(out.add(24 * step).cast(), four);
-            _mm_storel_epi64(out.add(24 * step + 16).cast(), two);
         }
+        keys
     }
 }
 
@@ -144,33 +175,20 @@ unsafe fn expand_192(key: &[u8], keys: &mut [__m128i; 15]) {
 ///
 /// The processor has the AES instructions and SSSE3; the key has 32 bytes.
 #[inline(always)]
-unsafe fn expand_256(key: &[u8], keys: &mut [__m128i; 15]) {
+unsafe fn expand_256(key: &[u8]) -> [__m128i; 15] {
     // SAFETY: the caller vouches for the instructions and the length.
     unsafe {
-        let mut even = _mm_loadu_si128(key.as_ptr().cast());
-        let mut odd = _mm_loadu_si128(key.as_ptr().add(16).cast());
-        keys[0] = even;
-        keys[1] = odd;
-        for step in 1..8 {
-            even = _mm_xor_si128(prefix(even), sub_word(odd, LAST_ROTATED, 1 << (step - 1)));
-            keys[2 * step] = even;
-            if step < 7 {
-                odd = _mm_xor_si128(prefix(odd), sub_word(even, LAST, 0));
-                keys[2 * step + 1] = odd;
+        let mut keys = [_mm_setzero_si128(); 15];
+        keys[0] = _mm_loadu_si128(key.as_ptr().cast());
+        keys[1] = _mm_loadu_si128(key.as_ptr().add(16).cast());
+        for i in 1..8 {
+            let word = sub_word(keys[2 * i - 1], LAST_ROTATED, 1 << (i - 1));
+            keys[2 * i] = _mm_xor_si128(prefix(keys[2 * i - 2]), word);
+            if i < 7 {
+                let word = sub_word(keys[2 * i], LAST, 0);
+                keys[2 * i + 1] = _mm_xor_si128(prefix(keys[2 * i - 1]), word);
             }
         }
-    }
-}
-
-/// # Safety
-///
-/// The processor has the AES instructions.
-#[inline(always)]
-unsafe fn invert(encrypt: &[__m128i; 15], rounds: usize, decrypt: &mut [__m128i; 15]) {
-    decrypt[0] = encrypt[rounds];
-    decrypt[rounds] = encrypt[0];
-    for i in 1..rounds {
-        // SAFETY: the caller vouches for the instruction.
-        decrypt[i] = unsafe { _mm_aesimc_si128(encrypt[rounds - i]) };
+        keys
     }
 }

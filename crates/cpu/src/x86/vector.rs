@@ -1,13 +1,15 @@
 //! One register of AES blocks: 1 in an xmm, 2 in a ymm, 4 in a zmm.
 //!
-//! The three impls come from one macro, since they differ in the names of the intrinsics alone. Only loading makes a
+//! The three impls (`registers`) come from one macro, since they differ in the names of the intrinsics alone. Only loading makes a
 //! vector, and loading is unsafe: its caller vouches for the instructions. So a value in hand is the proof that
 //! they exist, and arithmetic on it is safe.
 //!
 //! Everything here is `#[inline(always)]`: the intrinsics must end up in the body of an entry function that has the
 //! target features (see [`super`]).
 
-use std::arch::x86_64::*;
+use std::arch::x86_64::__m128i;
+
+pub(super) use super::registers::{Xmm, Ymm, Zmm};
 
 /// AES blocks in one register.
 ///
@@ -16,6 +18,8 @@ use std::arch::x86_64::*;
 /// Every unsafe function here demands that the processor has the instructions of this vector (as the kernel's
 /// `detect` found) and that the pointer is valid for the bytes that are named.
 pub(super) trait Vector: Copy {
+    /// The register.
+    type Raw: Copy + zeroize::Zeroize;
     /// Blocks in a register.
     const BLOCKS: usize;
     /// Bytes in a register.
@@ -77,6 +81,8 @@ pub(super) trait Vector: Copy {
     fn clmul_high_low(self, other: Self) -> Self;
     /// The halves of each block exchanged.
     fn swapped(self) -> Self;
+    /// The register itself.
+    fn raw(self) -> Self::Raw;
     /// The first block.
     fn lowest(self) -> Xmm;
     /// The exclusive or of all blocks.
@@ -105,7 +111,13 @@ macro_rules! vector {
         pub(super) struct $name($raw);
 
         impl Vector for $name {
+            type Raw = $raw;
             const BLOCKS: usize = $blocks;
+
+            #[inline(always)]
+            fn raw(self) -> $raw {
+                self.0
+            }
 
             #[inline(always)]
             unsafe fn load(ptr: *const u8) -> Self {
@@ -244,287 +256,4 @@ macro_rules! vector {
         }
     };
 }
-
-vector! {
-    /// One block in an xmm register.
-    Xmm(__m128i), blocks: 1, alpha: [1 2 3 4 5 6 7],
-    memory: _mm_loadu_si128, _mm_storeu_si128, splat: identity, widen: identity, lowest: identity,
-    two: {
-        xor: _mm_xor_si128,
-        aesenc: _mm_aesenc_si128, aesenclast: _mm_aesenclast_si128,
-        aesdec: _mm_aesdec_si128, aesdeclast: _mm_aesdeclast_si128,
-        add64: _mm_add_epi64, add32: _mm_add_epi32,
-    },
-    clmul: _mm_clmulepi64_si128, shuffle_bytes: _mm_shuffle_epi8, shuffle_words: _mm_shuffle_epi32,
-    shifts: _mm_slli_epi64, _mm_srli_epi64, _mm_bslli_si128, _mm_bsrli_si128,
-    folded: |this| identity(this),
-    after: |_this, before| identity(before),
-    {
-        #[inline(always)]
-        unsafe fn join(blocks: [Xmm; 4]) -> Self {
-            blocks[0]
-        }
-
-        #[inline(always)]
-        unsafe fn load_blocks(_: *const u8, _: usize) -> Self {
-            unreachable!("fewer blocks than one")
-        }
-
-        #[inline(always)]
-        unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
-            let mut whole = [0; 16];
-            // SAFETY: bytes < 16 on either side; the caller vouches for `ptr` and the instructions.
-            unsafe {
-                copy_below_16(ptr, whole.as_mut_ptr(), bytes);
-                Self::load(whole.as_ptr())
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller vouches for one pointer and its block.
-            unsafe { Self::load((*ptrs).add(offset)) }
-        }
-
-        #[inline(always)]
-        unsafe fn store_blocks(self, _: *mut u8, _: usize) {
-            unreachable!("fewer blocks than one")
-        }
-
-        #[inline(always)]
-        unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
-            let mut whole = [0; 16];
-            // SAFETY: bytes < 16 on either side; the caller vouches for `ptr`.
-            unsafe {
-                self.store(whole.as_mut_ptr());
-                copy_below_16(whole.as_ptr(), ptr, bytes);
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller vouches for one pointer and its block.
-            unsafe { self.store((*ptrs).add(offset)) }
-        }
-    }
-}
-
-vector! {
-    /// Two blocks in a ymm register.
-    Ymm(__m256i), blocks: 2, alpha: [2 4 6],
-    memory: _mm256_loadu_si256, _mm256_storeu_si256, splat: _mm256_broadcastsi128_si256, widen: _mm256_zextsi128_si256, lowest: _mm256_castsi256_si128,
-    two: {
-        xor: _mm256_xor_si256,
-        aesenc: _mm256_aesenc_epi128, aesenclast: _mm256_aesenclast_epi128,
-        aesdec: _mm256_aesdec_epi128, aesdeclast: _mm256_aesdeclast_epi128,
-        add64: _mm256_add_epi64, add32: _mm256_add_epi32,
-    },
-    clmul: _mm256_clmulepi64_epi128, shuffle_bytes: _mm256_shuffle_epi8, shuffle_words: _mm256_shuffle_epi32,
-    shifts: _mm256_slli_epi64, _mm256_srli_epi64, _mm256_bslli_epi128, _mm256_bsrli_epi128,
-    folded: |this| _mm_xor_si128(_mm256_castsi256_si128(this), _mm256_extracti128_si256::<1>(this)),
-    after: |this, before| _mm256_permute2x128_si256::<0x21>(before, this),
-    {
-        #[inline(always)]
-        unsafe fn join(blocks: [Xmm; 4]) -> Self {
-            // SAFETY: the caller vouches for the instructions.
-            unsafe {
-                let low = _mm256_castsi128_si256(blocks[0].0);
-                Ymm(_mm256_inserti128_si256::<1>(low, blocks[1].0))
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn load_blocks(ptr: *const u8, _: usize) -> Self {
-            // SAFETY: fewer than two blocks and more than none: one; the caller vouches for it.
-            unsafe { Ymm(_mm256_zextsi128_si256(_mm_loadu_si128(ptr.cast()))) }
-        }
-
-        #[inline(always)]
-        unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
-            // SAFETY: either part is below 16 bytes or just that, and inside what the caller vouches for.
-            unsafe {
-                if bytes < 16 {
-                    Ymm(_mm256_castsi128_si256(Xmm::load_bytes(ptr, bytes).0))
-                } else {
-                    let low = _mm256_castsi128_si256(Xmm::load(ptr).0);
-                    Ymm(_mm256_inserti128_si256::<1>(low, Xmm::load_bytes(ptr.add(16), bytes - 16).0))
-                }
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller vouches for two pointers and their blocks.
-            unsafe {
-                let blocks = [Xmm::gather(ptrs, offset), Xmm::gather(ptrs.add(1), offset)];
-                Self::join([blocks[0], blocks[1], blocks[0], blocks[1]])
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn store_blocks(self, ptr: *mut u8, _: usize) {
-            // SAFETY: fewer than two blocks and more than none: one; the caller vouches for it.
-            unsafe { _mm_storeu_si128(ptr.cast(), _mm256_castsi256_si128(self.0)) }
-        }
-
-        #[inline(always)]
-        unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
-            // SAFETY: either part is below 16 bytes or just that, and inside what the caller vouches for.
-            unsafe {
-                let low = Xmm(_mm256_castsi256_si128(self.0));
-                if bytes < 16 {
-                    low.store_bytes(ptr, bytes);
-                } else {
-                    low.store(ptr);
-                    Xmm(_mm256_extracti128_si256::<1>(self.0)).store_bytes(ptr.add(16), bytes - 16);
-                }
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller vouches for two pointers and their blocks.
-            unsafe {
-                Xmm(_mm256_castsi256_si128(self.0)).scatter(ptrs, offset);
-                Xmm(_mm256_extracti128_si256::<1>(self.0)).scatter(ptrs.add(1), offset);
-            }
-        }
-    }
-}
-
-vector! {
-    /// Four blocks in a zmm register.
-    Zmm(__m512i), blocks: 4, alpha: [4],
-    memory: _mm512_loadu_si512, _mm512_storeu_si512, splat: _mm512_broadcast_i32x4, widen: _mm512_zextsi128_si512, lowest: _mm512_castsi512_si128,
-    two: {
-        xor: _mm512_xor_si512,
-        aesenc: _mm512_aesenc_epi128, aesenclast: _mm512_aesenclast_epi128,
-        aesdec: _mm512_aesdec_epi128, aesdeclast: _mm512_aesdeclast_epi128,
-        add64: _mm512_add_epi64, add32: _mm512_add_epi32,
-    },
-    clmul: _mm512_clmulepi64_epi128, shuffle_bytes: _mm512_shuffle_epi8, shuffle_words: _mm512_shuffle_epi32,
-    shifts: _mm512_slli_epi64, _mm512_srli_epi64, _mm512_bslli_epi128, _mm512_bsrli_epi128,
-    folded: |this| Ymm(_mm512_castsi512_si256(this)).xor(Ymm(_mm512_extracti64x4_epi64::<1>(this))).folded().0,
-    after: |this, before| _mm512_alignr_epi64::<6>(this, before),
-    {
-        #[inline(always)]
-        unsafe fn join(blocks: [Xmm; 4]) -> Self {
-            // SAFETY: the caller vouches for the instructions.
-            unsafe {
-                let low = _mm512_castsi256_si512(Ymm::join(blocks).0);
-                let high = Ymm::join([blocks[2], blocks[3], blocks[2], blocks[3]]).0;
-                Zmm(_mm512_inserti64x4::<1>(low, high))
-            }
-        }
-
-        // By halves and not by masks: what was stored by a mask is not forwarded to the next load.
-        #[inline(always)]
-        unsafe fn load_blocks(ptr: *const u8, blocks: usize) -> Self {
-            // SAFETY: one, two or three blocks, which the caller vouches for.
-            unsafe {
-                if blocks == 1 {
-                    return Self::widen(Xmm::load(ptr));
-                }
-                let low = _mm512_zextsi256_si512(Ymm::load(ptr).0);
-                if blocks == 2 {
-                    return Zmm(low);
-                }
-                Zmm(_mm512_inserti32x4::<2>(low, Xmm::load(ptr.add(32)).0))
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
-            // SAFETY: the mask keeps the load inside the bytes that the caller vouches for.
-            unsafe { Zmm(_mm512_maskz_loadu_epi8((1u64 << bytes) - 1, ptr.cast())) }
-        }
-
-        #[inline(always)]
-        unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller vouches for four pointers and their blocks.
-            unsafe {
-                let low = _mm512_castsi256_si512(Ymm::gather(ptrs, offset).0);
-                Zmm(_mm512_inserti64x4::<1>(low, Ymm::gather(ptrs.add(2), offset).0))
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn store_blocks(self, ptr: *mut u8, blocks: usize) {
-            // SAFETY: one, two or three blocks, which the caller vouches for.
-            unsafe {
-                if blocks == 1 {
-                    return Xmm(_mm512_castsi512_si128(self.0)).store(ptr);
-                }
-                Ymm(_mm512_castsi512_si256(self.0)).store(ptr);
-                if blocks == 3 {
-                    Xmm(_mm512_extracti32x4_epi32::<2>(self.0)).store(ptr.add(32));
-                }
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
-            // SAFETY: the mask keeps the store inside the bytes that the caller vouches for.
-            unsafe { _mm512_mask_storeu_epi8(ptr.cast(), (1u64 << bytes) - 1, self.0) }
-        }
-
-        #[inline(always)]
-        unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller vouches for four pointers and their blocks.
-            unsafe {
-                Ymm(_mm512_castsi512_si256(self.0)).scatter(ptrs, offset);
-                Ymm(_mm512_extracti64x4_epi64::<1>(self.0)).scatter(ptrs.add(2), offset);
-            }
-        }
-    }
-}
-
-impl Xmm {
-    /// A little-endian number, by way of registers: two stores of 8 bytes are not forwarded to a load of 16.
-    ///
-    /// # Safety
-    ///
-    /// As [`Vector`].
-    #[inline(always)]
-    pub(super) unsafe fn number(value: u128) -> Xmm {
-        // SAFETY: the caller vouches for the instruction.
-        Xmm(unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) })
-    }
-}
-
-/// What [`Xmm`] has in place of an intrinsic.
-///
-/// # Safety
-///
-/// None; unsafe as an intrinsic is.
-#[inline(always)]
-unsafe fn identity(vector: __m128i) -> __m128i {
-    vector
-}
-
-/// Copies fewer than 16 bytes without a call: two overlapping words of the largest size that fits.
-///
-/// # Safety
-///
-/// `src` is valid for reads of `len` bytes and `dst` for writes; they do not overlap.
-#[inline(always)]
-unsafe fn copy_below_16(src: *const u8, dst: *mut u8, len: usize) {
-    macro_rules! words {
-        ($word:ty) => {{
-            let last = len - size_of::<$word>();
-            // SAFETY: `len` is at least a word, so both words lie inside.
-            unsafe {
-                let (a, b) = (src.cast::<$word>().read_unaligned(), src.add(last).cast::<$word>().read_unaligned());
-                dst.cast::<$word>().write_unaligned(a);
-                dst.add(last).cast::<$word>().write_unaligned(b);
-            }
-        }};
-    }
-    match len {
-        8.. => words!(u64),
-        4.. => words!(u32),
-        2.. => words!(u16),
-        1 => words!(u8),
-        0 => {}
-    }
-}
+pub(super) use vector;

@@ -1,0 +1,406 @@
+//! What goes on under valgrind.
+
+use std::hint::black_box;
+use std::process::exit;
+use std::sync::Arc;
+
+use lockstep_core::data::Data;
+use lockstep_core::mode::cmac::{CmacMessage, cmac};
+use lockstep_core::mode::{Cipher, CipherKey, Direction, Message, ccm, gcm, padding};
+use lockstep_core::planner::{Planner, Selection};
+use lockstep_core::stream::{CipherStream, CmacStream, GcmStream, Padding};
+use lockstep_core::work::{AeadMessage, Status, Tag};
+use lockstep_core::{Block, Key};
+use lockstep_cpu::{Cpu, CpuOptions};
+
+use crate::valgrind::{hide, is_hidden, is_running, reports, reveal};
+
+const USAGE: &str = "usage: valgrind leak_probe cpu/soft|cpu/aesni|core|table|branch [OPERATION]
+       valgrind leak_probe verdicts|early-exit
+       valgrind leak_probe operations";
+
+/// Enough for the widest loops of both kernels (64 and 8 blocks), all narrower ones, and a tail.
+const BLOCKS: usize = 64 + 32 + 15;
+
+/// More messages than go side by side.
+const MESSAGES: usize = 19;
+
+/// What can be asked for by name.
+const OPERATIONS: [(&str, fn(&Probe)); 8] = [
+    ("ciphers", Probe::ciphers),
+    ("batches", Probe::batches),
+    ("streams", Probe::streams),
+    ("padding", Probe::padding),
+    ("gcm", Probe::gcm),
+    ("ccm", Probe::ccm),
+    ("cmac", Probe::cmac),
+    ("mac-streams", Probe::mac_streams),
+];
+
+pub(crate) fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if arguments == ["operations"] {
+        OPERATIONS.iter().for_each(|(name, _)| println!("{name}"));
+        return;
+    }
+    if !is_running() {
+        eprintln!("leak_probe: not under valgrind, where this shows nothing\n{USAGE}");
+        exit(3);
+    }
+    match arguments[..] {
+        ["table"] => table(),
+        ["branch"] => branch(),
+        ["core"] => core(),
+        ["verdicts"] => verdicts(),
+        ["early-exit"] => early_exit(),
+        [kernel @ ("cpu/soft" | "cpu/aesni")] => {
+            let probe = Probe::new(kernel);
+            for (name, operation) in OPERATIONS {
+                // Before the reports that belong to it.
+                eprintln!("{kernel} {name}");
+                operation(&probe);
+            }
+        }
+        [kernel @ ("cpu/soft" | "cpu/aesni"), name] => {
+            match OPERATIONS.iter().find(|(operation, _)| *operation == name) {
+                Some((_, operation)) => operation(&Probe::new(kernel)),
+                None => usage(),
+            }
+        }
+        _ => usage(),
+    }
+}
+
+fn usage() -> ! {
+    eprintln!("{USAGE}");
+    exit(2);
+}
+
+/// Bytes, hidden. What they are does not matter.
+fn secret(len: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..len).map(|i| (i * 167 + len) as u8).collect();
+    hide(&mut bytes);
+    bytes
+}
+
+fn secret_key(len: usize) -> Key {
+    Key::new(&secret(len)).expect("a length of AES")
+}
+
+/// The keys of a cipher. `CipherKey::new` is not used: XTS compares its halves there, and branches on the result.
+fn cipher_keys(cipher: Cipher) -> Vec<CipherKey> {
+    match cipher {
+        Cipher::Xts => {
+            [16, 32].map(|len| CipherKey::Pair { data: secret_key(len), tweak: secret_key(len) }).into()
+        }
+        _ => [16, 24, 32].map(|len| CipherKey::Single(secret_key(len))).into(),
+    }
+}
+
+/// A result: it must depend on the secrets, and may then be looked at.
+fn taken(what: &str, result: &mut [u8]) {
+    if !is_hidden(result) {
+        eprintln!(
+            "leak_probe: {what}: bytes of the result do not depend on key or data: the probe is broken"
+        );
+        exit(4);
+    }
+    reveal(result);
+    black_box(result);
+}
+
+struct Probe {
+    planner: Arc<Planner>,
+}
+
+impl Probe {
+    fn new(kernel: &str) -> Self {
+        let device = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
+        let selection = Selection { device: Some("cpu".into()), kernel: Some(kernel.into()) };
+        match Planner::new(vec![device], &selection) {
+            Ok(planner) => Probe { planner: Arc::new(planner) },
+            Err(error) => {
+                eprintln!("leak_probe: {error}");
+                exit(5);
+            }
+        }
+    }
+
+    /// Bytes of a test message: CFB8 and CFB1 take 16 and 128 ciphers a block.
+    fn len(cipher: Cipher) -> usize {
+        match cipher {
+            Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc => 16 * BLOCKS,
+            Cipher::Cfb8 => 53,
+            Cipher::Cfb1 => 11,
+            _ => 16 * BLOCKS + 7,
+        }
+    }
+
+    /// Each cipher both ways, one message.
+    fn ciphers(&self) {
+        for cipher in Cipher::ALL {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                for key in cipher_keys(cipher) {
+                    let mut data = secret(Self::len(cipher));
+                    cipher
+                        .one(&self.planner, direction, &key, &mut [0x5a; 16], Data::in_place(&mut data))
+                        .expect("lawful");
+                    taken(cipher.name(), &mut data);
+                }
+            }
+        }
+    }
+
+    /// Each cipher both ways, many messages side by side.
+    fn batches(&self) {
+        for cipher in Cipher::ALL {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                let keys: Vec<_> = (0..MESSAGES).flat_map(|_| cipher_keys(cipher)).collect();
+                let mut ivs = vec![[3; 16]; MESSAGES];
+                let unit = if cipher.takes_padding() { 16 } else { 1 };
+                let least = if cipher == Cipher::Xts { 16 } else { 0 };
+                let mut data: Vec<_> = (0..MESSAGES).map(|i| secret(least + unit * (i % 7))).collect();
+                let mut messages: Vec<_> = keys
+                    .iter()
+                    .zip(&mut ivs)
+                    .zip(&mut data)
+                    .map(|((key, iv), data)| Message { key, iv, data: Data::in_place(data) })
+                    .collect();
+                cipher.run(&self.planner, direction, &mut messages).expect("lawful");
+                data.iter_mut().for_each(|data| taken(cipher.name(), data));
+            }
+        }
+    }
+
+    /// Each cipher both ways, in pieces across blocks.
+    fn streams(&self) {
+        for cipher in Cipher::ALL {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                for key in cipher_keys(cipher) {
+                    let planner = Arc::clone(&self.planner);
+                    let mut stream =
+                        CipherStream::new(planner, cipher, direction, Padding::None, key, &[9; 16])
+                            .expect("lawful");
+                    let data = secret(if cipher.takes_padding() { 16 * 9 } else { 150 });
+                    let mut output = vec![0; data.len() + 32];
+                    let mut len = 0;
+                    for piece in data.chunks(21) {
+                        len += stream.update(piece, &mut output[len..]).expect("lawful");
+                    }
+                    len += stream.finish(&mut output[len..]).expect("lawful");
+                    assert_eq!(len, data.len());
+                    taken(cipher.name(), &mut output[..len]);
+                    // The registers, too, came of secrets.
+                    drop(stream);
+                }
+            }
+        }
+    }
+
+    /// Adding padding; removing it is among the verdicts.
+    fn padding(&self) {
+        for cipher in [Cipher::Ecb, Cipher::Cbc, Cipher::Pcbc] {
+            for key in cipher_keys(cipher) {
+                let planner = Arc::clone(&self.planner);
+                let (encrypt, padding) = (Direction::Encrypt, Padding::Pkcs7);
+                let mut stream =
+                    CipherStream::new(planner, cipher, encrypt, padding, key, &[9; 16]).expect("lawful");
+                let mut output = [0; 64];
+                let len = stream.update(&secret(37), &mut output).expect("lawful");
+                let last = stream.finish(&mut output[len..]).expect("lawful");
+                taken("padding", &mut output[..len + last]);
+            }
+        }
+    }
+
+    /// GCM composed of passes, nonces of 12 and of 8 bytes. Opening is among the verdicts.
+    fn gcm(&self) {
+        for (key, nonce) in [(16, 12), (24, 8), (32, 12)] {
+            let key = secret_key(key);
+            let nonce = vec![7; nonce];
+            let aad = secret(45);
+            let mut data = secret(16 * BLOCKS + 5);
+            let mut tag = [0; 16];
+            gcm::seal(&self.planner, &mut [message(&key, &nonce, &aad, &mut data, Tag::Write(&mut tag))])
+                .expect("lawful");
+            taken("GCM", &mut data);
+            taken("GCM's tag", &mut tag);
+        }
+    }
+
+    fn ccm(&self) {
+        for key in [16, 24, 32] {
+            let key = secret_key(key);
+            let aad = secret(45);
+            let mut data = secret(16 * BLOCKS + 5);
+            let mut tag = [0; 16];
+            ccm::seal(&self.planner, &mut [message(&key, &[7; 12], &aad, &mut data, Tag::Write(&mut tag))])
+                .expect("lawful");
+            taken("CCM", &mut data);
+            taken("CCM's tag", &mut tag);
+        }
+    }
+
+    fn cmac(&self) {
+        for key in [16, 24, 32] {
+            let key = secret_key(key);
+            let data: Vec<_> = (0..MESSAGES).map(|i| secret(5 * i)).collect();
+            let mut macs: Vec<Block> = vec![[0; 16]; MESSAGES];
+            let mut messages: Vec<_> =
+                data.iter().zip(&mut macs).map(|(data, mac)| CmacMessage { key: &key, data, mac }).collect();
+            cmac(&self.planner, &mut messages).expect("lawful");
+            macs.iter_mut().for_each(|mac| taken("CMAC", mac));
+        }
+    }
+
+    fn mac_streams(&self) {
+        for key in [16, 24, 32] {
+            let mut stream = CmacStream::new(Arc::clone(&self.planner), secret_key(key));
+            secret(100).chunks(21).for_each(|piece| stream.update(piece).expect("lawful"));
+            taken("CMAC", &mut stream.finish().expect("lawful"));
+
+            let (planner, encrypt) = (Arc::clone(&self.planner), Direction::Encrypt);
+            let mut stream = GcmStream::new(planner, encrypt, secret_key(key), &[1; 12]).expect("lawful");
+            secret(40).chunks(7).for_each(|piece| stream.aad(piece).expect("lawful"));
+            let mut data = secret(300);
+            data.chunks_mut(37).for_each(|piece| stream.update_in_place(piece).expect("lawful"));
+            let mut tag = [0; 16];
+            stream.finish(&mut tag).expect("lawful");
+            taken("GCM", &mut data);
+            taken("GCM's tag", &mut tag);
+        }
+    }
+}
+
+fn message<'d>(
+    key: &'d Key,
+    nonce: &'d [u8],
+    aad: &'d [u8],
+    data: &'d mut [u8],
+    tag: Tag<'d>,
+) -> AeadMessage<'d> {
+    AeadMessage { key, nonce, aad, data: Data::in_place(data), tag, status: Status::Pending }
+}
+
+/// The portable key expansion, which no CPU kernel uses.
+fn core() {
+    for len in [16, 24, 32] {
+        let key = secret_key(len);
+        let mut round_keys = key.round_keys().as_blocks().to_vec();
+        taken("round keys", round_keys.as_flattened_mut());
+    }
+}
+
+/// The verdict on a secret may be branched on, so there are a few reports; but always the same number, wherever the
+/// fault is.
+fn verdicts() {
+    let mut unpads = Vec::new();
+    for fill in [0u8, 1, 2, 9, 15, 16, 17, 0x80, 0xff] {
+        for wrong in (0..16).step_by(3) {
+            let mut block = [fill; 16];
+            block[wrong] ^= 0x40;
+            let is_good = (1..=16).contains(&fill) && wrong < 16 - usize::from(fill);
+            hide(&mut block);
+            unpads.push((is_good, count(|| padding::unpad(black_box(&block)).is_ok())));
+        }
+    }
+    constant("unpad", &unpads);
+
+    let probe = Probe::new("cpu/soft");
+    for (what, seal, open) in [("GCM", gcm::seal as Batch, gcm::open as Batch), ("CCM", ccm::seal, ccm::open)]
+    {
+        let plain_key = Key::new(&[8; 16]).expect("16 bytes");
+        let mut sealed = [1; 40];
+        let mut tag = [0; 16];
+        seal(&probe.planner, &mut [message(&plain_key, &[7; 12], b"", &mut sealed, Tag::Write(&mut tag))])
+            .expect("lawful");
+        let mut opens = Vec::new();
+        for wrong in [None, Some(0), Some(1), Some(7), Some(14), Some(15)] {
+            let mut bytes = [8; 16];
+            hide(&mut bytes);
+            let key = Key::new(&bytes).expect("16 bytes");
+            let mut data = sealed;
+            let mut tag = tag;
+            if let Some(wrong) = wrong {
+                tag[wrong] ^= 1;
+            }
+            let mut messages = [message(&key, &[7; 12], b"", &mut data, Tag::Expect(&tag))];
+            opens.push((wrong.is_none(), count(|| open(&probe.planner, &mut messages).is_ok())));
+        }
+        constant(what, &opens);
+    }
+}
+
+type Batch = fn(&Planner, &mut [AeadMessage<'_>]) -> lockstep_core::Result<()>;
+
+/// The control: a comparison that stops at the first difference.
+fn early_exit() {
+    let expected = [8; 16];
+    let mut counts = Vec::new();
+    for wrong in [0, 1, 7, 14, 15] {
+        let mut found = expected;
+        found[wrong] ^= 1;
+        hide(&mut found);
+        let equal = || {
+            for i in 0..16 {
+                if black_box(&found)[i] != black_box(&expected)[i] {
+                    return false;
+                }
+            }
+            true
+        };
+        counts.push((false, count(equal)));
+    }
+    constant("a comparison that stops early", &counts);
+}
+
+/// Reports that a verdict makes, and the verdict.
+fn count(verdict: impl FnOnce() -> bool) -> (bool, u64) {
+    let before = reports();
+    let mut verdict = [u8::from(verdict())];
+    reveal(&mut verdict);
+    (black_box(verdict)[0] != 0, reports() - before)
+}
+
+/// `found`: whether it should be good, and the verdict with its reports.
+fn constant(what: &str, found: &[(bool, (bool, u64))]) {
+    for (should, (is, _)) in found {
+        assert_eq!(should, is, "{what}: wrong verdict");
+    }
+    for good in [true, false] {
+        let counts: Vec<u64> =
+            found.iter().filter(|(is, _)| *is == good).map(|(_, (_, reports))| *reports).collect();
+        let word = if good { "good" } else { "bad" };
+        println!("{what}, {word}: branches on secrets {counts:?}");
+        if counts.windows(2).any(|pair| pair[0] != pair[1]) {
+            println!("{what}: branches depend on where the fault is");
+            exit(9);
+        }
+    }
+}
+
+static TABLE: [u8; 256] = [0x63; 256];
+
+/// The control for addresses: what every implementation with tables does.
+fn table() {
+    let key = secret(16);
+    let mut result = [0];
+    for byte in key {
+        result[0] ^= black_box(&TABLE)[usize::from(byte)];
+    }
+    reveal(&mut result);
+    black_box(result);
+}
+
+/// The control for branches.
+fn branch() {
+    let key = secret(16);
+    let mut count = 0u32;
+    for byte in key {
+        if byte & 1 == 1 {
+            count = black_box(count) + 1;
+        }
+    }
+    black_box(count);
+}

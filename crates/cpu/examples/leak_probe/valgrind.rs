@@ -1,0 +1,62 @@
+//! Valgrind's client requests (valgrind.h and memcheck.h, 3.19), as far as they are needed here.
+
+use std::arch::asm;
+
+const RUNNING_ON_VALGRIND: u64 = 0x1001;
+const COUNT_ERRORS: u64 = 0x1201;
+const MEMCHECK: u64 = (b'M' as u64) << 24 | (b'C' as u64) << 16;
+const MAKE_MEM_UNDEFINED: u64 = MEMCHECK + 1;
+const MAKE_MEM_DEFINED: u64 = MEMCHECK + 2;
+const GET_VBITS: u64 = MEMCHECK + 8;
+
+fn request(code: u64, arguments: [u64; 3]) -> u64 {
+    let [a, b, c] = arguments;
+    let block = [code, a, b, c, 0, 0];
+    let mut answer = 0u64;
+    // SAFETY: on a processor this rotates a register by 128 bits in all and exchanges another with itself: nothing but
+    // the flags changes. Valgrind knows the sequence; it reads the block that rax points to, does what the callers below
+    // say, and answers in rdx.
+    unsafe {
+        asm!(
+            "rol rdi, 3",
+            "rol rdi, 13",
+            "rol rdi, 61",
+            "rol rdi, 51",
+            "xchg rbx, rbx",
+            in("rax") block.as_ptr(),
+            inout("rdx") answer,
+        );
+    }
+    answer
+}
+
+/// True under valgrind.
+pub(crate) fn is_running() -> bool {
+    request(RUNNING_ON_VALGRIND, [0; 3]) > 0
+}
+
+/// Reports so far, repeated ones included.
+pub(crate) fn reports() -> u64 {
+    request(COUNT_ERRORS, [0; 3])
+}
+
+/// From now on, branches and addresses that depend on these bytes are reported.
+pub(crate) fn hide(secret: &mut [u8]) {
+    // Only the checker's own knowledge of the bytes changes, not the bytes.
+    request(MAKE_MEM_UNDEFINED, [secret.as_mut_ptr() as u64, secret.len() as u64, 0]);
+}
+
+/// They may be looked at again.
+pub(crate) fn reveal(bytes: &mut [u8]) {
+    request(MAKE_MEM_DEFINED, [bytes.as_mut_ptr() as u64, bytes.len() as u64, 0]);
+}
+
+/// True if every byte depends on something that was hidden.
+pub(crate) fn is_hidden(bytes: &[u8]) -> bool {
+    let mut bits = vec![0u8; bytes.len()];
+    // Writes `bits`, which is as long as `bytes`.
+    let done = request(GET_VBITS, [bytes.as_ptr() as u64, bits.as_mut_ptr() as u64, bytes.len() as u64]);
+    // The compiler does not know that the request wrote them.
+    let bits = std::hint::black_box(bits);
+    done == 1 && bits.iter().all(|&bits| bits != 0)
+}

@@ -1,0 +1,124 @@
+//! No branch and no address of the default kernels depends on secrets: valgrind's memcheck watches the example
+//! `leak_probe`, in which keys and data are marked undefined. The controls leak on purpose and must be found out.
+//!
+//! The probe is built as programs are, with `--release`: other profiles make other branches. `LOCKSTEP_LEAK_PROBE` may
+//! name one that is built already (`tools/leak-test.sh` does so).
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// What memcheck exits with when it has something to report.
+const REPORTED: i32 = 9;
+
+/// True if valgrind is there; if not, says so loudly, and fails where `CI` is set.
+fn has_valgrind() -> bool {
+    if Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return true;
+    }
+    let why = "NOT TESTED: secrets in branches and addresses: no valgrind: apt-get install valgrind";
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    eprintln!("{why}");
+    false
+}
+
+/// The probe, built once for all tests.
+fn probe() -> &'static PathBuf {
+    static PROBE: OnceLock<PathBuf> = OnceLock::new();
+    PROBE.get_or_init(|| {
+        if let Some(path) = std::env::var_os("LOCKSTEP_LEAK_PROBE") {
+            return path.into();
+        }
+        let build = Command::new(env!("CARGO"))
+            .args(["build", "--release", "--package", "lockstep-cpu", "--example", "leak_probe"])
+            .arg("--message-format=json")
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .expect("cargo starts");
+        assert!(build.status.success(), "{}", String::from_utf8_lossy(&build.stderr));
+        let messages = String::from_utf8(build.stdout).expect("JSON is UTF-8");
+        let executable = messages.lines().filter(|line| line.contains("\"leak_probe\"")).find_map(|line| {
+            let (path, _) = line.split_once("\"executable\":\"")?.1.split_once('"')?;
+            Some(PathBuf::from(path))
+        });
+        executable.expect("cargo says where it put the example")
+    })
+}
+
+fn valgrind(arguments: &[&str]) -> Output {
+    Command::new("valgrind")
+        .args(["--quiet", &format!("--error-exitcode={REPORTED}"), "--error-limit=no"])
+        .arg(probe())
+        .args(arguments)
+        .output()
+        .expect("valgrind starts")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+/// Nothing reported.
+fn silent(arguments: &[&str]) {
+    if has_valgrind() {
+        let output = valgrind(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}:\n{}", text(&output));
+    }
+}
+
+/// Something reported.
+fn reported(arguments: &[&str], what: &str) {
+    if has_valgrind() {
+        let output = valgrind(arguments);
+        assert_eq!(output.status.code(), Some(REPORTED), "{arguments:?} leaks, unseen:\n{}", text(&output));
+        assert!(text(&output).contains(what), "{arguments:?}:\n{}", text(&output));
+    }
+}
+
+#[test]
+fn soft_keeps_its_secrets() {
+    silent(&["cpu/soft"]);
+}
+
+#[test]
+fn aesni_keeps_its_secrets() {
+    if !std::arch::is_x86_feature_detected!("aes") {
+        eprintln!("NOT TESTED: this processor has no AES-NI");
+        return;
+    }
+    silent(&["cpu/aesni"]);
+}
+
+#[test]
+fn the_portable_key_expansion_keeps_its_secrets() {
+    silent(&["core"]);
+}
+
+/// Verdicts are branched on, so there are reports; the probe itself compares their numbers.
+#[test]
+fn verdicts_do_not_say_where_the_fault_is() {
+    if !has_valgrind() {
+        return;
+    }
+    let run = |what| {
+        let output =
+            Command::new("valgrind").args(["--quiet", "--error-limit=no"]).arg(probe()).arg(what).output();
+        output.expect("valgrind starts")
+    };
+    let output = run("verdicts");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let control = run("early-exit");
+    assert_eq!(control.status.code(), Some(REPORTED), "the control was not found out:\n{}", text(&control));
+    assert!(text(&control).contains("depend on where the fault is"), "{}", text(&control));
+}
+
+#[test]
+fn a_table_is_found_out() {
+    reported(&["table"], "Use of uninitialised value");
+}
+
+#[test]
+fn a_branch_is_found_out() {
+    reported(&["branch"], "Conditional jump or move depends on uninitialised value");
+}

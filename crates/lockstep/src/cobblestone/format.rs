@@ -1,0 +1,153 @@
+//! The arithmetic of the format.
+
+use crate::error::{Error, Result};
+
+/// Plaintext bytes of every chunk but the last, which has fewer.
+pub const CHUNK: usize = 16384;
+/// Bytes of the tag that ends each chunk.
+pub const TAG: usize = 16;
+/// Bytes of a full chunk with its tag.
+pub const ENCRYPTED_CHUNK: usize = CHUNK + TAG;
+/// Bytes of the salt.
+pub(super) const SALT: usize = 24;
+/// Bytes of the commitment.
+pub(super) const COMMITMENT: usize = 32;
+/// Bytes before the first chunk: salt and commitment.
+pub const HEADER: usize = SALT + COMMITMENT;
+/// Chunks that a message may have.
+pub const MAX_CHUNKS: u64 = 1 << 38;
+/// Plaintext bytes that a message may have: the last chunk is never full.
+pub const MAX_PLAINTEXT: u64 = MAX_CHUNKS * CHUNK as u64 - 1;
+
+/// The two instances of the format that are in use. Both derive by HKDF-Expand with SHA-512.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Suite {
+    /// AES-128-GCM and keys of 16 bytes.
+    Cobblestone128,
+    /// AES-256-GCM and keys of 32 bytes: the default.
+    Cobblestone256,
+}
+
+impl Suite {
+    /// Bytes of its keys.
+    pub const fn key_len(self) -> usize {
+        match self {
+            Suite::Cobblestone128 => 16,
+            Suite::Cobblestone256 => 32,
+        }
+    }
+
+    /// Its name: `Cobblestone-256`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Suite::Cobblestone128 => "Cobblestone-128",
+            Suite::Cobblestone256 => "Cobblestone-256",
+        }
+    }
+
+    /// The AEAD's name in IANA's registry, which the derivation names.
+    pub(super) const fn aead_name(self) -> &'static [u8] {
+        match self {
+            Suite::Cobblestone128 => b"AEAD_AES_128_GCM",
+            Suite::Cobblestone256 => b"AEAD_AES_256_GCM",
+        }
+    }
+}
+
+impl std::fmt::Display for Suite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Bytes of a message that holds so many bytes of plaintext.
+///
+/// # Errors
+/// [`Error::TooLong`] beyond [`MAX_PLAINTEXT`].
+pub fn ciphertext_len(plaintext_len: u64) -> Result<u64> {
+    if plaintext_len > MAX_PLAINTEXT {
+        return Err(Error::TooLong);
+    }
+    let chunks = plaintext_len / CHUNK as u64 + 1;
+    Ok(HEADER as u64 + plaintext_len + chunks * TAG as u64)
+}
+
+/// Bytes of plaintext in a message of so many bytes.
+///
+/// # Errors
+/// [`Error::Truncated`] for a length that no message has: it was cut off. [`Error::TooLong`] if there would be more
+/// than [`MAX_CHUNKS`] chunks.
+pub fn plaintext_len(ciphertext_len: u64) -> Result<u64> {
+    let truncated = Err(Error::Truncated { got: ciphertext_len });
+    let Some(body) = ciphertext_len.checked_sub(HEADER as u64) else {
+        return truncated;
+    };
+    let (full, last) = (body / ENCRYPTED_CHUNK as u64, body % ENCRYPTED_CHUNK as u64);
+    if last < TAG as u64 {
+        return if full > MAX_CHUNKS { Err(Error::TooLong) } else { truncated };
+    }
+    if full >= MAX_CHUNKS {
+        return Err(Error::TooLong);
+    }
+    Ok(full * CHUNK as u64 + last - TAG as u64)
+}
+
+/// Where a chunk starts in a message.
+pub(super) const fn chunk_offset(chunk: u64) -> u64 {
+    HEADER as u64 + chunk * ENCRYPTED_CHUNK as u64
+}
+
+/// Checks that a message may have full chunks up to this number, and at least a last one after them.
+pub(super) fn check_full_chunks(full: u64) -> Result<()> {
+    if full < MAX_CHUNKS { Ok(()) } else { Err(Error::TooLong) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_specs_examples() {
+        assert_eq!(ciphertext_len(0).unwrap(), 56 + 16);
+        assert_eq!(ciphertext_len(1024).unwrap(), 56 + 1024 + 16);
+        assert_eq!(ciphertext_len(16384).unwrap(), 56 + 16400 + 16);
+        assert_eq!(ciphertext_len(20 * 1024).unwrap(), 56 + 16400 + 4096 + 16);
+    }
+
+    #[test]
+    fn lengths_that_no_message_has() {
+        for len in [0, 1, 55, 56, 57, 71, 56 + 16400, 56 + 16400 + 15, 56 + 2 * 16400] {
+            assert!(matches!(plaintext_len(len), Err(Error::Truncated { got }) if got == len), "{len}");
+        }
+    }
+
+    #[test]
+    fn the_limit() {
+        let longest = ciphertext_len(MAX_PLAINTEXT).unwrap();
+        assert_eq!(MAX_PLAINTEXT, (1 << 52) - 1);
+        assert_eq!(longest, 56 + (1 << 38) * 16400 - 1);
+        assert_eq!(plaintext_len(longest).unwrap(), MAX_PLAINTEXT);
+        assert!(matches!(ciphertext_len(MAX_PLAINTEXT + 1), Err(Error::TooLong)));
+        assert!(matches!(ciphertext_len(u64::MAX), Err(Error::TooLong)));
+        assert!(matches!(plaintext_len(longest + 1), Err(Error::Truncated { .. })));
+        assert!(matches!(plaintext_len(longest + 17), Err(Error::TooLong)));
+        assert!(matches!(plaintext_len(u64::MAX), Err(Error::TooLong)));
+        assert!(check_full_chunks(MAX_CHUNKS - 1).is_ok());
+        assert!(check_full_chunks(MAX_CHUNKS).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn lengths_are_inverse(plain in 0..=MAX_PLAINTEXT) {
+            prop_assert_eq!(plaintext_len(ciphertext_len(plain).unwrap()).unwrap(), plain);
+        }
+
+        #[test]
+        fn a_length_is_refused_or_round_trips(cipher: u64) {
+            if let Ok(plain) = plaintext_len(cipher) {
+                prop_assert_eq!(ciphertext_len(plain).unwrap(), cipher);
+            }
+        }
+    }
+}

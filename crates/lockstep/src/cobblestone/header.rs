@@ -1,0 +1,129 @@
+//! The header, and what is derived from it.
+
+use aws_lc_rs::hkdf;
+use lockstep_core::Key;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use super::format::{COMMITMENT, HEADER, SALT, Suite};
+use super::key::{FileKey, random};
+use crate::error::{Error, Result};
+
+const NONCE: usize = 12;
+
+/// What the chunks of one message are sealed and opened with.
+pub(super) struct MessageKey {
+    key: Key,
+    base_nonce: Zeroizing<[u8; NONCE]>,
+}
+
+impl MessageKey {
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The nonce of a chunk: the base nonce XOR the chunk's number, big-endian.
+    pub(super) fn nonce(&self, chunk: u64) -> [u8; NONCE] {
+        let mut nonce = *self.base_nonce;
+        for (n, k) in nonce[NONCE - 8..].iter_mut().zip(chunk.to_be_bytes()) {
+            *n ^= k;
+        }
+        nonce
+    }
+
+    #[cfg(test)]
+    pub(super) fn from_parts(key: &[u8], base_nonce: [u8; NONCE]) -> MessageKey {
+        MessageKey { key: Key::new(key).unwrap(), base_nonce: Zeroizing::new(base_nonce) }
+    }
+}
+
+/// The header of a new message, with a random salt, and its key.
+pub(super) fn create(key: &FileKey, context: &[u8]) -> Result<([u8; HEADER], MessageKey)> {
+    let mut salt = [0; SALT];
+    random(&mut salt)?;
+    let (message_key, commitment) = derive(key, &salt, context);
+    let mut header = [0; HEADER];
+    header[..SALT].copy_from_slice(&salt);
+    header[SALT..].copy_from_slice(&commitment);
+    Ok((header, message_key))
+}
+
+/// The key of the message that has this header.
+///
+/// # Errors
+/// [`Error::WrongKeyOrContext`] if the commitment is not that of this key and context.
+pub(super) fn check(key: &FileKey, context: &[u8], header: &[u8; HEADER]) -> Result<MessageKey> {
+    let salt = header.first_chunk().expect("a header begins with a salt");
+    let (message_key, commitment) = derive(key, salt, context);
+    if bool::from(commitment[..].ct_eq(&header[SALT..])) {
+        Ok(message_key)
+    } else {
+        Err(Error::WrongKeyOrContext)
+    }
+}
+
+/// key || base nonce || commitment = HKDF-Expand(input key, info).
+fn derive(key: &FileKey, salt: &[u8; SALT], context: &[u8]) -> (MessageKey, [u8; COMMITMENT]) {
+    let suite: Suite = key.suite();
+    let mut output = Zeroizing::new([0; 32 + NONCE + COMMITMENT]);
+    let output = &mut output[..suite.key_len() + NONCE + COMMITMENT];
+    let info = [b"c2sp.org/chunked-encryption@v1+", suite.aead_name(), &[0], salt, context];
+    hkdf::Prk::new_less_safe(hkdf::HKDF_SHA512, key.as_bytes())
+        .expand(&info, Length(output.len()))
+        .and_then(|okm| okm.fill(output))
+        .expect("HKDF gives up to 255 * 64 bytes");
+    let (key, rest) = output.split_at(suite.key_len());
+    let (base_nonce, commitment) = rest.split_at(NONCE);
+    let message_key = MessageKey {
+        key: Key::new(key).expect("the suites have AES key lengths"),
+        base_nonce: Zeroizing::new(base_nonce.try_into().expect("split there")),
+    };
+    (message_key, commitment.try_into().expect("the rest"))
+}
+
+struct Length(usize);
+
+impl hkdf::KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonces_are_the_base_xor_the_number() {
+        let key = MessageKey::from_parts(&[0; 16], [0xff; 12]);
+        assert_eq!(key.nonce(0), [0xff; 12]);
+        assert_eq!(key.nonce(1)[11], 0xfe);
+        assert_eq!(key.nonce((1 << 38) - 1), [255, 255, 255, 255, 255, 255, 255, 0xc0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_commitment_binds_key_context_and_suite() {
+        let key = FileKey::from_bytes(&[7; 32]).unwrap();
+        let (header, _) = create(&key, b"context").unwrap();
+        assert!(check(&key, b"context", &header).is_ok());
+        assert!(matches!(check(&key, b"contexT", &header), Err(Error::WrongKeyOrContext)));
+        assert!(matches!(check(&key, b"", &header), Err(Error::WrongKeyOrContext)));
+        for other in [FileKey::from_bytes(&[8; 32]).unwrap(), FileKey::from_bytes(&[7; 16]).unwrap()] {
+            assert!(matches!(check(&other, b"context", &header), Err(Error::WrongKeyOrContext)));
+        }
+        for at in 0..HEADER {
+            let mut changed = header;
+            changed[at] ^= 1;
+            assert!(check(&key, b"context", &changed).is_err());
+        }
+        assert_ne!(create(&key, b"context").unwrap().0, header, "salts repeat");
+    }
+
+    #[test]
+    fn long_contexts_work() {
+        let key = FileKey::from_bytes(&[7; 32]).unwrap();
+        let context = vec![1; 70_000];
+        let (header, _) = create(&key, &context).unwrap();
+        assert!(check(&key, &context, &header).is_ok());
+    }
+}

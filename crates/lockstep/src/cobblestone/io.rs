@@ -1,0 +1,126 @@
+//! Reading and writing in pieces, and how many pieces there are at once.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
+
+use super::format::ENCRYPTED_CHUNK;
+use super::options::Options;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// More workers than this wait for each other only: pieces are written one after the other.
+const MAX_WORKERS: usize = 256;
+/// Bytes in the pieces of all workers.
+const MEMORY: usize = 32 << 20;
+/// Chunks in a piece, if memory allows: enough to make system calls cheap, few enough to stay in the cache, and too few
+/// for the CPU backend to spread over threads of its own.
+const PIECE_CHUNKS: usize = 32;
+
+/// How many workers to use.
+pub(super) fn workers(engine: &Engine) -> usize {
+    engine.threads().min(MAX_WORKERS)
+}
+
+/// How many chunks to put in a piece, if so many workers share a message of so many chunks, if that is known.
+pub(super) fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
+    let chunks = chunks.map_or(usize::MAX, |chunks| usize::try_from(chunks).unwrap_or(usize::MAX));
+    chunks.min(PIECE_CHUNKS).min(MEMORY / ENCRYPTED_CHUNK / workers).max(1)
+}
+
+/// What is read in order.
+pub(super) struct Source<'r> {
+    pub(super) reader: &'r mut (dyn Read + Send),
+    /// The number of the next chunk.
+    pub(super) next: u64,
+}
+
+/// Where pieces go.
+pub(super) struct Sink<'w> {
+    pub(super) writer: &'w mut (dyn Write + Send),
+    /// Bytes of plaintext done.
+    pub(super) plaintext: u64,
+}
+
+impl Sink<'_> {
+    /// Writes what holds so many bytes of plaintext.
+    pub(super) fn put(
+        &mut self,
+        slices: &mut [IoSlice<'_>],
+        plain: usize,
+        options: &Options<'_>,
+    ) -> Result<()> {
+        write_all(self.writer, slices, options)?;
+        self.plaintext += plain as u64;
+        options.report(self.plaintext);
+        Ok(())
+    }
+
+    /// Flushes; how many bytes of plaintext there were.
+    pub(super) fn finish(self) -> Result<u64> {
+        self.writer.flush().map_err(Error::Write)?;
+        Ok(self.plaintext)
+    }
+}
+
+/// Where a regular file stands, and how many bytes follow; nothing for what has no length to rely on.
+pub(super) fn rest_of_file(mut file: &File) -> Result<Option<(u64, u64)>> {
+    let metadata = file.metadata().map_err(Error::Read)?;
+    if !cfg!(unix) || !metadata.is_file() || metadata.len() == 0 {
+        return Ok(None);
+    }
+    let start = file.stream_position().map_err(Error::Read)?;
+    Ok(Some((start, metadata.len().saturating_sub(start))))
+}
+
+/// Reads until the slices are full or the input ends; how many bytes.
+pub(super) fn read_full(
+    reader: &mut dyn Read,
+    mut slices: &mut [IoSliceMut<'_>],
+    options: &Options<'_>,
+) -> Result<usize> {
+    let mut done = 0;
+    while !slices.is_empty() {
+        match reader.read_vectored(slices) {
+            Ok(0) => break,
+            Ok(n) => {
+                done += n;
+                IoSliceMut::advance_slices(&mut slices, n);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => options.check_interrupt()?,
+            Err(error) => return Err(Error::Read(error)),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all of the slices.
+pub(super) fn write_all(
+    writer: &mut dyn Write,
+    mut slices: &mut [IoSlice<'_>],
+    options: &Options<'_>,
+) -> Result<()> {
+    while !slices.is_empty() {
+        match writer.write_vectored(slices) {
+            Ok(0) => return Err(Error::Write(io::ErrorKind::WriteZero.into())),
+            Ok(n) => IoSlice::advance_slices(&mut slices, n),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => options.check_interrupt()?,
+            Err(error) => return Err(Error::Write(error)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_bounded_for_any_number_of_threads() {
+        for workers in 1..=MAX_WORKERS {
+            let chunks = piece_chunks(workers, None);
+            assert!(chunks >= 1 && workers * chunks * ENCRYPTED_CHUNK <= MEMORY, "{workers}");
+        }
+        assert_eq!(piece_chunks(2, Some(3)), 3);
+        assert_eq!(piece_chunks(2, Some(u64::MAX)), PIECE_CHUNKS);
+    }
+}

@@ -1,0 +1,91 @@
+//! The key that a user holds.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use super::format::Suite;
+use crate::error::{Error, Result};
+
+/// The key of files: 32 random bytes for Cobblestone-256, 16 for Cobblestone-128. One key serves any number of
+/// messages. Wiped on drop, never printed.
+#[derive(Clone)]
+pub struct FileKey {
+    bytes: Zeroizing<[u8; 32]>,
+    suite: Suite,
+}
+
+impl FileKey {
+    /// A fresh key for [`Suite::Cobblestone256`], from the operating system.
+    ///
+    /// # Errors
+    /// [`Error::Random`].
+    pub fn generate() -> Result<FileKey> {
+        FileKey::generate_for(Suite::Cobblestone256)
+    }
+
+    /// A fresh key for this suite, from the operating system.
+    ///
+    /// # Errors
+    /// [`Error::Random`].
+    pub fn generate_for(suite: Suite) -> Result<FileKey> {
+        let mut key = FileKey { bytes: Zeroizing::new([0; 32]), suite };
+        random(&mut key.bytes[..suite.key_len()])?;
+        Ok(key)
+    }
+
+    /// A key from its 32 or 16 bytes, which must be uniformly random: no password, no hash of one.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] for any other length.
+    pub fn from_bytes(bytes: &[u8]) -> Result<FileKey> {
+        let suite = match bytes.len() {
+            16 => Suite::Cobblestone128,
+            32 => Suite::Cobblestone256,
+            got => return Err(Error::KeyLength { got }),
+        };
+        let mut key = FileKey { bytes: Zeroizing::new([0; 32]), suite };
+        key.bytes[..bytes.len()].copy_from_slice(bytes);
+        Ok(key)
+    }
+
+    /// What it is a key of.
+    pub fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// The key itself, to be stored or wrapped. Take care where it goes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.suite.key_len()]
+    }
+}
+
+impl fmt::Debug for FileKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FileKey({})", self.suite)
+    }
+}
+
+/// Random bytes from the operating system.
+pub(super) fn random(bytes: &mut [u8]) -> Result<()> {
+    getrandom::fill(bytes).map_err(|error| Error::Random { reason: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_two_lengths_and_do_not_print_themselves() {
+        for len in [0, 15, 17, 24, 31, 33] {
+            assert!(
+                matches!(FileKey::from_bytes(&vec![1; len]), Err(Error::KeyLength { got }) if got == len)
+            );
+        }
+        assert_eq!(format!("{:?}", FileKey::from_bytes(&[0xab; 32]).unwrap()), "FileKey(Cobblestone-256)");
+        let (one, two) = (FileKey::generate().unwrap(), FileKey::generate().unwrap());
+        assert_eq!(one.as_bytes().len(), 32);
+        assert_ne!(one.as_bytes(), two.as_bytes());
+        assert_eq!(FileKey::generate_for(Suite::Cobblestone128).unwrap().as_bytes().len(), 16);
+    }
+}

@@ -1,0 +1,42 @@
+//! C2SP chunked encryption, "Cobblestone" (<https://c2sp.org/chunked-encryption>).
+//!
+//! A message is a header and chunks. The header is a random salt and a commitment to the key; both the key of the
+//! chunks and the commitment are derived from the [`FileKey`], the salt and a *context*: whatever both sides know about
+//! the message, possibly nothing. A chunk is 16384 bytes of plaintext sealed by AES-GCM; the last is always shorter,
+//! and may be empty, so that a message cut at a chunk's border shows.
+//!
+//! | who | has | calls |
+//! |---|---|---|
+//! | anyone | a reader and a writer | [`encrypt`], [`decrypt`]: parallel, in bounded memory |
+//! | | a buffer | [`seal`], [`open`] |
+//! | | code that pushes or pulls | [`EncryptWriter`], [`DecryptReader`] |
+//! | | a file, and wants a part | [`Reader`] |
+//!
+//! [`encrypt`] and [`decrypt`] of files are in [`crate::file`].
+
+mod chunks;
+mod decrypt;
+mod encrypt;
+mod format;
+mod header;
+mod io;
+mod key;
+mod options;
+mod pipeline;
+mod random_access;
+mod reader;
+mod writer;
+
+pub use decrypt::{decrypt, open};
+pub use encrypt::{encrypt, seal};
+pub use format::{
+    CHUNK, ENCRYPTED_CHUNK, HEADER, MAX_CHUNKS, MAX_PLAINTEXT, Suite, TAG, ciphertext_len, plaintext_len,
+};
+pub use key::FileKey;
+pub use options::{Options, Summary};
+pub use random_access::{ReadAt, Reader, Tail};
+pub use reader::DecryptReader;
+pub use writer::EncryptWriter;
+
+pub(crate) use decrypt::decrypt_open_file;
+pub(crate) use encrypt::encrypt_open_file;

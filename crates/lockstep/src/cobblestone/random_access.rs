@@ -1,0 +1,327 @@
+//! Any part of a message, without reading the rest.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+
+use zeroize::{Zeroize, Zeroizing};
+
+use super::chunks::Piece;
+use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, TAG, chunk_offset, plaintext_len};
+use super::header::{self, MessageKey};
+use super::io::{Sink, piece_chunks, workers};
+use super::key::FileKey;
+use super::options::Options;
+use super::pipeline::{self, Stage, Taken};
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// Bytes that can be read at any place, by several threads at once.
+pub trait ReadAt: Sync {
+    /// Fills the buffer from this offset.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if there is not so much; whatever else goes wrong.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// How many bytes there are.
+    ///
+    /// # Errors
+    /// Whatever goes wrong.
+    fn size(&self) -> io::Result<u64>;
+}
+
+#[cfg(unix)]
+impl ReadAt for File {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}
+
+impl ReadAt for [u8] {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let part = usize::try_from(offset).ok().and_then(|start| self.get(start..)?.get(..buffer.len()));
+        buffer.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+}
+
+impl ReadAt for Vec<u8> {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self[..].read_exact_at(buffer, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self[..].size()
+    }
+}
+
+impl<T: ReadAt + ?Sized> ReadAt for &T {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        (**self).read_exact_at(buffer, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        (**self).size()
+    }
+}
+
+impl<T: ReadAt + Send + ?Sized> ReadAt for Arc<T> {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        (**self).read_exact_at(buffer, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        (**self).size()
+    }
+}
+
+/// What follows after the first bytes of something, such as an envelope.
+#[derive(Debug, Clone)]
+pub struct Tail<S> {
+    inner: S,
+    start: u64,
+}
+
+impl<S: ReadAt> Tail<S> {
+    /// What follows after the first `start` bytes.
+    pub fn new(inner: S, start: u64) -> Self {
+        Tail { inner, start }
+    }
+}
+
+impl<S: ReadAt> ReadAt for Tail<S> {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let at = self.start.checked_add(offset).ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.inner.read_exact_at(buffer, at)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.inner.size()?.saturating_sub(self.start))
+    }
+}
+
+/// A message of which any part can be read.
+///
+/// Opening it verifies the header and the last chunk, and so its length: one that was cut off does not open. Reading
+/// verifies each chunk that is touched before anything of it is given out. Chunks that are not touched are not
+/// verified.
+pub struct Reader<S> {
+    source: S,
+    engine: Engine,
+    key: MessageKey,
+    len: u64,
+    /// For `Read` and `Seek`.
+    position: u64,
+    /// The chunk that `Read` was in last, and its plaintext.
+    current: Option<(u64, Zeroizing<Vec<u8>>)>,
+}
+
+impl<S: ReadAt> Reader<S> {
+    /// Checks the header and the last chunk.
+    ///
+    /// # Errors
+    /// [`Error::WrongKeyOrContext`], [`Error::Truncated`], [`Error::Damaged`], [`Error::TooLong`], [`Error::Read`].
+    pub fn open(engine: &Engine, key: &FileKey, context: &[u8], source: S) -> Result<Reader<S>> {
+        let size = source.size().map_err(Error::Read)?;
+        if size < HEADER as u64 {
+            return Err(Error::Truncated { got: size });
+        }
+        let mut header = [0; HEADER];
+        source.read_exact_at(&mut header, 0).map_err(Error::Read)?;
+        let key = header::check(key, context, &header)?;
+        let len = plaintext_len(size)?;
+        let reader = Reader { source, engine: engine.clone(), key, len, position: 0, current: None };
+        let last = len / CHUNK as u64;
+        reader.read_chunks(&mut Piece::new(1), last, 1)?;
+        Ok(reader)
+    }
+
+    /// Bytes of plaintext.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What is read from.
+    pub fn get_ref(&self) -> &S {
+        &self.source
+    }
+
+    /// Reads plaintext from this offset until the buffer is full or the message ends; how many bytes that were. On
+    /// failure the buffer is zeroed.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Read`], [`Error::Core`].
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let len = self.len.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let copied = self.copy_range(offset, len as u64, &mut buffer[..len], Options::new());
+        if copied.is_err() {
+            buffer.zeroize();
+        }
+        copied.map(|_| len)
+    }
+
+    /// The plaintext from this offset, `len` bytes or as many as there are.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Read`], [`Error::Core`]; [`Error::TooLong`] if it is more than can be in memory.
+    pub fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let len = self.len.saturating_sub(offset).min(len);
+        let mut buffer = vec![0; usize::try_from(len).map_err(|_| Error::TooLong)?];
+        self.read_at(offset, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// Writes the plaintext from this offset to `writer`, `len` bytes or as many as there are, on all threads of the
+    /// engine; how many bytes that were.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Read`], [`Error::Write`], [`Error::Interrupted`], [`Error::Core`]. What was
+    /// written before is verified plaintext.
+    pub fn copy_range(
+        &self,
+        offset: u64,
+        len: u64,
+        mut writer: impl Write + Send,
+        options: Options<'_>,
+    ) -> Result<u64> {
+        let len = self.len.saturating_sub(offset).min(len);
+        if len == 0 {
+            return Ok(0);
+        }
+        let workers = workers(&self.engine);
+        let (first, last) = (offset / CHUNK as u64, (offset + len - 1) / CHUNK as u64);
+        let chunks = piece_chunks(workers, Some(last - first + 1));
+        let stage = Range { reader: self, options, chunks, last, start: offset, end: offset + len };
+        let mut next = first;
+        let mut sink = Sink { writer: &mut writer, plaintext: 0 };
+        pipeline::run(&stage, workers, &mut next, &mut sink)?;
+        sink.finish()
+    }
+
+    /// Reads and opens `count` chunks from `first` on.
+    fn read_chunks(&self, piece: &mut Piece, first: u64, count: usize) -> Result<()> {
+        let end = HEADER as u64 + self.len + (self.len / CHUNK as u64 + 1) * TAG as u64;
+        let start = chunk_offset(first);
+        let len = (end - start).min((count * ENCRYPTED_CHUNK) as u64) as usize;
+        self.source.read_exact_at(&mut piece.encrypted_slot()[..len], start).map_err(Error::Read)?;
+        piece.first = first;
+        if !piece.set_encrypted(len, start + len as u64 == end) {
+            return Err(Error::Truncated { got: end });
+        }
+        piece.open(&self.engine, &self.key)
+    }
+}
+
+/// Reads part of a message.
+struct Range<'a, S> {
+    reader: &'a Reader<S>,
+    options: Options<'a>,
+    /// Chunks in a piece.
+    chunks: usize,
+    /// The number of the last chunk.
+    last: u64,
+    /// Where the part starts and ends in the plaintext.
+    start: u64,
+    end: u64,
+}
+
+impl<'a, S: ReadAt> Stage for Range<'a, S> {
+    /// The number of the next chunk.
+    type Source = u64;
+    /// The number of the first chunk, how many, and room for them.
+    type Slot = (u64, usize, Piece);
+    type Sink = Sink<'a>;
+
+    fn slot(&self) -> Self::Slot {
+        (0, 0, Piece::new(self.chunks))
+    }
+
+    fn take(&self, next: &mut u64, (first, count, _): &mut Self::Slot) -> Result<Taken> {
+        self.options.check_interrupt()?;
+        *first = *next;
+        *count = (self.last - *next + 1).min(self.chunks as u64) as usize;
+        *next += *count as u64;
+        Ok(if *next > self.last { Taken::Last } else { Taken::More })
+    }
+
+    fn work(&self, (first, count, piece): &mut Self::Slot) -> Result<()> {
+        self.reader.read_chunks(piece, *first, *count)
+    }
+
+    fn put(&self, sink: &mut Sink<'a>, (first, _, piece): &mut Self::Slot) -> Result<()> {
+        let mut at = *first * CHUNK as u64;
+        let (mut slices, mut len) = (Vec::with_capacity(self.chunks), 0);
+        for chunk in piece.plain_chunks() {
+            let from = self.start.saturating_sub(at).min(chunk.len() as u64) as usize;
+            let to = self.end.saturating_sub(at).min(chunk.len() as u64) as usize;
+            if from < to {
+                slices.push(IoSlice::new(&chunk[from..to]));
+                len += to - from;
+            }
+            at += chunk.len() as u64;
+        }
+        sink.put(&mut slices, len, &self.options)
+    }
+}
+
+impl<S: ReadAt> Read for Reader<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let chunk = self.position / CHUNK as u64;
+        let inside = (self.position % CHUNK as u64) as usize;
+        if buffer.len() >= 2 * CHUNK {
+            let n = self.read_at(self.position, buffer)?;
+            self.position += n as u64;
+            return Ok(n);
+        }
+        if self.position >= self.len {
+            return Ok(0);
+        }
+        if self.current.as_ref().is_none_or(|(number, _)| *number != chunk) {
+            self.current = None;
+            let plain = self.read_range(chunk * CHUNK as u64, CHUNK as u64)?;
+            self.current = Some((chunk, Zeroizing::new(plain)));
+        }
+        let Some((_, plain)) = &self.current else { return Ok(0) };
+        let rest = &plain[inside..];
+        let n = rest.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&rest[..n]);
+        self.position += n as u64;
+        Ok(n)
+    }
+}
+
+impl<S: ReadAt> Seek for Reader<S> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::End(offset) => self.len.checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
+        };
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+impl<S> std::fmt::Debug for Reader<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader")
+            .field("len", &self.len)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,137 @@
+//! Pull: message in, plaintext out.
+
+use std::io::{self, Read};
+
+use super::chunks::Piece;
+use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, check_full_chunks, chunk_offset};
+use super::header::{self, MessageKey};
+use super::key::FileKey;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// Chunks opened in one call, at most.
+const BATCH: usize = 16;
+
+/// A reader that decrypts what it reads, on the calling thread.
+///
+/// Only verified plaintext is given out, as soon as its chunk is there. But that the *message* is whole is known only
+/// when `read` has returned `Ok(0)`. After an error every call fails, but for inner readers that were interrupted or
+/// would block.
+pub struct DecryptReader<R> {
+    inner: R,
+    engine: Engine,
+    key: MessageKey,
+    piece: Piece,
+    /// Bytes of the opened piece that have been given out.
+    given: usize,
+    /// Bytes of ciphertext read but not opened; they lie behind the opened chunks until these are given out.
+    waiting: usize,
+    /// Opened chunks in the piece.
+    opened: usize,
+    ended: bool,
+    failed: Option<String>,
+}
+
+impl<R: Read> DecryptReader<R> {
+    /// Reads and checks the header.
+    ///
+    /// # Errors
+    /// [`Error::WrongKeyOrContext`], [`Error::Truncated`], [`Error::Read`].
+    pub fn new(engine: &Engine, key: &FileKey, context: &[u8], mut inner: R) -> Result<Self> {
+        let mut header = [0; HEADER];
+        let mut got = 0;
+        while got < HEADER {
+            match inner.read(&mut header[got..]) {
+                Ok(0) => return Err(Error::Truncated { got: got as u64 }),
+                Ok(n) => got += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::Read(error)),
+            }
+        }
+        Ok(DecryptReader {
+            inner,
+            engine: engine.clone(),
+            key: header::check(key, context, &header)?,
+            piece: Piece::new(BATCH),
+            given: 0,
+            waiting: 0,
+            opened: 0,
+            ended: false,
+            failed: None,
+        })
+    }
+
+    /// The inner reader.
+    pub fn get_ref(&self) -> &R {
+        &self.inner
+    }
+
+    /// Reads and opens the next chunks, at least one. An error of the inner reader leaves all as it was.
+    fn fill(&mut self) -> Result<()> {
+        if self.opened > 0 {
+            self.piece.move_to_front(self.opened, self.waiting);
+            self.piece.first += self.opened as u64;
+            (self.opened, self.given) = (0, 0);
+            self.piece.set_plain(0, false);
+        }
+        while self.waiting < ENCRYPTED_CHUNK {
+            match self.inner.read(&mut self.piece.encrypted_slot()[self.waiting..]).map_err(Error::Read)? {
+                0 => {
+                    self.ended = true;
+                    break;
+                }
+                n => self.waiting += n,
+            }
+        }
+        let full = self.waiting / ENCRYPTED_CHUNK;
+        let now = if self.ended { self.waiting } else { full * ENCRYPTED_CHUNK };
+        if !self.piece.set_encrypted(now, self.ended) {
+            return Err(Error::Truncated { got: chunk_offset(self.piece.first) + now as u64 });
+        }
+        check_full_chunks(self.piece.first + full as u64)?;
+        self.piece.open(&self.engine, &self.key)?;
+        self.opened = full;
+        self.waiting -= now;
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for DecryptReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(first) = &self.failed {
+            return Err(Error::FailedBefore { first: first.clone() }.into());
+        }
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        while self.given == self.piece.plain_len() {
+            if self.ended {
+                return Ok(0);
+            }
+            match self.fill() {
+                Ok(()) => {}
+                Err(Error::Read(error))
+                    if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) =>
+                {
+                    return Err(error);
+                }
+                Err(error) => {
+                    self.failed = Some(error.to_string());
+                    return Err(error.into());
+                }
+            }
+        }
+        let chunk = self.piece.plain_chunk(self.given / CHUNK);
+        let rest = &chunk[self.given % CHUNK..];
+        let n = rest.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&rest[..n]);
+        self.given += n;
+        Ok(n)
+    }
+}
+
+impl<R> std::fmt::Debug for DecryptReader<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DecryptReader").field("failed", &self.failed).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,121 @@
+//! Push: plaintext in, message out.
+
+use std::io::{self, Write};
+
+use super::chunks::Piece;
+use super::format::{CHUNK, check_full_chunks};
+use super::header::{self, MessageKey};
+use super::key::FileKey;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// Chunks sealed in one call.
+const BATCH: usize = 16;
+
+/// A writer that encrypts what is written to it, on the calling thread.
+///
+/// [`finish`](EncryptWriter::finish) must be called: without it the message has no end, and no reader will accept it.
+/// After an error every call fails, since what reached the inner writer is unknown.
+pub struct EncryptWriter<W> {
+    inner: W,
+    engine: Engine,
+    key: MessageKey,
+    piece: Piece,
+    /// Bytes of plaintext in the piece.
+    filled: usize,
+    failed: Option<String>,
+}
+
+impl<W: Write> EncryptWriter<W> {
+    /// Starts a message: writes its header.
+    ///
+    /// # Errors
+    /// [`Error::Random`], [`Error::Write`].
+    pub fn new(engine: &Engine, key: &FileKey, context: &[u8], mut inner: W) -> Result<Self> {
+        let (header, key) = header::create(key, context)?;
+        inner.write_all(&header).map_err(Error::Write)?;
+        let piece = Piece::new(BATCH);
+        Ok(EncryptWriter { inner, engine: engine.clone(), key, piece, filled: 0, failed: None })
+    }
+
+    /// Ends the message and gives the inner writer back. It is not flushed.
+    ///
+    /// # Errors
+    /// [`Error::Write`], [`Error::Core`], [`Error::FailedBefore`].
+    pub fn finish(mut self) -> Result<W> {
+        self.attempt(|this| {
+            this.make_room()?;
+            this.piece.set_plain(this.filled, true);
+            this.send()
+        })?;
+        Ok(self.inner)
+    }
+
+    /// The inner writer. Writing to it spoils the message.
+    pub fn get_ref(&self) -> &W {
+        &self.inner
+    }
+
+    /// Makes room for a byte or a last chunk.
+    fn make_room(&mut self) -> Result<()> {
+        if self.filled == self.piece.capacity() * CHUNK { self.send_full() } else { Ok(()) }
+    }
+
+    /// Seals and writes the full chunks of the piece, and keeps the rest.
+    fn send_full(&mut self) -> Result<()> {
+        let full = self.filled / CHUNK;
+        if full == 0 {
+            return Ok(());
+        }
+        check_full_chunks(self.piece.first + full as u64)?;
+        self.piece.set_plain(full * CHUNK, false);
+        self.send()?;
+        self.filled %= CHUNK;
+        self.piece.move_to_front(full, self.filled);
+        self.piece.first += full as u64;
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<()> {
+        self.piece.seal(&self.engine, &self.key)?;
+        self.inner.write_all(self.piece.ciphertext()).map_err(Error::Write)
+    }
+
+    /// Runs something unless something failed before.
+    fn attempt<T>(&mut self, action: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if let Some(first) = &self.failed {
+            return Err(Error::FailedBefore { first: first.clone() });
+        }
+        // Stays if the inner writer panics.
+        self.failed = Some("a panic".into());
+        let outcome = action(self);
+        self.failed = outcome.as_ref().err().map(Error::to_string);
+        outcome
+    }
+}
+
+impl<W: Write> Write for EncryptWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.attempt(|this| {
+            this.make_room()?;
+            let taken = this.piece.copy_plain(this.filled, bytes);
+            this.filled += taken;
+            Ok(taken)
+        });
+        Ok(taken?)
+    }
+
+    /// Writes out all full chunks. What is in the chunk begun has to wait.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(self.attempt(|this| {
+            this.send_full()?;
+            this.inner.flush().map_err(Error::Write)
+        })?)
+    }
+}
+
+impl<W> std::fmt::Debug for EncryptWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EncryptWriter").field("failed", &self.failed).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! Which devices do the work: found once, shared by everything a program does.
+
+use std::sync::Arc;
+
+use lockstep_core::backend::{Backend, Device, Missing};
+use lockstep_core::planner::{Planner, Selection};
+use lockstep_core::work::AeadMessage;
+use lockstep_cpu::{CpuBackend, CpuOptions};
+
+use crate::error::{Error, Result};
+
+/// Names a device, such as `cpu`; `auto` or nothing lets the planner choose.
+pub const ENV_DEVICE: &str = "LOCKSTEP_DEVICE";
+/// Names a kernel, such as `cpu/vaes512`; `auto` or nothing lets the planner choose.
+pub const ENV_KERNEL: &str = "LOCKSTEP_KERNEL";
+/// How many CPU threads to use, from 1; `auto` or nothing means one for each processor.
+pub const ENV_THREADS: &str = "LOCKSTEP_THREADS";
+
+/// More threads than this are never started.
+pub const MAX_THREADS: usize = 1024;
+
+/// What every backend is told.
+#[derive(Debug, Clone)]
+pub struct BackendOptions {
+    /// How many CPU threads a backend may use for one piece of work.
+    pub threads: usize,
+}
+
+/// All backends. This list is the only place that a new one is added to.
+pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
+    vec![Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) }))]
+}
+
+/// What was found on this machine.
+pub struct Discovered {
+    /// All devices, simulated ones too.
+    pub devices: Vec<Arc<dyn Device>>,
+    /// Backends that cannot work here, by name, and why.
+    pub missing: Vec<(&'static str, Missing)>,
+}
+
+/// Asks every backend for its devices.
+pub fn discover(options: &BackendOptions) -> Discovered {
+    let mut found = Discovered { devices: Vec::new(), missing: Vec::new() };
+    for backend in backends(options) {
+        match backend.discover() {
+            Ok(devices) => found.devices.extend(devices),
+            Err(missing) => found.missing.push((backend.name(), missing)),
+        }
+    }
+    found
+}
+
+/// The devices that work is done on, and how. Cloning shares it; make one and keep it.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    planner: Planner,
+    threads: usize,
+    missing: Vec<(&'static str, Missing)>,
+}
+
+impl Engine {
+    /// All devices of this machine, as the environment narrows them.
+    ///
+    /// # Errors
+    /// Those of [`EngineBuilder::build`].
+    pub fn new() -> Result<Engine> {
+        Engine::builder().build()
+    }
+
+    /// For a choice of device, kernel or threads.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    /// The planner, for the raw modes of [`crate::hazmat`].
+    pub fn planner(&self) -> &Planner {
+        &self.inner.planner
+    }
+
+    /// How many CPU threads files and streams are worked on with.
+    pub fn threads(&self) -> usize {
+        self.inner.threads
+    }
+
+    /// The devices that the planner chooses among.
+    pub fn devices(&self) -> &[Arc<dyn Device>] {
+        self.inner.planner.devices()
+    }
+
+    /// Backends that cannot work on this machine, by name, and why.
+    pub fn missing(&self) -> &[(&'static str, Missing)] {
+        &self.inner.missing
+    }
+
+    pub(crate) fn gcm_seal(&self, messages: &mut [AeadMessage<'_>]) -> lockstep_core::Result<()> {
+        lockstep_core::mode::gcm::seal(&self.inner.planner, messages)
+    }
+
+    pub(crate) fn gcm_open(&self, messages: &mut [AeadMessage<'_>]) -> lockstep_core::Result<()> {
+        lockstep_core::mode::gcm::open(&self.inner.planner, messages)
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let devices: Vec<_> = self.devices().iter().map(|device| device.id().to_string()).collect();
+        f.debug_struct("Engine").field("devices", &devices).field("threads", &self.threads()).finish()
+    }
+}
+
+/// Makes an [`Engine`]. What is not said here is taken from the environment: [`ENV_DEVICE`], [`ENV_KERNEL`],
+/// [`ENV_THREADS`].
+#[derive(Debug, Clone, Default)]
+pub struct EngineBuilder {
+    device: Option<String>,
+    kernel: Option<String>,
+    threads: Option<usize>,
+}
+
+impl EngineBuilder {
+    /// Only this device, by name; `auto` lets the planner choose whatever the environment says.
+    pub fn device(mut self, name: impl Into<String>) -> Self {
+        self.device = Some(name.into());
+        self
+    }
+
+    /// Only this kernel, by name; `auto` lets the planner choose whatever the environment says. A named kernel may
+    /// lack some modes, and those then fail.
+    pub fn kernel(mut self, name: impl Into<String>) -> Self {
+        self.kernel = Some(name.into());
+        self
+    }
+
+    /// This many CPU threads, from 1 to [`MAX_THREADS`].
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Finds devices and makes the engine.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a number of threads that cannot be, [`Error::Core`] for devices and kernels that are not
+    /// there.
+    pub fn build(self) -> Result<Engine> {
+        self.build_with(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    fn build_with(self, env: impl Fn(&'static str) -> Option<String>) -> Result<Engine> {
+        let chosen = |given: Option<String>, name| {
+            given.or_else(|| env(name)).filter(|value| !value.is_empty() && value != "auto")
+        };
+        let selection =
+            Selection { device: chosen(self.device, ENV_DEVICE), kernel: chosen(self.kernel, ENV_KERNEL) };
+        let threads = match self.threads {
+            Some(threads) => check_threads("threads", threads.to_string())?,
+            None => match chosen(None, ENV_THREADS) {
+                Some(value) => check_threads(ENV_THREADS, value)?,
+                None => std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS),
+            },
+        };
+        let found = discover(&BackendOptions { threads });
+        let planner = Planner::new(found.devices, &selection)?;
+        Ok(Engine { inner: Arc::new(Inner { planner, threads, missing: found.missing }) })
+    }
+}
+
+fn check_threads(name: &'static str, value: String) -> Result<usize> {
+    match value.parse() {
+        Ok(threads @ 1..=MAX_THREADS) => Ok(threads),
+        _ => Err(Error::Setting { name, value, expected: "give a number of threads from 1 to 1024" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(builder: EngineBuilder, env: &[(&str, &str)]) -> Result<Engine> {
+        builder.build_with(|name| env.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).into()))
+    }
+
+    #[test]
+    fn the_builder_comes_before_the_environment() {
+        assert_eq!(build(Engine::builder(), &[(ENV_THREADS, "3")]).unwrap().threads(), 3);
+        assert_eq!(build(Engine::builder().threads(5), &[(ENV_THREADS, "3")]).unwrap().threads(), 5);
+        assert!(build(Engine::builder().device("auto"), &[(ENV_DEVICE, "nonsense")]).is_ok());
+        assert!(build(Engine::builder(), &[(ENV_DEVICE, "cpu"), (ENV_KERNEL, "")]).is_ok());
+    }
+
+    #[test]
+    fn bad_values_are_errors() {
+        for bad in ["0", "-1", "many", "1025", "1.5", "99999999999999999999"] {
+            let error = build(Engine::builder(), &[(ENV_THREADS, bad)]).unwrap_err();
+            assert!(matches!(&error, Error::Setting { value, .. } if value == bad), "{error}");
+        }
+        assert!(build(Engine::builder().threads(0), &[]).is_err());
+        assert!(matches!(build(Engine::builder(), &[(ENV_DEVICE, "abacus")]), Err(Error::Core(_))));
+        assert!(matches!(build(Engine::builder().kernel("cpu/abacus"), &[]), Err(Error::Core(_))));
+    }
+}

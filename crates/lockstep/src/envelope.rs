@@ -1,0 +1,210 @@
+//! The envelope: how a file carries its own key, wrapped for its recipients.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 17 | `lockstep.file/v1` and a newline |
+//! | 4 | L, little-endian, at most 65536 |
+//! | L | an age file that holds the 32 random bytes of the [`crate::FileKey`] |
+//! | rest | the message |
+//!
+//! All bytes before the message are its context, and so are authenticated. A file that does not begin with the 17 bytes
+//! is a bare message, whose first bytes are random. What is in the age file is not this crate's business.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use crate::error::{Error, Result};
+
+/// How a file with an envelope begins.
+pub const MAGIC: &[u8; 17] = b"lockstep.file/v1\n";
+/// How long the wrapped key may be.
+pub const MAX_PAYLOAD: usize = 65536;
+
+const LENGTH: usize = 4;
+const PREAMBLE: usize = MAGIC.len() + LENGTH;
+
+/// An envelope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    bytes: Vec<u8>,
+}
+
+/// What a stream starts with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// An envelope; the message follows.
+    Envelope(Envelope),
+    /// A bare message. Of it, these bytes have been read; the rest follows. See [`Start::split`].
+    Bare(Vec<u8>),
+}
+
+impl Envelope {
+    /// An envelope around a wrapped key.
+    ///
+    /// # Errors
+    /// [`Error::Envelope`] if the payload is longer than [`MAX_PAYLOAD`].
+    pub fn new(payload: &[u8]) -> Result<Envelope> {
+        if payload.len() > MAX_PAYLOAD {
+            return Err(Error::Envelope { reason: "its wrapped key is longer than 64 KiB" });
+        }
+        Ok(Envelope { bytes: [&MAGIC[..], &(payload.len() as u32).to_le_bytes(), payload].concat() })
+    }
+
+    /// The wrapped key: an age file.
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes[PREAMBLE..]
+    }
+
+    /// All of it, which is the message's context.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn write(&self, writer: &mut impl Write) -> Result<()> {
+        writer.write_all(&self.bytes).map_err(Error::Write)
+    }
+
+    /// The envelope that these bytes begin with, if they begin with one; the message follows after
+    /// `envelope.as_bytes().len()` of them.
+    ///
+    /// # Errors
+    /// [`Error::Envelope`] if it was cut off or is too long.
+    pub fn parse(bytes: &[u8]) -> Result<Option<Envelope>> {
+        match Envelope::read(&mut &*bytes)? {
+            Start::Envelope(envelope) => Ok(Some(envelope)),
+            Start::Bare(_) => Ok(None),
+        }
+    }
+
+    /// Reads an envelope, or finds that there is none. Reads nothing of the message after an envelope.
+    ///
+    /// # Errors
+    /// [`Error::Envelope`] if it was cut off or is too long, [`Error::Read`].
+    pub fn read(reader: &mut impl Read) -> Result<Start> {
+        let mut bytes = vec![0; MAGIC.len()];
+        let got = read_full(reader, &mut bytes)?;
+        if got < MAGIC.len() || bytes != MAGIC {
+            bytes.truncate(got);
+            return Ok(Start::Bare(bytes));
+        }
+        const CUT: Error = Error::Envelope { reason: "it ends too early" };
+        let mut length = [0; LENGTH];
+        if read_full(reader, &mut length)? < LENGTH {
+            return Err(CUT);
+        }
+        let payload = u32::from_le_bytes(length) as usize;
+        if payload > MAX_PAYLOAD {
+            return Err(Error::Envelope { reason: "its wrapped key is longer than 64 KiB" });
+        }
+        bytes.extend(length);
+        bytes.resize(PREAMBLE + payload, 0);
+        if read_full(reader, &mut bytes[PREAMBLE..])? < payload {
+            return Err(CUT);
+        }
+        Ok(Start::Envelope(Envelope { bytes }))
+    }
+
+    /// Reads an envelope from a file at its position, or finds that there is none. The file is left where the message
+    /// starts.
+    ///
+    /// # Errors
+    /// As [`Envelope::read`].
+    pub fn read_file(mut file: &File) -> Result<Option<Envelope>> {
+        match Envelope::read(&mut file)? {
+            Start::Envelope(envelope) => Ok(Some(envelope)),
+            Start::Bare(read) => {
+                file.seek(SeekFrom::Current(-(read.len() as i64))).map_err(Error::Read)?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Start {
+    /// The envelope if there was one, and a reader of the message.
+    pub fn split<R: Read>(self, rest: R) -> (Option<Envelope>, io::Chain<io::Cursor<Vec<u8>>, R>) {
+        let (envelope, read) = match self {
+            Start::Envelope(envelope) => (Some(envelope), Vec::new()),
+            Start::Bare(read) => (None, read),
+        };
+        (envelope, io::Cursor::new(read).chain(rest))
+    }
+}
+
+fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match reader.read(&mut buffer[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::Read(error)),
+        }
+    }
+    Ok(got)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip() {
+        for payload in [&b""[..], b"age-encryption.org/v1 ...", &[7; MAX_PAYLOAD]] {
+            let envelope = Envelope::new(payload).unwrap();
+            let mut bytes = Vec::new();
+            envelope.write(&mut bytes).unwrap();
+            assert_eq!(bytes, envelope.as_bytes());
+            bytes.extend(b"message");
+            assert_eq!(Envelope::parse(&bytes).unwrap().unwrap(), envelope);
+            assert_eq!(envelope.payload(), payload);
+
+            let mut reader = &bytes[..];
+            let (found, mut message) = Envelope::read(&mut reader).unwrap().split(reader);
+            assert_eq!(found.unwrap(), envelope);
+            let mut rest = Vec::new();
+            message.read_to_end(&mut rest).unwrap();
+            assert_eq!(rest, b"message");
+        }
+    }
+
+    #[test]
+    fn the_layout_is_as_documented() {
+        let envelope = Envelope::new(b"abc").unwrap();
+        assert_eq!(envelope.as_bytes(), b"lockstep.file/v1\n\x03\0\0\0abc");
+    }
+
+    #[test]
+    fn bare_messages_are_given_back_whole() {
+        for bytes in [&b""[..], b"lockstep.fil", b"lockstep.file/v2\nand more", &[0xff; 100]] {
+            assert_eq!(Envelope::parse(bytes).unwrap(), None);
+            let mut reader = bytes;
+            let (found, mut message) = Envelope::read(&mut reader).unwrap().split(reader);
+            assert!(found.is_none());
+            let mut all = Vec::new();
+            message.read_to_end(&mut all).unwrap();
+            assert_eq!(all, bytes);
+        }
+    }
+
+    #[test]
+    fn damaged_envelopes_are_errors() {
+        let whole = Envelope::new(&[1; 50]).unwrap();
+        for cut in MAGIC.len()..whole.as_bytes().len() {
+            assert!(
+                matches!(Envelope::parse(&whole.as_bytes()[..cut]), Err(Error::Envelope { .. })),
+                "{cut}"
+            );
+        }
+        let mut long = whole.as_bytes().to_vec();
+        long[17..21].copy_from_slice(&65537u32.to_le_bytes());
+        assert!(matches!(Envelope::parse(&long), Err(Error::Envelope { .. })));
+        long[17..21].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(matches!(Envelope::parse(&long), Err(Error::Envelope { .. })));
+        assert!(Envelope::new(&[0; MAX_PAYLOAD + 1]).is_err());
+    }
+}

@@ -1,0 +1,219 @@
+//! Key files: one line, `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use crate::cobblestone::{FileKey, Suite};
+use crate::error::{Error, Result};
+
+const PREFIXES: [(&str, Suite); 2] =
+    [("lockstep-key-256 ", Suite::Cobblestone256), ("lockstep-key-128 ", Suite::Cobblestone128)];
+
+/// The longest key file, with its newline, and a byte more by which a longer one shows.
+const ROOM: usize = 17 + 64 + 1 + 1;
+
+/// The key in the text of a key file. The newline at the end may be missing; nothing else may differ.
+///
+/// # Errors
+/// [`Error::KeyFile`], without anything of the text.
+pub fn parse(text: &[u8]) -> Result<FileKey> {
+    let bad = |reason| Error::KeyFile { reason };
+    let line = text.strip_suffix(b"\n").unwrap_or(text);
+    let found =
+        PREFIXES.iter().find_map(|(prefix, suite)| Some((line.strip_prefix(prefix.as_bytes())?, *suite)));
+    let (digits, suite) = found.ok_or(bad("it does not begin as one"))?;
+    if digits.len() != 2 * suite.key_len() {
+        return Err(bad("the number of digits is wrong"));
+    }
+    let mut bytes = Zeroizing::new([0; 32]);
+    let mut wrong = 0;
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let (high, low) = (from_hex(pair[0]), from_hex(pair[1]));
+        wrong |= high | low;
+        *byte = (high << 4 | low & 15) as u8;
+    }
+    if wrong < 0 {
+        return Err(bad("a digit is no hex digit"));
+    }
+    FileKey::from_bytes(&bytes[..suite.key_len()])
+}
+
+/// The text of a key file, with its newline.
+pub fn to_text(key: &FileKey) -> Zeroizing<String> {
+    let prefix = PREFIXES.iter().find(|(_, suite)| *suite == key.suite()).map_or("", |(prefix, _)| prefix);
+    // All of the room at once: growing would leave copies behind.
+    let mut text = Zeroizing::new(String::with_capacity(ROOM));
+    text.push_str(prefix);
+    for byte in key.as_bytes() {
+        text.push(to_hex(byte >> 4));
+        text.push(to_hex(byte & 15));
+    }
+    text.push('\n');
+    text
+}
+
+/// Reads a key file.
+///
+/// # Errors
+/// [`Error::File`], [`Error::KeyFile`].
+pub fn read(path: &Path) -> Result<FileKey> {
+    let mut file = File::open(path).map_err(Error::file("open the key file", path))?;
+    let mut text = Zeroizing::new([0; ROOM]);
+    let mut got = 0;
+    while got < ROOM {
+        match file.read(&mut text[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::file("read the key file", path)(error)),
+        }
+    }
+    if got == ROOM {
+        return Err(Error::KeyFile { reason: "it is too long" });
+    }
+    parse(&text[..got])
+}
+
+/// Creates a key file that only its owner can read. An existing file is never overwritten: it may hold the only copy of
+/// a key.
+///
+/// # Errors
+/// [`Error::Exists`], [`Error::File`].
+pub fn create(path: &Path, key: &FileKey) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::Exists { path: path.into() },
+        _ => Error::file("create the key file", path)(error),
+    })?;
+    let written = file.write_all(to_text(key).as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(|error| {
+        // Half a key is of no use. If it cannot be removed either, the first error is the one to tell.
+        let _ = std::fs::remove_file(path);
+        Error::file("write the key file", path)(error)
+    })
+}
+
+/// True if others than its owner can read or change a key file, which deserves a warning.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn is_open_to_others(path: &Path) -> Result<bool> {
+    let metadata = std::fs::metadata(path).map_err(Error::file("look at the key file", path))?;
+    #[cfg(unix)]
+    return Ok(
+        metadata.is_file() && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
+    );
+    #[cfg(not(unix))]
+    return Ok(!metadata.is_file());
+}
+
+/// The value of a hex digit, or a negative number. No branch and no address depends on the digit.
+fn from_hex(digit: u8) -> i32 {
+    let digit = i32::from(digit);
+    // -1 where low <= c <= high, else 0.
+    let within = |c: i32, low: i32, high: i32| ((low - 1 - c) & (c - high - 1)) >> 31;
+    let letter = digit | 0x20;
+    (within(digit, 48, 57) & (digit - 48 + 1)) + (within(letter, 97, 102) & (letter - 97 + 10 + 1)) - 1
+}
+
+/// The lower-case hex digit of a value below 16, without a branch or a table.
+fn to_hex(value: u8) -> char {
+    let value = u32::from(value);
+    // 39 from '9' + 1 to 'a', where the value is above 9.
+    char::from((value + 48 + ((9u32.wrapping_sub(value) >> 8) & 39)) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_digits() {
+        for c in 0..=255u8 {
+            let expected = char::from(c).to_digit(16).map_or(-1, |value| value as i32);
+            assert_eq!(from_hex(c), expected, "{c}");
+        }
+        for value in 0..16 {
+            assert_eq!(to_hex(value).to_digit(16), Some(value.into()));
+            assert!(!to_hex(value).is_ascii_uppercase());
+        }
+    }
+
+    #[test]
+    fn round_trip() {
+        for suite in [Suite::Cobblestone128, Suite::Cobblestone256] {
+            let key = FileKey::generate_for(suite).unwrap();
+            let text = to_text(&key);
+            assert_eq!(text.len(), 17 + 2 * suite.key_len() + 1);
+            assert_eq!(parse(text.as_bytes()).unwrap().as_bytes(), key.as_bytes());
+            assert_eq!(parse(text.trim_end().as_bytes()).unwrap().suite(), suite);
+            assert_eq!(
+                parse(text.to_uppercase().replace("LOCKSTEP-KEY", "lockstep-key").as_bytes())
+                    .unwrap()
+                    .as_bytes(),
+                key.as_bytes()
+            );
+        }
+        let key = FileKey::from_bytes(&(0..32).collect::<Vec<u8>>()).unwrap();
+        assert_eq!(
+            *to_text(&key),
+            "lockstep-key-256 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
+        );
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let good = to_text(&FileKey::from_bytes(&[0xab; 32]).unwrap());
+        let good = good.trim_end();
+        let bad = [
+            String::new(),
+            "\n".into(),
+            format!(" {good}"),
+            format!("{good} "),
+            format!("{good}\r\n"),
+            format!("{good}\n\n"),
+            format!("{good}0"),
+            good[..good.len() - 1].into(),
+            good.replace("256", "128"),
+            good.replace("256", "192"),
+            good.replace("256 ", "256  "),
+            good.replacen("ab", "ag", 1),
+            good.replacen("ab", "+1", 1),
+            "AGE-SECRET-KEY-1".into(),
+        ];
+        for text in bad {
+            let error = parse(text.as_bytes()).unwrap_err();
+            assert!(matches!(error, Error::KeyFile { .. }), "{text:?}");
+            assert!(!error.to_string().contains("abab"));
+        }
+    }
+
+    #[test]
+    fn files_are_private_and_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let key = FileKey::generate().unwrap();
+        create(&path, &key).unwrap();
+        assert_eq!(read(&path).unwrap().as_bytes(), key.as_bytes());
+        assert!(matches!(create(&path, &FileKey::generate().unwrap()), Err(Error::Exists { .. })));
+        assert_eq!(read(&path).unwrap().as_bytes(), key.as_bytes());
+        assert!(!is_open_to_others(&path).unwrap());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+            assert!(is_open_to_others(&path).unwrap());
+        }
+        std::fs::write(&path, [b'x'; 10_000]).unwrap();
+        assert!(matches!(read(&path), Err(Error::KeyFile { .. })));
+        assert!(matches!(read(folder.path()), Err(Error::File { .. })));
+        assert!(matches!(read(&folder.path().join("none")), Err(Error::File { .. })));
+    }
+}

@@ -1,0 +1,159 @@
+//! Output files that appear complete or not at all.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, IoSlice, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+
+/// A file being written. [`commit`](OutputFile::commit) makes it appear under its name; dropped without that, it was
+/// never there.
+///
+/// Until then it is a temporary file in the same folder that only its owner can read. What is not a regular file (a
+/// terminal, a pipe, `/dev/null`) is written directly.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Temporary { file: NamedTempFile, target: PathBuf, permissions: Permissions, force: bool },
+    Direct(File),
+}
+
+impl OutputFile {
+    /// Starts a file.
+    ///
+    /// An existing regular file is replaced if `force` says so, and is complete and unchanged until the commit; the
+    /// new file takes over its permissions. A symbolic link is followed.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], [`Error::File`].
+    pub fn create(path: &Path, force: bool) -> Result<OutputFile> {
+        let existing = match fs::metadata(path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Error::file("create", path)(error)),
+        };
+        let kind = match existing {
+            Some(metadata) if metadata.is_file() => {
+                if !force {
+                    return Err(Error::Exists { path: path.into() });
+                }
+                if metadata.permissions().readonly() {
+                    // What could not be opened for writing is not to be replaced behind its owner's back.
+                    OpenOptions::new().write(true).open(path).map_err(Error::file("overwrite", path))?;
+                }
+                let target = fs::canonicalize(path).map_err(Error::file("create", path))?;
+                temporary(path, target, Some(metadata.permissions()), true)?
+            }
+            Some(_) => {
+                // Not truncated, not created: it is there, and opening a folder says what is wrong.
+                let file =
+                    OpenOptions::new().write(true).open(path).map_err(Error::file("write to", path))?;
+                Kind::Direct(file)
+            }
+            None if fs::symlink_metadata(path).is_ok() && !force => {
+                // A link to nothing.
+                return Err(Error::Exists { path: path.into() });
+            }
+            None => temporary(path, path.into(), None, force)?,
+        };
+        Ok(OutputFile { path: path.into(), kind })
+    }
+
+    /// Makes the file appear under its name, with `sync` only after it is safe on the disk.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] if another file has taken the name meanwhile and `force` was not said, [`Error::File`]. The
+    /// temporary file is removed then.
+    pub fn commit(self, sync: bool) -> Result<()> {
+        let OutputFile { path, kind } = self;
+        match kind {
+            Kind::Direct(file) => {
+                // Pipes and terminals have nothing to sync.
+                if sync && file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+                    file.sync_all().map_err(Error::file("sync", path))?;
+                }
+                Ok(())
+            }
+            Kind::Temporary { file, target, permissions, force } => {
+                file.as_file().set_permissions(permissions).map_err(Error::file("set the mode of", &path))?;
+                if sync {
+                    file.as_file().sync_all().map_err(Error::file("sync", &path))?;
+                }
+                let persisted = if force { file.persist(&target) } else { file.persist_noclobber(&target) };
+                persisted.map_err(|failed| match failed.error.kind() {
+                    io::ErrorKind::AlreadyExists => Error::Exists { path: path.clone() },
+                    _ => Error::file("rename the finished file to", &path)(failed.error),
+                })?;
+                if sync {
+                    let folder = folder_of(&target);
+                    File::open(folder)
+                        .and_then(|folder| folder.sync_all())
+                        .map_err(Error::file("sync", folder))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes what was written; the same as dropping it.
+    pub fn abort(self) {}
+
+    /// True if it is written directly, since it is no regular file.
+    pub fn is_direct(&self) -> bool {
+        matches!(self.kind, Kind::Direct(_))
+    }
+
+    /// The file being written.
+    pub fn as_file(&self) -> &File {
+        match &self.kind {
+            Kind::Temporary { file, .. } => file.as_file(),
+            Kind::Direct(file) => file,
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.as_file().write(bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.as_file().write_vectored(slices)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A temporary file beside the target. `permissions` are those it is to have in the end, or else those that a new file
+/// gets here.
+fn temporary(path: &Path, target: PathBuf, permissions: Option<Permissions>, force: bool) -> Result<Kind> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".lockstep-").suffix(".tmp");
+    // Asking for what any new file asks for lets the system apply its umask and defaults; then it is closed to others
+    // before the first byte is in it.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let file = builder.tempfile_in(folder_of(&target)).map_err(Error::file("create", path))?;
+    let as_created = file.as_file().metadata().map_err(Error::file("create", path))?.permissions();
+    #[cfg(unix)]
+    file.as_file()
+        .set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .map_err(Error::file("create", path))?;
+    Ok(Kind::Temporary { file, target, permissions: permissions.unwrap_or(as_created), force })
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}

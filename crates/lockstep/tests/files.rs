@@ -1,0 +1,239 @@
+//! Files: complete or not there at all.
+#![cfg(unix)]
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use common::*;
+use lockstep::file::{decrypt_open_file, encrypt_open_file};
+use lockstep::{Envelope, Error, FileOptions, Options, OutputFile, Suite, decrypt_file, encrypt_file};
+
+const SUITE: Suite = Suite::Cobblestone256;
+const FORCE: fn() -> FileOptions<'static> = || FileOptions { force: true, ..Default::default() };
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
+    }
+
+    /// The names in it, so that no temporary file is left unseen.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(self.0.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn encrypt(from: &Path, to: &Path, options: FileOptions<'_>) -> lockstep::Result<lockstep::Summary> {
+    encrypt_file(engine(2), &key(SUITE), b"", from, to, options)
+}
+
+fn decrypt(from: &Path, to: &Path, options: FileOptions<'_>) -> lockstep::Result<lockstep::Summary> {
+    decrypt_file(engine(2), &key(SUITE), b"", from, to, options)
+}
+
+#[test]
+fn round_trip_at_every_length() {
+    for len in LENGTHS {
+        let (folder, data) = (Folder::new(), plaintext(len));
+        let (plain, cipher, back) =
+            (folder.write("plain", &data), folder.path("cipher"), folder.path("back"));
+        let summary = encrypt(&plain, &cipher, FileOptions { sync: true, ..Default::default() }).unwrap();
+        assert_eq!(summary.ciphertext_len, fs::metadata(&cipher).unwrap().len());
+        assert_eq!(summary.plaintext_len, len as u64);
+        assert!(oracle_open(SUITE, b"", &fs::read(&cipher).unwrap()).unwrap() == data);
+        assert_eq!(decrypt(&cipher, &back, FileOptions::default()).unwrap(), summary);
+        assert!(fs::read(&back).unwrap() == data);
+        assert_eq!(folder.names(), ["back", "cipher", "plain"]);
+    }
+}
+
+#[test]
+fn nothing_is_left_after_a_failure() {
+    let folder = Folder::new();
+    let message = oracle_seal(SUITE, b"", &plaintext(3 << 20));
+    let output = folder.path("output");
+    let mut damaged = message.clone();
+    damaged[2 << 20] ^= 1;
+    for bad in [&message[..56 + 16400], &damaged, &message[..message.len() - 1], &[]] {
+        let input = folder.write("input", bad);
+        assert!(decrypt(&input, &output, FileOptions::default()).unwrap_err().is_authentication_failure());
+        assert_eq!(folder.names(), ["input"]);
+    }
+    // An output that is replaced stays as it was.
+    folder.write("output", b"precious");
+    assert!(decrypt(&folder.path("input"), &output, FORCE()).is_err());
+    assert_eq!(fs::read(&output).unwrap(), b"precious");
+    assert_eq!(folder.names(), ["input", "output"]);
+
+    let flag = AtomicBool::new(true);
+    let options = FileOptions { stream: Options::new().interrupt(&flag), force: true, sync: false };
+    assert!(matches!(encrypt(&folder.path("input"), &output, options), Err(Error::Interrupted)));
+    assert_eq!(fs::read(&output).unwrap(), b"precious");
+    assert_eq!(folder.names(), ["input", "output"]);
+}
+
+#[test]
+fn overwriting_needs_force() {
+    let folder = Folder::new();
+    let (input, output) = (folder.write("input", b"hello"), folder.write("output", b"precious"));
+    let error = encrypt(&input, &output, FileOptions::default()).unwrap_err();
+    assert!(matches!(&error, Error::Exists { path } if *path == output), "{error}");
+    assert_eq!(fs::read(&output).unwrap(), b"precious");
+    fs::set_permissions(&output, PermissionsExt::from_mode(0o640)).unwrap();
+    encrypt(&input, &output, FORCE()).unwrap();
+    assert_eq!(fs::metadata(&output).unwrap().len(), 56 + 5 + 16);
+    assert_eq!(fs::metadata(&output).unwrap().mode() & 0o777, 0o640, "permissions are kept");
+}
+
+#[test]
+fn a_name_that_is_taken_meanwhile_is_not_overwritten() {
+    let folder = Folder::new();
+    let path = folder.path("output");
+    let mut output = OutputFile::create(&path, false).unwrap();
+    output.write_all(b"new").unwrap();
+    folder.write("output", b"precious");
+    assert!(matches!(output.commit(false), Err(Error::Exists { .. })));
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+    assert_eq!(folder.names(), ["output"]);
+}
+
+#[test]
+fn permissions_while_writing_and_afterwards() {
+    let folder = Folder::new();
+    let path = folder.path("output");
+    let mut output = OutputFile::create(&path, false).unwrap();
+    output.write_all(b"secret").unwrap();
+    assert!(!path.exists());
+    assert_eq!(output.as_file().metadata().unwrap().mode() & 0o777, 0o600);
+    output.commit(true).unwrap();
+    // As any new file here, whatever the umask.
+    let usual = File::create(folder.path("usual")).unwrap().metadata().unwrap().mode();
+    assert_eq!(fs::metadata(&path).unwrap().mode(), usual);
+}
+
+#[test]
+fn output_equal_to_input_is_refused_under_any_name() {
+    let folder = Folder::new();
+    let input = folder.write("input", b"hello");
+    symlink(&input, folder.path("link")).unwrap();
+    fs::hard_link(&input, folder.path("hard")).unwrap();
+    for name in ["input", "link", "hard", "./input"] {
+        for options in [FORCE(), FileOptions::default()] {
+            let error = encrypt(&input, &folder.path(name), options).unwrap_err();
+            assert!(matches!(error, Error::SameFile { .. }), "{name}: {error}");
+        }
+    }
+    assert_eq!(fs::read(&input).unwrap(), b"hello");
+}
+
+#[test]
+fn symbolic_links_are_followed() {
+    let folder = Folder::new();
+    let input = folder.write("input", b"hello");
+    folder.write("real", b"old");
+    symlink("real", folder.path("link")).unwrap();
+    encrypt(&input, &folder.path("link"), FORCE()).unwrap();
+    assert!(fs::symlink_metadata(folder.path("link")).unwrap().is_symlink());
+    assert_eq!(fs::metadata(folder.path("real")).unwrap().len(), 56 + 5 + 16);
+
+    symlink("nowhere", folder.path("dangling")).unwrap();
+    assert!(matches!(
+        encrypt(&input, &folder.path("dangling"), FileOptions::default()),
+        Err(Error::Exists { .. })
+    ));
+}
+
+#[test]
+fn what_is_no_regular_file_is_written_directly() {
+    let folder = Folder::new();
+    let input = folder.write("input", &plaintext(3 << 20));
+    let before = fs::metadata("/dev/null").unwrap().mode();
+    encrypt(&input, Path::new("/dev/null"), FileOptions::default()).unwrap();
+    assert_eq!(fs::metadata("/dev/null").unwrap().mode(), before);
+    if cfg!(target_os = "linux") {
+        let error = encrypt(&input, Path::new("/dev/full"), FileOptions::default()).unwrap_err();
+        assert!(matches!(&error, Error::Write(_)), "{error}");
+        assert!(error.to_string().contains("No space left"));
+    }
+    assert!(matches!(encrypt(&input, folder.0.path(), FORCE()), Err(Error::File { .. })));
+    assert!(matches!(encrypt(folder.0.path(), &folder.path("x"), FORCE()), Err(Error::File { .. })));
+    assert!(matches!(encrypt(&folder.path("none"), &folder.path("x"), FORCE()), Err(Error::File { .. })));
+    let nowhere = folder.path("no/such/folder");
+    assert!(matches!(encrypt(&input, &nowhere, FORCE()), Err(Error::File { path, .. }) if path == nowhere));
+    assert_eq!(folder.names(), ["input"]);
+}
+
+#[test]
+fn devices_without_a_length_are_read_as_streams() {
+    let folder = Folder::new();
+    let output = folder.path("output");
+    encrypt(Path::new("/dev/null"), &output, FileOptions::default()).unwrap();
+    assert_eq!(oracle_open(SUITE, b"", &fs::read(&output).unwrap()).unwrap(), b"");
+    if cfg!(target_os = "linux") {
+        // A regular file that says it is empty.
+        encrypt(Path::new("/proc/self/status"), &output, FORCE()).unwrap();
+        assert!(fs::metadata(&output).unwrap().len() > 200);
+    }
+}
+
+#[test]
+fn an_envelope_and_its_message_in_one_file() {
+    let folder = Folder::new();
+    let path = folder.path("enveloped");
+    for len in [0, 5, 3 << 20] {
+        let data = plaintext(len);
+        let envelope = Envelope::new(b"a wrapped key").unwrap();
+        let mut output = OutputFile::create(&path, true).unwrap();
+        envelope.write(&mut output).unwrap();
+        let mut input = File::open(folder.write("input", &[b"skipped", &data[..]].concat())).unwrap();
+        input.seek(SeekFrom::Start(7)).unwrap();
+        let context = envelope.as_bytes();
+        encrypt_open_file(engine(2), &key(SUITE), context, &input, &mut output, Options::new()).unwrap();
+        output.commit(false).unwrap();
+
+        let input = File::open(&path).unwrap();
+        let found = Envelope::read_file(&input).unwrap().unwrap();
+        assert_eq!(found, envelope);
+        let mut back = Vec::new();
+        decrypt_open_file(engine(2), &key(SUITE), found.as_bytes(), &input, &mut back, Options::new())
+            .unwrap();
+        assert!(back == data);
+
+        // A bare message is left to be read from its first byte.
+        let bare = File::open(folder.write("bare", &oracle_seal(SUITE, b"", &data))).unwrap();
+        assert!(Envelope::read_file(&bare).unwrap().is_none());
+        back.clear();
+        decrypt_open_file(engine(2), &key(SUITE), b"", &bare, &mut back, Options::new()).unwrap();
+        assert!(back == data);
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_refused_before_anything_is_written() {
+    let folder = Folder::new();
+    let message = oracle_seal(SUITE, b"", &plaintext(3 << 20));
+    let input = File::open(folder.write("input", &message[..message.len() - 5])).unwrap();
+    let mut output = Vec::new();
+    assert!(decrypt_open_file(engine(2), &key(SUITE), b"", &input, &mut output, Options::new()).is_err());
+    assert!(output.is_empty());
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Fuzzes each target for some seconds, with coverage and AddressSanitizer.
+#
+#   tools/fuzz.sh [SECONDS [TARGET...]]        default: 20 seconds, all targets of fuzz/fuzz_targets
+#
+# Needs a nightly toolchain and a C++ compiler, but not cargo-fuzz (which works, too: cargo +nightly fuzz run TARGET).
+# Without nightly this says so and succeeds: nothing was found wrong. What is new goes to fuzz/corpus, which git ignores;
+# what crashes to fuzz/artifacts. fuzz/seeds is where each run starts.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+target=x86_64-unknown-linux-gnu
+seconds=${1:-20}
+[ $# -eq 0 ] || shift
+
+if ! cargo +nightly --version >/dev/null 2>&1; then
+    echo "NOT TESTED: fuzzing: no nightly toolchain: rustup toolchain install nightly" >&2
+    exit 0
+fi
+
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+    for file in fuzz/fuzz_targets/*.rs; do
+        targets+=("$(basename "$file" .rs)")
+    done
+fi
+
+# As cargo-fuzz does: counters at every edge, and the operands of comparisons.
+coverage=(-Cpasses=sancov-module)
+for argument in coverage-level=4 coverage-inline-8bit-counters coverage-pc-table coverage-trace-compares; do
+    coverage+=("-Cllvm-args=-sanitizer-$argument")
+done
+unset RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET
+export RUSTFLAGS="${coverage[*]} -Zsanitizer=address -Ccodegen-units=1 --cfg fuzzing"
+folder=${CARGO_TARGET_DIR:-$PWD/fuzz/target}/fuzz
+cargo +nightly build --locked --release --manifest-path fuzz/Cargo.toml --target "$target" --target-dir "$folder" --bins
+
+for name in "${targets[@]}"; do
+    mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name" "fuzz/seeds/$name"
+    echo "fuzz: $name for $seconds s"
+    log=$(mktemp)
+    if ! "$folder/$target/release/$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+        -artifact_prefix="fuzz/artifacts/$name/" "fuzz/corpus/$name" "fuzz/seeds/$name" >"$log" 2>&1; then
+        tail -n 60 "$log" >&2
+        echo "fuzz: $name failed; the input is in fuzz/artifacts/$name" >&2
+        rm -f "$log"
+        exit 1
+    fi
+    grep -E 'stat::number_of_executed_units|cov:.*DONE|DONE.*cov:' "$log" | tail -n 2
+    rm -f "$log"
+done

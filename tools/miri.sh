@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Runs the unit tests of lockstep-core under Miri, which finds undefined behaviour.
+#
+#   tools/miri.sh [cargo miri test arguments]      default: -p lockstep-core --lib
+#
+# Needs a nightly toolchain with the components miri and rust-src. Without them this says so and succeeds: nothing was
+# found wrong.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+
+skip() {
+    echo "NOT TESTED: Miri: $*" >&2
+    exit 0
+}
+
+cargo +nightly --version >/dev/null 2>&1 || skip "no nightly toolchain: rustup toolchain install nightly"
+# rustup's proxy is there even where the component is not.
+cargo +nightly miri --version >/dev/null 2>&1 || skip "no component miri: rustup +nightly component add miri rust-src"
+[ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ] ||
+    skip "no component rust-src: rustup +nightly component add rust-src"
+
+unset RUSTFLAGS RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS
+# far waits on real clocks.
+export MIRIFLAGS="-Zmiri-disable-isolation${MIRIFLAGS:+ $MIRIFLAGS}"
+arguments=("$@")
+[ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core --lib)
+exec cargo +nightly miri test --target-dir "${CARGO_TARGET_DIR:-target}/miri" "${arguments[@]}"
