@@ -1,1 +1,61 @@
-fn main() {}
+//! The command `lockstep`: AES on parallel hardware, for files and streams.
+//!
+//! One module a subcommand in [`commands`]; what they share lies beside it: the definition of the command line
+//! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
+//! ([`recipients`], [`identities`], [`wrapping`]), measurements ([`bench`]), and the people's side ([`terminal`], [`progress`], [`signals`]).
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod commands;
+mod error;
+mod identities;
+mod input;
+mod job;
+mod output;
+mod progress;
+mod raw;
+mod recipients;
+mod signals;
+mod terminal;
+mod text;
+mod wrapping;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::error::Error;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(message) => return usage(&message),
+    };
+    match signals::install().and_then(|()| commands::run(cli)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// What clap has to say: help and version to standard output, mistakes to standard error.
+fn usage(message: &clap::Error) -> ExitCode {
+    if !message.use_stderr() {
+        return match message.print() {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::from(error::FAILED),
+            _ => ExitCode::SUCCESS,
+        };
+    }
+    let rendered = message.render().to_string();
+    terminal::say(rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end());
+    ExitCode::from(error::FAILED)
+}
+
+fn fail(error: &Error) -> ExitCode {
+    // After a signal, the thread that caught it says nothing either.
+    if !matches!(error, Error::Stopped) && !error.is_broken_pipe() {
+        terminal::say(&error.to_string());
+    }
+    ExitCode::from(error.exit_code())
+}

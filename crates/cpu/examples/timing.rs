@@ -175,7 +175,7 @@ struct Table {
 impl Table {
     fn new(key: &[u8]) -> Self {
         // The S-box: inversion and the affine map (FIPS 197, 5.1.1).
-        let double = |x: u8| x << 1 ^ (x >> 7) * 0x1b;
+        let double = |x: u8| (x << 1) ^ ((x >> 7) * 0x1b);
         let multiply = |x: u8, y: u8| {
             (0..8).rev().fold(0, |sum: u8, bit| double(sum) ^ if y >> bit & 1 == 1 { x } else { 0 })
         };

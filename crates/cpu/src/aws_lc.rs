@@ -7,8 +7,8 @@ use std::ptr::null_mut;
 
 use aws_lc_sys::{
     EVP_AEAD, EVP_AEAD_CTX, EVP_AEAD_CTX_cleanup, EVP_AEAD_CTX_init, EVP_AEAD_CTX_open_gather,
-    EVP_AEAD_CTX_seal_scatter, EVP_AEAD_CTX_zero, EVP_aead_aes_128_gcm, EVP_aead_aes_192_gcm,
-    EVP_aead_aes_256_gcm,
+    EVP_AEAD_CTX_seal_scatter, EVP_aead_aes_128_gcm, EVP_aead_aes_192_gcm, EVP_aead_aes_256_gcm,
+    OPENSSL_cleanse,
 };
 use lockstep_core::backend::Cost;
 use lockstep_core::data::{Data, HostData};
@@ -60,16 +60,18 @@ impl AnyKernel for AwsLc {
 /// Messages in turn. A key that is used for one message only is not worth keeping the context of.
 fn run_batch(messages: &mut [AeadMessage<'_>]) {
     let mut i = 0;
+    // One place for all of these: making and wiping a context takes longer than expanding a key.
+    let mut once = None;
     while i < messages.len() {
         let key = messages[i].key;
         let same = messages[i..].iter().take_while(|message| std::ptr::eq(message.key, key)).count();
-        let once;
         let context = match key.already_prepared::<Context>() {
             Some(context) => context,
             None if same > 1 => key.prepared(Context::full_tags),
             None => {
-                once = Context::full_tags(key);
-                &once
+                let context = once.get_or_insert_with(Context::without_key);
+                context.set_key(key, 16);
+                context
             }
         };
         messages[i..i + same].iter_mut().for_each(|message| run_one(context, message));
@@ -163,22 +165,29 @@ impl Context {
     }
 
     fn new(key: &Key, tag_len: usize) -> Self {
-        // SAFETY: the three functions return pointers to constants; an EVP_AEAD_CTX is plain data, for which zeros
-        // are a value and the state before init; init gets a key of the length of the cipher.
-        unsafe {
+        let mut context = Context::without_key();
+        context.set_key(key, tag_len);
+        context
+    }
+
+    fn without_key() -> Self {
+        // SAFETY: an EVP_AEAD_CTX is plain data, for which zeros are a value and the state before init.
+        Context(Box::new(unsafe { std::mem::zeroed() }))
+    }
+
+    fn set_key(&mut self, key: &Key, tag_len: usize) {
+        let bytes = key.bytes();
+        // SAFETY: the three functions return pointers to constants; init writes to the whole context, which holds
+        // nothing that needs freeing (AES-GCM's state lies within), and gets a key of the length of the cipher.
+        let done = unsafe {
             let aead: *const EVP_AEAD = match key.size() {
                 KeySize::Aes128 => EVP_aead_aes_128_gcm(),
                 KeySize::Aes192 => EVP_aead_aes_192_gcm(),
                 KeySize::Aes256 => EVP_aead_aes_256_gcm(),
             };
-            let mut context: Box<EVP_AEAD_CTX> = Box::new(std::mem::zeroed());
-            EVP_AEAD_CTX_zero(&mut *context);
-            let bytes = key.bytes();
-            let done =
-                EVP_AEAD_CTX_init(&mut *context, aead, bytes.as_ptr(), bytes.len(), tag_len, null_mut());
-            assert_eq!(done, 1, "AWS-LC takes every AES key and tag length that core lets through");
-            Context(context)
-        }
+            EVP_AEAD_CTX_init(&mut *self.0, aead, bytes.as_ptr(), bytes.len(), tag_len, null_mut())
+        };
+        assert_eq!(done, 1, "AWS-LC takes every AES key and tag length that core lets through");
     }
 
     fn as_ptr(&self) -> *const EVP_AEAD_CTX {
@@ -189,12 +198,12 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let context: *mut EVP_AEAD_CTX = &mut *self.0;
-        // SAFETY: the context was initialised and is not used afterwards; it is plain data, all bytes of which may
-        // be overwritten. AWS-LC itself leaves the key behind.
+        // SAFETY: the context is not used afterwards; zeroed or initialised, it may be cleaned up, and it is plain
+        // data, all bytes of which may be overwritten. AWS-LC's clean-up itself leaves the key behind. OPENSSL_cleanse
+        // wipes by words where `zeroize` would write byte by byte.
         unsafe {
             EVP_AEAD_CTX_cleanup(context);
-            let bytes = std::slice::from_raw_parts_mut(context.cast::<u8>(), size_of::<EVP_AEAD_CTX>());
-            bytes.zeroize();
+            OPENSSL_cleanse(context.cast(), size_of::<EVP_AEAD_CTX>());
         }
     }
 }

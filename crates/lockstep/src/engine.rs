@@ -58,7 +58,7 @@ pub struct Engine {
 }
 
 struct Inner {
-    planner: Planner,
+    planner: Arc<Planner>,
     threads: usize,
     missing: Vec<(&'static str, Missing)>,
 }
@@ -77,8 +77,8 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    /// The planner, for the raw modes of [`crate::hazmat`].
-    pub fn planner(&self) -> &Planner {
+    /// The planner, for the raw modes of [`crate::hazmat`]; streams keep a clone of it.
+    pub fn planner(&self) -> &Arc<Planner> {
         &self.inner.planner
     }
 
@@ -165,7 +165,7 @@ impl EngineBuilder {
             },
         };
         let found = discover(&BackendOptions { threads });
-        let planner = Planner::new(found.devices, &selection)?;
+        let planner = Arc::new(Planner::new(found.devices, &selection)?);
         Ok(Engine { inner: Arc::new(Inner { planner, threads, missing: found.missing }) })
     }
 }

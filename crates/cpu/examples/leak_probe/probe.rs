@@ -25,8 +25,10 @@ const BLOCKS: usize = 64 + 32 + 15;
 /// More messages than go side by side.
 const MESSAGES: usize = 19;
 
+type Operation = fn(&Probe);
+
 /// What can be asked for by name.
-const OPERATIONS: [(&str, fn(&Probe)); 8] = [
+const OPERATIONS: [(&str, Operation); 8] = [
     ("ciphers", Probe::ciphers),
     ("batches", Probe::batches),
     ("streams", Probe::streams),

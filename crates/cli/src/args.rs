@@ -1,0 +1,113 @@
+//! The command line, defined once: parsing, help, completions and man pages come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use lockstep::Engine;
+
+use crate::commands::{
+    bench, cipher, completions, decrypt, devices, encrypt, inspect, keygen, man, selftest,
+};
+use crate::error::Result;
+
+const AFTER: &str = "\
+Exit codes: 0 done (also if whoever reads the output stops early); 1 the data or the key are not authentic, or a \
+self-test failed; 2 a mistake on the command line, or input or output failed; 130 or 143 stopped by a signal.
+
+An output file appears complete or not at all. `lockstep help COMMAND` tells more.";
+
+/// AES on parallel hardware: encrypts files, safely and at the speed of the machine
+#[derive(Debug, Parser)]
+#[command(name = "lockstep", version, max_term_width = 100, after_help = AFTER, disable_help_subcommand = false)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Keygen(keygen::Keygen),
+    Encrypt(encrypt::Encrypt),
+    Decrypt(decrypt::Decrypt),
+    Inspect(inspect::Inspect),
+    Cipher(cipher::Cipher),
+    Devices(devices::Devices),
+    Selftest(selftest::Selftest),
+    Bench(bench::Bench),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+/// Where the output goes.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Write to this file instead of standard output; `-` is standard output, even if it is a terminal
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Overwrite the output file if it exists
+    #[arg(short, long)]
+    pub(crate) force: bool,
+}
+
+/// What does the work.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Devices")]
+pub(crate) struct EngineArgs {
+    /// Use this device only, such as `cpu`; `lockstep devices` lists them [env: LOCKSTEP_DEVICE] [default: auto]
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+
+    /// Use this kernel only, such as `cpu/soft` [env: LOCKSTEP_KERNEL] [default: auto]
+    #[arg(long, value_name = "KERNEL")]
+    pub(crate) kernel: Option<String>,
+
+    /// Use so many CPU threads [env: LOCKSTEP_THREADS] [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
+
+impl EngineArgs {
+    pub(crate) fn engine(&self) -> Result<Engine> {
+        self.engine_with_threads(self.threads)
+    }
+
+    /// With another number of threads than was asked for.
+    pub(crate) fn engine_with_threads(&self, threads: Option<usize>) -> Result<Engine> {
+        let mut builder = Engine::builder();
+        if let Some(device) = &self.device {
+            builder = builder.device(device);
+        }
+        if let Some(kernel) = &self.kernel {
+            builder = builder.kernel(kernel);
+        }
+        if let Some(threads) = threads {
+            builder = builder.threads(threads);
+        }
+        Ok(builder.build()?)
+    }
+}
+
+/// What is told on the way.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct ProgressArgs {
+    /// Show progress, rate and time left on standard error; `auto` does if it is a terminal
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) progress: When,
+
+    /// Show errors only: no progress, no warnings
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// When done, tell what was done as a line of JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    Auto,
+    Always,
+    Never,
+}

@@ -1,0 +1,205 @@
+//! `lockstep cipher`: the command line of the raw modes. What it runs is in [`crate::raw`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum, ValueHint};
+use lockstep::hazmat::mode;
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use crate::args::{EngineArgs, OutputArgs, ProgressArgs};
+use crate::error::{Result, failed};
+use crate::input::{Input, read_small};
+use crate::job::{self, Done};
+use crate::output::{Content, Output};
+use crate::raw::{self, Raw};
+use crate::text;
+
+const WARNING: &str = "\
+WARNING: this is raw material, here for interoperability (`openssl enc`), tests and study. Use `lockstep encrypt` \
+for anything you want to keep safe.
+
+- Most of these modes do not authenticate: whoever can change the ciphertext changes the plaintext, and nothing tells. \
+ECB also shows which blocks are equal.
+- An IV that is used twice with the same key gives plaintexts away in CTR, OFB, GCM and CCM, and with GCM the means to \
+forge.
+- A key given by --key-hex can be seen by every user of this machine while the command runs, and stays in the history \
+of the shell. Use --key-file for keys that matter.";
+
+/// Raw AES modes, for interoperability only: unsafe if you do not know exactly what you do
+#[derive(Debug, Args)]
+#[command(before_long_help = WARNING, before_help = "WARNING: raw material; see --help. Use `lockstep encrypt` to keep data safe.")]
+pub(crate) struct Cipher {
+    /// Which mode; cmac and gmac print a MAC in hex
+    #[arg(short, long, value_name = "MODE")]
+    mode: Mode,
+
+    /// Decrypt
+    ///
+    /// GCM and CCM keep all of the plaintext in memory until the tag has been checked. What the other modes put out is
+    /// not authenticated.
+    #[arg(short, long)]
+    decrypt: bool,
+
+    /// The key in hex: 16, 24 or 32 bytes; for XTS two of 16 or of 32. Others can see it: prefer --key-file
+    #[arg(long, value_name = "HEX", required_unless_present = "key_file")]
+    key_hex: Option<String>,
+
+    /// The key in a file, as raw bytes (`xxd -r -p` makes them from hex)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "key_hex")]
+    key_file: Option<PathBuf>,
+
+    /// The IV, nonce, initial counter or tweak in hex: 16 bytes; for CCM 7 to 13, for GCM and GMAC any, best 12
+    #[arg(long, value_name = "HEX")]
+    iv_hex: Option<String>,
+
+    /// For GCM and CCM: associated data in hex, which are authenticated but not encrypted
+    #[arg(long, value_name = "HEX")]
+    aad_hex: Option<String>,
+
+    /// For GCM, CCM and the MACs: bytes of the tag, which follows the ciphertext [default: 16]
+    #[arg(long, value_name = "BYTES")]
+    tag_len: Option<usize>,
+
+    /// For ECB, CBC and PCBC: no PKCS#7 padding; the data must be whole blocks of 16 bytes
+    #[arg(long)]
+    no_padding: bool,
+
+    /// What to work on; `-` is standard input
+    #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
+    input: PathBuf,
+
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    messages: ProgressArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    Ecb,
+    Cbc,
+    Pcbc,
+    Cfb,
+    Cfb8,
+    Cfb1,
+    Ofb,
+    Ctr,
+    Xts,
+    Gcm,
+    Ccm,
+    Cmac,
+    Gmac,
+}
+
+impl Mode {
+    /// The modes without authentication.
+    fn cipher(self) -> Option<mode::Cipher> {
+        Some(match self {
+            Mode::Ecb => mode::Cipher::Ecb,
+            Mode::Cbc => mode::Cipher::Cbc,
+            Mode::Pcbc => mode::Cipher::Pcbc,
+            Mode::Cfb => mode::Cipher::Cfb128,
+            Mode::Cfb8 => mode::Cipher::Cfb8,
+            Mode::Cfb1 => mode::Cipher::Cfb1,
+            Mode::Ofb => mode::Cipher::Ofb,
+            Mode::Ctr => mode::Cipher::Ctr,
+            Mode::Xts => mode::Cipher::Xts,
+            Mode::Gcm | Mode::Ccm | Mode::Cmac | Mode::Gmac => return None,
+        })
+    }
+
+    fn is_mac(self) -> bool {
+        matches!(self, Mode::Cmac | Mode::Gmac)
+    }
+
+    fn takes_iv(self) -> bool {
+        !matches!(self, Mode::Ecb | Mode::Cmac)
+    }
+
+    fn name(self) -> String {
+        format!("{self:?}").to_uppercase()
+    }
+}
+
+pub(crate) fn run(args: &Cipher) -> Result<()> {
+    check(args)?;
+    let raw = Raw {
+        planner: Arc::clone(args.engine.engine()?.planner()),
+        decrypt: args.decrypt,
+        key: key(args)?,
+        iv: hex("--iv-hex", args.iv_hex.as_deref())?.to_vec(),
+        aad: hex("--aad-hex", args.aad_hex.as_deref())?.to_vec(),
+        tag_len: args.tag_len.unwrap_or(16),
+    };
+    let content = if args.decrypt || args.mode.is_mac() { Content::Unknown } else { Content::Binary };
+    let input = Input::open(&args.input)?;
+    let output = Output::open(&args.output, &input, content)?;
+    let verb = if args.decrypt {
+        "decrypted"
+    } else if args.mode.is_mac() {
+        "authenticated"
+    } else {
+        "encrypted"
+    };
+    job::run(&args.messages, input.len(), verb, output, |output, report| {
+        let pipe = raw::Pipe { input: &input, output, report };
+        let plaintext = match (args.mode, args.mode.cipher()) {
+            (_, Some(cipher)) => raw.cipher(cipher, !args.no_padding, pipe),
+            (Mode::Cmac, _) => raw.cmac(pipe),
+            (Mode::Gmac, _) => raw.gmac(pipe),
+            (mode, _) => raw.aead(mode == Mode::Ccm, pipe),
+        }?;
+        Ok(Done { plaintext, details: json!({ "mode": args.mode.name() }) })
+    })
+}
+
+/// Refuses options that would be without effect: whoever gives associated data to CBC believes them authenticated.
+fn check(args: &Cipher) -> Result<()> {
+    let mode = args.mode;
+    let aead = matches!(mode, Mode::Gcm | Mode::Ccm);
+    let name = mode.name();
+    if mode.takes_iv() && args.iv_hex.is_none() {
+        return Err(failed(format!("{name} needs an IV: give --iv-hex")));
+    }
+    if !mode.takes_iv() && args.iv_hex.is_some() {
+        return Err(failed(format!("{name} has no IV: leave out --iv-hex")));
+    }
+    if args.aad_hex.is_some() && !aead {
+        return Err(failed(format!("{name} takes no associated data: leave out --aad-hex")));
+    }
+    if args.tag_len.is_some() && !aead && !mode.is_mac() {
+        return Err(failed(format!("{name} has no tag: leave out --tag-len")));
+    }
+    if args.decrypt && mode.is_mac() {
+        return Err(failed(format!("{name} encrypts nothing: leave out -d, and compare what is printed")));
+    }
+    Ok(())
+}
+
+fn hex(option: &str, digits: Option<&str>) -> Result<Zeroizing<Vec<u8>>> {
+    text::parse_hex(digits.unwrap_or_default()).map_err(|reason| failed(format!("{option}: {reason}")))
+}
+
+fn key(args: &Cipher) -> Result<Zeroizing<Vec<u8>>> {
+    let Some(path) = &args.key_file else {
+        return hex("--key-hex", args.key_hex.as_deref());
+    };
+    let name = path.display();
+    let bytes = read_small(path, "file with a raw key", 256)?;
+    if bytes.starts_with(b"lockstep-key-") {
+        return Err(failed(format!(
+            "{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"
+        )));
+    }
+    // A key that is random looks like this less than once in 2^48 times.
+    if bytes.len() >= 16 && bytes.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()) {
+        return Err(failed(format!(
+            "{name} holds hex digits: make raw bytes of them (`xxd -r -p`), or give --key-hex"
+        )));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,186 @@
+//! `lockstep decrypt`
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use lockstep::cobblestone::Tail;
+use lockstep::envelope::{MAGIC, Start};
+use lockstep::{Engine, Envelope, FileKey, Options, Reader, file};
+use serde_json::json;
+
+use super::encrypt::read_key;
+use crate::args::{EngineArgs, OutputArgs, ProgressArgs};
+use crate::error::{Error, Result, failed};
+use crate::identities::{self, Answers};
+use crate::input::Input;
+use crate::job::{self, Done};
+use crate::output::{Content, Output};
+use crate::text::{self, Range};
+use crate::wrapping;
+
+/// Decrypt a file, or standard input
+///
+/// Whether it was encrypted with a key file, to recipients or with a passphrase is seen from the data.
+///
+/// Nothing is released that was not verified, and an output file appears only if all of the data are authentic and
+/// complete. On standard output verified data may have appeared before a damaged or missing part is found: act on them
+/// only if the exit code is 0.
+#[derive(Debug, Args)]
+pub(crate) struct Decrypt {
+    /// Decrypt with this key file
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["identity", "passphrase", "passphrase_file"])]
+    key: Option<PathBuf>,
+
+    /// Decrypt with the identities in this file: an age identity file or an SSH private key; may be given several times
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "passphrase")]
+    identity: Vec<PathBuf>,
+
+    /// Decrypt with a passphrase, which is asked for on the terminal
+    #[arg(short, long)]
+    passphrase: bool,
+
+    /// Take the passphrase from this file; with -i, that of the identity
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    passphrase_file: Option<PathBuf>,
+
+    /// With -k: the context that was given when encrypting
+    #[arg(long, value_name = "STRING", conflicts_with_all = ["identity", "passphrase", "passphrase_file"])]
+    context: Option<String>,
+
+    /// Decrypt this part of the plaintext only: `4096:512`, `1G:16K`, or `1G:` for all from there
+    ///
+    /// Only the chunks that hold it are read and verified, and the last one, so that a file that was cut off is found
+    /// out. The input must be a file. A part that reaches beyond the end is what there is of it.
+    #[arg(long, value_name = "OFFSET:LENGTH", value_parser = text::parse_range)]
+    range: Option<Range>,
+
+    /// What to decrypt; `-` is standard input
+    #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
+    input: PathBuf,
+
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    messages: ProgressArgs,
+}
+
+pub(crate) fn run(args: &Decrypt) -> Result<()> {
+    let engine = args.engine.engine()?;
+    let mut input = Input::open(&args.input)?;
+    if args.range.is_some() && input.len().is_none() {
+        return Err(failed("--range needs a file to read from, not a pipe"));
+    }
+    Output::check(&args.output, &input, Content::Unknown)?;
+
+    let start = Envelope::read(&mut input.reader())?;
+    let (envelope, begun) = match start {
+        Start::Envelope(envelope) => (Some(envelope), Vec::new()),
+        Start::Bare(begun) => (None, begun),
+    };
+    let key = find_key(args, envelope.as_ref(), &begun)?;
+    let context = match &envelope {
+        Some(envelope) => envelope.as_bytes(),
+        None => args.context.as_deref().unwrap_or_default().as_bytes(),
+    };
+    // From here on only the message counts.
+    let before = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
+    input.skipped(before);
+    if input.len().is_some() && !begun.is_empty() {
+        input.back(begun.len() as u64)?;
+    }
+
+    let total = match args.range {
+        Some(range) => range.len,
+        None => input.len(),
+    };
+    let output = Output::open(&args.output, &input, Content::Unknown)?;
+    job::run(&args.messages, total, "decrypted", output, |output, report| {
+        let options = job::options(report);
+        let plaintext = if let Some(range) = args.range {
+            decrypt_range(&engine, &key, context, &input, range, output, options)?
+        } else if input.len().is_some() {
+            file::decrypt_open_file(&engine, &key, context, input.file(), output, options)?.plaintext_len
+        } else {
+            let reader = std::io::Cursor::new(begun).chain(input.reader());
+            lockstep::decrypt(&engine, &key, context, reader, output, options)?.plaintext_len
+        };
+        let details = json!({ "format": key.suite().name(), "threads": engine.threads() });
+        Ok(Done { plaintext, details })
+    })
+}
+
+fn decrypt_range(
+    engine: &Engine,
+    key: &FileKey,
+    context: &[u8],
+    input: &Input,
+    range: Range,
+    output: &mut Output,
+    options: Options<'_>,
+) -> Result<u64> {
+    let message = Tail::new(input.file().try_clone().map_err(lockstep::Error::Read)?, input.position()?);
+    let reader = Reader::open(engine, key, context, message)?;
+    if range.offset > reader.len() {
+        return Err(failed(format!(
+            "the range begins at {}, but there are {} bytes",
+            range.offset,
+            reader.len()
+        )));
+    }
+    Ok(reader.copy_range(range.offset, range.len.unwrap_or(u64::MAX), output, options)?)
+}
+
+/// The key of the message, by what was given and what the file needs.
+fn find_key(args: &Decrypt, envelope: Option<&Envelope>, begun: &[u8]) -> Result<FileKey> {
+    let Some(envelope) = envelope else {
+        return match &args.key {
+            Some(path) => read_key(path, args.messages.quiet),
+            None if resembles_magic(begun) => Err(Error::NotAuthentic(
+                "the file's first bytes were damaged or changed: get an intact copy".into(),
+            )),
+            None if begun.is_empty() => Err(Error::NotAuthentic("the input is empty: it was cut off".into())),
+            None => Err(failed(
+                "this is no file that was encrypted to recipients or with a passphrase: give its key file with -k",
+            )),
+        };
+    };
+    if !args.identity.is_empty() {
+        let passphrase = args.passphrase_file.as_deref().map(identities::read_passphrase).transpose()?;
+        let answers = Answers::new(passphrase);
+        return wrapping::unwrap(envelope, &identities::read(&args.identity, &answers)?, &answers);
+    }
+    if let Some(path) = &args.passphrase_file {
+        return wrapping::unwrap_with_passphrase(envelope, identities::read_passphrase(path)?);
+    }
+    if args.passphrase {
+        return wrapping::unwrap_with_passphrase(envelope, identities::ask_passphrase()?);
+    }
+    Err(failed(format!("this file is encrypted {}", wrapping::whom(envelope))))
+}
+
+/// True for bytes that only damage keeps from being the magic: a message begins at random.
+fn resembles_magic(begun: &[u8]) -> bool {
+    let same = begun.iter().zip(MAGIC).filter(|(byte, magic)| byte == magic).count();
+    same >= MAGIC.len() / 2 || (!begun.is_empty() && same == begun.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_magic_is_recognised() {
+        for at in 0..MAGIC.len() {
+            let mut damaged = *MAGIC;
+            damaged[at] ^= 0x80;
+            assert!(resembles_magic(&damaged));
+            assert_eq!(resembles_magic(&MAGIC[..at]), at > 0);
+        }
+        assert!(!resembles_magic(&[0x55; 17]));
+        assert!(!resembles_magic(b""));
+    }
+}

@@ -1,0 +1,119 @@
+//! `lockstep devices`
+
+use std::fmt::Write;
+
+use clap::Args;
+use lockstep::Engine;
+use lockstep::engine::{BackendOptions, discover};
+use lockstep::hazmat::KeySize;
+use lockstep::hazmat::backend::{Device, KernelInfo};
+use lockstep::hazmat::work::Operation;
+use serde_json::{Value, json};
+
+use crate::args::EngineArgs;
+use crate::error::Result;
+
+/// Sizes of data for which the choice is told: a small message and a large one.
+const SIZES: [usize; 2] = [1024, 16 << 20];
+
+/// List devices, their kernels, and what is chosen for which work
+#[derive(Debug, Args)]
+pub(crate) struct Devices {
+    /// Tell it as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+pub(crate) fn run(args: &Devices) -> Result<()> {
+    let engine = args.engine.engine()?;
+    let found = discover(&BackendOptions { threads: engine.threads() });
+    let choices: Vec<_> = Operation::all().map(|operation| Choice::of(&engine, operation)).collect();
+    if args.json {
+        let devices: Vec<_> = found.devices.iter().map(|device| device_json(&**device)).collect();
+        let missing: Vec<_> = found
+            .missing
+            .iter()
+            .map(|(name, missing)| json!({ "backend": name, "reason": missing.reason, "remedy": missing.remedy }))
+            .collect();
+        let chosen: Vec<_> = choices.iter().map(Choice::json).collect();
+        let all =
+            json!({ "threads": engine.threads(), "devices": devices, "missing": missing, "chosen": chosen });
+        return super::print_json(&all);
+    }
+    let mut text = String::new();
+    for device in &found.devices {
+        describe(&mut text, &**device);
+    }
+    for (name, missing) in &found.missing {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{name}: not here: {missing}");
+    }
+    let _ = writeln!(text, "\nchosen on {} CPU threads, AES-256:", engine.threads());
+    let _ = writeln!(text, "  {:<18} {:<22} {:<22}", "", "1 KiB", "16 MiB");
+    for choice in &choices {
+        let [small, large] = &choice.kernels;
+        let _ = writeln!(text, "  {:<18} {small:<22} {large:<22}", choice.operation.to_string());
+    }
+    super::print(&text.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
+}
+
+fn describe(text: &mut String, device: &dyn Device) {
+    let simulated = if device.is_simulated() { " (simulated: chosen by name only)" } else { "" };
+    let _ = writeln!(text, "{}: {}{simulated}", device.id(), device.description());
+    for kernel in device.kernels() {
+        let _ = writeln!(text, "  {:<14} {}", kernel.name, kernel.description);
+        if !kernel.constant_time {
+            let _ = writeln!(text, "  {:<14} leaks timing: chosen by name only", "");
+        }
+        if let Some(why) = &kernel.missing {
+            let _ = writeln!(text, "  {:<14} not here: {why}", "");
+        }
+    }
+}
+
+fn device_json(device: &dyn Device) -> Value {
+    let kernel = |kernel: &KernelInfo| {
+        json!({
+            "name": kernel.name,
+            "description": kernel.description,
+            "constant_time": kernel.constant_time,
+            "available": kernel.missing.is_none(),
+            "missing": kernel.missing,
+        })
+    };
+    json!({
+        "name": device.id().to_string(),
+        "description": device.description(),
+        "simulated": device.is_simulated(),
+        "kernels": device.kernels().iter().map(kernel).collect::<Vec<_>>(),
+    })
+}
+
+/// Which kernel does an operation, for each of the sizes.
+struct Choice {
+    operation: Operation,
+    kernels: [String; 2],
+}
+
+impl Choice {
+    fn of(engine: &Engine, operation: Operation) -> Choice {
+        let kernels =
+            SIZES.map(|bytes| match engine.planner().plan(operation, KeySize::Aes256, bytes, None) {
+                Ok(plan) => plan.kernel_name().into(),
+                // A recipe that nobody offers is composed of passes.
+                Err(_) => "-".into(),
+            });
+        Choice { operation, kernels }
+    }
+
+    fn json(&self) -> Value {
+        let by_size = SIZES.iter().zip(&self.kernels).map(|(bytes, kernel)| {
+            let kernel = Some(kernel).filter(|kernel| *kernel != "-");
+            json!({ "bytes": bytes, "kernel": kernel })
+        });
+        json!({ "operation": self.operation.to_string(), "by_size": by_size.collect::<Vec<_>>() })
+    }
+}

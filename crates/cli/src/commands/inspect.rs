@@ -1,0 +1,182 @@
+//! `lockstep inspect`
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use lockstep::cobblestone::{CHUNK, HEADER, plaintext_len};
+use lockstep::envelope::Start;
+use lockstep::{Envelope, keyfile};
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::input::{Input, read_full};
+use crate::{text, wrapping};
+
+/// Tell what a file is, without its key
+///
+/// Nothing that is told here is authenticated: anyone could have written it. Secrets are never shown.
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// What to look at; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+
+    /// Tell it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What there is to tell.
+struct Report {
+    /// For programs: `message`, `envelope`, `key`, `age`.
+    kind: &'static str,
+    /// For people, label and text, in order.
+    lines: Vec<(&'static str, String)>,
+    /// For programs.
+    fields: Value,
+    /// What is wrong with it.
+    error: Option<Error>,
+}
+
+pub(crate) fn run(args: &Inspect) -> Result<()> {
+    let input = Input::open(&args.file)?;
+    let mut reader = input.reader();
+    let report = match Envelope::read(&mut reader) {
+        Ok(Start::Envelope(envelope)) => {
+            let rest = rest_of(&input, envelope.as_bytes().len() as u64, &mut reader)?;
+            envelope_report(&envelope, rest)
+        }
+        Ok(Start::Bare(mut begun)) => {
+            // Enough for any other kind of file to show itself.
+            let read = begun.len();
+            begun.resize(read + 128, 0);
+            let got = read_full(&mut reader, &mut begun[read..])?;
+            begun.truncate(read + got);
+            let rest = rest_of(&input, begun.len() as u64, &mut reader)?;
+            bare_report(&begun, begun.len() as u64 + rest)
+        }
+        Err(error @ lockstep::Error::Envelope { .. }) => Report {
+            kind: "envelope",
+            lines: vec![("what", "a file of Lockstep whose envelope is damaged".into())],
+            fields: json!({}),
+            error: Some(error.into()),
+        },
+        Err(error) => return Err(error.into()),
+    };
+    report.print(args)
+}
+
+impl Report {
+    fn print(self, args: &Inspect) -> Result<()> {
+        if args.json {
+            let mut all = json!({ "kind": self.kind, "intact_length": self.error.is_none() });
+            if let (Some(all), Some(fields)) = (all.as_object_mut(), self.fields.as_object()) {
+                all.extend(fields.clone());
+            }
+            super::print_json(&all)?;
+        } else {
+            let lines = self.lines.iter().map(|(label, text)| format!("{label:>11}: {text}\n"));
+            super::print(&lines.collect::<String>())?;
+        }
+        self.error.map_or(Ok(()), Err)
+    }
+}
+
+fn envelope_report(envelope: &Envelope, message: u64) -> Report {
+    let (whom, recipients) = recipients(envelope);
+    let envelope_len = envelope.as_bytes().len() as u64;
+    let mut lines = vec![
+        ("what", format!("a file of Lockstep, encrypted {whom}")),
+        ("envelope", size(envelope_len)),
+        ("format", "Cobblestone-256".into()),
+    ];
+    let mut fields = json!({
+        "file_bytes": envelope_len + message,
+        "envelope_bytes": envelope_len,
+        "recipients": recipients,
+        "passphrase": wrapping::is_passphrase(envelope),
+        "format": "Cobblestone-256",
+    });
+    let error = message_lines(message, &mut lines, &mut fields);
+    Report { kind: "envelope", lines, fields, error }
+}
+
+fn bare_report(begun: &[u8], len: u64) -> Report {
+    if let Ok(key) = keyfile::parse(begun) {
+        let name = key.suite().name();
+        return Report {
+            kind: "key",
+            lines: vec![("what", format!("a key file of Lockstep, for {name}: keep it secret"))],
+            fields: json!({ "file_bytes": len, "format": name }),
+            error: None,
+        };
+    }
+    if begun.starts_with(b"age-encryption.org/") || begun.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {
+        return Report {
+            kind: "age",
+            lines: vec![("what", "an age file, which `age` decrypts".into()), ("size", size(len))],
+            fields: json!({ "file_bytes": len }),
+            error: None,
+        };
+    }
+    let mut lines = vec![
+        ("what", "a bare message, encrypted with a key file; or else no file of Lockstep".into()),
+        ("format", "Cobblestone-256 or Cobblestone-128: the key tells".into()),
+    ];
+    let mut fields = json!({ "file_bytes": len });
+    let error = message_lines(len, &mut lines, &mut fields);
+    Report { kind: "message", lines, fields, error }
+}
+
+fn message_lines(len: u64, lines: &mut Vec<(&'static str, String)>, fields: &mut Value) -> Option<Error> {
+    lines.push(("ciphertext", size(len)));
+    fields["message_bytes"] = len.into();
+    match plaintext_len(len) {
+        Ok(plain) => {
+            let chunks = plain / CHUNK as u64 + 1;
+            lines.push(("plaintext", size(plain)));
+            lines.push(("chunks", format!("{chunks}, after {HEADER} bytes of header")));
+            fields["plaintext_bytes"] = plain.into();
+            fields["chunks"] = chunks.into();
+            None
+        }
+        Err(error) => Some(error.into()),
+    }
+}
+
+/// Who can open it, for people and for programs.
+fn recipients(envelope: &Envelope) -> (String, Value) {
+    let Some(stanzas) = wrapping::stanzas(envelope.payload()) else {
+        return ("(its envelope holds no age file: it was damaged)".into(), json!([]));
+    };
+    if let Some((_, details)) = stanzas.iter().find(|(kind, _)| kind == "scrypt") {
+        let work = details.get(1).and_then(|work| work.parse::<u8>().ok());
+        let told = work.map_or(String::new(), |work| format!(" (scrypt, 2^{work})"));
+        return (format!("with a passphrase{told}"), json!([{ "type": "scrypt", "work_factor": work }]));
+    }
+    let kinds: Vec<_> = wrapping::kinds(&stanzas).collect();
+    let json = kinds.iter().map(|kind| json!({ "type": kind })).collect();
+    let count = kinds.len();
+    let s = if count == 1 { "" } else { "s" };
+    (format!("to {count} recipient{s}: {}", kinds.join(", ")), json)
+}
+
+/// How many bytes follow after so many.
+fn rest_of(input: &Input, read: u64, reader: &mut impl Read) -> Result<u64> {
+    if let Some(len) = input.len() {
+        return Ok(len.saturating_sub(read));
+    }
+    let mut buffer = vec![0; 1 << 16];
+    let mut rest = 0;
+    loop {
+        match read_full(reader, &mut buffer)? {
+            0 => return Ok(rest),
+            got => rest += got as u64,
+        }
+    }
+}
+
+fn size(len: u64) -> String {
+    if len < 1024 { text::bytes(len) } else { format!("{len} bytes ({})", text::bytes(len)) }
+}

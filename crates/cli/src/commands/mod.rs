@@ -1,0 +1,45 @@
+//! One module a subcommand: its part of the command line, and `run`.
+
+pub(crate) mod bench;
+pub(crate) mod cipher;
+pub(crate) mod completions;
+pub(crate) mod decrypt;
+pub(crate) mod devices;
+pub(crate) mod encrypt;
+pub(crate) mod inspect;
+pub(crate) mod keygen;
+pub(crate) mod man;
+pub(crate) mod selftest;
+
+use std::io::Write;
+
+use crate::args::{Cli, Command};
+use crate::error::Result;
+
+/// Runs what was asked for.
+pub(crate) fn run(cli: Cli) -> Result<()> {
+    match cli.command {
+        Command::Keygen(args) => keygen::run(&args),
+        Command::Encrypt(args) => encrypt::run(&args),
+        Command::Decrypt(args) => decrypt::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Cipher(args) => cipher::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Selftest(args) => selftest::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}
+
+/// Text to standard output.
+fn print(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    let printed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    Ok(printed.map_err(lockstep::Error::Write)?)
+}
+
+/// JSON to standard output, one value with line breaks.
+fn print_json(value: &serde_json::Value) -> Result<()> {
+    print(&format!("{value:#}\n"))
+}

@@ -1,0 +1,85 @@
+//! What goes wrong, and the exit codes that tell it.
+
+use std::io;
+use std::path::Path;
+
+use lockstep::hazmat;
+
+use crate::signals;
+
+/// Exit code: the data are not what the holder of the key encrypted, the key is not theirs, or a self-test failed.
+pub(crate) const NOT_AUTHENTIC: u8 = 1;
+/// Exit code: a mistake on the command line, or input or output failed.
+pub(crate) const FAILED: u8 = 2;
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// Why a command failed. The message says what happened and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// From the library.
+    #[error("{}", with_options(.0))]
+    Library(#[from] lockstep::Error),
+    /// Something is not authentic that the library does not know of: an envelope, a passphrase.
+    #[error("{0}")]
+    NotAuthentic(String),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+    /// A signal came; the work was stopped and its output removed.
+    #[error("stopped by a signal")]
+    Stopped,
+}
+
+impl Error {
+    /// For `map_err`: a file operation that failed.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |source| lockstep::Error::File { action, path: path.into(), source }.into()
+    }
+
+    /// True if whoever read standard output has gone away, which is no failure.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Error::Library(error) if error.is_broken_pipe())
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            _ if self.is_broken_pipe() => 0,
+            Error::Stopped => signals::exit_code(),
+            Error::NotAuthentic(_) => NOT_AUTHENTIC,
+            Error::Library(error) if is_wrong_data(error) => NOT_AUTHENTIC,
+            Error::Library(_) | Error::Failed(_) => FAILED,
+        }
+    }
+}
+
+impl From<hazmat::Error> for Error {
+    fn from(error: hazmat::Error) -> Error {
+        Error::Library(error.into())
+    }
+}
+
+/// For messages that are made where they are needed.
+pub(crate) fn failed(message: impl Into<String>) -> Error {
+    Error::Failed(message.into())
+}
+
+fn is_wrong_data(error: &lockstep::Error) -> bool {
+    // An envelope that was cut off or changed is as wrong as the chunks after it; so is padding that is none.
+    error.is_authentication_failure()
+        || matches!(
+            error,
+            lockstep::Error::Envelope { .. }
+                | lockstep::Error::Core(hazmat::Error::Padding | hazmat::Error::SelfTest { .. })
+        )
+}
+
+/// The library's message, with the options of this command where it speaks of what to do.
+fn with_options(error: &lockstep::Error) -> String {
+    match error {
+        lockstep::Error::Exists { path } => {
+            format!("{} exists: choose another output, or overwrite it with --force", path.display())
+        }
+        other => other.to_string(),
+    }
+}

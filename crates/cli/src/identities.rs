@@ -1,0 +1,158 @@
+//! Who opens a file: age identities, SSH private keys, age plugins; and the passphrases that protect them.
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use age::armor::ArmoredReader;
+use age::secrecy::SecretString;
+use age::{Callbacks, Identity, IdentityFile, encrypted, ssh};
+use zeroize::Zeroizing;
+
+use crate::error::{Error, Result, failed};
+use crate::input::read_small;
+use crate::{terminal, text};
+
+const LONGEST: usize = 1 << 20;
+/// The most work that a passphrase may ask for, as the power of two of scrypt's N: that of age.
+pub(crate) const MAX_WORK: u8 = 22;
+
+/// Reads identity files.
+pub(crate) fn read(files: &[PathBuf], answers: &Answers) -> Result<Vec<Box<dyn Identity>>> {
+    let mut identities = Vec::new();
+    for path in files {
+        let bytes = read_small(path, "identity file", LONGEST)?;
+        identities.extend(parse(path, bytes, answers)?);
+    }
+    Ok(identities)
+}
+
+fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Vec<Box<dyn Identity>>> {
+    let name = path.display().to_string();
+    if bytes.starts_with(b"lockstep-key-") {
+        return Err(failed(format!("{name} is a key file of Lockstep: give it with -k")));
+    }
+    // The age crate wants to own what it may decrypt later; this copy is the ciphertext of an identity.
+    if bytes.starts_with(b"age-encryption.org/") || bytes.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {
+        let reader = ArmoredReader::new(Cursor::new(bytes.to_vec()));
+        let identity =
+            encrypted::Identity::from_buffer(reader, Some(name.clone()), answers.clone(), Some(MAX_WORK));
+        return match identity {
+            Ok(Some(identity)) => Ok(vec![Box::new(identity)]),
+            Ok(None) => {
+                Err(failed(format!("{name} is an age file, but not one with a passphrase: decrypt it first")))
+            }
+            Err(error) => Err(failed(format!("{name}: {}", text::one_line(&error)))),
+        };
+    }
+    match ssh::Identity::from_buffer(&bytes[..], Some(name.clone())) {
+        Ok(ssh::Identity::Unsupported(_)) => {
+            return Err(failed(format!(
+                "{name} is an SSH key of a kind that cannot decrypt: use ssh-ed25519 or ssh-rsa, in OpenSSH's \
+                 format (`ssh-keygen -p -f {name}` rewrites older ones)"
+            )));
+        }
+        Ok(identity) => return Ok(vec![Box::new(identity.with_callbacks(answers.clone()))]),
+        Err(_) => {}
+    }
+    let file = IdentityFile::from_buffer(&bytes[..]).map_err(|_| {
+        failed(format!("{name} is no identity: give an age identity file or an SSH private key"))
+    })?;
+    let identities = file.with_callbacks(answers.clone()).into_identities();
+    let identities = identities.map_err(|error| failed(format!("{name}: {}", text::one_line(&error))))?;
+    if identities.is_empty() {
+        return Err(failed(format!("{name} holds no identity")));
+    }
+    Ok(identities.into_iter().map(|identity| identity as _).collect())
+}
+
+/// Answers what identities and plugins ask: from the passphrase file if there is one, else on the terminal.
+#[derive(Clone)]
+pub(crate) struct Answers {
+    passphrase: Option<SecretString>,
+    /// The first question that could not be asked.
+    problem: Arc<Mutex<Option<Error>>>,
+}
+
+impl Answers {
+    pub(crate) fn new(passphrase: Option<SecretString>) -> Answers {
+        Answers { passphrase, problem: Arc::default() }
+    }
+
+    /// Why a question could not be asked, which is why nothing could be opened.
+    pub(crate) fn problem(&self) -> Option<Error> {
+        self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+
+    fn note<T>(&self, asked: Result<T>) -> Option<T> {
+        asked
+            .map_err(|error| {
+                self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+            })
+            .ok()
+    }
+}
+
+impl Callbacks for Answers {
+    fn display_message(&self, message: &str) {
+        terminal::say(&text::one_line(&message));
+    }
+
+    fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
+        let question = format!(
+            "{} (y: {}, n: {})",
+            text::one_line(&message),
+            text::one_line(&yes),
+            text::one_line(&no.unwrap_or("no"))
+        );
+        let answer = self.note(terminal::ask(&question))?;
+        Some(answer.trim().eq_ignore_ascii_case("y") || answer.trim().eq_ignore_ascii_case("yes"))
+    }
+
+    fn request_public_string(&self, description: &str) -> Option<String> {
+        self.note(terminal::ask(&text::one_line(&description))).filter(|answer| !answer.is_empty())
+    }
+
+    fn request_passphrase(&self, description: &str) -> Option<SecretString> {
+        if let Some(passphrase) = &self.passphrase {
+            return Some(passphrase.clone());
+        }
+        let typed = self.note(terminal::ask_secret(&text::one_line(&description)))?;
+        Some(SecretString::from(typed.as_str()))
+    }
+}
+
+/// The passphrase in a file, without the line break at its end.
+pub(crate) fn read_passphrase(path: &Path) -> Result<SecretString> {
+    let bytes = read_small(path, "passphrase file", 4096)?;
+    let name = path.display();
+    let text =
+        str::from_utf8(&bytes).map_err(|_| failed(format!("the passphrase in {name} is not UTF-8")))?;
+    let line = text.strip_suffix('\n').unwrap_or(text);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    if line.is_empty() {
+        return Err(failed(format!("the passphrase in {name} is empty")));
+    }
+    if line.contains('\n') {
+        return Err(failed(format!("{name} has several lines: a passphrase is one")));
+    }
+    Ok(SecretString::from(line))
+}
+
+/// Asks for the passphrase of a file that is there already.
+pub(crate) fn ask_passphrase() -> Result<SecretString> {
+    let typed = terminal::ask_secret("Passphrase")?;
+    Ok(SecretString::from(typed.as_str()))
+}
+
+/// Asks for the passphrase of a new file, twice.
+pub(crate) fn ask_new_passphrase() -> Result<SecretString> {
+    let typed = terminal::ask_secret("Passphrase")?;
+    if typed.is_empty() {
+        return Err(failed("an empty passphrase protects nothing: type one"));
+    }
+    if *terminal::ask_secret("The same again")? != *typed {
+        return Err(failed("the two passphrases differ: nothing was encrypted"));
+    }
+    Ok(SecretString::from(typed.as_str()))
+}

@@ -1,0 +1,138 @@
+//! Where data come from: a file, or standard input.
+
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read, Seek};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::error::{Error, Result, failed};
+use crate::signals;
+
+/// Input, opened.
+pub(crate) struct Input {
+    file: File,
+    /// Bytes from where it stands to its end, for regular files.
+    len: Option<u64>,
+}
+
+impl Input {
+    /// A file; `-` is standard input.
+    pub(crate) fn open(path: &Path) -> Result<Input> {
+        let mut file = if path == Path::new("-") { stdin()? } else { lockstep::file::open_input(path)? };
+        let metadata = file.metadata().map_err(Error::io("look at", path))?;
+        let len = if metadata.is_file() {
+            let position = file.stream_position().map_err(Error::io("look at", path))?;
+            Some(metadata.len().saturating_sub(position))
+        } else {
+            None
+        };
+        // Files under /proc and /sys say that they are empty and are not.
+        let len = len.filter(|_| metadata.len() > 0 || !is_special(path));
+        Ok(Input { file, len })
+    }
+
+    /// The file itself, which can be read anywhere if [`Input::len`] is known.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Bytes left to read, for regular files.
+    pub(crate) fn len(&self) -> Option<u64> {
+        self.len
+    }
+
+    /// Says that some bytes have been read.
+    pub(crate) fn skipped(&mut self, bytes: u64) {
+        self.len = self.len.map(|len| len.saturating_sub(bytes));
+    }
+
+    /// Goes back over bytes that have been read of a regular file.
+    pub(crate) fn back(&mut self, bytes: u64) -> Result<()> {
+        (&self.file).seek_relative(-(bytes as i64)).map_err(lockstep::Error::Read)?;
+        Ok(())
+    }
+
+    /// Where a regular file stands.
+    pub(crate) fn position(&self) -> Result<u64> {
+        Ok((&self.file).stream_position().map_err(lockstep::Error::Read)?)
+    }
+
+    /// A reader that a signal ends.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader { file: &self.file, may_block: self.len.is_none() }
+    }
+}
+
+/// Reads input, and fails once a signal has come, even if nothing comes in.
+pub(crate) struct Reader<'a> {
+    file: &'a File,
+    may_block: bool,
+}
+
+impl Reader<'_> {
+    fn wait(&self) -> io::Result<()> {
+        if !self.may_block {
+            return Ok(());
+        }
+        let Some(wake) = signals::wake() else { return Ok(()) };
+        loop {
+            let mut fds = [PollFd::new(self.file, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) if !fds[1].revents().is_empty() => return Err(io::Error::other("stopped by a signal")),
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.wait()?;
+        self.file.read(buffer)
+    }
+
+    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.wait()?;
+        self.file.read_vectored(buffers)
+    }
+}
+
+/// Fills a buffer, or as much of it as there is input; how much that is.
+pub(crate) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match reader.read(&mut buffer[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(lockstep::Error::Read(error).into()),
+        }
+    }
+    Ok(got)
+}
+
+/// A small file (or `-`) as a whole: keys, identities, lists of recipients.
+pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroize::Zeroizing<Vec<u8>>> {
+    let input = Input::open(path)?;
+    // All of the room at once: growing would leave copies behind.
+    let mut bytes = zeroize::Zeroizing::new(vec![0; limit + 1]);
+    let got = read_full(&mut input.reader(), &mut bytes)?;
+    if got > limit {
+        return Err(failed(format!("{} is no {what}: it is longer than {limit} bytes", path.display())));
+    }
+    bytes.truncate(got);
+    Ok(bytes)
+}
+
+fn stdin() -> Result<File> {
+    let owned = io::stdin().as_fd().try_clone_to_owned();
+    Ok(File::from(owned.map_err(lockstep::Error::Read)?))
+}
+
+fn is_special(path: &Path) -> bool {
+    path == Path::new("-") || path.starts_with("/proc") || path.starts_with("/sys")
+}

@@ -1,0 +1,69 @@
+//! What encryption and decryption have in common: work between an input and an output, with progress, that a signal
+//! may stop.
+
+use lockstep::Options;
+use serde_json::json;
+
+use crate::args::ProgressArgs;
+use crate::error::{Error, Result};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::{signals, terminal, text};
+
+/// What was done.
+pub(crate) struct Done {
+    /// Bytes of plaintext: the rate is told of these.
+    pub(crate) plaintext: u64,
+    /// More about it, for `--json`.
+    pub(crate) details: serde_json::Value,
+}
+
+/// Told how many bytes of input are done.
+pub(crate) type Report<'a> = &'a (dyn Fn(u64) + Sync);
+
+/// The library's options: progress, and signals.
+pub(crate) fn options(report: Report<'_>) -> Options<'_> {
+    Options::new().progress(report).interrupt(signals::flag())
+}
+
+/// Runs the work. The output appears if all of it succeeds; else nothing of it is left.
+pub(crate) fn run(
+    args: &ProgressArgs,
+    total: Option<u64>,
+    verb: &str,
+    mut output: Output,
+    work: impl FnOnce(&mut Output, Report<'_>) -> Result<Done>,
+) -> Result<()> {
+    let progress = Progress::start(args, total);
+    let report = |done| progress.set(done);
+    let outcome = work(&mut output, &report);
+    let time = progress.end();
+    if signals::stopped() {
+        // Before the signals' thread sees that no file is at stake any more, and exits.
+        drop(output);
+        return Err(Error::Stopped);
+    }
+    let done = outcome?;
+    output.commit()?;
+    if args.json {
+        let mut summary = json!({
+            "done": verb,
+            "plaintext_bytes": done.plaintext,
+            "seconds": time.as_secs_f64(),
+            "bytes_per_second": done.plaintext as f64 / time.as_secs_f64().max(1e-9),
+        });
+        if let (Some(summary), Some(details)) = (summary.as_object_mut(), done.details.as_object()) {
+            summary.extend(details.clone());
+        }
+        // Standard output may hold the data.
+        eprintln!("{summary}");
+    } else if progress.wants_summary() {
+        terminal::say(&format!(
+            "{verb} {} in {:.2} s, {}",
+            text::bytes(done.plaintext),
+            time.as_secs_f64(),
+            text::rate(done.plaintext, time)
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Raw modes between an input and an output.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use lockstep::hazmat::data::Data;
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, ccm, gcm};
+use lockstep::hazmat::planner::Planner;
+use lockstep::hazmat::stream::{CipherStream, CmacStream, GcmStream, Padding};
+use lockstep::hazmat::work::{AeadMessage, Status, Tag};
+use lockstep::hazmat::{self, Block, Key};
+use zeroize::Zeroizing;
+
+use crate::error::{Error, Result, failed};
+use crate::input::{Input, read_full};
+use crate::job::Report;
+use crate::output::Output;
+use crate::{signals, text};
+
+/// Bytes that are worked on at once.
+const PIECE: usize = 1 << 20;
+
+/// A raw mode's parameters.
+pub(crate) struct Raw {
+    pub(crate) planner: Arc<Planner>,
+    pub(crate) decrypt: bool,
+    pub(crate) key: Zeroizing<Vec<u8>>,
+    pub(crate) iv: Vec<u8>,
+    pub(crate) aad: Vec<u8>,
+    pub(crate) tag_len: usize,
+}
+
+/// Where data come from and go to.
+pub(crate) struct Pipe<'a> {
+    pub(crate) input: &'a Input,
+    pub(crate) output: &'a mut Output,
+    pub(crate) report: Report<'a>,
+}
+
+impl Raw {
+    /// A mode without authentication, piece by piece; bytes of input.
+    pub(crate) fn cipher(&self, cipher: Cipher, padding: bool, pipe: Pipe<'_>) -> Result<u64> {
+        let iv = if cipher == Cipher::Ecb { [0; 16] } else { self.block(cipher.name())? };
+        let padding = if padding { Padding::Pkcs7 } else { Padding::None };
+        let key = CipherKey::new(cipher, &self.key)?;
+        let mut stream =
+            CipherStream::new(self.planner.clone(), cipher, self.direction(), padding, key, &iv)?;
+        let mut output = Zeroizing::new(vec![0; PIECE + 64]);
+        let total = pipe.input.for_each_piece(pipe.report, |piece| {
+            let done = if cipher.is_stream() {
+                stream.update_in_place(piece)?;
+                &*piece
+            } else {
+                let len = stream.update(piece, &mut output)?;
+                &output[..len]
+            };
+            write(pipe.output, done)
+        })?;
+        let len = stream.finish(&mut output)?;
+        write(pipe.output, &output[..len])?;
+        Ok(total)
+    }
+
+    /// GCM or CCM; the tag follows the ciphertext.
+    pub(crate) fn aead(&self, is_ccm: bool, pipe: Pipe<'_>) -> Result<u64> {
+        match (self.decrypt, is_ccm) {
+            (true, _) => self.open(is_ccm, pipe),
+            (false, true) => self.seal_ccm(pipe),
+            (false, false) => self.seal_gcm(pipe),
+        }
+    }
+
+    /// CMAC, in hex.
+    pub(crate) fn cmac(&self, mut pipe: Pipe<'_>) -> Result<u64> {
+        if !(1..=16).contains(&self.tag_len) {
+            return Err(failed(format!("--tag-len is {}: a MAC has 1 to 16 bytes", self.tag_len)));
+        }
+        let mut stream = CmacStream::new(self.planner.clone(), Key::new(&self.key)?);
+        let total = pipe.input.for_each_piece(pipe.report, |piece| Ok(stream.update(piece)?))?;
+        self.print_mac(&stream.finish()?, &mut pipe)?;
+        Ok(total)
+    }
+
+    /// GMAC of the input, in hex.
+    pub(crate) fn gmac(&self, mut pipe: Pipe<'_>) -> Result<u64> {
+        let mut stream = self.gcm_stream()?;
+        let total = pipe.input.for_each_piece(pipe.report, |piece| Ok(stream.aad(piece)?))?;
+        let mut tag = [0; 16];
+        stream.finish(self.tag_place(&mut tag)?)?;
+        self.print_mac(&tag, &mut pipe)?;
+        Ok(total)
+    }
+
+    fn print_mac(&self, mac: &Block, pipe: &mut Pipe<'_>) -> Result<()> {
+        write(pipe.output, format!("{}\n", text::to_hex(&mac[..self.tag_len])).as_bytes())
+    }
+
+    fn seal_gcm(&self, pipe: Pipe<'_>) -> Result<u64> {
+        let mut stream = self.gcm_stream()?;
+        stream.aad(&self.aad)?;
+        let mut tag = [0; 16];
+        let place = self.tag_place(&mut tag)?;
+        let total = pipe.input.for_each_piece(pipe.report, |piece| {
+            stream.update_in_place(piece)?;
+            write(pipe.output, piece)
+        })?;
+        stream.finish(place)?;
+        write(pipe.output, &tag[..self.tag_len])?;
+        Ok(total)
+    }
+
+    /// CCM must know the length of its data before it begins.
+    fn seal_ccm(&self, pipe: Pipe<'_>) -> Result<u64> {
+        let mut data = pipe.input.read_all(pipe.report)?;
+        let len = data.len();
+        let mut tag = [0; 16];
+        let key = Key::new(&self.key)?;
+        let message = self.message(&key, &mut data, Tag::Write(self.tag_place(&mut tag)?));
+        let mut messages = [message];
+        ccm::seal(&self.planner, &mut messages)?;
+        check_done(&messages)?;
+        write(pipe.output, &data)?;
+        write(pipe.output, &tag[..self.tag_len])?;
+        Ok(len as u64)
+    }
+
+    /// Nothing is put out before the tag has been checked, so all of the data are held in memory.
+    fn open(&self, is_ccm: bool, pipe: Pipe<'_>) -> Result<u64> {
+        let mut data = pipe.input.read_all(pipe.report)?;
+        let len = data.len().checked_sub(self.tag_len);
+        let len = len.ok_or_else(|| {
+            let got = text::bytes(data.len() as u64);
+            Error::NotAuthentic(format!("the input has {got}, less than a tag: it was cut off"))
+        })?;
+        let key = Key::new(&self.key)?;
+        let (ciphertext, tag) = data.split_at_mut(len);
+        let mut messages = [self.message(&key, ciphertext, Tag::Expect(tag))];
+        if is_ccm {
+            ccm::open(&self.planner, &mut messages)
+        } else {
+            gcm::open(&self.planner, &mut messages)
+        }?;
+        check_done(&messages)?;
+        write(pipe.output, &data[..len])?;
+        Ok(len as u64)
+    }
+
+    fn message<'d>(&'d self, key: &'d Key, data: &'d mut [u8], tag: Tag<'d>) -> AeadMessage<'d> {
+        let status = Status::Pending;
+        AeadMessage { key, nonce: &self.iv, aad: &self.aad, data: Data::in_place(data), tag, status }
+    }
+
+    fn gcm_stream(&self) -> Result<GcmStream> {
+        Ok(GcmStream::new(self.planner.clone(), Direction::Encrypt, Key::new(&self.key)?, &self.iv)?)
+    }
+
+    /// Room for the tag; lengths that the mode does not have are found out by it, but before anything is put out.
+    fn tag_place<'t>(&self, tag: &'t mut Block) -> Result<&'t mut [u8]> {
+        match self.tag_len {
+            4 | 6 | 8 | 10 | 12..=16 => Ok(&mut tag[..self.tag_len]),
+            got => {
+                Err(hazmat::Error::TagLength { mode: "this mode", expected: "4, 8 or 12 to 16", got }.into())
+            }
+        }
+    }
+
+    fn direction(&self) -> Direction {
+        if self.decrypt { Direction::Decrypt } else { Direction::Encrypt }
+    }
+
+    fn block(&self, mode: &'static str) -> Result<Block> {
+        let got = self.iv.len();
+        let block = self.iv.as_slice().try_into();
+        block.map_err(|_| hazmat::Error::IvLength { mode, expected: "16", got }.into())
+    }
+}
+
+impl Input {
+    /// Reads all input in pieces, each handed over to be worked on; bytes of input.
+    fn for_each_piece(
+        &self,
+        report: Report<'_>,
+        mut work: impl FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<u64> {
+        let mut reader = self.reader();
+        let mut piece = Zeroizing::new(vec![0; PIECE]);
+        let mut total = 0;
+        loop {
+            let got = read_full(&mut reader, &mut piece)?;
+            if signals::stopped() {
+                return Err(Error::Stopped);
+            }
+            if got > 0 {
+                work(&mut piece[..got])?;
+            }
+            total += got as u64;
+            report(total);
+            if got < PIECE {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Reads all input into memory.
+    fn read_all(&self, report: Report<'_>) -> Result<Zeroizing<Vec<u8>>> {
+        let expected = self.len().and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
+        let mut all = Zeroizing::new(Vec::with_capacity(expected));
+        self.for_each_piece(report, |piece| {
+            if all.capacity() - all.len() < piece.len() {
+                // By hand, so that no copy stays behind.
+                let mut larger = Zeroizing::new(Vec::with_capacity((2 * all.capacity()).max(4 * PIECE)));
+                larger.extend_from_slice(&all);
+                all = larger;
+            }
+            all.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+}
+
+fn write(output: &mut Output, bytes: &[u8]) -> Result<()> {
+    Ok(output.write_all(bytes).map_err(lockstep::Error::Write)?)
+}
+
+/// What a device forgot must not be put out.
+fn check_done(messages: &[AeadMessage<'_>]) -> Result<()> {
+    if messages.iter().all(|message| message.status == Status::Done) {
+        return Ok(());
+    }
+    Err(failed("the device did not do its work: nothing was put out; use another device and report this"))
+}

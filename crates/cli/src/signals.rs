@@ -1,0 +1,100 @@
+//! Ctrl-C and its like: what was begun is removed, and the exit code tells.
+//!
+//! A thread waits for signals. Where no temporary file is at stake it ends the program at once. Otherwise it raises a
+//! flag, on which the work stops and removes its file; should the work not get there in time (it may hang in a system
+//! call), or the user press again, the thread removes the file itself.
+
+use std::io::{self, PipeReader};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::error::{Result, failed};
+use crate::terminal;
+
+/// How long the work may take to stop by itself.
+const GRACE: Duration = Duration::from_secs(5);
+
+static STOPPED: AtomicBool = AtomicBool::new(false);
+static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
+static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// Nothing is ever written to it; it hangs up when a signal comes.
+static WAKE: OnceLock<PipeReader> = OnceLock::new();
+
+/// Starts to catch signals. Called once, first of all.
+pub(crate) fn install() -> Result<()> {
+    let cannot = |error| failed(format!("cannot catch signals: {error}"));
+    let (reader, hangs_up) = io::pipe().map_err(cannot)?;
+    WAKE.get_or_init(|| reader);
+    let ignored = ignored();
+    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = Signals::new(wanted).map_err(cannot)?;
+    let wait = move || {
+        let Some(signal) = signals.forever().next() else { return };
+        SIGNAL.store(signal, Ordering::Relaxed);
+        STOPPED.store(true, Ordering::Release);
+        drop(hangs_up);
+        let since = Instant::now();
+        while temporary().is_some() && since.elapsed() < GRACE && signals.pending().next().is_none() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if let Some(path) = temporary().take() {
+            // If it cannot be removed nothing more can be done.
+            let _ = std::fs::remove_file(path);
+        }
+        terminal::restore();
+        std::process::exit(exit_code().into());
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop).map_err(cannot)
+}
+
+/// True once a signal has come.
+pub(crate) fn stopped() -> bool {
+    STOPPED.load(Ordering::Acquire)
+}
+
+/// The flag that [`stopped`] reads, for the library.
+pub(crate) fn flag() -> &'static AtomicBool {
+    &STOPPED
+}
+
+/// What hangs up once a signal has come, to be waited for beside slow input.
+pub(crate) fn wake() -> Option<&'static PipeReader> {
+    WAKE.get()
+}
+
+/// The exit code after a signal: 130 for Ctrl-C, 143 for SIGTERM.
+pub(crate) fn exit_code() -> u8 {
+    (128 + SIGNAL.load(Ordering::Relaxed)) as u8
+}
+
+/// A temporary file is at stake until this is dropped.
+pub(crate) struct Guard(());
+
+impl Guard {
+    pub(crate) fn new(path: &Path) -> Guard {
+        *temporary() = Some(path.into());
+        Guard(())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        *temporary() = None;
+    }
+}
+
+fn temporary() -> MutexGuard<'static, Option<PathBuf>> {
+    TEMPORARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Signals that whoever started the program wants ignored (`nohup`, a job in the background), as a set of bits.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}

@@ -1,0 +1,90 @@
+//! What is said to people, and asked of them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::sync::{Mutex, MutexGuard};
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use zeroize::Zeroizing;
+
+use crate::error::{Result, failed};
+
+/// The longest line that is taken from a terminal, which passes on less than that.
+const LONGEST: usize = 4096;
+
+/// The terminal that does not echo at the moment, and how it was before.
+static SILENCED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
+
+/// A message on standard error. If that is gone there is nobody to tell.
+pub(crate) fn say(message: &str) {
+    let _ = writeln!(io::stderr(), "lockstep: {message}");
+}
+
+/// A warning, unless warnings are not wanted.
+pub(crate) fn warn(quiet: bool, message: &str) {
+    if !quiet {
+        say(&format!("warning: {message}"));
+    }
+}
+
+/// Asks for a secret on the terminal, which does not show it.
+///
+/// Not while a temporary file is at stake: a signal then could not end the waiting.
+pub(crate) fn ask_secret(question: &str) -> Result<Zeroizing<String>> {
+    let tty = open_tty()?;
+    let before = tcgetattr(&tty).map_err(|error| cannot_ask(error.into()))?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    silent.local_modes.insert(LocalModes::ECHONL);
+    *silenced() = Some((tty.try_clone().map_err(cannot_ask)?, before));
+    let answer = tcsetattr(&tty, OptionalActions::Flush, &silent)
+        .map_err(|error| cannot_ask(error.into()))
+        .and_then(|()| ask_on(&tty, question));
+    restore();
+    answer
+}
+
+/// Asks for a line on the terminal.
+pub(crate) fn ask(question: &str) -> Result<String> {
+    ask_on(&open_tty()?, question).map(|line| line.to_string())
+}
+
+/// Has the terminal show again what is typed.
+pub(crate) fn restore() {
+    if let Some((tty, before)) = silenced().take() {
+        // The terminal may be gone.
+        let _ = tcsetattr(&tty, OptionalActions::Now, &before);
+    }
+}
+
+fn open_tty() -> Result<File> {
+    let tty = OpenOptions::new().read(true).write(true).open("/dev/tty");
+    tty.map_err(|_| failed("there is no terminal to ask on: give the passphrase with --passphrase-file FILE"))
+}
+
+fn ask_on(mut tty: &File, question: &str) -> Result<Zeroizing<String>> {
+    tty.write_all(format!("{question}: ").as_bytes()).map_err(cannot_ask)?;
+    // All of the room at once: growing would leave copies behind.
+    let mut line = Zeroizing::new(Vec::with_capacity(LONGEST));
+    let mut byte = Zeroizing::new([0]);
+    while line.len() < LONGEST {
+        match tty.read(&mut byte[..]) {
+            Ok(0) if line.is_empty() => return Err(failed("nothing was typed")),
+            Ok(0) => break,
+            Ok(_) if byte[0] == b'\n' => break,
+            Ok(_) => line.push(byte[0]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(cannot_ask(error)),
+        }
+    }
+    let text = str::from_utf8(&line).map_err(|_| failed("what was typed is not UTF-8"))?;
+    Ok(Zeroizing::new(text.to_owned()))
+}
+
+fn cannot_ask(error: io::Error) -> crate::error::Error {
+    failed(format!("cannot ask on the terminal: {error}"))
+}
+
+fn silenced() -> MutexGuard<'static, Option<(File, Termios)>> {
+    SILENCED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,151 @@
+//! Small conversions between text and values.
+
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+/// Bytes from hex digits, either case. The message never repeats the digits: they may be a key.
+pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+    if !text.len().is_multiple_of(2) {
+        return Err(format!("{} hex digits: there must be an even number, two a byte", text.len()));
+    }
+    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len() / 2));
+    for pair in text.as_bytes().chunks_exact(2) {
+        let digit = |c: u8| char::from(c).to_digit(16);
+        let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
+            return Err("there is something else than hex digits in it".into());
+        };
+        bytes.push((high << 4 | low) as u8);
+    }
+    Ok(bytes)
+}
+
+/// Lower-case hex digits.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A number of bytes: decimal, with K, M, G or T for powers of 1024.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no size: give a number of bytes, or one with K, M, G or T");
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, unit)) if !unit.is_ascii_digit() => {
+            let power = "KMGT".find(unit.to_ascii_uppercase()).ok_or_else(wrong)?;
+            (&text[..at], 10 * (power + 1))
+        }
+        _ => (text, 0),
+    };
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).ok_or_else(wrong)
+}
+
+/// Part of a plaintext.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) offset: u64,
+    /// `None` is all the rest.
+    pub(crate) len: Option<u64>,
+}
+
+/// `OFFSET:LENGTH`, or `OFFSET:` for all from there.
+pub(crate) fn parse_range(text: &str) -> Result<Range, String> {
+    let (offset, len) =
+        text.split_once(':').ok_or("a range is OFFSET:LENGTH, or OFFSET: for all from there")?;
+    let len = if len.is_empty() { None } else { Some(parse_size(len)?) };
+    Ok(Range { offset: parse_size(offset)?, len })
+}
+
+/// Bytes for people: `17 bytes`, `2.0 GiB`.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut value = count as f64;
+    let mut unit = None;
+    for name in UNITS {
+        // What would print as 1024.0 of a unit goes to the next.
+        if value < 1023.95 {
+            break;
+        }
+        value /= 1024.0;
+        unit = Some(name);
+    }
+    match unit {
+        _ if count == 1 => "1 byte".into(),
+        None => format!("{count} bytes"),
+        Some(unit) => format!("{value:.1} {unit}"),
+    }
+}
+
+/// Bytes per second for people, in powers of ten as rates are given: `4.1 GB/s`.
+pub(crate) fn rate(bytes: u64, time: Duration) -> String {
+    let rate = bytes as f64 / time.as_secs_f64().max(1e-9);
+    match rate {
+        r if r >= 1e9 => format!("{:.1} GB/s", r / 1e9),
+        r if r >= 1e6 => format!("{:.1} MB/s", r / 1e6),
+        r => format!("{:.1} kB/s", r / 1e3),
+    }
+}
+
+/// Without what could command a terminal: for text that comes from files.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// A message of the age crate as one line of ours: no line breaks, no marks of text direction.
+pub(crate) fn one_line(message: &impl ToString) -> String {
+    let message = message.to_string();
+    let words: Vec<_> = message.split_whitespace().collect();
+    printable(&words.join(" ")).replace(['\u{2068}', '\u{2069}'], "").trim_end_matches('.').into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex() {
+        assert_eq!(**parse_hex("00ffA0").unwrap(), [0, 0xff, 0xa0]);
+        assert!(parse_hex("").unwrap().is_empty());
+        for bad in ["0", "0g", "+1", "0x00", "é"] {
+            let message = parse_hex(bad).unwrap_err();
+            assert!(!message.contains('g') || !message.contains("0g"), "{message}");
+        }
+        assert_eq!(to_hex(&[0, 0xff, 0x1a]), "00ff1a");
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_size("0"), Ok(0));
+        assert_eq!(parse_size("16384"), Ok(16384));
+        assert_eq!(parse_size("2k"), Ok(2048));
+        assert_eq!(parse_size("1G"), Ok(1 << 30));
+        assert_eq!(parse_size("18446744073709551615"), Ok(u64::MAX));
+        for bad in ["", "K", "-1", "+1", "1.5M", "1 M", "1Q", "18446744073709551616", "99999999999T", "1é"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ranges() {
+        assert_eq!(parse_range("5:10"), Ok(Range { offset: 5, len: Some(10) }));
+        assert_eq!(parse_range("1M:"), Ok(Range { offset: 1 << 20, len: None }));
+        for bad in ["", "5", ":", ":5", "5-10", "1:2:3"] {
+            assert!(parse_range(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn for_people() {
+        assert_eq!(bytes(0), "0 bytes");
+        assert_eq!(bytes(1), "1 byte");
+        assert_eq!(bytes(1023), "1023 bytes");
+        assert_eq!(bytes(1024), "1.0 KiB");
+        assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
+        assert_eq!(bytes(u64::MAX), "16.0 EiB");
+        assert_eq!(rate(4_100_000_000, Duration::from_secs(1)), "4.1 GB/s");
+        assert_eq!(printable("a\u{1b}[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
+        assert_eq!(one_line(&"Two\n lines.\n"), "Two lines");
+    }
+}

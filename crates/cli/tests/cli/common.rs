@@ -1,0 +1,201 @@
+//! Running the command in a folder of its own.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+pub(crate) const LOCKSTEP: &str = env!("CARGO_BIN_EXE_lockstep");
+/// Bytes of a chunk, and with its tag; bytes before the first.
+pub(crate) const CHUNK: usize = 16384;
+pub(crate) const ENCRYPTED: usize = CHUNK + 16;
+pub(crate) const HEADER: usize = 56;
+
+/// A folder, in which commands are run.
+pub(crate) struct Folder(TempDir);
+
+/// How a command ended.
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        Folder(tempfile::Builder::new().prefix("lockstep-cli-").tempdir().unwrap())
+    }
+
+    /// With a key file `key` and another one, `wrong`.
+    pub(crate) fn with_keys() -> Folder {
+        let folder = Folder::new();
+        folder.run(["keygen", "-o", "key"]).succeeded();
+        folder.run(["keygen", "-o", "wrong"]).succeeded();
+        folder
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// The names of all files, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// A program, to be run in the folder without this one's terminal and environment.
+    pub(crate) fn program(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.0.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for name in ["LOCKSTEP_DEVICE", "LOCKSTEP_KERNEL", "LOCKSTEP_THREADS", "COLUMNS", "NO_COLOR"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    pub(crate) fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = self.program(LOCKSTEP);
+        command.args(args);
+        command
+    }
+
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ended {
+        self.command(args).output().unwrap().into()
+    }
+
+    /// With these bytes as standard input, which is a pipe.
+    pub(crate) fn pipe<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>, input: &[u8]) -> Ended {
+        feed(self.command(args), input)
+    }
+
+    pub(crate) fn shell(&self, script: &str) -> Ended {
+        let script = script.replace("lockstep ", &format!("{LOCKSTEP} "));
+        self.program("bash").args(["-c", &script]).output().unwrap().into()
+    }
+
+    pub(crate) fn spawn<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Child {
+        self.command(args).stdin(Stdio::piped()).spawn().unwrap()
+    }
+}
+
+/// Runs a command with these bytes as standard input.
+pub(crate) fn feed(mut command: Command, input: &[u8]) -> Ended {
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // Whoever fails early does not read all.
+            let _ = stdin.write_all(input);
+        });
+        child.wait_with_output().unwrap().into()
+    })
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        Ended {
+            code: output.status.code().unwrap_or(-1),
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    pub(crate) fn succeeded(self) -> Ended {
+        assert_eq!(self.code, 0, "{}", self.stderr);
+        self
+    }
+
+    /// With this exit code, and a message that holds these words.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32, words: &str) -> Ended {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        assert!(self.stderr.starts_with("lockstep: "), "{:?}", self.stderr);
+        assert!(self.stderr.contains(words), "{:?} does not say {words:?}", self.stderr);
+        assert!(self.stderr.lines().count() <= 2, "{:?} is long", self.stderr);
+        self
+    }
+
+    /// As clap says it, which takes more lines.
+    #[track_caller]
+    pub(crate) fn failed_usage(self, words: &str) -> Ended {
+        assert_eq!(self.code, 2, "{}", self.stderr);
+        assert!(self.stderr.starts_with("lockstep: "), "{:?}", self.stderr);
+        assert!(self.stderr.contains(words), "{:?} does not say {words:?}", self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn failed_silently(self, code: i32) -> Ended {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        self
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        str::from_utf8(&self.stdout).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.stdout).unwrap()
+    }
+}
+
+/// Bytes that look random and are the same every time.
+pub(crate) fn data(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// True if a program is there that a test needs. Its absence is told, and with `CI` set it is a failure.
+pub(crate) fn have(program: &str) -> bool {
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).is_file());
+    assert!(found || std::env::var_os("CI").is_none(), "{program} is missing, and this is CI");
+    if !found {
+        eprintln!("NOT TESTED: there is no {program} on this machine");
+    }
+    found
+}
+
+/// Kills a process by its number, with this signal.
+pub(crate) fn kill(signal: &str, child: &Child) {
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+}
+
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let since = std::time::Instant::now();
+    while !holds() {
+        assert!(since.elapsed().as_secs() < 20, "waited in vain: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// Makes a named pipe.
+pub(crate) fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}

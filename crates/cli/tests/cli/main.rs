@@ -1,0 +1,12 @@
+//! The command as its users meet it: run as a process, by its exit codes, messages and files.
+
+mod bad_input;
+mod common;
+mod files;
+mod messages;
+mod openssl;
+mod raw;
+mod recipients;
+mod reports;
+mod signals;
+mod terminal;

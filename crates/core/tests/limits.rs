@@ -1,0 +1,57 @@
+//! Lengths beyond what a mode allows are refused before anything is done. No machine has so much memory to spare: the data
+//! are claims of memory on a device that is not there.
+
+use lockstep_core::backend::DeviceId;
+use lockstep_core::data::{Data, DeviceSlice};
+use lockstep_core::far::Far;
+use lockstep_core::mode::{ccm, gcm};
+use lockstep_core::planner::{Planner, Selection};
+use lockstep_core::work::{AeadMessage, Status, Tag};
+use lockstep_core::{Error, Key, Result};
+
+const NOWHERE: DeviceId = DeviceId { backend: "nowhere", index: None };
+
+type Mode = fn(&Planner, &mut [AeadMessage<'_>]) -> Result<()>;
+
+/// What becomes of a message of this length.
+fn outcome(mode: Mode, seals: bool, nonce: usize, len: u64) -> Error {
+    let far = std::sync::Arc::new(Far::default());
+    let planner = Planner::new(vec![far], &Selection { device: Some("far:0".into()), kernel: None }).unwrap();
+    let key = Key::new(&[1; 16]).unwrap();
+    // SAFETY: no device of this name exists, so no work is ever done on the range.
+    let all = unsafe { DeviceSlice::from_raw(NOWHERE, 0, usize::try_from(len).unwrap()) };
+    let mut tag = [0; 16];
+    let message = AeadMessage {
+        key: &key,
+        nonce: &vec![0; nonce],
+        aad: &[],
+        data: Data::Device { from: all.clone(), to: all },
+        tag: if seals { Tag::Write(&mut tag) } else { Tag::Expect(&[0; 16]) },
+        status: Status::Pending,
+    };
+    mode(&planner, &mut [message]).unwrap_err()
+}
+
+/// The longest lawful message gets as far as the device that is not there; one more byte does not.
+fn check(mode: Mode, seals: bool, nonce: usize, limit: u64) {
+    assert!(matches!(outcome(mode, seals, nonce, limit), Error::UnknownDevice { .. }), "{limit} bytes");
+    let error = outcome(mode, seals, nonce, limit + 1);
+    assert!(matches!(error, Error::TooLong { limit: told, .. } if told == limit), "{error}");
+}
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn gcm_takes_64_gib_less_two_blocks() {
+    // SP 800-38D, 5.2.1.1.
+    check(gcm::seal, true, 12, (1 << 36) - 32);
+    check(gcm::open, false, 12, (1 << 36) - 32);
+}
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn ccm_takes_what_the_nonce_leaves() {
+    // SP 800-38C, A.1: the length has the 15 - n bytes that the nonce leaves.
+    for nonce in 8..=13 {
+        check(ccm::seal, true, nonce, (1 << (8 * (15 - nonce))) - 1);
+    }
+}

@@ -1,0 +1,49 @@
+//! Envelopes: what is read is what was there, and nothing of the message is lost.
+#![no_main]
+
+use std::io::Read;
+
+use libfuzzer_sys::fuzz_target;
+use lockstep::Envelope;
+use lockstep::envelope::{MAGIC, MAX_PAYLOAD};
+
+/// Gives out a few bytes at a time, as pipes do.
+struct Dribble<'b>(&'b [u8], usize);
+
+impl Read for Dribble<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let len = buffer.len().min(self.0.len()).min(self.1);
+        let (now, later) = self.0.split_at(len);
+        buffer[..len].copy_from_slice(now);
+        self.0 = later;
+        self.1 = self.1 % 7 + 1;
+        Ok(len)
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let parsed = Envelope::parse(bytes);
+    let mut reader = Dribble(bytes, 1);
+    let read = Envelope::read(&mut reader);
+    match parsed {
+        Err(_) => {
+            assert!(read.is_err());
+            assert!(bytes.starts_with(MAGIC));
+        }
+        Ok(envelope) => {
+            if let Some(envelope) = &envelope {
+                assert!(envelope.payload().len() <= MAX_PAYLOAD);
+                assert!(bytes.starts_with(envelope.as_bytes()));
+                assert_eq!(Envelope::new(envelope.payload()).expect("not too long"), *envelope);
+            } else {
+                assert!(!bytes.starts_with(MAGIC));
+            }
+            let (found, mut message) = read.expect("as parsed").split(reader);
+            assert_eq!(found, envelope);
+            let mut rest = Vec::new();
+            message.read_to_end(&mut rest).expect("memory can be read");
+            let start = envelope.map_or(0, |envelope| envelope.as_bytes().len());
+            assert_eq!(rest, bytes[start..]);
+        }
+    }
+});

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The main job on a real file: encrypts it, decrypts it, compares, and tells device and rate.
+#
+#   tools/run.sh LOCKSTEP [FILE]        without FILE: 512 MiB of random bytes
+set -euo pipefail
+
+lockstep=$1
+file=${2:-}
+folder=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-run.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+
+if [ -z "$file" ]; then
+    file=$folder/random
+    head -c $((512 << 20)) /dev/urandom >"$file"
+fi
+[ -f "$file" ] || {
+    echo "run: $file is not a file" >&2
+    exit 2
+}
+size=$(stat -c %s "$file")
+
+"$lockstep" devices
+"$lockstep" keygen -o "$folder/key"
+
+# Seconds that a command takes.
+seconds() {
+    local start end
+    start=$(date +%s%N)
+    "$@"
+    end=$(date +%s%N)
+    took=$((end - start))
+}
+rate() {
+    awk -v bytes="$size" -v ns="$took" 'BEGIN { printf "%.2f s, %.2f GB/s", ns / 1e9, bytes / (ns > 0 ? ns : 1) }'
+}
+
+echo
+echo "$file: $size bytes"
+seconds "$lockstep" encrypt -q -k "$folder/key" "$file" -o "$folder/encrypted"
+echo "encrypt   $(rate)"
+seconds "$lockstep" decrypt -q -k "$folder/key" "$folder/encrypted" -o "$folder/decrypted"
+echo "decrypt   $(rate)"
+cmp "$file" "$folder/decrypted"
+echo "the same bytes came back"
