@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=x86_64-unknown-linux-gnu
 
-if ! cargo +nightly --version >/dev/null 2>&1; then
+if ! RUSTUP_AUTO_INSTALL=0 cargo +nightly --version >/dev/null 2>&1; then
     echo "NOT TESTED: AddressSanitizer: no nightly toolchain: rustup toolchain install nightly" >&2
     exit 0
 fi

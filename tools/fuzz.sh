@@ -13,7 +13,7 @@ target=x86_64-unknown-linux-gnu
 seconds=${1:-20}
 [ $# -eq 0 ] || shift
 
-if ! cargo +nightly --version >/dev/null 2>&1; then
+if ! RUSTUP_AUTO_INSTALL=0 cargo +nightly --version >/dev/null 2>&1; then
     echo "NOT TESTED: fuzzing: no nightly toolchain: rustup toolchain install nightly" >&2
     exit 0
 fi

@@ -14,7 +14,7 @@ skip() {
     exit 0
 }
 
-cargo +nightly --version >/dev/null 2>&1 || skip "no nightly toolchain: rustup toolchain install nightly"
+RUSTUP_AUTO_INSTALL=0 cargo +nightly --version >/dev/null 2>&1 || skip "no nightly toolchain: rustup toolchain install nightly"
 # rustup's proxy is there even where the component is not.
 cargo +nightly miri --version >/dev/null 2>&1 || skip "no component miri: rustup +nightly component add miri rust-src"
 [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ] ||

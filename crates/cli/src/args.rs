@@ -18,7 +18,7 @@ An output file appears complete or not at all. `lockstep help COMMAND` tells mor
 
 /// AES on parallel hardware: encrypts files, safely and at the speed of the machine
 #[derive(Debug, Parser)]
-#[command(name = "lockstep", version, max_term_width = 100, after_help = AFTER, disable_help_subcommand = false)]
+#[command(name = "lockstep", version, max_term_width = 100, after_help = AFTER)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

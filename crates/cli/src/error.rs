@@ -80,6 +80,12 @@ fn with_options(error: &lockstep::Error) -> String {
         lockstep::Error::Exists { path } => {
             format!("{} exists: choose another output, or overwrite it with --force", path.display())
         }
+        lockstep::Error::File { action, path, source } => {
+            // Names of temporary files tell nobody anything.
+            let source = source.to_string();
+            let reason = source.split(" at path \"").next().unwrap_or_default();
+            format!("cannot {action} {}: {reason}", path.display())
+        }
         other => other.to_string(),
     }
 }

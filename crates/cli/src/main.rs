@@ -2,7 +2,7 @@
 //!
 //! One module a subcommand in [`commands`]; what they share lies beside it: the definition of the command line
 //! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
-//! ([`recipients`], [`identities`], [`wrapping`]), measurements ([`bench`]), and the people's side ([`terminal`], [`progress`], [`signals`]).
+//! ([`recipients`], [`identities`], [`wrapping`]), measurements ([`mod@bench`]), and the people's side ([`terminal`], [`progress`], [`signals`]).
 #![forbid(unsafe_code)]
 
 mod args;
@@ -48,7 +48,11 @@ fn usage(message: &clap::Error) -> ExitCode {
         };
     }
     let rendered = message.render().to_string();
-    terminal::say(rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end());
+    match rendered.strip_prefix("error: ") {
+        Some(mistake) => terminal::say(mistake.trim_end()),
+        // No command at all: the help.
+        None => eprint!("{rendered}"),
+    }
     ExitCode::from(error::FAILED)
 }
 

@@ -60,8 +60,11 @@ impl Output {
         Output::check(args, input, content)?;
         match target(args) {
             Some(path) => {
+                // Opening a named pipe waits for its reader: nothing is created then, and a signal may end it.
+                let direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
+                let guard = (!direct).then(Guard::creating);
                 let output = OutputFile::create(path, args.force)?;
-                let guard = temporary_path(&output).map(|path| Guard::new(&path));
+                let guard = guard.zip(temporary_path(&output)).map(|(guard, path)| guard.at(&path));
                 Ok(Output::File(output, guard))
             }
             None => {

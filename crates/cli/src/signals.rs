@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
+static STAKE: Mutex<Stake> = Mutex::new(Stake::Nothing);
 /// Nothing is ever written to it; it hangs up when a signal comes.
 static WAKE: OnceLock<PipeReader> = OnceLock::new();
 
@@ -39,10 +39,13 @@ pub(crate) fn install() -> Result<()> {
         STOPPED.store(true, Ordering::Release);
         drop(hangs_up);
         let since = Instant::now();
-        while temporary().is_some() && since.elapsed() < GRACE && signals.pending().next().is_none() {
+        while !matches!(*stake(), Stake::Nothing)
+            && since.elapsed() < GRACE
+            && signals.pending().next().is_none()
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
-        if let Some(path) = temporary().take() {
+        if let Stake::File(path) = &*stake() {
             // If it cannot be removed nothing more can be done.
             let _ = std::fs::remove_file(path);
         }
@@ -72,24 +75,39 @@ pub(crate) fn exit_code() -> u8 {
     (128 + SIGNAL.load(Ordering::Relaxed)) as u8
 }
 
+/// What must not be left behind.
+enum Stake {
+    Nothing,
+    /// A temporary file is being created; its name is not known yet.
+    Creating,
+    File(PathBuf),
+}
+
 /// A temporary file is at stake until this is dropped.
 pub(crate) struct Guard(());
 
 impl Guard {
-    pub(crate) fn new(path: &Path) -> Guard {
-        *temporary() = Some(path.into());
+    /// One that is about to be created. That must not take long.
+    pub(crate) fn creating() -> Guard {
+        *stake() = Stake::Creating;
         Guard(())
+    }
+
+    /// Says where it is.
+    pub(crate) fn at(self, path: &Path) -> Guard {
+        *stake() = Stake::File(path.into());
+        self
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        *temporary() = None;
+        *stake() = Stake::Nothing;
     }
 }
 
-fn temporary() -> MutexGuard<'static, Option<PathBuf>> {
-    TEMPORARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+fn stake() -> MutexGuard<'static, Stake> {
+    STAKE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Signals that whoever started the program wants ignored (`nohup`, a job in the background), as a set of bits.

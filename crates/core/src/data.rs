@@ -3,8 +3,6 @@
 use std::ops::{DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use zeroize::Zeroize;
-
 use crate::backend::{DeviceId, DeviceMemory};
 use crate::error::{Error, Result};
 use crate::planner::Planner;
@@ -113,7 +111,7 @@ impl<'a> Data<'a> {
     /// Zeroes the output.
     pub(crate) fn zero_output(&mut self, planner: &Planner) -> Result<()> {
         match self {
-            Data::Host(data) => data.output().zeroize(),
+            Data::Host(data) => data.output().fill(0),
             _ => self.store_output(planner, 0, &vec![0; self.len()])?,
         }
         Ok(())

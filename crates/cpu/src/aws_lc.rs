@@ -14,7 +14,6 @@ use lockstep_core::backend::Cost;
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::work::{AeadMessage, Operation, Status, Tag, Task};
 use lockstep_core::{Error, Key, KeySize, Result};
-use zeroize::Zeroize;
 
 use crate::device::{AnyKernel, CPU};
 use crate::threads;
@@ -141,10 +140,10 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
     };
     message.status = if done { Status::Done } else { Status::AuthenticationFailed };
     if !done {
-        data.output().zeroize();
+        data.output().fill(0);
         if let Tag::Write(tag) = &mut message.tag {
             // Sealing fails only on lengths that core has refused before; never leave half a result.
-            tag.zeroize();
+            tag.fill(0);
         }
     }
 }

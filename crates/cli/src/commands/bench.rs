@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     let engine = args.engine.engine_with_threads(args.engine.threads.or(Some(1)))?;
     let mut outcomes = Vec::new();
     for work in works {
-        for &size in sizes {
+        for &size in sizes.iter().filter(|&&size| work.takes(size as usize)) {
             let rounds = usize::from(args.rounds);
             let outcome = bench::run(&engine, *work, size as usize, rounds, args.seconds, !args.no_openssl);
             outcomes.push(outcome.map_err(failed)?);

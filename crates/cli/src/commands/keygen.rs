@@ -11,6 +11,7 @@ use lockstep::cobblestone::Suite;
 use lockstep::{FileKey, keyfile};
 
 use crate::error::{Error, Result, failed};
+use crate::signals::Guard;
 use crate::terminal;
 
 /// Make a key file for `encrypt -k`
@@ -61,6 +62,7 @@ fn replace(path: &Path, key: &FileKey) -> Result<()> {
         return Err(failed(format!("{} is no regular file: leave out -o and redirect", path.display())));
     }
     let temporary = path.with_file_name(format!(".lockstep-key-{}.tmp", std::process::id()));
+    let _guard = Guard::creating().at(&temporary);
     keyfile::create(&temporary, key)?;
     fs::rename(&temporary, path).map_err(|error| {
         // The first error is the one to tell.

@@ -62,8 +62,7 @@ fn swapped_duplicated_dropped_and_appended_chunks() {
     let (header, chunks) = cipher.split_at(HEADER);
     let chunks: Vec<_> = chunks.chunks(ENCRYPTED).collect();
     for order in [&[1, 0, 2, 3][..], &[0, 0, 1, 2, 3], &[0, 2, 3], &[0, 1, 2], &[3], &[0, 1, 2, 3, 3], &[]] {
-        let message: Vec<u8> =
-            order.iter().flat_map(|&index| chunks[index].iter().copied()).collect();
+        let message: Vec<u8> = order.iter().flat_map(|&index| chunks[index].iter().copied()).collect();
         refused(&folder, &[header, &message].concat(), &plain);
     }
     refused(&folder, &[&cipher[..], b"x"].concat(), &plain);
@@ -117,11 +116,17 @@ fn output_equal_to_input() {
     fs::hard_link(folder.path("file"), folder.path("link")).unwrap();
     std::os::unix::fs::symlink("file", folder.path("symlink")).unwrap();
     for name in ["file", "./file", "link", "symlink"] {
-        folder.run(["encrypt", "-k", "key", "file", "-o", name, "--force"]).failed(2, "both input and output");
-        folder.run(["cipher", "--mode", "ecb", "--key-hex", &"00".repeat(16), "file", "-f", "-o", name]).failed(2, "both");
+        folder
+            .run(["encrypt", "-k", "key", "file", "-o", name, "--force"])
+            .failed(2, "both input and output");
+        folder
+            .run(["cipher", "--mode", "ecb", "--key-hex", &"00".repeat(16), "file", "-f", "-o", name])
+            .failed(2, "both");
     }
     folder.shell("lockstep encrypt -k key < file -f -o file").failed(2, "both input and output");
-    folder.shell("lockstep encrypt -k key file >> file").failed(2, "standard output is the file that is read");
+    folder
+        .shell("lockstep encrypt -k key file >> file")
+        .failed(2, "standard output is the file that is read");
     assert_eq!(folder.read("file"), data(100));
 }
 

@@ -56,7 +56,8 @@ impl Folder {
     /// The names of all files, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -172,7 +173,8 @@ pub(crate) fn data(len: usize) -> Vec<u8> {
 
 /// True if a program is there that a test needs. Its absence is told, and with `CI` set it is a failure.
 pub(crate) fn have(program: &str) -> bool {
-    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).is_file());
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+        .any(|folder| folder.join(program).is_file());
     assert!(found || std::env::var_os("CI").is_none(), "{program} is missing, and this is CI");
     if !found {
         eprintln!("NOT TESTED: there is no {program} on this machine");

@@ -82,7 +82,9 @@ fn redirected_files_are_read_from_where_they_stand() {
     // `head` may have read more than it gave out, but not less.
     let back = folder.run(["decrypt", "-k", "key", "cipher"]).succeeded().stdout;
     assert!(plain.ends_with(&back) && back.len() <= plain.len() - 1000);
-    folder.shell("lockstep encrypt -k key < plain > cipher && lockstep decrypt -k key < cipher > back").succeeded();
+    folder
+        .shell("lockstep encrypt -k key < plain > cipher && lockstep decrypt -k key < cipher > back")
+        .succeeded();
     assert_eq!(folder.read("back"), plain);
 }
 

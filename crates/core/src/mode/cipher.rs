@@ -28,7 +28,8 @@ pub enum Cipher {
     Ofb,
     /// SP 800-38A, 6.5, with a 128-bit big-endian counter. Any length.
     Ctr,
-    /// SP 800-38E, IEEE 1619, with ciphertext stealing. 16 bytes or more; AES-128 and AES-256, two keys.
+    /// SP 800-38E, IEEE 1619, with ciphertext stealing. 16 bytes to 16 MiB, which make one data unit; AES-128 and
+    /// AES-256, two keys.
     Xts,
 }
 
@@ -148,7 +149,7 @@ impl Cipher {
     /// A batch: all messages in one call to the device.
     ///
     /// # Errors
-    /// [`Error::NotWholeBlocks`], [`Error::XtsTooShort`] or [`Error::ModeKey`] before anything is done; those of
+    /// [`Error::NotWholeBlocks`], [`Error::XtsTooShort`], [`Error::TooLong`] or [`Error::ModeKey`] before anything is done; those of
     /// devices.
     pub fn run(self, planner: &Planner, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
         for message in &*messages {
@@ -180,6 +181,7 @@ impl Cipher {
         self.check_key(key)?;
         match self {
             Cipher::Xts if data.len() < 16 => Err(Error::XtsTooShort { got: data.len() }),
+            Cipher::Xts => xts::check_unit(data.len() as u64),
             Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc if !data.len().is_multiple_of(16) => {
                 Err(Error::NotWholeBlocks { mode: self.name(), extra: data.len() % 16 })
             }

@@ -4,11 +4,22 @@
 use zeroize::Zeroize;
 
 use crate::data::Data;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::{Block, KeySize};
 use crate::mode::cipher::{Cipher, Direction, Message, run_segments};
 use crate::planner::Planner;
 use crate::work::{Segment, Tweak};
+
+/// Longest data unit: 2^20 blocks (SP 800-38E, section 4; IEEE 1619, 5.1).
+pub const MAX_DATA_UNIT: u64 = 1 << 24;
+
+/// A data unit of `len` bytes is one that XTS takes.
+pub(crate) fn check_unit(len: u64) -> Result<()> {
+    if len > MAX_DATA_UNIT {
+        return Err(Error::TooLong { mode: "XTS", what: "data", limit: MAX_DATA_UNIT });
+    }
+    Ok(())
+}
 
 /// Runs data units, or their ends from block `start` on, whose lengths and keys have been checked.
 pub(crate) fn run(

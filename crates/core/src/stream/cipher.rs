@@ -104,11 +104,17 @@ impl CipherStream {
     ///
     /// # Errors
     /// [`Error::OutputLength`] if the output is smaller than what comes out (nothing has happened then),
-    /// [`Error::Order`] after the end, and those of devices.
+    /// [`Error::TooLong`] beyond the data unit of XTS (likewise), [`Error::Order`] after the end, and those of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         let needed = match &self.state {
-            State::Blocks(blocks) => blocks.ready(input.len(), self.hold()),
+            State::Blocks(blocks) => {
+                if self.cipher == Cipher::Xts {
+                    let before = (blocks.position.saturating_mul(16)).saturating_add(blocks.len as u64);
+                    xts::check_unit(before.saturating_add(input.len() as u64))?;
+                }
+                blocks.ready(input.len(), self.hold())
+            }
             _ => input.len(),
         };
         if output.len() < needed {
@@ -191,6 +197,7 @@ impl CipherStream {
                 self.state = State::Keystream(keystream);
             }
             Cipher::Xts if position.is_multiple_of(16) => {
+                xts::check_unit(position)?;
                 self.reset(iv);
                 if let State::Blocks(blocks) = &mut self.state {
                     blocks.position = position / 16;

@@ -6,7 +6,7 @@ use super::{Subject, noise, test_block};
 use crate::data::Data;
 use crate::error::Error;
 use crate::key::{Block, KeySize};
-use crate::mode::{Cipher, CipherKey, Direction, Message};
+use crate::mode::{Cipher, CipherKey, Direction, Message, xts};
 use crate::work::Pass;
 
 /// Key sizes that a cipher has and the subject does.
@@ -158,11 +158,14 @@ pub fn wrong_shapes_are_refused(subject: &Subject) {
             assert_eq!(data, vec![5; len]);
         }
     }
-    let xts = CipherKey::new(Cipher::Xts, &noise(1, 32)).unwrap();
+    let xts_key = CipherKey::new(Cipher::Xts, &noise(1, 32)).unwrap();
     for len in [0, 1, 15] {
-        let error = Cipher::Xts.encrypt(planner, &xts, &mut iv, &mut vec![0; len]).unwrap_err();
+        let error = Cipher::Xts.encrypt(planner, &xts_key, &mut iv, &mut vec![0; len]).unwrap_err();
         assert_eq!(error, Error::XtsTooShort { got: len });
     }
+    let too_long = xts::MAX_DATA_UNIT as usize + 16;
+    let error = Cipher::Xts.encrypt(planner, &xts_key, &mut iv, &mut vec![0; too_long]).unwrap_err();
+    assert!(matches!(error, Error::TooLong { mode: "XTS", limit: xts::MAX_DATA_UNIT, .. }), "{error}");
     assert_eq!(CipherKey::new(Cipher::Xts, &[7; 32]).unwrap_err(), Error::XtsHalvesEqual);
     for len in [0, 16, 24, 48, 63, 65] {
         assert!(matches!(CipherKey::new(Cipher::Xts, &vec![0; len]), Err(Error::ModeKey { .. })));
@@ -172,7 +175,10 @@ pub fn wrong_shapes_are_refused(subject: &Subject) {
         Cipher::Xts.encrypt(planner, &single, &mut iv, &mut [0; 16]),
         Err(Error::ModeKey { mode: "XTS", .. })
     ));
-    assert!(matches!(Cipher::Cbc.encrypt(planner, &xts, &mut iv, &mut [0; 16]), Err(Error::ModeKey { .. })));
+    assert!(matches!(
+        Cipher::Cbc.encrypt(planner, &xts_key, &mut iv, &mut [0; 16]),
+        Err(Error::ModeKey { .. })
+    ));
     assert!(Data::copy(&[0; 3], &mut [0; 4]).is_err());
     if !subject.does(Pass::EcbEncrypt, KeySize::Aes128) {
         let key = CipherKey::new(Cipher::Ecb, &[1; 16]).unwrap();

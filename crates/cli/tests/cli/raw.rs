@@ -1,0 +1,177 @@
+//! `lockstep cipher`: what OpenSSL's command does not have, and what is refused.
+
+use crate::common::*;
+
+const KEY: &str = "feffe9928665731c6d6a8f9467308308";
+const IV: &str = "000102030405060708090a0b0c0d0e0f";
+
+fn hex(digits: &str) -> Vec<u8> {
+    (0..digits.len() / 2).map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap()).collect()
+}
+
+#[track_caller]
+fn both_ways(folder: &Folder, options: &str, plain: &[u8], cipher: &[u8]) {
+    let options = || ["cipher", "--mode"].into_iter().chain(options.split_whitespace());
+    assert_eq!(folder.pipe(options(), plain).succeeded().stdout, cipher);
+    assert_eq!(folder.pipe(options().chain(["-d"]), cipher).succeeded().stdout, plain);
+}
+
+/// McGrew and Viega, test case 4.
+#[test]
+fn gcm() {
+    let folder = Folder::new();
+    let plain = hex(
+        "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525\
+         b16aedf5aa0de657ba637b39",
+    );
+    let cipher = hex(
+        "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e21d514b25466931c7d8f6a5aac84aa05\
+         1ba30b396a0aac973d58e091",
+    );
+    let tag = hex("5bc94fbc3221a5db94fae95ae7121a47");
+    let options = format!(
+        "gcm --key-hex {KEY} --iv-hex cafebabefacedbaddecaf888 --aad-hex feedfacedeadbeeffeedfacedeadbeefabaddad2"
+    );
+    both_ways(&folder, &options, &plain, &[&cipher[..], &tag].concat());
+    both_ways(&folder, &format!("{options} --tag-len 12"), &plain, &[&cipher[..], &tag[..12]].concat());
+}
+
+/// SP 800-38C, example 1.
+#[test]
+fn ccm() {
+    let folder = Folder::new();
+    let options = "ccm --key-hex 404142434445464748494a4b4c4d4e4f --iv-hex 10111213141516 \
+                   --aad-hex 0001020304050607 --tag-len 4";
+    both_ways(&folder, options, &hex("20212223"), &hex("7162015b4dac255d"));
+    folder.pipe(["cipher", "--mode", "ccm", "--key-hex", KEY, "--iv-hex", "00"], b"").failed(2, "CCM");
+}
+
+/// IEEE 1619, vector 2.
+#[test]
+fn xts() {
+    let folder = Folder::new();
+    let key = format!("{}{}", "11".repeat(16), "22".repeat(16));
+    let options = format!("xts --key-hex {key} --iv-hex 33333333330000000000000000000000");
+    both_ways(
+        &folder,
+        &options,
+        &[0x44; 32],
+        &hex("c454185e6a16936e39334038acef838bfb186fff7480adc4289382ecd6d394f0"),
+    );
+    let long = data((1 << 20) + 7);
+    let cipher =
+        folder.pipe(["cipher", "--mode"].into_iter().chain(options.split(' ')), &long).succeeded().stdout;
+    both_ways(&folder, &options, &long, &cipher);
+    folder.pipe(["cipher", "--mode"].into_iter().chain(options.split(' ')), &[1; 15]).failed(2, "16 bytes");
+    let equal = "11".repeat(32);
+    folder.run(["cipher", "--mode", "xts", "--key-hex", &equal, "--iv-hex", IV]).failed(2, "halves");
+}
+
+#[test]
+fn pcbc() {
+    let folder = Folder::new();
+    let options = format!("pcbc --key-hex {KEY} --iv-hex {IV}");
+    for len in [0, 16, 1000, (1 << 20) + 3] {
+        let plain = data(len);
+        let args = || ["cipher", "--mode"].into_iter().chain(options.split(' '));
+        let cipher = folder.pipe(args(), &plain).succeeded().stdout;
+        assert_eq!(cipher.len(), (len / 16 + 1) * 16);
+        assert!(folder.pipe(args().chain(["-d"]), &cipher).succeeded().stdout == plain);
+    }
+}
+
+/// RFC 4493; McGrew and Viega, test case 1.
+#[test]
+fn macs() {
+    let folder = Folder::new();
+    let cmac = |tag: &str, input: &[u8]| {
+        let key = "2b7e151628aed2a6abf7158809cf4f3c";
+        folder.pipe(["cipher", "--mode", "cmac", "--key-hex", key, "--tag-len", tag], input).succeeded()
+    };
+    assert_eq!(cmac("16", b"").text(), "bb1d6929e95937287fa37d129b756746\n");
+    let block = hex("6bc1bee22e409f96e93d7e117393172a");
+    assert_eq!(cmac("16", &block).text(), "070a16b46b4d4144f79bdd9dd04a287c\n");
+    assert_eq!(cmac("4", &block).text(), "070a16b4\n");
+    let zeros = "00".repeat(16);
+    let gmac = ["cipher", "--mode", "gmac", "--key-hex", &zeros, "--iv-hex", &zeros[..24]];
+    assert_eq!(folder.run(gmac).succeeded().text(), "58e2fccefa7e3061367f1d57a4e7455a\n");
+    // GMAC is GCM whose data are all associated.
+    let input = data(5000);
+    let aad: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
+    let gcm = ["cipher", "--mode", "gcm", "--key-hex", &zeros, "--iv-hex", &zeros[..24], "--aad-hex", &aad];
+    let tag: String = folder.run(gcm).succeeded().stdout.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(folder.pipe(gmac, &input).succeeded().text().trim_end(), tag);
+}
+
+#[test]
+fn nothing_is_put_out_before_the_tag_is_checked() {
+    let folder = Folder::new();
+    let plain = data(3 << 20);
+    for (mode, iv) in [("gcm", "000102030405060708090a0b"), ("ccm", "00010203040506070809")] {
+        let args = ["cipher", "--mode", mode, "--key-hex", KEY, "--iv-hex", iv];
+        let mut cipher = folder.pipe(args, &plain).succeeded().stdout;
+        assert_eq!(cipher.len(), plain.len() + 16);
+        assert!(folder.pipe(args.into_iter().chain(["-d"]), &cipher).succeeded().stdout == plain);
+        let last = cipher.len() - 1;
+        cipher[last] ^= 1;
+        folder.write("cipher", &cipher);
+        let ended = folder.run(args.into_iter().chain(["-d", "cipher"])).failed(1, "authentication failed");
+        assert!(ended.stdout.is_empty());
+        folder.run(args.into_iter().chain(["-d", "cipher", "-o", "out"])).failed(1, "authentication failed");
+        assert!(!folder.has("out"));
+        folder.pipe(args.into_iter().chain(["-d"]), &cipher[..15]).failed(1, "less than a tag");
+    }
+}
+
+#[test]
+fn keys_from_files_are_raw_bytes() {
+    let folder = Folder::with_keys();
+    folder.write("raw", hex(KEY));
+    let by_file = ["cipher", "--mode", "ctr", "--iv-hex", IV, "--key-file"];
+    let from_file = folder.pipe(by_file.into_iter().chain(["raw"]), b"hello").succeeded().stdout;
+    let by_hex = ["cipher", "--mode", "ctr", "--iv-hex", IV, "--key-hex", KEY];
+    assert_eq!(folder.pipe(by_hex, b"hello").succeeded().stdout, from_file);
+    folder.run(by_file.into_iter().chain(["key"])).failed(2, "raw bytes");
+    folder.write("text", format!("{KEY}\n"));
+    folder.run(by_file.into_iter().chain(["text"])).failed(2, "xxd");
+    folder.write("short", [0xff; 15]);
+    folder.run(by_file.into_iter().chain(["short"])).failed(2, "15 bytes");
+}
+
+#[test]
+fn what_would_be_without_effect_is_refused() {
+    let folder = Folder::new();
+    let with = |options: &str| {
+        let args = ["cipher", "--key-hex", KEY].into_iter().chain(options.split_whitespace());
+        folder.pipe(args.collect::<Vec<_>>(), &[0; 16])
+    };
+    with("--mode cbc").failed(2, "CBC needs an IV");
+    with(&format!("--mode ecb --iv-hex {IV}")).failed(2, "ECB has no IV");
+    with(&format!("--mode cbc --iv-hex {IV} --aad-hex 00")).failed(2, "no associated data");
+    with(&format!("--mode gmac --iv-hex {IV} --aad-hex 00")).failed(2, "no associated data");
+    with(&format!("--mode ctr --iv-hex {IV} --tag-len 12")).failed(2, "no tag");
+    with("--mode cmac -d").failed(2, "leave out -d");
+    with("--mode cmac --tag-len 17").failed(2, "1 to 16");
+    with(&format!("--mode gcm --iv-hex {IV} --tag-len 3")).failed(2, "3");
+    with("--mode ctr --iv-hex 00").failed(2, "IV of 16 bytes");
+    with("--mode ctr --iv-hex 0").failed(2, "--iv-hex: 1 hex digits");
+    with("--mode gcm --iv-hex zz").failed(2, "--iv-hex");
+    with("--mode rot13").failed_usage("rot13");
+    let ended = folder.run(["cipher", "--mode", "ecb", "--key-hex", "5ec3e7zz"]).failed(2, "--key-hex");
+    assert!(!ended.stderr.contains("5ec3e7"));
+    folder.run(["cipher", "--mode", "ecb", "--key-hex", "5ec3e7"]).failed(2, "3 bytes");
+    folder.run(["cipher", "--mode", "ecb"]).failed_usage("--key-hex");
+}
+
+#[test]
+fn wrong_padding_and_broken_blocks() {
+    let folder = Folder::new();
+    let cbc = ["cipher", "--mode", "cbc", "--key-hex", KEY, "--iv-hex", IV];
+    let cipher = folder.pipe(cbc, &data(100)).succeeded().stdout;
+    let cut = &cipher[..cipher.len() - 1];
+    folder.pipe(cbc.into_iter().chain(["-d", "-o", "out"]), cut).failed(2, "multiple of 16");
+    let block = &cipher[..16];
+    folder.pipe(cbc.into_iter().chain(["-d", "-o", "out"]), block).failed(1, "padding");
+    folder.pipe(cbc.into_iter().chain(["--no-padding", "-o", "out"]), b"abc").failed(2, "multiple of 16");
+    assert!(!folder.has("out"));
+}

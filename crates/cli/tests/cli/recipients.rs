@@ -1,0 +1,260 @@
+//! Files that carry their own key: recipients, identities, passphrases.
+
+use std::io::Write;
+
+use age::secrecy::{ExposeSecret, SecretString};
+use age::x25519;
+
+use crate::common::*;
+
+/// With an age identity file, the recipient of it, and an identity of somebody else.
+fn with_identity() -> (Folder, String) {
+    let folder = Folder::new();
+    let identity = x25519::Identity::generate();
+    let text = format!("# mine\n{}\n", identity.to_string().expose_secret());
+    folder.write("identity", text);
+    folder.write("stranger", x25519::Identity::generate().to_string().expose_secret());
+    (folder, identity.to_public().to_string())
+}
+
+fn ssh_keygen(folder: &Folder, name: &str, args: &[&str]) {
+    let status = folder.program("ssh-keygen").args(["-q", "-f", name]).args(args).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn age_recipients() {
+    let (folder, recipient) = with_identity();
+    for len in [0, 1, CHUNK, 100_000] {
+        let plain = data(len);
+        folder.write("plain", &plain);
+        folder.run(["encrypt", "-r", &recipient, "plain", "-o", "cipher", "-f"]).succeeded();
+        assert!(folder.read("cipher").starts_with(b"lockstep.file/v1\n"));
+        assert_eq!(folder.run(["decrypt", "-i", "identity", "cipher"]).succeeded().stdout, plain);
+        let piped = folder.pipe(["encrypt", "-r", &recipient], &plain).succeeded().stdout;
+        let back = folder.pipe(["decrypt", "-i", "stranger", "-i", "identity"], &piped).succeeded();
+        assert_eq!(back.stdout, plain);
+        let redirected = folder.shell("lockstep decrypt -i identity < cipher").succeeded();
+        assert_eq!(redirected.stdout, plain);
+    }
+    folder.run(["decrypt", "-i", "stranger", "cipher", "-o", "out"]).failed(1, "other recipients");
+    assert!(!folder.has("out"));
+    let part = folder.run(["decrypt", "-i", "identity", "--range", "16380:10", "cipher"]).succeeded();
+    assert_eq!(part.stdout, data(100_000)[16380..16390]);
+}
+
+#[test]
+fn the_envelope_holds_an_age_file_that_other_programs_open() {
+    let (folder, recipient) = with_identity();
+    let cipher = folder.pipe(["encrypt", "-r", &recipient], b"hello").succeeded().stdout;
+    let envelope = lockstep::Envelope::parse(&cipher).unwrap().unwrap();
+    let text = String::from_utf8(folder.read("identity")).unwrap();
+    let identity: x25519::Identity = text.lines().nth(1).unwrap().parse().unwrap();
+    let key = age::decrypt(&identity, envelope.payload()).unwrap();
+    let key = lockstep::FileKey::from_bytes(&key).unwrap();
+    let (context, message) = cipher.split_at(envelope.as_bytes().len());
+    let engine = lockstep::Engine::new().unwrap();
+    assert_eq!(lockstep::open(&engine, &key, context, message).unwrap(), b"hello");
+}
+
+#[test]
+fn lists_of_recipients() {
+    let (folder, recipient) = with_identity();
+    let other = x25519::Identity::generate().to_public();
+    folder.write("list", format!("# all of us\n\n{other}\r\n  {recipient}\n"));
+    let cipher = folder.pipe(["encrypt", "-R", "list"], b"hello").succeeded().stdout;
+    assert_eq!(folder.pipe(["decrypt", "-i", "identity"], &cipher).succeeded().stdout, b"hello");
+
+    folder.write("nobody", "# nobody\n\n");
+    folder.run(["encrypt", "-R", "nobody"]).failed(2, "no recipients");
+    folder.write("typo", format!("{recipient}\nage1typo\n"));
+    folder.run(["encrypt", "-R", "typo", "-o", "out"]).failed(2, "typo, line 2");
+    folder.run(["encrypt", "-R", "nothing"]).failed(2, "nothing");
+    folder.run(["encrypt", "-r", ""]).failed(2, "-r: ");
+    folder.run(["encrypt", "-R", "list", "-p"]).failed_usage("cannot be used with");
+    folder.run(["encrypt", "-r", &recipient, "-k", "key"]).failed_usage("cannot be used with");
+    folder.run(["encrypt"]).failed(2, "say who may decrypt");
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn secrets_given_as_recipients_are_not_repeated() {
+    let (folder, _) = with_identity();
+    let secret = String::from_utf8(folder.read("stranger")).unwrap();
+    let ended = folder.run(["encrypt", "-r", &secret]).failed(2, "secret key");
+    assert!(!ended.stderr.contains(&secret[20..30]));
+    folder.run(["encrypt", "-R", "identity"]).failed(2, "secret key");
+}
+
+#[test]
+fn too_many_recipients() {
+    let folder = Folder::new();
+    let recipients = (0..700).map(|_| format!("{}\n", x25519::Identity::generate().to_public()));
+    folder.write("list", recipients.collect::<String>());
+    folder.run(["encrypt", "-R", "list", "-o", "out"]).failed(2, "too many recipients");
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn ssh_keys() {
+    if !have("ssh-keygen") {
+        return;
+    }
+    let folder = Folder::new();
+    ssh_keygen(&folder, "ed25519", &["-t", "ed25519", "-N", ""]);
+    ssh_keygen(&folder, "rsa", &["-t", "rsa", "-b", "2048", "-N", ""]);
+    ssh_keygen(&folder, "ecdsa", &["-t", "ecdsa", "-N", ""]);
+    ssh_keygen(&folder, "other", &["-t", "ed25519", "-N", ""]);
+    let public = String::from_utf8(folder.read("rsa.pub")).unwrap();
+    let cipher = folder.pipe(["encrypt", "-R", "ed25519.pub", "-r", &public], b"hello").succeeded().stdout;
+    for key in ["ed25519", "rsa"] {
+        assert_eq!(folder.pipe(["decrypt", "-i", key], &cipher).succeeded().stdout, b"hello");
+    }
+    folder.pipe(["decrypt", "-i", "other"], &cipher).failed(1, "other recipients");
+    folder
+        .pipe(["decrypt"], &cipher)
+        .failed(2, "to recipients (ssh-ed25519, ssh-rsa): give an identity with -i");
+    folder.run(["encrypt", "-R", "ecdsa.pub"]).failed(2, "ssh-ed25519 or ssh-rsa");
+    folder.pipe(["decrypt", "-i", "ecdsa"], &cipher).failed(2, "ssh-ed25519 or ssh-rsa");
+    folder.pipe(["decrypt", "-i", "ed25519.pub"], &cipher).failed(2, "no identity");
+}
+
+#[test]
+fn ssh_keys_with_a_passphrase() {
+    if !have("ssh-keygen") {
+        return;
+    }
+    let folder = Folder::new();
+    ssh_keygen(&folder, "id", &["-t", "ed25519", "-N", "pass phrase"]);
+    let cipher = folder.pipe(["encrypt", "-R", "id.pub"], b"hello").succeeded().stdout;
+    folder.write("right", "pass phrase\n");
+    folder.write("wrong", "another");
+    let with = |file| folder.pipe(["decrypt", "-i", "id", "--passphrase-file", file], &cipher);
+    assert_eq!(with("right").succeeded().stdout, b"hello");
+    with("wrong").failed(1, "wrong passphrase for the identity");
+}
+
+#[test]
+fn encrypted_identities() {
+    let (folder, recipient) = with_identity();
+    let mut lock = age::scrypt::Recipient::new(SecretString::from("secret"));
+    lock.set_work_factor(4);
+    let encryptor = age::Encryptor::with_recipients(std::iter::once(&lock as _)).unwrap();
+    let mut locked = Vec::new();
+    let mut writer = encryptor.wrap_output(&mut locked).unwrap();
+    writer.write_all(&folder.read("identity")).unwrap();
+    writer.finish().unwrap();
+    folder.write("locked", locked);
+    folder.write("secret", "secret\r\n");
+    folder.write("wrong", "wrong\n");
+    let cipher = folder.pipe(["encrypt", "-r", &recipient], b"hello").succeeded().stdout;
+    let with = |file| folder.pipe(["decrypt", "-i", "locked", "--passphrase-file", file], &cipher);
+    assert_eq!(with("secret").succeeded().stdout, b"hello");
+    with("wrong").failed(1, "wrong passphrase");
+}
+
+#[test]
+fn identities_that_are_none() {
+    let (folder, recipient) = with_identity();
+    let cipher = folder.pipe(["encrypt", "-r", &recipient], b"hello").succeeded().stdout;
+    folder.run(["keygen", "-o", "key"]).succeeded();
+    folder.write("empty", "");
+    folder.write("garbage", data(1000));
+    let with = |file| folder.pipe(["decrypt", "-i", file], &cipher);
+    with("key").failed(2, "give it with -k");
+    with("empty").failed(2, "empty holds no identity");
+    with("garbage").failed(2, "garbage is no identity");
+    with("nothing").failed(2, "nothing");
+    folder
+        .pipe(["decrypt", "-k", "key"], &cipher)
+        .failed(2, "to recipients (X25519): give an identity with -i");
+    let plugin = age::plugin::Identity::default_for_plugin("lockstep-none").unwrap();
+    folder.write("plugin", plugin.to_string());
+    with("plugin").failed(2, "age-plugin-lockstep-none");
+}
+
+#[test]
+fn passphrases_from_files() {
+    let folder = Folder::new();
+    folder.write("passphrase", "correct horse\n");
+    folder.write("again", "correct horse");
+    folder.write("wrong", "battery staple\n");
+    folder.write("plain", data(50_000));
+    folder.run(["encrypt", "-p", "--passphrase-file", "passphrase", "plain", "-o", "cipher"]).succeeded();
+    let with = |file: &str| folder.run(["decrypt", "--passphrase-file", file, "cipher", "-o", "out"]);
+    with("again").succeeded();
+    assert_eq!(folder.read("out"), data(50_000));
+    std::fs::remove_file(folder.path("out")).unwrap();
+    with("wrong").failed(1, "wrong passphrase");
+    folder.run(["decrypt", "cipher"]).failed(2, "with a passphrase: give -p");
+    folder.write("id", x25519::Identity::generate().to_string().expose_secret());
+    folder.run(["decrypt", "-i", "id", "cipher"]).failed(2, "give -p");
+
+    folder.write("none", "\n");
+    with("none").failed(2, "empty");
+    folder.write("lines", "two\nlines\n");
+    with("lines").failed(2, "several lines");
+    with("nothing").failed(2, "nothing");
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn no_passphrase_opens_a_file_for_recipients() {
+    let (folder, recipient) = with_identity();
+    folder.write("passphrase", "secret");
+    let cipher = folder.pipe(["encrypt", "-r", &recipient], b"hello").succeeded().stdout;
+    folder
+        .pipe(["decrypt", "--passphrase-file", "passphrase"], &cipher)
+        .failed(1, "no passphrase opens this file");
+}
+
+#[test]
+fn without_a_terminal_there_is_nobody_to_ask() {
+    if !have("setsid") {
+        return;
+    }
+    let folder = Folder::new();
+    let ended: Ended = folder
+        .program("setsid")
+        .args(["-w", LOCKSTEP, "encrypt", "-p", "-o", "out"])
+        .output()
+        .unwrap()
+        .into();
+    ended.failed(2, "--passphrase-file");
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn damaged_envelopes() {
+    let (folder, recipient) = with_identity();
+    let plain = data(20_000);
+    let cipher = folder.pipe(["encrypt", "-r", &recipient], &plain).succeeded().stdout;
+    let envelope = lockstep::Envelope::parse(&cipher).unwrap().unwrap().as_bytes().len();
+    folder.write("cipher", &cipher);
+    let refused = |bytes: &[u8], what: &str| {
+        folder.write("damaged", bytes);
+        let ended = folder.run(["decrypt", "-i", "identity", "damaged", "-o", "out"]);
+        assert_eq!(ended.code, 1, "{what}: {}", ended.stderr);
+        assert!(!folder.has("out"));
+    };
+    for at in (0..envelope + HEADER).step_by(3).chain(0..25) {
+        let mut damaged = cipher.clone();
+        damaged[at] ^= 0x10;
+        refused(&damaged, &format!("flipped at {at}"));
+    }
+    for at in (0..envelope).step_by(7).chain(envelope - 3..envelope + 60) {
+        refused(&cipher[..at], &format!("cut at {at}"));
+    }
+    // The envelope of another file, whose key it is not.
+    let other = folder.pipe(["encrypt", "-r", &recipient], &plain).succeeded().stdout;
+    let other_envelope = lockstep::Envelope::parse(&other).unwrap().unwrap();
+    refused(&[other_envelope.as_bytes(), &cipher[envelope..]].concat(), "another envelope");
+}
+
+#[test]
+fn a_bare_file_does_not_open_by_identity() {
+    let (folder, _) = with_identity();
+    folder.run(["keygen", "-o", "key"]).succeeded();
+    let cipher = folder.pipe(["encrypt", "-k", "key"], b"hello").succeeded().stdout;
+    folder.pipe(["decrypt", "-i", "identity"], &cipher).failed(2, "give its key file with -k");
+}

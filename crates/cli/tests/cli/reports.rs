@@ -1,0 +1,126 @@
+//! Commands that tell something: inspect, devices, selftest, completions, man.
+
+use age::secrecy::ExposeSecret;
+
+use crate::common::*;
+
+#[test]
+fn inspect_tells_what_a_file_is() {
+    let folder = Folder::with_keys();
+    let inspect = |name: &str| folder.run(["inspect", "--json", name]).succeeded().json();
+    for len in [0, 1, CHUNK, 100_000] {
+        folder.write("cipher", folder.pipe(["encrypt", "-k", "key"], &data(len)).succeeded().stdout);
+        let told = inspect("cipher");
+        assert_eq!(told["kind"], "message");
+        assert_eq!(told["plaintext_bytes"], len);
+        assert_eq!(told["chunks"], len / CHUNK + 1);
+        assert_eq!(told["message_bytes"], folder.read("cipher").len());
+        let piped = folder.pipe(["inspect", "--json", "-"], &folder.read("cipher")).succeeded().json();
+        assert_eq!(piped, told);
+    }
+
+    let identity = age::x25519::Identity::generate();
+    let recipient = identity.to_public().to_string();
+    let cipher =
+        folder.pipe(["encrypt", "-r", &recipient, "-r", &recipient], &data(20_000)).succeeded().stdout;
+    folder.write("cipher", &cipher);
+    let told = inspect("cipher");
+    assert_eq!(told["kind"], "envelope");
+    assert_eq!(told["format"], "Cobblestone-256");
+    assert_eq!(told["plaintext_bytes"], 20_000);
+    assert_eq!(told["recipients"][1]["type"], "X25519");
+    assert_eq!(told["recipients"].as_array().unwrap().len(), 2);
+    assert_eq!(told["file_bytes"], cipher.len());
+    let text = folder.run(["inspect", "cipher"]).succeeded();
+    assert!(text.text().contains("to 2 recipients: X25519, X25519\n"), "{}", text.text());
+
+    folder.write("passphrase", "secret");
+    let cipher = folder.pipe(["encrypt", "--passphrase-file", "passphrase"], b"hello").succeeded().stdout;
+    folder.write("cipher", cipher);
+    let told = inspect("cipher");
+    assert_eq!(told["passphrase"], true);
+    assert_eq!(told["recipients"][0]["work_factor"], 18);
+
+    let text = folder.run(["inspect", "key"]).succeeded();
+    assert!(text.text().contains("a key file of Lockstep, for Cobblestone-256"));
+    assert!(!text.text().contains(&String::from_utf8(folder.read("key")).unwrap()[17..40]));
+    assert_eq!(inspect("key")["kind"], "key");
+    folder.write("age", age::encrypt(&identity.to_public(), b"hello").unwrap());
+    assert_eq!(inspect("age")["kind"], "age");
+    folder.write("identity", identity.to_string().expose_secret());
+    let text = folder.run(["inspect", "identity"]);
+    assert!(!text.text().contains("AGE-SECRET"));
+}
+
+#[test]
+fn inspect_tells_what_is_wrong() {
+    let folder = Folder::with_keys();
+    folder.write(
+        "cut",
+        &folder.pipe(["encrypt", "-k", "key"], &data(20_000)).succeeded().stdout[..HEADER + ENCRYPTED],
+    );
+    let ended = folder.run(["inspect", "cut"]).failed(1, "cut off");
+    assert!(ended.text().contains("ciphertext: 16456 bytes"));
+    assert_eq!(folder.run(["inspect", "--json", "cut"]).failed(1, "").json()["intact_length"], false);
+    folder.write("cut", b"lockstep.file/v1\n\xff");
+    folder.run(["inspect", "cut"]).failed(1, "envelope");
+    folder.write("cut", "");
+    folder.run(["inspect", "cut"]).failed(1, "after 0 bytes");
+    folder.run(["inspect"]).failed_usage("FILE");
+}
+
+#[test]
+fn devices_are_listed() {
+    let folder = Folder::new();
+    let text = folder.run(["devices"]).succeeded();
+    assert!(text.text().contains("cpu/soft") && text.text().contains("chosen on"));
+    let told = folder.run(["devices", "--json"]).succeeded().json();
+    let cpu = told["devices"].as_array().unwrap().iter().find(|device| device["name"] == "cpu").unwrap();
+    let kernels = cpu["kernels"].as_array().unwrap();
+    let soft = kernels.iter().find(|kernel| kernel["name"] == "cpu/soft").unwrap();
+    assert!(soft["available"] == true && soft["constant_time"] == true);
+    // Whatever cannot run says why.
+    assert!(kernels.iter().all(|kernel| kernel["available"] == true || kernel["missing"].is_string()));
+    let forced = folder.run(["devices", "--json", "--kernel", "cpu/soft"]).succeeded().json();
+    let chosen = forced["chosen"].as_array().unwrap();
+    assert!(chosen.iter().any(|choice| choice["by_size"][0]["kernel"] == "cpu/soft"));
+    folder.run(["devices", "--device", "abacus"]).failed(2, "abacus");
+}
+
+#[test]
+fn kernels_are_tested() {
+    let folder = Folder::new();
+    let all = folder.run(["selftest"]).succeeded();
+    assert!(all.text().contains("cpu/soft") && !all.text().contains("FAILED"));
+    let one = folder.run(["selftest", "--kernel", "cpu/soft", "--json"]).succeeded().json();
+    assert_eq!(one["passed"], true);
+    assert_eq!(one["kernels"].as_array().unwrap().len(), 1);
+    assert!(one["kernels"][0]["operations"].as_u64().unwrap() > 10);
+    folder.run(["selftest", "--device", "cpu"]).succeeded();
+    folder.run(["selftest", "--kernel", "cpu/abacus"]).failed(2, "cpu/abacus");
+    folder.run(["selftest", "--device", "abacus"]).failed(2, "abacus");
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = folder.run(["completions", shell]).succeeded();
+        assert!(text.text().contains("keygen") && text.text().contains("passphrase-file"), "{shell}");
+    }
+    folder.shell("lockstep completions bash > script && bash -n script").succeeded();
+    folder.run(["completions", "cmd.exe"]).failed_usage("cmd.exe");
+}
+
+#[test]
+fn manual_pages() {
+    let folder = Folder::new();
+    let page = folder.run(["man"]).succeeded();
+    assert!(page.text().contains(".TH lockstep 1") && page.text().contains("Exit codes"));
+    folder.run(["man", "--out-dir", "pages/man1"]).succeeded();
+    for name in ["lockstep.1", "lockstep-encrypt.1", "lockstep-cipher.1"] {
+        assert!(folder.has(&format!("pages/man1/{name}")), "{name}");
+    }
+    folder.write("file", "");
+    folder.run(["man", "--out-dir", "file/man1"]).failed(2, "file/man1");
+}

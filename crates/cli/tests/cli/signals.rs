@@ -1,0 +1,123 @@
+//! Ctrl-C and its like, at any time.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+
+use crate::common::*;
+
+/// Encryption of a named pipe into which a megabyte was written, and which stays open as long as the file is held.
+fn half_way(folder: &Folder, force: bool) -> (Child, std::fs::File) {
+    fifo(&folder.path("fifo"));
+    let mut args = vec!["encrypt", "-k", "key", "fifo", "-o", "out"];
+    args.extend(force.then_some("--force"));
+    let child = folder.spawn(args);
+    let mut feed = OpenOptions::new().write(true).open(folder.path("fifo")).unwrap();
+    feed.write_all(&data(1 << 20)).unwrap();
+    wait_until("the temporary file", || temporary(folder).is_some());
+    (child, feed)
+}
+
+fn temporary(folder: &Folder) -> Option<String> {
+    folder.names().into_iter().find(|name| name.starts_with(".lockstep-") && name.ends_with(".tmp"))
+}
+
+#[test]
+fn nothing_is_left_and_the_exit_code_tells() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let folder = Folder::with_keys();
+        let (mut child, feed) = half_way(&folder, false);
+        kill(signal, &child);
+        // It does not wait for more input.
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        drop(feed);
+        assert_eq!(folder.names(), ["fifo", "key", "wrong"]);
+    }
+}
+
+#[test]
+fn an_existing_output_stays() {
+    let folder = Folder::with_keys();
+    folder.write("out", "precious");
+    let (mut child, _feed) = half_way(&folder, true);
+    kill("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(folder.read("out"), b"precious");
+    assert!(temporary(&folder).is_none());
+}
+
+#[test]
+fn kill_leaves_at_most_a_temporary_file() {
+    let folder = Folder::with_keys();
+    let (mut child, _feed) = half_way(&folder, false);
+    kill("-KILL", &child);
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn in_the_midst_of_work() {
+    let folder = Folder::with_keys();
+    let endless = ["encrypt", "-k", "key", "/dev/zero", "-o", "out"];
+    let mut child = folder.spawn(endless);
+    wait_until("the temporary file", || temporary(&folder).is_some());
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    kill("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(folder.names(), ["key", "wrong"]);
+
+    let zeros = "00".repeat(16);
+    let endless =
+        ["cipher", "--mode", "ctr", "--key-hex", &zeros, "--iv-hex", &zeros, "/dev/zero", "-o", "out"];
+    let mut child = folder.spawn(endless);
+    wait_until("the temporary file", || temporary(&folder).is_some());
+    kill("-TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(folder.names(), ["key", "wrong"]);
+}
+
+#[test]
+fn while_waiting_for_input_or_output() {
+    let folder = Folder::with_keys();
+    // Nothing comes in.
+    let mut child = folder.spawn(["encrypt", "-k", "key", "-o", "out"]);
+    wait_until("the temporary file", || temporary(&folder).is_some());
+    kill("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(folder.names(), ["key", "wrong"]);
+    // Nobody reads.
+    let mut child = folder.spawn(["encrypt", "-k", "key", "/dev/zero"]);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    kill("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // Not even the envelope has come.
+    let mut child = folder.spawn(["decrypt", "-k", "key", "-o", "out"]);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    kill("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(folder.names(), ["key", "wrong"]);
+}
+
+#[test]
+fn while_waiting_for_the_reader_of_a_named_pipe() {
+    let folder = Folder::with_keys();
+    fifo(&folder.path("fifo"));
+    let mut child = folder.spawn(["encrypt", "-k", "key", "/dev/zero", "-o", "fifo"]);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let since = std::time::Instant::now();
+    kill("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(since.elapsed().as_secs() < 2);
+    assert_eq!(folder.names(), ["fifo", "key", "wrong"]);
+}
+
+#[test]
+fn signals_that_are_ignored_stay_so() {
+    let folder = Folder::with_keys();
+    let ended = folder.shell(
+        "trap '' HUP; mkfifo fifo; lockstep encrypt -k key fifo -o out & exec 3> fifo; sleep 0.2; kill -HUP $!; \
+         sleep 0.2; echo hello >&3; exec 3>&-; wait $! && lockstep decrypt -k key out",
+    );
+    assert_eq!(ended.succeeded().text(), "hello\n");
+}

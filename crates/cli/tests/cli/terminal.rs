@@ -1,0 +1,126 @@
+//! On a terminal, which `script` of util-linux plays.
+
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+
+use crate::common::*;
+
+/// Runs a command on a terminal; what it shows. `dialogue` is what is waited for and typed.
+fn on_terminal(folder: &Folder, command: &str, dialogue: &[(&str, &str)]) -> Option<(i32, String)> {
+    if !have("script") {
+        return None;
+    }
+    let mut child: Child = folder
+        .program("script")
+        .args(["-qec", &command.replace("lockstep ", &format!("{LOCKSTEP} ")), "/dev/null"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut keyboard = child.stdin.take().unwrap();
+    let mut screen = child.stdout.take().unwrap();
+    let mut shown = Vec::new();
+    let mut buffer = [0; 4096];
+    for (question, answer) in dialogue {
+        let before = shown.len();
+        while !String::from_utf8_lossy(&shown[before..]).contains(question) {
+            let got = screen.read(&mut buffer).unwrap();
+            assert!(got > 0, "no {question:?} in {:?}", String::from_utf8_lossy(&shown));
+            shown.extend(&buffer[..got]);
+        }
+        keyboard.write_all(answer.as_bytes()).unwrap();
+    }
+    screen.read_to_end(&mut shown).unwrap();
+    let code = child.wait().unwrap().code().unwrap();
+    drop(keyboard);
+    Some((code, String::from_utf8_lossy(&shown).into_owned()))
+}
+
+#[test]
+fn binary_output_is_refused() {
+    let folder = Folder::with_keys();
+    folder.write("plain", data(100_000));
+    folder.write("text", "a text\n\tof lines, with é\n");
+    for command in
+        ["encrypt -k key plain", "cipher --mode ecb --key-hex 00112233445566778899aabbccddeeff plain"]
+    {
+        let Some((code, shown)) = on_terminal(&folder, &format!("lockstep {command}"), &[]) else { return };
+        assert_eq!(code, 2);
+        assert!(shown.contains("garble the terminal") && shown.len() < 300, "{shown}");
+    }
+    folder.run(["encrypt", "-k", "key", "plain", "-o", "cipher"]).succeeded();
+    let (code, shown) = on_terminal(&folder, "lockstep decrypt -k key cipher", &[]).unwrap();
+    assert_eq!(code, 2);
+    assert!(shown.contains("it is not text") && shown.len() < 300, "{shown}");
+    // Texts are shown; and whoever insists gets all.
+    folder.run(["encrypt", "-k", "key", "text", "-o", "cipher", "-f"]).succeeded();
+    let (code, shown) = on_terminal(&folder, "lockstep decrypt -k key cipher", &[]).unwrap();
+    assert_eq!((code, shown.replace('\r', "").as_str()), (0, "a text\n\tof lines, with é\n"));
+    let (code, _) = on_terminal(&folder, "lockstep encrypt -k key plain -o -", &[]).unwrap();
+    assert_eq!(code, 0);
+    let (code, shown) = on_terminal(&folder, "lockstep keygen", &[]).unwrap();
+    assert!(code == 0 && shown.starts_with("lockstep-key-256 "));
+}
+
+#[test]
+fn commands_to_the_terminal_are_not_passed_on() {
+    let folder = Folder::with_keys();
+    for evil in ["\u{1b}[31mred", "a\u{9b}31m", "bell\u{7}"] {
+        folder.write("plain", evil);
+        folder.run(["encrypt", "-k", "key", "plain", "-o", "cipher", "-f"]).succeeded();
+        let Some((code, shown)) = on_terminal(&folder, "lockstep decrypt -k key cipher", &[]) else { return };
+        assert_eq!(code, 2);
+        assert!(!shown.contains(evil), "{shown:?}");
+    }
+}
+
+#[test]
+fn passphrases_are_asked_for_and_not_shown() {
+    let folder = Folder::new();
+    folder.write("plain", "hello");
+    let twice = [("Passphrase: ", "swordfish\n"), ("The same again: ", "swordfish\n")];
+    let Some((code, shown)) = on_terminal(&folder, "lockstep encrypt -p plain -o cipher", &twice) else {
+        return;
+    };
+    assert_eq!(code, 0, "{shown}");
+    assert!(!shown.contains("swordfish"));
+    let once = [("Passphrase: ", "swordfish\n")];
+    let (code, shown) = on_terminal(&folder, "lockstep decrypt -p cipher -o out", &once).unwrap();
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(folder.read("out"), b"hello");
+
+    let differ = [("Passphrase: ", "one\n"), ("again: ", "two\n")];
+    let (code, shown) = on_terminal(&folder, "lockstep encrypt -p plain -o new", &differ).unwrap();
+    assert!(code == 2 && shown.contains("differ"), "{shown}");
+    let (code, shown) =
+        on_terminal(&folder, "lockstep encrypt -p plain -o new", &[("Passphrase: ", "\n")]).unwrap();
+    assert!(code == 2 && shown.contains("empty"), "{shown}");
+    // What cannot be written is known before anything is asked.
+    let (code, shown) = on_terminal(&folder, "lockstep encrypt -p plain -o out", &[]).unwrap();
+    assert!(code == 2 && shown.contains("exists"), "{shown}");
+    assert!(!folder.has("new"));
+}
+
+#[test]
+fn control_c_at_a_question_leaves_the_terminal_as_it_was() {
+    let folder = Folder::new();
+    folder.write("plain", "hello");
+    let command = "lockstep encrypt -p plain -o cipher; echo code $?; stty -a";
+    let Some((_, shown)) = on_terminal(&folder, command, &[("Passphrase: ", "abc\u{3}")]) else { return };
+    assert!(shown.contains("code 130"), "{shown}");
+    assert!(shown.contains(" echo ") && !shown.contains("-echo "), "{shown}");
+    assert!(!folder.has("cipher"));
+}
+
+#[test]
+fn a_bar_is_shown_while_it_takes_long() {
+    let folder = Folder::with_keys();
+    let command = "{ head -c 1000000 /dev/zero; sleep 1; head -c 1000000 /dev/zero; } \
+                   | lockstep encrypt -k key -o out";
+    let Some((code, shown)) = on_terminal(&folder, command, &[]) else { return };
+    assert_eq!(code, 0);
+    assert!(shown.contains("lockstep: encrypted 1.9 MiB in "), "{shown}");
+    let (code, shown) = on_terminal(&folder, &format!("{command} -f -q"), &[]).unwrap();
+    assert_eq!((code, shown.as_str()), (0, ""));
+    let (code, shown) = on_terminal(&folder, &format!("{command} -f --progress never"), &[]).unwrap();
+    assert_eq!((code, shown.as_str()), (0, ""));
+}

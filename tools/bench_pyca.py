@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""How fast is Python's `cryptography` (pyca), to be compared with lockstep?
+
+    tools/bench_pyca.py [--bits 128|256] [--count 10000] [--sizes 16,64,256,1024] [--rounds 5] [--lockstep PATH] [--json]
+    tools/bench_pyca.py --file FILE [--update]
+
+Messages: AESGCM with a new key for each of COUNT messages, in a loop; keys, nonces and data are made before. With
+--lockstep each round also runs `PATH bench --mode gcm-BITS-keys --size SIZE --threads 1` (a batch of 10,000), in turn.
+Medians, with the least and the most.
+
+File: prints how many seconds Cobblestone-256 takes for FILE, in updates of 4 MiB, to /dev/null. Reused buffers
+(`update_into`), which is pyca's fastest way, or new ones (`update`) with --update. The start of Python does not count.
+"""
+
+import sys
+
+sys.dont_write_bytecode = True
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+
+import pyca_venv
+
+PIECE = 4 << 20
+
+
+def messages(bits, count, size):
+    """Seconds for so many messages, each with a key of its own."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    keys = [os.urandom(bits // 8) for _ in range(count)]
+    nonces = [os.urandom(12) for _ in range(count)]
+    data = [os.urandom(size) for _ in range(count)]
+    start = time.perf_counter()
+    for key, nonce, text in zip(keys, nonces, data):
+        AESGCM(key).encrypt(nonce, text, None)
+    return time.perf_counter() - start
+
+
+def lockstep(path, bits, size):
+    """Seconds for a message by `lockstep bench`."""
+    name = f"gcm-{bits}-keys"
+    # One round, and the one before it that warms up: the rounds are ours.
+    options = ["--rounds", "1", "--no-openssl", "--threads", "1", "--json"]
+    command = [path, "bench", "--mode", name, "--size", str(size), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    results = [result for result in json.loads(done.stdout)["results"] if (result["work"], result["size"]) == (name, size)]
+    if len(results) != 1:
+        sys.exit(f"{' '.join(command)}: expected one result of this size, not {len(results)}")
+    return size / results[0]["bytes_per_second"]["lockstep"]["median"]
+
+
+def file(path, reuse):
+    """Seconds for a file."""
+    from cryptography.cobblestone import Cobblestone256Encryptor
+
+    encryptor = Cobblestone256Encryptor(Cobblestone256Encryptor.generate_key(), b"")
+    # A piece, what was kept of the one before, and a tag for each chunk.
+    room, output = memoryview(bytearray(PIECE)), memoryview(bytearray(PIECE + PIECE // 64 + 32768))
+    with open(path, "rb", buffering=0) as source, open(os.devnull, "wb", buffering=0) as sink:
+        start = time.perf_counter()
+        if reuse:
+            while got := source.readinto(room):
+                done = encryptor.update_into(room[:got], output)
+                sink.write(output[:done])
+        else:
+            while piece := source.read(PIECE):
+                sink.write(encryptor.update(piece))
+        sink.write(encryptor.finalize())
+        return time.perf_counter() - start
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            return next(line.split(":", 1)[1].strip() for line in info if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS
+    )
+    parser.add_argument("--bits", type=int, choices=(128, 256), default=128)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], default=[16, 64, 256, 1024])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--lockstep", metavar="PATH")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--file")
+    parser.add_argument("--update", action="store_true")
+    arguments = parser.parse_args()
+    pyca_venv.ensure("pyca's speed")
+    import cryptography
+    from cryptography.hazmat.backends.openssl import backend
+
+    if arguments.file:
+        print(f"{file(arguments.file, not arguments.update):.6f}")
+        return
+    versions = f"pyca cryptography {cryptography.__version__} ({backend.openssl_version_text()})"
+    results = []
+    for size in arguments.sizes:
+        ours, theirs = [], []
+        # The first round warms up and is not counted.
+        for number in range(arguments.rounds + 1):
+            pyca_time = messages(arguments.bits, arguments.count, size) / arguments.count
+            own_time = lockstep(arguments.lockstep, arguments.bits, size) if arguments.lockstep else None
+            if number:
+                theirs.append(pyca_time)
+                ours += [own_time] if own_time else []
+        results.append({"size": size, "pyca": theirs, "lockstep": ours})
+    if arguments.json:
+        date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        machine = {"date": date, "processor": processor(), "versions": versions}
+        print(json.dumps({**machine, "bits": arguments.bits, "count": arguments.count, "seconds": results}))
+        return
+    print(f"{datetime.date.today()}, {processor()}, {platform.system()} {platform.release()}, {versions}\n")
+    print(f"AES-{arguments.bits}-GCM, a new key for each of {arguments.count} messages, one thread\n")
+    print("| message | who | ns a message (least to most) | GB/s | lockstep is faster |")
+    print("|---|---|---|---|---|")
+    for result in results:
+        for who in ("pyca", "lockstep"):
+            times = [seconds * 1e9 for seconds in result[who]]
+            if not times:
+                continue
+            middle = statistics.median(times)
+            times_faster = ""
+            if who == "pyca" and result["lockstep"]:
+                times_faster = f"{middle / (statistics.median(result['lockstep']) * 1e9):.2f} x"
+            spread = f"{middle:.0f} ({min(times):.0f} to {max(times):.0f})"
+            print(f"| {result['size']} B | {who} | {spread} | {result['size'] / middle:.3f} | {times_faster} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Python's package `cryptography` for the scripts beside this file, in a virtual environment under the build folder.
+
+Shared by pyca_interop.py and bench_pyca.py; not run by itself.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+WANTED = "cryptography>=50"
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
+FOLDER = os.path.abspath(os.path.join(TARGET, "pyca-venv"))
+PYTHON = os.path.join(FOLDER, "bin", "python")
+
+
+def has_cryptography():
+    """True if this interpreter has a version of the package that reads Cobblestone."""
+    try:
+        import cryptography.cobblestone  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def ensure(what):
+    """Returns if this interpreter has the package. Otherwise goes on, from the start, with one that has it: installed
+    if need be. If that cannot be, says so loudly and ends: with success, but not where `CI` is set."""
+    if has_cryptography():
+        return
+    if os.path.realpath(sys.prefix) == os.path.realpath(FOLDER):
+        give_up(what, f"{FOLDER} has no {WANTED} although it was installed there: delete it and try again")
+    if not works(PYTHON):
+        install(what)
+    os.execv(PYTHON, [PYTHON, "-B", *sys.argv])
+
+
+def works(python):
+    """True if that interpreter is there and has the package."""
+    command = [python, "-c", "import cryptography.cobblestone"]
+    try:
+        return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=60).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def install(what):
+    """Makes the virtual environment anew."""
+    print(f"installing {WANTED} in {FOLDER}", file=sys.stderr)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    # Binary packages only: building one takes minutes and libraries that few have.
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet", "--timeout", "30", "--retries", "2"]
+    steps = [
+        ([sys.executable, "-m", "venv", FOLDER], "no virtual environment: apt-get install python3-venv"),
+        ([*pip, "install", "--only-binary", ":all:", WANTED], f"pip cannot install {WANTED}: is there a network?"),
+    ]
+    for command, problem in steps:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+            output, good = done.stdout + done.stderr, done.returncode == 0
+        except (OSError, subprocess.TimeoutExpired) as error:
+            output, good = str(error), False
+        if not good:
+            shutil.rmtree(FOLDER, ignore_errors=True)
+            print(output.rstrip(), file=sys.stderr)
+            give_up(what, problem)
+
+
+def give_up(what, why):
+    """Ends, loudly."""
+    print(f"NOT TESTED: {what}: {why}", file=sys.stderr)
+    sys.exit(1 if os.environ.get("CI") else 0)
