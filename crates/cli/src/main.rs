@@ -35,6 +35,8 @@ fn main() -> ExitCode {
     };
     match signals::install().and_then(|()| commands::run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
+        // A signal makes input fail, here and there.
+        Err(_) if signals::stopped() => fail(&Error::Stopped),
         Err(error) => fail(&error),
     }
 }

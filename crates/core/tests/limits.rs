@@ -4,7 +4,7 @@
 use lockstep_core::backend::DeviceId;
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::far::Far;
-use lockstep_core::mode::{ccm, gcm};
+use lockstep_core::mode::{Cipher, CipherKey, Direction, Message, ccm, gcm};
 use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Error, Key, Result};
@@ -30,6 +30,34 @@ fn outcome(mode: Mode, seals: bool, nonce: usize, len: u64) -> Error {
         status: Status::Pending,
     };
     mode(&planner, &mut [message]).unwrap_err()
+}
+
+/// What becomes of an XTS data unit of this length, and of a batch of one.
+fn outcomes_of_xts(len: u64) -> [Error; 2] {
+    let far = std::sync::Arc::new(Far::default());
+    let planner = Planner::new(vec![far], &Selection { device: Some("far:0".into()), kernel: None }).unwrap();
+    let key = CipherKey::new(Cipher::Xts, &std::array::from_fn::<u8, 32, _>(|i| i as u8)).unwrap();
+    // SAFETY: no device of this name exists, so no work is ever done on the range.
+    let all = unsafe { DeviceSlice::from_raw(NOWHERE, 0, usize::try_from(len).unwrap()) };
+    let data = || Data::Device { from: all.clone(), to: all.clone() };
+    let (mut iv, mut other) = ([0; 16], [0; 16]);
+    let one = Cipher::Xts.one(&planner, Direction::Encrypt, &key, &mut iv, data());
+    let message = Message { key: &key, iv: &mut other, data: data() };
+    let batch = Cipher::Xts.run(&planner, Direction::Decrypt, &mut [message]);
+    [one.unwrap_err(), batch.unwrap_err()]
+}
+
+#[test]
+fn xts_takes_2_to_the_20_blocks() {
+    // SP 800-38E, section 4.
+    assert!(outcomes_of_xts(1 << 24).iter().all(|error| matches!(error, Error::UnknownDevice { .. })));
+    for extra in [1, 16] {
+        let outcomes = outcomes_of_xts((1 << 24) + extra);
+        assert!(
+            outcomes.iter().all(|error| matches!(error, Error::TooLong { mode: "XTS", .. })),
+            "{outcomes:?}"
+        );
+    }
 }
 
 /// The longest lawful message gets as far as the device that is not there; one more byte does not.

@@ -1,4 +1,5 @@
 //! `lockstep encrypt`
+#![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -82,6 +82,8 @@ fn while_waiting_for_input_or_output() {
     let folder = Folder::with_keys();
     // Nothing comes in.
     let mut child = folder.spawn(["encrypt", "-k", "key", "-o", "out"]);
+    // Waiting for a child closes what it reads, unless that was taken away.
+    let _open = child.stdin.take();
     wait_until("the temporary file", || temporary(&folder).is_some());
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -93,6 +95,7 @@ fn while_waiting_for_input_or_output() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     // Not even the envelope has come.
     let mut child = folder.spawn(["decrypt", "-k", "key", "-o", "out"]);
+    let _open = child.stdin.take();
     std::thread::sleep(std::time::Duration::from_millis(200));
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lockstep_core::data::Data;
 use lockstep_core::mode::cmac::{CmacMessage, cmac};
+use lockstep_core::mode::xts::MAX_DATA_UNIT;
 use lockstep_core::mode::{Cipher, CipherKey, Direction, Message, ccm, gcm};
 use lockstep_core::planner::Planner;
 use lockstep_core::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
@@ -242,14 +243,21 @@ pub(crate) fn seeking_far(planner: &Arc<Planner>, cases: u32) {
         let key = cipher_key(Cipher::Xts, &material, size);
         let mut data = data;
         data.resize(16, 0x77);
+        let mut stream =
+            CipherStream::new(Arc::clone(planner), Cipher::Xts, encrypt, Padding::None, key.clone(), &iv)
+                .unwrap();
+        if position & !15 > MAX_DATA_UNIT {
+            let refused = Error::TooLong { mode: "XTS", what: "data", limit: MAX_DATA_UNIT };
+            prop_assert_eq!(stream.seek(&iv, position & !15), Err(refused));
+        }
+        // The last block of the longest data unit is the last place to go to.
+        let position = (position % MAX_DATA_UNIT) & !15;
         let aes = reference::Aes::new(key.data().bytes());
         let tweak = reference::Aes::new(key.tweak().expect("XTS has two keys").bytes()).encrypt(iv);
         let tweak = power_of_alpha(tweak, position / 16);
         let input = std::array::from_fn(|i| data[i] ^ tweak[i]);
         let expected: Vec<u8> = aes.encrypt(input).iter().zip(&tweak).map(|(a, b)| a ^ b).collect();
-        let mut stream =
-            CipherStream::new(Arc::clone(planner), Cipher::Xts, encrypt, Padding::None, key, &iv).unwrap();
-        stream.seek(&iv, position & !15).unwrap();
+        stream.seek(&iv, position).unwrap();
         prop_assert_eq!(feed(&mut stream, false, &[&data]).unwrap(), expected);
         Ok(())
     });
