@@ -9,11 +9,13 @@ use crate::planner::Planner;
 use crate::work::Stream;
 
 /// The data of one segment or message: what is read and where the result goes, always of one length.
-#[derive(Debug)]
+///
+/// Made by its constructors, which check that input and output have one length and are the same place or disjoint.
 pub enum Data<'a> {
     /// Ordinary host memory, borrowed until the completion is waited for.
     Host(HostData<'a>),
     /// Page-locked host memory that the device reads and writes directly.
+    #[non_exhaustive]
     Pinned {
         /// What is read.
         from: PinnedSlice,
@@ -21,6 +23,7 @@ pub enum Data<'a> {
         to: PinnedSlice,
     },
     /// Memory of the device. Work on it runs on the stream of the [`crate::work::Work`] it is part of.
+    #[non_exhaustive]
     Device {
         /// What is read.
         from: DeviceSlice,
@@ -43,6 +46,35 @@ impl<'a> Data<'a> {
         HostData::copy(from, to).map(Data::Host)
     }
 
+    /// Page-locked memory of one device, from one place to another or in place.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they are of different devices or
+    /// overlap in part.
+    pub fn pinned(from: PinnedSlice, to: PinnedSlice) -> Result<Self> {
+        check_pair(from.len(), to.len())?;
+        let overlaps = from.buffer.is(&to.buffer) && overlap_in_part(&from.range, &to.range);
+        if from.buffer.device != to.buffer.device || overlaps {
+            let what = "pinned memory that overlaps in part, or of two devices".into();
+            return Err(Error::OutOfReach { device: from.buffer.device, what });
+        }
+        Ok(Data::Pinned { from, to })
+    }
+
+    /// Memory of one device, from one place to another or in place.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they are of different devices or
+    /// overlap in part.
+    pub fn on_device(from: DeviceSlice, to: DeviceSlice) -> Result<Self> {
+        check_pair(from.len, to.len)?;
+        if from.device != to.device || overlap_in_part(&from.addresses(), &to.addresses()) {
+            let what = "device memory that overlaps in part, or of two devices".into();
+            return Err(Error::OutOfReach { device: from.device, what });
+        }
+        Ok(Data::Device { from, to })
+    }
+
     /// Host memory that is only read, for passes without output (GHASH, CBC-MAC).
     pub fn read_only(data: &'a [u8]) -> Self {
         Data::Host(HostData::ReadOnly(data))
@@ -62,11 +94,12 @@ impl<'a> Data<'a> {
         self.len() == 0
     }
 
-    /// The device whose memory they are in, if they are in one's.
+    /// The one device that reaches them, unless every device does.
     pub fn device(&self) -> Option<DeviceId> {
         match self {
             Data::Device { from, .. } => Some(from.device),
-            Data::Host(_) | Data::Pinned { .. } => None,
+            Data::Pinned { from, .. } => Some(from.buffer.device),
+            Data::Host(_) => None,
         }
     }
 
@@ -110,9 +143,14 @@ impl<'a> Data<'a> {
 
     /// Zeroes the output.
     pub(crate) fn zero_output(&mut self, planner: &Planner) -> Result<()> {
-        match self {
-            Data::Host(data) => data.output().fill(0),
-            _ => self.store_output(planner, 0, &vec![0; self.len()])?,
+        if let Data::Host(data) = self {
+            data.output().fill(0);
+            return Ok(());
+        }
+        let zeros = [0; 64 * 1024];
+        let len = self.len();
+        for at in (0..len).step_by(zeros.len()) {
+            self.store_output(planner, at, &zeros[..zeros.len().min(len - at)])?;
         }
         Ok(())
     }
@@ -177,6 +215,38 @@ impl<'a> Data<'a> {
     }
 }
 
+impl std::fmt::Debug for Data<'_> {
+    /// Where and how long, not what.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Data::Host(data) => data.fmt(f),
+            Data::Pinned { from, to } => write!(f, "Pinned({from:?} to {to:?})"),
+            Data::Device { from, to } => write!(f, "Device({from:?} to {to:?})"),
+        }
+    }
+}
+
+impl std::fmt::Debug for HostData<'_> {
+    /// How long, not what.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self {
+            HostData::InPlace(_) => "InPlace",
+            HostData::Copy { .. } => "Copy",
+            HostData::ReadOnly(_) => "ReadOnly",
+        };
+        write!(f, "{kind}({} bytes)", self.len())
+    }
+}
+
+fn check_pair(from: usize, to: usize) -> Result<()> {
+    if from == to { Ok(()) } else { Err(Error::OutputLength { needed: from, got: to }) }
+}
+
+/// True if two ranges overlap but are not the same.
+fn overlap_in_part<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
+    a != b && a.start < b.end && b.start < a.end
+}
+
 fn fetch_pinned(from: &PinnedSlice, range: Range<usize>, bytes: &mut [u8]) {
     bytes.copy_from_slice(&from.buffer.lock()[from.range.clone()][range]);
 }
@@ -191,11 +261,18 @@ fn device_memory<'p>(planner: &'p Planner, slice: &DeviceSlice) -> Result<&'p dy
 }
 
 /// Host memory, in place or not.
-#[derive(Debug)]
+///
+/// Devices rely on both parts of [`HostData::Copy`] having one length, so it cannot be made otherwise:
+///
+/// ```compile_fail
+/// use lockstep_core::data::HostData;
+/// let unequal = HostData::Copy { from: &[0; 64], to: &mut [0; 16] };
+/// ```
 pub enum HostData<'a> {
     /// Read and written in the same place.
     InPlace(&'a mut [u8]),
-    /// Read from one place, written to another of the same length.
+    /// Read from one place, written to another of the same length; made by [`HostData::copy`], which checks that.
+    #[non_exhaustive]
     Copy {
         /// What is read.
         from: &'a [u8],
@@ -212,9 +289,7 @@ impl<'a> HostData<'a> {
     /// # Errors
     /// [`Error::OutputLength`] if the two differ in length.
     pub fn copy(from: &'a [u8], to: &'a mut [u8]) -> Result<Self> {
-        if from.len() != to.len() {
-            return Err(Error::OutputLength { needed: from.len(), got: to.len() });
-        }
+        check_pair(from.len(), to.len())?;
         Ok(HostData::Copy { from, to })
     }
 
@@ -330,6 +405,10 @@ impl DeviceSlice {
         DeviceSlice { device: self.device, address: self.address + range.start as u64, len: range.len() }
     }
 
+    fn addresses(&self) -> Range<u64> {
+        self.address..self.address + self.len as u64
+    }
+
     fn split_at(&self, at: usize) -> (DeviceSlice, DeviceSlice) {
         (self.slice(0..at), self.slice(at..self.len))
     }
@@ -345,15 +424,16 @@ impl<T: DerefMut<Target = [u8]> + Send> PinnedStorage for T {}
 /// It is shared: a device at work on it keeps it alive, and [`PinnedBuffer::lock`] waits until the device is done.
 #[derive(Clone)]
 pub struct PinnedBuffer {
+    device: DeviceId,
     storage: Arc<Mutex<Box<dyn PinnedStorage>>>,
     len: usize,
 }
 
 impl PinnedBuffer {
-    /// Wraps a backend's storage.
-    pub fn new(storage: Box<dyn PinnedStorage>) -> Self {
+    /// Wraps the storage of a device.
+    pub fn new(device: DeviceId, storage: Box<dyn PinnedStorage>) -> Self {
         let len = storage.len();
-        PinnedBuffer { storage: Arc::new(Mutex::new(storage)), len }
+        PinnedBuffer { device, storage: Arc::new(Mutex::new(storage)), len }
     }
 
     /// Length in bytes.
@@ -396,13 +476,22 @@ impl std::fmt::Debug for PinnedBuffer {
 /// A range of a [`PinnedBuffer`].
 #[derive(Debug, Clone)]
 pub struct PinnedSlice {
-    /// The memory.
-    pub buffer: PinnedBuffer,
-    /// The bytes of it; inside the buffer.
-    pub range: Range<usize>,
+    buffer: PinnedBuffer,
+    /// Inside the buffer.
+    range: Range<usize>,
 }
 
 impl PinnedSlice {
+    /// The memory.
+    pub fn buffer(&self) -> &PinnedBuffer {
+        &self.buffer
+    }
+
+    /// The bytes of it.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> usize {
         self.range.len()

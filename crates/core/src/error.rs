@@ -126,7 +126,10 @@ pub enum Error {
         /// What it cannot reach.
         what: String,
     },
-    /// The device failed while at work. In-place device data are zeroed; host data are to be taken as lost.
+    /// A device did not encrypt a message, and did not say why. Its output is worth nothing.
+    #[error("a message was not encrypted: discard the output")]
+    NotSealed,
+    /// The device failed while at work. Output, also in place, is to be taken as lost.
     #[error("{device} failed: {reason}")]
     DeviceFailed {
         /// The device.

@@ -318,7 +318,7 @@ impl Place {
     fn load(&self, memory: &Memory, host: Vec<u8>) -> Result<Vec<u8>> {
         match self {
             Place::Host => Ok(host),
-            Place::Pinned(from, _) => Ok(from.buffer.lock()[from.range.clone()].to_vec()),
+            Place::Pinned(from, _) => Ok(from.buffer().lock()[from.range()].to_vec()),
             Place::Device(from, _) => memory.read(from),
         }
     }
@@ -326,7 +326,7 @@ impl Place {
     fn store(&self, memory: &Memory, output: &[u8]) -> Result<()> {
         match self {
             Place::Host => {}
-            Place::Pinned(_, to) => to.buffer.lock()[to.range.clone()].copy_from_slice(output),
+            Place::Pinned(_, to) => to.buffer().lock()[to.range()].copy_from_slice(output),
             Place::Device(_, to) => memory.write(to, output)?,
         }
         Ok(())

@@ -103,7 +103,9 @@ impl Key {
             }
             place = &form.next;
         }
-        let mut new = Box::new(Form { value: Box::new(make(self)), next: OnceLock::new() });
+        // Written where it stays: a value made on the stack and moved would leave round keys there.
+        let value = Box::write(Box::new_uninit(), make(self));
+        let mut new = Box::new(Form { value, next: OnceLock::new() });
         loop {
             // Another thread may have added a form since: of this type, or of another one.
             match place.set(new) {
@@ -184,11 +186,11 @@ impl RoundKeys {
             }
             w[i] = w[i - nk] ^ t;
         }
-        let mut keys = [[0; 16]; 15];
-        for (bytes, word) in keys.as_flattened_mut().chunks_exact_mut(4).zip(w.iter().take(words)) {
+        let mut expanded = RoundKeys { keys: [[0; 16]; 15], rounds: size.rounds() };
+        for (bytes, word) in expanded.keys.as_flattened_mut().chunks_exact_mut(4).zip(w.iter().take(words)) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
-        RoundKeys { keys, rounds: size.rounds() }
+        expanded
     }
 }
 

@@ -172,7 +172,12 @@ impl Planner {
 
     #[cold]
     fn no_plan(&self, operation: Operation, candidates: &[Candidate], resident: Option<DeviceId>) -> Error {
-        let failed = candidates.iter().find_map(|candidate| self.prove(candidate, operation).clone().err());
+        let here =
+            |candidate: &&Candidate| resident.is_none_or(|id| self.devices[candidate.device].id() == id);
+        let failed = candidates
+            .iter()
+            .filter(here)
+            .find_map(|candidate| self.prove(candidate, operation).clone().err());
         match failed {
             Some(error) => error,
             None if resident.is_some_and(|id| self.device(id).is_err()) => {

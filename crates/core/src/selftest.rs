@@ -1,7 +1,8 @@
 //! Known-answer tests that a kernel passes before it is used: on the very device, for the operation at hand.
 //!
-//! Inputs are made by rule and long enough to enter every interleaved loop and every tail; of the answers, which
-//! the oracle gave, only a digest is kept ([`expected`]). A test in this crate makes the digests anew.
+//! Inputs are made by rule and long enough, or for serial passes many enough, to enter every interleaved loop and every
+//! tail, with keys of their own and shared ones, in place and not; of the answers, which the oracle gave, only a digest
+//! is kept. A test in this crate says when the digests must be made anew.
 
 use crate::backend::{Device, KernelId};
 use crate::data::Data;
@@ -75,24 +76,56 @@ fn digest(parts: &[&[u8]]) -> u64 {
 }
 
 fn run_pass(device: &dyn Device, kernel: KernelId, pass: Pass, size: KeySize) -> Result<u64> {
-    let keys = [key(0, size), key(1, size), key(0, size)];
+    let lengths = lengths(Operation::Pass(pass));
+    // One message alone, a few, and for serial passes more than any kernel takes side by side.
+    let counts: &[usize] = if pass.is_serial() { &[1, 3, 41] } else { &[3] };
+    let mut digests = Vec::new();
+    for &count in counts {
+        let lengths: Vec<usize> = match count {
+            41 => (0..41).map(|i| lengths[2] + (i % 3) * 16).collect(),
+            _ => lengths[..count].to_vec(),
+        };
+        digests.push(run_messages(device, kernel, pass, size, &lengths)?.to_le_bytes());
+    }
+    Ok(digest(&[digests.as_flattened()]))
+}
+
+/// One pass over messages of these lengths: the first half under one key, of the others each under its own; every
+/// other one out of place.
+fn run_messages(
+    device: &dyn Device,
+    kernel: KernelId,
+    pass: Pass,
+    size: KeySize,
+    lengths: &[usize],
+) -> Result<u64> {
+    let shared = key(0, size);
+    let own: Vec<_> = (0..lengths.len()).map(|i| key(40 + i as u8, size)).collect();
     let tweak_key = key(2, size);
-    let mut registers = [register(0), register(1), register(2)];
-    let mut data = lengths(Operation::Pass(pass)).map(|len| bytes(10 + len as u8, len));
-    let mut segments: Vec<_> = keys
-        .iter()
-        .zip(&mut registers)
-        .zip(&mut data)
-        .map(|((key, register), data)| Segment {
-            key,
-            tweak: pass.is_xts().then_some(Tweak { key: &tweak_key, position: 3 }),
-            register,
-            data: if pass.is_read_only() { Data::read_only(data) } else { Data::in_place(data) },
-        })
-        .collect();
+    let mut registers: Vec<_> = (0..lengths.len()).map(|i| register(i as u8)).collect();
+    let inputs: Vec<_> = lengths.iter().map(|&len| bytes(10 + len as u8, len)).collect();
+    let mut outputs = inputs.clone();
+    let mut segments = Vec::new();
+    for (i, ((input, output), register)) in inputs.iter().zip(&mut outputs).zip(&mut registers).enumerate() {
+        let data = match i % 2 {
+            _ if pass.is_read_only() => Data::read_only(input),
+            0 => Data::in_place(output),
+            _ => {
+                output.fill(0);
+                Data::copy(input, output)?
+            }
+        };
+        let key = if 2 * i <= lengths.len() { &shared } else { &own[i] };
+        let tweak = pass.is_xts().then_some(Tweak { key: &tweak_key, position: 3 });
+        segments.push(Segment { key, tweak, register, data });
+    }
     device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()?;
-    let ends: &[Block] = if leaves_register(pass) { &registers } else { &[] };
-    Ok(digest(&[&data[0], &data[1], &data[2], ends.as_flattened()]))
+    drop(segments);
+    let mut parts: Vec<&[u8]> = outputs.iter().map(Vec::as_slice).collect();
+    if leaves_register(pass) {
+        parts.push(registers.as_flattened());
+    }
+    Ok(digest(&parts))
 }
 
 /// ECB has no register, and after a partial block the chaining modes leave nothing to go on from.
@@ -104,7 +137,9 @@ fn leaves_register(pass: Pass) -> bool {
 }
 
 fn run_recipe(device: &dyn Device, kernel: KernelId, recipe: Recipe, size: KeySize) -> Result<u64> {
-    let keys = [key(0, size), key(1, size), key(0, size)];
+    // Two messages in a row under one key, and one under another.
+    let keys = [key(0, size), key(1, size)];
+    let keys = [&keys[0], &keys[0], &keys[1]];
     let aad = bytes(3, 37);
     let nonces = [bytes(20, 12), bytes(21, 12), bytes(22, 12)];
     let mut data = lengths(Operation::Recipe(recipe)).map(|len| bytes(10 + len as u8, len));
@@ -116,7 +151,7 @@ fn run_recipe(device: &dyn Device, kernel: KernelId, recipe: Recipe, size: KeySi
     let mut messages = Vec::new();
     for (i, (data, tag)) in data.iter_mut().zip(&mut tags).enumerate() {
         messages.push(AeadMessage {
-            key: &keys[i],
+            key: keys[i],
             nonce: &nonces[i],
             aad: &aad[..[37, 0, 16][i]],
             data: Data::in_place(data),
@@ -159,7 +194,7 @@ mod tests {
             let len = lengths(Operation::Recipe(Recipe::GcmOpen));
             let tags: Vec<Block> = (0..3)
                 .map(|i| {
-                    let aes = reference::Aes::new(key([0, 1, 0][i], size).bytes());
+                    let aes = reference::Aes::new(key([0, 0, 1][i], size).bytes());
                     let nonce = bytes(20 + i as u8, 12);
                     let ciphertext = bytes(10 + len[i] as u8, len[i]);
                     // CTR is its own inverse: sealing what this ciphertext opens to gives its tag.

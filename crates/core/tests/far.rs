@@ -59,6 +59,44 @@ fn a_failing_device_is_an_error() {
 }
 
 #[test]
+fn a_stream_does_not_go_on_after_a_failure() {
+    use lockstep_core::mode::Direction;
+    use lockstep_core::stream::GcmStream;
+    // Work 0 to 2 proves Ctr32; 3 is the first piece of data, after which Ghash proves itself (4 to 6).
+    let planner = Arc::new(planner(Behaviour { fail_at: Some(3), ..Behaviour::default() }));
+    let key = lockstep_core::Key::new(&[1; 16]).unwrap();
+    let mut stream = GcmStream::new(planner, Direction::Encrypt, key, &[0; 12]).unwrap();
+    let error = stream.update_in_place(&mut [1; 32]).unwrap_err();
+    assert!(matches!(error, Error::DeviceFailed { .. }), "{error}");
+    let error = stream.update_in_place(&mut [2; 32]).unwrap_err();
+    assert!(matches!(error, Error::Order { .. }), "keystream could be used twice: {error}");
+    assert!(stream.finish(&mut [0; 16]).is_err());
+}
+
+#[test]
+fn gcm_goes_by_passes_if_the_fused_kernel_fails_its_test() {
+    use lockstep_core::data::Data;
+    use lockstep_core::mode::gcm;
+    use lockstep_core::work::{AeadMessage, Status, Tag};
+    // Work 0 is the fused recipe's first self-test.
+    let planner = planner(Behaviour { corrupt_at: Some(0), ..Behaviour::default() });
+    let key = lockstep_core::Key::new(&[1; 16]).unwrap();
+    let (mut data, mut tag) = ([7; 40], [0; 16]);
+    let message = AeadMessage {
+        key: &key,
+        nonce: &[3; 12],
+        aad: b"a",
+        data: Data::in_place(&mut data),
+        tag: Tag::Write(&mut tag),
+        status: Status::Pending,
+    };
+    gcm::seal(&planner, &mut [message]).unwrap();
+    let aes = lockstep_reference::Aes::new(&[1; 16]);
+    assert_eq!((data.to_vec(), tag), lockstep_reference::gcm::seal(&aes, &[3; 12], b"a", &[7; 40]));
+    assert_eq!(planner.failures().len(), 1);
+}
+
+#[test]
 fn a_device_that_answers_wrong_is_not_used() {
     let planner = planner(Behaviour { corrupt_at: Some(1), ..Behaviour::default() });
     let key = CipherKey::new(Cipher::Ctr, &[1; 16]).unwrap();

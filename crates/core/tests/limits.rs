@@ -25,7 +25,7 @@ fn outcome(mode: Mode, seals: bool, nonce: usize, len: u64) -> Error {
         key: &key,
         nonce: &vec![0; nonce],
         aad: &[],
-        data: Data::Device { from: all.clone(), to: all },
+        data: Data::on_device(all.clone(), all).unwrap(),
         tag: if seals { Tag::Write(&mut tag) } else { Tag::Expect(&[0; 16]) },
         status: Status::Pending,
     };
@@ -39,7 +39,7 @@ fn outcomes_of_xts(len: u64) -> [Error; 2] {
     let key = CipherKey::new(Cipher::Xts, &std::array::from_fn::<u8, 32, _>(|i| i as u8)).unwrap();
     // SAFETY: no device of this name exists, so no work is ever done on the range.
     let all = unsafe { DeviceSlice::from_raw(NOWHERE, 0, usize::try_from(len).unwrap()) };
-    let data = || Data::Device { from: all.clone(), to: all.clone() };
+    let data = || Data::on_device(all.clone(), all.clone()).unwrap();
     let (mut iv, mut other) = ([0; 16], [0; 16]);
     let one = Cipher::Xts.one(&planner, Direction::Encrypt, &key, &mut iv, data());
     let message = Message { key: &key, iv: &mut other, data: data() };

@@ -5,6 +5,7 @@ use lockstep_core::data::{Data, HostData};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{Operation, Pass, Segment, Task};
 use lockstep_core::{Error, KeySize, Result};
+use zeroize::Zeroizing;
 
 use crate::device::{AnyKernel, CPU};
 use crate::kernel::{Kernel, Span};
@@ -28,8 +29,8 @@ pub(crate) fn schedule<K: Kernel>(kernel: K, key: &Key) -> &K::Schedule {
 
 fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     let form = key.prepared(|key| {
-        let mut h = [[0; 16]];
-        kernel.encrypt_each(&[schedule(kernel, key)], &mut h);
+        let mut h = Zeroizing::new([[0u8; 16]]);
+        kernel.encrypt_each(&[schedule(kernel, key)], &mut *h);
         HashForm::<K>(kernel.hash_key(&h[0]))
     });
     &form.0
@@ -39,7 +40,7 @@ fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
 pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
     match data {
         HostData::InPlace(data) => Span::in_place(data),
-        HostData::Copy { from, to } => Span::copy(from, to),
+        HostData::Copy { from, to, .. } => Span::copy(from, to),
         HostData::ReadOnly(_) => unreachable!("passes that only read take slices"),
     }
 }

@@ -3,6 +3,8 @@
 //! Threads are made for each large piece of work and end with it: that costs some 30 microseconds against the
 //! milliseconds that such work takes, and leaves nothing behind that a fork or an unloaded library could trip over.
 
+use std::sync::{Mutex, PoisonError};
+
 use lockstep_core::data::HostData;
 use lockstep_core::key::Block;
 use lockstep_core::work::{AeadMessage, Pass, Segment, Tweak};
@@ -69,31 +71,45 @@ pub(crate) fn spread_messages(
     in_shares(messages, bytes.div_ceil(shares), weight, run);
 }
 
-/// Shares out consecutive items of about `share` bytes a thread; the last share is done on this thread.
+/// Shares out consecutive items of about `share` bytes a thread. This thread works, too, and does what is left if the
+/// system refuses others.
 fn in_shares<T: Send>(
     items: &mut [T],
     share: usize,
     weight: impl Fn(&T) -> usize,
     run: impl Fn(&mut [T]) + Sync,
 ) {
-    let run = &run;
-    std::thread::scope(move |scope| {
-        let mut rest = items;
-        while !rest.is_empty() {
-            let mut sum = 0;
-            let count = rest.iter().take_while(|item| {
-                let fits = sum < share;
-                sum += weight(item);
-                fits
-            });
-            let (now, later) = rest.split_at_mut(count.count());
-            rest = later;
-            if rest.is_empty() {
-                run(now);
-            } else {
-                scope.spawn(move || run(now));
+    let mut shares = Vec::new();
+    let mut rest = items;
+    while !rest.is_empty() {
+        let mut sum = 0;
+        let count = rest.iter().take_while(|item| {
+            let fits = sum < share;
+            sum += weight(item);
+            fits
+        });
+        let (now, later) = rest.split_at_mut(count.count());
+        shares.push(now);
+        rest = later;
+    }
+    let helpers = shares.len().saturating_sub(1);
+    let queue = Mutex::new(shares);
+    let work = || {
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match next {
+                Some(share) => run(share),
+                None => break,
             }
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..helpers {
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
     });
 }
 

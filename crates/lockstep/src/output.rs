@@ -29,7 +29,7 @@ impl OutputFile {
     /// Starts a file.
     ///
     /// An existing regular file is replaced if `force` says so, and is complete and unchanged until the commit; the
-    /// new file takes over its permissions. A symbolic link is followed.
+    /// new file takes over its permissions. A symbolic link to it is followed; one to nothing is replaced.
     ///
     /// # Errors
     /// [`Error::Exists`], [`Error::File`].
@@ -44,10 +44,8 @@ impl OutputFile {
                 if !force {
                     return Err(Error::Exists { path: path.into() });
                 }
-                if metadata.permissions().readonly() {
-                    // What could not be opened for writing is not to be replaced behind its owner's back.
-                    OpenOptions::new().write(true).open(path).map_err(Error::file("overwrite", path))?;
-                }
+                // What could not be opened for writing is not to be replaced behind its owner's back.
+                OpenOptions::new().write(true).open(path).map_err(Error::file("overwrite", path))?;
                 let target = fs::canonicalize(path).map_err(Error::file("create", path))?;
                 temporary(path, target, Some(metadata.permissions()), true)?
             }
@@ -138,17 +136,37 @@ impl Write for OutputFile {
 fn temporary(path: &Path, target: PathBuf, permissions: Option<Permissions>, force: bool) -> Result<Kind> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".lockstep-").suffix(".tmp");
-    // Asking for what any new file asks for lets the system apply its umask and defaults; then it is closed to others
-    // before the first byte is in it.
+    let folder = folder_of(&target);
+    let permissions = match permissions {
+        Some(permissions) => without_special_bits(permissions),
+        None => new_file_permissions(folder).map_err(Error::file("create", path))?,
+    };
+    // 0600 from the beginning: nobody else may open it while it is incomplete, or before it has the mode of a private
+    // file that it replaces.
+    let file = builder.tempfile_in(folder).map_err(Error::file("create", path))?;
+    Ok(Kind::Temporary { file, target, permissions, force })
+}
+
+/// The mode of the file replaced, less set-user-ID and its like, which are not to pass to other content.
+#[cfg(unix)]
+fn without_special_bits(permissions: Permissions) -> Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    Permissions::from_mode(permissions.mode() & 0o777)
+}
+
+#[cfg(not(unix))]
+fn without_special_bits(permissions: Permissions) -> Permissions {
+    permissions
+}
+
+/// The permissions that any new file gets in this folder, by the system's umask and defaults: those of an empty file
+/// made for the question.
+fn new_file_permissions(folder: &Path) -> io::Result<Permissions> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".lockstep-").suffix(".tmp");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let file = builder.tempfile_in(folder_of(&target)).map_err(Error::file("create", path))?;
-    let as_created = file.as_file().metadata().map_err(Error::file("create", path))?.permissions();
-    #[cfg(unix)]
-    file.as_file()
-        .set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
-        .map_err(Error::file("create", path))?;
-    Ok(Kind::Temporary { file, target, permissions: permissions.unwrap_or(as_created), force })
+    Ok(builder.tempfile_in(folder)?.as_file().metadata()?.permissions())
 }
 
 fn folder_of(path: &Path) -> &Path {

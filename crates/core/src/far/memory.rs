@@ -68,7 +68,7 @@ impl DeviceMemory for Memory {
     }
 
     fn allocate_pinned(&self, len: usize) -> Result<PinnedBuffer> {
-        Ok(PinnedBuffer::new(Box::new(vec![0; len])))
+        Ok(PinnedBuffer::new(FAR, Box::new(vec![0; len])))
     }
 
     fn upload(&self, from: &[u8], to: &DeviceSlice, _stream: Stream) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::key::{Block, Key};
 use crate::mode::by_key_size;
 use crate::mode::cipher::run_segments;
-use crate::mode::gcm::settle;
+use crate::mode::gcm::{all_sealed, settle, zero_failed};
 use crate::planner::Planner;
 use crate::work::{AeadMessage, Pass, Segment, Status, Tag};
 
@@ -25,7 +25,8 @@ pub fn seal(planner: &Planner, messages: &mut [AeadMessage<'_>]) -> Result<()> {
         mac(planner, messages, &mut states, Side::Input)?;
         ctr(planner, messages, &mut states)?;
         finish(planner, messages, &mut states)
-    })
+    })?;
+    all_sealed(messages)
 }
 
 /// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this returns.
@@ -41,10 +42,7 @@ pub fn open(planner: &Planner, messages: &mut [AeadMessage<'_>]) -> Result<()> {
             .and_then(|()| mac(planner, messages, &mut states, Side::Output))
             .and_then(|()| finish(planner, messages, &mut states));
         // The MAC is over the plaintext, so it exists before it can be checked: it must not survive a failure.
-        for message in messages.iter_mut().filter(|message| message.status != Status::Done) {
-            message.data.zero_output(planner)?;
-        }
-        outcome
+        outcome.and(zero_failed(planner, messages))
     })?;
     if messages.iter().all(|message| message.status == Status::Done) {
         Ok(())

@@ -1,5 +1,7 @@
 //! The modes without authentication: one pass each, and for XTS ciphertext stealing around it.
 
+use subtle::ConstantTimeEq;
+
 use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::key::{Block, Key, KeySize};
@@ -170,7 +172,7 @@ impl Cipher {
 
     pub(crate) fn check_key(self, key: &CipherKey) -> Result<()> {
         let is_xts = self == Cipher::Xts;
-        if is_xts == key.is_pair() {
+        if is_xts == key.tweak.is_some() {
             return Ok(());
         }
         let expected = if is_xts { "two keys" } else { "one key" };
@@ -198,61 +200,53 @@ pub(crate) fn run_segments(planner: &Planner, pass: Pass, segments: &mut [Segmen
     plan.run(Task::Pass(pass, segments))
 }
 
-/// The key or keys of a mode.
+/// The key or keys of a mode: one, or for XTS a pair of independent keys of one size.
 #[derive(Debug, Clone)]
-pub enum CipherKey {
-    /// All modes but XTS.
-    Single(Key),
-    /// XTS: one key for the data, one for the tweak.
-    Pair {
-        /// Encrypts the data; the first half of an XTS key.
-        data: Key,
-        /// Encrypts the tweak; the second half.
-        tweak: Key,
-    },
+pub struct CipherKey {
+    data: Key,
+    tweak: Option<Key>,
 }
 
 impl CipherKey {
-    /// The key of `cipher` from its bytes: 16, 24 or 32; for XTS 32 or 64.
+    /// The key of `cipher` from its bytes: 16, 24 or 32; for XTS 32 or 64, of which the first half encrypts the data
+    /// and the second the tweak.
     ///
     /// # Errors
     /// [`Error::KeyLength`], [`Error::ModeKey`], or [`Error::XtsHalvesEqual`].
     pub fn new(cipher: Cipher, bytes: &[u8]) -> Result<CipherKey> {
         if cipher != Cipher::Xts {
-            return Key::new(bytes).map(CipherKey::Single);
+            return Ok(CipherKey { data: Key::new(bytes)?, tweak: None });
         }
         let got = bytes.len();
         if got != 32 && got != 64 {
             return Err(Error::ModeKey { mode: "XTS", expected: "two keys of 16 or of 32 bytes", got });
         }
         let (data, tweak) = bytes.split_at(got / 2);
-        if bool::from(subtle::ConstantTimeEq::ct_eq(data, tweak)) {
+        if bool::from(data.ct_eq(tweak)) {
             return Err(Error::XtsHalvesEqual);
         }
-        Ok(CipherKey::Pair { data: Key::new(data)?, tweak: Key::new(tweak)? })
+        Ok(CipherKey { data: Key::new(data)?, tweak: Some(Key::new(tweak)?) })
     }
 
     /// The key that encrypts the data.
     pub fn data(&self) -> &Key {
-        match self {
-            CipherKey::Single(key) | CipherKey::Pair { data: key, .. } => key,
-        }
+        &self.data
     }
 
     /// The key that encrypts the tweak, for XTS.
     pub fn tweak(&self) -> Option<&Key> {
-        match self {
-            CipherKey::Single(_) => None,
-            CipherKey::Pair { tweak, .. } => Some(tweak),
-        }
-    }
-
-    fn is_pair(&self) -> bool {
-        matches!(self, CipherKey::Pair { .. })
+        self.tweak.as_ref()
     }
 
     fn bytes(&self) -> usize {
-        self.data().bytes().len() * if self.is_pair() { 2 } else { 1 }
+        self.data.bytes().len() * if self.tweak.is_some() { 2 } else { 1 }
+    }
+}
+
+impl From<Key> for CipherKey {
+    /// For all modes but XTS.
+    fn from(data: Key) -> CipherKey {
+        CipherKey { data, tweak: None }
     }
 }
 

@@ -33,12 +33,56 @@ struct Parts {
 enum Phase {
     Aad,
     Data,
+    /// A device failed in the middle of something: going on could use keystream twice.
+    Failed,
 }
 
 impl Parts {
+    /// Does a step after which, if it fails, there is no going on.
+    fn attempt<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let phase = self.phase;
+        if phase == Phase::Failed {
+            return Err(Error::Order { what: "this message failed before: begin it anew" });
+        }
+        self.phase = Phase::Failed;
+        let done = step(self)?;
+        self.phase = phase;
+        Ok(done)
+    }
+
+    /// More associated data, up to `limit` bytes in all.
+    fn aad(&mut self, aad: &[u8], limit: u64) -> Result<()> {
+        if self.phase == Phase::Data {
+            return Err(Error::Order { what: "associated data come before the data" });
+        }
+        let total = self.aad.saturating_add(aad.len() as u64);
+        if total > limit {
+            return Err(Error::Order { what: "more associated data than CCM was told" });
+        }
+        self.attempt(|parts| parts.mac.absorb(&parts.planner, &parts.key, aad, false))?;
+        self.aad = total;
+        Ok(())
+    }
+
+    /// From associated data to data.
+    fn enter_data(&mut self) -> Result<()> {
+        if self.phase == Phase::Aad {
+            self.attempt(|parts| parts.mac.pad(&parts.planner, &parts.key))?;
+            self.phase = Phase::Data;
+        }
+        Ok(())
+    }
+
     /// CTR before or after the MAC, as the order demands: the MAC of GCM is over the ciphertext, that of CCM over
     /// the plaintext.
-    fn update(&mut self, mut data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
+    fn update(&mut self, data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
+        let total = self.data.saturating_add(data.len() as u64);
+        self.attempt(|parts| parts.run(data, mac_of_ciphertext))?;
+        self.data = total;
+        Ok(())
+    }
+
+    fn run(&mut self, mut data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
         let mac_of_input = mac_of_ciphertext == (self.direction == Direction::Decrypt);
         while !data.is_empty() {
             let (mut piece, rest) = data.split_at_most(PIECE);
@@ -100,12 +144,7 @@ impl GcmStream {
     /// # Errors
     /// [`Error::Order`] once data have come, and those of devices.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        let parts = &mut self.0;
-        if parts.phase == Phase::Data {
-            return Err(Error::Order { what: "associated data come before the data" });
-        }
-        parts.aad += aad.len() as u64;
-        parts.mac.absorb(&parts.planner, &parts.key, aad, false)
+        self.0.aad(aad, u64::MAX)
     }
 
     /// The next bytes; the output has the same length. Decrypted bytes are unauthenticated until
@@ -126,15 +165,9 @@ impl GcmStream {
     }
 
     fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
-        let parts = &mut self.0;
-        let total = parts.data.saturating_add(data.len() as u64);
-        gcm::check(&[0], 16, total)?;
-        if parts.phase == Phase::Aad {
-            parts.mac.pad(&parts.planner, &parts.key)?;
-            parts.phase = Phase::Data;
-        }
-        parts.data = total;
-        parts.update(data, true)
+        gcm::check(&[0], 16, self.0.data.saturating_add(data.len() as u64))?;
+        self.0.enter_data()?;
+        self.0.update(data, true)
     }
 
     /// Ends a message that was encrypted, and writes its tag of 4, 8 or 12 to 16 bytes.
@@ -157,11 +190,12 @@ impl GcmStream {
     fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
         gcm::check(&[0], tag.len(), 0)?;
         check_direction(&self.0, direction)?;
-        let parts = &mut self.0;
-        parts.mac.pad(&parts.planner, &parts.key)?;
-        let lengths = gcm::lengths_block(parts.aad, parts.data);
-        parts.mac.absorb(&parts.planner, &parts.key, &lengths, false)?;
-        let computed = parts.tag(Pass::Ctr32)?;
+        let computed = self.0.attempt(|parts| {
+            parts.mac.pad(&parts.planner, &parts.key)?;
+            let lengths = gcm::lengths_block(parts.aad, parts.data);
+            parts.mac.absorb(&parts.planner, &parts.key, &lengths, false)?;
+            parts.tag(Pass::Ctr32)
+        })?;
         settle(tag, computed)
     }
 }
@@ -212,14 +246,10 @@ impl CcmStream {
     /// More associated data.
     ///
     /// # Errors
-    /// [`Error::Order`] once data have come or beyond the length that was told, and those of devices.
+    /// [`Error::Order`] once data have come or beyond the length that was told, after which the message goes on as
+    /// before; those of devices, after which it does not.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        let parts = &mut self.parts;
-        parts.aad = parts.aad.saturating_add(aad.len() as u64);
-        if parts.phase == Phase::Data || parts.aad > self.aad_len {
-            return Err(Error::Order { what: "more associated data than CCM was told" });
-        }
-        parts.mac.absorb(&parts.planner, &parts.key, aad, false)
+        self.parts.aad(aad, self.aad_len)
     }
 
     /// The next bytes; the output has the same length. Decrypted bytes are unauthenticated until
@@ -241,24 +271,17 @@ impl CcmStream {
 
     fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
         self.enter_data()?;
-        let parts = &mut self.parts;
-        parts.data = parts.data.saturating_add(data.len() as u64);
-        if parts.data > self.data_len {
+        if self.parts.data.saturating_add(data.len() as u64) > self.data_len {
             return Err(Error::Order { what: "more data than CCM was told" });
         }
-        parts.update(data, false)
+        self.parts.update(data, false)
     }
 
     fn enter_data(&mut self) -> Result<()> {
-        let parts = &mut self.parts;
-        if parts.aad != self.aad_len {
+        if self.parts.aad != self.aad_len {
             return Err(Error::Order { what: "less associated data than CCM was told" });
         }
-        if parts.phase == Phase::Aad {
-            parts.mac.pad(&parts.planner, &parts.key)?;
-            parts.phase = Phase::Data;
-        }
-        Ok(())
+        self.parts.enter_data()
     }
 
     /// Ends a message that was encrypted, and writes its tag, of the length that was told.
@@ -291,8 +314,10 @@ impl CcmStream {
         if self.parts.data != self.data_len {
             return Err(Error::Order { what: "less data than CCM was told" });
         }
-        self.parts.mac.pad(&self.parts.planner, &self.parts.key)?;
-        let computed = self.parts.tag(Pass::Ctr)?;
+        let computed = self.parts.attempt(|parts| {
+            parts.mac.pad(&parts.planner, &parts.key)?;
+            parts.tag(Pass::Ctr)
+        })?;
         settle(tag, computed)
     }
 }

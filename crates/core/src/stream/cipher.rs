@@ -120,11 +120,11 @@ impl CipherStream {
         if output.len() < needed {
             return Err(Error::OutputLength { needed, got: output.len() });
         }
-        if let State::Blocks(_) = self.state {
-            self.update_blocks(input, &mut output[..needed])?;
-        } else {
-            self.update_bytes(HostData::copy(input, &mut output[..needed])?)?;
-        }
+        let output = &mut output[..needed];
+        self.attempt(|stream| match stream.state {
+            State::Blocks(_) => stream.update_blocks(input, output),
+            _ => stream.update_bytes(HostData::copy(input, output)?),
+        })?;
         Ok(needed)
     }
 
@@ -139,14 +139,22 @@ impl CipherStream {
                 what: "this mode keeps bytes back, so it cannot work in place by pieces",
             });
         }
-        self.update_bytes(HostData::InPlace(data))
+        self.attempt(|stream| stream.update_bytes(HostData::InPlace(data)))
+    }
+
+    /// Does a step after which, if it fails, there is no going on: some of it may have been done.
+    fn attempt(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.finished = true;
+        step(self)?;
+        self.finished = false;
+        Ok(())
     }
 
     /// Ends the message; returns how many bytes (up to 32) were put to the beginning of `output`.
     ///
     /// # Errors
-    /// [`Error::NotWholeBlocks`], [`Error::XtsTooShort`], [`Error::Padding`], [`Error::OutputLength`], and those of
-    /// devices.
+    /// [`Error::OutputLength`], after which it can be called again with more room; [`Error::NotWholeBlocks`],
+    /// [`Error::XtsTooShort`], [`Error::Padding`], and those of devices, after which the message is lost.
     pub fn finish(&mut self, output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         let State::Blocks(blocks) = &mut self.state else {
@@ -155,6 +163,7 @@ impl CipherStream {
         };
         let len = blocks.len;
         let mut last = blocks.pending;
+        let before = (blocks.register, blocks.position);
         let result = match (self.cipher, self.padding, self.direction) {
             (Cipher::Xts, ..) => self.finish_unit(&mut last, len),
             (_, Padding::None, _) if len == 0 => Ok(0),
@@ -180,6 +189,11 @@ impl CipherStream {
             None => Err(Error::OutputLength { needed: len, got: output.len() }),
         });
         last.zeroize();
+        if let (Err(Error::OutputLength { .. }), State::Blocks(blocks)) = (&result, &mut self.state) {
+            // As if it had not been asked: the same call with more room succeeds.
+            (blocks.register, blocks.position) = before;
+            self.finished = false;
+        }
         result
     }
 
@@ -221,7 +235,11 @@ impl CipherStream {
     }
 
     fn check_open(&self) -> Result<()> {
-        if self.finished { Err(Error::Order { what: "data after the end of the message" }) } else { Ok(()) }
+        if self.finished {
+            Err(Error::Order { what: "the message has ended or failed: begin another one" })
+        } else {
+            Ok(())
+        }
     }
 
     /// What must be kept back beyond partial blocks.

@@ -30,7 +30,7 @@ pub fn device_memory(subject: &Subject) {
         let buffer = crate::backend::Device::memory(&far).unwrap().allocate(16).unwrap();
         let mut case = Case::new(1, KeySize::Aes128, 0);
         let mut segment = case.segment(Pass::EcbEncrypt);
-        segment.data = Data::Device { from: buffer.slice(), to: buffer.slice() };
+        segment.data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
         let refused = subject
             .device
             .submit(subject.kernel, Task::Pass(Pass::EcbEncrypt, &mut [segment]).into())
@@ -54,7 +54,7 @@ pub fn device_memory(subject: &Subject) {
                 key: &case.key,
                 tweak: pass.is_xts().then_some(Tweak { key: &case.tweak, position: case.position }),
                 register: &mut left,
-                data: Data::Device { from: from.slice(), to: target.slice() },
+                data: Data::on_device(from.slice(), target.slice()).unwrap(),
             }];
             super::passes::submit(subject, pass, &mut segments);
             if !pass.is_read_only() {
@@ -71,7 +71,7 @@ pub fn device_memory(subject: &Subject) {
         let data = noise(2, 100);
         let expected = super::messages::expected(Cipher::Xts, Direction::Encrypt, &key, &[4; 16], &data);
         let buffer = upload(memory, &data);
-        let place = Data::Device { from: buffer.slice(), to: buffer.slice() };
+        let place = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
         Cipher::Xts.one(&subject.planner, Direction::Encrypt, &key, &mut [4; 16], place).unwrap();
         assert_eq!(download(memory, &*buffer), expected);
     }
@@ -83,7 +83,7 @@ pub fn device_memory(subject: &Subject) {
             let (expected, expected_tag) = lockstep_reference::gcm::seal(&aes, nonce, b"x", &data);
             let buffer = upload(memory, &data);
             let mut tag = [0; 16];
-            let place = || Data::Device { from: buffer.slice(), to: buffer.slice() };
+            let place = || Data::on_device(buffer.slice(), buffer.slice()).unwrap();
             let status = Status::Pending;
             let mut message =
                 AeadMessage { key: &key, nonce, aad: b"x", data: place(), tag: Tag::Write(&mut tag), status };
@@ -116,7 +116,7 @@ pub fn pinned_memory(subject: &Subject) {
             key: &case.key,
             tweak: pass.is_xts().then_some(Tweak { key: &case.tweak, position: case.position }),
             register: &mut register,
-            data: Data::Pinned { from: buffer.slice(8..152), to: buffer.slice(152..296) },
+            data: Data::pinned(buffer.slice(8..152), buffer.slice(152..296)).unwrap(),
         }];
         super::passes::submit(subject, pass, &mut segments);
         assert!(buffer.lock()[152..296] == output, "{pass:?}");

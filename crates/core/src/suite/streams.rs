@@ -300,6 +300,16 @@ pub fn order_is_kept(subject: &Subject) {
         assert_eq!(stream.update(&[0; 32], &mut [0; 32]), Ok(32), "a refused call changes nothing");
         assert!(matches!(stream.update_in_place(&mut [0; 16]), Err(Error::Order { .. })));
         assert!(matches!(stream.seek(&[0; 16], 0), Err(Error::Order { .. })));
+        let padded = cipher_key(Cipher::Cbc, 1, KeySize::Aes128);
+        let mut short =
+            CipherStream::new(planner(), Cipher::Cbc, encrypt, Padding::Pkcs7, padded.clone(), &[0; 16])
+                .unwrap();
+        short.update(b"abc", &mut []).unwrap();
+        assert_eq!(short.finish(&mut [0; 15]), Err(Error::OutputLength { needed: 16, got: 15 }));
+        let mut output = [0; 16];
+        assert_eq!(short.finish(&mut output), Ok(16), "with more room it goes on");
+        let whole = reference::padding::pkcs7_pad(b"abc");
+        assert_eq!(output[..], expected(Cipher::Cbc, encrypt, &padded, &[0; 16], &whole));
         stream.update(&[1], &mut []).unwrap();
         assert!(matches!(stream.finish(&mut [0; 32]), Err(Error::NotWholeBlocks { extra: 1, .. })));
         assert!(matches!(stream.update(&[0], &mut [0; 16]), Err(Error::Order { .. })));

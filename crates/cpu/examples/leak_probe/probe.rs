@@ -13,7 +13,7 @@ use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Block, Key};
 use lockstep_cpu::{Cpu, CpuOptions};
 
-use crate::valgrind::{hide, is_hidden, is_running, reports, reveal};
+use crate::valgrind::{hide, hide_shared, is_hidden, is_running, reports, reveal};
 
 const USAGE: &str = "usage: valgrind leak_probe cpu/soft|cpu/aesni|core|table|branch [OPERATION]
        valgrind leak_probe verdicts|early-exit
@@ -90,14 +90,21 @@ fn secret_key(len: usize) -> Key {
     Key::new(&secret(len)).expect("a length of AES")
 }
 
-/// The keys of a cipher. `CipherKey::new` is not used: XTS compares its halves there, and branches on the result.
+/// The keys of a cipher. They are hidden once they are made: XTS compares its halves, and branches on the result,
+/// which says nothing of either.
 fn cipher_keys(cipher: Cipher) -> Vec<CipherKey> {
-    match cipher {
-        Cipher::Xts => {
-            [16, 32].map(|len| CipherKey::Pair { data: secret_key(len), tweak: secret_key(len) }).into()
-        }
-        _ => [16, 24, 32].map(|len| CipherKey::Single(secret_key(len))).into(),
+    let lengths: &[usize] = if cipher == Cipher::Xts { &[32, 64] } else { &[16, 24, 32] };
+    let make = |&len: &usize| {
+        let mut bytes = secret(len);
+        reveal(&mut bytes);
+        CipherKey::new(cipher, &bytes).expect("a length of the cipher")
+    };
+    let keys: Vec<_> = lengths.iter().map(make).collect();
+    for key in &keys {
+        hide_shared(key.data().bytes());
+        key.tweak().into_iter().for_each(|tweak| hide_shared(tweak.bytes()));
     }
+    keys
 }
 
 /// A result: it must depend on the secrets, and may then be looked at.
