@@ -125,7 +125,7 @@ struct State {
 }
 
 impl State {
-    /// With the MAC of everything before the data.
+    /// With the MAC of everything before the data, which is short and done message by message.
     fn new(planner: &Planner, message: &AeadMessage<'_>) -> Result<State> {
         let data = message.data.len() as u64;
         let first = first_block(message.nonce, message.tag.len(), !message.aad.is_empty(), data);

@@ -1,11 +1,10 @@
 //! CMAC (SP 800-38B): a CBC-MAC whose last block is masked with a subkey.
 
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use crate::data::Data;
 use crate::error::Result;
 use crate::key::{Block, Key, KeySize};
-use crate::mode::ccm::cbc_mac;
 use crate::mode::cipher::run_segments;
 use crate::planner::Planner;
 use crate::work::{Pass, Segment};
@@ -16,8 +15,9 @@ use crate::work::{Pass, Segment};
 /// Those of devices.
 pub fn cmac(planner: &Planner, messages: &mut [CmacMessage<'_>]) -> Result<()> {
     for size in KeySize::ALL {
+        let of_size = |message: &&mut CmacMessage<'_>| message.key.size() == size;
         let mut segments = Vec::new();
-        for message in messages.iter_mut().filter(|message| message.key.size() == size) {
+        for message in messages.iter_mut().filter(of_size) {
             *message.mac = [0; 16];
             let (blocks, _) = split_last(message.data);
             if !blocks.is_empty() {
@@ -26,9 +26,13 @@ pub fn cmac(planner: &Planner, messages: &mut [CmacMessage<'_>]) -> Result<()> {
             }
         }
         run_segments(planner, Pass::CbcMac, &mut segments)?;
-    }
-    for message in messages {
-        finish(planner, message.key, message.mac, split_last(message.data).1)?;
+        drop(segments);
+        let ends = messages.iter_mut().filter(of_size).map(|message| End {
+            key: message.key,
+            mac: message.mac,
+            last: split_last(message.data).1,
+        });
+        finish(planner, &mut ends.collect::<Vec<_>>())?;
     }
     Ok(())
 }
@@ -49,22 +53,40 @@ fn split_last(data: &[u8]) -> (&[u8], &[u8]) {
     data.split_at(data.len().saturating_sub(1) & !15)
 }
 
-/// Folds in the last 0 to 16 bytes with their subkey (SP 800-38B, 6.1 and 6.2).
-pub(crate) fn finish(planner: &Planner, key: &Key, mac: &mut Block, last: &[u8]) -> Result<()> {
-    let mut subkey = [0; 16];
-    cbc_mac(planner, key, &mut subkey, &[0; 16])?;
-    double(&mut subkey);
-    let mut block = [0; 16];
-    block[..last.len()].copy_from_slice(last);
-    if last.len() < 16 {
-        double(&mut subkey);
-        block[last.len()] = 0x80;
+/// The end of a message: its last 0 to 16 bytes, and the CBC-MAC of what comes before.
+pub(crate) struct End<'d> {
+    pub(crate) key: &'d Key,
+    pub(crate) mac: &'d mut Block,
+    pub(crate) last: &'d [u8],
+}
+
+/// Folds in the ends of messages with their subkeys (SP 800-38B, 6.1 and 6.2). All keys have one size.
+pub(crate) fn finish(planner: &Planner, ends: &mut [End<'_>]) -> Result<()> {
+    let mut blocks = Zeroizing::new(vec![[0; 16]; ends.len()]);
+    // The cipher of a block of zeros is the CBC-MAC of it.
+    let zeros = [0; 16];
+    let subkeys = ends.iter().zip(&mut *blocks).map(|(end, subkey)| Segment {
+        key: end.key,
+        tweak: None,
+        register: subkey,
+        data: Data::read_only(&zeros),
+    });
+    run_segments(planner, Pass::CbcMac, &mut subkeys.collect::<Vec<_>>())?;
+    for (end, block) in ends.iter().zip(&mut *blocks) {
+        double(block);
+        if end.last.len() < 16 {
+            double(block);
+            block[end.last.len()] ^= 0x80;
+        }
+        block.iter_mut().zip(end.last).for_each(|(byte, data)| *byte ^= data);
     }
-    block.iter_mut().zip(&subkey).for_each(|(byte, mask)| *byte ^= mask);
-    let outcome = cbc_mac(planner, key, mac, &block);
-    subkey.zeroize();
-    block.zeroize();
-    outcome
+    let lasts = ends.iter_mut().zip(&*blocks).map(|(end, block)| Segment {
+        key: end.key,
+        tweak: None,
+        register: end.mac,
+        data: Data::read_only(block),
+    });
+    run_segments(planner, Pass::CbcMac, &mut lasts.collect::<Vec<_>>())
 }
 
 /// Doubling in GF(2^128), most significant bit first.

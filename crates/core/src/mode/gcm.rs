@@ -171,7 +171,8 @@ pub(crate) fn ghash_padded(planner: &Planner, key: &Key, state: &mut Block, byte
     Ok(())
 }
 
-/// The recipe by passes, each over all messages at once.
+/// The recipe by passes: over all messages at once for the data, message by message for nonces and associated data,
+/// which are short.
 mod composed {
     use super::*;
 

@@ -38,7 +38,8 @@ impl CmacStream {
     /// Those of devices.
     pub fn finish(self) -> Result<Block> {
         let mut mac = self.mac.state;
-        cmac::finish(&self.planner, &self.key, &mut mac, self.mac.pending())?;
+        let end = cmac::End { key: &self.key, mac: &mut mac, last: self.mac.pending() };
+        cmac::finish(&self.planner, &mut [end])?;
         Ok(mac)
     }
 
