@@ -28,7 +28,7 @@ test-full: lint test leak-test asan miri fuzz arm64-test
 lint: tools-present
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
 
 ## make bench             the processor's kernels beside OpenSSL, AWS-LC and RustCrypto
 bench: build

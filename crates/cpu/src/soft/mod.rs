@@ -1,7 +1,7 @@
 //! AES on any processor, in constant time: bitsliced, without tables and without AES instructions.
 //!
-//! Many blocks are spread over bit planes ([`planes`]), the S-box is a circuit of ANDs and XORs ([`sbox`]), and
-//! GHASH multiplies integers with holes ([`ghash`]). Nothing secret reaches a branch or an address.
+//! Many blocks are spread over bit planes (`planes`), the S-box is a circuit of ANDs and XORs (`sbox`), and
+//! GHASH multiplies integers with holes (`ghash`). Nothing secret reaches a branch or an address.
 
 mod ghash;
 mod passes;

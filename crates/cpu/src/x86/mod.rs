@@ -2,7 +2,7 @@
 //!
 //! # Shape
 //!
-//! Each pass is written once, generic over a [`vector::Vector`], the direction and the number of rounds, in functions
+//! Each pass is written once, generic over a `vector::Vector`, the direction and the number of rounds, in functions
 //! that are all `#[inline(always)]`. The entry functions below have the `#[target_feature]`s of their kernel, and
 //! everything is inlined into them: there alone the intrinsics become instructions.
 //!

@@ -7,12 +7,12 @@
 //!
 //! | who | has | calls |
 //! |---|---|---|
-//! | anyone | a reader and a writer | [`encrypt`], [`decrypt`]: parallel, in bounded memory |
+//! | anyone | a reader and a writer | [`encrypt()`], [`decrypt()`]: parallel, in bounded memory |
 //! | | a buffer | [`seal`], [`open`] |
 //! | | code that pushes or pulls | [`EncryptWriter`], [`DecryptReader`] |
 //! | | a file, and wants a part | [`Reader`] |
 //!
-//! [`encrypt`] and [`decrypt`] of files are in [`crate::file`].
+//! [`encrypt()`] and [`decrypt()`] of files are in [`crate::file`].
 
 mod chunks;
 mod decrypt;
