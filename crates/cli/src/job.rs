@@ -3,6 +3,7 @@
 
 use lockstep::Options;
 use serde_json::json;
+use std::io::Write as _;
 
 use crate::args::ProgressArgs;
 use crate::error::{Error, Result};
@@ -56,7 +57,7 @@ pub(crate) fn run(
             summary.extend(details.clone());
         }
         // Standard output may hold the data.
-        eprintln!("{summary}");
+        let _ = writeln!(std::io::stderr(), "{summary}");
     } else if progress.wants_summary() {
         terminal::say(&format!(
             "{verb} {} in {:.2} s, {}",

@@ -17,10 +17,12 @@ mod progress;
 mod raw;
 mod recipients;
 mod signals;
+mod sources;
 mod terminal;
 mod text;
 mod wrapping;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -53,7 +55,9 @@ fn usage(message: &clap::Error) -> ExitCode {
     match rendered.strip_prefix("error: ") {
         Some(mistake) => terminal::say(mistake.trim_end()),
         // No command at all: the help.
-        None => eprint!("{rendered}"),
+        None => {
+            let _ = write!(std::io::stderr(), "{rendered}");
+        }
     }
     ExitCode::from(error::FAILED)
 }

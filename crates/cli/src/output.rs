@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lockstep::{OutputFile, file};
 
@@ -38,6 +38,15 @@ impl Output {
         match target(args) {
             Some(path) => {
                 file::check_not_same(input.file(), path)?;
+                if path.is_dir() {
+                    return Err(failed(format!("cannot write to {}: it is a directory", path.display())));
+                }
+                if let Some(folder) =
+                    path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
+                {
+                    let (path, folder) = (path.display(), folder.display());
+                    return Err(failed(format!("cannot create {path}: there is no folder {folder}")));
+                }
                 if !args.force && std::fs::metadata(path).is_ok_and(|existing| existing.is_file()) {
                     return Err(lockstep::Error::Exists { path: path.into() }.into());
                 }
@@ -64,7 +73,7 @@ impl Output {
                 let direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
                 let guard = (!direct).then(Guard::creating);
                 let output = OutputFile::create(path, args.force)?;
-                let guard = guard.zip(temporary_path(&output)).map(|(guard, path)| guard.at(&path));
+                let guard = guard.zip(output.temporary_path()).map(|(guard, path)| guard.at(path));
                 Ok(Output::File(output, guard))
             }
             None => {
@@ -172,13 +181,4 @@ fn check_stdout(input: &File) -> Result<()> {
         return Err(failed("standard output is the file that is read: choose another output"));
     }
     Ok(())
-}
-
-/// Where the bytes really go until the commit. Known on Linux; elsewhere a signal that finds the work hanging leaves
-/// the temporary file.
-fn temporary_path(output: &OutputFile) -> Option<PathBuf> {
-    if output.is_direct() {
-        return None;
-    }
-    std::fs::read_link(format!("/proc/self/fd/{}", output.as_file().as_raw_fd())).ok()
 }

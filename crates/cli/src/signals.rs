@@ -7,10 +7,10 @@
 use std::io::{self, PipeReader};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::error::{Result, failed};
@@ -31,8 +31,12 @@ pub(crate) fn install() -> Result<()> {
     let (reader, hangs_up) = io::pipe().map_err(cannot)?;
     WAKE.get_or_init(|| reader);
     let ignored = ignored();
-    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let wanted = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU]
+        .into_iter()
+        .filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new(wanted).map_err(cannot)?;
+    // Caught, a limit on file sizes is an error of the write, and cleaned up after as any other.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
     let wait = move || {
         let Some(signal) = signals.forever().next() else { return };
         SIGNAL.store(signal, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
+use crate::text;
 
 /// The longest line that is taken from a terminal, which passes on less than that.
 const LONGEST: usize = 4096;
@@ -17,7 +18,9 @@ static SILENCED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
 /// A message on standard error. If that is gone there is nobody to tell.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "lockstep: {message}");
+    // Names of files may hold anything, also what commands a terminal.
+    let lines: Vec<_> = message.lines().map(text::printable).collect();
+    let _ = writeln!(io::stderr(), "lockstep: {}", lines.join("\n"));
 }
 
 /// A warning, unless warnings are not wanted.

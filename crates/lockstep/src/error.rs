@@ -18,7 +18,7 @@ pub enum Error {
     WrongKeyOrContext,
     /// A chunk failed its check. Nothing of it was released.
     #[error(
-        "chunk {chunk} (plaintext from byte {offset}) is not authentic: the data were damaged or changed; \
+        "chunk {chunk} (plaintext from byte {offset}) is not authentic: the data were damaged, changed or cut off there; \
          get an intact copy",
         offset = u128::from(*chunk) * 16384
     )]

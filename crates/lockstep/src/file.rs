@@ -108,9 +108,7 @@ pub fn open_input(path: &Path) -> Result<File> {
 pub fn check_not_same(input: &File, output: &Path) -> Result<()> {
     let read = input.metadata().map_err(Error::Read)?;
     match std::fs::metadata(output) {
-        Ok(written) if read.is_file() && is_same(&read, &written) => {
-            Err(Error::SameFile { path: output.into() })
-        }
+        Ok(written) if is_same(&read, &written) => Err(Error::SameFile { path: output.into() }),
         // What is wrong with the output is told when it is created.
         _ => Ok(()),
     }
@@ -124,8 +122,11 @@ fn open_pair(from: &Path, to: &Path, force: bool) -> Result<(File, OutputFile)> 
 
 #[cfg(unix)]
 fn is_same(a: &Metadata, b: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let is_disk = |metadata: &Metadata| metadata.file_type().is_block_device();
+    // A disk may have several names, and may be read and written at the same time no more than a file.
+    let is_same_disk = is_disk(a) && is_disk(b) && a.rdev() == b.rdev();
+    is_same_disk || (a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }
 
 #[cfg(not(unix))]

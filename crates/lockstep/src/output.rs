@@ -28,8 +28,9 @@ enum Kind {
 impl OutputFile {
     /// Starts a file.
     ///
-    /// An existing regular file is replaced if `force` says so, and is complete and unchanged until the commit; the
-    /// new file takes over its permissions. A symbolic link to it is followed; one to nothing is replaced.
+    /// An existing regular file is replaced, and a block device overwritten, if `force` says so. The file is complete
+    /// and unchanged until the commit; the new one takes over its permissions and, where the process may give it
+    /// away, its owner and group. A symbolic link to it is followed; one to nothing is replaced.
     ///
     /// # Errors
     /// [`Error::Exists`], [`Error::File`].
@@ -47,9 +48,13 @@ impl OutputFile {
                 // What could not be opened for writing is not to be replaced behind its owner's back.
                 OpenOptions::new().write(true).open(path).map_err(Error::file("overwrite", path))?;
                 let target = fs::canonicalize(path).map_err(Error::file("create", path))?;
-                temporary(path, target, Some(metadata.permissions()), true)?
+                temporary(path, target, Some(&metadata), true)?
             }
-            Some(_) => {
+            Some(metadata) => {
+                if is_block_device(&metadata) && !force {
+                    // A disk has content as a file has.
+                    return Err(Error::Exists { path: path.into() });
+                }
                 // Not truncated, not created: it is there, and opening a folder says what is wrong.
                 let file =
                     OpenOptions::new().write(true).open(path).map_err(Error::file("write to", path))?;
@@ -100,8 +105,21 @@ impl OutputFile {
         }
     }
 
-    /// Removes what was written; the same as dropping it.
-    pub fn abort(self) {}
+    /// Makes the file readable by its owner alone when it appears, whatever the one that it replaces was.
+    pub fn keep_private(&mut self) {
+        #[cfg(unix)]
+        if let Kind::Temporary { permissions, .. } = &mut self.kind {
+            *permissions = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        }
+    }
+
+    /// Where the bytes go until the commit; nothing if they are written directly.
+    pub fn temporary_path(&self) -> Option<&Path> {
+        match &self.kind {
+            Kind::Temporary { file, .. } => Some(file.path()),
+            Kind::Direct(_) => None,
+        }
+    }
 
     /// True if it is written directly, since it is no regular file.
     pub fn is_direct(&self) -> bool {
@@ -131,20 +149,45 @@ impl Write for OutputFile {
     }
 }
 
-/// A temporary file beside the target. `permissions` are those it is to have in the end, or else those that a new file
-/// gets here.
-fn temporary(path: &Path, target: PathBuf, permissions: Option<Permissions>, force: bool) -> Result<Kind> {
+/// A temporary file beside the target, which is to have owner and permissions of the file that it replaces, or else
+/// those that a new file gets here.
+fn temporary(path: &Path, target: PathBuf, replaced: Option<&fs::Metadata>, force: bool) -> Result<Kind> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".lockstep-").suffix(".tmp");
     let folder = folder_of(&target);
-    let permissions = match permissions {
-        Some(permissions) => without_special_bits(permissions),
+    let permissions = match replaced {
+        Some(metadata) => without_special_bits(metadata.permissions()),
         None => new_file_permissions(folder).map_err(Error::file("create", path))?,
     };
     // 0600 from the beginning: nobody else may open it while it is incomplete, or before it has the mode of a private
     // file that it replaces.
     let file = builder.tempfile_in(folder).map_err(Error::file("create", path))?;
+    let permissions = match replaced {
+        Some(metadata) => keep_owner(file.as_file(), metadata, permissions),
+        None => permissions,
+    };
     Ok(Kind::Temporary { file, target, permissions, force })
+}
+
+/// Gives the file to the owner and group of the one it replaces. Where only the owner of the process may have it, the
+/// permissions of the group, which is another one then, are left out.
+#[cfg(unix)]
+fn keep_owner(file: &File, replaced: &fs::Metadata, permissions: Permissions) -> Permissions {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let is_kept = |now: fs::Metadata| (now.uid(), now.gid()) == (replaced.uid(), replaced.gid());
+    if file.metadata().is_ok_and(is_kept) || fchown(file, Some(replaced.uid()), Some(replaced.gid())).is_ok()
+    {
+        return permissions;
+    }
+    match fchown(file, None, Some(replaced.gid())) {
+        Ok(()) => permissions,
+        Err(_) => Permissions::from_mode(permissions.mode() & !0o070),
+    }
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_file: &File, _replaced: &fs::Metadata, permissions: Permissions) -> Permissions {
+    permissions
 }
 
 /// The mode of the file replaced, less set-user-ID and its like, which are not to pass to other content.
@@ -167,6 +210,16 @@ fn new_file_permissions(folder: &Path) -> io::Result<Permissions> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     Ok(builder.tempfile_in(folder)?.as_file().metadata()?.permissions())
+}
+
+#[cfg(unix)]
+fn is_block_device(metadata: &fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_block_device(&metadata.file_type())
+}
+
+#[cfg(not(unix))]
+fn is_block_device(_metadata: &fs::Metadata) -> bool {
+    false
 }
 
 fn folder_of(path: &Path) -> &Path {

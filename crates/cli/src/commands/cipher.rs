@@ -14,6 +14,7 @@ use crate::input::{Input, read_small};
 use crate::job::{self, Done};
 use crate::output::{Content, Output};
 use crate::raw::{self, Raw};
+use crate::sources;
 use crate::text;
 
 const WARNING: &str = "\
@@ -127,6 +128,8 @@ impl Mode {
 
 pub(crate) fn run(args: &Cipher) -> Result<()> {
     check(args)?;
+    let key_file: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
+    sources::check(&args.output, &args.input, &key_file)?;
     let raw = Raw {
         planner: Arc::clone(args.engine.engine()?.planner()),
         decrypt: args.decrypt,
@@ -173,6 +176,14 @@ fn check(args: &Cipher) -> Result<()> {
     }
     if args.tag_len.is_some() && !aead && !mode.is_mac() {
         return Err(failed(format!("{name} has no tag: leave out --tag-len")));
+    }
+    let (lawful, expected): (fn(usize) -> bool, _) = match mode {
+        Mode::Gcm => (|bytes| matches!(bytes, 4 | 8 | 12..=16), "4, 8 or 12 to 16"),
+        Mode::Ccm => (|bytes| matches!(bytes, 4 | 6 | 8 | 10 | 12 | 14 | 16), "4, 6, 8, 10, 12, 14 or 16"),
+        _ => (|bytes| matches!(bytes, 1..=16), "1 to 16"),
+    };
+    if let Some(bytes) = args.tag_len.filter(|&bytes| !lawful(bytes)) {
+        return Err(failed(format!("{name} has tags of {expected} bytes, not of {bytes}")));
     }
     if args.decrypt && mode.is_mac() {
         return Err(failed(format!("{name} encrypts nothing: leave out -d, and compare what is printed")));

@@ -1,7 +1,7 @@
 //! `lockstep decrypt`
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Tail;
@@ -16,6 +16,7 @@ use crate::identities::{self, Answers};
 use crate::input::Input;
 use crate::job::{self, Done};
 use crate::output::{Content, Output};
+use crate::sources;
 use crate::text::{self, Range};
 use crate::wrapping;
 
@@ -70,6 +71,7 @@ pub(crate) struct Decrypt {
 
 pub(crate) fn run(args: &Decrypt) -> Result<()> {
     let engine = args.engine.engine()?;
+    sources::check(&args.output, &args.input, &sources_of(args))?;
     let mut input = Input::open(&args.input)?;
     if args.range.is_some() && input.len().is_none() {
         return Err(failed("--range needs a file to read from, not a pipe"));
@@ -111,6 +113,13 @@ pub(crate) fn run(args: &Decrypt) -> Result<()> {
         let details = json!({ "format": key.suite().name(), "threads": engine.threads() });
         Ok(Done { plaintext, details })
     })
+}
+
+fn sources_of(args: &Decrypt) -> Vec<(&str, &Path)> {
+    let key = args.key.iter().map(|path| ("key file", path.as_path()));
+    let passphrase = args.passphrase_file.iter().map(|path| ("passphrase file", path.as_path()));
+    let identities = args.identity.iter().map(|path| ("identity", path.as_path()));
+    key.chain(passphrase).chain(identities).collect()
 }
 
 fn decrypt_range(

@@ -2,7 +2,7 @@
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueHint};
 use lockstep::{Envelope, FileKey, file, keyfile};
@@ -15,6 +15,7 @@ use crate::input::Input;
 use crate::job::{self, Done};
 use crate::output::{Content, Output};
 use crate::recipients::Recipients;
+use crate::sources;
 use crate::{terminal, wrapping};
 
 /// Encrypt a file, or standard input
@@ -68,6 +69,7 @@ pub(crate) struct Encrypt {
 
 pub(crate) fn run(args: &Encrypt) -> Result<()> {
     let engine = args.engine.engine()?;
+    sources::check(&args.output, &args.input, &sources_of(args))?;
     let input = Input::open(&args.input)?;
     Output::check(&args.output, &input, Content::Binary)?;
     let (key, envelope) = make_key(args)?;
@@ -93,6 +95,13 @@ pub(crate) fn run(args: &Encrypt) -> Result<()> {
         });
         Ok(Done { plaintext: summary.plaintext_len, details })
     })
+}
+
+fn sources_of(args: &Encrypt) -> Vec<(&str, &Path)> {
+    let key = args.key.iter().map(|path| ("key file", path.as_path()));
+    let passphrase = args.passphrase_file.iter().map(|path| ("passphrase file", path.as_path()));
+    let recipients = args.recipients_file.iter().map(|path| ("list of recipients", path.as_path()));
+    key.chain(passphrase).chain(recipients).collect()
 }
 
 /// The key that was given; or a new one, and the envelope that it lies in.

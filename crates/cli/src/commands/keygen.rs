@@ -1,14 +1,14 @@
 //! `lockstep keygen`
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Suite;
-use lockstep::{FileKey, keyfile};
+use lockstep::{FileKey, OutputFile, keyfile};
 
 use crate::error::{Error, Result, failed};
 use crate::signals::Guard;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
     let suite = if args.bits == "128" { Suite::Cobblestone128 } else { Suite::Cobblestone256 };
     let key = FileKey::generate_for(suite)?;
     match args.output.as_deref().filter(|path| *path != Path::new("-")) {
-        Some(path) if args.force && fs::exists(path).unwrap_or(false) => replace(path, &key),
+        Some(path) if args.force => replace(path, &key),
         Some(path) => Ok(keyfile::create(path, &key)?),
         None => {
             if is_open_to_others() {
@@ -57,18 +57,15 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
 
 /// Makes a private file beside the old one, and puts it in its place.
 fn replace(path: &Path, key: &FileKey) -> Result<()> {
-    let path = &fs::canonicalize(path).map_err(Error::io("look at", path))?;
-    if !fs::metadata(path).map_err(Error::io("look at", path))?.is_file() {
+    let guard = Guard::creating();
+    let mut output = OutputFile::create(path, true)?;
+    let Some(temporary) = output.temporary_path() else {
         return Err(failed(format!("{} is no regular file: leave out -o and redirect", path.display())));
-    }
-    let temporary = path.with_file_name(format!(".lockstep-key-{}.tmp", std::process::id()));
-    let _guard = Guard::creating().at(&temporary);
-    keyfile::create(&temporary, key)?;
-    fs::rename(&temporary, path).map_err(|error| {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
-        Error::io("replace", path)(error)
-    })
+    };
+    let _guard = guard.at(temporary);
+    output.keep_private();
+    output.write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
+    Ok(output.commit(false)?)
 }
 
 /// True if standard output is a file that others can read.

@@ -178,3 +178,47 @@ fn a_closed_pipe_is_no_failure() {
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{command}");
     }
 }
+
+#[test]
+fn an_output_that_is_a_key_is_refused() {
+    let folder = Folder::with_keys();
+    folder.write("p", "plain");
+    folder.write("pw", "correct horse\n");
+    folder.write("raw", "0123456789abcdef");
+    std::os::unix::fs::symlink("key", folder.path("link")).unwrap();
+    std::fs::hard_link(folder.path("key"), folder.path("twin")).unwrap();
+    let before = folder.read("key");
+    for output in ["key", "link", "twin"] {
+        folder.run(["encrypt", "-k", "key", "p", "-f", "-o", output]).failed(2, "the output is the key file");
+    }
+    folder.shell("lockstep encrypt -k key p >> key").failed(2, "the output is the key file");
+    assert_eq!(folder.read("key"), before);
+    let with_passphrase = ["encrypt", "--passphrase-file", "pw", "p", "-f", "-o", "pw"];
+    folder.run(with_passphrase).failed(2, "the output is the passphrase file");
+    let raw = ["cipher", "--mode", "ecb", "--key-file", "raw", "p", "-f", "-o", "raw"];
+    folder.run(raw).failed(2, "the output is the key file");
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let folder = Folder::with_keys();
+    folder.pipe(["encrypt", "--passphrase-file", "-"], b"secret\n").failed(2, "read once");
+    folder.pipe(["cipher", "--mode", "ecb", "--key-file", "-"], &[0; 16]).failed(2, "read once");
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_that_leaves_nothing() {
+    let folder = Folder::with_keys();
+    folder.write("p", data(1 << 20));
+    folder.shell("ulimit -f 100; lockstep encrypt -k key p -o out").failed(2, "File too large");
+    assert_eq!(folder.names(), ["key", "p", "wrong"]);
+}
+
+#[test]
+fn a_summary_that_nobody_can_read_is_no_failure() {
+    let folder = Folder::with_keys();
+    folder.write("p", "plain");
+    folder.shell("lockstep encrypt -k key p -o out --json 2>/dev/full").succeeded();
+    folder.run(["decrypt", "-k", "key", "out", "-o", "back"]).succeeded();
+    assert_eq!(folder.read("back"), b"plain");
+}

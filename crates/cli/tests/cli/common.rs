@@ -93,7 +93,11 @@ impl Folder {
     }
 
     pub(crate) fn spawn<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Child {
-        self.command(args).stdin(Stdio::piped()).spawn().unwrap()
+        // Whoever runs the tests may ignore Ctrl-C, as shells do for jobs in the background; programs inherit that.
+        let program = self.command(args);
+        let mut command = self.program("env");
+        command.arg("--default-signal").arg(program.get_program()).args(program.get_args());
+        command.stdin(Stdio::piped()).spawn().unwrap()
     }
 }
 

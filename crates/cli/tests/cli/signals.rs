@@ -25,7 +25,7 @@ fn temporary(folder: &Folder) -> Option<String> {
 
 #[test]
 fn nothing_is_left_and_the_exit_code_tells() {
-    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129), ("-QUIT", 131)] {
         let folder = Folder::with_keys();
         let (mut child, feed) = half_way(&folder, false);
         kill(signal, &child);
@@ -90,13 +90,13 @@ fn while_waiting_for_input_or_output() {
     assert_eq!(folder.names(), ["key", "wrong"]);
     // Nobody reads.
     let mut child = folder.spawn(["encrypt", "-k", "key", "/dev/zero"]);
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    wait_for_handlers(&child);
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     // Not even the envelope has come.
     let mut child = folder.spawn(["decrypt", "-k", "key", "-o", "out"]);
     let _open = child.stdin.take();
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    wait_for_handlers(&child);
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(folder.names(), ["key", "wrong"]);
@@ -123,4 +123,15 @@ fn signals_that_are_ignored_stay_so() {
          sleep 0.2; echo hello >&3; exec 3>&-; wait $! && lockstep decrypt -k key out",
     );
     assert_eq!(ended.succeeded().text(), "hello\n");
+}
+
+/// Until the program catches Ctrl-C, and has had time to begin.
+fn wait_for_handlers(child: &Child) {
+    let catches = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0
+    };
+    wait_until("signals to be caught", catches);
+    std::thread::sleep(std::time::Duration::from_millis(200));
 }

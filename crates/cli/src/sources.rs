@@ -1,0 +1,41 @@
+//! Every file that a command reads, held against each other and against what it writes.
+
+use std::fs::Metadata;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::args::OutputArgs;
+use crate::error::{Result, failed};
+
+/// Refuses standard input in two places, and an output that is one of the files that the command needs: with `--force`
+/// the only copy of a key would be overwritten by data that nobody can read any more.
+///
+/// `others` are the files beside the input, each with what it is.
+pub(crate) fn check(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -> Result<()> {
+    let is_stdin = |path: &Path| path == Path::new("-");
+    let from_stdin = others.iter().filter(|(_, path)| is_stdin(path)).count() + usize::from(is_stdin(input));
+    if from_stdin > 1 {
+        return Err(failed("standard input can be read once: give a file for one of the two"));
+    }
+    let output = match args.output.as_deref().filter(|path| !is_stdin(path)) {
+        Some(path) => std::fs::metadata(path),
+        None => io::stdout().as_fd().try_clone_to_owned().and_then(|fd| std::fs::File::from(fd).metadata()),
+    };
+    // What does not exist yet is no file that is read.
+    let Ok(output) = output else { return Ok(()) };
+    for (what, path) in others.iter().filter(|(_, path)| !is_stdin(path)) {
+        if std::fs::metadata(path).is_ok_and(|read| is_same_file(&read, &output)) {
+            return Err(failed(format!(
+                "the output is the {what} {}: choose another output",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
+    a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
