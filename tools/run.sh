@@ -41,6 +41,9 @@ rate() {
 
 echo
 echo "$file: $size bytes"
+# What the work takes, and what it takes with the writing of new files.
+seconds "$lockstep" encrypt -q -k "$folder/key" "$file" >/dev/null
+echo "encrypt   $(rate), to /dev/null"
 seconds "$lockstep" encrypt -q -k "$folder/key" "$file" -o "$folder/encrypted"
 echo "encrypt   $(rate)"
 seconds "$lockstep" decrypt -q -k "$folder/key" "$folder/encrypted" -o "$folder/decrypted"
