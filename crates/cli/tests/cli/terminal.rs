@@ -13,6 +13,8 @@ fn on_terminal(folder: &Folder, command: &str, dialogue: &[(&str, &str)]) -> Opt
     let mut child: Child = folder
         .program("script")
         .args(["-qec", &command.replace("lockstep ", &format!("{LOCKSTEP} ")), "/dev/null"])
+        // `script` asks the caller's shell otherwise, and shells differ in what control-C does to them.
+        .env("SHELL", "/bin/sh")
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
@@ -104,7 +106,8 @@ fn passphrases_are_asked_for_and_not_shown() {
 fn control_c_at_a_question_leaves_the_terminal_as_it_was() {
     let folder = Folder::new();
     folder.write("plain", "hello");
-    let command = "lockstep encrypt -p plain -o cipher; echo code $?; stty -a";
+    // The trap keeps the shell alive; a command it starts has the default again.
+    let command = "trap : INT; lockstep encrypt -p plain -o cipher; echo code $?; stty -a";
     let Some((_, shown)) = on_terminal(&folder, command, &[("Passphrase: ", "abc\u{3}")]) else { return };
     assert!(shown.contains("code 130"), "{shown}");
     assert!(shown.contains(" echo ") && !shown.contains("-echo "), "{shown}");
