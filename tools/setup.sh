@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Checks for what the build and the tests call, and installs from Debian's packages what is missing, if it may.
 # Otherwise it names it in one line.
+#
+#   tools/setup.sh              for `make` and `make test`
+#   tools/setup.sh programs     for tools/provider-test: servers and clients as well
 set -euo pipefail
 
 command -v cargo >/dev/null || {
@@ -10,6 +13,17 @@ command -v cargo >/dev/null || {
 
 # Program and the Debian package that has it.
 wanted="cc:gcc make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils"
+case ${1:-} in
+"") ;;
+# Apache's program without the package that runs it as a service.
+programs) wanted+=" nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
+*)
+    echo "setup: unknown argument $1" >&2
+    exit 2
+    ;;
+esac
+# Servers are kept where root finds them.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 missing=()
 for pair in $wanted; do
     command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
@@ -17,6 +31,9 @@ done
 # AWS-LC's C needs the C library's headers; interoperability with pyca needs a virtual environment.
 [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
+if [ "${1:-}" = programs ]; then
+    echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
+fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 root=()
@@ -24,7 +41,17 @@ root=()
 if command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then
     echo "installing ${missing[*]}"
     "${root[@]}" apt-get update -q >/dev/null
-    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "${missing[@]}" >/dev/null
+    # The tests run servers of their own: the package's nginx is not to start, now or later. Debian asks this file.
+    policy=/usr/sbin/policy-rc.d
+    if [[ " ${missing[*]} " == *" nginx-light "* ]] && ! [ -e $policy ]; then
+        trap '"${root[@]}" rm -f "$policy"' EXIT
+        printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
+        "${root[@]}" chmod 755 $policy
+    fi
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
+    if [[ " ${missing[*]} " == *" nginx-light "* ]] && command -v systemctl >/dev/null; then
+        "${root[@]}" systemctl disable -q nginx
+    fi
 else
     echo "missing: ${missing[*]}: install them, on Debian by: sudo apt-get install ${missing[*]}" >&2
     exit 1

@@ -6,6 +6,8 @@
 
 use std::marker::PhantomData;
 
+use lockstep_core::data::HostData;
+
 /// One AES block: 16 bytes, in FIPS 197 byte order.
 pub type Block = [u8; 16];
 
@@ -37,6 +39,16 @@ impl<'a> Span<'a> {
         Span { src: src.as_ptr(), dst: dst.as_mut_ptr(), len: src.len(), owner: PhantomData }
     }
 
+    /// From pointers of another language's caller.
+    ///
+    /// # Safety
+    ///
+    /// For as long as the span lives, `src` is valid for reads of `len` bytes and `dst` for writes, they are equal or do
+    /// not overlap, and nothing else writes to either or reads `dst`. Pointers to nothing may be anything.
+    pub unsafe fn from_raw(src: *const u8, dst: *mut u8, len: usize) -> Self {
+        Span { src, dst, len, owner: PhantomData }
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> usize {
         self.len
@@ -55,6 +67,51 @@ impl<'a> Span<'a> {
     /// Where to write; valid for `len` bytes.
     pub fn dst(&self) -> *mut u8 {
         self.dst
+    }
+
+    /// As the data of a segment.
+    pub fn into_host(self) -> HostData<'a> {
+        if self.len == 0 {
+            return HostData::InPlace(&mut []);
+        }
+        // SAFETY: what the span stands for: `dst` is borrowed exclusively for 'a, and `src` either is `dst` or is apart
+        // from it and borrowed for as long. It cannot be used otherwise any more.
+        unsafe {
+            let to = std::slice::from_raw_parts_mut(self.dst, self.len);
+            if std::ptr::eq(self.src, self.dst) {
+                return HostData::InPlace(to);
+            }
+            let from = std::slice::from_raw_parts(self.src, self.len);
+            HostData::copy(from, to).expect("they have one length")
+        }
+    }
+
+    /// Copies the input; `into` has the same length.
+    pub fn read(&self, into: &mut [u8]) {
+        assert_eq!(into.len(), self.len, "another length");
+        if self.len > 0 {
+            // SAFETY: both are valid for `len` bytes, and `into` is borrowed, so it is other memory.
+            unsafe { std::ptr::copy_nonoverlapping(self.src, into.as_mut_ptr(), self.len) }
+        }
+    }
+
+    /// Writes the output; `from` has the same length.
+    pub fn write(&mut self, from: &[u8]) {
+        assert_eq!(from.len(), self.len, "another length");
+        if self.len > 0 {
+            // SAFETY: both are valid for `len` bytes, and `from` is borrowed, so it is other memory.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.dst, self.len) }
+        }
+    }
+
+    /// XORs a mask of the same length.
+    pub fn xor(&mut self, mask: &[u8]) {
+        assert_eq!(mask.len(), self.len, "another length");
+        for (i, mask) in mask.iter().enumerate() {
+            // SAFETY: i is below `len`, for which both are valid. They are equal or apart, so the compiler may have to ask
+            // which, but the order of bytes does not matter.
+            unsafe { *self.dst.add(i) = *self.src.add(i) ^ mask }
+        }
     }
 
     /// The parts before and from `at`, which must not exceed the length.

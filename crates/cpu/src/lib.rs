@@ -6,11 +6,14 @@
 //! | `passes`, `serial` | passes over segments, parallel and serial, by any kernel |
 //! | `threads` | large work over several threads |
 //! | `aws_lc` | GCM fused |
+//! | [`inline`] | one piece of one message at once, on the calling thread |
 //! | [`kernel`] | what a kernel is |
 //! | `x86`, `armv8`, [`soft`] | the kernels |
 
 mod aws_lc;
+mod boxed;
 pub mod device;
+pub mod inline;
 pub mod kernel;
 mod passes;
 mod serial;

@@ -17,3 +17,5 @@
 
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
 pub use lockstep_core::{backend, data, key, mode, planner, selftest, stream, work};
+/// AES of one piece of one message at once, on the calling thread: without planner, threads or allocation.
+pub use lockstep_cpu::inline;

@@ -20,6 +20,13 @@ pub struct HashKey {
     powers: Box<[Block; POWERS]>,
 }
 
+impl HashKey {
+    /// Another one of the same key.
+    pub(crate) fn duplicate(&self) -> Self {
+        HashKey { powers: self.powers.clone() }
+    }
+}
+
 impl Drop for HashKey {
     fn drop(&mut self) {
         self.powers.zeroize();

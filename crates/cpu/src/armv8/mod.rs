@@ -14,10 +14,11 @@ pub use schedule::Schedule;
 use std::arch::is_aarch64_feature_detected;
 
 use crate::counter::{Low32, Whole};
+use crate::inline::Alone;
 use crate::kernel::{Block, Kernel, Lane, Span};
 
 /// The kernel `cpu/armv8`; having one proves that the processor has the instructions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Armv8(());
 
 /// Calls a function that needs the cryptographic extensions.
@@ -94,5 +95,19 @@ impl Kernel for Armv8 {
 
     fn decrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
         with_extensions!(self, serial::decrypt_each(keys, blocks));
+    }
+}
+
+impl Alone for Armv8 {
+    fn duplicate(key: &Schedule) -> Option<Schedule> {
+        Some(key.duplicate())
+    }
+
+    fn duplicate_hash_key(key: &HashKey) -> Option<HashKey> {
+        Some(key.duplicate())
+    }
+
+    fn encrypt_block(self, key: &Schedule, block: &mut Block) {
+        with_extensions!(self, serial::encrypt_block(key, block));
     }
 }

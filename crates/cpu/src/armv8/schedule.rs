@@ -45,6 +45,12 @@ impl Schedule {
         &self.keys.decryption[..self.len]
     }
 
+    /// Another one of the same key.
+    pub(crate) fn duplicate(&self) -> Self {
+        let (encryption, decryption) = (self.keys.encryption, self.keys.decryption);
+        Schedule { keys: Box::new(Both { encryption, decryption }), len: self.len }
+    }
+
     /// How many round keys there are.
     pub(crate) fn len(&self) -> usize {
         self.len

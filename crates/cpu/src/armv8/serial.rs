@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 
 use super::schedule::{RoundKeys, Schedule};
-use super::vector::{add, block, decrypt_with, encrypt_with, load, store, vector};
+use super::vector::{add, block, decrypt_with, encrypt, encrypt_with, load, store, vector};
 use crate::interleave::{Slot, interleave};
 use crate::kernel::{Block, Lane};
 
@@ -92,4 +92,12 @@ pub(crate) fn encrypt_each(keys: &[&Schedule], blocks: &mut [Block]) {
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn decrypt_each(keys: &[&Schedule], blocks: &mut [Block]) {
     each!(keys, blocks, Schedule::decryption, decrypt_with);
+}
+
+/// Encrypts one block.
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn encrypt_block(key: &Schedule, place: &mut Block) {
+    let mut state = [vector(place)];
+    encrypt(key, &mut state);
+    *place = block(state[0]);
 }

@@ -10,6 +10,7 @@
 
 use zeroize::Zeroize;
 
+use crate::boxed;
 use crate::kernel::Block;
 
 const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
@@ -60,9 +61,24 @@ pub struct HashKey {
 
 impl HashKey {
     pub(crate) fn new(h: &Block) -> Self {
+        HashKey::fill(Box::new([Factor::default(); 3]), h)
+    }
+
+    /// The same, or nothing if there is no memory.
+    pub(crate) fn try_new(h: &Block) -> Option<Self> {
+        Some(HashKey::fill(boxed::try_new([Factor::default(); 3])?, h))
+    }
+
+    /// Another one of the same key.
+    pub(crate) fn duplicate(&self) -> Option<Self> {
+        let mut factors = boxed::try_new([Factor::default(); 3])?;
+        *factors = *self.factors;
+        Some(HashKey { factors })
+    }
+
+    fn fill(mut factors: Box<[Factor; 3]>, h: &Block) -> Self {
         let h = u128::from_be_bytes(*h);
         let (high, low) = ((h >> 64) as u64, h as u64);
-        let mut factors = Box::new([Factor::default(); 3]);
         for (factor, half) in factors.iter_mut().zip([high, low, high ^ low]) {
             *factor = Factor::new(half);
         }

@@ -16,11 +16,12 @@ pub use ghash::HashKey;
 pub use schedule::Schedule;
 
 use crate::counter::{Low32, Whole};
+use crate::inline::Alone;
 use crate::kernel::{Block, Kernel, Lane, Span};
 use passes::Direction::{Decrypt, Encrypt};
 
 /// The portable kernel `cpu/soft`; runs everywhere.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Soft(());
 
 impl Kernel for Soft {
@@ -87,5 +88,27 @@ impl Kernel for Soft {
 
     fn decrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
         serial::each(keys, Decrypt, blocks);
+    }
+}
+
+impl Alone for Soft {
+    fn try_expand(self, key: &[u8]) -> Option<Schedule> {
+        Schedule::try_new(key)
+    }
+
+    fn duplicate(key: &Schedule) -> Option<Schedule> {
+        key.duplicate()
+    }
+
+    fn try_hash_key(self, h: &Block) -> Option<HashKey> {
+        HashKey::try_new(h)
+    }
+
+    fn duplicate_hash_key(key: &HashKey) -> Option<HashKey> {
+        key.duplicate()
+    }
+
+    fn encrypt_block(self, key: &Schedule, block: &mut Block) {
+        serial::one(key, block);
     }
 }

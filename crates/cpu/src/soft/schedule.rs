@@ -5,6 +5,7 @@ use zeroize::Zeroize;
 use super::planes::{MOST, Narrow, Plane, Wide};
 use super::sbox::{self, AFFINE};
 use super::vector::Vector;
+use crate::boxed;
 use crate::kernel::Block;
 
 /// Most round keys: those of AES-256.
@@ -69,6 +70,12 @@ struct Both {
     narrow: Keys<Narrow>,
 }
 
+impl Both {
+    fn blank(len: usize) -> Self {
+        Both { bytes: [[0; 16]; ROUND_KEYS], narrow: Keys::blank(len) }
+    }
+}
+
 impl Drop for Both {
     fn drop(&mut self) {
         self.bytes.as_flattened_mut().zeroize();
@@ -78,10 +85,28 @@ impl Drop for Both {
 impl Schedule {
     /// Expands a key of 16, 24 or 32 bytes.
     pub(crate) fn new(key: &[u8]) -> Self {
+        let len = key.len() / 4 + 7;
+        Schedule::fill(Box::new(Both::blank(len)), key)
+    }
+
+    /// The same, or nothing if there is no memory.
+    pub(crate) fn try_new(key: &[u8]) -> Option<Self> {
+        let len = key.len() / 4 + 7;
+        Some(Schedule::fill(boxed::try_new(Both::blank(len))?, key))
+    }
+
+    /// Another one of the same key.
+    pub(crate) fn duplicate(&self) -> Option<Self> {
+        let mut keys = boxed::try_new(Both::blank(self.len()))?;
+        keys.bytes = self.keys.bytes;
+        keys.narrow.planes = self.keys.narrow.planes;
+        Some(Schedule { keys })
+    }
+
+    fn fill(mut keys: Box<Both>, key: &[u8]) -> Self {
         assert!(matches!(key.len(), 16 | 24 | 32), "an AES key has 16, 24 or 32 bytes");
         let nk = key.len() / 4;
         let len = nk + 7;
-        let mut keys = Box::new(Both { bytes: [[0; 16]; ROUND_KEYS], narrow: Keys::blank(len) });
 
         let (words, _) = keys.bytes.as_flattened_mut().as_chunks_mut::<4>();
         words[..nk].as_flattened_mut().copy_from_slice(key);

@@ -67,6 +67,14 @@ pub(crate) fn each(keys: &[&Schedule], direction: Direction, blocks: &mut [Block
     }
 }
 
+/// Encrypts one block.
+pub(crate) fn one(key: &Schedule, block: &mut Block) {
+    let mut buffer = Buffer::new();
+    buffer.0[0] = Vector::from_block(*block);
+    buffer.run(key.narrow(), Direction::Encrypt);
+    *block = buffer.0[0].to_block();
+}
+
 fn run<'a>(keys: &Keys<Narrow>, direction: Direction, blocks: impl Iterator<Item = &'a mut Block>) {
     let mut buffer = Buffer::new();
     let mut places = Vec::with_capacity(Narrow::BLOCKS);

@@ -13,9 +13,10 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
+use super::alone::cbc_encrypt as cbc_encrypt_alone;
 use super::cipher::{opaque, with_rounds};
 use super::schedule::Schedule;
-use super::vector::{Vector, Xmm};
+use super::vector::Vector;
 use crate::kernel::{Block, Lane};
 
 /// Most groups in flight.
@@ -311,32 +312,6 @@ unsafe fn chains<V: Vector, const ROUNDS: usize, const PLACES: usize>(
     }
 }
 
-/// One message by itself: nothing to gain, so nothing to prepare.
-///
-/// # Safety
-///
-/// As [`Vector`] for [`Xmm`]; the schedule has ROUNDS rounds.
-#[inline(always)]
-unsafe fn alone<const ROUNDS: usize>(lane: &mut Lane<'_, Schedule>) {
-    let keys = lane.schedule.encrypt();
-    let (src, dst) = (lane.data.src(), lane.data.dst());
-    let register = (&raw mut *lane.register).cast();
-    // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
-    unsafe {
-        let mut x = Xmm::load(register);
-        for block in 0..lane.data.len() / 16 {
-            let keys = opaque(keys);
-            x = x.xor(Xmm::load(src.add(16 * block)).xor(Xmm::broadcast(keys)));
-            for round in 1..ROUNDS {
-                x = x.aesenc(Xmm::broadcast(keys.add(round)));
-            }
-            x = x.aesenclast(Xmm::broadcast(keys.add(ROUNDS)));
-            x.store(dst.add(16 * block));
-        }
-        x.store(register);
-    }
-}
-
 /// CBC encryption of independent messages of whole blocks.
 ///
 /// # Safety
@@ -347,8 +322,8 @@ pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [La
     debug_assert!(lanes.iter().all(|lane| lane.data.len() % 16 == 0), "whole blocks");
     let first = match lanes {
         [] => return,
-        // SAFETY: the caller vouches for the instructions.
-        [lane] => with_rounds!(lane.schedule, ROUNDS => return unsafe { alone::<ROUNDS>(lane) }),
+        // Nothing to gain, so nothing to prepare. SAFETY: the caller vouches for the instructions.
+        [lane] => return unsafe { cbc_encrypt_alone(lane.schedule, lane.register, lane.data.reborrow()) },
         [first, ..] => first.schedule,
     };
     if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {

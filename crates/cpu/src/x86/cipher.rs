@@ -4,7 +4,7 @@ use std::arch::asm;
 use std::arch::x86_64::__m128i;
 
 use super::schedule::Schedule;
-use super::vector::Vector;
+use super::vector::{Vector, Xmm};
 use crate::kernel::Span;
 
 /// Encryption or decryption: which round keys and which instructions.
@@ -215,6 +215,40 @@ pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -
         } else if left > 0 {
             pass.step::<1, _>(Bytes(left), src, dst);
         }
+    }
+    pass
+}
+
+/// Bytes below which wide vectors bring nothing: one xmm register after the other keeps up with them, and is loaded
+/// from what the call before has stored at no extra cost, which wide and partial vectors often are not.
+pub(super) const FEW: usize = 128;
+
+/// [`drive`] for less than [`FEW`] bytes.
+///
+/// # Safety
+///
+/// As [`drive`].
+#[inline(always)]
+pub(super) unsafe fn drive_few<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P {
+    let (mut src, mut dst, len) = (data.src(), data.dst(), data.len());
+    debug_assert!(len < FEW, "few bytes");
+    macro_rules! steps {
+        ($n:literal) => {
+            if len & (16 * $n) != 0 {
+                // SAFETY: N blocks are left in the span; the caller vouches for the instructions.
+                unsafe {
+                    pass.step::<$n, _>(Whole, src, dst);
+                    (src, dst) = (src.add(16 * $n), dst.add(16 * $n));
+                }
+            }
+        };
+    }
+    steps!(4);
+    steps!(2);
+    steps!(1);
+    if len % 16 != 0 {
+        // SAFETY: less than a block is left in the span; the caller vouches for the instructions.
+        unsafe { pass.step::<1, _>(Bytes(len % 16), src, dst) };
     }
     pass
 }

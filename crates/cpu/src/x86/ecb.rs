@@ -3,7 +3,7 @@
 use std::arch::x86_64::__m128i;
 use std::marker::PhantomData;
 
-use super::cipher::{Direction, Pass, Reach, drive, middle, opaque, with_rounds};
+use super::cipher::{Direction, FEW, Pass, Reach, drive, drive_few, middle, opaque, with_rounds};
 use super::schedule::Schedule;
 use super::vector::Vector;
 use crate::kernel::Span;
@@ -42,6 +42,11 @@ pub(super) unsafe fn ecb<D: Direction, V: Vector>(schedule: &Schedule, data: Spa
     let keys = D::keys(schedule);
     // SAFETY: the caller vouches for the instructions.
     with_rounds!(schedule, ROUNDS => unsafe {
-        drive::<V, _>(Ecb::<D, ROUNDS> { keys, direction: PhantomData }, data);
+        let pass = Ecb::<D, ROUNDS> { keys, direction: PhantomData };
+        if data.len() < FEW {
+            drive_few(pass, data);
+        } else {
+            drive::<V, _>(pass, data);
+        }
     });
 }

@@ -2,9 +2,11 @@
 
 use std::arch::x86_64::__m128i;
 
-use super::cipher::{Decrypt, Direction, Encrypt, Pass, Reach, drive, middle, opaque, with_rounds};
+use super::cipher::{
+    Decrypt, Direction, Encrypt, FEW, Pass, Reach, drive, drive_few, middle, opaque, with_rounds,
+};
 use super::schedule::Schedule;
-use super::vector::Vector;
+use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
 
 /// The vector at `src + i * V::BYTES` moved up by one block: in a step all but the first can be read again, which is
@@ -105,6 +107,12 @@ macro_rules! decryption {
             let keys = $direction::keys(schedule);
             // SAFETY: the caller vouches for the instructions; the register is an aligned block.
             unsafe {
+                if data.len() < FEW {
+                    let before = Xmm::broadcast((&raw const register).cast());
+                    return with_rounds!(schedule, ROUNDS => {
+                        drive_few($pass::<Xmm, ROUNDS> { keys, before }, data);
+                    });
+                }
                 let before = V::broadcast((&raw const register).cast());
                 with_rounds!(schedule, ROUNDS => {
                     drive::<V, _>($pass::<V, ROUNDS> { keys, before }, data);

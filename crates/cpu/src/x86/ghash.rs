@@ -27,6 +27,13 @@ pub struct HashKey<R: Zeroize> {
     sums: [R; 8],
 }
 
+impl<R: Copy + Zeroize> HashKey<R> {
+    /// Another one of the same key.
+    pub(crate) fn duplicate(&self) -> Self {
+        HashKey { powers: self.powers, sums: self.sums }
+    }
+}
+
 impl<R: Zeroize> HashKey<R> {
     /// Powers there are.
     const POWERS: usize = 8 * size_of::<R>() / 16;
@@ -175,12 +182,11 @@ pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, 
     if left == 0 {
         return;
     }
-    let start = u128::from_be_bytes(*state);
     // SAFETY: the caller vouches for the instructions, and each access lies inside the `left` blocks at `ptr`, the
-    // powers of the key or a local.
+    // powers of the key or the state.
     unsafe {
         let modulus = V::numbers([MODULUS; 4]);
-        let mut hash = V::widen(Xmm::number(start));
+        let mut hash = V::widen(Xmm::load(state.as_ptr()).reversed());
         // Leaves at least a vector, so that what stands in each place meets a block there.
         while left >= (N + 1) * V::BLOCKS {
             let mut x: V = V::load(ptr).reversed().xor(hash);
@@ -212,8 +218,6 @@ pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, 
             ptr = ptr.add(16);
             left -= 1;
         }
-        let mut out = 0u128;
-        sum.reduced(Xmm::numbers([MODULUS; 4])).store((&raw mut out).cast());
-        *state = out.to_be_bytes();
+        sum.reduced(Xmm::numbers([MODULUS; 4])).reversed().store(state.as_mut_ptr());
     }
 }

@@ -14,6 +14,7 @@
 //! | `ecb`, `ctr`, `feedback`, `xts` | the parallel passes (`feedback`: decryption of CBC and CFB) |
 //! | `ghash` | GHASH, many blocks to a reduction |
 //! | `chains`, `each` | many messages side by side |
+//! | `alone` | the serial modes of one message by itself |
 //!
 //! # How many vectors side by side
 //!
@@ -35,8 +36,10 @@
 
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
+use crate::inline::Alone;
 use crate::kernel::{Block, Kernel, Lane, Span};
 
+mod alone;
 mod chains;
 mod cipher;
 mod ctr;
@@ -62,7 +65,7 @@ macro_rules! kernel {
         features: $features:literal, $($feature:tt),*
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub struct $kernel {
             _detected: (),
         }
@@ -118,6 +121,46 @@ macro_rules! kernel {
                 }
                 fn decrypt_each(keys: &[&Schedule], blocks: &mut [Block]) -> () {
                     each::each::<cipher::Decrypt>(keys, blocks)
+                }
+            }
+        }
+
+        impl Alone for $kernel {
+            fn duplicate(key: &Schedule) -> Option<Schedule> {
+                Some(key.duplicate())
+            }
+
+            fn duplicate_hash_key(key: &HashKey<$raw>) -> Option<HashKey<$raw>> {
+                Some(key.duplicate())
+            }
+
+            kernel! { @entries $features,
+                fn encrypt_block(key: &Schedule, block: &mut Block) -> () {
+                    alone::encrypt_block(key, block)
+                }
+                fn cbc_encrypt_alone(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                    alone::cbc_encrypt(key, iv, data)
+                }
+                fn cfb128_encrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                    alone::cfb128_encrypt(key, iv, data)
+                }
+                fn cfb8_encrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                    alone::cfb8::<true>(key, iv, data)
+                }
+                fn cfb8_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                    alone::cfb8::<false>(key, iv, data)
+                }
+                fn cfb1_encrypt(key: &Schedule, register: &mut Block, data: Span<'_>, bits: usize) -> () {
+                    alone::cfb1::<true>(key, register, data, bits)
+                }
+                fn cfb1_decrypt(key: &Schedule, register: &mut Block, data: Span<'_>, bits: usize) -> () {
+                    alone::cfb1::<false>(key, register, data, bits)
+                }
+                fn ofb(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                    alone::ofb(key, iv, data)
+                }
+                fn cbc_mac(key: &Schedule, state: &mut Block, data: &[u8]) -> () {
+                    alone::cbc_mac(key, state, data)
                 }
             }
         }

@@ -9,13 +9,13 @@ vector! {
     Xmm(__m128i), blocks: 1, alpha: [1 2 3 4 5 6 7],
     memory: _mm_loadu_si128, _mm_storeu_si128, splat: identity, widen: identity, lowest: identity,
     two: {
-        xor: _mm_xor_si128,
+        xor: _mm_xor_si128, and: _mm_and_si128,
         aesenc: _mm_aesenc_si128, aesenclast: _mm_aesenclast_si128,
         aesdec: _mm_aesdec_si128, aesdeclast: _mm_aesdeclast_si128,
         add64: _mm_add_epi64, add32: _mm_add_epi32,
     },
     clmul: _mm_clmulepi64_si128, shuffle_bytes: _mm_shuffle_epi8, shuffle_words: _mm_shuffle_epi32,
-    shifts: _mm_slli_epi64, _mm_srli_epi64, _mm_bslli_si128, _mm_bsrli_si128,
+    shifts: _mm_slli_epi64, _mm_srli_epi64, _mm_bslli_si128, align: _mm_alignr_epi8,
     folded: |this| identity(this),
     after: |_this, before| identity(before),
     {
@@ -73,13 +73,13 @@ vector! {
     Ymm(__m256i), blocks: 2, alpha: [2 4 6],
     memory: _mm256_loadu_si256, _mm256_storeu_si256, splat: _mm256_broadcastsi128_si256, widen: _mm256_zextsi128_si256, lowest: _mm256_castsi256_si128,
     two: {
-        xor: _mm256_xor_si256,
+        xor: _mm256_xor_si256, and: _mm256_and_si256,
         aesenc: _mm256_aesenc_epi128, aesenclast: _mm256_aesenclast_epi128,
         aesdec: _mm256_aesdec_epi128, aesdeclast: _mm256_aesdeclast_epi128,
         add64: _mm256_add_epi64, add32: _mm256_add_epi32,
     },
     clmul: _mm256_clmulepi64_epi128, shuffle_bytes: _mm256_shuffle_epi8, shuffle_words: _mm256_shuffle_epi32,
-    shifts: _mm256_slli_epi64, _mm256_srli_epi64, _mm256_bslli_epi128, _mm256_bsrli_epi128,
+    shifts: _mm256_slli_epi64, _mm256_srli_epi64, _mm256_bslli_epi128, align: _mm256_alignr_epi8,
     folded: |this| _mm_xor_si128(_mm256_castsi256_si128(this), _mm256_extracti128_si256::<1>(this)),
     after: |this, before| _mm256_permute2x128_si256::<0x21>(before, this),
     {
@@ -156,13 +156,13 @@ vector! {
     Zmm(__m512i), blocks: 4, alpha: [4],
     memory: _mm512_loadu_si512, _mm512_storeu_si512, splat: _mm512_broadcast_i32x4, widen: _mm512_zextsi128_si512, lowest: _mm512_castsi512_si128,
     two: {
-        xor: _mm512_xor_si512,
+        xor: _mm512_xor_si512, and: _mm512_and_si512,
         aesenc: _mm512_aesenc_epi128, aesenclast: _mm512_aesenclast_epi128,
         aesdec: _mm512_aesdec_epi128, aesdeclast: _mm512_aesdeclast_epi128,
         add64: _mm512_add_epi64, add32: _mm512_add_epi32,
     },
     clmul: _mm512_clmulepi64_epi128, shuffle_bytes: _mm512_shuffle_epi8, shuffle_words: _mm512_shuffle_epi32,
-    shifts: _mm512_slli_epi64, _mm512_srli_epi64, _mm512_bslli_epi128, _mm512_bsrli_epi128,
+    shifts: _mm512_slli_epi64, _mm512_srli_epi64, _mm512_bslli_epi128, align: _mm512_alignr_epi8,
     folded: |this| Ymm(_mm512_castsi512_si256(this)).xor(Ymm(_mm512_extracti64x4_epi64::<1>(this))).folded().0,
     after: |this, before| _mm512_alignr_epi64::<6>(this, before),
     {
@@ -248,6 +248,48 @@ impl Xmm {
     pub(super) unsafe fn number(value: u128) -> Xmm {
         // SAFETY: the caller vouches for the instruction.
         Xmm(unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) })
+    }
+
+    /// A byte and zeros.
+    ///
+    /// # Safety
+    ///
+    /// As [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn byte(value: u8) -> Xmm {
+        // SAFETY: the caller vouches for the instruction.
+        Xmm(unsafe { _mm_cvtsi32_si128(i32::from(value)) })
+    }
+
+    /// The first byte.
+    #[inline(always)]
+    pub(super) fn first_byte(self) -> u8 {
+        // SAFETY: a vector exists, so do its instructions.
+        unsafe { _mm_cvtsi128_si32(self.0) as u8 }
+    }
+
+    /// The top bit of the first byte, as a number.
+    #[inline(always)]
+    pub(super) fn top_of_first_byte(self) -> Xmm {
+        // SAFETY: a vector exists, so do its instructions.
+        Xmm(unsafe { _mm_and_si128(_mm_srli_epi64::<7>(self.0), _mm_set_epi64x(0, 1)) })
+    }
+
+    /// The little-endian number times two; what leaves the top is lost.
+    #[inline(always)]
+    pub(super) fn doubled(self) -> Xmm {
+        // SAFETY: a vector exists, so do its instructions.
+        Xmm(unsafe {
+            let carry = _mm_bslli_si128::<8>(_mm_srli_epi64::<63>(self.0));
+            _mm_or_si128(_mm_add_epi64(self.0, self.0), carry)
+        })
+    }
+
+    /// All bytes but the first, and after them the first of `next`.
+    #[inline(always)]
+    pub(super) fn shifted_in(self, next: Xmm) -> Xmm {
+        // SAFETY: a vector exists, so do its instructions (SSSE3 is among those of every kernel).
+        Xmm(unsafe { _mm_alignr_epi8::<1>(next.0, self.0) })
     }
 }
 

@@ -36,6 +36,11 @@ impl Schedule {
     pub(super) fn decrypt(&self) -> *const __m128i {
         self.decrypt.as_ptr()
     }
+
+    /// Another one of the same key.
+    pub(crate) fn duplicate(&self) -> Self {
+        Schedule { encrypt: self.encrypt, rounds: self.rounds, decrypt: self.decrypt }
+    }
 }
 
 impl Drop for Schedule {

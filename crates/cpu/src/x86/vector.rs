@@ -55,6 +55,8 @@ pub(super) trait Vector: Copy {
 
     /// Exclusive or.
     fn xor(self, other: Self) -> Self;
+    /// Bits set in both.
+    fn and(self, other: Self) -> Self;
     /// One round of encryption.
     fn aesenc(self, key: Self) -> Self;
     /// The last round of encryption.
@@ -101,7 +103,7 @@ macro_rules! vector {
         memory: $load:ident, $store:ident, splat: $splat:ident, widen: $widen:ident, lowest: $lowest:ident,
         two: { $($two:ident: $two_op:ident,)* },
         clmul: $clmul:ident, shuffle_bytes: $shuffle:ident, shuffle_words: $words:ident,
-        shifts: $left:ident, $right:ident, $left_bytes:ident, $right_bytes:ident,
+        shifts: $left:ident, $right:ident, $left_bytes:ident, align: $align:ident,
         folded: |$fold:ident| $folded:expr,
         after: |$this:ident, $before:ident| $after:expr,
         { $($rest:tt)* }
@@ -235,11 +237,12 @@ macro_rules! vector {
                     ($bytes:literal) => {{
                         // SAFETY: a vector exists, so do its instructions.
                         unsafe {
-                            // What leaves the top comes back times 0x87 = 1 + x + x^2 + x^7.
-                            let out = $right_bytes::<{ 16 - $bytes }>(self.0);
-                            let back = $name(out).xor($name($left::<1>(out)));
-                            let back = back.xor($name($left::<2>(out))).xor($name($left::<7>(out)));
-                            back.xor($name($left_bytes::<$bytes>(self.0)))
+                            // What leaves the top comes back times 0x87 = 1 + x + x^2 + x^7: its first term by a
+                            // rotation, which takes the place of two shifts.
+                            let rotated = $name($align::<{ 16 - $bytes }>(self.0, self.0));
+                            let out = rotated.and(Self::numbers([(1 << (8 * $bytes)) - 1; 4])).0;
+                            let back = $name($left::<1>(out)).xor($name($left::<2>(out)));
+                            rotated.xor(back.xor($name($left::<7>(out))))
                         }
                     }};
                 }

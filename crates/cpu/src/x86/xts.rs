@@ -7,10 +7,10 @@
 //! rounds. Only the few vectors before the first whole byte take a carry-less product: on Zen 4 it keeps
 //! AES units busy for two cycles.
 
-use std::arch::x86_64::__m128i;
+use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
 
-use super::cipher::{Direction, Pass, Reach, drive, middle, opaque, with_rounds};
+use super::cipher::{Direction, FEW, Pass, Reach, drive, drive_few, middle, opaque, with_rounds};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
@@ -18,6 +18,9 @@ use crate::tweak;
 
 /// What x^128 is, below x^128.
 const MODULUS: u128 = 0x87;
+
+/// How far ahead data are fetched, in bytes: two of the widest steps.
+const AHEAD: usize = 1024;
 
 struct Xts<D, V, const ROUNDS: usize> {
     keys: *const __m128i,
@@ -51,6 +54,13 @@ impl<D: Direction, V: Vector, const ROUNDS: usize> Pass<V> for Xts<D, V, ROUNDS>
     #[inline(always)]
     unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
+        if N >= 4 && V::BLOCKS == 4 {
+            // Tweaks and rounds fill the window in which the processor looks for the next loads.
+            for i in 0..N {
+                // SAFETY: a prefetch never faults, so any address will do; SSE is among the instructions of x86-64.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(src.wrapping_add(AHEAD + i * V::BYTES).cast()) };
+            }
+        }
         // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
@@ -82,6 +92,13 @@ pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register:
     let data_blocks = data.len() / 16;
     // SAFETY: the caller vouches for the instructions.
     unsafe {
+        if data.len() < FEW {
+            let (tweaks, modulus) = (Xmm::load(register.as_ptr()), Xmm::number(MODULUS));
+            let after = with_rounds!(schedule, ROUNDS => {
+                drive_few(Xts::<D, Xmm, ROUNDS> { keys, tweaks, modulus, direction: PhantomData }, data).tweaks
+            });
+            return after.store(register.as_mut_ptr());
+        }
         let start = u128::from_le_bytes(*register);
         let mut first = [Xmm::number(start); 4];
         let mut next = start;

@@ -1,0 +1,132 @@
+//! Nanoseconds per inline call: `cargo run --release -p lockstep-cpu --example inline [filter...]`.
+//!
+//! In place on one buffer, as `openssl speed` does it: what one call stores the next one loads. The best of several
+//! rounds. Rows whose names contain all filters are shown.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineKey, Span};
+
+const SIZES: [usize; 9] = [16, 32, 48, 64, 80, 128, 256, 1024, 16384];
+const ROUNDS: usize = 15;
+const ROUND: Duration = Duration::from_millis(4);
+
+/// Nanoseconds of a call.
+fn nanoseconds(mut call: impl FnMut()) -> f64 {
+    let mut calls = 1u32;
+    let mut best = f64::INFINITY;
+    let mut round = 0;
+    while round < ROUNDS {
+        let start = Instant::now();
+        (0..calls).for_each(|_| call());
+        let elapsed = start.elapsed();
+        if elapsed < ROUND / 2 {
+            calls *= 2;
+            continue;
+        }
+        best = best.min(elapsed.as_nanos() as f64 / f64::from(calls));
+        round += 1;
+    }
+    best
+}
+
+struct Table {
+    filters: Vec<String>,
+}
+
+impl Table {
+    fn shows(&self, name: &str) -> bool {
+        self.filters.iter().all(|filter| name.contains(filter))
+    }
+
+    fn row(&self, name: &str, sizes: &[usize], mut call: impl FnMut(&mut [u8])) {
+        if !self.shows(name) {
+            return;
+        }
+        print!("{name:38}");
+        for size in sizes {
+            let mut data = vec![1; *size];
+            print!("{:9.1}", nanoseconds(|| call(black_box(&mut data))));
+        }
+        println!();
+    }
+
+    fn rates(&self, name: &str, mut call: impl FnMut(&mut [u8])) {
+        if !self.shows(name) {
+            return;
+        }
+        print!("{name:38}");
+        for size in [1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20, 64 << 20] {
+            let mut data = vec![1; size];
+            print!("{:9.2}", size as f64 / nanoseconds(|| call(black_box(&mut data))));
+        }
+        println!(" GB/s at 1, 4, 16, 64 KiB, 1, 64 MiB");
+    }
+}
+
+fn keys(table: &Table, kernel: InlineKernel, bits: usize) {
+    let key = InlineKey::new(kernel, &vec![7; bits / 8]).expect("a length of AES");
+    let tweak_key = InlineKey::new(kernel, &vec![8; bits / 8]).expect("a length of AES");
+    let name = |mode: &str| format!("{} AES-{bits} {mode}", kernel.name());
+    let mut register: Block = [3; 16];
+    let row = |mode: &str, call: &mut dyn FnMut(&mut [u8])| table.row(&name(mode), &SIZES, call);
+    row("ECB", &mut |data| key.ecb_encrypt(Span::in_place(data)));
+    row("ECB decryption", &mut |data| key.ecb_decrypt(Span::in_place(data)));
+    row("CBC", &mut |data| key.cbc_encrypt(&mut register, Span::in_place(data)));
+    row("CBC decryption", &mut |data| key.cbc_decrypt(&mut register, Span::in_place(data)));
+    row("CFB128", &mut |data| key.cfb128_encrypt(&mut register, Span::in_place(data)));
+    row("CFB128 decryption", &mut |data| key.cfb128_decrypt(&mut register, Span::in_place(data)));
+    row("CFB8", &mut |data| key.cfb8_encrypt(&mut register, Span::in_place(data)));
+    row("CFB8 decryption", &mut |data| key.cfb8_decrypt(&mut register, Span::in_place(data)));
+    row("CFB1", &mut |data| {
+        let bits = 8 * data.len();
+        key.cfb1_encrypt(&mut register, Span::in_place(data), bits);
+    });
+    row("OFB", &mut |data| key.ofb(&mut register, Span::in_place(data)));
+    row("CTR", &mut |data| key.ctr(&mut register, Span::in_place(data)));
+    row("CTR less a byte", &mut |data| {
+        let short = data.len() - 1;
+        key.ctr(&mut register, Span::in_place(&mut data[..short]));
+    });
+    row("CTR32", &mut |data| key.ctr32(&mut register, Span::in_place(data)));
+    row("XTS with tweak", &mut |data| {
+        let mut tweak = register;
+        tweak_key.encrypt_block(&mut tweak);
+        key.xts_encrypt(&mut tweak, Span::in_place(data));
+    });
+    row("XTS decryption with tweak", &mut |data| {
+        let mut tweak = register;
+        tweak_key.encrypt_block(&mut tweak);
+        key.xts_decrypt(&mut tweak, Span::in_place(data));
+    });
+    row("CBC-MAC", &mut |data| key.cbc_mac(&mut register, data));
+    for (variant, gcm) in [("GCM", InlineGcm::new as fn(_, &_) -> _), ("composed GCM", InlineGcm::composed)] {
+        let mut gcm = gcm(kernel, &vec![7; bits / 8]).expect("a length of AES");
+        row(&format!("{variant} seal"), &mut |data| {
+            let done = gcm.start(true, &[5; 12]) && gcm.aad(&[6; 13]) && gcm.update(Span::in_place(data));
+            assert!(done && black_box(gcm.finish_seal()).is_some());
+        });
+        row(&format!("{variant} update alone"), &mut |data| {
+            assert!(gcm.start(true, &[5; 12]) && gcm.update(Span::in_place(data)));
+        });
+        table.rates(&name(&format!("rate {variant}")), |data| {
+            assert!(gcm.start(true, &[5; 12]) && gcm.update(Span::in_place(data)));
+        });
+    }
+    table.rates(&name("rate ECB"), |data| key.ecb_encrypt(Span::in_place(data)));
+    table.rates(&name("rate CTR"), |data| key.ctr(&mut register, Span::in_place(data)));
+    table.rates(&name("rate CBC decryption"), |data| key.cbc_decrypt(&mut register, Span::in_place(data)));
+    table.rates(&name("rate XTS"), |data| key.xts_encrypt(&mut register, Span::in_place(data)));
+    table.rates(&name("rate XTS decryption"), |data| key.xts_decrypt(&mut register, Span::in_place(data)));
+}
+
+fn main() {
+    let table = Table { filters: std::env::args().skip(1).collect() };
+    println!("{:38}{}", "ns per call", SIZES.map(|size| format!("{size:9}")).concat());
+    for kernel in InlineKernel::all() {
+        for bits in [128, 256] {
+            keys(&table, kernel, bits);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What inline work asks of a kernel beyond [`Kernel`]: the serial modes of one message, and keys without a panic.
+
+use super::modes;
+use crate::kernel::{Block, Kernel, Span};
+
+/// A kernel that works on one message by itself, and allocates in no call on data.
+///
+/// Data are whole blocks unless stated otherwise; registers are left as the next call must find them.
+pub(crate) trait Alone: Kernel {
+    /// [`Kernel::expand`], or nothing if there is no memory.
+    fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
+        Some(self.expand(key))
+    }
+
+    /// [`Kernel::hash_key`], or nothing if there is no memory.
+    fn try_hash_key(self, h: &Block) -> Option<Self::HashKey> {
+        Some(self.hash_key(h))
+    }
+
+    /// Another schedule of the same key.
+    fn duplicate(key: &Self::Schedule) -> Option<Self::Schedule>;
+
+    /// Another hash key of the same value.
+    fn duplicate_hash_key(key: &Self::HashKey) -> Option<Self::HashKey>;
+
+    /// Encrypts one block.
+    fn encrypt_block(self, key: &Self::Schedule, block: &mut Block);
+
+    /// CBC encryption (SP 800-38A, 6.2).
+    fn cbc_encrypt_alone(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        modes::cbc_encrypt(iv, data, |block| encrypt_number(self, key, block));
+    }
+
+    /// CFB128 encryption (SP 800-38A, 6.3).
+    fn cfb128_encrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        modes::cfb128_encrypt(iv, data, |block| encrypt_number(self, key, block));
+    }
+
+    /// CFB8 encryption of any length.
+    fn cfb8_encrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        modes::cfb8::<true>(iv, data, |block| first_byte(self, key, block));
+    }
+
+    /// CFB8 decryption of any length.
+    fn cfb8_decrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        modes::cfb8::<false>(iv, data, |block| first_byte(self, key, block));
+    }
+
+    /// CFB1 encryption of `bits` bits.
+    fn cfb1_encrypt(self, key: &Self::Schedule, register: &mut Block, data: Span<'_>, bits: usize) {
+        modes::cfb1::<true>(register, data, bits, |block| first_byte(self, key, block));
+    }
+
+    /// CFB1 decryption of `bits` bits.
+    fn cfb1_decrypt(self, key: &Self::Schedule, register: &mut Block, data: Span<'_>, bits: usize) {
+        modes::cfb1::<false>(register, data, bits, |block| first_byte(self, key, block));
+    }
+
+    /// OFB (SP 800-38A, 6.4).
+    fn ofb(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        modes::ofb(iv, data, |block| encrypt_number(self, key, block));
+    }
+
+    /// CBC-MAC, without padding.
+    fn cbc_mac(self, key: &Self::Schedule, state: &mut Block, data: &[u8]) {
+        modes::cbc_mac(state, data, |block| encrypt_number(self, key, block));
+    }
+}
+
+/// Encrypts a block that is a big-endian number.
+fn encrypt_number<K: Alone>(kernel: K, key: &K::Schedule, block: u128) -> u128 {
+    let mut block = block.to_be_bytes();
+    kernel.encrypt_block(key, &mut block);
+    u128::from_be_bytes(block)
+}
+
+/// The first byte of what comes of a block.
+fn first_byte<K: Alone>(kernel: K, key: &K::Schedule, block: u128) -> u8 {
+    (encrypt_number(kernel, key, block) >> 120) as u8
+}

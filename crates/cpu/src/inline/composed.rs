@@ -1,0 +1,205 @@
+//! GCM in pieces, composed of a kernel's CTR and GHASH (SP 800-38D, 7.1 and 7.2).
+
+use zeroize::{Zeroize, Zeroizing};
+
+use super::Alone;
+use crate::boxed;
+use crate::counter::{Counting, Low32};
+use crate::kernel::{Block, Span};
+
+/// Bytes that are hashed while they are in the first cache.
+const CHUNK: usize = 16 << 10;
+
+/// A message under way, with the kernel forgotten. Order and limits are the caller's.
+pub(super) trait Composed: Send + Sync {
+    /// Another key; false, and the key stays, if there is no memory.
+    fn set_key(&mut self, key: &[u8]) -> bool;
+    /// A new message.
+    fn start(&mut self, iv: &[u8]);
+    /// More additional data.
+    fn aad(&mut self, aad: &[u8]);
+    /// No more of what was hashed so far.
+    fn pad(&mut self);
+    /// More plaintext or ciphertext.
+    fn update(&mut self, encrypt: bool, data: Span<'_>);
+    /// The tag, from the lengths in bytes.
+    fn tag(&mut self, aad: u64, data: u64) -> Block;
+    /// Another one that goes on from here.
+    fn duplicate(&self) -> Option<Box<dyn Composed>>;
+}
+
+/// A key and a message of it.
+struct Gcm<K: Alone> {
+    kernel: K,
+    schedule: K::Schedule,
+    hash_key: K::HashKey,
+    /// The hash, and exclusive or what came of a block that is not yet complete.
+    hash: Block,
+    /// Bytes of that block.
+    partial: usize,
+    counter: Block,
+    /// What encrypts that block, if it is one of data.
+    keystream: Block,
+    /// What encrypts the tag.
+    mask: Block,
+}
+
+impl<K: Alone> Drop for Gcm<K> {
+    fn drop(&mut self) {
+        self.hash.zeroize();
+        self.keystream.zeroize();
+        self.mask.zeroize();
+    }
+}
+
+/// The schedule and the hash key of a key.
+fn keys<K: Alone>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K::HashKey)> {
+    let schedule = kernel.try_expand(key)?;
+    let mut h = Zeroizing::new([0; 16]);
+    kernel.encrypt_block(&schedule, &mut h);
+    let hash_key = kernel.try_hash_key(&h)?;
+    Some((schedule, hash_key))
+}
+
+/// GCM of a kernel, in a place of its own. Nothing if there is no memory.
+pub(super) fn new<K: Alone>(kernel: K, key: &[u8]) -> Option<Box<dyn Composed>> {
+    let (schedule, hash_key) = keys(kernel, key)?;
+    let [hash, counter, keystream, mask] = [[0; 16]; 4];
+    let gcm = Gcm { kernel, schedule, hash_key, hash, partial: 0, counter, keystream, mask };
+    Some(boxed::try_new(gcm)?)
+}
+
+impl<K: Alone> Gcm<K> {
+    fn next_counter(&mut self) {
+        self.counter = Low32::advance(u128::from_be_bytes(self.counter), 1).to_be_bytes();
+    }
+
+    /// Adds bytes to the block that is not yet complete, at most as many as it lacks.
+    fn add(&mut self, bytes: &[u8]) {
+        for (hash, byte) in self.hash[self.partial..].iter_mut().zip(bytes) {
+            *hash ^= byte;
+        }
+        self.partial += bytes.len();
+        if self.partial == 16 {
+            self.complete();
+        }
+    }
+
+    fn complete(&mut self) {
+        self.partial = 0;
+        self.kernel.ghash(&self.hash_key, &mut self.hash, &[0; 16]);
+    }
+
+    fn absorb(&mut self, mut bytes: &[u8]) {
+        if self.partial > 0 {
+            let (head, rest) = bytes.split_at(bytes.len().min(16 - self.partial));
+            self.add(head);
+            bytes = rest;
+        }
+        let (blocks, tail) = bytes.split_at(bytes.len() & !15);
+        self.kernel.ghash(&self.hash_key, &mut self.hash, blocks);
+        self.add(tail);
+    }
+
+    /// At most as many bytes as the block that is not yet complete lacks.
+    fn few(&mut self, encrypt: bool, data: Span<'_>) {
+        let mut ciphertext = [0; 16];
+        for (i, ciphertext) in ciphertext[..data.len()].iter_mut().enumerate() {
+            // SAFETY: the byte lies in the span, which is valid for reads and writes.
+            unsafe {
+                let text = data.src().add(i).read();
+                let result = text ^ self.keystream[self.partial + i];
+                *ciphertext = if encrypt { result } else { text };
+                data.dst().add(i).write(result);
+            }
+        }
+        self.add(&ciphertext[..data.len()]);
+    }
+}
+
+impl<K: Alone> Composed for Gcm<K> {
+    fn set_key(&mut self, key: &[u8]) -> bool {
+        let Some((schedule, hash_key)) = keys(self.kernel, key) else { return false };
+        (self.schedule, self.hash_key) = (schedule, hash_key);
+        true
+    }
+
+    fn start(&mut self, iv: &[u8]) {
+        self.hash = [0; 16];
+        self.partial = 0;
+        if iv.len() == 12 {
+            self.counter[..12].copy_from_slice(iv);
+            self.counter[12..].copy_from_slice(&[0, 0, 0, 1]);
+        } else {
+            self.absorb(iv);
+            self.pad();
+            self.absorb(&(8 * iv.len() as u128).to_be_bytes());
+            self.counter = std::mem::take(&mut self.hash);
+        }
+        self.mask = self.counter;
+        self.kernel.encrypt_block(&self.schedule, &mut self.mask);
+        self.next_counter();
+    }
+
+    fn aad(&mut self, aad: &[u8]) {
+        self.absorb(aad);
+    }
+
+    fn pad(&mut self) {
+        if self.partial > 0 {
+            self.complete();
+        }
+    }
+
+    fn update(&mut self, encrypt: bool, mut data: Span<'_>) {
+        if self.partial > 0 {
+            let at = data.len().min(16 - self.partial);
+            let (head, rest) = data.split_at(at);
+            self.few(encrypt, head);
+            data = rest;
+        }
+        while data.len() >= 16 {
+            let at = (data.len() & !15).min(CHUNK);
+            let (blocks, rest) = data.split_at(at);
+            let (src, dst) = (blocks.src(), blocks.dst());
+            if !encrypt {
+                // SAFETY: the span is valid for reads of its length, and nothing is written meanwhile.
+                let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
+                self.kernel.ghash(&self.hash_key, &mut self.hash, ciphertext);
+            }
+            self.kernel.ctr32(&self.schedule, &mut self.counter, blocks);
+            if encrypt {
+                // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
+                let ciphertext = unsafe { std::slice::from_raw_parts(dst, at) };
+                self.kernel.ghash(&self.hash_key, &mut self.hash, ciphertext);
+            }
+            data = rest;
+        }
+        if !data.is_empty() {
+            self.keystream = self.counter;
+            self.kernel.encrypt_block(&self.schedule, &mut self.keystream);
+            self.next_counter();
+            self.few(encrypt, data);
+        }
+    }
+
+    fn tag(&mut self, aad: u64, data: u64) -> Block {
+        self.pad();
+        let lengths = u128::from(8 * aad) << 64 | u128::from(8 * data);
+        self.kernel.ghash(&self.hash_key, &mut self.hash, &lengths.to_be_bytes());
+        std::array::from_fn(|i| self.hash[i] ^ self.mask[i])
+    }
+
+    fn duplicate(&self) -> Option<Box<dyn Composed>> {
+        Some(boxed::try_new(Gcm {
+            kernel: self.kernel,
+            schedule: K::duplicate(&self.schedule)?,
+            hash_key: K::duplicate_hash_key(&self.hash_key)?,
+            hash: self.hash,
+            partial: self.partial,
+            counter: self.counter,
+            keystream: self.keystream,
+            mask: self.mask,
+        })?)
+    }
+}

@@ -1,0 +1,165 @@
+//! A key and all modes but GCM.
+
+use super::{Alone, Choice, InlineKernel};
+#[cfg(target_arch = "aarch64")]
+use crate::armv8::Armv8;
+use crate::kernel::{Block, Kernel, Span};
+use crate::soft::Soft;
+#[cfg(target_arch = "x86_64")]
+use crate::x86::{AesNi, Vaes256, Vaes512};
+
+/// The schedule of a kernel.
+type Schedule<K> = <K as Kernel>::Schedule;
+
+/// A key, expanded for one kernel; wiped on drop.
+///
+/// It lies in place, but on the heap for the portable kernel and on Arm. To move it is to leave a copy behind: make it
+/// where it stays, in a box for instance.
+pub struct InlineKey(Form);
+
+/// A kernel and the key in its form. A branch on it is foreseen, and costs less than a call by a table.
+enum Form {
+    #[cfg(target_arch = "x86_64")]
+    Vaes512(Vaes512, Schedule<Vaes512>),
+    #[cfg(target_arch = "x86_64")]
+    Vaes256(Vaes256, Schedule<Vaes256>),
+    #[cfg(target_arch = "x86_64")]
+    AesNi(AesNi, Schedule<AesNi>),
+    #[cfg(target_arch = "aarch64")]
+    Armv8(Armv8, Schedule<Armv8>),
+    Soft(Soft, Schedule<Soft>),
+}
+
+/// Calls something with the kernel and the schedule of a key.
+macro_rules! with_form {
+    ($form:expr, ($kernel:ident, $schedule:ident) => $call:expr) => {
+        match $form {
+            #[cfg(target_arch = "x86_64")]
+            Form::Vaes512($kernel, $schedule) => $call,
+            #[cfg(target_arch = "x86_64")]
+            Form::Vaes256($kernel, $schedule) => $call,
+            #[cfg(target_arch = "x86_64")]
+            Form::AesNi($kernel, $schedule) => $call,
+            #[cfg(target_arch = "aarch64")]
+            Form::Armv8($kernel, $schedule) => $call,
+            Form::Soft($kernel, $schedule) => $call,
+        }
+    };
+}
+
+/// A form made by `$make`, for which `$kernel` is the token.
+macro_rules! form {
+    ($choice:expr, $kernel:ident => $make:expr) => {
+        match $choice {
+            #[cfg(target_arch = "x86_64")]
+            Choice::Vaes512($kernel) => Form::Vaes512($kernel, $make),
+            #[cfg(target_arch = "x86_64")]
+            Choice::Vaes256($kernel) => Form::Vaes256($kernel, $make),
+            #[cfg(target_arch = "x86_64")]
+            Choice::AesNi($kernel) => Form::AesNi($kernel, $make),
+            #[cfg(target_arch = "aarch64")]
+            Choice::Armv8($kernel) => Form::Armv8($kernel, $make),
+            Choice::Soft($kernel) => Form::Soft($kernel, $make),
+        }
+    };
+}
+
+/// Lengths of AES keys, in bytes.
+pub(super) fn is_key_length(len: usize) -> bool {
+    matches!(len, 16 | 24 | 32)
+}
+
+macro_rules! modes {
+    ($($(#[$doc:meta])* $name:ident => $call:ident($($arg:ident: $type:ty),*);)*) => {
+        $(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name(&self, $($arg: $type),*) {
+                with_form!(&self.0, (kernel, schedule) => kernel.$call(schedule, $($arg),*))
+            }
+        )*
+    };
+}
+
+/// Data are whole blocks unless stated otherwise. Chaining registers and counters are left as the next call must find
+/// them.
+impl InlineKey {
+    /// Expands a key. Nothing if it has not 16, 24 or 32 bytes, or if there is no memory.
+    pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineKey> {
+        if !is_key_length(key.len()) {
+            return None;
+        }
+        Some(InlineKey(form!(kernel.0, kernel => kernel.try_expand(key)?)))
+    }
+
+    /// The kernel it was made for.
+    pub fn kernel(&self) -> InlineKernel {
+        InlineKernel(match &self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Form::Vaes512(kernel, _) => Choice::Vaes512(*kernel),
+            #[cfg(target_arch = "x86_64")]
+            Form::Vaes256(kernel, _) => Choice::Vaes256(*kernel),
+            #[cfg(target_arch = "x86_64")]
+            Form::AesNi(kernel, _) => Choice::AesNi(*kernel),
+            #[cfg(target_arch = "aarch64")]
+            Form::Armv8(kernel, _) => Choice::Armv8(*kernel),
+            Form::Soft(kernel, _) => Choice::Soft(*kernel),
+        })
+    }
+
+    /// Another one of the same key. Nothing if there is no memory.
+    pub fn duplicate(&self) -> Option<InlineKey> {
+        fn copy<K: Alone>(_: K, schedule: &K::Schedule) -> Option<K::Schedule> {
+            K::duplicate(schedule)
+        }
+        Some(InlineKey(match &self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Form::Vaes512(kernel, schedule) => Form::Vaes512(*kernel, copy(*kernel, schedule)?),
+            #[cfg(target_arch = "x86_64")]
+            Form::Vaes256(kernel, schedule) => Form::Vaes256(*kernel, copy(*kernel, schedule)?),
+            #[cfg(target_arch = "x86_64")]
+            Form::AesNi(kernel, schedule) => Form::AesNi(*kernel, copy(*kernel, schedule)?),
+            #[cfg(target_arch = "aarch64")]
+            Form::Armv8(kernel, schedule) => Form::Armv8(*kernel, copy(*kernel, schedule)?),
+            Form::Soft(kernel, schedule) => Form::Soft(*kernel, copy(*kernel, schedule)?),
+        }))
+    }
+
+    modes! {
+        /// Encrypts one block.
+        encrypt_block => encrypt_block(block: &mut Block);
+        /// ECB encryption.
+        ecb_encrypt => ecb_encrypt(data: Span<'_>);
+        /// ECB decryption.
+        ecb_decrypt => ecb_decrypt(data: Span<'_>);
+        /// CBC encryption.
+        cbc_encrypt => cbc_encrypt_alone(iv: &mut Block, data: Span<'_>);
+        /// CBC decryption.
+        cbc_decrypt => cbc_decrypt(iv: &mut Block, data: Span<'_>);
+        /// CFB128 encryption.
+        cfb128_encrypt => cfb128_encrypt(iv: &mut Block, data: Span<'_>);
+        /// CFB128 decryption.
+        cfb128_decrypt => cfb128_decrypt(iv: &mut Block, data: Span<'_>);
+        /// CFB8 encryption; any length.
+        cfb8_encrypt => cfb8_encrypt(iv: &mut Block, data: Span<'_>);
+        /// CFB8 decryption; any length.
+        cfb8_decrypt => cfb8_decrypt(iv: &mut Block, data: Span<'_>);
+        /// CFB1 encryption of the first `bits` bits, the most significant of a byte first. Bits of the output after
+        /// them stay as they are.
+        cfb1_encrypt => cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize);
+        /// CFB1 decryption of the first `bits` bits.
+        cfb1_decrypt => cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize);
+        /// OFB.
+        ofb => ofb(iv: &mut Block, data: Span<'_>);
+        /// CTR with a counter of 128 bits that wraps; any length. The counter moves on by the blocks begun.
+        ctr => ctr(counter: &mut Block, data: Span<'_>);
+        /// CTR of which only the last 32 bits count; any length.
+        ctr32 => ctr32(counter: &mut Block, data: Span<'_>);
+        /// XTS encryption under the data key. `tweak` is that of the first block, already encrypted.
+        xts_encrypt => xts_encrypt(tweak: &mut Block, data: Span<'_>);
+        /// XTS decryption under the data key. `tweak` is that of the first block, already encrypted.
+        xts_decrypt => xts_decrypt(tweak: &mut Block, data: Span<'_>);
+        /// Folds blocks into a CBC-MAC.
+        cbc_mac => cbc_mac(state: &mut Block, data: &[u8]);
+    }
+}

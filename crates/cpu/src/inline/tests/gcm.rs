@@ -1,0 +1,222 @@
+//! GCM in pieces, both variants.
+
+use lockstep_reference::gcm;
+
+use super::*;
+
+/// For each kernel, each variant and each length of key.
+fn each_gcm(mut test: impl FnMut(&Aes, InlineGcm, &str)) {
+    for kernel in InlineKernel::all() {
+        for len in KEY_LENGTHS {
+            let key = bytes(len, len);
+            let name = |variant| format!("{} AES-{} {variant}", kernel.name(), 8 * len);
+            test(&Aes::new(&key), InlineGcm::new(kernel, &key).unwrap(), &name("GCM"));
+            test(&Aes::new(&key), InlineGcm::composed(kernel, &key).unwrap(), &name("composed GCM"));
+        }
+    }
+}
+
+/// Cuts `len` bytes into pieces, some of them empty.
+fn pieces(seed: usize, len: usize) -> Vec<usize> {
+    let mut rest = len;
+    let mut pieces = Vec::new();
+    for word in bytes(seed, 8 * (len + 8)).chunks(8) {
+        // Short pieces as often as long ones.
+        let most = [3, 17, 70, 600, usize::MAX][usize::from(word[0]) % 5].min(rest + 1);
+        let piece = u32::from_le_bytes(word[4..].try_into().unwrap()) as usize % most;
+        pieces.push(piece);
+        rest -= piece;
+        if rest == 0 {
+            return pieces;
+        }
+    }
+    pieces.push(rest);
+    pieces
+}
+
+fn feed_aad(gcm: &mut InlineGcm, seed: usize, mut aad: &[u8]) {
+    for piece in pieces(seed, aad.len()) {
+        let (head, rest) = aad.split_at(piece);
+        assert!(gcm.aad(head));
+        aad = rest;
+    }
+}
+
+fn feed(gcm: &mut InlineGcm, seed: usize, data: &[u8], apart: bool) -> Vec<u8> {
+    let mut out = if apart { vec![0; data.len()] } else { data.to_vec() };
+    let mut at = 0;
+    for piece in pieces(seed, data.len()) {
+        let range = at..at + piece;
+        let span = if apart {
+            Span::copy(&data[range.clone()], &mut out[range])
+        } else {
+            Span::in_place(&mut out[range])
+        };
+        assert!(gcm.update(span));
+        at += piece;
+    }
+    out
+}
+
+#[test]
+fn any_split() {
+    let lengths = (0..=200).step_by(3).chain([16, 32, 255, 256, 257, 768, 1040, 5000, 40_001]);
+    let lengths: Vec<usize> = lengths.collect();
+    each_gcm(|aes, mut gcm, what| {
+        for (number, &len) in lengths.iter().enumerate() {
+            let iv = bytes(number, [12, 12, 1, 8, 16, 60, 12, 17, 128][number % 9]);
+            let aad = bytes(number + 1, [0, 13, 16, 20, 1, 300][number % 6]);
+            let plaintext = bytes(number + 2, len);
+            let (ciphertext, tag) = gcm::seal(aes, &iv, &aad, &plaintext);
+            for seed in 0..4 {
+                let apart = seed % 2 == 0;
+                assert!(gcm.start(true, &iv));
+                feed_aad(&mut gcm, seed, &aad);
+                assert!(feed(&mut gcm, seed + len, &plaintext, apart) == ciphertext, "{what}: {len} bytes");
+                assert_eq!(gcm.finish_seal(), Some(tag), "{what}: {len} bytes");
+
+                assert!(gcm.start(false, &iv));
+                feed_aad(&mut gcm, seed + 9, &aad);
+                assert!(
+                    feed(&mut gcm, seed + 2 * len, &ciphertext, !apart) == plaintext,
+                    "{what}: {len} bytes"
+                );
+                assert!(gcm.finish_open(&tag[..1 + (number + seed) % 16]), "{what}: {len} bytes");
+            }
+        }
+    });
+}
+
+#[test]
+fn tags() {
+    each_gcm(|aes, mut gcm, what| {
+        let iv = bytes(1, 12);
+        let (ciphertext, tag) = gcm::seal(aes, &iv, b"aad", &bytes(2, 50));
+        let mut open = |tag: &[u8]| {
+            assert!(gcm.start(false, &iv) && gcm.aad(b"aad"));
+            feed(&mut gcm, 0, &ciphertext, false);
+            gcm.finish_open(tag)
+        };
+        for len in 1..=16 {
+            assert!(open(&tag[..len]), "{what}: tag of {len} bytes");
+            for bit in 0..8 * len {
+                let mut wrong = tag;
+                wrong[bit / 8] ^= 1 << (bit % 8);
+                assert!(!open(&wrong[..len]), "{what}: tag of {len} bytes, bit {bit} wrong");
+            }
+        }
+        assert!(!open(&[]), "{what}");
+        assert!(!open(&[&tag[..], &[0]].concat()), "{what}");
+        assert!(open(&tag), "{what}");
+    });
+}
+
+#[test]
+fn empty_messages_and_aad_alone() {
+    each_gcm(|aes, mut gcm, what| {
+        for aad in [&[][..], &[1], &[2; 16], &[3; 77]] {
+            let iv = bytes(aad.len(), 12);
+            assert!(gcm.start(true, &iv) && gcm.aad(aad));
+            assert_eq!(gcm.finish_seal(), Some(gcm::gmac(aes, &iv, aad)), "{what}");
+        }
+    });
+}
+
+#[test]
+fn duplicates_go_on_by_themselves() {
+    each_gcm(|aes, mut gcm, what| {
+        let (iv, aad) = (bytes(1, 20), bytes(2, 21));
+        let (one, other) = (bytes(3, 300), bytes(4, 300));
+        for cut in [0, 1, 16, 37, 299] {
+            let shared = [&one[..cut], &other[cut..]].concat();
+            assert!(gcm.start(true, &iv) && gcm.aad(&aad[..5]));
+            let mut early = gcm.duplicate().unwrap();
+            assert!(gcm.aad(&aad[5..]));
+            let mut head = one[..cut].to_vec();
+            assert!(gcm.update(Span::in_place(&mut head)));
+            let mut copy = gcm.duplicate().unwrap();
+            let first = [head.clone(), feed(&mut gcm, 1, &one[cut..], false)].concat();
+            let second = [head, feed(&mut copy, 2, &other[cut..], false)].concat();
+            assert_eq!((first, gcm.finish_seal().unwrap()), gcm::seal(aes, &iv, &aad, &one), "{what}");
+            assert_eq!((second, copy.finish_seal().unwrap()), gcm::seal(aes, &iv, &aad, &shared), "{what}");
+            drop(copy);
+            assert_eq!(early.finish_seal().unwrap(), gcm::gmac(aes, &iv, &aad[..5]), "{what}");
+        }
+        // One without a message.
+        let mut idle = gcm.duplicate().unwrap();
+        assert_eq!(idle.finish_seal(), None);
+        assert!(idle.start(true, &iv) && idle.aad(&aad));
+        assert_eq!(idle.finish_seal(), Some(gcm::gmac(aes, &iv, &aad)), "{what}");
+    });
+}
+
+#[test]
+fn other_keys_in_the_same_place() {
+    each_gcm(|_, mut gcm, what| {
+        for round in 0..3 {
+            for len in KEY_LENGTHS.into_iter().chain(KEY_LENGTHS) {
+                let (key, iv) = (bytes(round + 40, len), bytes(round, [12, 60, 8][round]));
+                assert!(gcm.set_key(&key));
+                assert!(!gcm.update(Span::in_place(&mut [0])), "{what}: a new key has no message");
+                assert!(gcm.start(true, &iv));
+                assert!(!gcm.set_key(&key[1..]), "{what}");
+                let found = feed(&mut gcm, 1, &[7; 100], false);
+                let expected = gcm::seal(&Aes::new(&key), &iv, &[], &[7; 100]);
+                assert_eq!((found, gcm.finish_seal().unwrap()), expected, "{what}");
+                // Half a message before the next key.
+                assert!(gcm.start(round == 0, &iv) && gcm.update(Span::in_place(&mut [1; 5])));
+            }
+        }
+    });
+}
+
+#[test]
+fn calls_out_of_order_are_refused() {
+    each_gcm(|aes, mut gcm, what| {
+        let iv = bytes(1, 12);
+        let refuses_all = |gcm: &mut InlineGcm| {
+            !gcm.aad(b"a")
+                && !gcm.update(Span::in_place(&mut [0]))
+                && gcm.finish_seal().is_none()
+                && !gcm.finish_open(&[0; 16])
+        };
+        assert!(refuses_all(&mut gcm), "{what}: before the first message");
+        assert!(!gcm.start(true, &[]), "{what}: no IV");
+        assert!(refuses_all(&mut gcm), "{what}: without IV");
+
+        assert!(gcm.start(true, &iv) && gcm.aad(b"aad") && gcm.update(Span::in_place(&mut [])));
+        assert!(gcm.aad(b" and more"), "{what}: no data yet");
+        let mut data = [5; 3];
+        assert!(gcm.update(Span::in_place(&mut data)));
+        assert!(!gcm.aad(b"late"), "{what}: AAD after data");
+        assert!(!gcm.finish_open(&[0; 16]), "{what}: the other direction");
+        let expected = gcm::seal(aes, &iv, b"aad and more", &[5; 3]);
+        assert_eq!((data.to_vec(), gcm.finish_seal().unwrap()), expected, "{what}: refusals change nothing");
+        assert!(refuses_all(&mut gcm), "{what}: after the tag");
+
+        assert!(gcm.start(false, &iv));
+        assert_eq!(gcm.finish_seal(), None, "{what}: the other direction");
+        assert!(gcm.finish_open(&gcm::gmac(aes, &iv, &[])), "{what}");
+        assert!(refuses_all(&mut gcm), "{what}: after the verdict");
+    });
+}
+
+#[test]
+fn the_longest_message_is_the_limit() {
+    each_gcm(|_, mut gcm, what| {
+        assert!(gcm.start(true, &[0; 12]));
+        // As if so much had gone by.
+        let mut data = [0; 64];
+        assert!(gcm.update(Span::in_place(&mut data[..32])));
+        gcm.data = (1 << 36) - 32 - 33;
+        assert!(!gcm.update(Span::in_place(&mut data[..34])), "{what}");
+        assert!(gcm.update(Span::in_place(&mut data[..33])), "{what}");
+        assert!(!gcm.update(Span::in_place(&mut data[..1])), "{what}");
+        assert!(gcm.update(Span::in_place(&mut [])), "{what}");
+        // A span that nobody could read: refused by its length alone.
+        assert!(gcm.start(true, &[0; 12]));
+        let place = data.as_mut_ptr();
+        // SAFETY: never read or written.
+        assert!(!gcm.update(unsafe { Span::from_raw(place, place, (1 << 36) - 31) }), "{what}");
+    });
+}

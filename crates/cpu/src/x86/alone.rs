@@ -1,0 +1,211 @@
+//! The serial modes of one message by itself, in one xmm register.
+//!
+//! What counts is the way from one block to the next: the rounds and nothing else. So the first round key, and the
+//! text where a mode adds it, go into the last round of the block before; what is written is mended off that way.
+
+use super::cipher::{opaque, with_rounds};
+use super::schedule::Schedule;
+use super::vector::{Vector, Xmm};
+use crate::kernel::{Block, Span};
+
+/// The middle rounds of one block.
+///
+/// # Safety
+///
+/// As [`Vector`]; the schedule has ROUNDS rounds.
+#[inline(always)]
+unsafe fn rounds<const ROUNDS: usize>(schedule: &Schedule, mut x: Xmm) -> Xmm {
+    let keys = opaque(schedule.encrypt());
+    for round in 1..ROUNDS {
+        // SAFETY: the caller vouches for the instructions; there are ROUNDS + 1 keys.
+        x = x.aesenc(unsafe { Xmm::broadcast(keys.add(round)) });
+    }
+    x
+}
+
+/// The first and the last round key.
+///
+/// # Safety
+///
+/// As [`rounds`].
+#[inline(always)]
+unsafe fn ends<const ROUNDS: usize>(schedule: &Schedule) -> (Xmm, Xmm) {
+    let keys = opaque(schedule.encrypt());
+    // SAFETY: the caller vouches for the instructions; there are ROUNDS + 1 keys.
+    unsafe { (Xmm::broadcast(keys), Xmm::broadcast(keys.add(ROUNDS))) }
+}
+
+/// One block.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
+    let block = block.as_mut_ptr();
+    // SAFETY: the caller vouches for the instructions.
+    with_rounds!(schedule, ROUNDS => unsafe {
+        let (first, last) = ends::<ROUNDS>(schedule);
+        rounds::<ROUNDS>(schedule, first.xor(Xmm::load(block))).aesenclast(last).store(block);
+    });
+}
+
+/// CBC encryption of whole blocks.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn cbc_encrypt(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
+    let (src, dst, blocks) = (data.src(), data.dst(), data.len() / 16);
+    let iv = iv.as_mut_ptr();
+    if blocks == 0 {
+        return;
+    }
+    // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
+    with_rounds!(schedule, ROUNDS => unsafe {
+        let (first, last) = ends::<ROUNDS>(schedule);
+        let mut x = Xmm::load(iv).xor(first.xor(Xmm::load(src)));
+        for block in 1..blocks {
+            let text = first.xor(Xmm::load(src.add(16 * block)));
+            x = rounds::<ROUNDS>(schedule, x).aesenclast(last.xor(text));
+            x.xor(text).store(dst.add(16 * (block - 1)));
+        }
+        x = rounds::<ROUNDS>(schedule, x).aesenclast(last);
+        x.store(dst.add(16 * (blocks - 1)));
+        x.store(iv);
+    });
+}
+
+/// CFB128 encryption of whole blocks.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn cfb128_encrypt(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
+    let (src, dst) = (data.src(), data.dst());
+    let iv = iv.as_mut_ptr();
+    // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
+    with_rounds!(schedule, ROUNDS => unsafe {
+        let (first, last) = ends::<ROUNDS>(schedule);
+        let last = last.xor(first);
+        let mut x = Xmm::load(iv).xor(first);
+        for block in 0..data.len() / 16 {
+            x = rounds::<ROUNDS>(schedule, x).aesenclast(last.xor(Xmm::load(src.add(16 * block))));
+            x.xor(first).store(dst.add(16 * block));
+        }
+        x.xor(first).store(iv);
+    });
+}
+
+/// OFB of whole blocks.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn ofb(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
+    let (src, dst) = (data.src(), data.dst());
+    let iv = iv.as_mut_ptr();
+    // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
+    with_rounds!(schedule, ROUNDS => unsafe {
+        let (first, last) = ends::<ROUNDS>(schedule);
+        let last = last.xor(first);
+        let mut x = Xmm::load(iv).xor(first);
+        for block in 0..data.len() / 16 {
+            x = rounds::<ROUNDS>(schedule, x).aesenclast(last);
+            x.xor(first.xor(Xmm::load(src.add(16 * block)))).store(dst.add(16 * block));
+        }
+        x.xor(first).store(iv);
+    });
+}
+
+/// CBC-MAC of whole blocks.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn cbc_mac(schedule: &Schedule, state: &mut Block, data: &[u8]) {
+    let (src, blocks) = (data.as_ptr(), data.len() / 16);
+    let state = state.as_mut_ptr();
+    if blocks == 0 {
+        return;
+    }
+    // SAFETY: the caller vouches for the instructions; the blocks lie in the slice.
+    with_rounds!(schedule, ROUNDS => unsafe {
+        let (first, last) = ends::<ROUNDS>(schedule);
+        let between = last.xor(first);
+        let mut x = Xmm::load(state).xor(first.xor(Xmm::load(src)));
+        for block in 1..blocks {
+            let text = Xmm::load(src.add(16 * block));
+            x = rounds::<ROUNDS>(schedule, x).aesenclast(between.xor(text));
+        }
+        rounds::<ROUNDS>(schedule, x).aesenclast(last).store(state);
+    });
+}
+
+/// CFB8 of any length.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn cfb8<const ENCRYPT: bool>(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
+    let (src, dst) = (data.src(), data.dst());
+    let iv = iv.as_mut_ptr();
+    // SAFETY: the caller vouches for the instructions; the bytes lie in the span.
+    with_rounds!(schedule, ROUNDS => unsafe {
+        let (first, last) = ends::<ROUNDS>(schedule);
+        let mut register = Xmm::load(iv);
+        for at in 0..data.len() {
+            let text = Xmm::byte(src.add(at).read());
+            let x = rounds::<ROUNDS>(schedule, register.xor(first)).aesenclast(last.xor(text));
+            register = register.shifted_in(if ENCRYPT { x } else { text });
+            dst.add(at).write(x.first_byte());
+        }
+        register.store(iv);
+    });
+}
+
+/// CFB1 of `bits` bits. What the output has after them stays.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
+    schedule: &Schedule,
+    register: &mut Block,
+    data: Span<'_>,
+    bits: usize,
+) {
+    assert!(bits.div_ceil(8) <= data.len(), "fewer bytes than bits");
+    let (src, dst) = (data.src(), data.dst());
+    let register = register.as_mut_ptr();
+    // SAFETY: the caller vouches for the instructions; the bytes lie in the span, and the output is read only where the
+    // caller has bits there that must stay.
+    with_rounds!(schedule, ROUNDS => unsafe {
+        let (first, last) = ends::<ROUNDS>(schedule);
+        let mut number = Xmm::load(register).reversed();
+        for at in (0..bits).step_by(8) {
+            let count = (bits - at).min(8);
+            let mut text = src.add(at / 8).read();
+            let mut result = 0;
+            for _ in 0..count {
+                let top = Xmm::byte(text & 0x80);
+                let x = rounds::<ROUNDS>(schedule, number.reversed().xor(first)).aesenclast(last.xor(top));
+                number = number.doubled().xor(if ENCRYPT { x } else { top }.top_of_first_byte());
+                result = result << 1 | x.first_byte() >> 7;
+                text <<= 1;
+            }
+            let place = dst.add(at / 8);
+            if count < 8 {
+                result = result << (8 - count) | (place.read() & (0xff >> count));
+            }
+            place.write(result);
+        }
+        number.reversed().store(register);
+    });
+}

@@ -1,0 +1,431 @@
+//! Keystream made before it is asked for.
+//!
+//! In CTR the keystream does not depend on the data. A context that gets its data in many small updates, one after the
+//! other (`openssl enc` hands over 4096 bytes at a time), therefore has keystream made ahead by a thread of its own or by
+//! the device that was chosen, in segments, a bounded number of them, and an update becomes an XOR.
+//!
+//! Both sides make segments: the worker those ahead, and the caller, when it needs one that the worker is still busy with,
+//! the one after it. So neither waits while there is work. All segments are made in order of being claimed, each exactly
+//! once, and what is left of them is wiped.
+//!
+//! A child of a fork has neither the worker nor a lock that can be trusted: whatever it finds of its parent's it leaves
+//! alone, and begins anew.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use lockstep::hazmat::inline::{Block, Span};
+use lockstep::hazmat::work::Pass;
+use zeroize::Zeroizing;
+
+use crate::ffi::thread;
+use crate::instance::Instance;
+use crate::key::ContextKey;
+use crate::trace::Way;
+
+/// Bytes of a segment if CPUs make them: some updates' worth, and little enough to stay in the cache.
+const CPU_SEGMENT: usize = 16 << 10;
+
+/// Bytes of a segment if a device makes them: enough to be worth a launch.
+const DEVICE_SEGMENT: usize = 1 << 20;
+
+/// Segments that a context has at most, being made or ready.
+const DEPTH: u64 = 8;
+
+/// Contexts that are served at once; others work inline. With the numbers above they bound the memory.
+const MOST_CONTEXTS: usize = 64;
+
+/// Small updates in a row after which keystream is made ahead.
+const RUN: u32 = 4;
+
+/// A keystream segment, wiped on drop.
+type Keystream = Zeroizing<Vec<u8>>;
+
+/// Where keystream is made ahead, for all contexts of an instance.
+pub(crate) struct Workshop {
+    segment: usize,
+    shops: OnceLock<Box<Shop>>,
+}
+
+/// The workshop of one process. The list only grows and is never locked, as that of the engines in [`Instance`].
+struct Shop {
+    process: u32,
+    shared: Arc<Shared>,
+    worker: Mutex<Option<std::thread::JoinHandle<()>>>,
+    next: OnceLock<Box<Shop>>,
+}
+
+/// What contexts and worker share.
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    contexts: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    orders: VecDeque<Arc<Order>>,
+    closed: bool,
+}
+
+/// The keystream of one context from some place on.
+struct Order {
+    key: ContextKey,
+    start: Block,
+    segment: usize,
+    state: Mutex<State>,
+    made: Condvar,
+}
+
+struct State {
+    /// The next segment that nobody has claimed.
+    unclaimed: u64,
+    /// The segment the context needs next.
+    needed: u64,
+    ready: VecDeque<(u64, Keystream)>,
+    /// Used up, for the next segments.
+    spare: Vec<Keystream>,
+    /// The worker has it in its queue.
+    queued: bool,
+    /// The context has gone elsewhere, or making failed: no more segments.
+    ended: bool,
+}
+
+/// Panics happen in no section that holds a lock; should one, the data are still whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Workshop {
+    /// A workshop. No thread is started before there is work. With a device keystream is made in larger segments.
+    pub(crate) fn new(for_device: bool) -> Workshop {
+        let segment = if for_device { DEVICE_SEGMENT } else { CPU_SEGMENT };
+        Workshop { segment, shops: OnceLock::new() }
+    }
+
+    /// The shop of this process, with its worker; none if no thread can be had.
+    fn shop(&self) -> Option<&Shop> {
+        let process = std::process::id();
+        let mut place = &self.shops;
+        loop {
+            match place.get() {
+                Some(shop) if shop.process == process => {
+                    return (!lock(&shop.shared.queue).closed).then_some(shop);
+                }
+                Some(shop) => place = &shop.next,
+                None => {
+                    let shared = Arc::new(Shared::default());
+                    let theirs = Arc::clone(&shared);
+                    let worker = thread::spawn_without_signals("lockstep-ahead", move || theirs.work())?;
+                    let shop =
+                        Shop { process, shared, worker: Mutex::new(Some(worker)), next: OnceLock::new() };
+                    if let Err(shop) = place.set(Box::new(shop)) {
+                        // Another thread was faster.
+                        shop.close();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the worker of this process; no more contexts are served.
+    pub(crate) fn close(&self) {
+        let mut place = &self.shops;
+        while let Some(shop) = place.get() {
+            shop.close();
+            place = &shop.next;
+        }
+    }
+}
+
+impl Shop {
+    fn close(&self) {
+        if self.process != std::process::id() {
+            // The worker is the parent's, and its lock may be held for good.
+            return;
+        }
+        let mut queue = lock(&self.shared.queue);
+        queue.closed = true;
+        let orders = std::mem::take(&mut queue.orders);
+        drop(queue);
+        self.shared.wake.notify_all();
+        if let Some(worker) = lock(&self.worker).take() {
+            let _ = worker.join();
+        }
+        for order in orders {
+            lock(&order.state).queued = false;
+        }
+    }
+}
+
+impl Shared {
+    /// The worker: one segment of one order after another, in turn.
+    fn work(&self) {
+        let mut queue = lock(&self.queue);
+        loop {
+            if queue.closed {
+                return;
+            }
+            let Some(order) = queue.orders.pop_front() else {
+                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(queue);
+            let again = order.make_one();
+            queue = lock(&self.queue);
+            if again {
+                queue.orders.push_back(order);
+            }
+        }
+    }
+
+    fn enqueue(&self, order: &Arc<Order>) {
+        lock(&self.queue).orders.push_back(Arc::clone(order));
+        self.wake.notify_one();
+    }
+}
+
+impl Order {
+    /// The worker's turn: true if there may be more to do.
+    fn make_one(&self) -> bool {
+        let mut state = lock(&self.state);
+        if state.ended || state.unclaimed >= state.needed + DEPTH {
+            state.queued = false;
+            return false;
+        }
+        let (number, keystream) = state.claim(self.segment);
+        drop(state);
+        let made = self.make(number, keystream, true);
+        let mut state = lock(&self.state);
+        match made {
+            Some(keystream) => state.put(number, keystream),
+            None => state.ended = true,
+        }
+        self.made.notify_all();
+        true
+    }
+
+    /// Makes a claimed segment: through the planner if it is large enough for that, or inline.
+    fn make(&self, number: u64, mut keystream: Keystream, planned: bool) -> Option<Keystream> {
+        keystream.fill(0);
+        let blocks = u128::from(number) * (self.segment / 16) as u128;
+        let mut counter = u128::from_be_bytes(self.start).wrapping_add(blocks).to_be_bytes();
+        let data = Span::in_place(&mut keystream);
+        if planned {
+            self.key.run(Pass::Ctr, &mut counter, data).ok()?;
+        } else {
+            self.key.inline().ctr(&mut counter, data);
+        }
+        Some(keystream)
+    }
+
+    /// The segment the context needs next: taken if it is ready, made if nobody does, waited for while making others
+    /// otherwise. None if making failed.
+    fn take(&self) -> Option<Keystream> {
+        let mut state = lock(&self.state);
+        let number = state.needed;
+        loop {
+            if let Some(at) = state.ready.iter().position(|(ready, _)| *ready == number) {
+                let (_, keystream) = state.ready.remove(at)?;
+                state.needed += 1;
+                return Some(keystream);
+            }
+            if state.ended {
+                return None;
+            }
+            if state.unclaimed < number + DEPTH {
+                let (claimed, keystream) = state.claim(self.segment);
+                drop(state);
+                let keystream = self.make(claimed, keystream, false)?;
+                state = lock(&self.state);
+                state.put(claimed, keystream);
+            } else {
+                state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+impl State {
+    fn claim(&mut self, segment: usize) -> (u64, Keystream) {
+        let number = self.unclaimed;
+        self.unclaimed += 1;
+        (number, self.spare.pop().unwrap_or_else(|| Zeroizing::new(vec![0; segment])))
+    }
+
+    fn put(&mut self, number: u64, keystream: Keystream) {
+        if !self.ended {
+            self.ready.push_back((number, keystream));
+        }
+    }
+}
+
+/// The side of a context.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    /// Small updates in a row.
+    run: u32,
+    served: Option<Served>,
+}
+
+/// A context that is served.
+struct Served {
+    process: u32,
+    shared: Arc<Shared>,
+    /// Left alone, not dropped, in a child of the process it was made in.
+    order: Arc<Order>,
+    /// The segment under way, and how much of it is used.
+    current: Option<Keystream>,
+    used: usize,
+    /// The counter that the next byte needs.
+    counter: Block,
+}
+
+impl Ahead {
+    /// Before any update.
+    pub(crate) fn new() -> Ahead {
+        Ahead::default()
+    }
+
+    /// True if keystream is being made for this context.
+    #[cfg(test)]
+    pub(crate) fn is_served(&self) -> bool {
+        self.served.is_some()
+    }
+
+    #[cfg(test)]
+    fn order(&self) -> Option<Arc<Order>> {
+        self.served.as_ref().map(|served| Arc::clone(&served.order))
+    }
+
+    /// CTR over whole blocks, by keystream made ahead if this goes on for a while, inline otherwise.
+    pub(crate) fn apply(
+        &mut self,
+        workshop: &Workshop,
+        instance: &Arc<Instance>,
+        key: &ContextKey,
+        counter: &mut Block,
+        data: Span<'_>,
+    ) {
+        if self.served.as_ref().is_none_or(|served| served.counter != *counter) {
+            self.served = None;
+            self.run = self.run.saturating_add(1);
+            if self.run <= RUN {
+                return key.inline().ctr(counter, data);
+            }
+            self.run = 0;
+            self.served = Served::new(workshop, instance, key, counter);
+        }
+        let bytes = data.len();
+        let Some(served) = &mut self.served else { return key.inline().ctr(counter, data) };
+        let rest = served.xor(data);
+        if let Some(trace) = &instance.trace {
+            trace.count_way(Way::Ahead, bytes - rest.len());
+        }
+        *counter = advance(counter, bytes - rest.len());
+        if !rest.is_empty() {
+            // Making failed, or this is a child of a fork: inline, and perhaps another beginning later.
+            key.inline().ctr(counter, rest);
+            self.served = None;
+            return;
+        }
+        served.counter = *counter;
+    }
+}
+
+/// The counter after so many bytes of whole blocks.
+fn advance(counter: &Block, bytes: usize) -> Block {
+    u128::from_be_bytes(*counter).wrapping_add(bytes as u128 / 16).to_be_bytes()
+}
+
+impl Served {
+    fn new(workshop: &Workshop, instance: &Arc<Instance>, key: &ContextKey, start: &Block) -> Option<Served> {
+        let shop = workshop.shop()?;
+        let shared = Arc::clone(&shop.shared);
+        let key = key.duplicate().ok()?;
+        if shared.contexts.fetch_add(1, Relaxed) >= MOST_CONTEXTS {
+            shared.contexts.fetch_sub(1, Relaxed);
+            return None;
+        }
+        let state = State {
+            unclaimed: 0,
+            needed: 0,
+            ready: VecDeque::new(),
+            spare: Vec::new(),
+            queued: true,
+            ended: false,
+        };
+        let segment = if instance.is_large(DEVICE_SEGMENT) { workshop.segment } else { CPU_SEGMENT };
+        let order =
+            Arc::new(Order { key, start: *start, segment, state: Mutex::new(state), made: Condvar::new() });
+        shared.enqueue(&order);
+        let process = shop.process;
+        Some(Served { process, shared, order, current: None, used: 0, counter: *start })
+    }
+
+    /// XORs keystream; what could not be is left.
+    fn xor<'d>(&mut self, mut data: Span<'d>) -> Span<'d> {
+        while !data.is_empty() {
+            if self.current.is_none() && !self.next() {
+                return data;
+            }
+            let Some(keystream) = &self.current else { return data };
+            let len = data.len().min(keystream.len() - self.used);
+            let (mut now, later) = data.split_at(len);
+            now.xor(&keystream[self.used..self.used + len]);
+            data = later;
+            self.used += len;
+            if self.used == keystream.len()
+                && let Some(used_up) = self.current.take()
+            {
+                self.give_back(used_up);
+            }
+        }
+        data
+    }
+
+    /// Gets the next segment.
+    fn next(&mut self) -> bool {
+        if self.process != std::process::id() {
+            return false;
+        }
+        self.current = self.order.take();
+        self.used = 0;
+        self.current.is_some()
+    }
+
+    fn give_back(&self, keystream: Keystream) {
+        if self.process != std::process::id() {
+            return;
+        }
+        let mut state = lock(&self.order.state);
+        state.spare.push(keystream);
+        let idle = !state.queued && !state.ended && state.unclaimed < state.needed + DEPTH;
+        state.queued |= idle;
+        drop(state);
+        if idle {
+            self.shared.enqueue(&self.order);
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // The lock may be held by a thread that this process does not have: what is behind it stays as it is.
+            std::mem::forget(Arc::clone(&self.order));
+            return;
+        }
+        self.shared.contexts.fetch_sub(1, Relaxed);
+        let mut state = lock(&self.order.state);
+        state.ended = true;
+        // Now, not when the worker comes by.
+        state.ready.clear();
+        state.spare.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

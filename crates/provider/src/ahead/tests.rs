@@ -1,0 +1,178 @@
+use lockstep::hazmat::inline::{InlineKernel, InlineKey};
+
+use super::*;
+use crate::algorithm::{ALGORITHMS, Algorithm};
+use crate::cipher::{Cipher, Streams};
+use crate::ffi::buffers::Buffers;
+use crate::ffi::core::Core;
+
+const KEY: [u8; 32] = [0x42; 32];
+
+fn instance() -> Arc<Instance> {
+    let settings = |name: &str| (name == "LOCKSTEP_AHEAD").then(|| "on".to_string());
+    Instance::new(Core::none(), settings).unwrap()
+}
+
+fn aes_256_ctr() -> &'static Algorithm {
+    ALGORITHMS.iter().find(|algorithm| algorithm.name() == "AES-256-CTR").unwrap()
+}
+
+fn begun(instance: &Arc<Instance>, iv: &Block) -> Streams {
+    let mut context = Streams::new(instance, aes_256_ctr());
+    context.init(true, Some(&KEY), Some(iv)).unwrap();
+    context
+}
+
+fn served(context: &Streams) -> bool {
+    context.ahead.as_ref().is_some_and(Ahead::is_served)
+}
+
+fn apply(context: &mut Streams, data: &mut [u8]) {
+    let len = data.len();
+    assert_eq!(context.update(Buffers::in_place_of(data)), Ok(len));
+}
+
+fn expected(iv: &Block, len: usize) -> Vec<u8> {
+    let mut data = vec![0; len];
+    let key = InlineKey::new(InlineKernel::best(), &KEY).unwrap();
+    key.ctr(&mut iv.clone(), Span::in_place(&mut data));
+    data
+}
+
+/// Sizes of updates up to a limit, always the same ones.
+fn sizes(most: usize) -> impl Iterator<Item = usize> {
+    let mut state = 12345usize;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % (most + 1)
+    })
+}
+
+fn run_in(context: &mut Streams, data: &mut [u8], sizes: impl Iterator<Item = usize>) {
+    let mut rest = data;
+    for size in sizes {
+        let (now, later) = rest.split_at_mut(size.min(rest.len()));
+        apply(context, now);
+        rest = later;
+        if rest.is_empty() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn any_split_gives_the_same() {
+    let instance = instance();
+    // A counter that runs over on the way.
+    let iv = [0xFF; 16];
+    let expected = expected(&iv, 3 << 20);
+    for most in [15, 16, 100, 4096, 70_000] {
+        let mut data = vec![0; if most < 1000 { 300_000 } else { expected.len() }];
+        let len = data.len();
+        run_in(&mut begun(&instance, &iv), &mut data, sizes(most));
+        assert!(data == expected[..len], "updates of up to {most}");
+    }
+    let mut data = vec![0; expected.len()];
+    run_in(&mut begun(&instance, &iv), &mut data, std::iter::repeat(4096));
+    assert!(data == expected);
+    instance.shut_down();
+}
+
+#[test]
+fn a_run_of_small_updates_is_served_and_others_are_not() {
+    let instance = instance();
+    let mut context = begun(&instance, &[7; 16]);
+    for _ in 0..RUN {
+        apply(&mut context, &mut [0; 4096]);
+        assert!(!served(&context));
+    }
+    apply(&mut context, &mut [0; 4096]);
+    assert!(served(&context));
+    context.init(true, None, Some(&[8; 16])).unwrap();
+    assert!(!served(&context), "a new IV begins anew");
+    instance.shut_down();
+}
+
+#[test]
+fn new_ivs_copies_and_set_positions_do_not_get_old_keystream() {
+    let instance = instance();
+    let (first, second) = ([1; 16], [2; 16]);
+    let mut context = begun(&instance, &first);
+    let mut data = vec![0; 200_000];
+    run_in(&mut context, &mut data, std::iter::repeat(4096));
+    assert!(data == expected(&first, 200_000));
+    // The copy goes on where the original is, and each for itself.
+    let mut copy = context.duplicate().unwrap();
+    let after = &expected(&first, 400_000)[200_000..];
+    for context in [&mut context, &mut copy] {
+        let mut data = vec![0; 200_000];
+        run_in(context, &mut data, std::iter::repeat(4096));
+        assert!(data == after);
+    }
+    context.init(true, None, Some(&second)).unwrap();
+    let mut data = vec![0; 200_000];
+    run_in(&mut context, &mut data, std::iter::repeat(5000));
+    assert!(data == expected(&second, 200_000));
+    instance.shut_down();
+}
+
+#[test]
+fn many_contexts_on_many_threads() {
+    let instance = instance();
+    std::thread::scope(|scope| {
+        for thread in 0..6u8 {
+            let instance = &instance;
+            scope.spawn(move || {
+                // More at once than are served.
+                let mut contexts: Vec<_> = (0..20u8)
+                    .map(|i| ([thread * 20 + i; 16], Vec::new()))
+                    .map(|(iv, data)| (begun(instance, &iv), iv, data))
+                    .collect();
+                for _ in 0..20 {
+                    for (context, _, data) in &mut contexts {
+                        let mut piece = [0; 4096];
+                        apply(context, &mut piece);
+                        data.extend_from_slice(&piece);
+                    }
+                }
+                for (_, iv, data) in &contexts {
+                    assert!(*data == expected(iv, data.len()));
+                }
+            });
+        }
+    });
+    let workshop = instance.workshop.as_ref().unwrap();
+    assert_eq!(workshop.shop().unwrap().shared.contexts.load(Relaxed), 0, "all places are given back");
+    instance.shut_down();
+}
+
+#[test]
+fn contexts_go_on_after_the_end_of_the_provider() {
+    let instance = instance();
+    let iv = [9; 16];
+    let mut context = begun(&instance, &iv);
+    let mut data = vec![0; 300_000];
+    run_in(&mut context, &mut data[..100_000], std::iter::repeat(4096));
+    instance.shut_down();
+    run_in(&mut context, &mut data[100_000..], std::iter::repeat(4096));
+    assert!(data == expected(&iv, 300_000));
+    let mut late = begun(&instance, &iv);
+    let mut again = vec![0; 300_000];
+    run_in(&mut late, &mut again, std::iter::repeat(4096));
+    assert!(again == data && !served(&late));
+}
+
+#[test]
+fn what_is_left_is_let_go() {
+    let instance = instance();
+    let mut context = begun(&instance, &[3; 16]);
+    run_in(&mut context, &mut vec![0; 100_000], std::iter::repeat(4096));
+    let order = context.ahead.as_ref().unwrap().order().unwrap();
+    drop(context);
+    let state = lock(&order.state);
+    assert!(state.ended && state.ready.is_empty() && state.spare.is_empty());
+    drop(state);
+    instance.shut_down();
+    // The worker has let go of it too, so that the key is wiped.
+    assert_eq!(Arc::strong_count(&order), 1);
+}

@@ -1,0 +1,154 @@
+//! The ciphers there are, under all names that OpenSSL's default provider gives them.
+
+use std::ffi::CStr;
+
+/// A mode of operation, by OpenSSL's kinds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    Ecb,
+    Cbc,
+    Cfb128,
+    Cfb8,
+    Cfb1,
+    Ofb,
+    Ctr,
+    Xts,
+    Gcm,
+    Ccm,
+}
+
+impl Mode {
+    /// `EVP_CIPH_*_MODE` of `openssl/evp.h`.
+    pub(crate) const fn number(self) -> u64 {
+        match self {
+            Mode::Ecb => 0x1,
+            Mode::Cbc => 0x2,
+            Mode::Cfb128 | Mode::Cfb8 | Mode::Cfb1 => 0x3,
+            Mode::Ofb => 0x4,
+            Mode::Ctr => 0x5,
+            Mode::Gcm => 0x6,
+            Mode::Ccm => 0x7,
+            Mode::Xts => 0x10001,
+        }
+    }
+
+    /// Bytes that updates are buffered to.
+    pub(crate) const fn block_size(self) -> usize {
+        match self {
+            Mode::Ecb | Mode::Cbc => 16,
+            _ => 1,
+        }
+    }
+
+    /// Bytes of the IV, unless another length is set.
+    pub(crate) const fn iv_len(self) -> usize {
+        match self {
+            Mode::Ecb => 0,
+            Mode::Gcm | Mode::Ccm => 12,
+            _ => 16,
+        }
+    }
+
+    /// True for authenticated encryption.
+    pub(crate) const fn is_aead(self) -> bool {
+        matches!(self, Mode::Gcm | Mode::Ccm)
+    }
+
+    /// True if the mode handles its IV itself, in OpenSSL's terms.
+    pub(crate) const fn has_custom_iv(self) -> bool {
+        matches!(self, Mode::Gcm | Mode::Ccm | Mode::Xts)
+    }
+}
+
+/// A cipher: AES in one mode with one key length.
+#[derive(Debug)]
+pub(crate) struct Algorithm {
+    /// All names, separated by colons, as OpenSSL wants them.
+    pub(crate) names: &'static CStr,
+    /// For people.
+    pub(crate) description: &'static CStr,
+    /// The mode.
+    pub(crate) mode: Mode,
+    /// Bytes of the key; of both keys for XTS.
+    pub(crate) key_len: usize,
+}
+
+impl Algorithm {
+    /// The first of its names.
+    pub(crate) fn name(&self) -> &'static str {
+        let names = self.names.to_str().unwrap_or_default();
+        names.split(':').next().unwrap_or(names)
+    }
+}
+
+macro_rules! algorithms {
+    ($($mode:ident $key_len:literal: $names:literal, $description:literal;)*) => {
+        /// All ciphers.
+        pub(crate) const ALGORITHMS: &[Algorithm] = &[$(
+            Algorithm {
+                names: $names,
+                description: $description,
+                mode: Mode::$mode,
+                key_len: $key_len,
+            },
+        )*];
+    };
+}
+
+// The order is that of `dispatch_tables` in `ffi::cipher`, which is checked there.
+algorithms! {
+    Ecb 16: c"AES-128-ECB:2.16.840.1.101.3.4.1.1", c"AES-128 in ECB mode by Lockstep";
+    Ecb 24: c"AES-192-ECB:2.16.840.1.101.3.4.1.21", c"AES-192 in ECB mode by Lockstep";
+    Ecb 32: c"AES-256-ECB:2.16.840.1.101.3.4.1.41", c"AES-256 in ECB mode by Lockstep";
+    Cbc 16: c"AES-128-CBC:AES128:2.16.840.1.101.3.4.1.2", c"AES-128 in CBC mode by Lockstep";
+    Cbc 24: c"AES-192-CBC:AES192:2.16.840.1.101.3.4.1.22", c"AES-192 in CBC mode by Lockstep";
+    Cbc 32: c"AES-256-CBC:AES256:2.16.840.1.101.3.4.1.42", c"AES-256 in CBC mode by Lockstep";
+    Cfb128 16: c"AES-128-CFB:2.16.840.1.101.3.4.1.4", c"AES-128 in CFB mode by Lockstep";
+    Cfb128 24: c"AES-192-CFB:2.16.840.1.101.3.4.1.24", c"AES-192 in CFB mode by Lockstep";
+    Cfb128 32: c"AES-256-CFB:2.16.840.1.101.3.4.1.44", c"AES-256 in CFB mode by Lockstep";
+    Cfb8 16: c"AES-128-CFB8", c"AES-128 in 8-bit CFB mode by Lockstep";
+    Cfb8 24: c"AES-192-CFB8", c"AES-192 in 8-bit CFB mode by Lockstep";
+    Cfb8 32: c"AES-256-CFB8", c"AES-256 in 8-bit CFB mode by Lockstep";
+    Cfb1 16: c"AES-128-CFB1", c"AES-128 in 1-bit CFB mode by Lockstep";
+    Cfb1 24: c"AES-192-CFB1", c"AES-192 in 1-bit CFB mode by Lockstep";
+    Cfb1 32: c"AES-256-CFB1", c"AES-256 in 1-bit CFB mode by Lockstep";
+    Ofb 16: c"AES-128-OFB:2.16.840.1.101.3.4.1.3", c"AES-128 in OFB mode by Lockstep";
+    Ofb 24: c"AES-192-OFB:2.16.840.1.101.3.4.1.23", c"AES-192 in OFB mode by Lockstep";
+    Ofb 32: c"AES-256-OFB:2.16.840.1.101.3.4.1.43", c"AES-256 in OFB mode by Lockstep";
+    Ctr 16: c"AES-128-CTR", c"AES-128 in CTR mode by Lockstep";
+    Ctr 24: c"AES-192-CTR", c"AES-192 in CTR mode by Lockstep";
+    Ctr 32: c"AES-256-CTR", c"AES-256 in CTR mode by Lockstep";
+    Xts 32: c"AES-128-XTS:1.3.111.2.1619.0.1.1", c"AES-128 in XTS mode by Lockstep";
+    Xts 64: c"AES-256-XTS:1.3.111.2.1619.0.1.2", c"AES-256 in XTS mode by Lockstep";
+    Gcm 16: c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6", c"AES-128 in GCM mode by Lockstep";
+    Gcm 24: c"AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26", c"AES-192 in GCM mode by Lockstep";
+    Gcm 32: c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46", c"AES-256 in GCM mode by Lockstep";
+    Ccm 16: c"AES-128-CCM:id-aes128-CCM:2.16.840.1.101.3.4.1.7", c"AES-128 in CCM mode by Lockstep";
+    Ccm 24: c"AES-192-CCM:id-aes192-CCM:2.16.840.1.101.3.4.1.27", c"AES-192 in CCM mode by Lockstep";
+    Ccm 32: c"AES-256-CCM:id-aes256-CCM:2.16.840.1.101.3.4.1.47", c"AES-256 in CCM mode by Lockstep";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_mode_and_key_length() {
+        for algorithm in ALGORITHMS {
+            let name = algorithm.name();
+            let bits = if algorithm.mode == Mode::Xts { 4 } else { 8 } * algorithm.key_len;
+            let mode = format!("{:?}", algorithm.mode).to_uppercase().replace("CFB128", "CFB");
+            assert_eq!(name, format!("AES-{bits}-{mode}"));
+            assert!(algorithm.description.to_str().unwrap().starts_with(&format!("AES-{bits} ")));
+        }
+    }
+
+    #[test]
+    fn no_name_is_given_twice() {
+        let names: Vec<&str> =
+            ALGORITHMS.iter().flat_map(|algorithm| algorithm.names.to_str().unwrap().split(':')).collect();
+        for (i, name) in names.iter().enumerate() {
+            assert!(!names[..i].contains(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! CCM (SP 800-38C), and its records of TLS 1.2 (RFC 6655). All data of a message come in one update, since their length
+//! is authenticated before them.
+
+use std::sync::Arc;
+
+use lockstep::hazmat::inline::{Block, InlineKey, Span};
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use super::Cipher;
+use super::gcm::{TLS_AAD, record_aad};
+use crate::algorithm::Algorithm;
+use crate::ffi::buffers::Buffers;
+use crate::ffi::param::{Asked, Given, Kind, Parameters, SIZE, entry, list};
+use crate::instance::Instance;
+use crate::key::ContextKey;
+use crate::reason::{Outcome, Reason};
+
+const TLS_EXPLICIT_IV: usize = 8;
+const TLS_FIXED_IV: usize = 4;
+
+/// Bytes that MAC and cipher go over while they are in the cache.
+const PIECE: usize = 8192;
+
+/// A context of CCM.
+pub(crate) struct Ccm {
+    instance: Arc<Instance>,
+    algorithm: &'static Algorithm,
+    encrypts: bool,
+    key: Option<ContextKey>,
+    /// The nonce: `15 - length_bytes` bytes.
+    iv: [u8; 13],
+    iv_is_set: bool,
+    /// Bytes of the message's length: L of RFC 3610, q of SP 800-38C.
+    length_bytes: usize,
+    /// Bytes of the tag.
+    tag_len: usize,
+    /// The tag: what came out of encryption, or what to compare with.
+    tag: Block,
+    tag_is_set: bool,
+    /// The message under way.
+    message: Option<Message>,
+    /// Set for one record after another.
+    record_aad: Option<[u8; TLS_AAD]>,
+    record_growth: usize,
+}
+
+/// A message whose length is known.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+struct Message {
+    len: usize,
+    /// Block A0 of RFC 3610: the counter block that the tag is encrypted with.
+    counter: Block,
+    /// The CBC-MAC so far.
+    mac: Block,
+    has_aad: bool,
+}
+
+impl Cipher for Ccm {
+    const GETTABLE: Parameters = list!(
+        entry(c"keylen", Kind::Unsigned, SIZE),
+        entry(c"ivlen", Kind::Unsigned, SIZE),
+        entry(c"taglen", Kind::Unsigned, SIZE),
+        entry(c"iv", Kind::Octets, 0),
+        entry(c"updated-iv", Kind::Octets, 0),
+        entry(c"tag", Kind::Octets, 0),
+        entry(c"tlsaadpad", Kind::Unsigned, SIZE),
+    );
+    const SETTABLE: Parameters = list!(
+        entry(c"ivlen", Kind::Unsigned, SIZE),
+        entry(c"tag", Kind::Octets, 0),
+        entry(c"tlsaad", Kind::Octets, 0),
+        entry(c"tlsivfixed", Kind::Octets, 0),
+    );
+
+    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
+        Ccm {
+            instance: Arc::clone(instance),
+            algorithm,
+            encrypts: true,
+            key: None,
+            iv: [0; 13],
+            iv_is_set: false,
+            length_bytes: 8,
+            tag_len: 12,
+            tag: [0; 16],
+            tag_is_set: false,
+            message: None,
+            record_aad: None,
+            record_growth: 0,
+        }
+    }
+
+    fn duplicate(&self) -> Outcome<Self> {
+        let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
+        let (instance, message) = (Arc::clone(&self.instance), self.message.clone());
+        Ok(Ccm { instance, key, message, ..*self })
+    }
+
+    fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        self.encrypts = encrypts;
+        if let Some(iv) = iv {
+            if iv.len() != self.iv_len() {
+                return Err(Reason::IvLength);
+            }
+            self.iv[..iv.len()].copy_from_slice(iv);
+            self.iv_is_set = true;
+            self.message = None;
+            // A tag that was set for this message before stays; one that came out of the last one does not count.
+            self.tag_is_set &= !encrypts;
+        }
+        if let Some(key) = key {
+            if key.len() != self.algorithm.key_len {
+                return Err(Reason::KeyLength);
+            }
+            self.key = None;
+            self.key = Some(ContextKey::new(&self.instance, key)?);
+            self.message = None;
+        }
+        Ok(())
+    }
+
+    fn encrypts(&self) -> bool {
+        self.encrypts
+    }
+
+    fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+        if self.key.is_none() {
+            return Err(Reason::NoKey);
+        }
+        if let Some(aad) = self.record_aad {
+            return self.record(&aad, &mut data);
+        }
+        let len = data.len();
+        if !self.iv_is_set {
+            return Err(Reason::NoIv);
+        }
+        if data.room() < len {
+            return Err(Reason::OutputTooSmall);
+        }
+        if !self.encrypts && !self.tag_is_set {
+            return Err(Reason::TagNotSet);
+        }
+        if self.message.is_none() {
+            self.message = Some(self.begin(len)?);
+        }
+        let (Some(key), Some(message)) = (&self.key, self.message.take()) else { return Err(Reason::NoKey) };
+        let counter = message.counter;
+        if message.len != len {
+            self.message = Some(message);
+            return Err(Reason::WrongLength);
+        }
+        let mac = run(key, message, self.encrypts, &mut data)?;
+        let tag = finish(key.inline(), mac, counter);
+        // The nonce has done its work.
+        self.iv_is_set = false;
+        if self.encrypts {
+            self.tag = *tag;
+            self.tag_is_set = true;
+            return Ok(len);
+        }
+        self.tag_is_set = false;
+        if !bool::from(tag[..self.tag_len].ct_eq(&self.tag[..self.tag_len])) {
+            data.wipe_output(len);
+            return Err(Reason::TagMismatch);
+        }
+        Ok(len)
+    }
+
+    fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
+        let key = self.key.as_ref().ok_or(Reason::NoKey)?;
+        if !self.iv_is_set {
+            return Err(Reason::NoIv);
+        }
+        if aad.is_empty() {
+            return Ok(());
+        }
+        let message = self.message.as_mut().ok_or(Reason::NoLength)?;
+        if message.has_aad {
+            return Err(Reason::AadAfterData);
+        }
+        message.absorb_aad(key.inline(), aad);
+        Ok(())
+    }
+
+    fn announce(&mut self, len: usize) -> Outcome<()> {
+        if self.key.is_none() {
+            return Err(Reason::NoKey);
+        }
+        if !self.iv_is_set {
+            return Err(Reason::NoIv);
+        }
+        self.message = Some(self.begin(len)?);
+        Ok(())
+    }
+
+    fn finish(&mut self, output: Buffers<'_>) -> Outcome<usize> {
+        if self.key.is_none() {
+            return Err(Reason::NoKey);
+        }
+        // A message without data may never have been updated.
+        if self.iv_is_set && self.record_aad.is_none() {
+            self.update(output)?;
+        }
+        Ok(0)
+    }
+
+    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()> {
+        match asked.name() {
+            b"keylen" => asked.number(self.algorithm.key_len as u64),
+            b"ivlen" => asked.number(self.iv_len() as u64),
+            b"taglen" => asked.number(self.tag_len as u64),
+            b"iv" | b"updated-iv" => {
+                let len = self.iv_len();
+                if !asked.asks_size() && asked.room() < len {
+                    return Err(Reason::IvLength);
+                }
+                asked.octets(&self.iv[..len])
+            }
+            b"tag" => {
+                if !self.encrypts || !self.tag_is_set {
+                    return Err(Reason::NoTag);
+                }
+                let len = asked.room();
+                if asked.asks_size() || len > 16 || len != self.tag_len {
+                    return Err(Reason::TagLength);
+                }
+                asked.octets(&self.tag[..len])?;
+                // Told once, like in OpenSSL: then the message is over.
+                self.tag_is_set = false;
+                self.message = None;
+                Ok(())
+            }
+            b"tlsaadpad" => asked.number(self.record_growth as u64),
+            _ => Ok(()),
+        }
+    }
+
+    fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
+        match given.name() {
+            b"tag" => {
+                let (tag, len) = given.octets_or_len()?;
+                if len % 2 != 0 || !(4..=16).contains(&len) {
+                    return Err(Reason::TagLength);
+                }
+                if let Some(tag) = tag {
+                    if self.encrypts {
+                        return Err(Reason::TagNotNeeded);
+                    }
+                    self.tag[..len].copy_from_slice(tag);
+                    self.tag_is_set = true;
+                }
+                self.tag_len = len;
+            }
+            b"ivlen" => {
+                let len = given.size()?;
+                if !(7..=13).contains(&len) {
+                    return Err(Reason::IvLength);
+                }
+                if len != self.iv_len() {
+                    self.length_bytes = 15 - len;
+                    self.iv_is_set = false;
+                }
+            }
+            b"tlsaad" => {
+                let (aad, growth) =
+                    record_aad(given.octets()?, self.encrypts, TLS_EXPLICIT_IV, self.tag_len)?;
+                self.record_aad = Some(aad);
+                self.record_growth = growth;
+            }
+            b"tlsivfixed" => {
+                let fixed = given.octets()?;
+                if fixed.len() != TLS_FIXED_IV {
+                    return Err(Reason::IvLength);
+                }
+                self.iv[..TLS_FIXED_IV].copy_from_slice(fixed);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Ccm {
+    fn iv_len(&self) -> usize {
+        15 - self.length_bytes
+    }
+
+    /// Begins a message of a length: blocks B0 and A0 of RFC 3610, 2.2 and 2.3.
+    fn begin(&self, len: usize) -> Outcome<Message> {
+        let bits = 8 * self.length_bytes;
+        if bits < 64 && (len as u64) >> bits != 0 {
+            return Err(Reason::MessageTooLong);
+        }
+        let iv_len = self.iv_len();
+        let mut counter = [0; 16];
+        counter[0] = self.length_bytes as u8 - 1;
+        counter[1..=iv_len].copy_from_slice(&self.iv[..iv_len]);
+        let mut mac = counter;
+        mac[0] |= ((self.tag_len as u8 - 2) / 2) << 3;
+        mac[8..].iter_mut().zip((len as u64).to_be_bytes()).for_each(|(byte, length)| *byte |= length);
+        Ok(Message { len, counter, mac, has_aad: false })
+    }
+
+    /// A TLS 1.2 record, in place: explicit IV, data, tag.
+    fn record(&mut self, aad: &[u8; TLS_AAD], data: &mut Buffers<'_>) -> Outcome<usize> {
+        let (len, tag_len) = (data.len(), self.tag_len);
+        let inner = len.checked_sub(TLS_EXPLICIT_IV + tag_len).ok_or(Reason::TlsRecord)?;
+        let record = data.as_in_place(len)?;
+        let (explicit_iv, rest) = record.split_at_mut(TLS_EXPLICIT_IV);
+        let (text, tag) = rest.split_at_mut(inner);
+        if self.encrypts {
+            // The sequence number, which no two records share.
+            explicit_iv.copy_from_slice(&aad[..TLS_EXPLICIT_IV]);
+        }
+        if self.iv_len() != TLS_FIXED_IV + TLS_EXPLICIT_IV {
+            return Err(Reason::TlsIv);
+        }
+        self.iv[TLS_FIXED_IV..TLS_FIXED_IV + TLS_EXPLICIT_IV].copy_from_slice(explicit_iv);
+        let mut message = self.begin(inner)?;
+        let key = self.key.as_ref().ok_or(Reason::NoKey)?;
+        message.absorb_aad(key.inline(), aad);
+        let counter = message.counter;
+        let mac = run(key, message, self.encrypts, &mut Buffers::in_place_of(text))?;
+        let full = finish(key.inline(), mac, counter);
+        if self.encrypts {
+            tag.copy_from_slice(&full[..tag_len]);
+            return Ok(len);
+        }
+        if !bool::from(full[..tag_len].ct_eq(tag)) {
+            text.zeroize();
+            return Err(Reason::TagMismatch);
+        }
+        Ok(inner)
+    }
+}
+
+impl Message {
+    /// Additional data, all at once (RFC 3610, 2.2): their length, they, zeros up to a block.
+    fn absorb_aad(&mut self, key: &InlineKey, aad: &[u8]) {
+        self.has_aad = true;
+        self.mac[0] |= 0x40;
+        key.encrypt_block(&mut self.mac);
+        let len = aad.len() as u64;
+        let mut prefix = [0; 10];
+        let prefix = if len < 0xFF00 {
+            prefix[..2].copy_from_slice(&(len as u16).to_be_bytes());
+            &prefix[..2]
+        } else if len <= u64::from(u32::MAX) {
+            prefix[..2].copy_from_slice(&[0xFF, 0xFE]);
+            prefix[2..6].copy_from_slice(&(len as u32).to_be_bytes());
+            &prefix[..6]
+        } else {
+            prefix[..2].copy_from_slice(&[0xFF, 0xFF]);
+            prefix[2..].copy_from_slice(&len.to_be_bytes());
+            &prefix[..]
+        };
+        let mut first = [0; 16];
+        first[..prefix.len()].copy_from_slice(prefix);
+        let (head, rest) = aad.split_at(aad.len().min(16 - prefix.len()));
+        first[prefix.len()..prefix.len() + head.len()].copy_from_slice(head);
+        key.cbc_mac(&mut self.mac, &first);
+        absorb_padded(key, &mut self.mac, rest);
+    }
+}
+
+/// Folds in bytes and zeros up to a whole block.
+fn absorb_padded(key: &InlineKey, mac: &mut Block, bytes: &[u8]) {
+    let (blocks, tail) = bytes.split_at(bytes.len() & !15);
+    key.cbc_mac(mac, blocks);
+    if !tail.is_empty() {
+        let mut last = Zeroizing::new([0; 16]);
+        last[..tail.len()].copy_from_slice(tail);
+        key.cbc_mac(mac, &*last);
+    }
+}
+
+/// Encrypts or decrypts the data of a message; the MAC over all of it, still in the clear.
+fn run(
+    key: &ContextKey,
+    mut message: Message,
+    encrypts: bool,
+    data: &mut Buffers<'_>,
+) -> Outcome<Zeroizing<Block>> {
+    let key = key.inline();
+    let mut mac = Zeroizing::new(message.mac);
+    if !message.has_aad {
+        key.encrypt_block(&mut mac);
+    }
+    // Its count has length_bytes bytes, and the length that was checked keeps it from running over.
+    let mut counter = u128::from_be_bytes(message.counter).wrapping_add(1).to_be_bytes();
+    message.zeroize();
+    let len = data.len();
+    data.settle()?;
+    for at in (0..len).step_by(PIECE) {
+        let piece = PIECE.min(len - at);
+        if encrypts {
+            absorb_padded(key, &mut mac, data.input(at, piece));
+            key.ctr(&mut counter, data.part(at, at, piece));
+        } else {
+            key.ctr(&mut counter, data.part(at, at, piece));
+            absorb_padded(key, &mut mac, data.output(at, piece));
+        }
+    }
+    Ok(mac)
+}
+
+/// The tag: the MAC under the cipher of A0.
+fn finish(key: &InlineKey, mac: Zeroizing<Block>, mut counter: Block) -> Zeroizing<Block> {
+    let mut tag = mac;
+    key.ctr(&mut counter, Span::in_place(&mut *tag));
+    tag
+}

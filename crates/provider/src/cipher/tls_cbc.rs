@@ -1,0 +1,270 @@
+//! CBC records of TLS up to 1.2 (RFC 5246, 6.2.3.2): padding and MAC are inside of the ciphertext, and nobody may learn
+//! from our answer or our time whether the padding was right (Vaudenay's oracle, Lucky Thirteen).
+//!
+//! So a record with wrong padding gets a random MAC: libssl compares it with what it computes and fails in the same way, at
+//! the same time, as for a right padding with a wrong MAC. What is public - the record's length and the MAC's - may be
+//! branched on; where the MAC lies may not.
+
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::reason::{Outcome, Reason};
+
+const SSL_3_0: u32 = 0x0300;
+const TLS_1_0: u32 = 0x0301;
+const TLS_1_1: u32 = 0x0302;
+const TLS_1_2: u32 = 0x0303;
+const DTLS_1_0: u32 = 0xFEFF;
+const DTLS_1_2: u32 = 0xFEFD;
+/// What OpenSSL calls `DTLS1_BAD_VER`.
+const DTLS_0_9: u32 = 0x0100;
+
+/// The longest MAC: SHA-512's.
+const MOST_MAC: usize = 64;
+
+/// Padding and its length byte are at most so long.
+const MOST_PADDING: usize = 256;
+
+/// How records are cut, and the MAC of the last one.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub(super) struct Records {
+    /// The protocol version; 0 if updates are no records.
+    pub(super) version: u32,
+    mac_size: usize,
+    mac: [u8; MOST_MAC],
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Records { version: 0, mac_size: 0, mac: [0; MOST_MAC] }
+    }
+}
+
+/// Pads a record of `len` bytes up to its end: each byte is the number of those before it.
+pub(super) fn pad(version: u32, record: &mut [u8], len: usize) {
+    let padding = &mut record[len..];
+    let count = (padding.len() - 1) as u8;
+    if version == SSL_3_0 {
+        let (last, others) = padding.split_last_mut().expect("padding is never empty");
+        others.fill(0);
+        *last = count;
+    } else {
+        padding.fill(count);
+    }
+}
+
+impl Records {
+    pub(super) fn set_mac_size(&mut self, size: usize) -> Outcome<()> {
+        if size > MOST_MAC {
+            return Err(Reason::ParameterType);
+        }
+        self.mac_size = size;
+        Ok(())
+    }
+
+    /// The MAC of the last record, random if its padding was wrong.
+    pub(super) fn mac(&self) -> &[u8] {
+        &self.mac[..self.mac_size]
+    }
+
+    /// Length of the payload of a deciphered record; the MAC is kept for who asks.
+    ///
+    /// # Errors
+    /// [`Reason::TlsRecord`] for lengths that cannot be; without a MAC also for wrong padding.
+    pub(super) fn open(&mut self, record: &[u8]) -> Outcome<usize> {
+        let mut random = [0; MOST_MAC];
+        if self.mac_size > 0 {
+            getrandom::fill(&mut random[..self.mac_size]).map_err(|_| Reason::Random)?;
+        }
+        self.open_with(record, &random)
+    }
+
+    fn open_with(&mut self, record: &[u8], random: &[u8; MOST_MAC]) -> Outcome<usize> {
+        let payload = match self.version {
+            TLS_1_1 | TLS_1_2 | DTLS_1_0 | DTLS_1_2 | DTLS_0_9 => {
+                // The IV is in the record; the caller knows.
+                record.get(16..).ok_or(Reason::TlsRecord)?
+            }
+            SSL_3_0 | TLS_1_0 => record,
+            _ => return Err(Reason::TlsRecord),
+        };
+        if payload.len() < 1 + self.mac_size {
+            return Err(Reason::TlsRecord);
+        }
+        let (padding, good) = padding(payload, self.mac_size, self.version == SSL_3_0);
+        let end = payload.len() as u64 - u64::from(padding);
+        if self.mac_size == 0 {
+            // Encrypt-then-MAC: the MAC has been checked before, so there is nothing to hide.
+            return if bool::from(good) { Ok(end as usize) } else { Err(Reason::TlsRecord) };
+        }
+        let start = end - self.mac_size as u64;
+        self.mac = [0; MOST_MAC];
+        copy_secret(payload, start, &mut self.mac[..self.mac_size]);
+        for (byte, random) in self.mac.iter_mut().zip(random) {
+            byte.conditional_assign(random, !good);
+        }
+        Ok(start as usize)
+    }
+}
+
+/// Length of the padding with its length byte, and whether it is right; 0 if it is not.
+fn padding(payload: &[u8], mac_size: usize, ssl_3: bool) -> (u32, Choice) {
+    let count = payload[payload.len() - 1];
+    let most = payload.len() - 1 - mac_size;
+    let mut good = !u64::from(count).ct_gt(&(most as u64));
+    if ssl_3 {
+        // Other bytes may be anything, but there is less than a block of it.
+        good &= count.ct_lt(&16);
+    } else {
+        let seen = payload.iter().rev().take(MOST_PADDING);
+        for (i, byte) in seen.enumerate() {
+            // Not of the padding, or as it should be. There are at most 256 of them, so that i fits.
+            good &= (i as u8).ct_gt(&count) | byte.ct_eq(&count);
+        }
+    }
+    (u32::conditional_select(&0, &(u32::from(count) + 1), good), good)
+}
+
+/// Copies what begins at a secret place `start` of the last `MOST_PADDING + mac.len()` bytes of the payload.
+///
+/// Every byte is read in order and, if it belongs to the MAC, put to the place that is its number modulo the MAC's
+/// length. So all of the MAC is there, but turned by a secret number, which is undone in steps of powers of two.
+fn copy_secret(payload: &[u8], start: u64, mac: &mut [u8]) {
+    let len = mac.len();
+    let first = payload.len().saturating_sub(len + MOST_PADDING);
+    let mut turned = [0u8; MOST_MAC];
+    let mut place = 0;
+    // Where the MAC begins is between `first` and the end. Its place in `turned` is the secret number.
+    let mut turn = 0u8;
+    for (i, byte) in payload.iter().enumerate().skip(first) {
+        let i = i as u64;
+        let inside = !i.ct_lt(&start) & i.ct_lt(&(start + len as u64));
+        turned[place] |= u8::conditional_select(&0, byte, inside);
+        turn.conditional_assign(&(place as u8), i.ct_eq(&start));
+        place = if place + 1 == len { 0 } else { place + 1 };
+    }
+    for bit in 0..6 {
+        let step = 1 << bit;
+        let applies = ((turn >> bit) & 1).ct_eq(&1);
+        let before = turned;
+        for i in 0..len {
+            turned[i].conditional_assign(&before[(i + step) % len], applies);
+        }
+    }
+    mac.copy_from_slice(&turned[..len]);
+    turned.zeroize();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANDOM: [u8; MOST_MAC] = [0xAA; MOST_MAC];
+
+    fn records(version: u32, mac_size: usize) -> Records {
+        let mut records = Records { version, ..Records::default() };
+        records.set_mac_size(mac_size).unwrap();
+        records
+    }
+
+    /// An IV (if the version has one), data, MAC, padding of `count` bytes and the length byte.
+    fn record(version: u32, data: usize, mac_size: usize, count: u8) -> Vec<u8> {
+        let iv = if version == TLS_1_0 || version == SSL_3_0 { 0 } else { 16 };
+        let mut bytes = vec![0x11; iv];
+        bytes.extend((0..data).map(|i| i as u8));
+        bytes.extend((0..mac_size).map(|i| 0x80 | i as u8));
+        bytes.extend(vec![count; usize::from(count) + 1]);
+        bytes
+    }
+
+    #[test]
+    fn right_records_give_their_data_and_mac() {
+        for version in [TLS_1_0, TLS_1_1, TLS_1_2, DTLS_1_0, DTLS_1_2, DTLS_0_9] {
+            for mac_size in [1, 16, 20, 32, 48, 64] {
+                for data in [0, 1, 15, 100, 1000] {
+                    for count in 0..=255 {
+                        let mut records = records(version, mac_size);
+                        let bytes = record(version, data, mac_size, count);
+                        assert_eq!(records.open_with(&bytes, &RANDOM), Ok(data));
+                        let mac: Vec<u8> = (0..mac_size).map(|i| 0x80 | i as u8).collect();
+                        assert_eq!(records.mac(), mac, "data {data}, padding {count}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_padding_gives_a_random_mac_and_no_error() {
+        for count in [1u8, 2, 15, 100, 255] {
+            for wrong in 0..=usize::from(count) {
+                let mut bytes = record(TLS_1_2, 300, 20, count);
+                let at = bytes.len() - 1 - wrong;
+                bytes[at] ^= 0x40;
+                let mut records = records(TLS_1_2, 20);
+                let len = records.open_with(&bytes, &RANDOM).unwrap();
+                // If the length byte itself was changed, another padding may be right by accident: not with these.
+                assert_eq!(len, bytes.len() - 16 - 20, "as if there were no padding");
+                assert_eq!(records.mac(), &RANDOM[..20]);
+            }
+        }
+        // Padding that would reach into the MAC.
+        let mut records = records(TLS_1_2, 20);
+        let bytes = vec![40; 16 + 48];
+        assert_eq!(records.open_with(&bytes, &RANDOM), Ok(48 - 20));
+        assert_eq!(records.mac(), &RANDOM[..20]);
+    }
+
+    #[test]
+    fn random_macs_differ() {
+        let mut bytes = record(TLS_1_2, 30, 32, 5);
+        *bytes.last_mut().unwrap() = 200;
+        let macs: Vec<Vec<u8>> = (0..2)
+            .map(|_| {
+                let mut records = records(TLS_1_2, 32);
+                records.open(&bytes).unwrap();
+                records.mac().to_vec()
+            })
+            .collect();
+        assert_ne!(macs[0], macs[1]);
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_are_refused() {
+        for (version, len) in [(TLS_1_2, 0), (TLS_1_2, 15), (TLS_1_2, 16 + 20), (TLS_1_0, 20), (TLS_1_0, 0)] {
+            assert_eq!(records(version, 20).open_with(&vec![0; len], &RANDOM), Err(Reason::TlsRecord));
+        }
+        assert_eq!(records(0x0304, 20).open_with(&[0; 64], &RANDOM), Err(Reason::TlsRecord));
+        assert!(Records::default().set_mac_size(65).is_err());
+    }
+
+    #[test]
+    fn without_a_mac_wrong_padding_is_an_error() {
+        let mut records = records(TLS_1_2, 0);
+        let mut bytes = record(TLS_1_2, 100, 0, 7);
+        assert_eq!(records.open_with(&bytes, &RANDOM), Ok(100));
+        *bytes.last_mut().unwrap() = 8;
+        assert_eq!(records.open_with(&bytes, &RANDOM), Err(Reason::TlsRecord));
+    }
+
+    #[test]
+    fn ssl_3_looks_at_the_length_alone() {
+        let mut records = records(SSL_3_0, 20);
+        let mut bytes = record(SSL_3_0, 37, 20, 6);
+        let end = bytes.len() - 1;
+        bytes[end - 6..end].fill(0x99);
+        assert_eq!(records.open_with(&bytes, &RANDOM), Ok(37));
+        bytes[end] = 16;
+        records.open_with(&bytes, &RANDOM).unwrap();
+        assert_eq!(records.mac(), &RANDOM[..20]);
+    }
+
+    #[test]
+    fn padding_is_as_the_version_has_it() {
+        let mut record = [0xFF; 16];
+        pad(TLS_1_2, &mut record, 10);
+        assert_eq!(record[10..], [5; 6]);
+        pad(SSL_3_0, &mut record, 10);
+        assert_eq!(record[10..], [0, 0, 0, 0, 0, 5]);
+    }
+}

@@ -1,0 +1,156 @@
+//! XTS (SP 800-38E; IEEE 1619): each update is a data unit, whose number is the IV.
+
+use std::sync::Arc;
+
+use lockstep::hazmat::inline::{Block, advance_tweak};
+use lockstep::hazmat::mode::xts::MAX_DATA_UNIT;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroize;
+
+use super::Cipher;
+use super::streams::{GETTABLE, iv_of};
+use crate::algorithm::Algorithm;
+use crate::ffi::buffers::Buffers;
+use crate::ffi::param::{Asked, Given, Kind, Parameters, SIZE, entry, list};
+use crate::instance::Instance;
+use crate::key::ContextKey;
+use crate::reason::{Outcome, Reason};
+
+/// A context of XTS.
+pub(crate) struct Xts {
+    instance: Arc<Instance>,
+    algorithm: &'static Algorithm,
+    encrypts: bool,
+    /// The keys for data and for tweaks.
+    keys: Option<[ContextKey; 2]>,
+    iv: Option<Block>,
+}
+
+impl Cipher for Xts {
+    const GETTABLE: Parameters = GETTABLE;
+    const SETTABLE: Parameters = list!(entry(c"keylen", Kind::Unsigned, SIZE));
+
+    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
+        Xts { instance: Arc::clone(instance), algorithm, encrypts: true, keys: None, iv: None }
+    }
+
+    fn duplicate(&self) -> Outcome<Self> {
+        let keys = match &self.keys {
+            Some([data, tweak]) => Some([data.duplicate()?, tweak.duplicate()?]),
+            None => None,
+        };
+        let Xts { algorithm, encrypts, iv, .. } = *self;
+        Ok(Xts { instance: Arc::clone(&self.instance), algorithm, encrypts, keys, iv })
+    }
+
+    fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        self.encrypts = encrypts;
+        if let Some(iv) = iv {
+            self.iv = Some(iv_of(iv)?);
+        }
+        if let Some(key) = key {
+            if key.len() != self.algorithm.key_len {
+                return Err(Reason::KeyLength);
+            }
+            let (data, tweak) = key.split_at(key.len() / 2);
+            // Equal halves leak the first tweak's cipher (SP 800-38E's FIPS guidance); decrypting old data stays possible.
+            if encrypts && bool::from(data.ct_eq(tweak)) {
+                return Err(Reason::XtsEqualKeys);
+            }
+            self.keys =
+                Some([ContextKey::new(&self.instance, data)?, ContextKey::new(&self.instance, tweak)?]);
+        }
+        Ok(())
+    }
+
+    fn encrypts(&self) -> bool {
+        self.encrypts
+    }
+
+    fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+        let Some([key, tweak_key]) = &self.keys else { return Err(Reason::NoKey) };
+        let iv = self.iv.as_ref().ok_or(Reason::NoIv)?;
+        let len = data.len();
+        if len < 16 {
+            return Err(Reason::XtsTooShort);
+        }
+        if len as u64 > MAX_DATA_UNIT {
+            return Err(Reason::XtsTooLong);
+        }
+        if data.room() < len {
+            return Err(Reason::OutputTooSmall);
+        }
+        let tail = len % 16;
+        if tail == 0 {
+            key.xts(self.encrypts, tweak_key, iv, data.whole()?)?;
+            return Ok(len);
+        }
+        // Ciphertext stealing: the last whole block and the part after it change places and share bytes. When decrypting,
+        // the block that was last when encrypting comes first, with the later tweak.
+        let before = if self.encrypts { len - tail } else { len - tail - 16 };
+        let mut last = [0; 32];
+        let last = &mut last[..len - before];
+        data.read(before, last);
+        let mut tweak = key.xts(self.encrypts, tweak_key, iv, data.part(0, 0, before))?;
+        let mut block: Block;
+        if self.encrypts {
+            let mut stolen = [0; 16];
+            stolen.copy_from_slice(data.output(before - 16, 16));
+            block = stolen;
+            block[..tail].copy_from_slice(last);
+            last.copy_from_slice(&stolen[..tail]);
+            self.single(key, &mut tweak, &mut block);
+            data.write(before - 16, &block);
+            data.write(before, last);
+        } else {
+            let mut later = tweak;
+            advance_tweak(&mut later, 1);
+            let mut full: Block = last[..16].try_into().expect("16 bytes");
+            self.single(key, &mut later, &mut full);
+            block = full;
+            block[..tail].copy_from_slice(&last[16..]);
+            self.single(key, &mut tweak, &mut block);
+            data.write(before, &block);
+            data.write(before + 16, &full[..tail]);
+            full.zeroize();
+        }
+        block.zeroize();
+        last.zeroize();
+        Ok(len)
+    }
+
+    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
+        Ok(0)
+    }
+
+    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()> {
+        let iv = self.iv.as_ref().unwrap_or(&[0; 16]);
+        match asked.name() {
+            b"keylen" => asked.number(self.algorithm.key_len as u64),
+            b"ivlen" => asked.number(16),
+            b"padding" => asked.number(1),
+            b"num" => asked.number(0),
+            b"iv" | b"updated-iv" => asked.octets(iv),
+            _ => Ok(()),
+        }
+    }
+
+    fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
+        match given.name() {
+            b"keylen" if given.size()? != self.algorithm.key_len => Err(Reason::KeyLength),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Xts {
+    /// One block with its tweak.
+    fn single(&self, key: &ContextKey, tweak: &mut Block, block: &mut Block) {
+        let data = lockstep::hazmat::inline::Span::in_place(block);
+        if self.encrypts {
+            key.inline().xts_encrypt(tweak, data);
+        } else {
+            key.inline().xts_decrypt(tweak, data);
+        }
+    }
+}

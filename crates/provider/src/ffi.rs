@@ -1,0 +1,21 @@
+//! The border to OpenSSL: all that is C, and all `unsafe` of this crate, is in here.
+//!
+//! | module | what |
+//! |---|---|
+//! | `types` | the structures and numbers of `openssl/core.h` and `core_dispatch.h` |
+//! | `param` | `OSSL_PARAM`: reading and answering parameters |
+//! | `buffers` | input and output of one call, which may be the same memory |
+//! | `core` | what the library offers to us: errors, configuration |
+//! | `provider` | `OSSL_provider_init` and the functions of the provider itself |
+//! | `cipher` | the functions of a cipher, one set for each algorithm |
+//!
+//! Every entry point catches panics and turns them into an error: none may cross into C.
+
+pub(crate) mod buffers;
+pub(crate) mod cipher;
+pub(crate) mod core;
+mod guard;
+pub(crate) mod param;
+pub(crate) mod provider;
+pub(crate) mod thread;
+mod types;

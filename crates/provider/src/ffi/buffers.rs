@@ -1,0 +1,189 @@
+//! Input and output of one call: two ranges of memory that may be the same, apart, or overlap.
+//!
+//! OpenSSL's documentation forbids partial overlap, but its own default ciphers get through many cases of it, so programs
+//! may have come to rely on that. Here overlap is never an error: where it would matter, the input is first moved to
+//! where the output goes.
+
+use std::marker::PhantomData;
+use std::ptr;
+use std::slice;
+
+use lockstep::hazmat::inline::Span;
+use zeroize::Zeroize;
+
+use crate::reason::{Outcome, Reason};
+
+/// Input and room for output of one call.
+pub(crate) struct Buffers<'a> {
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+    room: usize,
+    bits: usize,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Buffers<'a> {
+    /// Memory that is both.
+    pub(crate) fn in_place_of(data: &'a mut [u8]) -> Self {
+        let output = data.as_mut_ptr();
+        let len = data.len();
+        Buffers { input: output, len, output, room: len, bits: 8 * len, memory: PhantomData }
+    }
+
+    /// # Safety
+    /// Unless null, `input` is valid for reads of `len` bytes and `output` for writes of `room` bytes, and nobody else
+    /// uses them meanwhile.
+    ///
+    /// # Errors
+    /// [`Reason::NullBuffer`] for null with a length.
+    #[inline(always)]
+    pub(crate) unsafe fn new(input: *const u8, len: usize, output: *mut u8, room: usize) -> Outcome<Self> {
+        if (input.is_null() || output.is_null()) && len != 0 || len > isize::MAX as usize / 8 {
+            return Err(Reason::NullBuffer);
+        }
+        // The sender's word for the room may be unrealistically large; no more than this can be written anyway.
+        let room = room.min(isize::MAX as usize);
+        Ok(Buffers { input, len, output, room, bits: 8 * len, memory: PhantomData })
+    }
+
+    /// As many bits, if the caller counts bits. The length must be that of the bytes they are in.
+    pub(crate) fn with_bits(self, bits: usize) -> Self {
+        debug_assert_eq!(bits.div_ceil(8), self.len);
+        Buffers { bits, ..self }
+    }
+
+    /// Bits of input.
+    pub(crate) fn bits(&self) -> usize {
+        self.bits
+    }
+
+    /// Bytes of input.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of output that there is room for.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// True if output goes where the input is.
+    pub(crate) fn in_place(&self) -> bool {
+        ptr::eq(self.input, self.output)
+    }
+
+    /// Copies input from `at` on.
+    pub(crate) fn read(&self, at: usize, into: &mut [u8]) {
+        assert!(at <= self.len && into.len() <= self.len - at, "reading beyond the input");
+        if !into.is_empty() {
+            // SAFETY: inside of the input, as just checked; `into` is borrowed, so it is other memory.
+            unsafe { ptr::copy_nonoverlapping(self.input.add(at), into.as_mut_ptr(), into.len()) }
+        }
+    }
+
+    /// The input from `at` on, as long as nothing is written.
+    pub(crate) fn input(&self, at: usize, len: usize) -> &[u8] {
+        assert!(at <= self.len && len <= self.len - at, "reading beyond the input");
+        if len == 0 {
+            return &[];
+        }
+        // SAFETY: inside of the input, as just checked, and borrowed as long as the slice lives.
+        unsafe { slice::from_raw_parts(self.input.add(at), len) }
+    }
+
+    /// Output that has been written, from `at` on.
+    pub(crate) fn output(&self, at: usize, len: usize) -> &[u8] {
+        assert!(at <= self.room && len <= self.room - at, "reading beyond the output");
+        if len == 0 {
+            return &[];
+        }
+        // SAFETY: inside of the output, as just checked, and borrowed as long as the slice lives.
+        unsafe { slice::from_raw_parts(self.output.add(at), len) }
+    }
+
+    /// Takes back output: nothing of it is for the caller.
+    pub(crate) fn wipe_output(&mut self, len: usize) {
+        assert!(len <= self.room, "writing beyond the output");
+        if len > 0 {
+            // SAFETY: inside of the output, as just checked.
+            unsafe { slice::from_raw_parts_mut(self.output, len) }.zeroize();
+        }
+    }
+
+    /// Makes input and output equal or apart: the parts of one that overlaps can then be worked on from start to end.
+    ///
+    /// # Errors
+    /// [`Reason::OutputTooSmall`]
+    pub(crate) fn settle(&mut self) -> Outcome<()> {
+        if self.room < self.len {
+            return Err(Reason::OutputTooSmall);
+        }
+        let apart = (self.input as usize).abs_diff(self.output as usize) >= self.len;
+        if !apart && !self.in_place() {
+            // SAFETY: both are valid for `len` bytes; `copy` allows overlap.
+            unsafe { ptr::copy(self.input, self.output, self.len) };
+            self.input = self.output;
+        }
+        Ok(())
+    }
+
+    /// Writes output at `at`.
+    pub(crate) fn write(&mut self, at: usize, from: &[u8]) {
+        assert!(at <= self.room && from.len() <= self.room - at, "writing beyond the output");
+        if !from.is_empty() {
+            // SAFETY: inside of the output, as just checked; `from` is borrowed, so it is other memory.
+            unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
+        }
+    }
+
+    /// The whole input with as much output, from the start of each.
+    ///
+    /// # Errors
+    /// [`Reason::OutputTooSmall`]
+    #[inline(always)]
+    pub(crate) fn whole(&mut self) -> Outcome<Span<'_>> {
+        if self.room < self.len {
+            return Err(Reason::OutputTooSmall);
+        }
+        Ok(self.part(0, 0, self.len))
+    }
+
+    /// `len` bytes of input from `from` on, whose output goes to `to`. What of the input lies elsewhere must have been
+    /// read before: the output may overlap it.
+    #[inline(always)]
+    pub(crate) fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
+        assert!(from <= self.len && len <= self.len - from, "reading beyond the input");
+        assert!(to <= self.room && len <= self.room - to, "writing beyond the output");
+        if len == 0 {
+            return Span::in_place(&mut []);
+        }
+        // SAFETY: inside of both ranges, as just checked.
+        let (mut input, output) = unsafe { (self.input.add(from), self.output.add(to)) };
+        let apart = (input as usize).abs_diff(output as usize) >= len;
+        if !apart && !ptr::eq(input, output) {
+            // SAFETY: both are valid for `len` bytes; `copy` allows overlap.
+            unsafe { ptr::copy(input, output, len) };
+            input = output;
+        }
+        // SAFETY: valid for `len` bytes for as long as `self` is borrowed, and now equal or apart.
+        unsafe { Span::from_raw(input, output, len) }
+    }
+
+    /// `len` bytes of a call that works in place: the input, and room behind it.
+    ///
+    /// # Errors
+    /// [`Reason::NotInPlace`] if it does not work in place, [`Reason::OutputTooSmall`] if there is less room.
+    pub(crate) fn as_in_place(&mut self, len: usize) -> Outcome<&mut [u8]> {
+        if !self.in_place() || self.output.is_null() {
+            return Err(Reason::NotInPlace);
+        }
+        if self.room < len {
+            return Err(Reason::OutputTooSmall);
+        }
+        // SAFETY: input and output are the same memory, of which `room` bytes may be written.
+        Ok(unsafe { slice::from_raw_parts_mut(self.output, len) })
+    }
+}

@@ -1,0 +1,423 @@
+//! The functions of ciphers (provider-cipher(7)): one set for each kind of context, with the algorithm as a constant.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ffi::{CStr, c_int, c_void};
+use std::marker::PhantomData;
+use std::ptr::{self, null_mut};
+use std::slice;
+use std::sync::Arc;
+
+use super::buffers::Buffers;
+use super::guard::guarded;
+use super::param::{END, Kind, SIZE, UINT, asked, entry, given};
+use super::provider::{erased, instance};
+use super::types::{
+    CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
+    CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
+    CIPHER_NEWCTX, CIPHER_SET_CTX_PARAMS, CIPHER_SETTABLE_CTX_PARAMS, CIPHER_UPDATE, Dispatch, Function,
+    OsslParam,
+};
+use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
+use crate::cipher::{Blocks, Ccm, Cipher, Gcm, Streams, Xts};
+use crate::instance::Instance;
+use crate::reason::{Outcome, Reason};
+
+/// The property by which programs ask for us. Never `fips=yes`: nobody has validated this.
+pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
+
+/// What OpenSSL holds a pointer to.
+struct Context<C> {
+    cipher: C,
+    instance: Arc<Instance>,
+    algorithm: &'static Algorithm,
+    /// If calls are counted.
+    traced: bool,
+}
+
+type NewCtx = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+type Init = unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *const OsslParam) -> c_int;
+type Update = unsafe extern "C" fn(*mut c_void, *mut u8, *mut usize, usize, *const u8, usize) -> c_int;
+type Final = unsafe extern "C" fn(*mut c_void, *mut u8, *mut usize, usize) -> c_int;
+type Free = unsafe extern "C" fn(*mut c_void);
+type Duplicate = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+type GetParams = unsafe extern "C" fn(*mut OsslParam) -> c_int;
+type GetCtxParams = unsafe extern "C" fn(*mut c_void, *mut OsslParam) -> c_int;
+type SetCtxParams = unsafe extern "C" fn(*mut c_void, *const OsslParam) -> c_int;
+type Gettable = unsafe extern "C" fn(*mut c_void) -> *const OsslParam;
+type CtxGettable = unsafe extern "C" fn(*mut c_void, *mut c_void) -> *const OsslParam;
+
+/// The functions of algorithm number `ID` with contexts of type `C`.
+struct Functions<C, const ID: usize>(PhantomData<C>);
+
+const fn function(id: c_int, function: Function) -> Dispatch {
+    Dispatch { id, function: Some(function) }
+}
+
+impl<C: Cipher, const ID: usize> Functions<C, ID> {
+    const DISPATCH: [Dispatch; 15] = [
+        function(CIPHER_NEWCTX, erased!(new_context::<C, ID>, NewCtx)),
+        function(CIPHER_ENCRYPT_INIT, erased!(init::<C, true>, Init)),
+        function(CIPHER_DECRYPT_INIT, erased!(init::<C, false>, Init)),
+        function(CIPHER_UPDATE, erased!(update::<C>, Update)),
+        function(CIPHER_FINAL, erased!(finish::<C>, Final)),
+        function(CIPHER_CIPHER, erased!(once::<C>, Update)),
+        function(CIPHER_FREECTX, erased!(free_context::<C>, Free)),
+        function(CIPHER_DUPCTX, erased!(duplicate_context::<C>, Duplicate)),
+        function(CIPHER_GET_PARAMS, erased!(get_params::<ID>, GetParams)),
+        function(CIPHER_GET_CTX_PARAMS, erased!(get_context_params::<C>, GetCtxParams)),
+        function(CIPHER_SET_CTX_PARAMS, erased!(set_context_params::<C>, SetCtxParams)),
+        function(CIPHER_GETTABLE_PARAMS, erased!(gettable_params, Gettable)),
+        function(CIPHER_GETTABLE_CTX_PARAMS, erased!(gettable_context_params::<C>, CtxGettable)),
+        function(CIPHER_SETTABLE_CTX_PARAMS, erased!(settable_context_params::<C>, CtxGettable)),
+        Dispatch { id: 0, function: None },
+    ];
+}
+
+/// The type of context of each algorithm, by its number; checked to be what its mode asks for.
+macro_rules! dispatch_tables {
+    ($($context:ident: $($id:literal)*;)*) => {
+        /// The functions of each algorithm.
+        pub(super) const DISPATCHES: [&[Dispatch; 15]; ALGORITHMS.len()] = [$($(
+            {
+                assert!(matches!(
+                    (ALGORITHMS[$id].mode, Context_::$context),
+                    (Mode::Ecb | Mode::Cbc, Context_::Blocks)
+                        | (
+                            Mode::Ctr | Mode::Ofb | Mode::Cfb128 | Mode::Cfb8 | Mode::Cfb1,
+                            Context_::Streams
+                        )
+                        | (Mode::Xts, Context_::Xts)
+                        | (Mode::Gcm, Context_::Gcm)
+                        | (Mode::Ccm, Context_::Ccm)
+                ));
+                &Functions::<$context, $id>::DISPATCH
+            },
+        )*)*];
+    };
+}
+
+/// The kinds of context, for the check above.
+#[derive(Clone, Copy)]
+enum Context_ {
+    Blocks,
+    Streams,
+    Xts,
+    Gcm,
+    Ccm,
+}
+
+dispatch_tables! {
+    Blocks: 0 1 2 3 4 5;
+    Streams: 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20;
+    Xts: 21 22;
+    Gcm: 23 24 25;
+    Ccm: 26 27 28;
+}
+
+/// Memory for a context, checked: OpenSSL's callers can deal with an allocation that fails.
+fn place<C>(context: Context<C>) -> *mut c_void {
+    let layout = Layout::new::<Context<C>>();
+    // SAFETY: the layout is of a context, which is not of size 0; the new memory is large enough and aligned for it.
+    unsafe {
+        let memory = alloc(layout).cast::<Context<C>>();
+        if memory.is_null() {
+            context.instance.core.raise(Reason::OutOfMemory, None);
+            return null_mut();
+        }
+        memory.write(context);
+        memory.cast()
+    }
+}
+
+/// The context behind a pointer.
+///
+/// # Safety
+/// `context` came from [`place`] with the same `C`, is not freed yet and used by one caller at a time.
+#[inline(always)]
+unsafe fn context<'a, C>(context: *mut c_void) -> &'a mut Context<C> {
+    // SAFETY: as the caller vouches.
+    unsafe { &mut *context.cast::<Context<C>>() }
+}
+
+impl<C> Context<C> {
+    #[cold]
+    fn raise(&self, reason: Reason) {
+        self.instance.core.raise(reason, None);
+    }
+
+    /// The answer to OpenSSL: 1, or 0 with the reason on the error stack.
+    #[inline(always)]
+    fn answer(&self, outcome: Outcome<()>) -> c_int {
+        match outcome {
+            Ok(()) => 1,
+            Err(reason) => {
+                self.raise(reason);
+                0
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_void) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: OpenSSL passes the context of the provider.
+        let instance = unsafe { instance(provider) };
+        let algorithm = &ALGORITHMS[ID];
+        let cipher = C::new(&instance, algorithm);
+        let traced = instance.trace.is_some();
+        place(Context { cipher, instance, algorithm, traced })
+    })
+}
+
+unsafe extern "C" fn free_context<C: Cipher>(pointer: *mut c_void) {
+    guarded((), || {
+        if !pointer.is_null() {
+            // SAFETY: a context from `place`, which comes here once; all its parts wipe themselves when dropped.
+            unsafe {
+                ptr::drop_in_place(pointer.cast::<Context<C>>());
+                dealloc(pointer.cast(), Layout::new::<Context<C>>());
+            }
+        }
+    });
+}
+
+unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: OpenSSL passes one of our contexts.
+        let old = unsafe { context::<C>(pointer) };
+        match old.cipher.duplicate() {
+            Ok(cipher) => {
+                let instance = Arc::clone(&old.instance);
+                place(Context { cipher, instance, algorithm: old.algorithm, traced: old.traced })
+            }
+            Err(reason) => {
+                old.raise(reason);
+                null_mut()
+            }
+        }
+    })
+}
+
+unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
+    pointer: *mut c_void,
+    key: *const u8,
+    key_len: usize,
+    iv: *const u8,
+    iv_len: usize,
+    params: *const OsslParam,
+) -> c_int {
+    guarded(0, || {
+        // SAFETY: OpenSSL passes one of our contexts; key and IV are null or as long as it says.
+        let (context, key, iv) = unsafe {
+            let slice =
+                |pointer: *const u8, len| (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len));
+            (context::<C>(pointer), slice(key, key_len), slice(iv, iv_len))
+        };
+        let outcome = context.cipher.init(ENCRYPTS, key, iv);
+        // SAFETY: OpenSSL passes null or a valid array.
+        let outcome = outcome.and_then(|()| unsafe { set_all(context, params) });
+        context.answer(outcome)
+    })
+}
+
+#[inline(always)]
+unsafe extern "C" fn update<C: Cipher>(
+    pointer: *mut c_void,
+    output: *mut u8,
+    written: *mut usize,
+    room: usize,
+    input: *const u8,
+    len: usize,
+) -> c_int {
+    guarded(0, || {
+        // SAFETY: OpenSSL passes one of our contexts.
+        let context = unsafe { context::<C>(pointer) };
+        let outcome = if output.is_null() && !(input.is_null() && len == 0) {
+            // SAFETY: as OpenSSL says.
+            unsafe { without_output(&mut context.cipher, input, len) }
+        } else {
+            let bytes = if context.cipher.counts_bits() { len.div_ceil(8) } else { len };
+            // SAFETY: OpenSSL's caller vouches for the memory, and for being alone at it.
+            unsafe { Buffers::new(input, bytes, output, room) }.and_then(|data| {
+                if bytes == len {
+                    context.cipher.update(data)
+                } else {
+                    context.cipher.update(data.with_bits(len)).map(|_| len)
+                }
+            })
+        };
+        // SAFETY: a place for the length.
+        unsafe { finished(context, outcome, len, written) }
+    })
+}
+
+unsafe extern "C" fn once<C: Cipher>(
+    pointer: *mut c_void,
+    output: *mut u8,
+    written: *mut usize,
+    room: usize,
+    input: *const u8,
+    len: usize,
+) -> c_int {
+    if input.is_null() && len == 0 {
+        // SAFETY: as OpenSSL has it for this function.
+        return unsafe { finish::<C>(pointer, output, written, room) };
+    }
+    guarded(0, || {
+        // SAFETY: OpenSSL passes one of our contexts.
+        let context = unsafe { context::<C>(pointer) };
+        let outcome = if output.is_null() {
+            // SAFETY: as OpenSSL says.
+            unsafe { without_output(&mut context.cipher, input, len) }
+        } else {
+            let bytes = if context.cipher.counts_bits() { len.div_ceil(8) } else { len };
+            // SAFETY: as in `update`.
+            unsafe { Buffers::new(input, bytes, output, room) }
+                .and_then(|data| context.cipher.once(if bytes == len { data } else { data.with_bits(len) }))
+                .map(|_| len)
+        };
+        // SAFETY: a place for the length.
+        unsafe { finished(context, outcome, len, written) }
+    })
+}
+
+/// An update without output: additional data, or the length of what will come.
+///
+/// # Safety
+/// `input` is null or has `len` bytes.
+unsafe fn without_output<C: Cipher>(cipher: &mut C, input: *const u8, len: usize) -> Outcome<usize> {
+    if input.is_null() {
+        cipher.announce(len)?;
+    } else if len > isize::MAX as usize {
+        return Err(Reason::NullBuffer);
+    } else {
+        // SAFETY: as the caller vouches.
+        cipher.aad(unsafe { slice::from_raw_parts(input, len) })?;
+    }
+    Ok(len)
+}
+
+/// Tells the caller, and the trace, what came of an update.
+///
+/// # Safety
+/// `written` is null or a place for the length.
+#[inline(always)]
+unsafe fn finished<C: Cipher>(
+    context: &mut Context<C>,
+    outcome: Outcome<usize>,
+    len: usize,
+    written: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller vouches.
+    if let Some(written) = unsafe { written.as_mut() } {
+        *written = outcome.unwrap_or(0);
+    }
+    if context.traced {
+        count(context, len);
+    }
+    context.answer(outcome.map(|_| ()))
+}
+
+#[cold]
+fn count<C: Cipher>(context: &Context<C>, len: usize) {
+    if let Some(trace) = &context.instance.trace {
+        trace.count(context.algorithm, context.cipher.encrypts(), len);
+    }
+}
+
+unsafe extern "C" fn finish<C: Cipher>(
+    pointer: *mut c_void,
+    output: *mut u8,
+    written: *mut usize,
+    room: usize,
+) -> c_int {
+    guarded(0, || {
+        // SAFETY: OpenSSL passes one of our contexts.
+        let context = unsafe { context::<C>(pointer) };
+        // Without output there is no room, whatever is said of it.
+        let room = if output.is_null() { 0 } else { room };
+        // SAFETY: OpenSSL's caller vouches for the output.
+        let outcome =
+            unsafe { Buffers::new(output, 0, output, room) }.and_then(|output| context.cipher.finish(output));
+        // SAFETY: null, or a place for the length.
+        if let Some(written) = unsafe { written.as_mut() } {
+            *written = outcome.unwrap_or(0);
+        }
+        context.answer(outcome.map(|_| ()))
+    })
+}
+
+unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params: *mut OsslParam) -> c_int {
+    guarded(0, || {
+        // SAFETY: OpenSSL passes one of our contexts and a valid array.
+        let (context, mut params) = unsafe { (context::<C>(pointer), asked(params)) };
+        let outcome = params.try_for_each(|mut param| context.cipher.get(&mut param));
+        context.answer(outcome)
+    })
+}
+
+unsafe extern "C" fn set_context_params<C: Cipher>(pointer: *mut c_void, params: *const OsslParam) -> c_int {
+    guarded(0, || {
+        // SAFETY: OpenSSL passes one of our contexts.
+        let context = unsafe { context::<C>(pointer) };
+        // SAFETY: OpenSSL passes null or a valid array.
+        let outcome = unsafe { set_all(context, params) };
+        context.answer(outcome)
+    })
+}
+
+/// # Safety
+/// `params` is null or a valid array.
+unsafe fn set_all<C: Cipher>(context: &mut Context<C>, params: *const OsslParam) -> Outcome<()> {
+    // SAFETY: as the caller vouches.
+    unsafe { given(params) }.try_for_each(|param| context.cipher.set(&param))
+}
+
+unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_int {
+    guarded(0, || {
+        let Algorithm { mode, key_len, .. } = &ALGORITHMS[ID];
+        // SAFETY: OpenSSL passes a valid array.
+        let mut params = unsafe { asked(params) };
+        let outcome = params.try_for_each(|mut param| match param.name() {
+            b"mode" => param.number(mode.number()),
+            b"keylen" => param.number(*key_len as u64),
+            b"ivlen" => param.number(mode.iv_len() as u64),
+            b"blocksize" => param.number(mode.block_size() as u64),
+            b"aead" => param.number(u64::from(mode.is_aead())),
+            b"custom-iv" => param.number(u64::from(mode.has_custom_iv())),
+            b"cts" | b"tls-multi" | b"has-randkey" | b"encrypt-then-mac" => param.number(0),
+            _ => Ok(()),
+        });
+        c_int::from(outcome.is_ok())
+    })
+}
+
+unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *const OsslParam {
+    const LIST: &[OsslParam] = &[
+        entry(c"mode", Kind::Unsigned, UINT),
+        entry(c"keylen", Kind::Unsigned, SIZE),
+        entry(c"ivlen", Kind::Unsigned, SIZE),
+        entry(c"blocksize", Kind::Unsigned, SIZE),
+        entry(c"aead", Kind::Integer, UINT),
+        entry(c"custom-iv", Kind::Integer, UINT),
+        entry(c"cts", Kind::Integer, UINT),
+        entry(c"tls-multi", Kind::Integer, UINT),
+        entry(c"has-randkey", Kind::Integer, UINT),
+        END,
+    ];
+    LIST.as_ptr()
+}
+
+unsafe extern "C" fn gettable_context_params<C: Cipher>(
+    _context: *mut c_void,
+    _provider: *mut c_void,
+) -> *const OsslParam {
+    C::GETTABLE.0.as_ptr()
+}
+
+unsafe extern "C" fn settable_context_params<C: Cipher>(
+    _context: *mut c_void,
+    _provider: *mut c_void,
+) -> *const OsslParam {
+    C::SETTABLE.0.as_ptr()
+}

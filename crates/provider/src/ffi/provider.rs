@@ -1,0 +1,204 @@
+//! `OSSL_provider_init` and the functions of the provider itself (provider-base(7)).
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+
+use super::cipher::{DISPATCHES, PROPERTIES};
+use super::core::Core;
+use super::guard::guarded;
+use super::param::{END, Kind, asked, entry};
+use super::types::{
+    CoreHandle, Dispatch, Function, Item, OP_CIPHER, OsslAlgorithm, OsslParam, PROVIDER_GET_PARAMS,
+    PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION, PROVIDER_TEARDOWN,
+};
+use crate::algorithm::ALGORITHMS;
+use crate::instance::Instance;
+use crate::reason::Reason;
+
+/// Lends a provider's context, which is an `Arc` that is given back at teardown.
+///
+/// # Safety
+/// `context` is what [`OSSL_provider_init`] has given out and not yet torn down.
+pub(super) unsafe fn instance(context: *const c_void) -> Arc<Instance> {
+    let instance: *const Instance = context.cast();
+    // SAFETY: it came from `Arc::into_raw`; the count stands for the reference that is made here.
+    unsafe {
+        Arc::increment_strong_count(instance);
+        Arc::from_raw(instance)
+    }
+}
+
+/// Tables of C, in which all pointers are to constants.
+struct Table<T: 'static>(T);
+
+// SAFETY: nothing in these tables is ever written.
+unsafe impl<T> Sync for Table<T> {}
+
+const fn function(id: c_int, function: Function) -> Dispatch {
+    Dispatch { id, function: Some(function) }
+}
+
+/// A function of any type as the tables have it.
+macro_rules! erased {
+    ($function:expr, $type:ty) => {
+        // SAFETY: pointers to functions are of one size, and OpenSSL gives this one its own type back by its number.
+        unsafe { std::mem::transmute::<$type, Function>($function as $type) }
+    };
+}
+pub(super) use erased;
+
+static FUNCTIONS: Table<[Dispatch; 6]> = Table([
+    function(PROVIDER_TEARDOWN, erased!(teardown, unsafe extern "C" fn(*mut c_void))),
+    function(
+        PROVIDER_GETTABLE_PARAMS,
+        erased!(gettable_params, unsafe extern "C" fn(*mut c_void) -> *const OsslParam),
+    ),
+    function(
+        PROVIDER_GET_PARAMS,
+        erased!(get_params, unsafe extern "C" fn(*mut c_void, *mut OsslParam) -> c_int),
+    ),
+    function(
+        PROVIDER_QUERY_OPERATION,
+        erased!(
+            query_operation,
+            unsafe extern "C" fn(*mut c_void, c_int, *mut c_int) -> *const OsslAlgorithm
+        ),
+    ),
+    function(
+        PROVIDER_GET_REASON_STRINGS,
+        erased!(reason_strings, unsafe extern "C" fn(*mut c_void) -> *const Item),
+    ),
+    Dispatch { id: 0, function: None },
+]);
+
+const CIPHERS: usize = ALGORITHMS.len();
+
+static CIPHER_TABLE: Table<[OsslAlgorithm; CIPHERS + 1]> = Table({
+    const NONE: OsslAlgorithm =
+        OsslAlgorithm { names: null(), properties: null(), implementation: null(), description: null() };
+    let mut table = [NONE; CIPHERS + 1];
+    let mut i = 0;
+    while i < CIPHERS {
+        table[i] = OsslAlgorithm {
+            names: ALGORITHMS[i].names.as_ptr(),
+            properties: PROPERTIES.as_ptr(),
+            implementation: DISPATCHES[i].as_ptr(),
+            description: ALGORITHMS[i].description.as_ptr(),
+        };
+        i += 1;
+    }
+    table
+});
+
+static REASONS: Table<[Item; Reason::ALL.len() + 1]> = Table({
+    const NONE: Item = Item { id: 0, text: null() };
+    let mut items = [NONE; Reason::ALL.len() + 1];
+    let mut i = 0;
+    while i < Reason::ALL.len() {
+        items[i] = Item { id: Reason::ALL[i].0 as u32, text: Reason::ALL[i].1.as_ptr() };
+        i += 1;
+    }
+    items
+});
+
+const NAME: &CStr = c"Lockstep";
+const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+    Ok(version) => version,
+    Err(_) => unreachable!(),
+};
+
+static GETTABLE: Table<[OsslParam; 5]> = Table([
+    entry(c"name", Kind::TextPointer, 0),
+    entry(c"version", Kind::TextPointer, 0),
+    entry(c"buildinfo", Kind::TextPointer, 0),
+    entry(c"status", Kind::Integer, size_of::<c_int>()),
+    END,
+]);
+
+/// The entry point that OpenSSL looks for.
+///
+/// # Safety
+/// Only OpenSSL calls it, as provider(7) says.
+#[unsafe(no_mangle)]
+#[allow(unreachable_pub)] // By the linker.
+pub unsafe extern "C" fn OSSL_provider_init(
+    handle: *const c_void,
+    functions: *const c_void,
+    out: *mut *const c_void,
+    context: *mut *mut c_void,
+) -> c_int {
+    guarded(0, || {
+        // SAFETY: what the library passes here is valid for as long as the provider is loaded.
+        let core = unsafe { Core::new(handle.cast::<CoreHandle>(), functions.cast::<Dispatch>()) };
+        let reporter = core.clone();
+        // A program with more rights than its user must not take that user's word for files to write.
+        // SAFETY: getauxval reads the process's own auxiliary vector.
+        let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+        let environment = |name: &str| match secure {
+            true => None,
+            false => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
+        };
+        match Instance::new(core, environment) {
+            Ok(instance) => {
+                // SAFETY: the library passes places for both.
+                unsafe {
+                    *context = Arc::into_raw(instance).cast_mut().cast();
+                    *out = (&raw const FUNCTIONS.0).cast();
+                }
+                1
+            }
+            Err(detail) => {
+                reporter.raise(Reason::Setting, Some(&detail));
+                // OpenSSL keeps errors of its configuration file to itself, and a program that goes on without us should not
+                // do so in silence.
+                eprintln!("lockstep: {detail}; the provider is not loaded");
+                0
+            }
+        }
+    })
+}
+
+unsafe extern "C" fn teardown(context: *mut c_void) {
+    guarded((), || {
+        // SAFETY: it is the context that `OSSL_provider_init` has given out, and comes here once.
+        let instance = unsafe { Arc::from_raw(context.cast::<Instance>().cast_const()) };
+        instance.shut_down();
+    });
+}
+
+unsafe extern "C" fn gettable_params(_context: *mut c_void) -> *const OsslParam {
+    GETTABLE.0.as_ptr()
+}
+
+unsafe extern "C" fn get_params(_context: *mut c_void, params: *mut OsslParam) -> c_int {
+    guarded(0, || {
+        // SAFETY: the library passes a valid array.
+        let answered = unsafe { asked(params) }.all(|mut param| {
+            let answer = match param.name() {
+                b"name" => param.text(NAME),
+                b"version" | b"buildinfo" => param.text(VERSION),
+                b"status" => param.number(1),
+                _ => Ok(()),
+            };
+            answer.is_ok()
+        });
+        c_int::from(answered)
+    })
+}
+
+unsafe extern "C" fn query_operation(
+    _context: *mut c_void,
+    operation: c_int,
+    no_cache: *mut c_int,
+) -> *const OsslAlgorithm {
+    // SAFETY: null, or a place for the answer.
+    if let Some(no_cache) = unsafe { no_cache.as_mut() } {
+        *no_cache = 0;
+    }
+    if operation == OP_CIPHER { CIPHER_TABLE.0.as_ptr() } else { null_mut() }
+}
+
+unsafe extern "C" fn reason_strings(_context: *mut c_void) -> *const Item {
+    REASONS.0.as_ptr()
+}

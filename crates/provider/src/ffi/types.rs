@@ -1,0 +1,89 @@
+//! Structures and numbers of OpenSSL's headers `openssl/core.h`, `core_dispatch.h`, `params.h` (3.0 to 4.x), written
+//! by hand: so few of them are needed that no bindings are worth their weight, and nothing links to libcrypto.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+/// Any function; its true type depends on the number beside it.
+pub(crate) type Function = unsafe extern "C" fn();
+
+/// `OSSL_DISPATCH`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Dispatch {
+    pub(crate) id: c_int,
+    pub(crate) function: Option<Function>,
+}
+
+/// `OSSL_ALGORITHM`
+#[repr(C)]
+pub(crate) struct OsslAlgorithm {
+    pub(crate) names: *const c_char,
+    pub(crate) properties: *const c_char,
+    pub(crate) implementation: *const Dispatch,
+    pub(crate) description: *const c_char,
+}
+
+/// `OSSL_ITEM`
+#[repr(C)]
+pub(crate) struct Item {
+    pub(crate) id: c_uint,
+    pub(crate) text: *const c_char,
+}
+
+/// `OSSL_PARAM`
+#[repr(C)]
+pub(crate) struct OsslParam {
+    pub(crate) key: *const c_char,
+    pub(crate) data_type: c_uint,
+    pub(crate) data: *mut c_void,
+    pub(crate) data_size: usize,
+    pub(crate) return_size: usize,
+}
+
+/// Handle of the core for this provider.
+#[repr(C)]
+pub(crate) struct CoreHandle {
+    _opaque: [u8; 0],
+}
+
+// OSSL_PARAM data types.
+pub(crate) const PARAM_INTEGER: c_uint = 1;
+pub(crate) const PARAM_UNSIGNED_INTEGER: c_uint = 2;
+pub(crate) const PARAM_UTF8_STRING: c_uint = 4;
+pub(crate) const PARAM_OCTET_STRING: c_uint = 5;
+pub(crate) const PARAM_UTF8_PTR: c_uint = 6;
+pub(crate) const PARAM_OCTET_PTR: c_uint = 7;
+/// `OSSL_PARAM_UNMODIFIED`: the answer has not been set.
+pub(crate) const PARAM_UNMODIFIED: usize = usize::MAX;
+
+// Functions of the core.
+pub(crate) const CORE_GET_PARAMS: c_int = 2;
+pub(crate) const CORE_NEW_ERROR: c_int = 5;
+pub(crate) const CORE_SET_ERROR_DEBUG: c_int = 6;
+pub(crate) const CORE_VSET_ERROR: c_int = 7;
+
+// Functions of a provider.
+pub(crate) const PROVIDER_TEARDOWN: c_int = 1024;
+pub(crate) const PROVIDER_GETTABLE_PARAMS: c_int = 1025;
+pub(crate) const PROVIDER_GET_PARAMS: c_int = 1026;
+pub(crate) const PROVIDER_QUERY_OPERATION: c_int = 1027;
+pub(crate) const PROVIDER_GET_REASON_STRINGS: c_int = 1029;
+
+/// `OSSL_OP_CIPHER`
+pub(crate) const OP_CIPHER: c_int = 2;
+
+// Functions of a cipher.
+pub(crate) const CIPHER_NEWCTX: c_int = 1;
+pub(crate) const CIPHER_ENCRYPT_INIT: c_int = 2;
+pub(crate) const CIPHER_DECRYPT_INIT: c_int = 3;
+pub(crate) const CIPHER_UPDATE: c_int = 4;
+pub(crate) const CIPHER_FINAL: c_int = 5;
+pub(crate) const CIPHER_CIPHER: c_int = 6;
+pub(crate) const CIPHER_FREECTX: c_int = 7;
+pub(crate) const CIPHER_DUPCTX: c_int = 8;
+pub(crate) const CIPHER_GET_PARAMS: c_int = 9;
+pub(crate) const CIPHER_GET_CTX_PARAMS: c_int = 10;
+pub(crate) const CIPHER_SET_CTX_PARAMS: c_int = 11;
+pub(crate) const CIPHER_GETTABLE_PARAMS: c_int = 12;
+pub(crate) const CIPHER_GETTABLE_CTX_PARAMS: c_int = 13;
+pub(crate) const CIPHER_SETTABLE_CTX_PARAMS: c_int = 14;

@@ -1,0 +1,117 @@
+//! What was done, for people who want to know whether it was us: switched on by the setting `trace`.
+//!
+//! One line when an algorithm is first used in a process, one with totals when the provider is unloaded. The file is opened
+//! when the provider is loaded, so that processes that give up their rights later can still write to it. Only sizes and
+//! counts are written.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::algorithm::{ALGORITHMS, Algorithm};
+use crate::settings::TraceTo;
+
+/// Counters of every algorithm, and where they are told.
+pub(crate) struct Trace {
+    to: Option<File>,
+    /// For each algorithm: encryption, decryption.
+    counters: Vec<[Counter; 2]>,
+    /// Bytes through the planner, and with keystream made ahead.
+    ways: [AtomicU64; 2],
+    /// The process that the counters count for.
+    process: AtomicU32,
+}
+
+#[derive(Default)]
+struct Counter {
+    calls: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Which way bytes went, other than inline on the caller's thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// Through the planner.
+    Planned,
+    /// XORed with keystream that was there already.
+    Ahead,
+}
+
+impl Trace {
+    /// # Errors
+    /// If the file cannot be opened.
+    pub(crate) fn new(to: &TraceTo) -> io::Result<Trace> {
+        let to = match to {
+            TraceTo::Stderr => None,
+            TraceTo::File(path) => Some(OpenOptions::new().append(true).create(true).open(path)?),
+        };
+        let counters = ALGORITHMS.iter().map(|_| Default::default()).collect();
+        let ways = Default::default();
+        Ok(Trace { to, counters, ways, process: AtomicU32::new(std::process::id()) })
+    }
+
+    /// Counts a call.
+    pub(crate) fn count(&self, algorithm: &'static Algorithm, encrypts: bool, bytes: usize) {
+        let process = self.enter();
+        let Some(index) = ALGORITHMS.iter().position(|other| other.names == algorithm.names) else { return };
+        let counter = &self.counters[index][usize::from(!encrypts)];
+        counter.bytes.fetch_add(bytes as u64, Relaxed);
+        if counter.calls.fetch_add(1, Relaxed) == 0 {
+            self.tell(process, &format!("{} {}: first use", algorithm.name(), direction(encrypts)));
+        }
+    }
+
+    /// Counts bytes that went another way than inline.
+    pub(crate) fn count_way(&self, way: Way, bytes: usize) {
+        self.enter();
+        self.ways[way as usize].fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// The process that counts; a child of a fork begins anew.
+    fn enter(&self) -> u32 {
+        let process = std::process::id();
+        if self.process.swap(process, Relaxed) != process {
+            let counters =
+                self.counters.iter().flatten().flat_map(|counter| [&counter.calls, &counter.bytes]);
+            counters.chain(&self.ways).for_each(|value| value.store(0, Relaxed));
+        }
+        process
+    }
+
+    fn tell(&self, process: u32, text: &str) {
+        // One write, so that lines of several processes do not mix; nobody can be told if it fails.
+        let line = format!("lockstep[{process}]: {text}\n");
+        let _ = match &self.to {
+            Some(file) => (&*file).write_all(line.as_bytes()),
+            None => io::stderr().write_all(line.as_bytes()),
+        };
+    }
+
+    /// The totals of this process.
+    pub(crate) fn tell_totals(&self) {
+        let process = std::process::id();
+        if self.process.load(Relaxed) != process {
+            // Forked, and did nothing.
+            return;
+        }
+        for (algorithm, counters) in ALGORITHMS.iter().zip(&self.counters) {
+            for (counter, encrypts) in counters.iter().zip([true, false]) {
+                let [calls, bytes] = [&counter.calls, &counter.bytes].map(|value| value.load(Relaxed));
+                if calls > 0 {
+                    let (name, direction) = (algorithm.name(), direction(encrypts));
+                    self.tell(process, &format!("{name} {direction}: {bytes} bytes in {calls} calls"));
+                }
+            }
+        }
+        for (bytes, what) in self.ways.iter().zip(["through the planner", "with keystream made ahead"]) {
+            let bytes = bytes.load(Relaxed);
+            if bytes > 0 {
+                self.tell(process, &format!("{bytes} bytes {what}"));
+            }
+        }
+    }
+}
+
+fn direction(encrypts: bool) -> &'static str {
+    if encrypts { "encrypt" } else { "decrypt" }
+}

@@ -1,0 +1,519 @@
+//! Thin owners of libcrypto's objects: each is freed once, in the right order, and takes slices where C takes a pointer
+//! and a length. What the calls return is handed on as it is: it is what the tests compare.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr::{null, null_mut};
+use std::sync::{Arc, Mutex};
+
+use crate::libcrypto::*;
+
+fn c(text: &str) -> CString {
+    CString::new(text).expect("no NUL in names")
+}
+
+/// The text at `text`, or nothing at all.
+///
+/// # Safety
+///
+/// `text` is null or a C string that lives until this returns.
+unsafe fn text(text: *const c_char) -> Option<String> {
+    // SAFETY: by the caller's promise.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+/// Forgets what is on this thread's error queue.
+pub(crate) fn clear_errors() {
+    // SAFETY: takes nothing.
+    unsafe { ERR_clear_error() }
+}
+
+/// Takes this thread's error queue: of each entry the reason in words with the data that came with it, oldest first. An
+/// entry without words reads "no reason".
+pub(crate) fn errors() -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        let (mut data, mut flags) = (null(), 0);
+        // SAFETY: null asks not to be told; the others are places for a pointer and an int.
+        let code = unsafe { ERR_get_error_all(null_mut(), null_mut(), null_mut(), &mut data, &mut flags) };
+        if code == 0 {
+            return all;
+        }
+        // SAFETY: both are null or strings that live until the next call for this thread's queue.
+        let (reason, data) = unsafe { (text(ERR_reason_error_string(code)), text(data)) };
+        let data = data.filter(|data| !data.is_empty()).map(|data| format!(" ({data})")).unwrap_or_default();
+        all.push(format!("{}{data}", reason.as_deref().unwrap_or("no reason")));
+    }
+}
+
+/// A library context of one's own, with the providers loaded into it. Freed with the last object that came out of it.
+pub(crate) struct Library {
+    context: *mut OSSL_LIB_CTX,
+    providers: Mutex<Vec<*mut OSSL_PROVIDER>>,
+}
+
+// SAFETY: library contexts and providers are made for use by many threads.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// A context in which nothing is loaded yet, with `modules` as the folder that providers come from.
+    pub(crate) fn new(modules: &Path) -> Self {
+        // SAFETY: takes nothing.
+        let context = unsafe { OSSL_LIB_CTX_new() };
+        assert!(!context.is_null());
+        let path = c(modules.to_str().expect("a path in UTF-8"));
+        // SAFETY: the context is live; the string is copied.
+        assert_eq!(unsafe { OSSL_PROVIDER_set_default_search_path(context, path.as_ptr()) }, 1);
+        Library { context, providers: Mutex::default() }
+    }
+
+    /// The process's own library context: never freed by us, but when the process ends.
+    pub(crate) fn of_the_process(modules: &Path) -> Self {
+        let path = c(modules.to_str().expect("a path in UTF-8"));
+        // SAFETY: null is the process's context; the string is copied.
+        assert_eq!(unsafe { OSSL_PROVIDER_set_default_search_path(null_mut(), path.as_ptr()) }, 1);
+        Library { context: null_mut(), providers: Mutex::default() }
+    }
+
+    pub(crate) fn load(&self, name: &str) {
+        assert!(self.try_load(name), "loading {name}: {:?}", errors());
+    }
+
+    /// Loads a provider that may refuse.
+    pub(crate) fn try_load(&self, name: &str) -> bool {
+        let name = c(name);
+        // SAFETY: the context is live; the string is copied.
+        let provider = unsafe { OSSL_PROVIDER_load(self.context, name.as_ptr()) };
+        let loaded = !provider.is_null();
+        self.providers.lock().unwrap().extend(loaded.then_some(provider));
+        loaded
+    }
+
+    /// Reads a configuration file, which may activate providers.
+    pub(crate) fn configure(&self, file: &Path) -> bool {
+        let file = c(file.to_str().expect("a path in UTF-8"));
+        // SAFETY: the context is live; the string is read during the call.
+        unsafe { OSSL_LIB_CTX_load_config(self.context, file.as_ptr()) == 1 }
+    }
+
+    /// Unloads what was loaded last.
+    pub(crate) fn unload_last(&self) -> bool {
+        let last = self.providers.lock().unwrap().pop().expect("one is loaded");
+        // SAFETY: it came from load and is given back once.
+        unsafe { OSSL_PROVIDER_unload(last) == 1 }
+    }
+
+    /// The provider loaded last, while it is loaded.
+    pub(crate) fn last(&self) -> *const OSSL_PROVIDER {
+        *self.providers.lock().unwrap().last().expect("one is loaded")
+    }
+
+    pub(crate) fn prefer(&self, query: &str) {
+        let query = c(query);
+        // SAFETY: the context is live; the string is copied.
+        assert_eq!(unsafe { EVP_set_default_properties(self.context, query.as_ptr()) }, 1);
+    }
+
+    pub(crate) fn random(&self, n: usize) -> Vec<u8> {
+        let mut out = vec![0; n];
+        // SAFETY: `out` has room for n bytes.
+        assert_eq!(unsafe { RAND_bytes_ex(self.context, out.as_mut_ptr(), n, 0) }, 1, "{:?}", errors());
+        out
+    }
+
+    pub(crate) fn private_random(&self, n: usize) -> Vec<u8> {
+        let mut out = vec![0; n];
+        // SAFETY: `out` has room for n bytes.
+        assert_eq!(unsafe { RAND_priv_bytes_ex(self.context, out.as_mut_ptr(), n, 0) }, 1, "{:?}", errors());
+        out
+    }
+
+    pub(crate) fn cipher(self: &Arc<Self>, name: &str, query: &str) -> Option<Cipher> {
+        let (name, query) = (c(name), c(query));
+        // SAFETY: the context is live, the strings are read during the call.
+        let cipher = unsafe { EVP_CIPHER_fetch(self.context, name.as_ptr(), query.as_ptr()) };
+        (!cipher.is_null()).then(|| Cipher { cipher, library: self.clone() })
+    }
+
+    pub(crate) fn mac(self: &Arc<Self>, name: &str, query: &str) -> Option<Mac> {
+        let (name, query) = (c(name), c(query));
+        // SAFETY: the context is live, the strings are read during the call.
+        let mac = unsafe { EVP_MAC_fetch(self.context, name.as_ptr(), query.as_ptr()) };
+        (!mac.is_null()).then(|| Mac { mac, _library: self.clone() })
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        while !self.providers.get_mut().unwrap().is_empty() {
+            self.unload_last();
+        }
+        // SAFETY: everything from it is gone: each object holds the library.
+        unsafe { OSSL_LIB_CTX_free(self.context) }
+    }
+}
+
+/// A fetched algorithm.
+pub(crate) struct Cipher {
+    cipher: *mut EVP_CIPHER,
+    library: Arc<Library>,
+}
+
+// SAFETY: a fetched algorithm is counted by reference and never changes.
+unsafe impl Send for Cipher {}
+// SAFETY: as above.
+unsafe impl Sync for Cipher {}
+
+impl Cipher {
+    pub(crate) fn raw(&self) -> *mut EVP_CIPHER {
+        self.cipher
+    }
+
+    pub(crate) fn provider(&self) -> String {
+        // SAFETY: the cipher is live and so is its provider, whose name is a string.
+        unsafe { text(OSSL_PROVIDER_get0_name(EVP_CIPHER_get0_provider(self.cipher))) }.expect("a name")
+    }
+
+    pub(crate) fn description(&self) -> Option<String> {
+        // SAFETY: the cipher is live; what it gives lives as long.
+        unsafe { text(EVP_CIPHER_get0_description(self.cipher)) }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        // SAFETY: the cipher is live; what it gives lives as long.
+        unsafe { text(EVP_CIPHER_get0_name(self.cipher)) }.expect("a name")
+    }
+
+    pub(crate) fn is_a(&self, name: &str) -> bool {
+        // SAFETY: the cipher is live.
+        unsafe { EVP_CIPHER_is_a(self.cipher, c(name).as_ptr()) == 1 }
+    }
+
+    pub(crate) fn key_length(&self) -> usize {
+        // SAFETY: the cipher is live.
+        unsafe { EVP_CIPHER_get_key_length(self.cipher) as usize }
+    }
+
+    pub(crate) fn iv_length(&self) -> usize {
+        // SAFETY: the cipher is live.
+        unsafe { EVP_CIPHER_get_iv_length(self.cipher) as usize }
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        Context::new(self.library.clone())
+    }
+}
+
+impl Drop for Cipher {
+    fn drop(&mut self) {
+        // SAFETY: it came from a fetch and is given back once.
+        unsafe { EVP_CIPHER_free(self.cipher) }
+    }
+}
+
+/// Which way `init` is to go; -1 keeps the way of before.
+pub(crate) const ENCRYPT: c_int = 1;
+pub(crate) const DECRYPT: c_int = 0;
+
+/// A running computation.
+pub(crate) struct Context {
+    pub(crate) raw: *mut EVP_CIPHER_CTX,
+    library: Arc<Library>,
+}
+
+// SAFETY: a context may move between threads; it is used by one at a time, through `&mut`.
+unsafe impl Send for Context {}
+
+impl Context {
+    fn new(library: Arc<Library>) -> Self {
+        // SAFETY: takes nothing.
+        let raw = unsafe { EVP_CIPHER_CTX_new() };
+        assert!(!raw.is_null());
+        Context { raw, library }
+    }
+
+    /// `cipher` None is a re-init of what is there. Key and IV must have the lengths that the context has.
+    pub(crate) fn init(
+        &mut self,
+        cipher: Option<&Cipher>,
+        way: c_int,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+        params: &Params,
+    ) -> c_int {
+        let pointer = |bytes: Option<&[u8]>| bytes.map_or(null(), <[u8]>::as_ptr);
+        let cipher = cipher.map_or(null_mut(), Cipher::raw);
+        // SAFETY: by this function's contract key and IV are long enough; scripts see to it.
+        unsafe { EVP_CipherInit_ex2(self.raw, cipher, pointer(key), pointer(iv), way, params.raw()) }
+    }
+
+    pub(crate) fn update_raw(
+        &mut self,
+        out: *mut u8,
+        written: &mut c_int,
+        data: *const u8,
+        n: usize,
+    ) -> c_int {
+        // SAFETY: the caller gives room for n bytes and a block, or null where the call allows it.
+        unsafe { EVP_CipherUpdate(self.raw, out, written, data, n as c_int) }
+    }
+
+    /// Encrypts or decrypts `data` to a buffer of its own.
+    pub(crate) fn update(&mut self, data: &[u8]) -> Option<Vec<u8>> {
+        let (mut out, mut n) = (vec![0; data.len() + 32], 0);
+        (self.update_raw(out.as_mut_ptr(), &mut n, data.as_ptr(), data.len()) == 1).then(|| {
+            out.truncate(n as usize);
+            out
+        })
+    }
+
+    pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
+        let (mut out, mut n) = (vec![0; 32], 0);
+        // SAFETY: room for a block.
+        (unsafe { EVP_CipherFinal_ex(self.raw, out.as_mut_ptr(), &mut n) } == 1).then(|| {
+            out.truncate(n as usize);
+            out
+        })
+    }
+
+    pub(crate) fn control(&mut self, what: c_int, n: c_int, data: Option<&mut [u8]>) -> c_int {
+        let data = data.map_or(null_mut(), |data| data.as_mut_ptr().cast::<c_void>());
+        // SAFETY: scripts give as many bytes as `n` says, or null.
+        unsafe { EVP_CIPHER_CTX_ctrl(self.raw, what, n, data) }
+    }
+
+    pub(crate) fn set_padding(&mut self, on: bool) -> c_int {
+        // SAFETY: the context is live.
+        unsafe { EVP_CIPHER_CTX_set_padding(self.raw, on.into()) }
+    }
+
+    pub(crate) fn copy(&self) -> Option<Context> {
+        let copy = Context::new(self.library.clone());
+        // SAFETY: both are live.
+        (unsafe { EVP_CIPHER_CTX_copy(copy.raw, self.raw) } == 1).then_some(copy)
+    }
+
+    pub(crate) fn set(&mut self, params: &Params) -> c_int {
+        // SAFETY: a live context and a list with its end.
+        unsafe { EVP_CIPHER_CTX_set_params(self.raw, params.raw()) }
+    }
+
+    /// Asks for `key` as a number.
+    pub(crate) fn get_number(&mut self, key: &str) -> Option<usize> {
+        let mut params = Params::new().number(key, usize::MAX);
+        // SAFETY: a live context and a list with its end.
+        let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.raw_mut()) } == 1;
+        (ok && params.returned(0).is_some()).then(|| params.first_number())
+    }
+
+    /// Asks for `key` as up to `room` bytes.
+    pub(crate) fn get_bytes(&mut self, key: &str, room: usize) -> Option<Vec<u8>> {
+        let mut params = Params::new().bytes(key, &vec![0; room]);
+        // SAFETY: a live context and a list with its end.
+        let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.raw_mut()) } == 1;
+        let n = params.returned(0).filter(|_| ok)?;
+        Some(params.octets[0][..n.min(room)].to_vec())
+    }
+
+    /// Asks for `key` by pointer, as libssl asks for the MAC of a record.
+    pub(crate) fn get_pointer(&mut self, key: &str) -> Option<Vec<u8>> {
+        let (key, mut data) = (c(key), null_mut::<c_void>());
+        let mut params = [
+            OSSL_PARAM {
+                key: key.as_ptr(),
+                data_type: OSSL_PARAM_OCTET_PTR,
+                data: (&raw mut data).cast(),
+                data_size: 0,
+                return_size: OSSL_PARAM_UNMODIFIED,
+            },
+            END,
+        ];
+        // SAFETY: a live context and a list with its end.
+        let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.as_mut_ptr()) } == 1;
+        let n = params[0].return_size;
+        if !ok || n == OSSL_PARAM_UNMODIFIED {
+            return None;
+        }
+        if data.is_null() || n == 0 {
+            return Some(Vec::new());
+        }
+        // SAFETY: the provider says that so many bytes stand there; they are copied before the context changes.
+        Some(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), n) }.to_vec())
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it came from new and is given back once.
+        unsafe { EVP_CIPHER_CTX_free(self.raw) }
+    }
+}
+
+const END: OSSL_PARAM =
+    OSSL_PARAM { key: null(), data_type: 0, data: null_mut(), data_size: 0, return_size: 0 };
+
+/// A list of parameters that owns what it points to.
+pub(crate) struct Params {
+    list: Vec<OSSL_PARAM>,
+    keys: Vec<CString>,
+    /// Each in a vector of its own: it stays where the list points.
+    numbers: Vec<Vec<usize>>,
+    octets: Vec<Vec<u8>>,
+}
+
+impl Params {
+    pub(crate) fn new() -> Self {
+        Params { list: vec![END], keys: Vec::new(), numbers: Vec::new(), octets: Vec::new() }
+    }
+
+    fn push(&mut self, key: &str, data_type: u32, data: *mut c_void, data_size: usize) {
+        self.keys.push(c(key));
+        let key = self.keys.last().expect("just pushed").as_ptr();
+        let at = self.list.len() - 1;
+        self.list
+            .insert(at, OSSL_PARAM { key, data_type, data, data_size, return_size: OSSL_PARAM_UNMODIFIED });
+    }
+
+    /// An unsigned number of eight bytes.
+    pub(crate) fn number(mut self, key: &str, value: usize) -> Self {
+        self.numbers.push(vec![value]);
+        let at = self.numbers.last_mut().expect("just pushed");
+        let data = at.as_mut_ptr().cast::<c_void>();
+        self.push(key, OSSL_PARAM_UNSIGNED_INTEGER, data, size_of::<usize>());
+        self
+    }
+
+    /// A signed number of four bytes.
+    pub(crate) fn int(self, key: &str, value: c_int) -> Self {
+        self.octet_like(key, &value.to_ne_bytes(), OSSL_PARAM_INTEGER)
+    }
+
+    pub(crate) fn bytes(self, key: &str, value: &[u8]) -> Self {
+        self.octet_like(key, value, OSSL_PARAM_OCTET_STRING)
+    }
+
+    pub(crate) fn string(self, key: &str, value: &str) -> Self {
+        self.octet_like(key, value.as_bytes(), OSSL_PARAM_UTF8_STRING)
+    }
+
+    fn octet_like(mut self, key: &str, value: &[u8], data_type: u32) -> Self {
+        // One byte more: a NUL after strings, and never an empty vector's dangling pointer.
+        let mut owned = value.to_vec();
+        owned.push(0);
+        let data = owned.as_mut_ptr().cast::<c_void>();
+        self.octets.push(owned);
+        self.push(key, data_type, data, value.len());
+        self
+    }
+
+    fn raw(&self) -> *const OSSL_PARAM {
+        if self.list.len() == 1 { null() } else { self.list.as_ptr() }
+    }
+
+    pub(crate) fn raw_mut(&mut self) -> *mut OSSL_PARAM {
+        self.list.as_mut_ptr()
+    }
+
+    /// The first number, as the answer left it.
+    pub(crate) fn first_number(&self) -> usize {
+        // SAFETY: the list points to the number, which this owns; read as what C may have written to.
+        unsafe { self.numbers[0].as_ptr().read_volatile() }
+    }
+
+    /// How many bytes the n-th was answered with.
+    pub(crate) fn returned(&self, n: usize) -> Option<usize> {
+        Some(self.list[n].return_size).filter(|n| *n != OSSL_PARAM_UNMODIFIED)
+    }
+}
+
+impl std::fmt::Debug for Params {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let kinds = self
+            .list
+            .iter()
+            .take(self.keys.len())
+            .map(|p| format!("type {} of {} bytes", p.data_type, p.data_size));
+        f.debug_map().entries(self.keys.iter().zip(kinds)).finish()
+    }
+}
+
+/// What a list of parameters (a constant of the provider) names, with the types.
+///
+/// # Safety
+///
+/// `list` is null or a list with its end that lives on.
+pub(crate) unsafe fn names(mut list: *const OSSL_PARAM) -> Vec<(String, u32)> {
+    let mut all = Vec::new();
+    // SAFETY: by the caller's promise every entry up to the end is there, with a string as its key.
+    while let Some(key) = unsafe { list.as_ref().and_then(|entry| text(entry.key)) } {
+        // SAFETY: as above; and after an entry with a key comes another.
+        unsafe {
+            all.push((key, (*list).data_type));
+            list = list.add(1);
+        }
+    }
+    all
+}
+
+/// A fetched MAC.
+pub(crate) struct Mac {
+    mac: *mut EVP_MAC,
+    _library: Arc<Library>,
+}
+
+impl Mac {
+    /// A context keyed with `key`, or nothing if init refuses.
+    pub(crate) fn start(&self, key: &[u8], params: &Params) -> Option<Running> {
+        // SAFETY: the MAC is live.
+        let running = Running(unsafe { EVP_MAC_CTX_new(self.mac) });
+        assert!(!running.0.is_null());
+        running.restart(Some(key), params).then_some(running)
+    }
+}
+
+impl Drop for Mac {
+    fn drop(&mut self) {
+        // SAFETY: it came from a fetch and is given back once.
+        unsafe { EVP_MAC_free(self.mac) }
+    }
+}
+
+/// A running MAC.
+pub(crate) struct Running(*mut EVP_MAC_CTX);
+
+impl Running {
+    pub(crate) fn restart(&self, key: Option<&[u8]>, params: &Params) -> bool {
+        let (key, n) = key.map_or((null(), 0), |key| (key.as_ptr(), key.len()));
+        // SAFETY: a live context, a key with its length, a list with its end or null.
+        unsafe { EVP_MAC_init(self.0, key, n, params.raw()) == 1 }
+    }
+
+    pub(crate) fn update(&self, data: &[u8]) -> bool {
+        // SAFETY: a live context and bytes with their length.
+        unsafe { EVP_MAC_update(self.0, data.as_ptr(), data.len()) == 1 }
+    }
+
+    pub(crate) fn finish(&self) -> Option<Vec<u8>> {
+        let (mut out, mut n) = (vec![0; 64], 0);
+        // SAFETY: room as said.
+        (unsafe { EVP_MAC_final(self.0, out.as_mut_ptr(), &mut n, 64) } == 1).then(|| {
+            out.truncate(n);
+            out
+        })
+    }
+
+    pub(crate) fn copy(&self) -> Option<Running> {
+        // SAFETY: a live context.
+        let copy = unsafe { EVP_MAC_CTX_dup(self.0) };
+        (!copy.is_null()).then_some(Running(copy))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SAFETY: it came from new or dup and is given back once.
+        unsafe { EVP_MAC_CTX_free(self.0) }
+    }
+}

@@ -1,0 +1,28 @@
+//! The provider from inside of OpenSSL, call by call against the default provider of the same libcrypto.
+//!
+//! Run it against the distribution's libcrypto by `cargo test -p lockstep-provider --test openssl`, and against the newest
+//! by `OPENSSL_DIR=$(tools/openssl_newest.sh) OPENSSL_STATIC=1 CARGO_TARGET_DIR=target/newest` in front of it.
+//! `LOCKSTEP_TEST_SUBJECT=default` in the environment checks the tests themselves: see [`harness::subject`].
+//!
+//! Most tests are scripts of EVP calls that both providers run ([`script`]). Where they differ from what the default
+//! provider does by accident, a comment says so and the call is left out.
+
+// These names are libcrypto's.
+#[allow(non_camel_case_types)]
+mod libcrypto;
+
+mod evp;
+mod harness;
+mod script;
+
+mod aead;
+mod bad_input;
+mod macs;
+mod modes;
+mod names;
+mod params;
+mod random;
+mod robust;
+mod settings;
+mod state;
+mod tls;

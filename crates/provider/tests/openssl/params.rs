@@ -1,0 +1,170 @@
+//! Parameters: what can be asked and set is at least what the default provider lists, unknown names pass, and values of
+//! the wrong type or size are refused, like there.
+
+use crate::evp::{self, Context, ENCRYPT, Params};
+use crate::harness::{ALGORITHMS, Mode, ours, theirs};
+use crate::libcrypto::*;
+use crate::script::key_and_iv;
+
+type List = unsafe extern "C" fn(*const EVP_CIPHER) -> *const OSSL_PARAM;
+
+/// What the default provider lists and we need not: what only its FIPS form answers, pipelines of one's own, and what
+/// makes the default's TLS 1.3 IV random.
+const NEED_NOT: [&str; 3] = ["fips-indicator", "pipeline-aead-tag", "iv-generated"];
+
+fn missing(what: &str, list: List) {
+    let mut missing = Vec::new();
+    for algorithm in ALGORITHMS {
+        let names = |cipher: &evp::Cipher| {
+            // SAFETY: a live cipher; its list is a constant of its provider.
+            unsafe { evp::names(list(cipher.raw())) }
+        };
+        let (ours, theirs) = (names(&ours(algorithm.name())), names(&theirs(algorithm.name())));
+        for (name, kind) in theirs {
+            // CCM's default lists this and never answers it.
+            let idle = name == "tlsivgen" && algorithm.mode == Mode::Ccm;
+            if !idle && !NEED_NOT.contains(&name.as_str()) && !ours.contains(&(name.clone(), kind)) {
+                missing.push(format!("{}: {name} of type {kind}", algorithm.name()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{what}: {missing:#?}");
+}
+
+#[test]
+fn what_can_be_asked_and_set_is_listed() {
+    missing("gettable of a cipher", EVP_CIPHER_gettable_params);
+    missing("gettable of a context", EVP_CIPHER_gettable_ctx_params);
+    missing("settable of a context", EVP_CIPHER_settable_ctx_params);
+}
+
+/// Both providers' contexts with a key and an IV.
+fn contexts(name: &str) -> [Context; 2] {
+    [ours(name), theirs(name)].map(|cipher| {
+        let mut context = cipher.context();
+        let (key, iv) = key_and_iv(name);
+        let iv = Some(&*iv).filter(|iv| !iv.is_empty());
+        assert_eq!(context.init(Some(&cipher), ENCRYPT, Some(&key), iv, &Params::new()), 1);
+        context
+    })
+}
+
+#[test]
+fn unknown_parameters_pass() {
+    for algorithm in ALGORITHMS {
+        let [mut ours, mut theirs] = contexts(algorithm.name());
+        for key in ["lockstep.nothing", "", "rounds", "speed"] {
+            assert_eq!(ours.get_number(key), theirs.get_number(key), "{key}");
+            assert_eq!(ours.get_bytes(key, 8), theirs.get_bytes(key, 8), "{key}");
+            let set = |context: &mut Context| context.set(&Params::new().number(key, 1));
+            assert_eq!(set(&mut ours), set(&mut theirs), "{key}");
+        }
+    }
+}
+
+#[test]
+fn numbers_are_told() {
+    for algorithm in ALGORITHMS {
+        let [mut ours, mut theirs] = contexts(algorithm.name());
+        for key in ["keylen", "ivlen", "padding", "num", "taglen", "tlsaadpad", "mode", "use-bits"] {
+            assert_eq!(ours.get_number(key), theirs.get_number(key), "{}: {key}", algorithm.name());
+        }
+    }
+}
+
+#[test]
+fn bytes_are_told_where_there_is_room_and_refused_where_not() {
+    for algorithm in ALGORITHMS {
+        let [mut ours, mut theirs] = contexts(algorithm.name());
+        // A context of CCM begins with a shorter IV than its cipher says.
+        let n = ours.get_number("ivlen").expect("a length");
+        for key in ["iv", "updated-iv"] {
+            for room in [0, n.saturating_sub(1), n, n + 1, 64] {
+                // CCM's default answers with as many bytes as there is room, beyond its IV.
+                if algorithm.mode == Mode::Ccm && room > n {
+                    continue;
+                }
+                assert_eq!(
+                    ours.get_bytes(key, room),
+                    theirs.get_bytes(key, room),
+                    "{}: {key} with room for {room} of {n}",
+                    algorithm.name()
+                );
+            }
+            if algorithm.mode != Mode::Ccm {
+                assert_eq!(ours.get_pointer(key), theirs.get_pointer(key), "{}: {key}", algorithm.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn values_of_the_wrong_type_are_refused() {
+    for algorithm in ALGORITHMS {
+        for key in [
+            "padding",
+            "num",
+            "use-bits",
+            "tls-version",
+            "tls-mac-size",
+            "keylen",
+            "ivlen",
+            "tag",
+            "tlsaad",
+            "tlsivfixed",
+        ] {
+            for wrong in [
+                Params::new().bytes(key, &[1; 8]),
+                Params::new().string(key, "1"),
+                Params::new().number(key, usize::MAX),
+                Params::new().int(key, -1),
+                Params::new().bytes(key, &[1; 3]),
+            ] {
+                let [mut ours, mut theirs] = contexts(algorithm.name());
+                evp::clear_errors();
+                let (got, expected) = (ours.set(&wrong), theirs.set(&wrong));
+                assert_eq!(got, expected, "{}: {key} from {wrong:?}", algorithm.name());
+            }
+        }
+        for key in ["padding", "num", "keylen", "ivlen", "taglen", "tlsaadpad"] {
+            let [mut ours, mut theirs] = contexts(algorithm.name());
+            // As bytes.
+            assert_eq!(ours.get_bytes(key, 8), theirs.get_bytes(key, 8), "{}: {key}", algorithm.name());
+        }
+        for key in ["iv", "updated-iv", "tag"] {
+            let [mut ours, mut theirs] = contexts(algorithm.name());
+            assert_eq!(ours.get_number(key), theirs.get_number(key), "{}: {key}", algorithm.name());
+        }
+    }
+}
+
+#[test]
+fn init_takes_parameters_with_the_key() {
+    for name in ["AES-128-CBC", "AES-128-ECB"] {
+        for on in [0, 1] {
+            let run = |cipher: evp::Cipher| {
+                let mut context = cipher.context();
+                let (key, iv) = key_and_iv(name);
+                let params = Params::new().number("padding", on);
+                let iv = Some(&*iv).filter(|iv| !iv.is_empty());
+                assert_eq!(context.init(Some(&cipher), ENCRYPT, Some(&key), iv, &params), 1);
+                (context.update(&[1; 16]), context.finish(), context.get_number("padding"))
+            };
+            assert_eq!(run(ours(name)), run(theirs(name)));
+        }
+    }
+    // An IV length goes in before the IV.
+    let run = |cipher: evp::Cipher, n: usize| {
+        let mut context = cipher.context();
+        let params = Params::new().number("ivlen", n);
+        let returned = context.init(Some(&cipher), ENCRYPT, Some(&[1; 16]), Some(&[2; 200][..n]), &params);
+        (returned, context.update(&[3; 50]), context.finish(), context.get_bytes("tag", 16))
+    };
+    for n in [1, 8, 12, 16, 60, 128, 129] {
+        let name = "AES-128-GCM";
+        // A failed init leaves a context of no promises.
+        let (ours, theirs) = (run(ours(name), n), run(theirs(name), n));
+        assert_eq!(ours.0, theirs.0);
+        assert!(ours.0 != 1 || ours == theirs, "{n}");
+    }
+}

@@ -1,0 +1,365 @@
+//! Differential testing: a script of EVP calls runs on the provider under test and on the default provider, and every
+//! return value, output and output length must be equal.
+
+use std::ffi::c_int;
+use std::fmt;
+
+use crate::evp::{self, Cipher, Context, DECRYPT, ENCRYPT, Params};
+use crate::harness::{Algorithm, Mode, bytes, ours, theirs};
+use crate::libcrypto::*;
+
+/// One call. Where it takes data, they come with it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// EVP_CipherInit_ex2: way (1, 0, -1), key, IV.
+    Init(c_int, Option<Vec<u8>>, Option<Vec<u8>>),
+    /// EVP_CipherUpdate to another buffer, or in place.
+    Update(Vec<u8>),
+    InPlace(Vec<u8>),
+    /// EVP_CipherUpdate without output: additional data. And without input either: CCM's message length.
+    Aad(Vec<u8>),
+    Length(usize),
+    Final,
+    /// EVP_Cipher, and its end without input.
+    Cipher(Vec<u8>),
+    CipherEnd,
+    Padding(bool),
+    IvLength(c_int),
+    /// The length alone (CCM), or the tag to compare with.
+    TagLength(c_int),
+    SetTag(Vec<u8>),
+    /// The tag out of an encryption, so many bytes of it.
+    Tag(c_int),
+    KeyLength(c_int),
+    Num(c_int),
+    /// EVP_CIPHER_CTX_ctrl with a number and data that go in and come out.
+    Control(c_int, c_int, Vec<u8>),
+    /// EVP_CIPHER_CTX_set_params of one number; and as an int, as libssl sets it.
+    Set(&'static str, usize),
+    SetInt(&'static str, c_int),
+    /// A TLS record, in place; what comes out begins so many bytes into it.
+    Record(Vec<u8>, usize),
+    /// The MAC that was taken off the last record.
+    TlsMac,
+    /// Everything that can be read: lengths, num, padding, IVs.
+    State,
+    /// EVP_CIPHER_CTX_copy; the original then does something else and is freed.
+    Copy,
+}
+
+use Call::*;
+
+/// What a call returned, and the bytes it gave.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) returned: i64,
+    pub(crate) out: Vec<u8>,
+}
+
+impl Outcome {
+    pub(crate) fn ok(&self) -> bool {
+        self.returned > 0
+    }
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "returned {} with {}", self.returned, Short(&self.out))
+    }
+}
+
+/// Bytes in a line: how many, and the first of them.
+struct Short<'a>(&'a [u8]);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} bytes ", self.0.len())?;
+        self.0.iter().take(40).try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let n = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(Vec::len);
+        match self {
+            Init(way, key, iv) => write!(f, "Init({way}, key {:?}, iv {:?})", n(key), n(iv)),
+            Update(data) => write!(f, "Update({})", data.len()),
+            InPlace(data) => write!(f, "InPlace({})", data.len()),
+            Aad(data) => write!(f, "Aad({})", data.len()),
+            Length(n) => write!(f, "Length({n})"),
+            Final => write!(f, "Final"),
+            Cipher(data) => write!(f, "Cipher({})", data.len()),
+            CipherEnd => write!(f, "CipherEnd"),
+            Padding(on) => write!(f, "Padding({on})"),
+            IvLength(n) => write!(f, "IvLength({n})"),
+            TagLength(n) => write!(f, "TagLength({n})"),
+            SetTag(tag) => write!(f, "SetTag({})", tag.len()),
+            Tag(n) => write!(f, "Tag({n})"),
+            KeyLength(n) => write!(f, "KeyLength({n})"),
+            Num(n) => write!(f, "Num({n})"),
+            Control(what, n, data) => write!(f, "Control({what:#x}, {n}, {})", Short(data)),
+            Set(key, value) => write!(f, "Set({key} = {value})"),
+            SetInt(key, value) => write!(f, "SetInt({key} = {value})"),
+            Record(data, skip) => write!(f, "Record({} from {skip})", data.len()),
+            TlsMac => write!(f, "TlsMac"),
+            State => write!(f, "State"),
+            Copy => write!(f, "Copy"),
+        }
+    }
+}
+
+/// Room that no call may write to lies behind every output buffer.
+const FENCE: usize = 64;
+
+/// A provider's side of a script.
+pub(crate) struct Side {
+    pub(crate) context: Context,
+    cipher: Option<evp::Cipher>,
+}
+
+impl Side {
+    pub(crate) fn new(cipher: Cipher) -> Self {
+        Side { context: cipher.context(), cipher: Some(cipher) }
+    }
+
+    /// Update from `data` (or from nothing) to a buffer, or in place.
+    fn update(&mut self, data: &[u8], in_place: bool) -> Outcome {
+        let room = data.len() + 16;
+        let mut out = vec![0xa5; room + FENCE];
+        let mut n = 0;
+        let to = out.as_mut_ptr();
+        let from = if in_place {
+            out[..data.len()].copy_from_slice(data);
+            to.cast_const()
+        } else {
+            data.as_ptr()
+        };
+        let returned = self.context.update_raw(to, &mut n, from, data.len());
+        Self::take(out, room, returned.into(), n as usize)
+    }
+
+    fn take(mut out: Vec<u8>, room: usize, returned: i64, n: usize) -> Outcome {
+        assert!(out[room..].iter().all(|byte| *byte == 0xa5), "written beyond the buffer's end");
+        out.truncate(if returned > 0 { n } else { 0 });
+        Outcome { returned, out }
+    }
+
+    fn control(&mut self, what: c_int, n: c_int, data: Option<Vec<u8>>) -> Outcome {
+        let mut data = data;
+        let returned = self.context.control(what, n, data.as_deref_mut());
+        Outcome {
+            returned: returned.into(),
+            out: if returned > 0 { data.unwrap_or_default() } else { Vec::new() },
+        }
+    }
+
+    pub(crate) fn run(&mut self, call: &Call) -> Outcome {
+        let ok = |returned: c_int| Outcome { returned: returned.into(), out: Vec::new() };
+        match call {
+            Init(way, key, iv) => {
+                // The first init names the cipher.
+                let cipher = self.cipher.take();
+                ok(self.context.init(cipher.as_ref(), *way, key.as_deref(), iv.as_deref(), &Params::new()))
+            }
+            Update(data) => self.update(data, false),
+            InPlace(data) => self.update(data, true),
+            Aad(data) => {
+                let mut n = 0;
+                let returned =
+                    self.context.update_raw(std::ptr::null_mut(), &mut n, data.as_ptr(), data.len());
+                Outcome {
+                    returned: returned.into(),
+                    out: if returned > 0 { n.to_le_bytes().into() } else { vec![] },
+                }
+            }
+            Length(length) => {
+                let mut n = 0;
+                let returned =
+                    self.context.update_raw(std::ptr::null_mut(), &mut n, std::ptr::null(), *length);
+                Outcome {
+                    returned: returned.into(),
+                    out: if returned > 0 { n.to_le_bytes().into() } else { vec![] },
+                }
+            }
+            Final => {
+                let (mut out, mut n) = (vec![0xa5; 16 + FENCE], 0);
+                // SAFETY: a live context and room for a block.
+                let returned = unsafe { EVP_CipherFinal_ex(self.context.raw, out.as_mut_ptr(), &mut n) };
+                Self::take(out, 16, returned.into(), n as usize)
+            }
+            Cipher(data) => {
+                let room = data.len() + 16;
+                let mut out = vec![0xa5; room + FENCE];
+                // SAFETY: a live context and room for the data and a block.
+                let returned = unsafe {
+                    EVP_Cipher(self.context.raw, out.as_mut_ptr(), data.as_ptr(), data.len() as u32)
+                };
+                Self::take(out, room, returned.into(), returned.max(0) as usize)
+            }
+            CipherEnd => {
+                let mut out = vec![0xa5; 16 + FENCE];
+                // SAFETY: a live context, room for a block.
+                let returned = unsafe { EVP_Cipher(self.context.raw, out.as_mut_ptr(), std::ptr::null(), 0) };
+                Self::take(out, 16, returned.into(), returned.max(0) as usize)
+            }
+            Padding(on) => ok(self.context.set_padding(*on)),
+            IvLength(n) => self.control(EVP_CTRL_AEAD_SET_IVLEN, *n, None),
+            TagLength(n) => self.control(EVP_CTRL_AEAD_SET_TAG, *n, None),
+            SetTag(tag) => self.control(EVP_CTRL_AEAD_SET_TAG, tag.len() as c_int, Some(tag.clone())),
+            Tag(n) => self.control(EVP_CTRL_AEAD_GET_TAG, *n, Some(vec![0; (*n).max(16) as usize])),
+            // SAFETY: a live context.
+            KeyLength(n) => ok(unsafe { EVP_CIPHER_CTX_set_key_length(self.context.raw, *n) }),
+            // SAFETY: a live context.
+            Num(n) => ok(unsafe { EVP_CIPHER_CTX_set_num(self.context.raw, *n) }),
+            Control(what, n, data) => self.control(*what, *n, Some(data.clone())),
+            Set(key, value) => ok(self.context.set(&Params::new().number(key, *value))),
+            SetInt(key, value) => ok(self.context.set(&Params::new().int(key, *value))),
+            Record(data, skip) => {
+                let mut buffer = [data.as_slice(), &[0xa5; 16 + FENCE]].concat();
+                let (mut n, at) = (0, buffer.as_mut_ptr());
+                let returned = self.context.update_raw(at, &mut n, at, data.len());
+                buffer.drain(..*skip);
+                Self::take(buffer, data.len() + 16 - skip, returned.into(), n as usize)
+            }
+            TlsMac => {
+                let mac = self.context.get_pointer("tls-mac");
+                Outcome { returned: mac.is_some().into(), out: mac.unwrap_or_default() }
+            }
+            State => self.state(),
+            Copy => {
+                let Some(copy) = self.context.copy() else { return ok(0) };
+                let mut original = std::mem::replace(&mut self.context, copy);
+                original.update(&bytes(48, 99));
+                ok(1)
+            }
+        }
+    }
+
+    fn state(&mut self) -> Outcome {
+        let raw = self.context.raw;
+        let mut out = Vec::new();
+        // SAFETY: a live context; 64 bytes are room for any IV.
+        unsafe {
+            let tag_length = EVP_CIPHER_CTX_get_tag_length(raw);
+            for number in [
+                EVP_CIPHER_CTX_get_key_length(raw),
+                EVP_CIPHER_CTX_get_iv_length(raw),
+                EVP_CIPHER_CTX_get_num(raw),
+                tag_length,
+            ] {
+                out.extend(number.to_le_bytes());
+            }
+            // CCM's default copies as many bytes as there is room: the room is the IV's length.
+            let room = (EVP_CIPHER_CTX_get_iv_length(raw).max(0) as usize).min(1024);
+            let mut iv = vec![0; 1024];
+            out.push(EVP_CIPHER_CTX_get_updated_iv(raw, iv.as_mut_ptr().cast(), room) as u8);
+            out.extend_from_slice(&iv[..room]);
+            iv.fill(0);
+            out.push(EVP_CIPHER_CTX_get_original_iv(raw, iv.as_mut_ptr().cast(), room) as u8);
+            out.extend_from_slice(&iv[..room]);
+        }
+        out.extend(self.context.get_number("padding").unwrap_or(77).to_le_bytes());
+        Outcome { returned: 1, out }
+    }
+}
+
+/// Runs a script on both providers; gives what the calls returned and gave.
+pub(crate) fn compare(name: &str, script: &[Call]) -> Vec<Outcome> {
+    run(name, script, false)
+}
+
+/// The same, but a call that both refuse ends the script: what a context is worth after a failure nobody promises.
+pub(crate) fn compare_until_failure(name: &str, script: &[Call]) -> Vec<Outcome> {
+    run(name, script, true)
+}
+
+fn run(name: &str, script: &[Call], until_failure: bool) -> Vec<Outcome> {
+    let (mut ours, mut theirs) = (Side::new(ours(name)), Side::new(theirs(name)));
+    let mut all = Vec::new();
+    for (i, call) in script.iter().enumerate() {
+        evp::clear_errors();
+        let expected = theirs.run(call);
+        evp::clear_errors();
+        let got = ours.run(call);
+        let errors = evp::errors();
+        assert!(
+            got == expected,
+            "{name}: {call:?} is not the default's\n  ours:    {got:?} {errors:?}\n  default: {expected:?}\n  \
+             differing from byte {:?}\n  after {:?}",
+            got.out.iter().zip(&expected.out).position(|(a, b)| a != b),
+            &script[..i]
+        );
+        let ok = got.ok();
+        all.push(got);
+        if until_failure && !ok {
+            break;
+        }
+    }
+    all
+}
+
+/// The outputs of a script's calls in one.
+pub(crate) fn joined(outcomes: &[Outcome]) -> Vec<u8> {
+    outcomes.iter().flat_map(|outcome| outcome.out.iter().copied()).collect()
+}
+
+/// A key and an IV for an algorithm.
+pub(crate) fn key_and_iv(name: &str) -> (Vec<u8>, Vec<u8>) {
+    let cipher = theirs(name);
+    (bytes(cipher.key_length(), 1), bytes(cipher.iv_length(), 2))
+}
+
+/// An init with key and IV.
+pub(crate) fn start(name: &str, way: c_int) -> Call {
+    let (key, iv) = key_and_iv(name);
+    Init(way, Some(key), Some(iv))
+}
+
+pub(crate) fn start_encrypting(name: &str) -> Call {
+    start(name, ENCRYPT)
+}
+
+pub(crate) fn start_decrypting(name: &str) -> Call {
+    start(name, DECRYPT)
+}
+
+/// Encrypts a message and decrypts what comes out, cut into pieces, on both providers; checks that it comes back.
+/// `cut` makes the pieces' calls.
+pub(crate) fn there_and_back(
+    algorithm: &Algorithm,
+    aad: &[u8],
+    data: &[u8],
+    cut: &dyn Fn(&[u8]) -> Vec<Call>,
+) {
+    let name = algorithm.name();
+    let aead = matches!(algorithm.mode, Mode::Gcm | Mode::Ccm);
+    let mut front = vec![start_encrypting(name)];
+    if algorithm.mode == Mode::Ccm {
+        front = vec![Init(ENCRYPT, None, None), IvLength(12), TagLength(16)];
+        front.push(Init(-1, Some(key_and_iv(name).0), Some(bytes(12, 2))));
+        front.push(Length(data.len()));
+    }
+    if aead && !aad.is_empty() {
+        front.push(Aad(aad.to_vec()));
+    }
+    let script: Vec<Call> = front.iter().cloned().chain(cut(data)).chain([Final]).collect();
+    let tail = if aead { vec![Tag(16)] } else { Vec::new() };
+    let outcomes = compare(name, &[script, tail].concat());
+    let sealed = joined(&outcomes[front.len()..outcomes.len() - usize::from(aead)]);
+
+    let mut front = vec![start_decrypting(name)];
+    if algorithm.mode == Mode::Ccm {
+        front = vec![Init(DECRYPT, None, None), IvLength(12), SetTag(outcomes.last().unwrap().out.clone())];
+        front.push(Init(-1, Some(key_and_iv(name).0), Some(bytes(12, 2))));
+        front.push(Length(data.len()));
+    } else if aead {
+        front.push(SetTag(outcomes.last().unwrap().out.clone()));
+    }
+    if aead && !aad.is_empty() {
+        front.push(Aad(aad.to_vec()));
+    }
+    let begin = front.len();
+    let outcomes = compare(name, &[front, cut(&sealed), vec![Final]].concat());
+    assert!(outcomes.iter().all(Outcome::ok), "{name}: {outcomes:?}");
+    assert!(joined(&outcomes[begin..]) == data, "{name}: what was encrypted did not come back");
+}

@@ -1,0 +1,197 @@
+//! What a context remembers between calls: re-init of all kinds, copies, IVs, num, key and IV lengths.
+
+use crate::harness::{ALGORITHMS, Algorithm, Mode, bytes};
+use crate::script::Call::*;
+use crate::script::{Call, compare, key_and_iv, start_decrypting, start_encrypting};
+
+/// Every algorithm but CCM, which knows a message's length first and has tests of its own, with a length it takes.
+fn all() -> impl Iterator<Item = (&'static Algorithm, usize)> {
+    ALGORITHMS
+        .iter()
+        .filter(|algorithm| algorithm.mode != Mode::Ccm)
+        .map(|algorithm| (algorithm, if algorithm.mode == Mode::Ecb { 45 } else { 61 }))
+}
+
+#[test]
+fn a_reinit_with_iv_alone_with_key_alone_and_with_neither() {
+    for (algorithm, n) in all() {
+        let name = algorithm.name();
+        let (key, iv) = key_and_iv(name);
+        let (key, iv) = (Some(key.iter().map(|b| b ^ 0x55).collect()), Some(vec![9u8; iv.len()]));
+        let inits = [
+            Init(-1, None, iv.clone()),
+            Init(-1, key.clone(), None),
+            Init(-1, key, iv),
+            Init(-1, None, None),
+        ];
+        for start in [start_encrypting(name), start_decrypting(name)] {
+            for init in &inits {
+                // GCM keeps no IV for a second message; the others may go on with the old one.
+                for ended in [false, true] {
+                    let mut script = vec![start.clone(), Update(bytes(n, 1)), State];
+                    // Decryption may fail at its end, alike in both; what a context holds then is not compared.
+                    if ended && matches!(&start, Init(1, ..)) {
+                        script.push(Final);
+                    }
+                    script.extend([init.clone(), State]);
+                    let gcm_without_iv = algorithm.mode == Mode::Gcm && !matches!(init, Init(_, _, Some(_)));
+                    if !(gcm_without_iv && ended) {
+                        script.extend([Update(bytes(n, 2)), Update(bytes(n, 3)), State]);
+                    }
+                    compare(name, &script);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn key_and_iv_may_come_one_after_the_other() {
+    for (algorithm, n) in all() {
+        let name = algorithm.name();
+        let (key, iv) = key_and_iv(name);
+        for way in [1, 0] {
+            let bare = Init(way, None, None);
+            let (key, iv) = (Init(-1, Some(key.clone()), None), Init(-1, None, Some(iv.clone())));
+            let use_it = [Update(bytes(n, 1)), Update(bytes(n, 2)), State];
+            compare(name, &[&[bare.clone(), key.clone(), iv.clone()][..], &use_it].concat());
+            compare(name, &[&[bare, iv, key][..], &use_it].concat());
+        }
+    }
+}
+
+#[test]
+fn a_context_turns_from_encryption_to_decryption_and_back() {
+    for (algorithm, n) in all() {
+        let name = algorithm.name();
+        let (key, iv) = key_and_iv(name);
+        let (key, iv) = (Some(key), Some(iv).filter(|iv| !iv.is_empty()));
+        let n = n / 16 * 16;
+        for turn in
+            [Init(0, key.clone(), iv.clone()), Init(0, key, None), Init(0, None, iv), Init(0, None, None)]
+        {
+            let Init(_, key, iv) = turn.clone() else { unreachable!() };
+            // ECB, CBC and XTS have a key schedule for each way: without the key the default goes on with the wrong one.
+            if (algorithm.is_block() || algorithm.mode == Mode::Xts) && key.is_none() {
+                continue;
+            }
+            // GCM takes no second message under an IV.
+            if algorithm.mode == Mode::Gcm && iv.is_none() {
+                continue;
+            }
+            let there = [Update(bytes(n, 1)), State, turn, Update(bytes(n, 2)), State];
+            let back = [Init(1, key, iv), Update(bytes(n, 3)), State];
+            compare(name, &[&[start_encrypting(name)][..], &there, &back].concat());
+        }
+    }
+}
+
+#[test]
+fn a_copy_goes_on_by_itself() {
+    for (algorithm, _) in all() {
+        let name = algorithm.name();
+        for start in [start_encrypting(name), start_decrypting(name)] {
+            for n in [0, 16, 20, 33, 5000] {
+                let rest = [Copy, Update(bytes(64, 2)), Copy, Update(bytes(48, 3)), State];
+                let first =
+                    if n == 0 { vec![start.clone()] } else { vec![start.clone(), Update(bytes(n, 1))] };
+                compare(name, &[&first[..], &rest].concat());
+            }
+            // Of a context that has no key yet: it is given to the copy.
+            let Init(way, key, iv) = start else { unreachable!() };
+            compare(name, &[Init(way, None, None), Copy, Init(-1, key, iv), Update(bytes(64, 2)), State]);
+        }
+    }
+}
+
+#[test]
+fn a_copy_keeps_what_was_set() {
+    let padding = [Padding(false), Copy, Update(bytes(32, 1)), Final, State];
+    compare("AES-128-CBC", &[&[start_decrypting("AES-128-CBC")][..], &padding].concat());
+    let (key, _) = key_and_iv("AES-128-GCM");
+    compare(
+        "AES-128-GCM",
+        &[
+            Init(1, None, None),
+            IvLength(40),
+            Copy,
+            Init(-1, Some(key), Some(bytes(40, 1))),
+            Aad(bytes(20, 2)),
+            Copy,
+            Aad(bytes(5, 3)),
+            Copy,
+            Update(bytes(77, 4)),
+            Copy,
+            Final,
+            Copy,
+            Tag(16),
+        ],
+    );
+}
+
+#[test]
+fn the_updated_and_the_original_iv_are_told_after_every_update() {
+    for (algorithm, _) in all() {
+        let name = algorithm.name();
+        for start in [start_encrypting(name), start_decrypting(name)] {
+            let mut script = vec![start, State];
+            for n in [16, 16, 20, 33, 64, 1000, 4096] {
+                script.extend([Update(bytes(n, n as u64)), State]);
+            }
+            script.extend([Init(-1, None, Some(vec![3; key_and_iv(name).1.len()])), State]);
+            compare(name, &script);
+        }
+    }
+}
+
+#[test]
+fn num_can_be_read_and_set() {
+    for (algorithm, _) in all() {
+        let name = algorithm.name();
+        // A num above zero asks for what a stream mode has buffered: the IV is the buffer only in CFB and OFB. Of the
+        // other modes the number alone is compared.
+        let stream = algorithm.mode == Mode::Stream && !name.contains("CTR");
+        for num in [0, 1, 7, 15, 16, 17, 1000] {
+            let mut script = vec![start_encrypting(name), Num(num), State];
+            if stream {
+                script.extend([Update(bytes(40, 1)), State]);
+            }
+            compare(name, &script);
+        }
+    }
+}
+
+#[test]
+fn a_key_length_that_is_not_the_ciphers_is_refused_as_the_default_refuses_it() {
+    for algorithm in ALGORITHMS {
+        let name = algorithm.name();
+        for n in [0, 1, 15, 16, 17, 24, 31, 32, 33, 64, 1000] {
+            compare(name, &[Init(1, None, None), KeyLength(n)]);
+        }
+        let right = key_and_iv(name).0.len() as i32;
+        compare(name, &[Init(1, None, None), KeyLength(right)]);
+    }
+}
+
+#[test]
+fn messages_continue_after_final_as_the_default_continues_them() {
+    for (algorithm, n) in all().filter(|(algorithm, _)| matches!(algorithm.mode, Mode::Stream | Mode::Xts)) {
+        let name = algorithm.name();
+        compare(
+            name,
+            &[start_encrypting(name), Update(bytes(n, 1)), Final, Update(bytes(n, 2)), Final, Final, State],
+        );
+    }
+    for name in ["AES-128-ECB", "AES-128-CBC"] {
+        let off: &[Call] = &[Padding(false)];
+        for padding in [&[][..], off] {
+            let script = [
+                &[start_encrypting(name)],
+                padding,
+                &[Update(bytes(32, 1)), Final, Update(bytes(32, 2)), Final, Final, State],
+            ]
+            .concat();
+            compare(name, &script);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Real programs on our provider, unmodified, by configuration alone: openssl, nginx, Apache httpd, Python, and a program
+# in C that begins and ends in every way. Each script can be run alone and says what it does with -h.
+#
+#   tools/provider-test/all.sh LOCKSTEP_SO LOCKSTEP_COMMAND
+#   LOCKSTEP_TEST_SUBJECT=default tools/provider-test/all.sh      checks the scripts themselves on the default provider
+#
+# Installs what it needs, if it may. Fails if anything failed or is missing; nothing is skipped.
+set -euo pipefail
+
+if [ "${LOCKSTEP_TEST_SUBJECT:-lockstep}" != default ] && [ $# -ne 2 ]; then
+    sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+    exit 2
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+"$here/../setup.sh" programs
+
+failed=()
+for script in lifecycle openssl python_ssl servers; do
+    "$here/$script.py" "$@" || failed+=("$script")
+done
+[ ${#failed[@]} -eq 0 ] || {
+    echo "real programs: failed: ${failed[*]}" >&2
+    exit 1
+}

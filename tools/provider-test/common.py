@@ -1,0 +1,339 @@
+"""What the tests of the provider with real programs share: settings, configurations, processes, the proof by trace.
+
+Shared by the scripts beside this file; not run by itself.
+"""
+
+import glob
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# How long anything may take before it counts as hung. No test measures time.
+PATIENCE = 120
+# lockstep.cnf of the crate, without the documentation: used where that file is not there.
+CONFIGURATION = """
+openssl_conf = openssl_init
+[openssl_init]
+providers = provider_sect
+alg_section = algorithm_sect
+[algorithm_sect]
+default_properties = ?provider=lockstep
+[provider_sect]
+default = default_sect
+lockstep = lockstep_sect
+[default_sect]
+activate = 1
+[lockstep_sect]
+module = lockstep.so
+activate = 1
+"""
+DEFAULT_CONFIGURATION = """
+openssl_conf = openssl_init
+[openssl_init]
+providers = provider_sect
+[provider_sect]
+default = default_sect
+[default_sect]
+activate = 1
+"""
+
+
+class Trace:
+    """What processes of the subject wrote to a file named by LOCKSTEP_TRACE."""
+
+    FIRST = re.compile(r"^lockstep\[(\d+)\]: (\S+) (encrypt|decrypt|\S+): first use$")
+    TOTAL = re.compile(r"^lockstep\[(\d+)\]: (\S+) (encrypt|decrypt|\S+): (\d+) bytes in (\d+) calls?\b")
+
+    def __init__(self, file):
+        self.file = file
+        # Made here, so that it is there for processes that lost their rights, and for those that never load us.
+        with open(file, "ab"):
+            pass
+        os.chmod(file, 0o666)
+
+    def lines(self):
+        with open(self.file, encoding="utf-8", errors="replace") as text:
+            return text.read().splitlines()
+
+    def users(self, algorithm, direction=None):
+        """The processes that used an algorithm (a regular expression), by id."""
+        return {int(found[1]) for found in self._find(self.FIRST, algorithm, direction)}
+
+    def bytes(self, algorithm, direction=None, without=()):
+        """The bytes that ended processes handed over, except those processes in `without`."""
+        found = self._find(self.TOTAL, algorithm, direction)
+        return sum(int(each[4]) for each in found if int(each[1]) not in without)
+
+    def _find(self, pattern, algorithm, direction):
+        for line in self.lines():
+            found = pattern.match(line)
+            if found and re.fullmatch(algorithm, found[2], re.IGNORECASE) and direction in (None, found[3]):
+                yield found
+
+
+class Test:
+    """One script's subject, folder, configurations and count of checks."""
+
+    def __init__(self, documentation, name):
+        arguments = sys.argv[1:]
+        self.name = name
+        self.proof = os.environ.get("LOCKSTEP_TEST_SUBJECT", "lockstep") != "default"
+        if "-h" in arguments or "--help" in arguments or (self.proof and not arguments):
+            asked = "-h" in arguments or "--help" in arguments
+            print(documentation.strip(), file=sys.stdout if asked else sys.stderr)
+            sys.exit(0 if asked else 2)
+        self.module = os.path.abspath(arguments[0]) if arguments else ""
+        self.arguments = arguments[1:]
+        if self.proof and not os.path.isfile(self.module):
+            fail(f"{self.module} is not there: cargo build --release -p lockstep-provider, and give its path")
+        self.passed = 0
+        self.failed = 0
+        self.traces = 0
+        self.lock = threading.Lock()
+
+    def __enter__(self):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+        self.temporary = tempfile.TemporaryDirectory(prefix="lockstep-provider-")
+        self.folder = self.temporary.name
+        # Workers of servers that gave up root's rights read what lies here.
+        os.chmod(self.folder, 0o755)
+        self.default_conf = self.write("default.cnf", DEFAULT_CONFIGURATION)
+        self.subject_conf = self.configuration("subject.cnf") if self.proof else self.default_conf
+        return self
+
+    def __exit__(self, *_):
+        self.temporary.cleanup()
+
+    def configuration(self, name, **settings):
+        """Writes the configuration that prefers the provider, with more settings in its section."""
+        shipped = os.path.join(ROOT, "crates", "provider", "lockstep.cnf")
+        text = CONFIGURATION
+        if os.path.isfile(shipped):
+            with open(shipped, encoding="utf-8") as file:
+                text = file.read()
+        line = "\n".join([f"module = {self.module}", *(f"{key} = {value}" for key, value in settings.items())])
+        text, changed = re.subn(r"(?m)^[ \t#]*module[ \t]*=.*$", lambda _: line, text)
+        if changed != 1:
+            fail(f"{shipped} does not have exactly one line `module = ...`, in use or not")
+        return self.write(name, text)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
+        return self.path(name)
+
+    def trace(self):
+        """A new trace."""
+        with self.lock:
+            self.traces += 1
+            return Trace(self.path(f"trace-{self.traces}"))
+
+    def environment(self, subject, trace=None, **more):
+        """The environment of a program that runs on the subject or on the default provider."""
+        environment = {
+            key: value for key, value in os.environ.items() if key not in ("LOCKSTEP_TRACE", "OPENSSL_MODULES")
+        }
+        environment["OPENSSL_CONF"] = self.subject_conf if subject else self.default_conf
+        environment["LC_ALL"] = "C"
+        if subject and trace:
+            environment["LOCKSTEP_TRACE"] = trace.file
+        environment.update(more)
+        return environment
+
+    def run(self, *command, subject=True, trace=None, data=b"", **more):
+        """Runs a program to its end. `more` is environment."""
+        environment = self.environment(subject, trace, **more)
+        try:
+            done = subprocess.run(command, input=data, capture_output=True, env=environment, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            done = subprocess.CompletedProcess(command, -1, b"", b"it hung")
+        done.said = done.stderr.decode(errors="replace").strip()
+        return done
+
+    def check(self, good, name, why=""):
+        """Counts a check; tells a failure at once, with the last of what the program said."""
+        with self.lock:
+            if good:
+                self.passed += 1
+                return True
+            self.failed += 1
+        why = " | ".join(str(why).strip().splitlines()[-4:])
+        print(f"FAILED: {self.name}: {name}{': ' + why if why else ''}", file=sys.stderr)
+        return False
+
+    def ran(self, done, name):
+        """Checks that a program ended well; returns its output, or None."""
+        why = done.said
+        if done.returncode < 0:
+            why = f"ended by signal {-done.returncode}: {why}"
+        elif done.returncode:
+            why = f"exit code {done.returncode}: {why}"
+        return done.stdout if self.check(done.returncode == 0, name, why) else None
+
+    def refused(self, done, name, reason=""):
+        """Checks that a program failed with exit code 1 and an OpenSSL error, and did not crash."""
+        reported = re.search(r"error:[0-9A-F]{6,}:|:error:", done.said) and reason in done.said
+        self.check(done.returncode == 1 and reported, name, f"exit code {done.returncode}: {done.said}")
+
+    def proved(self, trace, algorithm, direction, name, at_least=0, not_by=()):
+        """Checks by its trace that our provider did the work, in a process that is none of `not_by`."""
+        if not self.proof:
+            return
+        by = trace.users(algorithm, direction) - set(not_by)
+        what = f"{name}: our provider did {algorithm} {direction or ''}".rstrip()
+        if self.check(by, what, "\n".join(trace.lines()) or "the trace is empty") and at_least:
+            done = trace.bytes(algorithm, direction, not_by)
+            self.check(done >= at_least, f"{what}, {at_least} bytes", f"only {done}")
+
+    def unused(self, trace, name):
+        """Checks that a trace shows no work."""
+        if self.proof:
+            self.check(not trace.users(".*"), name, "\n".join(trace.lines()))
+
+    def side_by_side(self, function, cases):
+        """Calls a function for each case, some at a time."""
+        with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
+            for _ in pool.map(lambda case: function(*case), cases):
+                pass
+
+    def finish(self):
+        """Tells the sum; the exit code."""
+        what = "our provider" if self.proof else "the default provider instead, so WITHOUT PROOF BY TRACE"
+        print(f"{self.name} on {what}: {self.passed} passed, {self.failed} failed")
+        return 0 if self.passed and not self.failed else 1
+
+
+class Process:
+    """A running program whose output is collected; ended by leaving a `with` block."""
+
+    def __init__(self, *command, environment):
+        self.running = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        )
+        self.out = bytearray()
+        self.err = bytearray()
+        self.changed = threading.Condition()
+        pairs = ((self.running.stdout, self.out), (self.running.stderr, self.err))
+        self.readers = [threading.Thread(target=self._read, args=pair, daemon=True) for pair in pairs]
+        for reader in self.readers:
+            reader.start()
+
+    def _read(self, pipe, into):
+        while piece := pipe.read1(1 << 16):
+            with self.changed:
+                into += piece
+                self.changed.notify_all()
+        with self.changed:
+            self.changed.notify_all()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.running.poll() is None:
+            self.running.terminate()
+            try:
+                self.running.wait(10)
+            except subprocess.TimeoutExpired:
+                self.running.kill()
+                self.running.wait()
+        for reader in self.readers:
+            reader.join(10)
+        for pipe in (self.running.stdin, self.running.stdout, self.running.stderr):
+            try:
+                pipe.close()
+            except OSError:
+                pass
+
+    @property
+    def said(self):
+        return self.err.decode(errors="replace").strip()
+
+    def send(self, data):
+        """Writes to its standard input; false if it reads no more."""
+        try:
+            self.running.stdin.write(data)
+            self.running.stdin.flush()
+            return True
+        except OSError:
+            return False
+
+    def wait_for(self, ready):
+        """Waits until ready(self) is true for the output; returns its value, or None if the program ended or hung."""
+        end = time.monotonic() + PATIENCE
+        with self.changed:
+            while True:
+                alive = any(reader.is_alive() for reader in self.readers)
+                value = ready(self)
+                if value or not alive or time.monotonic() > end:
+                    return value or None
+                self.changed.wait(0.2)
+
+    def end(self):
+        """Closes its input and waits; the exit code, or None if it hung."""
+        try:
+            self.running.stdin.close()
+        except OSError:
+            pass
+        try:
+            code = self.running.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            return None
+        for reader in self.readers:
+            reader.join(10)
+        return code
+
+
+def fail(why):
+    """Ends in one line."""
+    print(why, file=sys.stderr)
+    sys.exit(2)
+
+
+def program(*names):
+    """The path of the first of these programs that is installed."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/sbin"])
+    for name in names:
+        if found := shutil.which(name, path=path):
+            return found
+    fail(f"no {' or '.join(names)}: run tools/setup.sh programs")
+
+
+def free_port():
+    """A port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def first_of(*patterns):
+    """The first existing path of some patterns, or None."""
+    for pattern in patterns:
+        for path in sorted(glob.glob(pattern)):
+            return path
+    return None
+
+
+def make_certificate(test, openssl):
+    """A key and a certificate for 127.0.0.1 and localhost, made on the default provider: two paths."""
+    key, certificate = test.path("key.pem"), test.path("certificate.pem")
+    done = test.run(
+        openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "30",
+        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-config",
+        test.write("req.cnf", "[req]\ndistinguished_name = name\n[name]\n"), subject=False,
+    )  # fmt: skip
+    if done.returncode:
+        fail(f"openssl req made no certificate: {done.said}")
+    return key, certificate

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Do programs begin, fork, thread and end well with our provider loaded?
+
+    tools/provider-test/lifecycle.py LOCKSTEP_SO
+
+`openssl rand`, since the library's own random generator runs on whoever is preferred; then a program in C (lifecycle.c,
+beside this file) with contexts that live to the end, handlers of exit, forks, threads that outlive OPENSSL_cleanup, and
+library contexts that load and unload the module; some of it under valgrind.
+
+LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
+"""
+
+import sys
+
+sys.dont_write_bytecode = True
+
+import os
+import platform
+import xml.etree.ElementTree
+
+import common
+
+CASES = ("plain", "kept", "atexit-before", "atexit-after", "forks", "threads", "outlives", "reloads", "dlopen")
+# Those that end without freeing are not asked for leaks. Few reloads, since each reads the module's symbols again.
+UNDER_VALGRIND = ("plain", "atexit-before", "forks", "threads", "reloads-few")
+# Kernels to check under valgrind, which knows no AVX-512 and so leaves auto no wider one.
+KERNELS = ("auto", "cpu/aesni", "cpu/soft") if platform.machine() in ("x86_64", "AMD64") else ("auto",)
+REPEATS = 3
+
+
+def random_bytes(test):
+    openssl = common.program("openssl")
+    for size in (1, 100_000):
+        trace = test.trace()
+        output = test.ran(test.run(openssl, "rand", str(size), trace=trace), f"openssl rand {size}")
+        test.check(output is not None and len(output) == size, f"openssl rand {size}: as many bytes")
+        test.proved(trace, "AES-256-(CTR|ECB)", "encrypt", f"openssl rand {size}")
+    drawn = {test.run(openssl, "rand", "32").stdout for _ in range(20)}
+    test.check(len(drawn) == 20, "openssl rand: never the same twice")
+
+
+def compiled(test):
+    """The program in C."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lifecycle.c")
+    program = test.path("lifecycle")
+    done = test.run(
+        common.program("cc", "gcc", "clang"),
+        "-g",
+        "-O1",
+        "-Wall",
+        "-o",
+        program,
+        source,
+        "-lcrypto",
+        "-ldl",
+        "-pthread",
+        subject=False,
+    )
+    if done.returncode:
+        common.fail(
+            f"{done.said}\nlifecycle.c does not compile: are OpenSSL's headers there? run tools/setup.sh programs"
+        )
+    return program
+
+
+def arguments(test, case):
+    return [case, "lockstep", test.module] if test.proof else [case, "default"]
+
+
+def native(test, program, case):
+    for _ in range(REPEATS):
+        trace = test.trace()
+        test.ran(test.run(program, *arguments(test, case), trace=trace), f"lifecycle {case}")
+        if case != "dlopen":
+            test.proved(trace, "AES-256-CTR", "encrypt", f"lifecycle {case}")
+
+
+def under_valgrind(test, program, case, kernel):
+    """No invalid access, no use of uninitialized memory, no leak of ours."""
+    name = f"valgrind lifecycle {case}, kernel {kernel}"
+    report = test.path(f"valgrind-{case}-{kernel.replace('/', '-')}.%p.xml")
+    command = [
+        common.program("valgrind"), "-q", "--leak-check=full", "--show-leak-kinds=definite", "--num-callers=40",
+        "--child-silent-after-fork=no", "--xml=yes", f"--xml-file={report}", "--fair-sched=yes",
+    ]  # fmt: skip
+    environment = {} if kernel == "auto" else {"LOCKSTEP_KERNEL": kernel}
+    done = test.run(*command, program, *arguments(test, case), **environment)
+    test.ran(done, name)
+    prefix, suffix = os.path.basename(report).split("%p")
+    reports = [each for each in os.listdir(test.folder) if each.startswith(prefix) and each.endswith(suffix)]
+    test.check(reports, f"{name}: a report")
+    module = os.path.realpath(test.module)
+    for each in reports:
+        try:
+            errors = xml.etree.ElementTree.parse(test.path(each)).getroot().iter("error")
+        except xml.etree.ElementTree.ParseError:
+            # A process that went by _exit or a signal has no end in its report.
+            errors = torn(test.path(each))
+        for error in errors:
+            kind = error.findtext("kind")
+            places = [os.path.realpath(place.text) for place in error.iter("obj")]
+            if not kind.startswith("Leak_") or module in places:
+                frames = "\n".join(
+                    frame.findtext("fn") or frame.findtext("ip") for frame in list(error.iter("frame"))[:8]
+                )
+                test.check(False, f"{name}: {kind} {error.findtext('what') or ''}", frames.replace("\n", " < "))
+
+
+def torn(path):
+    """The complete errors of a report without an end."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        pieces = file.read().split("<error>")[1:]
+    return [
+        xml.etree.ElementTree.fromstring("<error>" + each.split("</error>")[0] + "</error>")
+        for each in pieces
+        if "</error>" in each
+    ]
+
+
+def main():
+    test = common.Test(__doc__, "lifecycle")
+    with test:
+        random_bytes(test)
+        program = compiled(test)
+        test.side_by_side(native, [(test, program, case) for case in CASES])
+        kernels = KERNELS if test.proof else KERNELS[:1]
+        cases = [(test, program, case, kernel) for case in UNDER_VALGRIND for kernel in kernels]
+        test.side_by_side(under_valgrind, cases)
+        return test.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
