@@ -45,10 +45,10 @@ enum Phase {
 }
 
 impl InlineGcm {
-    /// AWS-LC's fused implementation where there are AES instructions, else that of the kernel. Nothing if the key has not
-    /// 16, 24 or 32 bytes, or if there is no memory.
+    /// The faster one of AWS-LC's fused implementation and that composed of the kernel's CTR and GHASH, as
+    /// measured with `examples/inline`. Nothing if the key has not 16, 24 or 32 bytes, or if there is no memory.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineGcm> {
-        if !kernel.has_aes_instructions() {
+        if !kernel.prefers_fused_gcm() {
             return InlineGcm::composed(kernel, key);
         }
         if !is_key_length(key.len()) {

@@ -111,6 +111,17 @@ impl InlineKernel {
         with_kernel!(self.0, kernel => name(kernel))
     }
 
+    /// True if AWS-LC's GCM is faster than the kernel's own. Ours on 512-bit vectors is ahead by a third at 1 KiB and no
+    /// more than 7 % behind anywhere.
+    fn prefers_fused_gcm(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Choice::Vaes512(_) => false,
+            Choice::Soft(_) => false,
+            _ => true,
+        }
+    }
+
     /// True if the processor has instructions for AES, and the kernel uses them.
     pub fn has_aes_instructions(self) -> bool {
         !matches!(self.0, Choice::Soft(_))

@@ -31,6 +31,8 @@ pub(crate) struct Blocks {
     /// What came without a block being full, or the block that may be the padded last one.
     pending: Block,
     pending_len: usize,
+    /// Without effect on blocks; remembered for those who ask.
+    num: u32,
     /// Set if updates are TLS records.
     records: Records,
 }
@@ -50,13 +52,14 @@ impl Cipher for Blocks {
             iv: [0; 16],
             pending: [0; 16],
             pending_len: 0,
+            num: 0,
             records: Records::default(),
         }
     }
 
     fn duplicate(&self) -> Outcome<Self> {
         let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
-        let Blocks { algorithm, encrypts, padding, first_iv, iv, pending, pending_len, .. } = *self;
+        let Blocks { algorithm, encrypts, padding, first_iv, iv, pending, pending_len, num, .. } = *self;
         let (instance, records) = (Arc::clone(&self.instance), self.records.clone());
         Ok(Blocks {
             instance,
@@ -68,6 +71,7 @@ impl Cipher for Blocks {
             iv,
             pending,
             pending_len,
+            num,
             records,
         })
     }
@@ -75,6 +79,7 @@ impl Cipher for Blocks {
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.encrypts = encrypts;
         self.pending_len = 0;
+        self.num = 0;
         if self.algorithm.mode == Mode::Cbc {
             if let Some(iv) = iv {
                 self.first_iv = Some(iv_of(iv)?);
@@ -171,7 +176,7 @@ impl Cipher for Blocks {
             b"keylen" => asked.number(self.algorithm.key_len as u64),
             b"ivlen" => asked.number(iv_len as u64),
             b"padding" => asked.number(u64::from(self.padding)),
-            b"num" => asked.number(0),
+            b"num" => asked.number(u64::from(self.num)),
             b"iv" => asked.octets(&self.first_iv.as_ref().unwrap_or(&[0; 16])[..iv_len]),
             b"updated-iv" => asked.octets(&self.iv[..iv_len]),
             b"tls-mac" => asked.octets(self.records.mac()),
@@ -182,10 +187,16 @@ impl Cipher for Blocks {
     fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
         match given.name() {
             b"padding" => self.padding = given.uint()? != 0,
-            b"num" => _ = given.uint()?,
+            b"num" => {
+                let num = given.uint()?;
+                if num >= 16 {
+                    return Err(Reason::ParameterType);
+                }
+                self.num = num;
+            }
             b"use-bits" => _ = given.uint()?,
             b"tls-version" => self.records.version = given.uint()?,
-            b"tls-mac-size" => self.records.set_mac_size(given.size()?)?,
+            b"tls-mac-size" => self.records.mac_size = given.size()?,
             _ => {}
         }
         Ok(())

@@ -124,47 +124,15 @@ impl Cipher for Ccm {
         self.encrypts
     }
 
-    fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {
         if self.key.is_none() {
             return Err(Reason::NoKey);
         }
-        if let Some(aad) = self.record_aad {
-            return self.record(&aad, &mut data);
+        if data.has_no_input() && self.record_aad.is_none() {
+            // An end in OpenSSL's terms, which puts out nothing.
+            return Ok(0);
         }
-        let len = data.len();
-        if !self.iv_is_set {
-            return Err(Reason::NoIv);
-        }
-        if data.room() < len {
-            return Err(Reason::OutputTooSmall);
-        }
-        if !self.encrypts && !self.tag_is_set {
-            return Err(Reason::TagNotSet);
-        }
-        if self.message.is_none() {
-            self.message = Some(self.begin(len)?);
-        }
-        let (Some(key), Some(message)) = (&self.key, self.message.take()) else { return Err(Reason::NoKey) };
-        let counter = message.counter;
-        if message.len != len {
-            self.message = Some(message);
-            return Err(Reason::WrongLength);
-        }
-        let mac = run(key, message, self.encrypts, &mut data)?;
-        let tag = finish(key.inline(), mac, counter);
-        // The nonce has done its work.
-        self.iv_is_set = false;
-        if self.encrypts {
-            self.tag = *tag;
-            self.tag_is_set = true;
-            return Ok(len);
-        }
-        self.tag_is_set = false;
-        if !bool::from(tag[..self.tag_len].ct_eq(&self.tag[..self.tag_len])) {
-            data.wipe_output(len);
-            return Err(Reason::TagMismatch);
-        }
-        Ok(len)
+        self.run(data)
     }
 
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
@@ -200,7 +168,7 @@ impl Cipher for Ccm {
         }
         // A message without data may never have been updated.
         if self.iv_is_set && self.record_aad.is_none() {
-            self.update(output)?;
+            self.run(output)?;
         }
         Ok(0)
     }
@@ -282,6 +250,47 @@ impl Cipher for Ccm {
 }
 
 impl Ccm {
+    /// All data of a message, or a record.
+    fn run(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+        if let Some(aad) = self.record_aad {
+            return self.record(&aad, &mut data);
+        }
+        let len = data.len();
+        if !self.iv_is_set {
+            return Err(Reason::NoIv);
+        }
+        if data.room() < len {
+            return Err(Reason::OutputTooSmall);
+        }
+        if !self.encrypts && !self.tag_is_set {
+            return Err(Reason::TagNotSet);
+        }
+        if self.message.is_none() {
+            self.message = Some(self.begin(len)?);
+        }
+        let (Some(key), Some(message)) = (&self.key, self.message.take()) else { return Err(Reason::NoKey) };
+        let counter = message.counter;
+        if message.len != len {
+            self.message = Some(message);
+            return Err(Reason::WrongLength);
+        }
+        let mac = run_data(key, message, self.encrypts, &mut data)?;
+        let tag = finish(key.inline(), mac, counter);
+        // The nonce has done its work.
+        self.iv_is_set = false;
+        if self.encrypts {
+            self.tag = *tag;
+            self.tag_is_set = true;
+            return Ok(len);
+        }
+        self.tag_is_set = false;
+        if !bool::from(tag[..self.tag_len].ct_eq(&self.tag[..self.tag_len])) {
+            data.wipe_output(len);
+            return Err(Reason::TagMismatch);
+        }
+        Ok(len)
+    }
+
     fn iv_len(&self) -> usize {
         15 - self.length_bytes
     }
@@ -321,7 +330,7 @@ impl Ccm {
         let key = self.key.as_ref().ok_or(Reason::NoKey)?;
         message.absorb_aad(key.inline(), aad);
         let counter = message.counter;
-        let mac = run(key, message, self.encrypts, &mut Buffers::in_place_of(text))?;
+        let mac = run_data(key, message, self.encrypts, &mut Buffers::in_place_of(text))?;
         let full = finish(key.inline(), mac, counter);
         if self.encrypts {
             tag.copy_from_slice(&full[..tag_len]);
@@ -376,7 +385,7 @@ fn absorb_padded(key: &InlineKey, mac: &mut Block, bytes: &[u8]) {
 }
 
 /// Encrypts or decrypts the data of a message; the MAC over all of it, still in the clear.
-fn run(
+fn run_data(
     key: &ContextKey,
     mut message: Message,
     encrypts: bool,

@@ -108,6 +108,10 @@ impl Cipher for Gcm {
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        if self.encrypts != encrypts && self.iv_state == IvState::InUse {
+            // Half a message one way and half the other is none.
+            self.iv_state = IvState::Used;
+        }
         self.encrypts = encrypts;
         if let Some(iv) = iv {
             if !(1..=MOST_IV).contains(&iv.len()) {
@@ -223,7 +227,7 @@ impl Cipher for Gcm {
                 asked.octets(&self.tag[..len])
             }
             b"tlsaadpad" => asked.number(self.record_growth as u64),
-            b"tlsivgen" => asked.octets_into(|part| self.next_iv(part)),
+            b"tlsivgen" => asked.octets_into(self.iv_len, |part| self.next_iv(part)),
             b"iv-generated" => asked.number(u64::from(self.iv_is_random)),
             _ => Ok(()),
         }

@@ -30,13 +30,15 @@ const MOST_PADDING: usize = 256;
 pub(super) struct Records {
     /// The protocol version; 0 if updates are no records.
     pub(super) version: u32,
-    mac_size: usize,
+    /// Bytes of the MAC in a record.
+    pub(super) mac_size: usize,
     mac: [u8; MOST_MAC],
+    mac_is_there: bool,
 }
 
 impl Default for Records {
     fn default() -> Self {
-        Records { version: 0, mac_size: 0, mac: [0; MOST_MAC] }
+        Records { version: 0, mac_size: 0, mac: [0; MOST_MAC], mac_is_there: false }
     }
 }
 
@@ -54,17 +56,9 @@ pub(super) fn pad(version: u32, record: &mut [u8], len: usize) {
 }
 
 impl Records {
-    pub(super) fn set_mac_size(&mut self, size: usize) -> Outcome<()> {
-        if size > MOST_MAC {
-            return Err(Reason::ParameterType);
-        }
-        self.mac_size = size;
-        Ok(())
-    }
-
-    /// The MAC of the last record, random if its padding was wrong.
+    /// The MAC of the last record, random if its padding was wrong; nothing if there was none.
     pub(super) fn mac(&self) -> &[u8] {
-        &self.mac[..self.mac_size]
+        if self.mac_is_there { &self.mac[..self.mac_size.min(MOST_MAC)] } else { &[] }
     }
 
     /// Length of the payload of a deciphered record; the MAC is kept for who asks.
@@ -72,6 +66,10 @@ impl Records {
     /// # Errors
     /// [`Reason::TlsRecord`] for lengths that cannot be; without a MAC also for wrong padding.
     pub(super) fn open(&mut self, record: &[u8]) -> Outcome<usize> {
+        self.mac_is_there = false;
+        if self.mac_size > MOST_MAC {
+            return Err(Reason::TlsRecord);
+        }
         let mut random = [0; MOST_MAC];
         if self.mac_size > 0 {
             getrandom::fill(&mut random[..self.mac_size]).map_err(|_| Reason::Random)?;
@@ -103,6 +101,7 @@ impl Records {
         for (byte, random) in self.mac.iter_mut().zip(random) {
             byte.conditional_assign(random, !good);
         }
+        self.mac_is_there = true;
         Ok(start as usize)
     }
 }
@@ -162,8 +161,8 @@ mod tests {
     const RANDOM: [u8; MOST_MAC] = [0xAA; MOST_MAC];
 
     fn records(version: u32, mac_size: usize) -> Records {
-        let mut records = Records { version, ..Records::default() };
-        records.set_mac_size(mac_size).unwrap();
+        let mut records = Records::default();
+        (records.version, records.mac_size) = (version, mac_size);
         records
     }
 
@@ -235,7 +234,8 @@ mod tests {
             assert_eq!(records(version, 20).open_with(&vec![0; len], &RANDOM), Err(Reason::TlsRecord));
         }
         assert_eq!(records(0x0304, 20).open_with(&[0; 64], &RANDOM), Err(Reason::TlsRecord));
-        assert!(Records::default().set_mac_size(65).is_err());
+        assert_eq!(records(TLS_1_2, 65).open(&[0; 160]), Err(Reason::TlsRecord));
+        assert_eq!(records(TLS_1_2, usize::MAX).open(&[0; 160]), Err(Reason::TlsRecord));
     }
 
     #[test]

@@ -70,6 +70,11 @@ impl<'a> Buffers<'a> {
         self.room
     }
 
+    /// True if there is no input at all, not even an empty one.
+    pub(crate) fn has_no_input(&self) -> bool {
+        self.input.is_null()
+    }
+
     /// True if output goes where the input is.
     pub(crate) fn in_place(&self) -> bool {
         ptr::eq(self.input, self.output)

@@ -232,19 +232,19 @@ unsafe extern "C" fn update<C: Cipher>(
     guarded(0, || {
         // SAFETY: OpenSSL passes one of our contexts.
         let context = unsafe { context::<C>(pointer) };
-        let outcome = if output.is_null() && !(input.is_null() && len == 0) {
+        let outcome = if output.is_null() {
             // SAFETY: as OpenSSL says.
             unsafe { without_output(&mut context.cipher, input, len) }
         } else {
-            let bytes = if context.cipher.counts_bits() { len.div_ceil(8) } else { len };
             // SAFETY: OpenSSL's caller vouches for the memory, and for being alone at it.
-            unsafe { Buffers::new(input, bytes, output, room) }.and_then(|data| {
-                if bytes == len {
-                    context.cipher.update(data)
+            unsafe {
+                if context.cipher.counts_bits() {
+                    let bits = Buffers::new(input, len.div_ceil(8), output, room);
+                    bits.and_then(|data| context.cipher.update(data.with_bits(len))).map(|_| len)
                 } else {
-                    context.cipher.update(data.with_bits(len)).map(|_| len)
+                    Buffers::new(input, len, output, room).and_then(|data| context.cipher.update(data))
                 }
-            })
+            }
         };
         // SAFETY: a place for the length.
         unsafe { finished(context, outcome, len, written) }
@@ -270,10 +270,11 @@ unsafe extern "C" fn once<C: Cipher>(
             // SAFETY: as OpenSSL says.
             unsafe { without_output(&mut context.cipher, input, len) }
         } else {
-            let bytes = if context.cipher.counts_bits() { len.div_ceil(8) } else { len };
+            let counts_bits = context.cipher.counts_bits();
+            let bytes = if counts_bits { len.div_ceil(8) } else { len };
             // SAFETY: as in `update`.
             unsafe { Buffers::new(input, bytes, output, room) }
-                .and_then(|data| context.cipher.once(if bytes == len { data } else { data.with_bits(len) }))
+                .and_then(|data| context.cipher.once(if counts_bits { data.with_bits(len) } else { data }))
                 .map(|_| len)
         };
         // SAFETY: a place for the length.
@@ -337,8 +338,12 @@ unsafe extern "C" fn finish<C: Cipher>(
         // Without output there is no room, whatever is said of it.
         let room = if output.is_null() { 0 } else { room };
         // SAFETY: OpenSSL's caller vouches for the output.
-        let outcome =
-            unsafe { Buffers::new(output, 0, output, room) }.and_then(|output| context.cipher.finish(output));
+        let outcome = unsafe { Buffers::new(output, 0, output, room) }
+            .and_then(|data| context.cipher.finish(data))
+            .map_err(|reason| match reason {
+                Reason::OutputTooSmall if output.is_null() => Reason::NullBuffer,
+                reason => reason,
+            });
         // SAFETY: null, or a place for the length.
         if let Some(written) = unsafe { written.as_mut() } {
             *written = outcome.unwrap_or(0);

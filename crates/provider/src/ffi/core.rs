@@ -108,9 +108,9 @@ impl std::fmt::Debug for Core {
     }
 }
 
-/// A core without any function, for tests.
 #[cfg(test)]
 impl Core {
+    /// A core without any function.
     pub(crate) fn none() -> Core {
         Core { handle: null(), get_params: None, new_error: None, set_error_debug: None, vset_error: None }
     }

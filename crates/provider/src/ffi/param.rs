@@ -267,22 +267,30 @@ impl Asked<'_> {
                     .copy_from_slice(value);
                 Ok(())
             }
+            PARAM_OCTET_PTR if value.is_empty() => self.pointer(std::ptr::null(), 0),
             PARAM_OCTET_PTR => self.pointer(value.as_ptr().cast(), value.len()),
             _ => Err(Reason::ParameterType),
         }
     }
 
-    /// Answers with bytes made on the spot: for at most `room` bytes.
-    pub(crate) fn octets_into(&mut self, fill: impl FnOnce(&mut [u8]) -> Outcome<()>) -> Outcome<()> {
+    /// Answers with bytes made on the spot: as many as are asked for, or `all`, for which the asker then has room, if it
+    /// asks for 0.
+    pub(crate) fn octets_into(
+        &mut self,
+        all: usize,
+        fill: impl FnOnce(&mut [u8]) -> Outcome<()>,
+    ) -> Outcome<()> {
         if self.0.data_type != PARAM_OCTET_STRING {
             return Err(Reason::ParameterType);
         }
         if self.0.data.is_null() {
             return Err(Reason::NullBuffer);
         }
-        // SAFETY: data has room for data_size bytes. They are initialised in the sense of C: the caller owns them.
-        fill(unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), self.0.data_size) })?;
-        self.0.return_size = self.0.data_size;
+        let len = if self.0.data_size == 0 { all } else { self.0.data_size };
+        // SAFETY: data has room for data_size bytes, or for `all` by the meaning of 0. They are initialised in the sense
+        // of C: the caller owns them.
+        fill(unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), len) })?;
+        self.0.return_size = len;
         Ok(())
     }
 

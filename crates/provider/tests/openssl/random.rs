@@ -2,7 +2,7 @@
 //! where it fails we fail. A call that both refuse ends a script.
 //!
 //! Left out is what the default answers by accident: turning the way of ECB, CBC and XTS without a new key (it goes on
-//! with the wrong key schedule), CTR with a num that no data led to (it gives away its buffer), and a CCM context after
+//! with the wrong key schedule), or that of a GCM message half done, CTR with a num that no data led to (it gives away its buffer), and a CCM context after
 //! its message.
 
 use proptest::prelude::*;
@@ -33,10 +33,14 @@ fn data(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<u8>> {
 fn init(algorithm: &'static Algorithm) -> impl Strategy<Value = Call> {
     let (key, iv) = key_and_iv(algorithm.name());
     let keyed = algorithm.is_block() || algorithm.mode == Mode::Xts;
+    let gcm = algorithm.mode == Mode::Gcm;
     (-1..=1, any::<Option<u64>>(), any::<Option<u64>>()).prop_map(move |(way, key_seed, iv_seed)| {
         let new_key = key_seed.map(|seed| bytes(key.len(), seed));
         let new_iv = iv_seed.filter(|_| !iv.is_empty()).map(|seed| bytes(iv.len(), seed));
-        Init(if keyed && new_key.is_none() { -1 } else { way }, new_key, new_iv)
+        let same_way = (keyed && new_key.is_none()) || (gcm && new_iv.is_none());
+        // Another key in the midst of a GCM message: the default goes on with a counter of zeros.
+        let new_key = new_key.filter(|_| !gcm || new_iv.is_some());
+        Init(if same_way { -1 } else { way }, new_key, new_iv)
     })
 }
 
@@ -58,7 +62,8 @@ fn call(algorithm: &'static Algorithm) -> BoxedStrategy<Call> {
             .boxed()
         }
         Mode::Stream | Mode::Xts => {
-            let num = if algorithm.name().ends_with("CTR") { 0..=0 } else { 0..=16 };
+            // Newer default providers refuse any other for a stream cipher; ours is tested by itself.
+            let num = 0..=0;
             prop_oneof![
                 8 => all,
                 3 => data(algorithm).prop_map(InPlace),
@@ -100,6 +105,8 @@ fn ccm_script(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<Call>>
             let (iv, tag, [way, no_length, no_aad, no_tag, wrong_length, one, in_place, copy], aad, data) =
                 all;
             let way = i32::from(way);
+            // A nonce of 13 bytes leaves two for the length; more we refuse at once, the default when the data come.
+            let data = data[..data.len().min(65_000)].to_vec();
             let mut script = vec![Init(way, None, None)];
             script.push(if one { IvLength(12) } else { IvLength(iv as i32) });
             let iv = if one { 12 } else { iv };

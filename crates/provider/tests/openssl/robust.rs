@@ -281,13 +281,17 @@ fn the_random_generator_runs_on_it() {
     }
     let all = Mutex::new(seen);
     thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                for _ in 0..50 {
-                    assert!(all.lock().unwrap().insert(library.random(32)), "random bytes came twice");
-                }
-            });
-        }
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        assert!(all.lock().unwrap().insert(library.random(32)), "random bytes came twice");
+                    }
+                })
+            })
+            .collect();
+        // Joined, not only done: a thread frees its generator as it ends, and the library context must still be there.
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 
