@@ -3,8 +3,12 @@
 CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP = $(TARGET)/release/lockstep
+PROVIDER = $(TARGET)/release/lockstep.so
+PREFIX ?= /usr/local
+INSTALL ?= install
 
-.PHONY: help build run test test-full lint bench bench-files timing leak-test asan miri fuzz arm64-test tools-present clean
+.PHONY: help build provider install run test test-full test-provider test-provider-newest lint bench bench-files \
+	bench-provider timing leak-test asan miri fuzz arm64-test tools-present clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -16,14 +20,39 @@ run: build
 build: tools-present
 	$(CARGO) build --release --locked
 
-## make test              all tests that need nothing but Rust, a C compiler, OpenSSL and Python (under 15 minutes)
-test: tools-present
-	$(CARGO) test --workspace --locked
-	$(CARGO) build --release --locked
-	tools/pyca_interop.py $(LOCKSTEP)
+## make provider          the module for OpenSSL 3: target/release/lockstep.so
+provider: build
+	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER)
 
-## make test-full         make test, and: formatting, clippy, docs, leaks, sanitizers, fuzzing, Arm by emulation
-test-full: lint test leak-test asan miri fuzz arm64-test
+## make install           after make provider: command, module, configuration and manual pages to PREFIX=/usr/local
+install:
+	@[ -e $(PROVIDER) ] || { echo 'there is nothing to install: run `make provider` before' >&2; exit 1; }
+	$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/ossl-modules share/lockstep share/man/man1 share/man/man7)
+	$(INSTALL) -m 755 $(LOCKSTEP) $(DESTDIR)$(PREFIX)/bin/
+	$(INSTALL) -m 755 $(PROVIDER) $(DESTDIR)$(PREFIX)/lib/ossl-modules/
+	sed 's|^# module = .*|module = $(abspath $(PREFIX))/lib/ossl-modules/lockstep.so|' crates/provider/lockstep.cnf \
+		| $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/lockstep/lockstep.cnf
+	$(INSTALL) -m 644 docs/lockstep-provider.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+	$(LOCKSTEP) man --out-dir $(DESTDIR)$(PREFIX)/share/man/man1
+
+## make test              all tests but the longest; installs nginx, Apache, curl and wrk to try the provider with
+test: provider
+	$(CARGO) test --workspace --locked
+	tools/pyca_interop.py $(LOCKSTEP)
+	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
+
+## make test-provider     of these, those of the provider: inside of OpenSSL, and real programs on it
+test-provider: provider
+	$(CARGO) test -p lockstep-provider --locked
+	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
+
+## make test-provider-newest  the provider inside of the newest OpenSSL, which is built for it (minutes, once)
+test-provider-newest: tools-present
+	prefix=$$(tools/openssl_newest.sh) && OPENSSL_DIR=$$prefix OPENSSL_STATIC=1 \
+		CARGO_TARGET_DIR=$(TARGET)/with-openssl-newest $(CARGO) test -p lockstep-provider --locked
+
+## make test-full         make test, and: formatting, clippy, docs, newest OpenSSL, leaks, sanitizers, fuzzing, Arm
+test-full: lint test test-provider-newest leak-test asan miri fuzz arm64-test
 
 lint: tools-present
 	$(CARGO) fmt --all --check
@@ -37,6 +66,10 @@ bench: build
 ## make bench-files       files: lockstep beside openssl, age, pyca and cp
 bench-files: build
 	tools/bench_files.sh $(LOCKSTEP)
+
+## make bench-provider    the provider beside the default provider of the same OpenSSL
+bench-provider: provider
+	tools/bench_provider.py $(PROVIDER)
 
 ## make timing            do running times depend on secrets? A measurement (dudect), not a test
 timing:

@@ -12,7 +12,8 @@ command -v cargo >/dev/null || {
 }
 
 # Program and the Debian package that has it.
-wanted="cc:gcc make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils"
+wanted="cc:gcc make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils
+    pkg-config:pkgconf"
 case ${1:-} in
 "") ;;
 # Apache's program without the package that runs it as a service.
@@ -31,9 +32,9 @@ done
 # AWS-LC's C needs the C library's headers; interoperability with pyca needs a virtual environment.
 [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
-if [ "${1:-}" = programs ]; then
-    echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
-fi
+# The provider is tested inside of OpenSSL; building the newest takes Perl with its modules.
+echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
+perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 root=()

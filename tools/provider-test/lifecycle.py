@@ -5,7 +5,7 @@
 
 `openssl rand`, since the library's own random generator runs on whoever is preferred; then a program in C (lifecycle.c,
 beside this file) with contexts that live to the end, handlers of exit, forks, threads that outlive OPENSSL_cleanup, and
-library contexts that load and unload the module; some of it under valgrind.
+library contexts that load and unload the module; some of it under valgrind. And residue.c: do keys stay behind in memory?
 
 LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
 """
@@ -39,10 +39,10 @@ def random_bytes(test):
     test.check(len(drawn) == 20, "openssl rand: never the same twice")
 
 
-def compiled(test):
-    """The program in C."""
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lifecycle.c")
-    program = test.path("lifecycle")
+def compiled(test, name):
+    """A program in C."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.c")
+    program = test.path(name)
     done = test.run(
         common.program("cc", "gcc", "clang"),
         "-g",
@@ -58,9 +58,17 @@ def compiled(test):
     )
     if done.returncode:
         common.fail(
-            f"{done.said}\nlifecycle.c does not compile: are OpenSSL's headers there? run tools/setup.sh programs"
+            f"{done.said}\n{name}.c does not compile: are OpenSSL's headers there? run tools/setup.sh programs"
         )
     return program
+
+
+def residue(test, program):
+    """Keys are wiped: from the stack after each call, from the heap when memory is given back."""
+    for kernel in ("auto", *KERNELS[1:]):
+        folder = os.path.dirname(os.path.abspath(test.module))
+        done = test.run(program, "lockstep", folder, LOCKSTEP_KERNEL=kernel)
+        test.check(done.returncode == 0, f"residue of keys, kernel {kernel}", done.said)
 
 
 def arguments(test, case):
@@ -121,7 +129,9 @@ def main():
     test = common.Test(__doc__, "lifecycle")
     with test:
         random_bytes(test)
-        program = compiled(test)
+        if test.proof:
+            residue(test, compiled(test, "residue"))
+        program = compiled(test, "lifecycle")
         test.side_by_side(native, [(test, program, case) for case in CASES])
         kernels = KERNELS if test.proof else KERNELS[:1]
         cases = [(test, program, case, kernel) for case in UNDER_VALGRIND for kernel in kernels]

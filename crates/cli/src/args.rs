@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep::Engine;
 
 use crate::commands::{
-    bench, cipher, completions, decrypt, devices, encrypt, inspect, keygen, man, selftest,
+    bench, cipher, completions, decrypt, devices, encrypt, inspect, keygen, man, openssl_conf, selftest,
 };
 use crate::error::Result;
 
@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Devices(devices::Devices),
     Selftest(selftest::Selftest),
     Bench(bench::Bench),
+    OpensslConf(openssl_conf::OpensslConf),
     Completions(completions::Completions),
     Man(man::Man),
 }

@@ -23,6 +23,7 @@ use crate::ffi::thread;
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::trace::Way;
+use crate::verify::counter_after;
 
 /// Bytes of a segment if CPUs make them: some updates' worth, and little enough to stay in the cache.
 const CPU_SEGMENT: usize = 16 << 10;
@@ -73,6 +74,7 @@ struct Queue {
 /// The keystream of one context from some place on.
 struct Order {
     key: ContextKey,
+    pass: Pass,
     start: Block,
     segment: usize,
     state: Mutex<State>,
@@ -211,12 +213,12 @@ impl Order {
     fn make(&self, number: u64, mut keystream: Keystream, planned: bool) -> Option<Keystream> {
         keystream.fill(0);
         let blocks = u128::from(number) * (self.segment / 16) as u128;
-        let mut counter = u128::from_be_bytes(self.start).wrapping_add(blocks).to_be_bytes();
+        let mut counter = counter_after(self.pass, &self.start, blocks);
         let data = Span::in_place(&mut keystream);
         if planned {
-            self.key.run(Pass::Ctr, &mut counter, data).ok()?;
+            self.key.run(self.pass, &mut counter, data).ok()?;
         } else {
-            self.key.inline().ctr(&mut counter, data);
+            self.key.run_inline(self.pass, &mut counter, data);
         }
         Some(keystream)
     }
@@ -263,8 +265,9 @@ impl State {
 }
 
 /// The side of a context.
-#[derive(Default)]
 pub(crate) struct Ahead {
+    /// CTR with a counter of 128 or of 32 bits.
+    pass: Pass,
     /// Small updates in a row.
     run: u32,
     served: Option<Served>,
@@ -285,8 +288,8 @@ struct Served {
 
 impl Ahead {
     /// Before any update.
-    pub(crate) fn new() -> Ahead {
-        Ahead::default()
+    pub(crate) fn new(pass: Pass) -> Ahead {
+        Ahead { pass, run: 0, served: None }
     }
 
     /// True if keystream is being made for this context.
@@ -313,21 +316,23 @@ impl Ahead {
             self.served = None;
             self.run = self.run.saturating_add(1);
             if self.run <= RUN {
-                return key.inline().ctr(counter, data);
+                return key.run_inline(self.pass, counter, data);
             }
             self.run = 0;
-            self.served = Served::new(workshop, instance, key, counter);
+            self.served = Served::new(workshop, instance, key, self.pass, counter);
         }
         let bytes = data.len();
-        let Some(served) = &mut self.served else { return key.inline().ctr(counter, data) };
+        let Some(served) = &mut self.served else {
+            return key.run_inline(self.pass, counter, data);
+        };
         let rest = served.xor(data);
         if let Some(trace) = &instance.trace {
             trace.count_way(Way::Ahead, bytes - rest.len());
         }
-        *counter = advance(counter, bytes - rest.len());
+        *counter = counter_after(self.pass, counter, (bytes - rest.len()) as u128 / 16);
         if !rest.is_empty() {
             // Making failed, or this is a child of a fork: inline, and perhaps another beginning later.
-            key.inline().ctr(counter, rest);
+            key.run_inline(self.pass, counter, rest);
             self.served = None;
             return;
         }
@@ -335,13 +340,14 @@ impl Ahead {
     }
 }
 
-/// The counter after so many bytes of whole blocks.
-fn advance(counter: &Block, bytes: usize) -> Block {
-    u128::from_be_bytes(*counter).wrapping_add(bytes as u128 / 16).to_be_bytes()
-}
-
 impl Served {
-    fn new(workshop: &Workshop, instance: &Arc<Instance>, key: &ContextKey, start: &Block) -> Option<Served> {
+    fn new(
+        workshop: &Workshop,
+        instance: &Arc<Instance>,
+        key: &ContextKey,
+        pass: Pass,
+        start: &Block,
+    ) -> Option<Served> {
         let shop = workshop.shop()?;
         let shared = Arc::clone(&shop.shared);
         let key = key.duplicate().ok()?;
@@ -358,8 +364,14 @@ impl Served {
             ended: false,
         };
         let segment = if instance.is_large(DEVICE_SEGMENT) { workshop.segment } else { CPU_SEGMENT };
-        let order =
-            Arc::new(Order { key, start: *start, segment, state: Mutex::new(state), made: Condvar::new() });
+        let order = Arc::new(Order {
+            key,
+            pass,
+            start: *start,
+            segment,
+            state: Mutex::new(state),
+            made: Condvar::new(),
+        });
         shared.enqueue(&order);
         let process = shop.process;
         Some(Served { process, shared, order, current: None, used: 0, counter: *start })
@@ -402,7 +414,8 @@ impl Served {
         }
         let mut state = lock(&self.order.state);
         state.spare.push(keystream);
-        let idle = !state.queued && !state.ended && state.unclaimed < state.needed + DEPTH;
+        // To wake the worker for each segment would cost more than the segment.
+        let idle = !state.queued && !state.ended && state.unclaimed <= state.needed + DEPTH / 2;
         state.queued |= idle;
         drop(state);
         if idle {

@@ -17,5 +17,6 @@ pub(crate) mod core;
 mod guard;
 pub(crate) mod param;
 pub(crate) mod provider;
+mod stack;
 pub(crate) mod thread;
 mod types;

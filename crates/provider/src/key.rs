@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use lockstep::hazmat::Key;
 use lockstep::hazmat::data::{Data, HostData};
-use lockstep::hazmat::inline::{Block, InlineKey, Span};
+use lockstep::hazmat::inline::{Block, InlineKey, Span, advance_tweak};
 use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
-use lockstep::hazmat::{Error, Key};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::instance::Instance;
@@ -73,11 +73,13 @@ impl ContextKey {
         Ok(())
     }
 
+    /// A pass on this thread whatever its size.
     #[inline(always)]
-    fn run_inline(&self, pass: Pass, register: &mut Block, data: Span<'_>) {
+    pub(crate) fn run_inline(&self, pass: Pass, register: &mut Block, data: Span<'_>) {
         let key = &self.inline;
         match pass {
             Pass::Ctr => key.ctr(register, data),
+            Pass::Ctr32 => key.ctr32(register, data),
             Pass::EcbEncrypt => key.ecb_encrypt(data),
             Pass::EcbDecrypt => key.ecb_decrypt(data),
             Pass::CbcEncrypt => key.cbc_encrypt(register, data),
@@ -93,18 +95,11 @@ impl ContextKey {
 
     #[cold]
     fn run_planned(&self, pass: Pass, register: &mut Block, data: Span<'_>) -> Outcome<()> {
-        let before = *register;
         let mut data = data.into_host();
-        let outcome = self.planned(pass, register, None, &mut data);
-        match data {
-            // The input is still there: the processor does what the device did not.
-            HostData::Copy { from, to, .. } if outcome.is_err() => {
-                *register = before;
-                self.run_inline(pass, register, Span::copy(from, to));
-                Ok(())
-            }
-            _ => outcome,
+        if !self.planned(pass, register, None, &mut data)? {
+            self.run_inline(pass, register, span(data));
         }
+        Ok(())
     }
 
     /// XTS of the whole blocks of a data unit from its start. `iv` is its number, `tweak_key` the other half of the key.
@@ -126,27 +121,23 @@ impl ContextKey {
             let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
             let place = Tweak { key: tweak_key.for_planner(), position: 0 };
             let mut data = data.into_host();
-            let outcome = self.planned(pass, &mut iv.clone(), Some((place, tweak)), &mut data);
-            match data {
-                HostData::Copy { from, to, .. } if outcome.is_err() => {
-                    return self.xts_inline(encrypts, tweak, Span::copy(from, to));
-                }
-                _ => outcome?,
+            if !self.planned(pass, &mut iv.clone(), Some((place, tweak)), &mut data)? {
+                return Ok(self.xts_inline(encrypts, tweak, span(data)));
             }
-            lockstep::hazmat::inline::advance_tweak(&mut tweak, blocks);
+            advance_tweak(&mut tweak, blocks);
             return Ok(tweak);
         }
-        self.xts_inline(encrypts, tweak, data)
+        Ok(self.xts_inline(encrypts, tweak, data))
     }
 
     #[inline(always)]
-    fn xts_inline(&self, encrypts: bool, mut tweak: Block, data: Span<'_>) -> Outcome<Block> {
+    fn xts_inline(&self, encrypts: bool, mut tweak: Block, data: Span<'_>) -> Block {
         if encrypts {
             self.inline.xts_encrypt(&mut tweak, data);
         } else {
             self.inline.xts_decrypt(&mut tweak, data);
         }
-        Ok(tweak)
+        tweak
     }
 
     fn for_planner(&self) -> &Key {
@@ -154,42 +145,62 @@ impl ContextKey {
     }
 
     /// A pass by the device that the planner chooses, verified. For XTS also the place in the data unit and the encrypted
-    /// tweak there.
+    /// tweak there. False if nobody did it and the input is still there, with the register as it was: the caller's kernel
+    /// does it then.
     fn planned(
         &self,
         pass: Pass,
         register: &mut Block,
         tweak: Option<(Tweak<'_>, Block)>,
         data: &mut HostData<'_>,
-    ) -> Outcome<()> {
+    ) -> Outcome<bool> {
         let planner = self.instance.engine()?.planner();
         let key = self.for_planner();
-        if let Some(trace) = &self.instance.trace {
-            trace.count_way(Way::Planned, data.len());
-        }
-        let done = planner.plan(Operation::Pass(pass), key.size(), data.len(), None).and_then(|plan| {
-            let verify = match self.instance.verify() {
-                // What this processor's kernels make is what it would be compared with.
-                Verify::Sample if plan.device.id().backend == "cpu" => Verify::Off,
-                _ if !Witness::can_see(pass) => Verify::Off,
-                verify => verify,
-            };
-            let first = tweak.as_ref().map_or(*register, |(_, first)| *first);
-            let tweak = tweak.map(|(place, _)| place);
-            // Any address will do to choose by: which blocks are looked at need not be secret, only not always the same.
-            let seed = std::ptr::from_ref(register) as usize / 16 + data.len() / 16;
-            let witness = Witness::keep(verify, pass, &first, data.input(), seed);
-            let mut segment = Segment { key, tweak, register, data: Data::Host(data.reborrow()) };
-            plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment)))?;
-            if witness.agrees(&self.inline, data.output()) {
-                return Ok(());
+        let Ok(plan) = planner.plan(Operation::Pass(pass), key.size(), data.len(), None) else {
+            // A kernel that was asked for by name may not have every pass.
+            return Ok(false);
+        };
+        let verify = match self.instance.verify() {
+            // What this processor's kernels make is what it would be compared with.
+            Verify::Sample if plan.device.id().backend == "cpu" => Verify::Off,
+            _ if !Witness::can_see(pass) => Verify::Off,
+            verify => verify,
+        };
+        let before = *register;
+        let (tweak, first) = tweak.map_or((None, before), |(place, first)| (Some(place), first));
+        // Any address will do to choose by: which blocks are looked at need not be secret, only not always the same.
+        let seed = std::ptr::from_ref(register) as usize / 16 + data.len() / 16;
+        let witness = Witness::keep(verify, pass, &first, data.input(), seed);
+        let mut segment = Segment { key, tweak, register, data: Data::Host(data.reborrow()) };
+        let done = plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment)));
+        let failure = match done {
+            Ok(()) if witness.agrees(&self.inline, data.output()) => {
+                if let Some(trace) = &self.instance.trace {
+                    trace.count_way(Way::Planned, data.len());
+                }
+                return Ok(true);
             }
-            data.output().zeroize();
-            Err(Error::DeviceFailed { device: plan.device.id(), reason: "wrong result".into() })
-        });
-        done.map_err(|error| {
-            self.instance.core.raise(Reason::Device, Some(&error.to_string()));
-            Reason::Device
-        })
+            Ok(()) => format!("{} gave a wrong result", plan.device.id()),
+            Err(error) => error.to_string(),
+        };
+        if let Some(trace) = &self.instance.trace {
+            trace.tell_failure(&failure);
+        }
+        data.output().zeroize();
+        if matches!(data, HostData::Copy { .. }) {
+            *register = before;
+            return Ok(false);
+        }
+        self.instance.core.raise(Reason::Device, Some(&failure));
+        Err(Reason::Device)
+    }
+}
+
+/// The form of data that inline kernels take.
+fn span(data: HostData<'_>) -> Span<'_> {
+    match data {
+        HostData::InPlace(data) => Span::in_place(data),
+        HostData::Copy { from, to, .. } => Span::copy(from, to),
+        HostData::ReadOnly(_) => unreachable!("contexts read and write"),
     }
 }

@@ -67,6 +67,12 @@ impl Trace {
         self.ways[way as usize].fetch_add(bytes as u64, Relaxed);
     }
 
+    /// A device failed, and what it should have done was done here or reported.
+    pub(crate) fn tell_failure(&self, what: &str) {
+        let process = self.enter();
+        self.tell(process, what);
+    }
+
     /// The process that counts; a child of a fork begins anew.
     fn enter(&self) -> u32 {
         let process = std::process::id();

@@ -28,6 +28,15 @@ struct Sample {
     input: Block,
 }
 
+/// The counter of a pass of CTR so many blocks on.
+pub(crate) fn counter_after(pass: Pass, counter: &Block, blocks: u128) -> Block {
+    let counter = u128::from_be_bytes(*counter);
+    let next = counter.wrapping_add(blocks);
+    // In GCM the last 32 bits alone count (SP 800-38D, 6.2).
+    let counting = if pass == Pass::Ctr32 { u128::from(u32::MAX) } else { u128::MAX };
+    ((counter & !counting) | (next & counting)).to_be_bytes()
+}
+
 fn block(data: &[u8], number: usize) -> Block {
     data[16 * number..16 * number + 16].try_into().expect("16 bytes")
 }
@@ -67,9 +76,8 @@ impl Witness {
         match self.pass {
             Pass::EcbEncrypt => key.ecb_encrypt(data),
             Pass::EcbDecrypt => key.ecb_decrypt(data),
-            Pass::Ctr => {
-                let counter = u128::from_be_bytes(*register).wrapping_add(sample.number as u128);
-                key.ctr(&mut counter.to_be_bytes(), data);
+            Pass::Ctr | Pass::Ctr32 => {
+                key.ctr(&mut counter_after(self.pass, &register, sample.number as u128), data)
             }
             Pass::CbcEncrypt => key.cbc_encrypt(&mut output_before.clone(), data),
             Pass::CbcDecrypt => key.cbc_decrypt(&mut sample.before.clone(), data),
@@ -106,6 +114,7 @@ impl Witness {
             Pass::EcbEncrypt
                 | Pass::EcbDecrypt
                 | Pass::Ctr
+                | Pass::Ctr32
                 | Pass::CbcEncrypt
                 | Pass::CbcDecrypt
                 | Pass::Cfb128Encrypt

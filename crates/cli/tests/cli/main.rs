@@ -5,6 +5,7 @@ mod common;
 mod files;
 mod messages;
 mod openssl;
+mod openssl_conf;
 mod raw;
 mod recipients;
 mod reports;

@@ -23,6 +23,7 @@ fn help() {
         "cipher ",
         "devices ",
         "selftest ",
+        "openssl-conf ",
         "completions ",
         "man ",
     ];
@@ -67,6 +68,9 @@ fn errors() {
         "cipher --mode cbc --key-hex 00 plain",
         "cipher --mode ecb --key-hex 00 plain",
         "keygen -o key",
+        "openssl-conf --module nothing.so",
+        "openssl-conf --module .",
+        "openssl-conf --module plain --device abacus",
     ];
     let all: String = cases.iter().map(|case| said(&folder, case)).collect();
     assert_data_eq!(all, file!["snapshots/errors.txt"].raw());

@@ -10,6 +10,9 @@ use crate::kernel::{Block, Span};
 /// Bytes that are hashed while they are in the first cache.
 const CHUNK: usize = 16 << 10;
 
+/// CTR over whole blocks that comes from elsewhere.
+pub(super) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>);
+
 /// A message under way, with the kernel forgotten. Order and limits are the caller's.
 pub(super) trait Composed: Send + Sync {
     /// Another key; false, and the key stays, if there is no memory.
@@ -21,7 +24,7 @@ pub(super) trait Composed: Send + Sync {
     /// No more of what was hashed so far.
     fn pad(&mut self);
     /// More plaintext or ciphertext.
-    fn update(&mut self, encrypt: bool, data: Span<'_>);
+    fn update(&mut self, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>);
     /// The tag, from the lengths in bytes.
     fn tag(&mut self, aad: u64, data: u64) -> Block;
     /// Another one that goes on from here.
@@ -151,7 +154,7 @@ impl<K: Alone> Composed for Gcm<K> {
         }
     }
 
-    fn update(&mut self, encrypt: bool, mut data: Span<'_>) {
+    fn update(&mut self, encrypt: bool, mut data: Span<'_>, mut ctr32: Option<Ctr32<'_>>) {
         if self.partial > 0 {
             let at = data.len().min(16 - self.partial);
             let (head, rest) = data.split_at(at);
@@ -167,7 +170,10 @@ impl<K: Alone> Composed for Gcm<K> {
                 let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
                 self.kernel.ghash(&self.hash_key, &mut self.hash, ciphertext);
             }
-            self.kernel.ctr32(&self.schedule, &mut self.counter, blocks);
+            match &mut ctr32 {
+                Some(ctr32) => ctr32(&mut self.counter, blocks),
+                None => self.kernel.ctr32(&self.schedule, &mut self.counter, blocks),
+            }
             if encrypt {
                 // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
                 let ciphertext = unsafe { std::slice::from_raw_parts(dst, at) };

@@ -2,7 +2,7 @@
 
 use subtle::ConstantTimeEq;
 
-use super::composed::{self, Composed};
+use super::composed::{self, Composed, Ctr32};
 use super::fused::Fused;
 use super::key::is_key_length;
 use super::{InlineKernel, with_kernel};
@@ -117,6 +117,17 @@ impl InlineGcm {
 
     /// More data, of any length.
     pub fn update(&mut self, data: Span<'_>) -> bool {
+        self.update_with(data, None)
+    }
+
+    /// As [`update`](InlineGcm::update), with somebody else's CTR (of which the last 32 bits of the counter count) over
+    /// whole blocks, if this is not AWS-LC's. It leaves the counter as `ctr32` does.
+    pub fn update_by(&mut self, data: Span<'_>, ctr32: &mut dyn FnMut(&mut Block, Span<'_>)) -> bool {
+        self.update_with(data, Some(ctr32))
+    }
+
+    #[inline(always)]
+    fn update_with(&mut self, data: Span<'_>, ctr32: Option<Ctr32<'_>>) -> bool {
         if !matches!(self.phase, Phase::Aad | Phase::Data) || data.len() as u64 > MOST_DATA - self.data {
             return false;
         }
@@ -131,7 +142,7 @@ impl InlineGcm {
                 if first {
                     gcm.pad();
                 }
-                gcm.update(self.encrypt, data);
+                gcm.update(self.encrypt, data, ctr32);
                 true
             }
         }

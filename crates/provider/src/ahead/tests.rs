@@ -2,7 +2,7 @@ use lockstep::hazmat::inline::{InlineKernel, InlineKey};
 
 use super::*;
 use crate::algorithm::{ALGORITHMS, Algorithm};
-use crate::cipher::{Cipher, Streams};
+use crate::cipher::{Cipher, Gcm, Streams};
 use crate::ffi::buffers::Buffers;
 use crate::ffi::core::Core;
 
@@ -175,4 +175,40 @@ fn what_is_left_is_let_go() {
     instance.shut_down();
     // The worker has let go of it too, so that the key is wiped.
     assert_eq!(Arc::strong_count(&order), 1);
+}
+
+#[test]
+fn gcm_is_served_too_and_its_counter_wraps_after_32_bits() {
+    let algorithm = |name| ALGORITHMS.iter().find(|algorithm| algorithm.name() == name).unwrap();
+    let instance = instance();
+    // An IV of another length than 12 bytes, for which the counter begins anywhere.
+    for seed in 0..20u8 {
+        let run = |instance: &Arc<Instance>| {
+            let mut context = Gcm::new(instance, algorithm("AES-256-GCM"));
+            context.init(true, Some(&KEY), Some(&[seed; 16])).unwrap();
+            context.aad(b"header").unwrap();
+            let mut data = vec![seed; 150_000];
+            for piece in data.chunks_mut(4096 + usize::from(seed % 3)) {
+                context.update(Buffers::in_place_of(piece)).unwrap();
+            }
+            context.finish(Buffers::in_place_of(&mut [])).unwrap();
+            (data, context.tag())
+        };
+        let plain = Instance::new(Core::none(), |_| None).unwrap();
+        assert!(run(&instance) == run(&plain));
+    }
+    // The counters that wrap, by the same keystream alone.
+    let key = ContextKey::new(&instance, &KEY).unwrap();
+    let mut ahead = Ahead::new(Pass::Ctr32);
+    let start = (0xFFu128 << 120 | u128::from(u32::MAX - 1000)).to_be_bytes();
+    let (mut counter, mut data) = (start, vec![0; 64 * 1024]);
+    for piece in data.chunks_mut(4096) {
+        let workshop = instance.workshop.as_ref().unwrap();
+        ahead.apply(workshop, &instance, &key, &mut counter, Span::in_place(piece));
+    }
+    assert!(ahead.is_served());
+    let (mut expected, mut after) = (vec![0; data.len()], start);
+    key.inline().ctr32(&mut after, Span::in_place(&mut expected));
+    assert!(data == expected && counter == after);
+    instance.shut_down();
 }

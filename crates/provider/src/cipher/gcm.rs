@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use lockstep::hazmat::inline::{Block, InlineGcm, Span};
+use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
 
 use super::Cipher;
+use crate::ahead::Ahead;
 use crate::algorithm::Algorithm;
 use crate::ffi::buffers::Buffers;
 use crate::ffi::param::{Asked, Given, Kind, Parameters, SIZE, UINT, entry, list};
 use crate::instance::Instance;
+use crate::key::ContextKey;
 use crate::reason::{Outcome, Reason};
 
 /// The longest IV, as in OpenSSL.
@@ -43,6 +46,8 @@ pub(crate) struct Gcm {
     algorithm: &'static Algorithm,
     encrypts: bool,
     gcm: Option<InlineGcm>,
+    /// Where keystream is made ahead: the key for it, and what is made.
+    ahead: Option<(ContextKey, Ahead)>,
     iv: [u8; MOST_IV],
     iv_len: usize,
     iv_state: IvState,
@@ -86,6 +91,7 @@ impl Cipher for Gcm {
             algorithm,
             encrypts: true,
             gcm: None,
+            ahead: None,
             iv: [0; MOST_IV],
             iv_len: 12,
             iv_state: IvState::Missing,
@@ -104,7 +110,12 @@ impl Cipher for Gcm {
             Some(gcm) => Some(gcm.duplicate().ok_or(Reason::OutOfMemory)?),
             None => None,
         };
-        Ok(Gcm { instance: Arc::clone(&self.instance), gcm, ..*self })
+        let ahead = match &self.ahead {
+            // The copy makes its own keystream if it comes to need it.
+            Some((key, _)) => Some((key.duplicate()?, Ahead::new(Pass::Ctr32))),
+            None => None,
+        };
+        Ok(Gcm { instance: Arc::clone(&self.instance), gcm, ahead, ..*self })
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
@@ -137,6 +148,10 @@ impl Cipher for Gcm {
                     *gcm = Some(new.ok_or(Reason::OutOfMemory)?);
                 }
             }
+            if self.instance.workshop.is_some() {
+                let key = ContextKey::new(&self.instance, key)?;
+                self.ahead = Some((key, Ahead::new(Pass::Ctr32)));
+            }
             if self.iv_state == IvState::InUse {
                 // The message began under another key: it begins anew.
                 self.iv_state = IvState::Fresh;
@@ -162,7 +177,16 @@ impl Cipher for Gcm {
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        if self.begun()?.update(data.whole()?) { Ok(len) } else { Err(Reason::MessageTooLong) }
+        self.begun()?;
+        let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
+        let span = data.whole()?;
+        let done = match (&self.instance.workshop, &mut self.ahead) {
+            (Some(workshop), Some((key, ahead))) => gcm.update_by(span, &mut |counter, blocks| {
+                ahead.apply(workshop, &self.instance, key, counter, blocks);
+            }),
+            _ => gcm.update(span),
+        };
+        if done { Ok(len) } else { Err(Reason::MessageTooLong) }
     }
 
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
@@ -288,6 +312,11 @@ pub(super) fn record_aad(
 }
 
 impl Gcm {
+    #[cfg(test)]
+    pub(crate) fn tag(&self) -> Block {
+        self.tag
+    }
+
     /// The message, begun if it has not been.
     #[inline(always)]
     fn begun(&mut self) -> Outcome<&mut InlineGcm> {

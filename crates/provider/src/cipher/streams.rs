@@ -215,7 +215,7 @@ impl Streams {
                 Some(workshop) if !self.instance.is_large(whole) => {
                     let ahead = match &mut self.ahead {
                         Some(ahead) => ahead,
-                        None => self.ahead.insert(Ahead::new()),
+                        None => self.ahead.insert(Ahead::new(Pass::Ctr)),
                     };
                     ahead.apply(workshop, &self.instance, key, &mut self.iv, blocks);
                 }

@@ -11,6 +11,7 @@ use super::buffers::Buffers;
 use super::guard::guarded;
 use super::param::{END, Kind, SIZE, UINT, asked, entry, given};
 use super::provider::{erased, instance};
+use super::stack;
 use super::types::{
     CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
     CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
@@ -185,17 +186,25 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
     guarded(null_mut(), || {
         // SAFETY: OpenSSL passes one of our contexts.
         let old = unsafe { context::<C>(pointer) };
-        match old.cipher.duplicate() {
-            Ok(cipher) => {
-                let instance = Arc::clone(&old.instance);
-                place(Context { cipher, instance, algorithm: old.algorithm, traced: old.traced })
-            }
-            Err(reason) => {
-                old.raise(reason);
-                null_mut()
-            }
-        }
+        let copy = duplicated(old);
+        stack::wipe_below();
+        copy
     })
+}
+
+/// In a frame of its own, so that what it leaves can be wiped.
+#[inline(never)]
+fn duplicated<C: Cipher>(old: &Context<C>) -> *mut c_void {
+    match old.cipher.duplicate() {
+        Ok(cipher) => {
+            let instance = Arc::clone(&old.instance);
+            place(Context { cipher, instance, algorithm: old.algorithm, traced: old.traced })
+        }
+        Err(reason) => {
+            old.raise(reason);
+            null_mut()
+        }
+    }
 }
 
 unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
@@ -213,11 +222,24 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
                 |pointer: *const u8, len| (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len));
             (context::<C>(pointer), slice(key, key_len), slice(iv, iv_len))
         };
-        let outcome = context.cipher.init(ENCRYPTS, key, iv);
+        let outcome = initialised::<C, ENCRYPTS>(context, key, iv);
+        if key.is_some() {
+            stack::wipe_below();
+        }
         // SAFETY: OpenSSL passes null or a valid array.
         let outcome = outcome.and_then(|()| unsafe { set_all(context, params) });
         context.answer(outcome)
     })
+}
+
+/// In a frame of its own, so that what it leaves can be wiped.
+#[inline(never)]
+fn initialised<C: Cipher, const ENCRYPTS: bool>(
+    context: &mut Context<C>,
+    key: Option<&[u8]>,
+    iv: Option<&[u8]>,
+) -> Outcome<()> {
+    context.cipher.init(ENCRYPTS, key, iv)
 }
 
 #[inline(always)]
@@ -408,6 +430,7 @@ unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *const OsslParam
         entry(c"cts", Kind::Integer, UINT),
         entry(c"tls-multi", Kind::Integer, UINT),
         entry(c"has-randkey", Kind::Integer, UINT),
+        entry(c"encrypt-then-mac", Kind::Integer, UINT),
         END,
     ];
     LIST.as_ptr()

@@ -1,0 +1,150 @@
+//! `lockstep openssl-conf`
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::{Args, ValueHint};
+use lockstep::Engine;
+
+use crate::error::{Error, Result, failed};
+use crate::terminal;
+
+/// What `make install` installs: what is printed differs in settings only.
+const TEMPLATE: &str = include_str!("../../../provider/lockstep.cnf");
+/// The module as OpenSSL knows it, and as the build leaves it.
+const NAMES: [&str; 2] = ["lockstep.so", "liblockstep_provider.so"];
+/// What the C library puts something else for in the names of modules.
+const REPLACED: [&str; 3] = ["ORIGIN", "LIB", "PLATFORM"];
+
+/// Print a configuration of OpenSSL that makes Lockstep's provider the preferred one
+///
+/// For programs that use OpenSSL 3.0 or later: `lockstep openssl-conf > lockstep.cnf`, then `OPENSSL_CONF=lockstep.cnf
+/// PROGRAM`. The module is looked for beside this program, in ../lib/ossl-modules, and in the folder that `openssl
+/// version -m` names. What else can be set: lockstep-provider(7).
+#[derive(Debug, Args)]
+pub(crate) struct OpensslConf {
+    /// Where lockstep.so is
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    module: Option<PathBuf>,
+
+    /// Set the device, such as `cpu`; `lockstep devices` lists them
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+
+    /// Set the kernel, such as `cpu/soft`
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Option<String>,
+}
+
+pub(crate) fn run(args: &OpensslConf) -> Result<()> {
+    let mut text = TEMPLATE.to_string();
+    let module = match &args.module {
+        Some(path) => Some(given(path)?),
+        None => find(),
+    };
+    match &module {
+        Some(path) => set(&mut text, "module", &quoted(path)?),
+        None => terminal::say(
+            "warning: lockstep.so is not found, so the line `module` is left out: install it with `make install`, \
+             or name it with --module",
+        ),
+    }
+    if args.device.is_some() || args.kernel.is_some() {
+        // A provider whose device is missing is not loaded: better to hear of it now.
+        let [device, kernel] =
+            [&args.device, &args.kernel].map(|name| name.clone().unwrap_or_else(|| "auto".into()));
+        Engine::builder().device(&device).kernel(&kernel).build()?;
+        set(&mut text, "device", &device);
+        set(&mut text, "kernel", &kernel);
+    }
+    super::print(&text)
+}
+
+/// A module that was named.
+fn given(path: &Path) -> Result<PathBuf> {
+    match path.metadata() {
+        Ok(found) if found.is_file() => std::path::absolute(path).map_err(Error::io("find", path)),
+        Ok(_) => Err(failed(format!("{} is not a file: name lockstep.so itself", path.display()))),
+        Err(error) => Err(Error::io("find", path)(error)),
+    }
+}
+
+/// The module where it is expected.
+fn find() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok();
+    let beside = program.as_deref().and_then(Path::parent);
+    let installed = beside.and_then(Path::parent).map(|prefix| prefix.join("lib/ossl-modules"));
+    let near = beside.into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name)));
+    let far = installed.map(|folder| folder.join(NAMES[0]));
+    let theirs = || modules_folder().map(|folder| folder.join(NAMES[0]));
+    near.chain(far).find(|path| path.is_file()).or_else(|| theirs().filter(|path| path.is_file()))
+}
+
+/// Where the installed OpenSSL looks for modules, if there is one.
+fn modules_folder() -> Option<PathBuf> {
+    let mut command = Command::new("openssl");
+    let told = command.args(["version", "-m"]).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let told = String::from_utf8(told.stdout).ok()?;
+    // MODULESDIR: "/usr/lib/x86_64-linux-gnu/ossl-modules"
+    let folder = told.trim().strip_prefix("MODULESDIR:")?.trim().trim_matches('"');
+    Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute())
+}
+
+/// A path as config(5) takes it: between quotes, if anything in it has a meaning there.
+fn quoted(path: &Path) -> Result<String> {
+    let cannot = |why| failed(format!("{} cannot be written in openssl.cnf: {why}", path.display()));
+    let Some(text) = path.to_str() else {
+        return Err(cannot("it is not UTF-8"));
+    };
+    if text.contains(char::is_control) {
+        return Err(cannot("it has control characters"));
+    }
+    // Where the file is opened, after OpenSSL has read it. There is no way to write them so that they are kept.
+    if text.split('$').skip(1).any(|after| {
+        let after = after.strip_prefix('{').unwrap_or(after);
+        REPLACED.iter().any(|name| after.starts_with(name))
+    }) {
+        return Err(cannot("the system replaces $ORIGIN, $LIB and $PLATFORM in it"));
+    }
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
+    if text.chars().all(is_plain) {
+        return Ok(text.into());
+    }
+    Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+}
+
+/// Gives the setting a value, on the line that shows it as a comment.
+fn set(text: &mut String, name: &str, value: &str) {
+    let shown = format!("# {name} = ");
+    let line = |line: &str| match line.starts_with(&shown) {
+        true => format!("{name} = {value}\n"),
+        false => format!("{line}\n"),
+    };
+    *text = text.lines().map(line).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_its_line() {
+        for name in ["module", "device", "kernel"] {
+            let mut text = TEMPLATE.to_string();
+            set(&mut text, name, "v");
+            assert_eq!(text.lines().filter(|line| *line == format!("{name} = v")).count(), 1, "{name}");
+            assert_eq!(text.lines().count(), TEMPLATE.lines().count());
+        }
+    }
+
+    #[test]
+    fn special_characters_are_quoted_or_refused() {
+        let quoted = |path: &str| quoted(Path::new(path)).map_err(|error| error.to_string());
+        assert_eq!(quoted("/usr/lib64/a-b_c+1/lockstep.so").unwrap(), "/usr/lib64/a-b_c+1/lockstep.so");
+        assert_eq!(quoted("/a b/l.so").unwrap(), "\"/a b/l.so\"");
+        assert_eq!(quoted("/a\\n\"$x#'`;/l.so").unwrap(), "\"/a\\\\n\\\"$x#'`;/l.so\"");
+        for bad in ["/a\nb", "/a\tb", "/$LIB/l.so", "/a${ORIGIN}/l.so", "/x$PLATFORM"] {
+            assert!(quoted(bad).unwrap_err().contains("cannot be written in openssl.cnf"), "{bad}");
+        }
+    }
+}

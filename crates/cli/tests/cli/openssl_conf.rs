@@ -1,0 +1,156 @@
+//! `lockstep openssl-conf`: where it finds the module, and whether OpenSSL takes what it prints.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::common::*;
+
+/// Names with everything that means something in openssl.cnf.
+const SPECIAL: [&str; 4] = ["two  words", "a $HOME ${x} $(y)", "a # \\n \\", "it's \"so\" `it` is; ü"];
+
+/// A folder with the command in `bin`, as it is when installed, and a program `openssl` that knows nothing.
+fn installed() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("bin")).unwrap();
+    let ours = folder.path("bin/lockstep");
+    // A link is not followed by where a program thinks that it is; across file systems there are copies only.
+    if fs::hard_link(LOCKSTEP, &ours).is_err() {
+        fs::copy(LOCKSTEP, &ours).unwrap();
+    }
+    pretend_openssl(&folder, "exit 1");
+    folder
+}
+
+fn pretend_openssl(folder: &Folder, script: &str) {
+    fs::create_dir_all(folder.path("path")).unwrap();
+    folder.write("path/openssl", format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(folder.path("path/openssl"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn put(folder: &Folder, name: &str) -> PathBuf {
+    let path = folder.path(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "").unwrap();
+    fs::canonicalize(path).unwrap()
+}
+
+fn conf(folder: &Folder, args: &[&str]) -> Ended {
+    let mut command = folder.program(folder.path("bin/lockstep").to_str().unwrap());
+    command.arg("openssl-conf").args(args).env("PATH", folder.path("path")).output().unwrap().into()
+}
+
+/// The line that names the module, without quotes.
+fn module(ended: &Ended) -> Option<&str> {
+    let line = ended.text().lines().find_map(|line| line.strip_prefix("module = "))?;
+    Some(line.trim_matches('"'))
+}
+
+#[track_caller]
+fn finds(folder: &Folder, args: &[&str], expected: &Path) {
+    let ended = conf(folder, args).succeeded();
+    assert_eq!(module(&ended), expected.to_str());
+    assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn the_module_is_found_in_this_order() {
+    let folder = installed();
+    // None at all: the rest is printed, and what is missing is said.
+    let ended = conf(&folder, &[]).succeeded();
+    assert_eq!(module(&ended), None);
+    assert!(ended.text().contains("\n# module = ") && ended.text().contains("\nactivate = 1\n"));
+    assert!(ended.stderr.contains("make install") && ended.stderr.contains("--module"), "{}", ended.stderr);
+
+    let theirs = put(&folder, "modules/lockstep.so");
+    pretend_openssl(&folder, &format!("echo 'MODULESDIR: \"{}\"'", theirs.parent().unwrap().display()));
+    finds(&folder, &[], &theirs);
+    let installed = put(&folder, "lib/ossl-modules/lockstep.so");
+    finds(&folder, &[], &installed);
+    let built = put(&folder, "bin/liblockstep_provider.so");
+    finds(&folder, &[], &built);
+    let beside = put(&folder, "bin/lockstep.so");
+    finds(&folder, &[], &beside);
+    // One that is named comes before all; what it links to does not matter, since links are there to be changed.
+    put(&folder, "elsewhere/lockstep-1.so");
+    symlink("lockstep-1.so", folder.path("elsewhere/lockstep.so")).unwrap();
+    let named = fs::canonicalize(folder.path("elsewhere")).unwrap().join("lockstep.so");
+    finds(&folder, &["--module", "elsewhere/lockstep.so"], &named);
+}
+
+#[test]
+fn what_openssl_says_is_not_taken_for_more_than_it_is() {
+    for script in ["exit 1", "echo", "echo 'MODULESDIR: \"\"'", "echo 'MODULESDIR: \".\"'", "kill -9 $$"] {
+        let folder = installed();
+        put(&folder, "lockstep.so");
+        pretend_openssl(&folder, script);
+        assert_eq!(module(&conf(&folder, &[]).succeeded()), None, "{script}");
+    }
+    let folder = installed();
+    fs::remove_dir_all(folder.path("path")).unwrap();
+    assert_eq!(module(&conf(&folder, &[]).succeeded()), None);
+}
+
+#[test]
+fn modules_that_cannot_be_are_refused() {
+    let folder = installed();
+    conf(&folder, &["--module", "nothing.so"]).failed(2, "nothing.so");
+    conf(&folder, &["--module", "bin"]).failed(2, "bin is not a file");
+    for name in ["line\nbreak.so", "$LIB/lockstep.so", "${ORIGIN}/lockstep.so"] {
+        put(&folder, name);
+        let ended = conf(&folder, &["--module", name]).failed(2, "cannot be written in openssl.cnf");
+        assert!(ended.stdout.is_empty());
+    }
+}
+
+#[test]
+fn device_and_kernel_are_set_if_they_are_there() {
+    let folder = installed();
+    put(&folder, "bin/lockstep.so");
+    let ended = conf(&folder, &["--kernel", "cpu/soft", "--device", "cpu"]).succeeded();
+    let lines: Vec<_> = ended.text().lines().collect();
+    assert!(lines.contains(&"kernel = cpu/soft") && lines.contains(&"device = cpu"), "{lines:?}");
+    conf(&folder, &["--device", "abacus"]).failed(2, "abacus");
+    conf(&folder, &["--kernel", "cpu/abacus"]).failed(2, "cpu/abacus");
+}
+
+/// The module that was built with this command, if it was: by `cargo build` or `cargo test --workspace`.
+fn real_module() -> Option<PathBuf> {
+    let folder = Path::new(LOCKSTEP).parent().unwrap();
+    // Tests alone leave it with the dependencies.
+    let found = [folder, &folder.join("deps")]
+        .map(|folder| folder.join("liblockstep_provider.so"))
+        .into_iter()
+        .find(|path| path.is_file());
+    if found.is_none() {
+        eprintln!("NOT TESTED: there is no provider beside the command: build the workspace");
+    }
+    found
+}
+
+#[test]
+fn openssl_takes_what_is_printed() {
+    let Some(real) = real_module().filter(|_| have("openssl")) else { return };
+    let folder = installed();
+    for name in ["plain"].iter().chain(&SPECIAL) {
+        let module = folder.path(name).join("lockstep.so");
+        fs::create_dir(folder.path(name)).unwrap();
+        fs::copy(&real, &module).unwrap();
+        let printed = conf(&folder, &["--module", module.to_str().unwrap()]).succeeded();
+        folder.write("lockstep.cnf", printed.stdout);
+        let mut openssl = folder.program("openssl");
+        openssl.args(["list", "-providers"]).env("OPENSSL_CONF", folder.path("lockstep.cnf"));
+        let told = Ended::from(openssl.output().unwrap()).succeeded();
+        assert!(
+            told.text().contains("Lockstep") && told.text().contains("OpenSSL Default"),
+            "{name}: {}",
+            told.text()
+        );
+        // And it does the work.
+        let mut openssl = folder.program("openssl");
+        openssl.args(["enc", "-aes-128-ctr", "-K", &"00".repeat(16), "-iv", &"00".repeat(16)]);
+        openssl.env("OPENSSL_CONF", folder.path("lockstep.cnf")).env("LOCKSTEP_TRACE", "stderr");
+        let told = feed(openssl, b"hello").succeeded();
+        assert!(told.stderr.contains("AES-128-CTR encrypt: 5 bytes"), "{name}: {}", told.stderr);
+    }
+}

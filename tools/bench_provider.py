@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""The provider beside OpenSSL's default provider, with the programs that people use.
+
+    tools/bench_provider.py LOCKSTEP_SO [--openssl PROGRAM] [--rounds N] [--seconds S] [--quick] [--no-enc] [--enc-only]
+
+Runs `openssl speed -evp` and `openssl enc` with either provider in turn, N (9) times, the one that goes first
+alternating, and prints tables in Markdown with medians and spreads. --openssl measures another OpenSSL than the one in
+the path; --quick takes fewer sizes. `openssl enc` reads a file of 2 GiB that is in the page cache and writes to
+/dev/null; its outputs with both providers are compared once, on the first 64 MiB.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+CIPHERS = ["aes-128-ctr", "aes-256-ctr", "aes-128-gcm", "aes-256-gcm", "aes-128-ecb", "aes-256-ecb",
+           "aes-128-xts", "aes-256-xts", "aes-128-cbc", "aes-256-cbc"]
+SIZES = [16, 64, 256, 1024, 8192, 16384, 65536, 1 << 20]
+QUICK = [16, 1024, 16384]
+KEY = "00112233445566778899aabbccddeeff0123456789abcdeffedcba9876543210"
+IV = "f0e0d0c0b0a090807060504030201000"
+
+
+class Bench:
+    def __init__(self, options, folder):
+        self.options = options
+        self.openssl = options.openssl
+        self.conf = os.path.join(folder, "lockstep.cnf")
+        with open(self.conf, "w") as conf:
+            conf.write(f"""openssl_conf = init
+[init]
+providers = provider_sect
+alg_section = algorithm_sect
+[algorithm_sect]
+default_properties = ?provider=lockstep
+[provider_sect]
+default = default_sect
+lockstep = lockstep_sect
+[default_sect]
+activate = 1
+[lockstep_sect]
+module = {os.path.abspath(options.module)}
+activate = 1
+""")
+        self.plain = os.path.join(folder, "empty.cnf")
+        open(self.plain, "w").close()
+
+    def environment(self, ours, **more):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("LOCKSTEP_", "OPENSSL_"))}
+        env["OPENSSL_CONF"] = self.conf if ours else self.plain
+        env.update(more)
+        return env
+
+    def check(self):
+        done = subprocess.run([self.openssl, "list", "-providers"], env=self.environment(True),
+                              capture_output=True, text=True)
+        if "lockstep" not in done.stdout:
+            sys.exit(f"the provider is not loaded: {done.stderr.strip()}")
+
+    def speed(self, cipher, size, ours):
+        """Bytes a second."""
+        done = subprocess.run(
+            [self.openssl, "speed", "-seconds", str(self.options.seconds), "-bytes", str(size), "-evp", cipher],
+            env=self.environment(ours), capture_output=True, text=True, check=True)
+        rate = done.stdout.split()[-1]
+        return float(rate.rstrip("k")) * 1000
+
+    def turns(self, measure):
+        """Measures both in turn: the default's and ours, round by round."""
+        rounds = []
+        for i in range(self.options.rounds):
+            order = [False, True] if i % 2 == 0 else [True, False]
+            got = {ours: measure(ours) for ours in order}
+            rounds.append((got[False], got[True]))
+        return rounds
+
+    def speeds(self):
+        sizes = QUICK if self.options.quick else SIZES
+        print("| cipher | bytes | default GB/s | lockstep GB/s | ratio | spread of the ratio |")
+        print("|---|---|---|---|---|---|")
+        for cipher in CIPHERS:
+            for size in sizes:
+                rounds = self.turns(lambda ours: self.speed(cipher, size, ours))
+                default = statistics.median(a for a, _ in rounds) / 1e9
+                lockstep = statistics.median(b for _, b in rounds) / 1e9
+                ratios = sorted(b / a for a, b in rounds)
+                print(f"| {cipher} | {size} | {default:.3f} | {lockstep:.3f} | {lockstep / default:.2f} "
+                      f"| {ratios[0]:.2f} to {ratios[-1]:.2f} |", flush=True)
+
+    def enc(self, file, output, ours, **more):
+        start = time.monotonic()
+        subprocess.run([self.openssl, "enc", "-aes-256-ctr", "-K", KEY, "-iv", IV, "-in", file, "-out", output],
+                       env=self.environment(ours, **more), check=True, capture_output=True)
+        return time.monotonic() - start
+
+    def files(self, folder):
+        gigabytes = 2
+        file, head = os.path.join(folder, "data"), os.path.join(folder, "head")
+        with open(file, "wb") as data:
+            block = os.urandom(1 << 20)
+            for _ in range(gigabytes << 10):
+                data.write(block)
+        with open(file, "rb") as data, open(head, "wb") as first:
+            first.write(data.read(64 << 20))
+        outputs = [os.path.join(folder, name) for name in ("a", "b", "c")]
+        self.enc(head, outputs[0], False)
+        self.enc(head, outputs[1], True)
+        self.enc(head, outputs[2], True, LOCKSTEP_KERNEL="cpu/soft")
+        contents = [open(name, "rb").read() for name in outputs]
+        if contents[0] != contents[1] or contents[0] != contents[2]:
+            sys.exit("the outputs differ")
+        print("\n| openssl enc -aes-256-ctr | seconds | ratio | spread of the ratio |\n|---|---|---|---|")
+        rounds = self.turns(lambda ours: self.enc(file, "/dev/null", ours))
+        self.row("2 GiB in the cache: default against lockstep", rounds)
+        soft = {"LOCKSTEP_KERNEL": "cpu/soft"}
+        rounds = self.turns(lambda ahead: self.enc(file, "/dev/null", True, LOCKSTEP_AHEAD="on" if ahead else "off",
+                                                   **soft))
+        self.row("2 GiB, cpu/soft: ahead off against on", rounds)
+
+    @staticmethod
+    def row(what, rounds):
+        before = statistics.median(a for a, _ in rounds)
+        after = statistics.median(b for _, b in rounds)
+        ratios = sorted(a / b for a, b in rounds)
+        print(f"| {what} | {before:.2f} / {after:.2f} | {before / after:.2f} | {ratios[0]:.2f} to {ratios[-1]:.2f} |",
+              flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("module", metavar="LOCKSTEP_SO")
+    parser.add_argument("--openssl", default="openssl")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=int, default=1)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--no-enc", action="store_true")
+    parser.add_argument("--enc-only", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options, folder)
+        bench.check()
+        version = subprocess.run([options.openssl, "version"], env=bench.environment(False), capture_output=True,
+                                 text=True).stdout.strip()
+        print(f"{version}, {options.rounds} rounds of {options.seconds} s, {time.strftime('%Y-%m-%d')}\n")
+        if not options.enc_only:
+            bench.speeds()
+        if not options.no_enc:
+            bench.files(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+/* Do keys stay behind in memory: on the stack after a call, in blocks that are given back to the heap?
+ *
+ *     residue PROVIDER [FOLDER]
+ *
+ * The AES-128 key of FIPS 197, appendix A.1, is set, used, copied and freed in every mode; then all of the stack below, and
+ * every block at the moment of its free(), are searched for the key and its first and last round keys. A control puts a
+ * round key in both places itself and must find it. Prints a line for each find; exits 1 if there is one.
+ */
+#define _GNU_SOURCE
+#include <alloca.h>
+#include <dlfcn.h>
+#include <malloc.h>
+#include <openssl/evp.h>
+#include <openssl/provider.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH (128 << 10)
+
+static const unsigned char secrets[3][16] = {
+    { 0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c },
+    { 0xa0, 0xfa, 0xfe, 0x17, 0x88, 0x54, 0x2c, 0xb1, 0x23, 0xa3, 0x39, 0x39, 0x2a, 0x6c, 0x76, 0x05 },
+    { 0xd0, 0x14, 0xf9, 0xa8, 0xc9, 0xee, 0x25, 0x89, 0xe1, 0x3f, 0x0c, 0xc8, 0xb6, 0x63, 0x0c, 0xa6 },
+};
+static const char *secret_names[3] = { "the key", "the first round key", "the last round key" };
+
+static int watching, finds;
+static const char *doing = "";
+
+static int holds(const unsigned char *from, const unsigned char *to, int which)
+{
+    for (; to - from >= 16; from++)
+        if (memcmp(from, secrets[which], 16) == 0)
+            return 1;
+    return 0;
+}
+
+/* Stands before the C library's; Rust's and AWS-LC's memory goes through it as well. */
+void free(void *block)
+{
+    static void (*next)(void *);
+    if (next == NULL)
+        *(void **)&next = dlsym(RTLD_NEXT, "free");
+    if (watching && block != NULL) {
+        unsigned char *bytes = block;
+        for (int i = 0; i < 3; i++)
+            if (holds(bytes, bytes + malloc_usable_size(block), i)) {
+                watching = 0;
+                printf("%s: %s in freed memory\n", doing, secret_names[i]);
+                watching = 1;
+                finds++;
+            }
+    }
+    next(block);
+}
+
+__attribute__((noinline)) static void clear_stack(void)
+{
+    volatile unsigned char *below = alloca(DEPTH);
+    for (int i = 0; i < DEPTH; i++)
+        below[i] = 0;
+}
+
+/* Other calls' remains: everything below this frame. */
+__attribute__((noinline)) static void search_stack(void)
+{
+    volatile unsigned char here = 0;
+    const unsigned char *top = (const unsigned char *)&here;
+    for (int i = 0; i < 3; i++)
+        if (holds(top - DEPTH + 4096, top - 512, i)) {
+            printf("%s: %s on the stack\n", doing, secret_names[i]);
+            finds++;
+        }
+}
+
+__attribute__((noinline)) static void leave_on_stack(void)
+{
+    volatile unsigned char *below = alloca(8192);
+    for (int i = 0; i < 16; i++)
+        below[i] = secrets[2][i];
+}
+
+static void must(int ok, const char *what)
+{
+    if (!ok) {
+        printf("%s: %s failed\n", doing, what);
+        exit(2);
+    }
+}
+
+static void use(const char *name, const char *query)
+{
+    static const char *steps[] = { "init", "update", "final", "copy", "init again", "free" };
+    unsigned char iv[16] = { 1 }, data[80] = { 0 };
+    char what[100];
+    int len, xts = strstr(name, "XTS") != NULL;
+    EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, name, query);
+    EVP_CIPHER_CTX *first = EVP_CIPHER_CTX_new(), *second = EVP_CIPHER_CTX_new();
+
+    must(cipher != NULL && first != NULL && second != NULL, name);
+    /* In static memory that is never freed; in XTS the key for data. */
+    static unsigned char keys[32];
+    memcpy(keys, secrets[0], 16);
+    memset(keys + 16, 7, 16);
+    for (int step = 0; step < 6; step++) {
+        snprintf(what, sizeof(what), "%s: %s", name, steps[step]);
+        doing = what;
+        clear_stack();
+        watching = 1;
+        switch (step) {
+        case 0:
+            must(EVP_EncryptInit_ex(first, cipher, NULL, keys, iv), "init");
+            break;
+        case 1:
+            must(EVP_EncryptUpdate(first, data, &len, data, xts ? 33 : 37), "update");
+            break;
+        case 2:
+            must(EVP_EncryptFinal_ex(first, data, &len), "final");
+            break;
+        case 3:
+            must(EVP_CIPHER_CTX_copy(second, first), "copy");
+            break;
+        case 4:
+            must(EVP_DecryptInit_ex(first, NULL, NULL, keys, iv), "init again");
+            break;
+        case 5:
+            EVP_CIPHER_CTX_free(first);
+            EVP_CIPHER_CTX_free(second);
+            break;
+        }
+        watching = 0;
+        search_stack();
+    }
+    EVP_CIPHER_free(cipher);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *names[] = { "AES-128-ECB", "AES-128-CBC", "AES-128-CFB", "AES-128-CFB8", "AES-128-CFB1",
+        "AES-128-OFB", "AES-128-CTR", "AES-128-XTS", "AES-128-GCM", "AES-128-CCM" };
+    char query[100];
+
+    if (argc < 2)
+        return 2;
+    doing = "control";
+    clear_stack();
+    leave_on_stack();
+    search_stack();
+    void *block = malloc(100);
+    volatile unsigned char *inside = block;
+    for (int i = 0; i < 16; i++)
+        inside[33 + i] = secrets[2][i];
+    watching = 1;
+    free(block);
+    watching = 0;
+    if (finds != 2) {
+        printf("the control found %d of 2\n", finds);
+        return 2;
+    }
+    finds = 0;
+
+    if (argc > 2)
+        must(OSSL_PROVIDER_set_default_search_path(NULL, argv[2]), "search path");
+    must(OSSL_PROVIDER_load(NULL, "default") != NULL && OSSL_PROVIDER_load(NULL, argv[1]) != NULL, "load");
+    snprintf(query, sizeof(query), "provider=%s", argv[1]);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        use(names[i], query);
+    printf("%d finds\n", finds);
+    return finds != 0;
+}
