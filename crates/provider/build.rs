@@ -3,5 +3,8 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    let system = std::env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
+    if system != "macos" && system != "windows" {
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    }
 }

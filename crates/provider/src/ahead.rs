@@ -12,14 +12,16 @@
 //! alone, and begins anew.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroizing;
 
-use crate::ffi::thread;
+use crate::ffi::process::{PerProcess, Process};
+use crate::ffi::{stack, thread};
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::trace::Way;
@@ -46,15 +48,13 @@ type Keystream = Zeroizing<Vec<u8>>;
 /// Where keystream is made ahead, for all contexts of an instance.
 pub(crate) struct Workshop {
     segment: usize,
-    shops: OnceLock<Box<Shop>>,
+    shops: PerProcess<Shop>,
 }
 
-/// The workshop of one process. The list only grows and is never locked, as that of the engines in [`Instance`].
+/// The workshop of one process.
 struct Shop {
-    process: u32,
     shared: Arc<Shared>,
     worker: Mutex<Option<std::thread::JoinHandle<()>>>,
-    next: OnceLock<Box<Shop>>,
 }
 
 /// What contexts and worker share.
@@ -95,7 +95,7 @@ struct State {
     ended: bool,
 }
 
-/// Panics happen in no section that holds a lock; should one, the data are still whole.
+/// No section that holds a lock leaves its data half changed, whatever happens in it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -104,50 +104,31 @@ impl Workshop {
     /// A workshop. No thread is started before there is work. With a device keystream is made in larger segments.
     pub(crate) fn new(for_device: bool) -> Workshop {
         let segment = if for_device { DEVICE_SEGMENT } else { CPU_SEGMENT };
-        Workshop { segment, shops: OnceLock::new() }
+        Workshop { segment, shops: PerProcess::new() }
     }
 
-    /// The shop of this process, with its worker; none if no thread can be had.
+    /// The shop of this process, with its worker; none if no thread can be had, or after the end.
     fn shop(&self) -> Option<&Shop> {
-        let process = std::process::id();
-        let mut place = &self.shops;
-        loop {
-            match place.get() {
-                Some(shop) if shop.process == process => {
-                    return (!lock(&shop.shared.queue).closed).then_some(shop);
-                }
-                Some(shop) => place = &shop.next,
-                None => {
-                    let shared = Arc::new(Shared::default());
-                    let theirs = Arc::clone(&shared);
-                    let worker = thread::spawn_without_signals("lockstep-ahead", move || theirs.work())?;
-                    let shop =
-                        Shop { process, shared, worker: Mutex::new(Some(worker)), next: OnceLock::new() };
-                    if let Err(shop) = place.set(Box::new(shop)) {
-                        // Another thread was faster.
-                        shop.close();
-                    }
-                }
-            }
-        }
+        let open = || {
+            let shared = Arc::new(Shared::default());
+            let theirs = Arc::clone(&shared);
+            let worker = thread::spawn_without_signals("lockstep-ahead", move || theirs.work()).ok_or(())?;
+            Ok::<Shop, ()>(Shop { shared, worker: Mutex::new(Some(worker)) })
+        };
+        let shop = self.shops.get_or_make(open, |shop: Shop| shop.close()).ok()?;
+        (!lock(&shop.shared.queue).closed).then_some(shop)
     }
 
     /// Ends the worker of this process; no more contexts are served.
     pub(crate) fn close(&self) {
-        let mut place = &self.shops;
-        while let Some(shop) = place.get() {
+        if let Some(shop) = self.shops.get() {
             shop.close();
-            place = &shop.next;
         }
     }
 }
 
 impl Shop {
     fn close(&self) {
-        if self.process != std::process::id() {
-            // The worker is the parent's, and its lock may be held for good.
-            return;
-        }
         let mut queue = lock(&self.shared.queue);
         queue.closed = true;
         let orders = std::mem::take(&mut queue.orders);
@@ -156,9 +137,8 @@ impl Shop {
         if let Some(worker) = lock(&self.worker).take() {
             let _ = worker.join();
         }
-        for order in orders {
-            lock(&order.state).queued = false;
-        }
+        // With their keys, unless a context still has them.
+        drop(orders);
     }
 }
 
@@ -177,15 +157,18 @@ impl Shared {
             drop(queue);
             let again = order.make_one();
             queue = lock(&self.queue);
-            if again {
+            if again && !queue.closed {
                 queue.orders.push_back(order);
             }
         }
     }
 
     fn enqueue(&self, order: &Arc<Order>) {
-        lock(&self.queue).orders.push_back(Arc::clone(order));
-        self.wake.notify_one();
+        let mut queue = lock(&self.queue);
+        if !queue.closed {
+            queue.orders.push_back(Arc::clone(order));
+            self.wake.notify_one();
+        }
     }
 }
 
@@ -197,30 +180,42 @@ impl Order {
             state.queued = false;
             return false;
         }
-        let (number, keystream) = state.claim(self.segment);
+        let number = state.claim();
+        let spare = state.spare.pop();
         drop(state);
-        let made = self.make(number, keystream, true);
+        let made = self.make(number, spare, true);
         let mut state = lock(&self.state);
-        match made {
-            Some(keystream) => state.put(number, keystream),
-            None => state.ended = true,
-        }
+        state.put(number, made);
         self.made.notify_all();
         true
     }
 
-    /// Makes a claimed segment: through the planner if it is large enough for that, or inline.
-    fn make(&self, number: u64, mut keystream: Keystream, planned: bool) -> Option<Keystream> {
-        keystream.fill(0);
-        let blocks = u128::from(number) * (self.segment / 16) as u128;
-        let mut counter = counter_after(self.pass, &self.start, blocks);
-        let data = Span::in_place(&mut keystream);
-        if planned {
-            self.key.run(self.pass, &mut counter, data).ok()?;
-        } else {
-            self.key.run_inline(self.pass, &mut counter, data);
-        }
-        Some(keystream)
+    /// Makes a claimed segment: through the planner if it is large enough for that, or inline. None if there is no memory,
+    /// the device failed, or anything went wrong: whoever waits for the segment must be told.
+    fn make(&self, number: u64, spare: Option<Keystream>, planned: bool) -> Option<Keystream> {
+        catch_unwind(AssertUnwindSafe(|| {
+            let mut keystream = match spare {
+                Some(spare) => spare,
+                None => {
+                    let mut new = Vec::new();
+                    new.try_reserve_exact(self.segment).ok()?;
+                    Zeroizing::new(new)
+                }
+            };
+            keystream.clear();
+            keystream.resize(self.segment, 0);
+            let blocks = u128::from(number) * (self.segment / 16) as u128;
+            let mut counter = counter_after(self.pass, &self.start, blocks);
+            let data = Span::in_place(&mut keystream);
+            if planned {
+                self.key.run(self.pass, &mut counter, data).ok()?;
+            } else {
+                self.key.run_inline(self.pass, &mut counter, data);
+            }
+            Some(keystream)
+        }))
+        .ok()
+        .flatten()
     }
 
     /// The segment the context needs next: taken if it is ready, made if nobody does, waited for while making others
@@ -238,11 +233,12 @@ impl Order {
                 return None;
             }
             if state.unclaimed < number + DEPTH {
-                let (claimed, keystream) = state.claim(self.segment);
+                let claimed = state.claim();
+                let spare = state.spare.pop();
                 drop(state);
-                let keystream = self.make(claimed, keystream, false)?;
+                let made = self.make(claimed, spare, false);
                 state = lock(&self.state);
-                state.put(claimed, keystream);
+                state.put(claimed, made);
             } else {
                 state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -251,15 +247,18 @@ impl Order {
 }
 
 impl State {
-    fn claim(&mut self, segment: usize) -> (u64, Keystream) {
-        let number = self.unclaimed;
+    /// The next segment is the caller's to make.
+    fn claim(&mut self) -> u64 {
         self.unclaimed += 1;
-        (number, self.spare.pop().unwrap_or_else(|| Zeroizing::new(vec![0; segment])))
+        self.unclaimed - 1
     }
 
-    fn put(&mut self, number: u64, keystream: Keystream) {
-        if !self.ended {
-            self.ready.push_back((number, keystream));
+    /// What came of a claimed segment.
+    fn put(&mut self, number: u64, made: Option<Keystream>) {
+        match made {
+            Some(keystream) if !self.ended => self.ready.push_back((number, keystream)),
+            Some(_) => {}
+            None => self.ended = true,
         }
     }
 }
@@ -270,26 +269,26 @@ pub(crate) struct Ahead {
     pass: Pass,
     /// Small updates in a row.
     run: u32,
+    /// The counter that an update in a row begins with.
+    next: Block,
     served: Option<Served>,
 }
 
 /// A context that is served.
 struct Served {
-    process: u32,
+    process: Process,
     shared: Arc<Shared>,
     /// Left alone, not dropped, in a child of the process it was made in.
     order: Arc<Order>,
     /// The segment under way, and how much of it is used.
     current: Option<Keystream>,
     used: usize,
-    /// The counter that the next byte needs.
-    counter: Block,
 }
 
 impl Ahead {
     /// Before any update.
     pub(crate) fn new(pass: Pass) -> Ahead {
-        Ahead { pass, run: 0, served: None }
+        Ahead { pass, run: 0, next: [0; 16], served: None }
     }
 
     /// True if keystream is being made for this context.
@@ -312,31 +311,39 @@ impl Ahead {
         counter: &mut Block,
         data: Span<'_>,
     ) {
-        if self.served.as_ref().is_none_or(|served| served.counter != *counter) {
-            self.served = None;
-            self.run = self.run.saturating_add(1);
-            if self.run <= RUN {
-                return key.run_inline(self.pass, counter, data);
-            }
-            self.run = 0;
-            self.served = Served::new(workshop, instance, key, self.pass, counter);
+        if self.next != *counter {
+            // Another message, or another place of it.
+            self.stop();
         }
         let bytes = data.len();
-        let Some(served) = &mut self.served else {
-            return key.run_inline(self.pass, counter, data);
+        if self.served.is_none() {
+            self.run += 1;
+            if self.run > RUN {
+                self.run = 0;
+                self.served = Served::new(workshop, instance, key, self.pass, counter);
+            }
+        }
+        let rest = match &mut self.served {
+            Some(served) => served.xor(data),
+            None => data,
         };
-        let rest = served.xor(data);
-        if let Some(trace) = &instance.trace {
-            trace.count_way(Way::Ahead, bytes - rest.len());
+        let served = bytes - rest.len();
+        *counter = counter_after(self.pass, counter, served as u128 / 16);
+        if let (1.., Some(trace)) = (served, &instance.trace) {
+            trace.count_way(Way::Ahead, served);
         }
-        *counter = counter_after(self.pass, counter, (bytes - rest.len()) as u128 / 16);
         if !rest.is_empty() {
-            // Making failed, or this is a child of a fork: inline, and perhaps another beginning later.
-            key.run_inline(self.pass, counter, rest);
+            // Not served, or making failed, or this is a child of a fork.
             self.served = None;
-            return;
+            key.run_inline(self.pass, counter, rest);
         }
-        served.counter = *counter;
+        self.next = *counter;
+    }
+
+    /// The message has ended: what was made for it is let go.
+    pub(crate) fn stop(&mut self) {
+        self.run = 0;
+        self.served = None;
     }
 }
 
@@ -373,8 +380,10 @@ impl Served {
             made: Condvar::new(),
         });
         shared.enqueue(&order);
-        let process = shop.process;
-        Some(Served { process, shared, order, current: None, used: 0, counter: *start })
+        // The key was moved here.
+        stack::wipe_below();
+        let process = Process::current();
+        Some(Served { process, shared, order, current: None, used: 0 })
     }
 
     /// XORs keystream; what could not be is left.
@@ -400,7 +409,7 @@ impl Served {
 
     /// Gets the next segment.
     fn next(&mut self) -> bool {
-        if self.process != std::process::id() {
+        if self.process != Process::current() {
             return false;
         }
         self.current = self.order.take();
@@ -409,7 +418,7 @@ impl Served {
     }
 
     fn give_back(&self, keystream: Keystream) {
-        if self.process != std::process::id() {
+        if self.process != Process::current() {
             return;
         }
         let mut state = lock(&self.order.state);
@@ -426,8 +435,12 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
-            // The lock may be held by a thread that this process does not have: what is behind it stays as it is.
+        if self.process != Process::current() {
+            // A lock may be held by a thread that this process does not have; then what is behind it stays as it is.
+            if let Ok(mut state) = self.order.state.try_lock() {
+                state.ready.clear();
+                state.spare.clear();
+            }
             std::mem::forget(Arc::clone(&self.order));
             return;
         }

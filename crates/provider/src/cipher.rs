@@ -48,6 +48,9 @@ pub(crate) trait Cipher: Sized {
     /// Begins a message: with another key, another IV, or what was set before.
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()>;
 
+    /// True once a key is set.
+    fn has_key(&self) -> bool;
+
     /// The direction of the last `init`.
     fn encrypts(&self) -> bool;
 
@@ -55,13 +58,22 @@ pub(crate) trait Cipher: Sized {
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize>;
 
     /// Additional data: an update without output.
-    fn aad(&mut self, _aad: &[u8]) -> Outcome<()> {
-        Err(Reason::NullBuffer)
+    fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
+        match aad {
+            _ if !self.has_key() => Err(Reason::NoKey),
+            // Without length a missing output is as good as any.
+            [] => Ok(()),
+            _ => Err(Reason::NullBuffer),
+        }
     }
 
     /// The length of the message: an update without input and output.
     fn announce(&mut self, len: usize) -> Outcome<()> {
-        if len == 0 { Ok(()) } else { Err(Reason::NullBuffer) }
+        match len {
+            _ if !self.has_key() => Err(Reason::NoKey),
+            0 => Ok(()),
+            _ => Err(Reason::NullBuffer),
+        }
     }
 
     /// Ends the message; the buffers have no input.
@@ -70,6 +82,11 @@ pub(crate) trait Cipher: Sized {
     /// `EVP_Cipher`: data without buffering or padding.
     fn once(&mut self, data: Buffers<'_>) -> Outcome<usize> {
         self.update(data)
+    }
+
+    /// True if there is a key whose place the next one takes, so that it leaves nothing on the stack.
+    fn rekeys_in_place(&self) -> bool {
+        false
     }
 
     /// True if lengths are numbers of bits.

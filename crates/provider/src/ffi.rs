@@ -7,6 +7,7 @@
 //! | `buffers` | input and output of one call, which may be the same memory |
 //! | `core` | what the library offers to us: errors, configuration |
 //! | `provider` | `OSSL_provider_init` and the functions of the provider itself |
+//! | `process`, `thread`, `stack` | forks, threads of our own, what calls leave on the stack |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //!
 //! Every entry point catches panics and turns them into an error: none may cross into C.
@@ -16,7 +17,8 @@ pub(crate) mod cipher;
 pub(crate) mod core;
 mod guard;
 pub(crate) mod param;
+pub(crate) mod process;
 pub(crate) mod provider;
-mod stack;
+pub(crate) mod stack;
 pub(crate) mod thread;
 mod types;

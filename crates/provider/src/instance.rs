@@ -1,18 +1,23 @@
 //! One loading of the provider into one library context: its settings, the kernel for small calls, the devices for large
 //! ones.
 //!
-//! Loading reads settings and looks at the processor, and no more: no thread is started, no GPU is opened and no random
-//! byte is drawn before the first large work, since programs load us early, fork later, and may run their random
-//! generator on us.
+//! Loading reads settings and looks at the processor, and no more: no thread is started, no device is looked for and no
+//! random byte is drawn before the first large work, since programs load us early, fork later, and may run their random
+//! generator on us. The exception is a device or kernel that was named: whether it is there must be known at once.
 
 use std::ffi::CStr;
-use std::sync::{Arc, OnceLock};
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::available_parallelism;
 
 use lockstep::Engine;
+use lockstep::engine::MAX_THREADS;
 use lockstep::hazmat::inline::{self, InlineKernel};
 
 use crate::ahead::Workshop;
 use crate::ffi::core::Core;
+use crate::ffi::process::PerProcess;
 use crate::reason::{Outcome, Reason};
 use crate::settings::{AheadSetting, Settings, Verify};
 use crate::trace::Trace;
@@ -33,17 +38,10 @@ pub(crate) struct Instance {
     threshold: usize,
     /// Where keystream is made ahead, if it is.
     pub(crate) workshop: Option<Workshop>,
-    engines: OnceLock<Box<Generation>>,
-}
-
-/// The devices as one process found them, and as its children did.
-///
-/// A child of a fork must not use what its parent has opened. The list only grows and nothing here is locked: a fork in
-/// the midst of it finds it whole.
-struct Generation {
-    process: u32,
-    engine: Engine,
-    next: OnceLock<Box<Generation>>,
+    /// The devices as this process found them: a child of a fork must not use what its parent has opened.
+    engines: PerProcess<Engine>,
+    /// Moves on with each verified piece, so that other blocks of it are looked at.
+    seed: AtomicUsize,
 }
 
 impl Instance {
@@ -75,14 +73,24 @@ impl Instance {
         let ahead = match settings.ahead {
             AheadSetting::On => true,
             AheadSetting::Off => false,
-            AheadSetting::Auto => device_is_named || !kernel.has_aes_instructions(),
+            // A second processor must be there to make it.
+            AheadSetting::Auto => device_is_named || !kernel.has_aes_instructions() && processors() > 1,
         };
-        let engines = OnceLock::new();
+        let engines = PerProcess::new();
         if let Some(engine) = engine {
-            let _ = engines.set(Generation::boxed(engine));
+            let _ = engines.get_or_make(|| Ok::<_, ()>(engine), drop);
         }
         let workshop = ahead.then(|| Workshop::new(device_is_named));
-        Ok(Arc::new(Instance { core, trace, settings, kernel, threshold, workshop, engines }))
+        Ok(Arc::new(Instance {
+            core,
+            trace,
+            settings,
+            kernel,
+            threshold,
+            workshop,
+            engines,
+            seed: AtomicUsize::new(0),
+        }))
     }
 
     /// The kernel for calls on the caller's thread, once it has passed its self-test.
@@ -96,7 +104,7 @@ impl Instance {
     /// True if so many bytes in one call are for the planner.
     #[inline(always)]
     pub(crate) fn is_large(&self, bytes: usize) -> bool {
-        bytes >= self.threshold
+        bytes >= self.threshold && bytes > 0
     }
 
     /// The provider is unloaded: ends what runs in the background, and tells what was done. Contexts that live on, as those
@@ -115,42 +123,30 @@ impl Instance {
         self.settings.verify
     }
 
+    /// A number that differs from call to call.
+    pub(crate) fn next_seed(&self) -> usize {
+        // Odd, so that it reaches every place of a stretch before it comes back.
+        self.seed.fetch_add(1, Relaxed).wrapping_mul(0x9E37_79B9)
+    }
+
     /// The devices of this process.
     ///
     /// # Errors
-    /// [`Reason::Device`] if there are none.
-    pub(crate) fn engine(&self) -> Outcome<&Engine> {
-        let process = std::process::id();
-        let mut place = &self.engines;
-        loop {
-            match place.get() {
-                Some(generation) if generation.process == process => return Ok(&generation.engine),
-                Some(generation) => place = &generation.next,
-                None => {
-                    let engine = engine(&self.settings).map_err(|detail| {
-                        self.core.raise(Reason::Setting, Some(&detail));
-                        Reason::Device
-                    })?;
-                    // Another thread may have been faster: then its engine is taken.
-                    let _ = place.set(Generation::boxed(engine));
-                }
-            }
-        }
+    /// Why there are none, for people.
+    pub(crate) fn engine(&self) -> Result<&Engine, String> {
+        self.engines.get_or_make(|| engine(&self.settings), drop)
     }
 }
 
-impl Generation {
-    fn boxed(engine: Engine) -> Box<Generation> {
-        Box::new(Generation { process: std::process::id(), engine, next: OnceLock::new() })
-    }
+fn processors() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
 }
 
 fn engine(settings: &Settings) -> Result<Engine, String> {
-    let mut builder = Engine::builder()
+    // Every choice is made here, so that none is left to the environment, which has been read already, or not at all.
+    let builder = Engine::builder()
         .device(settings.device.as_deref().unwrap_or("auto"))
-        .kernel(settings.kernel.as_deref().unwrap_or("auto"));
-    if let Some(threads) = settings.threads {
-        builder = builder.threads(threads);
-    }
+        .kernel(settings.kernel.as_deref().unwrap_or("auto"))
+        .threads(settings.threads.unwrap_or_else(|| processors().min(MAX_THREADS)));
     builder.build().map_err(|error| error.to_string())
 }

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use lockstep::hazmat::Key;
 use lockstep::hazmat::data::{Data, HostData};
 use lockstep::hazmat::inline::{Block, InlineKey, Span, advance_tweak};
 use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
+use lockstep::hazmat::{Error, Key};
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::ffi::{stack, thread};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 use crate::settings::Verify;
@@ -114,34 +115,43 @@ impl ContextKey {
         iv: &Block,
         data: Span<'_>,
     ) -> Outcome<Block> {
-        let mut tweak = *iv;
-        tweak_key.inline.encrypt_block(&mut tweak);
+        let mut after = [0; 16];
         if self.instance.is_large(data.len()) {
-            let blocks = data.len() as u64 / 16;
-            let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
-            let place = Tweak { key: tweak_key.for_planner(), position: 0 };
-            let mut data = data.into_host();
-            if !self.planned(pass, &mut iv.clone(), Some((place, tweak)), &mut data)? {
-                return Ok(self.xts_inline(encrypts, tweak, span(data)));
-            }
-            advance_tweak(&mut tweak, blocks);
-            return Ok(tweak);
+            return self.xts_planned(encrypts, tweak_key, iv, data);
         }
-        Ok(self.xts_inline(encrypts, tweak, data))
+        self.inline.xts_unit(&tweak_key.inline, encrypts, iv, &mut after, data);
+        Ok(after)
     }
 
-    #[inline(always)]
-    fn xts_inline(&self, encrypts: bool, mut tweak: Block, data: Span<'_>) -> Block {
-        if encrypts {
-            self.inline.xts_encrypt(&mut tweak, data);
+    #[cold]
+    fn xts_planned(
+        &self,
+        encrypts: bool,
+        tweak_key: &ContextKey,
+        iv: &Block,
+        data: Span<'_>,
+    ) -> Outcome<Block> {
+        let blocks = data.len() as u64 / 16;
+        let mut tweak = *iv;
+        tweak_key.inline.encrypt_block(&mut tweak);
+        let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
+        let place = Tweak { key: tweak_key.for_planner(), position: 0 };
+        let mut data = data.into_host();
+        if self.planned(pass, &mut iv.clone(), Some((place, tweak)), &mut data)? {
+            advance_tweak(&mut tweak, blocks);
         } else {
-            self.inline.xts_decrypt(&mut tweak, data);
+            self.inline.xts_unit(&tweak_key.inline, encrypts, iv, &mut tweak, span(data));
         }
-        tweak
+        Ok(tweak)
     }
 
     fn for_planner(&self) -> &Key {
-        self.planned.get_or_init(|| Key::new(&self.bytes[..self.len]).expect("its length was checked"))
+        if self.planned.get().is_none() {
+            let key = Key::new(&self.bytes[..self.len]).expect("its length was checked");
+            let _ = self.planned.set(key);
+            stack::wipe_below();
+        }
+        self.planned.get().expect("set above, or by another thread")
     }
 
     /// A pass by the device that the planner chooses, verified. For XTS also the place in the data unit and the encrypted
@@ -154,11 +164,16 @@ impl ContextKey {
         tweak: Option<(Tweak<'_>, Block)>,
         data: &mut HostData<'_>,
     ) -> Outcome<bool> {
-        let planner = self.instance.engine()?.planner();
+        let engine = match self.instance.engine() {
+            Ok(engine) => engine,
+            Err(why) => return self.left_to_us(&why),
+        };
         let key = self.for_planner();
-        let Ok(plan) = planner.plan(Operation::Pass(pass), key.size(), data.len(), None) else {
-            // A kernel that was asked for by name may not have every pass.
-            return Ok(false);
+        let plan = match engine.planner().plan(Operation::Pass(pass), key.size(), data.len(), None) {
+            Ok(plan) => plan,
+            // A kernel that was asked for by name need not have every pass.
+            Err(Error::Unsupported { .. }) => return Ok(false),
+            Err(error) => return self.left_to_us(&error.to_string()),
         };
         let verify = match self.instance.verify() {
             // What this processor's kernels make is what it would be compared with.
@@ -168,11 +183,12 @@ impl ContextKey {
         };
         let before = *register;
         let (tweak, first) = tweak.map_or((None, before), |(place, first)| (Some(place), first));
-        // Any address will do to choose by: which blocks are looked at need not be secret, only not always the same.
-        let seed = std::ptr::from_ref(register) as usize / 16 + data.len() / 16;
-        let witness = Witness::keep(verify, pass, &first, data.input(), seed);
+        let seed = self.instance.next_seed();
+        let Some(witness) = Witness::keep(verify, pass, &first, data.input(), seed) else {
+            return self.left_to_us("no memory to verify a device by");
+        };
         let mut segment = Segment { key, tweak, register, data: Data::Host(data.reborrow()) };
-        let done = plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment)));
+        let done = thread::without_signals(|| plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))));
         let failure = match done {
             Ok(()) if witness.agrees(&self.inline, data.output()) => {
                 if let Some(trace) = &self.instance.trace {
@@ -183,16 +199,24 @@ impl ContextKey {
             Ok(()) => format!("{} gave a wrong result", plan.device.id()),
             Err(error) => error.to_string(),
         };
-        if let Some(trace) = &self.instance.trace {
-            trace.tell_failure(&failure);
-        }
         data.output().zeroize();
         if matches!(data, HostData::Copy { .. }) {
             *register = before;
-            return Ok(false);
+            return self.left_to_us(&failure);
         }
-        self.instance.core.raise(Reason::Device, Some(&failure));
+        if let Some(trace) = &self.instance.trace {
+            trace.tell_failure(&failure);
+        }
         Err(Reason::Device)
+    }
+
+    /// Work that no device did, and why. To put that on OpenSSL's error stack would mislead programs that look there
+    /// after success.
+    fn left_to_us(&self, why: &str) -> Outcome<bool> {
+        if let Some(trace) = &self.instance.trace {
+            trace.tell_failure(why);
+        }
+        Ok(false)
     }
 }
 

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 pub(crate) type Outcome<T> = Result<T, Reason>;
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+    ($($(#[$doc:meta])* $name:ident $(= $text:literal)? $(as $number:literal: $advice:literal)?,)*) => {
         /// A reason, whose number and text go onto OpenSSL's error stack.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u32)]
@@ -18,12 +18,22 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// All of them, with their texts.
-            pub(crate) const ALL: &'static [(Reason, &'static CStr)] = &[$((Reason::$name, $text),)*];
+            /// Those of our own, with their texts.
+            pub(crate) const OWN: &'static [(Reason, &'static CStr)] = &[$($((Reason::$name, $text),)?)*];
+
+            /// If OpenSSL's own providers have this reason: its number there, which programs may look for, and what we
+            /// say beside it.
+            pub(crate) fn shared(self) -> Option<(u32, &'static str)> {
+                match self {
+                    $($(Reason::$name => Some(($number, $advice)),)?)*
+                    _ => None,
+                }
+            }
         }
     };
 }
 
+// Those with a number are `PROV_R_*` of openssl/proverr.h: OpenSSL has the text, and programs know the number.
 reasons! {
     /// Something in here is wrong.
     Internal = c"internal error in lockstep: please report it",
@@ -39,43 +49,47 @@ reasons! {
     Random = c"no random bytes from the operating system",
 
     /// Key of another length than the cipher has.
-    KeyLength = c"invalid key length",
+    KeyLength as 105: "",
     /// IV of a length that the mode does not take.
-    IvLength = c"invalid iv length",
+    IvLength as 109: "",
     /// Update before a key was set.
-    NoKey = c"no key set",
+    NoKey as 114: "",
     /// Update before an IV was set, or after the message it was for has ended.
     NoIv = c"no iv set for this message",
     /// Both halves of an XTS key are equal.
-    XtsEqualKeys = c"xts: both halves of the key are equal",
+    XtsEqualKeys as 149: "both halves of the key are equal",
     /// An XTS data unit of less than a block.
     XtsTooShort = c"xts: data unit shorter than 16 bytes",
     /// An XTS data unit of more than 2^20 blocks.
-    XtsTooLong = c"xts: data unit longer than 2^20 blocks",
+    XtsTooLong as 148: "at most 2^20 blocks of 16 bytes",
 
     /// A null pointer with a length.
     NullBuffer = c"null buffer",
+    /// More bytes than memory can have.
+    Length = c"impossible length",
     /// The result does not fit.
-    OutputTooSmall = c"output buffer too small",
+    OutputTooSmall as 106: "",
     /// TLS records are worked on in place.
     NotInPlace = c"tls records must be worked on in place",
 
     /// The data end within a block and padding is off.
-    WrongFinalBlockLength = c"wrong final block length: the data are not a multiple of 16 bytes",
+    WrongFinalBlockLength as 107: "the data are not a multiple of 16 bytes",
     /// Padding is wrong: wrong key or changed data.
-    BadDecrypt = c"bad decrypt: wrong key, or the data were changed",
+    BadDecrypt as 100: "wrong key, or the data were changed",
     /// The tag is wrong: wrong key or changed data.
     TagMismatch = c"tag mismatch: wrong key, or the data were changed",
     /// The tag to compare with has not been given.
-    TagNotSet = c"tag not set",
+    TagNotSet as 119: "",
     /// The tag was asked for before the message was encrypted, or when decrypting.
     NoTag = c"there is no tag: it is made by finishing encryption",
     /// When encrypting the tag comes out.
-    TagNotNeeded = c"tag not needed: it comes out of encryption",
+    TagNotNeeded as 120: "it comes out of encryption",
     /// A tag length the mode does not have.
-    TagLength = c"invalid tag length",
+    TagLength as 118: "",
     /// Additional data must come before the data.
     AadAfterData = c"additional data after the data have begun",
+    /// CCM takes all additional data at once.
+    SecondAad = c"ccm: additional data in more than one piece",
     /// CCM must know the message's length before its additional data.
     NoLength = c"ccm: message length not set before additional data",
     /// CCM takes all data at once.
@@ -85,13 +99,13 @@ reasons! {
     /// The message has ended.
     Finished = c"the message has ended: set a new iv",
     /// Additional data of a TLS record that are not 13 bytes or contradict the record.
-    TlsAad = c"invalid additional data of a tls record",
+    TlsAad as 108: "additional data of a tls record",
     /// A TLS record whose length cannot be.
     TlsRecord = c"tls record of an impossible length",
     /// IV parts for TLS that do not fit together.
     TlsIv = c"invalid iv parts for tls",
     /// More records than a key may protect.
-    TooManyRecords = c"too many tls records under one key",
+    TooManyRecords as 126: "",
 
     /// A parameter of the wrong type or with a value that cannot be.
     ParameterType = c"parameter of the wrong type or out of range",
@@ -104,11 +118,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_texts_are_distinct() {
-        for (i, (reason, text)) in Reason::ALL.iter().enumerate() {
-            assert_eq!(*reason as usize, i + 1);
+    fn texts_are_distinct_and_no_formats() {
+        for (i, (reason, text)) in Reason::OWN.iter().enumerate() {
+            assert!(reason.shared().is_none());
             assert!(!text.to_str().unwrap().contains('%'), "texts are used as formats");
-            assert!(Reason::ALL[..i].iter().all(|(_, other)| other != text));
+            assert!(Reason::OWN[..i].iter().all(|(_, other)| other != text));
         }
+    }
+
+    #[test]
+    fn what_programs_look_for_has_openssls_numbers() {
+        // openssl/proverr.h
+        assert_eq!(Reason::BadDecrypt.shared().unwrap().0, 100);
+        assert_eq!(Reason::WrongFinalBlockLength.shared().unwrap().0, 107);
+        assert_eq!(Reason::Device.shared(), None);
     }
 }

@@ -6,6 +6,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::algorithm::{ALGORITHMS, Algorithm};
@@ -13,7 +15,7 @@ use crate::settings::TraceTo;
 
 /// Counters of every algorithm, and where they are told.
 pub(crate) struct Trace {
-    to: Option<File>,
+    to: File,
     /// For each algorithm: encryption, decryption.
     counters: Vec<[Counter; 2]>,
     /// Bytes through the planner, and with keystream made ahead.
@@ -42,8 +44,15 @@ impl Trace {
     /// If the file cannot be opened.
     pub(crate) fn new(to: &TraceTo) -> io::Result<Trace> {
         let to = match to {
-            TraceTo::Stderr => None,
-            TraceTo::File(path) => Some(OpenOptions::new().append(true).create(true).open(path)?),
+            // A copy of its own: Rust's handle has a lock, which a fork could find held.
+            TraceTo::Stderr => File::from(io::stderr().as_fd().try_clone_to_owned()?),
+            TraceTo::File(path) => OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                // Whoever may write to the folder must not choose another file for us.
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(path)?,
         };
         let counters = ALGORITHMS.iter().map(|_| Default::default()).collect();
         let ways = Default::default();
@@ -87,10 +96,7 @@ impl Trace {
     fn tell(&self, process: u32, text: &str) {
         // One write, so that lines of several processes do not mix; nobody can be told if it fails.
         let line = format!("lockstep[{process}]: {text}\n");
-        let _ = match &self.to {
-            Some(file) => (&*file).write_all(line.as_bytes()),
-            None => io::stderr().write_all(line.as_bytes()),
-        };
+        let _ = (&self.to).write_all(line.as_bytes());
     }
 
     /// The totals of this process.

@@ -43,7 +43,14 @@ fn block(data: &[u8], number: usize) -> Block {
 
 impl Witness {
     /// Keeps a block in every few thousand, at a place of each stretch that `seed` chooses, or all of them.
-    pub(crate) fn keep(verify: Verify, pass: Pass, register: &Block, input: &[u8], seed: usize) -> Witness {
+    /// Nothing if there is no memory.
+    pub(crate) fn keep(
+        verify: Verify,
+        pass: Pass,
+        register: &Block,
+        input: &[u8],
+        seed: usize,
+    ) -> Option<Witness> {
         let count = input.len() / 16;
         let stride = if verify == Verify::Full { 1 } else { STRIDE };
         let sample = |start: usize| {
@@ -51,11 +58,12 @@ impl Witness {
             let before = if number == 0 { *register } else { block(input, number - 1) };
             Sample { number, before, input: block(input, number) }
         };
-        let blocks = match verify {
-            Verify::Off => Vec::new(),
-            _ => (0..count).step_by(stride).map(sample).collect(),
-        };
-        Witness { pass, register: *register, blocks }
+        let mut blocks = Vec::new();
+        if verify != Verify::Off {
+            blocks.try_reserve_exact(count.div_ceil(stride)).ok()?;
+            blocks.extend((0..count).step_by(stride).map(sample));
+        }
+        Some(Witness { pass, register: *register, blocks })
     }
 
     /// True if the blocks kept have become what they should.
@@ -168,7 +176,7 @@ mod tests {
         let input: Vec<u8> = (0..3 * 16 * STRIDE + 16).map(|i| (i * 7 + i / 251) as u8).collect();
         for pass in PASSES {
             for (verify, seed) in [(Verify::Sample, 0), (Verify::Sample, 1234), (Verify::Full, 5)] {
-                let witness = Witness::keep(verify, pass, &register, &input, seed);
+                let witness = Witness::keep(verify, pass, &register, &input, seed).unwrap();
                 let mut output = input.clone();
                 run(&key, pass, &register, &mut output);
                 assert!(witness.agrees(&key, &output), "{pass:?} {verify:?}");
@@ -182,8 +190,8 @@ mod tests {
     #[test]
     fn all_of_a_wrong_keystream_is_caught_in_any_sample() {
         let key = InlineKey::new(InlineKernel::best(), &[7; 32]).unwrap();
-        let witness = Witness::keep(Verify::Sample, Pass::Ctr, &[1; 16], &[0; 1 << 17], 99);
+        let witness = Witness::keep(Verify::Sample, Pass::Ctr, &[1; 16], &[0; 1 << 17], 99).unwrap();
         assert!(!witness.agrees(&key, &[0; 1 << 17]));
-        assert!(Witness::keep(Verify::Off, Pass::Ctr, &[1; 16], &[0; 64], 0).agrees(&key, &[0; 64]));
+        assert!(Witness::keep(Verify::Off, Pass::Ctr, &[1; 16], &[0; 64], 0).unwrap().agrees(&key, &[0; 64]));
     }
 }

@@ -23,6 +23,36 @@ pub(crate) trait Alone: Kernel {
     /// Another hash key of the same value.
     fn duplicate_hash_key(key: &Self::HashKey) -> Option<Self::HashKey>;
 
+    /// Another key in the place of one; false, and the old one stays, if there is no memory.
+    fn expand_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
+        self.try_expand(key).map(|schedule| *place = schedule).is_some()
+    }
+
+    /// Another hash key in the place of one; false, and the old one stays, if there is no memory.
+    fn hash_key_into(self, h: &Block, place: &mut Self::HashKey) -> bool {
+        self.try_hash_key(h).map(|key| *place = key).is_some()
+    }
+
+    /// XTS of the whole blocks of a data unit from its start: `number` is the unit's, and `after` becomes the tweak of
+    /// the block after them. Both keys are of one size.
+    fn xts_unit(
+        self,
+        key: &Self::Schedule,
+        tweak_key: &Self::Schedule,
+        encrypts: bool,
+        number: &Block,
+        after: &mut Block,
+        data: Span<'_>,
+    ) {
+        *after = *number;
+        self.encrypt_block(tweak_key, after);
+        if encrypts {
+            self.xts_encrypt(key, after, data);
+        } else {
+            self.xts_decrypt(key, after, data);
+        }
+    }
+
     /// Encrypts one block.
     fn encrypt_block(self, key: &Self::Schedule, block: &mut Block);
 

@@ -15,7 +15,7 @@ pub(super) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>);
 
 /// A message under way, with the kernel forgotten. Order and limits are the caller's.
 pub(super) trait Composed: Send + Sync {
-    /// Another key; false, and the key stays, if there is no memory.
+    /// Another key in the place of the old one; false, and there is no key, if there is no memory.
     fn set_key(&mut self, key: &[u8]) -> bool;
     /// A new message.
     fn start(&mut self, iv: &[u8]);
@@ -122,9 +122,12 @@ impl<K: Alone> Gcm<K> {
 
 impl<K: Alone> Composed for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
-        let Some((schedule, hash_key)) = keys(self.kernel, key) else { return false };
-        (self.schedule, self.hash_key) = (schedule, hash_key);
-        true
+        let mut h = Zeroizing::new([0; 16]);
+        if !self.kernel.expand_into(key, &mut self.schedule) {
+            return false;
+        }
+        self.kernel.encrypt_block(&self.schedule, &mut h);
+        self.kernel.hash_key_into(&h, &mut self.hash_key)
     }
 
     fn start(&mut self, iv: &[u8]) {

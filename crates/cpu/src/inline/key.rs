@@ -125,6 +125,41 @@ impl InlineKey {
         }))
     }
 
+    /// XTS of the whole blocks of a data unit from its start, under this key; both keys have one size and one kernel.
+    /// `number` is the unit's; returns in `after` the tweak of the block after them.
+    #[inline]
+    pub fn xts_unit(
+        &self,
+        tweak_key: &InlineKey,
+        encrypts: bool,
+        number: &Block,
+        after: &mut Block,
+        data: Span<'_>,
+    ) {
+        macro_rules! unit {
+            ($($(#[$cfg:meta])* $form:ident),*) => {
+                match (&self.0, &tweak_key.0) {
+                    $($(#[$cfg])* (Form::$form(kernel, key), Form::$form(_, tweak_key)) => {
+                        kernel.xts_unit(key, tweak_key, encrypts, number, after, data);
+                    })*
+                    #[allow(unreachable_patterns)]
+                    _ => panic!("keys of two kernels"),
+                }
+            };
+        }
+        unit!(
+            #[cfg(target_arch = "x86_64")]
+            Vaes512,
+            #[cfg(target_arch = "x86_64")]
+            Vaes256,
+            #[cfg(target_arch = "x86_64")]
+            AesNi,
+            #[cfg(target_arch = "aarch64")]
+            Armv8,
+            Soft
+        );
+    }
+
     modes! {
         /// Encrypts one block.
         encrypt_block => encrypt_block(block: &mut Block);

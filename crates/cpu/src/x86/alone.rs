@@ -35,6 +35,20 @@ unsafe fn ends<const ROUNDS: usize>(schedule: &Schedule) -> (Xmm, Xmm) {
     unsafe { (Xmm::broadcast(keys), Xmm::broadcast(keys.add(ROUNDS))) }
 }
 
+/// One block that stays in a register.
+///
+/// # Safety
+///
+/// As [`rounds`].
+#[inline(always)]
+pub(super) unsafe fn encrypted<const ROUNDS: usize>(schedule: &Schedule, block: Xmm) -> Xmm {
+    // SAFETY: as the caller vouches.
+    unsafe {
+        let (first, last) = ends::<ROUNDS>(schedule);
+        rounds::<ROUNDS>(schedule, first.xor(block)).aesenclast(last)
+    }
+}
+
 /// One block.
 ///
 /// # Safety
@@ -44,10 +58,7 @@ unsafe fn ends<const ROUNDS: usize>(schedule: &Schedule) -> (Xmm, Xmm) {
 pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
     let block = block.as_mut_ptr();
     // SAFETY: the caller vouches for the instructions.
-    with_rounds!(schedule, ROUNDS => unsafe {
-        let (first, last) = ends::<ROUNDS>(schedule);
-        rounds::<ROUNDS>(schedule, first.xor(Xmm::load(block))).aesenclast(last).store(block);
-    });
+    with_rounds!(schedule, ROUNDS => unsafe { encrypted::<ROUNDS>(schedule, Xmm::load(block)).store(block) });
 }
 
 /// CBC encryption of whole blocks.

@@ -130,6 +130,18 @@ macro_rules! kernel {
                 Some(key.duplicate())
             }
 
+            fn expand_into(self, key: &[u8], place: &mut Schedule) -> bool {
+                // SAFETY: the place is valid; what was there has nothing to give back, and all its bytes are replaced.
+                unsafe { std::ptr::write(place, self.expand(key)) };
+                true
+            }
+
+            fn hash_key_into(self, h: &Block, place: &mut HashKey<$raw>) -> bool {
+                // SAFETY: as above.
+                unsafe { std::ptr::write(place, self.hash_key(h)) };
+                true
+            }
+
             fn duplicate_hash_key(key: &HashKey<$raw>) -> Option<HashKey<$raw>> {
                 Some(key.duplicate())
             }
@@ -137,6 +149,20 @@ macro_rules! kernel {
             kernel! { @entries $features,
                 fn encrypt_block(key: &Schedule, block: &mut Block) -> () {
                     alone::encrypt_block(key, block)
+                }
+                fn xts_unit(
+                    key: &Schedule,
+                    tweak_key: &Schedule,
+                    encrypts: bool,
+                    number: &Block,
+                    after: &mut Block,
+                    data: Span<'_>
+                ) -> () {
+                    if encrypts {
+                        xts::unit::<cipher::Encrypt, vector::$vector>(key, tweak_key, number, after, data)
+                    } else {
+                        xts::unit::<cipher::Decrypt, vector::$vector>(key, tweak_key, number, after, data)
+                    }
                 }
                 fn cbc_encrypt_alone(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
                     alone::cbc_encrypt(key, iv, data)

@@ -10,6 +10,7 @@
 use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
 
+use super::alone;
 use super::cipher::{Direction, FEW, Pass, Reach, drive, drive_few, middle, opaque, with_rounds};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
@@ -114,5 +115,38 @@ pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register:
         tweaks.store((&raw mut next).cast());
         // A cut vector has not moved on.
         *register = next[data_blocks % V::BLOCKS].to_le_bytes();
+    }
+}
+
+/// XTS of the whole blocks of a data unit from its start, with its number; `after` becomes the tweak of the block after them.
+///
+/// The number is loaded from where the caller has it: a copy made in halves could not be forwarded to a load of the whole,
+/// which would then wait for all stores before.
+///
+/// # Safety
+///
+/// As [`Vector`]; both keys are of one size.
+#[inline(always)]
+pub(super) unsafe fn unit<D: Direction, V: Vector>(
+    schedule: &Schedule,
+    tweak_schedule: &Schedule,
+    number: &Block,
+    after: &mut Block,
+    data: Span<'_>,
+) {
+    assert_eq!(schedule.rounds(), tweak_schedule.rounds(), "keys of two sizes");
+    let keys = D::keys(schedule);
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        with_rounds!(schedule, ROUNDS => {
+            let tweaks = alone::encrypted::<ROUNDS>(tweak_schedule, Xmm::load(number.as_ptr()));
+            if data.len() < FEW {
+                let modulus = Xmm::number(MODULUS);
+                let few = Xts::<D, Xmm, ROUNDS> { keys, tweaks, modulus, direction: PhantomData };
+                return drive_few(few, data).tweaks.store(after.as_mut_ptr());
+            }
+            tweaks.store(after.as_mut_ptr());
+        });
+        xts::<D, V>(schedule, after, data);
     }
 }

@@ -93,9 +93,14 @@ impl Cipher for Blocks {
             if key.len() != self.algorithm.key_len {
                 return Err(Reason::KeyLength);
             }
+            self.key = None;
             self.key = Some(ContextKey::new(&self.instance, key)?);
         }
         Ok(())
+    }
+
+    fn has_key(&self) -> bool {
+        self.key.is_some()
     }
 
     fn encrypts(&self) -> bool {

@@ -40,7 +40,7 @@ pub(crate) struct Ccm {
     tag_is_set: bool,
     /// The message under way.
     message: Option<Message>,
-    /// Set for one record after another.
+    /// Set for one record.
     record_aad: Option<[u8; TLS_AAD]>,
     record_growth: usize,
 }
@@ -120,6 +120,10 @@ impl Cipher for Ccm {
         Ok(())
     }
 
+    fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
     fn encrypts(&self) -> bool {
         self.encrypts
     }
@@ -145,7 +149,7 @@ impl Cipher for Ccm {
         }
         let message = self.message.as_mut().ok_or(Reason::NoLength)?;
         if message.has_aad {
-            return Err(Reason::AadAfterData);
+            return Err(Reason::SecondAad);
         }
         message.absorb_aad(key.inline(), aad);
         Ok(())
@@ -252,7 +256,8 @@ impl Cipher for Ccm {
 impl Ccm {
     /// All data of a message, or a record.
     fn run(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        if let Some(aad) = self.record_aad {
+        if let Some(aad) = self.record_aad.take() {
+            // For one record: another one with its number would have its nonce.
             return self.record(&aad, &mut data);
         }
         let len = data.len();

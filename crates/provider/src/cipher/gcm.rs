@@ -58,6 +58,8 @@ pub(crate) struct Gcm {
     /// The tag: what came out of encryption, or what to compare with.
     tag: Block,
     tag_len: Option<usize>,
+    /// It is that of the message that was encrypted last, and no other was begun.
+    tag_is_made: bool,
     /// Set for one record.
     record_aad: Option<[u8; TLS_AAD]>,
     record_growth: usize,
@@ -99,6 +101,7 @@ impl Cipher for Gcm {
             iv_counts: false,
             tag: [0; 16],
             tag_len: None,
+            tag_is_made: false,
             record_aad: None,
             record_growth: 0,
             records: 0,
@@ -112,7 +115,7 @@ impl Cipher for Gcm {
         };
         let ahead = match &self.ahead {
             // The copy makes its own keystream if it comes to need it.
-            Some((key, _)) => Some((key.duplicate()?, Ahead::new(Pass::Ctr32))),
+            Some((key, _)) => key.duplicate().ok().map(|key| (key, Ahead::new(Pass::Ctr32))),
             None => None,
         };
         Ok(Gcm { instance: Arc::clone(&self.instance), gcm, ahead, ..*self })
@@ -137,9 +140,11 @@ impl Cipher for Gcm {
             if key.len() != self.algorithm.key_len {
                 return Err(Reason::KeyLength);
             }
+            self.ahead = None;
             match &mut self.gcm {
                 Some(gcm) => {
                     if !gcm.set_key(key) {
+                        self.gcm = None;
                         return Err(Reason::OutOfMemory);
                     }
                 }
@@ -149,8 +154,9 @@ impl Cipher for Gcm {
                 }
             }
             if self.instance.workshop.is_some() {
-                let key = ContextKey::new(&self.instance, key)?;
-                self.ahead = Some((key, Ahead::new(Pass::Ctr32)));
+                // Without it GCM goes on without keystream made ahead.
+                let key = ContextKey::new(&self.instance, key).ok();
+                self.ahead = key.map(|key| (key, Ahead::new(Pass::Ctr32)));
             }
             if self.iv_state == IvState::InUse {
                 // The message began under another key: it begins anew.
@@ -161,8 +167,16 @@ impl Cipher for Gcm {
         Ok(())
     }
 
+    fn has_key(&self) -> bool {
+        self.gcm.is_some()
+    }
+
     fn encrypts(&self) -> bool {
         self.encrypts
+    }
+
+    fn rekeys_in_place(&self) -> bool {
+        self.gcm.is_some() && self.instance.workshop.is_none()
     }
 
     #[inline(always)]
@@ -210,10 +224,14 @@ impl Cipher for Gcm {
             return Err(Reason::NotInPlace);
         }
         self.begun()?;
+        if let Some((_, ahead)) = &mut self.ahead {
+            ahead.stop();
+        }
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         if self.encrypts {
             self.tag = gcm.finish_seal().ok_or(Reason::Internal)?;
             self.tag_len = Some(16);
+            self.tag_is_made = true;
         } else {
             let len = self.tag_len.ok_or(Reason::TagNotSet)?;
             // Whatever comes of it, this message is over.
@@ -241,7 +259,7 @@ impl Cipher for Gcm {
                 asked.octets(&self.iv[..self.iv_len])
             }
             b"tag" => {
-                if !self.encrypts || self.tag_len.is_none() {
+                if !self.encrypts || !self.tag_is_made {
                     return Err(Reason::NoTag);
                 }
                 let len = if asked.asks_size() { 16 } else { asked.room() };
@@ -267,6 +285,7 @@ impl Cipher for Gcm {
                 if !(1..=16).contains(&tag.len()) {
                     return Err(Reason::TagLength);
                 }
+                self.tag_is_made = false;
                 self.tag[..tag.len()].copy_from_slice(tag);
                 self.tag_len = Some(tag.len());
             }
@@ -277,6 +296,7 @@ impl Cipher for Gcm {
                 }
                 if len != self.iv_len {
                     self.iv_len = len;
+                    self.iv_counts = false;
                     if self.iv_state != IvState::Missing {
                         self.iv_state = IvState::Used;
                     }
@@ -348,6 +368,10 @@ impl Gcm {
             return Err(Reason::IvLength);
         }
         self.iv_state = IvState::InUse;
+        self.tag_is_made = false;
+        if let Some((_, ahead)) = &mut self.ahead {
+            ahead.stop();
+        }
         Ok(())
     }
 
@@ -389,7 +413,7 @@ impl Gcm {
 
     /// Begins a message with the next IV, of which the last bytes are told.
     fn next_iv(&mut self, part: &mut [u8]) -> Outcome<()> {
-        if !self.iv_counts || self.gcm.is_none() || part.is_empty() {
+        if !self.iv_counts || self.gcm.is_none() || part.is_empty() || self.iv_len < TLS_EXPLICIT_IV {
             return Err(Reason::TlsIv);
         }
         self.start()?;

@@ -119,9 +119,14 @@ impl Cipher for Streams {
             if key.len() != self.algorithm.key_len {
                 return Err(Reason::KeyLength);
             }
+            self.key = None;
             self.key = Some(ContextKey::new(&self.instance, key)?);
         }
         Ok(())
+    }
+
+    fn has_key(&self) -> bool {
+        self.key.is_some()
     }
 
     fn encrypts(&self) -> bool {
@@ -166,6 +171,7 @@ impl Cipher for Streams {
             b"num" => asked.number(self.used as u64),
             b"iv" => asked.octets(self.first_iv.as_ref().unwrap_or(&[0; 16])),
             b"updated-iv" => asked.octets(&self.iv),
+            b"tls-mac" => asked.octets(&[]),
             _ => Ok(()),
         }
     }

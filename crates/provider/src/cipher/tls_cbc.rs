@@ -145,10 +145,11 @@ fn copy_secret(payload: &[u8], start: u64, mac: &mut [u8]) {
     for bit in 0..6 {
         let step = 1 << bit;
         let applies = ((turn >> bit) & 1).ct_eq(&1);
-        let before = turned;
+        let mut before = turned;
         for i in 0..len {
             turned[i].conditional_assign(&before[(i + step) % len], applies);
         }
+        before.zeroize();
     }
     mac.copy_from_slice(&turned[..len]);
     turned.zeroize();

@@ -57,19 +57,25 @@ impl Cipher for Xts {
             if encrypts && bool::from(data.ct_eq(tweak)) {
                 return Err(Reason::XtsEqualKeys);
             }
+            self.keys = None;
             self.keys =
                 Some([ContextKey::new(&self.instance, data)?, ContextKey::new(&self.instance, tweak)?]);
         }
         Ok(())
     }
 
+    fn has_key(&self) -> bool {
+        self.keys.is_some()
+    }
+
     fn encrypts(&self) -> bool {
         self.encrypts
     }
 
+    #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let Some([key, tweak_key]) = &self.keys else { return Err(Reason::NoKey) };
-        let iv = self.iv.as_ref().ok_or(Reason::NoIv)?;
+        let Some(iv) = &self.iv else { return Err(Reason::NoIv) };
         let len = data.len();
         if len < 16 {
             return Err(Reason::XtsTooShort);
@@ -77,16 +83,58 @@ impl Cipher for Xts {
         if len as u64 > MAX_DATA_UNIT {
             return Err(Reason::XtsTooLong);
         }
+        if !len.is_multiple_of(16) {
+            return self.update_stealing(data);
+        }
+        key.xts(self.encrypts, tweak_key, iv, data.whole()?)?;
+        Ok(len)
+    }
+
+    fn aad(&mut self, _aad: &[u8]) -> Outcome<()> {
+        Err(Reason::NullBuffer)
+    }
+
+    fn announce(&mut self, _len: usize) -> Outcome<()> {
+        Err(Reason::NullBuffer)
+    }
+
+    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
+        Ok(0)
+    }
+
+    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()> {
+        let iv = self.iv.as_ref().unwrap_or(&[0; 16]);
+        match asked.name() {
+            b"keylen" => asked.number(self.algorithm.key_len as u64),
+            b"ivlen" => asked.number(16),
+            b"padding" => asked.number(1),
+            b"num" => asked.number(0),
+            b"iv" | b"updated-iv" => asked.octets(iv),
+            b"tls-mac" => asked.octets(&[]),
+            _ => Ok(()),
+        }
+    }
+
+    fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
+        match given.name() {
+            b"keylen" if given.size()? != self.algorithm.key_len => Err(Reason::KeyLength),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Xts {
+    /// A data unit that ends within a block, by ciphertext stealing: the last whole block and the part after it change places
+    /// and share bytes. When decrypting, the block that was last when encrypting comes first, with the later tweak.
+    #[inline(never)]
+    fn update_stealing(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+        let Some([key, tweak_key]) = &self.keys else { return Err(Reason::NoKey) };
+        let iv = self.iv.as_ref().ok_or(Reason::NoIv)?;
+        let len = data.len();
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
         let tail = len % 16;
-        if tail == 0 {
-            key.xts(self.encrypts, tweak_key, iv, data.whole()?)?;
-            return Ok(len);
-        }
-        // Ciphertext stealing: the last whole block and the part after it change places and share bytes. When decrypting,
-        // the block that was last when encrypting comes first, with the later tweak.
         let before = if self.encrypts { len - tail } else { len - tail - 16 };
         let mut last = [0; 32];
         let last = &mut last[..len - before];
@@ -119,31 +167,6 @@ impl Cipher for Xts {
         Ok(len)
     }
 
-    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
-        Ok(0)
-    }
-
-    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()> {
-        let iv = self.iv.as_ref().unwrap_or(&[0; 16]);
-        match asked.name() {
-            b"keylen" => asked.number(self.algorithm.key_len as u64),
-            b"ivlen" => asked.number(16),
-            b"padding" => asked.number(1),
-            b"num" => asked.number(0),
-            b"iv" | b"updated-iv" => asked.octets(iv),
-            _ => Ok(()),
-        }
-    }
-
-    fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
-        match given.name() {
-            b"keylen" if given.size()? != self.algorithm.key_len => Err(Reason::KeyLength),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Xts {
     /// One block with its tweak.
     fn single(&self, key: &ContextKey, tweak: &mut Block, block: &mut Block) {
         let data = lockstep::hazmat::inline::Span::in_place(block);

@@ -39,8 +39,11 @@ impl<'a> Buffers<'a> {
     /// [`Reason::NullBuffer`] for null with a length.
     #[inline(always)]
     pub(crate) unsafe fn new(input: *const u8, len: usize, output: *mut u8, room: usize) -> Outcome<Self> {
-        if (input.is_null() || output.is_null()) && len != 0 || len > isize::MAX as usize / 8 {
+        if (input.is_null() || output.is_null()) && len != 0 {
             return Err(Reason::NullBuffer);
+        }
+        if len > isize::MAX as usize / 8 {
+            return Err(Reason::Length);
         }
         // The sender's word for the room may be unrealistically large; no more than this can be written anyway.
         let room = room.min(isize::MAX as usize);

@@ -33,6 +33,8 @@ struct Context<C> {
     algorithm: &'static Algorithm,
     /// If calls are counted.
     traced: bool,
+    /// A call has panicked. What it was at may be half done, and to go on could use keystream twice.
+    broken: bool,
 }
 
 type NewCtx = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
@@ -159,6 +161,27 @@ impl<C> Context<C> {
     }
 }
 
+/// Does a call on a context, with what comes of it on OpenSSL's error stack. A panic breaks the context: only another key
+/// mends it.
+///
+/// # Safety
+/// As [`context`].
+#[inline(always)]
+unsafe fn call<C>(pointer: *mut c_void, body: impl FnOnce(&mut Context<C>) -> Outcome<()>) -> c_int {
+    // SAFETY: as the caller vouches.
+    let context = unsafe { context::<C>(pointer) };
+    if context.broken {
+        return context.answer(Err(Reason::Internal));
+    }
+    context.broken = true;
+    let outcome = guarded(Err(Reason::Internal), || {
+        let outcome = body(context);
+        context.broken = false;
+        outcome
+    });
+    context.answer(outcome)
+}
+
 unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_void) -> *mut c_void {
     guarded(null_mut(), || {
         // SAFETY: OpenSSL passes the context of the provider.
@@ -166,7 +189,7 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let algorithm = &ALGORITHMS[ID];
         let cipher = C::new(&instance, algorithm);
         let traced = instance.trace.is_some();
-        place(Context { cipher, instance, algorithm, traced })
+        place(Context { cipher, instance, algorithm, traced, broken: false })
     })
 }
 
@@ -198,7 +221,13 @@ fn duplicated<C: Cipher>(old: &Context<C>) -> *mut c_void {
     match old.cipher.duplicate() {
         Ok(cipher) => {
             let instance = Arc::clone(&old.instance);
-            place(Context { cipher, instance, algorithm: old.algorithm, traced: old.traced })
+            place(Context {
+                cipher,
+                instance,
+                algorithm: old.algorithm,
+                traced: old.traced,
+                broken: old.broken,
+            })
         }
         Err(reason) => {
             old.raise(reason);
@@ -215,21 +244,25 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
     iv_len: usize,
     params: *const OsslParam,
 ) -> c_int {
-    guarded(0, || {
-        // SAFETY: OpenSSL passes one of our contexts; key and IV are null or as long as it says.
-        let (context, key, iv) = unsafe {
-            let slice =
-                |pointer: *const u8, len| (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len));
-            (context::<C>(pointer), slice(key, key_len), slice(iv, iv_len))
+    if !key.is_null() {
+        // SAFETY: OpenSSL passes one of our contexts.
+        unsafe { context::<C>(pointer) }.broken = false;
+    }
+    let body = |context: &mut Context<C>| {
+        // SAFETY: key and IV are null or as long as OpenSSL says.
+        let slice = |pointer: *const u8, len| unsafe {
+            (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len))
         };
-        let outcome = initialised::<C, ENCRYPTS>(context, key, iv);
-        if key.is_some() {
+        let leaves_keys = !key.is_null() && !context.cipher.rekeys_in_place();
+        let outcome = initialised::<C, ENCRYPTS>(context, slice(key, key_len), slice(iv, iv_len));
+        if leaves_keys {
             stack::wipe_below();
         }
         // SAFETY: OpenSSL passes null or a valid array.
-        let outcome = outcome.and_then(|()| unsafe { set_all(context, params) });
-        context.answer(outcome)
-    })
+        outcome.and_then(|()| unsafe { set_all(context, params) })
+    };
+    // SAFETY: as above.
+    unsafe { call(pointer, body) }
 }
 
 /// In a frame of its own, so that what it leaves can be wiped.
@@ -242,7 +275,6 @@ fn initialised<C: Cipher, const ENCRYPTS: bool>(
     context.cipher.init(ENCRYPTS, key, iv)
 }
 
-#[inline(always)]
 unsafe extern "C" fn update<C: Cipher>(
     pointer: *mut c_void,
     output: *mut u8,
@@ -251,26 +283,23 @@ unsafe extern "C" fn update<C: Cipher>(
     input: *const u8,
     len: usize,
 ) -> c_int {
-    guarded(0, || {
-        // SAFETY: OpenSSL passes one of our contexts.
-        let context = unsafe { context::<C>(pointer) };
-        let outcome = if output.is_null() {
-            // SAFETY: as OpenSSL says.
-            unsafe { without_output(&mut context.cipher, input, len) }
-        } else {
-            // SAFETY: OpenSSL's caller vouches for the memory, and for being alone at it.
-            unsafe {
-                if context.cipher.counts_bits() {
-                    let bits = Buffers::new(input, len.div_ceil(8), output, room);
-                    bits.and_then(|data| context.cipher.update(data.with_bits(len))).map(|_| len)
-                } else {
-                    Buffers::new(input, len, output, room).and_then(|data| context.cipher.update(data))
-                }
+    let body = |context: &mut Context<C>| {
+        // SAFETY: OpenSSL's caller vouches for the memory, and for being alone at it.
+        let outcome = unsafe {
+            if output.is_null() {
+                without_output(&mut context.cipher, input, len)
+            } else if context.cipher.counts_bits() {
+                let bits = Buffers::new(input, len.div_ceil(8), output, room);
+                bits.and_then(|data| context.cipher.update(data.with_bits(len))).map(|_| len)
+            } else {
+                Buffers::new(input, len, output, room).and_then(|data| context.cipher.update(data))
             }
         };
-        // SAFETY: a place for the length.
+        // SAFETY: null, or a place for the length.
         unsafe { finished(context, outcome, len, written) }
-    })
+    };
+    // SAFETY: OpenSSL passes one of our contexts.
+    unsafe { call(pointer, body) }
 }
 
 unsafe extern "C" fn once<C: Cipher>(
@@ -285,23 +314,26 @@ unsafe extern "C" fn once<C: Cipher>(
         // SAFETY: as OpenSSL has it for this function.
         return unsafe { finish::<C>(pointer, output, written, room) };
     }
-    guarded(0, || {
-        // SAFETY: OpenSSL passes one of our contexts.
-        let context = unsafe { context::<C>(pointer) };
-        let outcome = if output.is_null() {
-            // SAFETY: as OpenSSL says.
-            unsafe { without_output(&mut context.cipher, input, len) }
-        } else {
-            let counts_bits = context.cipher.counts_bits();
-            let bytes = if counts_bits { len.div_ceil(8) } else { len };
-            // SAFETY: as in `update`.
-            unsafe { Buffers::new(input, bytes, output, room) }
-                .and_then(|data| context.cipher.once(if counts_bits { data.with_bits(len) } else { data }))
-                .map(|_| len)
+    let body = |context: &mut Context<C>| {
+        // SAFETY: as in `update`.
+        let outcome = unsafe {
+            if output.is_null() {
+                without_output(&mut context.cipher, input, len)
+            } else {
+                let counts_bits = context.cipher.counts_bits();
+                let bytes = if counts_bits { len.div_ceil(8) } else { len };
+                Buffers::new(input, bytes, output, room)
+                    .and_then(|data| {
+                        context.cipher.once(if counts_bits { data.with_bits(len) } else { data })
+                    })
+                    .map(|_| len)
+            }
         };
-        // SAFETY: a place for the length.
+        // SAFETY: null, or a place for the length.
         unsafe { finished(context, outcome, len, written) }
-    })
+    };
+    // SAFETY: OpenSSL passes one of our contexts.
+    unsafe { call(pointer, body) }
 }
 
 /// An update without output: additional data, or the length of what will come.
@@ -312,7 +344,7 @@ unsafe fn without_output<C: Cipher>(cipher: &mut C, input: *const u8, len: usize
     if input.is_null() {
         cipher.announce(len)?;
     } else if len > isize::MAX as usize {
-        return Err(Reason::NullBuffer);
+        return Err(Reason::Length);
     } else {
         // SAFETY: as the caller vouches.
         cipher.aad(unsafe { slice::from_raw_parts(input, len) })?;
@@ -330,7 +362,7 @@ unsafe fn finished<C: Cipher>(
     outcome: Outcome<usize>,
     len: usize,
     written: *mut usize,
-) -> c_int {
+) -> Outcome<()> {
     // SAFETY: as the caller vouches.
     if let Some(written) = unsafe { written.as_mut() } {
         *written = outcome.unwrap_or(0);
@@ -338,7 +370,7 @@ unsafe fn finished<C: Cipher>(
     if context.traced {
         count(context, len);
     }
-    context.answer(outcome.map(|_| ()))
+    outcome.map(|_| ())
 }
 
 #[cold]
@@ -354,9 +386,7 @@ unsafe extern "C" fn finish<C: Cipher>(
     written: *mut usize,
     room: usize,
 ) -> c_int {
-    guarded(0, || {
-        // SAFETY: OpenSSL passes one of our contexts.
-        let context = unsafe { context::<C>(pointer) };
+    let body = |context: &mut Context<C>| {
         // Without output there is no room, whatever is said of it.
         let room = if output.is_null() { 0 } else { room };
         // SAFETY: OpenSSL's caller vouches for the output.
@@ -370,27 +400,24 @@ unsafe extern "C" fn finish<C: Cipher>(
         if let Some(written) = unsafe { written.as_mut() } {
             *written = outcome.unwrap_or(0);
         }
-        context.answer(outcome.map(|_| ()))
-    })
+        outcome.map(|_| ())
+    };
+    // SAFETY: OpenSSL passes one of our contexts.
+    unsafe { call(pointer, body) }
 }
 
 unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params: *mut OsslParam) -> c_int {
-    guarded(0, || {
-        // SAFETY: OpenSSL passes one of our contexts and a valid array.
-        let (context, mut params) = unsafe { (context::<C>(pointer), asked(params)) };
-        let outcome = params.try_for_each(|mut param| context.cipher.get(&mut param));
-        context.answer(outcome)
-    })
+    let body = |context: &mut Context<C>| {
+        // SAFETY: OpenSSL passes null or a valid array.
+        unsafe { asked(params) }.try_for_each(|mut param| context.cipher.get(&mut param))
+    };
+    // SAFETY: OpenSSL passes one of our contexts.
+    unsafe { call(pointer, body) }
 }
 
 unsafe extern "C" fn set_context_params<C: Cipher>(pointer: *mut c_void, params: *const OsslParam) -> c_int {
-    guarded(0, || {
-        // SAFETY: OpenSSL passes one of our contexts.
-        let context = unsafe { context::<C>(pointer) };
-        // SAFETY: OpenSSL passes null or a valid array.
-        let outcome = unsafe { set_all(context, params) };
-        context.answer(outcome)
-    })
+    // SAFETY: OpenSSL passes one of our contexts, and null or a valid array.
+    unsafe { call(pointer, |context: &mut Context<C>| set_all(context, params)) }
 }
 
 /// # Safety

@@ -71,6 +71,12 @@ impl Core {
         else {
             return;
         };
+        let (number, advice) = match reason.shared() {
+            // ERR_PACK of openssl/err.h: with ERR_LIB_PROV in it OpenSSL takes the reason for one of its own providers'.
+            Some((number, advice)) => (57 << 23 | number, advice),
+            None => (reason as u32, ""),
+        };
+        let detail = detail.or(Some(advice).filter(|advice| !advice.is_empty()));
         // Details become a format of C, in which percent signs would ask for arguments.
         let format = detail.and_then(|text| CString::new(text.replace('%', "%%")).ok());
         let format = format.as_ref().map_or(null(), |text| text.as_ptr());
@@ -82,7 +88,7 @@ impl Core {
         unsafe {
             new(self.handle);
             debug(self.handle, c"lockstep".as_ptr(), 0, c"".as_ptr());
-            set(self.handle, reason as u32, format, no_arguments.as_mut_ptr().cast());
+            set(self.handle, number, format, no_arguments.as_mut_ptr().cast());
         }
     }
 

@@ -130,17 +130,16 @@ impl Given<'_> {
     pub(crate) fn number(&self) -> Outcome<u64> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;
-        let most_significant_first: Vec16 = Vec16::native(bytes);
+        let number = Number::native(bytes);
         let signed = match self.0.data_type {
             PARAM_INTEGER => true,
             PARAM_UNSIGNED_INTEGER => false,
             _ => return Err(error),
         };
-        let value = most_significant_first.value();
-        if signed && most_significant_first.negative() {
+        if signed && number.negative() {
             return Err(error);
         }
-        u64::try_from(value).map_err(|_| error)
+        u64::try_from(number.value).map_err(|_| error)
     }
 
     /// A number that fits `unsigned int`.
@@ -184,25 +183,21 @@ impl Given<'_> {
 }
 
 /// A number of up to 16 bytes.
-struct Vec16 {
+struct Number {
     value: u128,
     len: usize,
 }
 
-impl Vec16 {
+impl Number {
     /// From bytes in the order of this machine.
-    fn native(bytes: &[u8]) -> Vec16 {
+    fn native(bytes: &[u8]) -> Number {
         let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
         let value = if cfg!(target_endian = "little") {
             bytes.iter().rev().fold(0, fold)
         } else {
             bytes.iter().fold(0, fold)
         };
-        Vec16 { value, len: bytes.len() }
-    }
-
-    fn value(&self) -> u128 {
-        self.value
+        Number { value, len: bytes.len() }
     }
 
     fn negative(&self) -> bool {

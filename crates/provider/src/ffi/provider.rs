@@ -8,6 +8,7 @@ use super::cipher::{DISPATCHES, PROPERTIES};
 use super::core::Core;
 use super::guard::guarded;
 use super::param::{END, Kind, asked, entry};
+use super::process;
 use super::types::{
     CoreHandle, Dispatch, Function, Item, OP_CIPHER, OsslAlgorithm, OsslParam, PROVIDER_GET_PARAMS,
     PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION, PROVIDER_TEARDOWN,
@@ -91,12 +92,12 @@ static CIPHER_TABLE: Table<[OsslAlgorithm; CIPHERS + 1]> = Table({
     table
 });
 
-static REASONS: Table<[Item; Reason::ALL.len() + 1]> = Table({
+static REASONS: Table<[Item; Reason::OWN.len() + 1]> = Table({
     const NONE: Item = Item { id: 0, text: null() };
-    let mut items = [NONE; Reason::ALL.len() + 1];
+    let mut items = [NONE; Reason::OWN.len() + 1];
     let mut i = 0;
-    while i < Reason::ALL.len() {
-        items[i] = Item { id: Reason::ALL[i].0 as u32, text: Reason::ALL[i].1.as_ptr() };
+    while i < Reason::OWN.len() {
+        items[i] = Item { id: Reason::OWN[i].0 as u32, text: Reason::OWN[i].1.as_ptr() };
         i += 1;
     }
     items
@@ -133,12 +134,12 @@ pub unsafe extern "C" fn OSSL_provider_init(
         let core = unsafe { Core::new(handle.cast::<CoreHandle>(), functions.cast::<Dispatch>()) };
         let reporter = core.clone();
         // A program with more rights than its user must not take that user's word for files to write.
-        // SAFETY: getauxval reads the process's own auxiliary vector.
-        let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+        let secure = process::has_more_rights_than_its_user();
         let environment = |name: &str| match secure {
             true => None,
             false => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         };
+        process::count_forks();
         match Instance::new(core, environment) {
             Ok(instance) => {
                 // SAFETY: the library passes places for both.

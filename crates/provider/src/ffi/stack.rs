@@ -2,14 +2,14 @@
 
 use std::hint::black_box;
 
-/// Bytes that the calls which expand, copy and move keys use of the stack, and some more: a test with a debugger's eyes
-/// found round keys down to 5.7 KiB.
+/// Bytes that the calls which expand, copy and move keys use of the stack, and some more: residue.c found round keys down to
+/// 5.7 KiB.
 const DEPTH: usize = 8 << 10;
 
 /// Overwrites the stack below the caller, where moved keys have left copies: Rust moves values by copying them, and only
 /// what stays at the end wipes itself.
 #[inline(never)]
-pub(super) fn wipe_below() {
+pub(crate) fn wipe_below() {
     let mut below = [0u8; DEPTH];
     // Nobody reads it, but the compiler does not know.
     black_box(&mut below);

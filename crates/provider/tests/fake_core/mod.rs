@@ -1,0 +1,556 @@
+//! A core of our own for the provider: just enough of libcrypto to load it and call its functions, and nothing between.
+//!
+//! EVP refuses many calls before a provider sees them, hides what a provider does to the error stack, and allocates by
+//! itself. Here each call arrives as it is made, and is checked for what every call must do: it answers 0 or 1, and has put
+//! a reason of its own list onto the error stack if, and only if, it has failed.
+//!
+//! Used by the test `memory` and by the fuzz target `provider`. Nothing in here allocates in a call of the provider.
+
+// Neither user needs all of it.
+#![allow(dead_code)]
+
+use std::cell::Cell;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::marker::PhantomData;
+use std::mem::transmute;
+use std::ptr::{null, null_mut};
+
+// The provider's library has no other public item.
+use lockstep_provider as _;
+
+unsafe extern "C" {
+    fn OSSL_provider_init(
+        handle: *const c_void,
+        functions: *const c_void,
+        out: *mut *const c_void,
+        context: *mut *mut c_void,
+    ) -> c_int;
+}
+
+type Function = unsafe extern "C" fn();
+type NewContext = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+type Init = unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *const Param) -> c_int;
+type Update = unsafe extern "C" fn(*mut c_void, *mut u8, *mut usize, usize, *const u8, usize) -> c_int;
+type Final = unsafe extern "C" fn(*mut c_void, *mut u8, *mut usize, usize) -> c_int;
+type Free = unsafe extern "C" fn(*mut c_void);
+type GetParams = unsafe extern "C" fn(*mut Param) -> c_int;
+type GetContextParams = unsafe extern "C" fn(*mut c_void, *mut Param) -> c_int;
+type SetContextParams = unsafe extern "C" fn(*mut c_void, *const Param) -> c_int;
+type Query = unsafe extern "C" fn(*mut c_void, c_int, *mut c_int) -> *const AlgorithmEntry;
+type ReasonStrings = unsafe extern "C" fn(*mut c_void) -> *const ReasonEntry;
+
+/// `OSSL_DISPATCH`
+#[repr(C)]
+struct Dispatch {
+    id: c_int,
+    function: Option<Function>,
+}
+
+/// `OSSL_ALGORITHM`
+#[repr(C)]
+struct AlgorithmEntry {
+    names: *const c_char,
+    properties: *const c_char,
+    implementation: *const Dispatch,
+    description: *const c_char,
+}
+
+/// `OSSL_ITEM`
+#[repr(C)]
+struct ReasonEntry {
+    id: c_uint,
+    text: *const c_char,
+}
+
+/// `OSSL_PARAM`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    pub key: *const c_char,
+    pub data_type: c_uint,
+    pub data: *mut c_void,
+    pub data_size: usize,
+    pub return_size: usize,
+}
+
+impl Param {
+    /// The end of an array.
+    pub const END: Param =
+        Param { key: null(), data_type: 0, data: null_mut(), data_size: 0, return_size: 0 };
+
+    /// A parameter whose `return_size` is not set.
+    pub fn new(key: &CStr, data_type: c_uint, data: *mut c_void, data_size: usize) -> Param {
+        Param { key: key.as_ptr(), data_type, data, data_size, return_size: UNMODIFIED }
+    }
+
+    /// Bytes that are set or have room for an answer.
+    pub fn octets(key: &CStr, bytes: &mut [u8]) -> Param {
+        Param::new(key, OCTET_STRING, bytes.as_mut_ptr().cast(), bytes.len())
+    }
+}
+
+/// `OSSL_PARAM_OCTET_STRING`
+pub const OCTET_STRING: c_uint = 5;
+/// `OSSL_PARAM_UTF8_PTR`
+pub const UTF8_PTR: c_uint = 6;
+/// `OSSL_PARAM_OCTET_PTR`
+pub const OCTET_PTR: c_uint = 7;
+/// `OSSL_PARAM_UNMODIFIED`
+pub const UNMODIFIED: usize = usize::MAX;
+
+/// What the provider has put onto the error stack of a thread since it was cleared.
+#[derive(Clone, Copy, Default)]
+struct Errors {
+    begun: u32,
+    set: u32,
+    last: u32,
+}
+
+thread_local! {
+    static ERRORS: Cell<Errors> = const { Cell::new(Errors { begun: 0, set: 0, last: 0 }) };
+}
+
+fn errors(change: impl FnOnce(&mut Errors)) {
+    let mut errors = ERRORS.get();
+    change(&mut errors);
+    ERRORS.set(errors);
+}
+
+unsafe extern "C" fn new_error(_handle: *const c_void) {
+    errors(|errors| errors.begun += 1);
+}
+
+unsafe extern "C" fn set_error_debug(
+    _handle: *const c_void,
+    file: *const c_char,
+    _line: c_int,
+    function: *const c_char,
+) {
+    // SAFETY: the provider passes C strings; that they are is part of the test.
+    unsafe { assert!(CStr::from_ptr(file).count_bytes() > 0 && CStr::from_ptr(function).count_bytes() < 100) }
+}
+
+unsafe extern "C" fn vset_error(
+    _handle: *const c_void,
+    reason: u32,
+    format: *const c_char,
+    _arguments: *mut c_void,
+) {
+    if !format.is_null() {
+        // SAFETY: the provider passes a C string; that it is one is part of the test.
+        assert!(unsafe { CStr::from_ptr(format) }.count_bytes() < 1 << 16);
+    }
+    errors(|errors| {
+        errors.set += 1;
+        errors.last = reason;
+    });
+}
+
+unsafe extern "C" fn core_get_params(handle: *const c_void, params: *mut Param) -> c_int {
+    // SAFETY: the handle is the one that was given to the provider; the array ends with an entry without name.
+    unsafe {
+        let core = &*handle.cast::<Core>();
+        let mut param = params;
+        while !(*param).key.is_null() {
+            let name = CStr::from_ptr((*param).key);
+            if let Some((_, value)) = core.settings.iter().find(|(known, _)| known.as_c_str() == name) {
+                assert_eq!((*param).data_type, UTF8_PTR);
+                (*param).data.cast::<*const c_char>().write(value.as_ptr());
+                (*param).return_size = value.count_bytes();
+            }
+            param = param.add(1);
+        }
+    }
+    1
+}
+
+/// Why a call failed: the number of its reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused(pub u32);
+
+/// Clears the error stack, calls, and checks what every call must do; `ok` tells from an answer if the call has
+/// succeeded.
+fn checked<T>(call: impl FnOnce() -> T, ok: impl FnOnce(&T) -> bool) -> Result<T, Refused> {
+    ERRORS.set(Errors::default());
+    let answer = call();
+    let Errors { begun, set, last } = ERRORS.get();
+    assert_eq!(begun, set, "an error was begun and not set, or the other way round");
+    if ok(&answer) {
+        assert_eq!(set, 0, "the call succeeded with an error on the stack, the last one {last}");
+        return Ok(answer);
+    }
+    assert!(set > 0, "the call failed without a reason");
+    assert!(last > 0, "reason 0 means none");
+    Err(Refused(last))
+}
+
+fn answered(call: impl FnOnce() -> c_int) -> Result<(), Refused> {
+    checked(call, |answer| {
+        assert!((0..=1).contains(answer), "answer {answer}");
+        *answer == 1
+    })
+    .map(drop)
+}
+
+/// The library's side: the settings of its configuration file.
+pub struct Core {
+    settings: Vec<(CString, CString)>,
+}
+
+impl Core {
+    /// With these settings.
+    pub fn new(settings: &[(&str, &str)]) -> Core {
+        let text = |text: &str| CString::new(text).expect("no NUL");
+        Core { settings: settings.iter().map(|(name, value)| (text(name), text(value))).collect() }
+    }
+}
+
+/// The provider, loaded; unloaded when dropped.
+pub struct Provider<'c> {
+    context: *mut c_void,
+    teardown: Free,
+    query: Query,
+    reasons: ReasonStrings,
+    core: PhantomData<&'c Core>,
+}
+
+// SAFETY: a provider's functions may be called from any thread.
+unsafe impl Send for Provider<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Provider<'_> {}
+
+/// The function with a number in a dispatch array.
+///
+/// # Safety
+/// The array ends with number 0.
+unsafe fn find(mut table: *const Dispatch, id: c_int) -> Function {
+    // SAFETY: entries up to the one with number 0 are valid.
+    unsafe {
+        while (*table).id != 0 {
+            if (*table).id == id {
+                return (*table).function.expect("an entry has a function");
+            }
+            table = table.add(1);
+        }
+    }
+    panic!("the provider has no function {id}")
+}
+
+impl<'c> Provider<'c> {
+    /// Loads it.
+    pub fn load(core: &'c Core) -> Result<Self, Refused> {
+        let erased = |id, function| Dispatch { id, function: Some(function) };
+        // SAFETY: pointers to functions are of one size, and the provider gives each its own type back by its number.
+        let functions = unsafe {
+            [
+                erased(2, transmute::<GetCoreParams, Function>(core_get_params)),
+                erased(5, transmute::<NewError, Function>(new_error)),
+                erased(6, transmute::<SetErrorDebug, Function>(set_error_debug)),
+                erased(7, transmute::<VsetError, Function>(vset_error)),
+                Dispatch { id: 0, function: None },
+            ]
+        };
+        let (mut out, mut context) = (null(), null_mut());
+        // SAFETY: the arguments are what provider(7) asks for; the core outlives the provider. The provider reads the
+        // array now and does not keep it.
+        answered(|| unsafe {
+            OSSL_provider_init(
+                std::ptr::from_ref(core).cast(),
+                functions.as_ptr().cast(),
+                &mut out,
+                &mut context,
+            )
+        })?;
+        let table: *const Dispatch = out.cast();
+        // SAFETY: the provider's own table; the numbers tell the types.
+        Ok(unsafe {
+            Provider {
+                context,
+                teardown: transmute::<Function, Free>(find(table, 1024)),
+                query: transmute::<Function, Query>(find(table, 1027)),
+                reasons: transmute::<Function, ReasonStrings>(find(table, 1029)),
+                core: PhantomData,
+            }
+        })
+    }
+
+    /// Algorithm number `index`, if there are so many.
+    pub fn cipher(&self, index: usize) -> Option<Cipher> {
+        let mut no_cache = -1;
+        // SAFETY: the table ends with an entry without names; `OSSL_OP_CIPHER` is 2.
+        unsafe {
+            let mut entry = (self.query)(self.context, 2, &mut no_cache);
+            assert_eq!(no_cache, 0);
+            for _ in 0..index {
+                if (*entry).names.is_null() {
+                    return None;
+                }
+                entry = entry.add(1);
+            }
+            if (*entry).names.is_null() {
+                return None;
+            }
+            let table = (*entry).implementation;
+            Some(Cipher {
+                names: CStr::from_ptr((*entry).names),
+                new: transmute::<Function, NewContext>(find(table, 1)),
+                init: [
+                    transmute::<Function, Init>(find(table, 3)),
+                    transmute::<Function, Init>(find(table, 2)),
+                ],
+                update: transmute::<Function, Update>(find(table, 4)),
+                finish: transmute::<Function, Final>(find(table, 5)),
+                once: transmute::<Function, Update>(find(table, 6)),
+                free: transmute::<Function, Free>(find(table, 7)),
+                duplicate: transmute::<Function, NewContext>(find(table, 8)),
+                get_params: transmute::<Function, GetParams>(find(table, 9)),
+                get: transmute::<Function, GetContextParams>(find(table, 10)),
+                set: transmute::<Function, SetContextParams>(find(table, 11)),
+            })
+        }
+    }
+
+    /// A context.
+    pub fn context(&self, cipher: Cipher) -> Result<Context<'_>, Refused> {
+        // SAFETY: this provider's context.
+        let pointer = checked(|| unsafe { (cipher.new)(self.context) }, |pointer| !pointer.is_null())?;
+        Ok(Context { cipher, pointer, provider: PhantomData })
+    }
+
+    /// The text of a reason.
+    pub fn reason(&self, reason: Refused) -> Option<&'static CStr> {
+        // SAFETY: the list ends with an entry without text.
+        unsafe {
+            let mut entry = (self.reasons)(self.context);
+            while !(*entry).text.is_null() {
+                if (*entry).id == reason.0 {
+                    return Some(CStr::from_ptr((*entry).text));
+                }
+                entry = entry.add(1);
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Provider<'_> {
+    fn drop(&mut self) {
+        // SAFETY: loaded, and unloaded once: contexts borrow the provider.
+        unsafe { (self.teardown)(self.context) }
+    }
+}
+
+type GetCoreParams = unsafe extern "C" fn(*const c_void, *mut Param) -> c_int;
+type NewError = unsafe extern "C" fn(*const c_void);
+type SetErrorDebug = unsafe extern "C" fn(*const c_void, *const c_char, c_int, *const c_char);
+type VsetError = unsafe extern "C" fn(*const c_void, u32, *const c_char, *mut c_void);
+
+/// A cipher's functions.
+#[derive(Clone, Copy)]
+pub struct Cipher {
+    names: &'static CStr,
+    new: NewContext,
+    /// To decrypt, to encrypt.
+    init: [Init; 2],
+    update: Update,
+    finish: Final,
+    once: Update,
+    free: Free,
+    duplicate: NewContext,
+    get_params: GetParams,
+    get: GetContextParams,
+    set: SetContextParams,
+}
+
+impl Cipher {
+    /// The first of its names: `AES-128-ECB`.
+    pub fn name(&self) -> &'static str {
+        self.names.to_str().expect("UTF-8").split(':').next().expect("a name")
+    }
+
+    /// The mode, as its name ends.
+    pub fn mode(&self) -> &'static str {
+        self.name().rsplit('-').next().expect("a mode")
+    }
+
+    /// Bytes of its key: of both for XTS.
+    pub fn key_len(&self) -> usize {
+        let bits: usize = self.name().split('-').nth(1).and_then(|bits| bits.parse().ok()).expect("a size");
+        bits / if self.mode() == "XTS" { 4 } else { 8 }
+    }
+
+    /// Bytes of its IV, unless another length is set.
+    pub fn iv_len(&self) -> usize {
+        match self.mode() {
+            "ECB" => 0,
+            "GCM" | "CCM" => 12,
+            _ => 16,
+        }
+    }
+
+    /// Asks for parameters of the cipher itself. Without a context there is nobody to put an error onto the stack.
+    ///
+    /// # Safety
+    /// The array ends with [`Param::END`], and its entries are valid.
+    pub unsafe fn get_params(&self, params: &mut [Param]) -> bool {
+        // SAFETY: as the caller vouches.
+        let answer = unsafe { (self.get_params)(params.as_mut_ptr()) };
+        assert!((0..=1).contains(&answer), "answer {answer}");
+        answer == 1
+    }
+}
+
+/// A context, freed when dropped.
+pub struct Context<'p> {
+    cipher: Cipher,
+    pointer: *mut c_void,
+    provider: PhantomData<&'p ()>,
+}
+
+impl<'p> Context<'p> {
+    /// Its cipher.
+    pub fn cipher(&self) -> &Cipher {
+        &self.cipher
+    }
+
+    /// Begins a message.
+    pub fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Result<(), Refused> {
+        // SAFETY: there are no parameters.
+        unsafe { self.init_with(encrypts, key, iv, null()) }
+    }
+
+    /// Begins a message, with parameters.
+    ///
+    /// # Safety
+    /// `params` is null or a valid array.
+    pub unsafe fn init_with(
+        &mut self,
+        encrypts: bool,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+        params: *const Param,
+    ) -> Result<(), Refused> {
+        let split = |bytes: Option<&[u8]>| bytes.map_or((null(), 0), |bytes| (bytes.as_ptr(), bytes.len()));
+        let ((key, key_len), (iv, iv_len)) = (split(key), split(iv));
+        let init = self.cipher.init[usize::from(encrypts)];
+        // SAFETY: one of its contexts; as the caller vouches.
+        answered(|| unsafe { init(self.pointer, key, key_len, iv, iv_len, params) })
+    }
+
+    /// The next bytes: how many have been put out.
+    pub fn update(&mut self, output: &mut [u8], input: &[u8]) -> Result<usize, Refused> {
+        // SAFETY: slices.
+        unsafe { self.update_raw(output.as_mut_ptr(), output.len(), input.as_ptr(), input.len()) }
+    }
+
+    /// The next bytes, with whatever EVP passes.
+    ///
+    /// # Safety
+    /// Input and output are null or valid for their lengths.
+    pub unsafe fn update_raw(
+        &mut self,
+        output: *mut u8,
+        room: usize,
+        input: *const u8,
+        len: usize,
+    ) -> Result<usize, Refused> {
+        let mut written = NOT_TOLD;
+        // SAFETY: one of its contexts; as the caller vouches.
+        let outcome = answered(|| unsafe {
+            (self.cipher.update)(self.pointer, output, &mut written, room, input, len)
+        });
+        told(outcome, written)
+    }
+
+    /// As [`Self::update_raw`], for `EVP_Cipher`.
+    ///
+    /// # Safety
+    /// Input and output are null or valid for their lengths.
+    pub unsafe fn once_raw(
+        &mut self,
+        output: *mut u8,
+        room: usize,
+        input: *const u8,
+        len: usize,
+    ) -> Result<usize, Refused> {
+        let mut written = NOT_TOLD;
+        // SAFETY: one of its contexts; as the caller vouches.
+        let outcome =
+            answered(|| unsafe { (self.cipher.once)(self.pointer, output, &mut written, room, input, len) });
+        told(outcome, written)
+    }
+
+    /// Ends the message.
+    pub fn finish(&mut self, output: &mut [u8]) -> Result<usize, Refused> {
+        // SAFETY: a slice.
+        unsafe { self.finish_raw(output.as_mut_ptr(), output.len()) }
+    }
+
+    /// Ends the message.
+    ///
+    /// # Safety
+    /// The output is null or valid for its length.
+    pub unsafe fn finish_raw(&mut self, output: *mut u8, room: usize) -> Result<usize, Refused> {
+        let mut written = NOT_TOLD;
+        // SAFETY: one of its contexts; as the caller vouches.
+        let outcome = answered(|| unsafe { (self.cipher.finish)(self.pointer, output, &mut written, room) });
+        told(outcome, written)
+    }
+
+    /// Another one in the same state.
+    pub fn duplicate(&self) -> Result<Context<'p>, Refused> {
+        // SAFETY: one of its contexts.
+        let pointer =
+            checked(|| unsafe { (self.cipher.duplicate)(self.pointer) }, |pointer| !pointer.is_null())?;
+        Ok(Context { cipher: self.cipher, pointer, provider: PhantomData })
+    }
+
+    /// Asks for parameters.
+    ///
+    /// # Safety
+    /// The array ends with [`Param::END`], and its entries are valid.
+    pub unsafe fn get(&mut self, params: &mut [Param]) -> Result<(), Refused> {
+        // SAFETY: one of its contexts; as the caller vouches.
+        answered(|| unsafe { (self.cipher.get)(self.pointer, params.as_mut_ptr()) })
+    }
+
+    /// Sets parameters.
+    ///
+    /// # Safety
+    /// The array ends with [`Param::END`], and its entries are valid.
+    pub unsafe fn set(&mut self, params: &[Param]) -> Result<(), Refused> {
+        // SAFETY: one of its contexts; as the caller vouches.
+        answered(|| unsafe { (self.cipher.set)(self.pointer, params.as_ptr()) })
+    }
+
+    /// Sets bytes.
+    pub fn set_octets(&mut self, name: &CStr, value: &mut [u8]) -> Result<(), Refused> {
+        // SAFETY: the entry is of a slice.
+        unsafe { self.set(&[Param::octets(name, value), Param::END]) }
+    }
+
+    /// Asks for bytes.
+    pub fn get_octets(&mut self, name: &CStr, value: &mut [u8]) -> Result<(), Refused> {
+        // SAFETY: the entry is of a slice.
+        unsafe { self.get(&mut [Param::octets(name, value), Param::END]) }
+    }
+}
+
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        // SAFETY: one of its contexts, which is freed once.
+        unsafe { (self.cipher.free)(self.pointer) }
+    }
+}
+
+/// What no call tells as a length.
+const NOT_TOLD: usize = 0x5AA5_5AA5;
+
+/// The length that a call has told; a call that failed has written nothing.
+fn told(outcome: Result<(), Refused>, written: usize) -> Result<usize, Refused> {
+    assert_ne!(written, NOT_TOLD, "the length was not told");
+    if outcome.is_err() {
+        assert_eq!(written, 0, "a call that failed says it has written");
+    }
+    outcome.map(|()| written)
+}
