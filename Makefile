@@ -47,9 +47,10 @@ test-provider: provider
 	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
 
 ## make test-provider-newest  the provider inside of the newest OpenSSL, which is built for it (minutes, once)
-test-provider-newest: tools-present
+test-provider-newest: provider
 	prefix=$$(tools/openssl_newest.sh) && OPENSSL_DIR=$$prefix OPENSSL_STATIC=1 \
-		CARGO_TARGET_DIR=$(TARGET)/with-openssl-newest $(CARGO) test -p lockstep-provider --locked
+		CARGO_TARGET_DIR=$(TARGET)/with-openssl-newest $(CARGO) test -p lockstep-provider --locked && \
+		PATH=$$prefix/bin:$$PATH tools/provider-test/openssl.py $(TARGET)/release/lockstep.so
 
 ## make test-full         make test, and: formatting, clippy, docs, newest OpenSSL, leaks, sanitizers, fuzzing, Arm
 test-full: lint test test-provider-newest leak-test asan miri fuzz arm64-test

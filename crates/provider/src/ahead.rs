@@ -34,7 +34,7 @@ const CPU_SEGMENT: usize = 16 << 10;
 const DEVICE_SEGMENT: usize = 1 << 20;
 
 /// Segments that a context has at most, being made or ready.
-const DEPTH: u64 = 8;
+const DEPTH: u64 = 32;
 
 /// Contexts that are served at once; others work inline. With the numbers above they bound the memory.
 const MOST_CONTEXTS: usize = 64;
@@ -165,7 +165,7 @@ impl Shared {
 
     fn enqueue(&self, order: &Arc<Order>) {
         let mut queue = lock(&self.queue);
-        if !queue.closed {
+        if !queue.closed && queue.orders.try_reserve(1).is_ok() {
             queue.orders.push_back(Arc::clone(order));
             self.wake.notify_one();
         }
@@ -362,14 +362,15 @@ impl Served {
             shared.contexts.fetch_sub(1, Relaxed);
             return None;
         }
-        let state = State {
-            unclaimed: 0,
-            needed: 0,
-            ready: VecDeque::new(),
-            spare: Vec::new(),
-            queued: true,
-            ended: false,
-        };
+        // All that will ever be in them, so that nothing needs memory later.
+        let (mut ready, mut spare) = (VecDeque::new(), Vec::new());
+        if ready.try_reserve_exact(DEPTH as usize + 1).is_err()
+            || spare.try_reserve_exact(DEPTH as usize + 1).is_err()
+        {
+            shared.contexts.fetch_sub(1, Relaxed);
+            return None;
+        }
+        let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
         let segment = if instance.is_large(DEVICE_SEGMENT) { workshop.segment } else { CPU_SEGMENT };
         let order = Arc::new(Order {
             key,

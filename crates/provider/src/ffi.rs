@@ -8,6 +8,7 @@
 //! | `core` | what the library offers to us: errors, configuration |
 //! | `provider` | `OSSL_provider_init` and the functions of the provider itself |
 //! | `process`, `thread`, `stack` | forks, threads of our own, what calls leave on the stack |
+//! | `skey` | keys as objects |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //!
 //! Every entry point catches panics and turns them into an error: none may cross into C.
@@ -19,6 +20,7 @@ mod guard;
 pub(crate) mod param;
 pub(crate) mod process;
 pub(crate) mod provider;
+mod skey;
 pub(crate) mod stack;
 pub(crate) mod thread;
 mod types;

@@ -23,7 +23,7 @@ macro_rules! reasons {
 
             /// If OpenSSL's own providers have this reason: its number there, which programs may look for, and what we
             /// say beside it.
-            pub(crate) fn shared(self) -> Option<(u32, &'static str)> {
+            pub(crate) fn shared(self) -> Option<(u32, &'static CStr)> {
                 match self {
                     $($(Reason::$name => Some(($number, $advice)),)?)*
                     _ => None,
@@ -49,43 +49,43 @@ reasons! {
     Random = c"no random bytes from the operating system",
 
     /// Key of another length than the cipher has.
-    KeyLength as 105: "",
+    KeyLength as 105: c"",
     /// IV of a length that the mode does not take.
-    IvLength as 109: "",
+    IvLength as 109: c"",
     /// Update before a key was set.
-    NoKey as 114: "",
+    NoKey as 114: c"",
     /// Update before an IV was set, or after the message it was for has ended.
     NoIv = c"no iv set for this message",
     /// Both halves of an XTS key are equal.
-    XtsEqualKeys as 149: "both halves of the key are equal",
+    XtsEqualKeys as 149: c"both halves of the key are equal",
     /// An XTS data unit of less than a block.
     XtsTooShort = c"xts: data unit shorter than 16 bytes",
     /// An XTS data unit of more than 2^20 blocks.
-    XtsTooLong as 148: "at most 2^20 blocks of 16 bytes",
+    XtsTooLong as 148: c"at most 2^20 blocks of 16 bytes",
 
     /// A null pointer with a length.
     NullBuffer = c"null buffer",
     /// More bytes than memory can have.
     Length = c"impossible length",
     /// The result does not fit.
-    OutputTooSmall as 106: "",
+    OutputTooSmall as 106: c"",
     /// TLS records are worked on in place.
     NotInPlace = c"tls records must be worked on in place",
 
     /// The data end within a block and padding is off.
-    WrongFinalBlockLength as 107: "the data are not a multiple of 16 bytes",
+    WrongFinalBlockLength as 107: c"the data are not a multiple of 16 bytes",
     /// Padding is wrong: wrong key or changed data.
-    BadDecrypt as 100: "wrong key, or the data were changed",
+    BadDecrypt as 100: c"wrong key, or the data were changed",
     /// The tag is wrong: wrong key or changed data.
     TagMismatch = c"tag mismatch: wrong key, or the data were changed",
     /// The tag to compare with has not been given.
-    TagNotSet as 119: "",
+    TagNotSet as 119: c"",
     /// The tag was asked for before the message was encrypted, or when decrypting.
     NoTag = c"there is no tag: it is made by finishing encryption",
     /// When encrypting the tag comes out.
-    TagNotNeeded as 120: "it comes out of encryption",
+    TagNotNeeded as 120: c"it comes out of encryption",
     /// A tag length the mode does not have.
-    TagLength as 118: "",
+    TagLength as 118: c"",
     /// Additional data must come before the data.
     AadAfterData = c"additional data after the data have begun",
     /// CCM takes all additional data at once.
@@ -99,13 +99,13 @@ reasons! {
     /// The message has ended.
     Finished = c"the message has ended: set a new iv",
     /// Additional data of a TLS record that are not 13 bytes or contradict the record.
-    TlsAad as 108: "additional data of a tls record",
+    TlsAad as 108: c"additional data of a tls record",
     /// A TLS record whose length cannot be.
     TlsRecord = c"tls record of an impossible length",
     /// IV parts for TLS that do not fit together.
     TlsIv = c"invalid iv parts for tls",
     /// More records than a key may protect.
-    TooManyRecords as 126: "",
+    TooManyRecords as 126: c"",
 
     /// A parameter of the wrong type or with a value that cannot be.
     ParameterType = c"parameter of the wrong type or out of range",

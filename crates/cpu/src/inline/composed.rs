@@ -185,9 +185,17 @@ impl<K: Alone> Composed for Gcm<K> {
             data = rest;
         }
         if !data.is_empty() {
-            self.keystream = self.counter;
-            self.kernel.encrypt_block(&self.schedule, &mut self.keystream);
-            self.next_counter();
+            match &mut ctr32 {
+                Some(ctr32) => {
+                    self.keystream = [0; 16];
+                    ctr32(&mut self.counter, Span::in_place(&mut self.keystream));
+                }
+                None => {
+                    self.keystream = self.counter;
+                    self.kernel.encrypt_block(&self.schedule, &mut self.keystream);
+                    self.next_counter();
+                }
+            }
             self.few(encrypt, data);
         }
     }

@@ -3,8 +3,6 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use zeroize::Zeroizing;
-
 use super::{Block, InlineGcm, InlineKernel, InlineKey, Span, advance_tweak};
 
 const UNKNOWN: u8 = 0;
@@ -40,6 +38,7 @@ pub fn is_proven(kernel: InlineKernel) -> bool {
 /// Bytes of a piece: the widest step of any kernel, half of it and so on, and a part of a block. A serial mode takes as
 /// long for a block as a parallel one for eight, so it gets a part of them.
 const LEN: usize = 1024 + 512 + 256 + 128 + 64 + 32 + 16 + 5;
+const WHOLE: usize = LEN & !15;
 const SERIAL_LEN: usize = 64;
 
 /// Key, plaintext and ciphertext of FIPS 197, appendix C: key and plaintext count up, by 01 and by 11.
@@ -64,13 +63,13 @@ fn prove(kernel: InlineKernel) -> Option<()> {
 }
 
 /// Bytes without a pattern that a mistake could hide in.
-fn sample(len: usize) -> Vec<u8> {
+fn sample<const N: usize>() -> [u8; N] {
     let mut state = 0x9E37_79B9u32;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 24) as u8
     };
-    (0..len).map(|_| next()).collect()
+    std::array::from_fn(|_| next())
 }
 
 fn encrypted(key: &InlineKey, mut block: Block) -> Block {
@@ -83,133 +82,123 @@ fn xor(a: &[u8], b: &[u8]) -> Block {
 }
 
 /// True if both are the same, output and register.
-fn same(got: (&[u8], Block), expected: (&[u8], Block)) -> Option<()> {
+fn same<const N: usize>(got: ([u8; N], Block), expected: ([u8; N], Block)) -> Option<()> {
     (got == expected).then_some(())
 }
 
+/// What comes of input and register.
+fn run<const N: usize>(
+    register: Block,
+    input: &[u8; N],
+    run: impl Fn(&mut Block, Span<'_>),
+) -> ([u8; N], Block) {
+    let (mut output, mut register) = (*input, register);
+    run(&mut register, Span::in_place(&mut output));
+    (output, register)
+}
+
+/// The same block by block: `step` gets the register and a block (the last may be cut), and gives what becomes of both.
+fn by_blocks<const N: usize>(
+    register: Block,
+    input: &[u8; N],
+    step: impl Fn(Block, &[u8]) -> (Block, Block),
+) -> ([u8; N], Block) {
+    let (mut output, mut register) = (*input, register);
+    for block in output.chunks_mut(16) {
+        let (result, next) = step(register, block);
+        block.copy_from_slice(&result[..block.len()]);
+        register = next;
+    }
+    (output, register)
+}
+
 fn prove_parallel(key: &InlineKey) -> Option<()> {
-    let input = sample(LEN);
-    let whole = &input[..LEN & !15];
+    let input: [u8; LEN] = sample();
+    let whole: &[u8; WHOLE] = input[..WHOLE].try_into().expect("as long as that");
     // A counter that carries out of its low half within the piece.
-    let start = (0xFEDC_BA98_7654_3210u128 << 64) | u128::from(u64::MAX - 20);
-    let run = |register: u128, input: &[u8], run: &dyn Fn(&mut Block, Span<'_>)| {
-        let mut output = input.to_vec();
-        let mut register = register.to_be_bytes();
-        run(&mut register, Span::in_place(&mut output));
-        (output, register)
-    };
+    let start = (0xFEDC_BA98_7654_3210u128 << 64 | u128::from(u64::MAX - 20)).to_be_bytes();
+    let (unused, as_block) = ([0; 16], |block: &[u8]| -> Block { block.try_into().expect("16 bytes") });
 
-    for only_32 in [false, true] {
-        let counter = |i: u128| match only_32 {
-            true => (start & !u128::from(u32::MAX)) | (start.wrapping_add(i) & u128::from(u32::MAX)),
-            false => start.wrapping_add(i),
-        };
-        let mut expected = input.clone();
-        for (i, block) in expected.chunks_mut(16).enumerate() {
-            let mask = encrypted(key, counter(i as u128).to_be_bytes());
-            block.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
-        }
-        let (output, after) = run(start, &input, &|register, data| match only_32 {
-            true => key.ctr32(register, data),
-            false => key.ctr(register, data),
+    for counting in [u128::MAX, u128::from(u32::MAX)] {
+        let expected = by_blocks(start, &input, |counter, block| {
+            let number = u128::from_be_bytes(counter);
+            let next = (number & !counting) | (number.wrapping_add(1) & counting);
+            (xor(block, &encrypted(key, counter)), next.to_be_bytes())
         });
-        same((&output, after), (&expected, counter(LEN.div_ceil(16) as u128).to_be_bytes()))?;
+        let got = run(start, &input, |register, data| match counting {
+            u128::MAX => key.ctr(register, data),
+            _ => key.ctr32(register, data),
+        });
+        same(got, expected)?;
     }
 
-    let expected: Vec<u8> =
-        whole.chunks(16).flat_map(|block| encrypted(key, block.try_into().expect("16 bytes"))).collect();
-    let (output, _) = run(0, whole, &|_, data| key.ecb_encrypt(data));
-    same((&output, [0; 16]), (&expected, [0; 16]))?;
-    let (output, _) = run(0, &output, &|_, data| key.ecb_decrypt(data));
-    same((&output, [0; 16]), (whole, [0; 16]))?;
+    let expected = by_blocks(unused, whole, |register, block| (encrypted(key, as_block(block)), register));
+    same(run(unused, whole, |_, data| key.ecb_encrypt(data)), expected)?;
+    let decrypted = run(unused, whole, |_, data| key.ecb_decrypt(data));
+    same(run(unused, &expected.0, |_, data| key.ecb_decrypt(data)), (*whole, unused))?;
 
-    let last = whole[whole.len() - 16..].try_into().expect("16 bytes");
-    let mut tweak = start.to_be_bytes();
-    let mut encrypted_units = Vec::new();
-    for block in whole.chunks(16) {
-        encrypted_units.extend(xor(&encrypted(key, xor(block, &tweak)), &tweak));
-        advance_tweak(&mut tweak, 1);
-    }
-    let (output, after) = run(start, whole, &|register, data| key.xts_encrypt(register, data));
-    same((&output, after), (&encrypted_units, tweak))?;
-    let (output, after) = run(start, &encrypted_units, &|register, data| key.xts_decrypt(register, data));
-    same((&output, after), (whole, tweak))?;
+    let expected = by_blocks(start, whole, |tweak, block| {
+        let mut next = tweak;
+        advance_tweak(&mut next, 1);
+        (xor(&encrypted(key, xor(block, &tweak)), &tweak), next)
+    });
+    same(run(start, whole, |register, data| key.xts_encrypt(register, data)), expected)?;
+    let decrypted_unit = run(start, &expected.0, |register, data| key.xts_decrypt(register, data));
+    same(decrypted_unit, (*whole, expected.1))?;
 
     // Decryption of CBC is that of ECB, which has been proved, and of CFB encryption, each with the block before.
-    let mut before = start.to_be_bytes();
-    let (mut cbc, mut cfb) = (Vec::new(), Vec::new());
-    let (decrypted, _) = run(0, whole, &|_, data| key.ecb_decrypt(data));
-    for (block, decrypted) in whole.chunks(16).zip(decrypted.chunks(16)) {
-        cbc.extend(xor(decrypted, &before));
-        cfb.extend(xor(block, &encrypted(key, before)));
-        before = block.try_into().expect("16 bytes");
-    }
-    let (output, after) = run(start, whole, &|register, data| key.cbc_decrypt(register, data));
-    same((&output, after), (&cbc, last))?;
-    let (output, after) = run(start, whole, &|register, data| key.cfb128_decrypt(register, data));
-    same((&output, after), (&cfb, last))
+    let mut expected = by_blocks(start, whole, |before, block| (before, as_block(block)));
+    expected.0.iter_mut().zip(decrypted.0).for_each(|(byte, decrypted)| *byte ^= decrypted);
+    same(run(start, whole, |register, data| key.cbc_decrypt(register, data)), expected)?;
+    let expected =
+        by_blocks(start, whole, |before, block| (xor(block, &encrypted(key, before)), as_block(block)));
+    same(run(start, whole, |register, data| key.cfb128_decrypt(register, data)), expected)
 }
 
 fn prove_serial(key: &InlineKey) -> Option<()> {
-    let input = sample(SERIAL_LEN);
+    let input: [u8; SERIAL_LEN] = sample();
     let iv: Block = std::array::from_fn(|i| 0xA0 ^ i as u8);
-    let (mut cbc, mut cfb, mut ofb) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut cbc_last, mut cfb_last, mut ofb_last) = (iv, iv, iv);
-    for block in input.chunks(16) {
-        cbc_last = encrypted(key, xor(block, &cbc_last));
-        cbc.extend(cbc_last);
-        cfb_last = xor(block, &encrypted(key, cfb_last));
-        cfb.extend(cfb_last);
-        ofb_last = encrypted(key, ofb_last);
-        ofb.extend(xor(block, &ofb_last));
-    }
-    let run = |run: &dyn Fn(&mut Block, Span<'_>)| {
-        let (mut output, mut register) = (input.clone(), iv);
-        run(&mut register, Span::in_place(&mut output));
-        (output, register)
-    };
-    let (output, after) = run(&|register, data| key.cbc_encrypt(register, data));
-    same((&output, after), (&cbc, cbc_last))?;
-    let (output, after) = run(&|register, data| key.cfb128_encrypt(register, data));
-    same((&output, after), (&cfb, cfb_last))?;
-    let (output, after) = run(&|register, data| key.ofb(register, data));
-    same((&output, after), (&ofb, ofb_last))?;
+    let cbc = by_blocks(iv, &input, |before, block| {
+        let block = encrypted(key, xor(block, &before));
+        (block, block)
+    });
+    same(run(iv, &input, |register, data| key.cbc_encrypt(register, data)), cbc)?;
     let mut mac = iv;
     key.cbc_mac(&mut mac, &input);
-    (mac == cbc_last).then_some(())?;
+    (mac == cbc.1).then_some(())?;
+    let cfb = by_blocks(iv, &input, |before, block| {
+        let block = xor(block, &encrypted(key, before));
+        (block, block)
+    });
+    same(run(iv, &input, |register, data| key.cfb128_encrypt(register, data)), cfb)?;
+    let ofb = by_blocks(iv, &input, |before, block| {
+        let keystream = encrypted(key, before);
+        (xor(block, &keystream), keystream)
+    });
+    same(run(iv, &input, |register, data| key.ofb(register, data)), ofb)?;
 
     // CFB8 and CFB1 (SP 800-38A, 6.3): the register moves on by what was encrypted of a byte or bit.
     const BYTES: usize = 4;
-    let (mut register, mut cfb8) = (u128::from_be_bytes(iv), Vec::new());
-    for byte in &input[..BYTES] {
-        let byte = byte ^ encrypted(key, register.to_be_bytes())[0];
-        cfb8.push(byte);
-        register = (register << 8) | u128::from(byte);
+    let plain: &[u8; BYTES] = input[..BYTES].try_into().expect("as long as that");
+    let (mut register, mut cfb8) = (u128::from_be_bytes(iv), *plain);
+    for byte in &mut cfb8 {
+        *byte ^= encrypted(key, register.to_be_bytes())[0];
+        register = (register << 8) | u128::from(*byte);
     }
-    let after_8 = register.to_be_bytes();
-    let (mut register, mut cfb1) = (u128::from_be_bytes(iv), vec![0; BYTES]);
+    let after = register.to_be_bytes();
+    same(run(iv, plain, |register, data| key.cfb8_encrypt(register, data)), (cfb8, after))?;
+    same(run(iv, &cfb8, |register, data| key.cfb8_decrypt(register, data)), (*plain, after))?;
+
+    let (mut register, mut cfb1) = (u128::from_be_bytes(iv), *plain);
     for bit in 0..8 * BYTES {
         let shift = 7 - bit % 8;
-        let keystream = encrypted(key, register.to_be_bytes())[0] >> 7;
-        let bit_out = ((input[bit / 8] >> shift) & 1) ^ keystream;
-        cfb1[bit / 8] |= bit_out << shift;
-        register = (register << 1) | u128::from(bit_out);
+        cfb1[bit / 8] ^= (encrypted(key, register.to_be_bytes())[0] >> 7) << shift;
+        register = (register << 1) | u128::from((cfb1[bit / 8] >> shift) & 1);
     }
-    let after_1 = register.to_be_bytes();
-    let run = |data: &[u8], run: &dyn Fn(&mut Block, Span<'_>)| {
-        let (mut output, mut register) = (data.to_vec(), iv);
-        run(&mut register, Span::in_place(&mut output));
-        (output, register)
-    };
-    let plain = &input[..BYTES];
-    let (output, after) = run(plain, &|register, data| key.cfb8_encrypt(register, data));
-    same((&output, after), (&cfb8, after_8))?;
-    let (output, after) = run(&cfb8, &|register, data| key.cfb8_decrypt(register, data));
-    same((&output, after), (plain, after_8))?;
-    let (output, after) = run(plain, &|register, data| key.cfb1_encrypt(register, data, 8 * BYTES));
-    same((&output, after), (&cfb1, after_1))?;
-    let (output, after) = run(&cfb1, &|register, data| key.cfb1_decrypt(register, data, 8 * BYTES));
-    same((&output, after), (plain, after_1))
+    let after = register.to_be_bytes();
+    let bits = 8 * BYTES;
+    same(run(iv, plain, |register, data| key.cfb1_encrypt(register, data, bits)), (cfb1, after))?;
+    same(run(iv, &cfb1, |register, data| key.cfb1_decrypt(register, data, bits)), (*plain, after))
 }
 
 /// A product of GHASH (SP 800-38D, algorithm 1).
@@ -223,14 +212,14 @@ fn product(x: u128, mut y: u128) -> u128 {
 }
 
 fn prove_gcm(kernel: InlineKernel, key: &InlineKey, key_bytes: &[u8]) -> Option<()> {
-    let input = sample(LEN);
+    let input: [u8; LEN] = sample();
     let (aad, iv) = (&input[3..40], &input[..12]);
     let mut counter: Block = [0; 16];
     counter[..12].copy_from_slice(iv);
     counter[15] = 1;
     let mask = u128::from_be_bytes(encrypted(key, counter));
     counter[15] = 2;
-    let mut expected = Zeroizing::new(input.clone());
+    let mut expected = input;
     key.ctr32(&mut counter, Span::in_place(&mut expected));
 
     let h = u128::from_be_bytes(encrypted(key, [0; 16]));
@@ -240,14 +229,14 @@ fn prove_gcm(kernel: InlineKernel, key: &InlineKey, key_bytes: &[u8]) -> Option<
     let tag = (hash ^ mask).to_be_bytes();
 
     let mut gcm = InlineGcm::new(kernel, key_bytes)?;
-    let mut output = input.clone();
+    let mut output = input;
     let (head, tail) = output.split_at_mut(700);
     let sealed = gcm.start(true, iv)
         && gcm.aad(aad)
         && gcm.update(Span::in_place(head))
         && gcm.update(Span::in_place(tail))
         && gcm.finish_seal() == Some(tag);
-    (sealed && output == *expected).then_some(())?;
+    (sealed && output == expected).then_some(())?;
     let opened = gcm.start(false, iv)
         && gcm.aad(aad)
         && gcm.update(Span::in_place(&mut output))
@@ -273,8 +262,8 @@ mod tests {
 
     #[test]
     fn the_product_is_the_oracles() {
-        let (a, b) = (sample(16), sample(32)[16..].to_vec());
-        let (a, b): (Block, Block) = (a.try_into().unwrap(), b.try_into().unwrap());
+        let both: [u8; 32] = sample();
+        let (a, b): (Block, Block) = (both[..16].try_into().unwrap(), both[16..].try_into().unwrap());
         let expected = lockstep_reference::ghash::ghash(&b, &a);
         assert_eq!(product(u128::from_be_bytes(a), u128::from_be_bytes(b)).to_be_bytes(), expected);
     }

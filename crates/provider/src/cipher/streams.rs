@@ -215,28 +215,29 @@ impl Streams {
         self.used = (self.used + left) % 16;
         let whole = rest.len() & !15;
         let (blocks, mut tail) = rest.split_at(whole);
-        if whole > 0 {
-            let key = self.key.as_ref().ok_or(Reason::NoKey)?;
-            match &self.instance.workshop {
-                Some(workshop) if !self.instance.is_large(whole) => {
-                    let ahead = match &mut self.ahead {
-                        Some(ahead) => ahead,
-                        None => self.ahead.insert(Ahead::new(Pass::Ctr)),
-                    };
-                    ahead.apply(workshop, &self.instance, key, &mut self.iv, blocks);
-                }
-                _ => key.run(Pass::Ctr, &mut self.iv, blocks)?,
-            }
-        }
+        self.ctr_blocks(blocks)?;
         if !tail.is_empty() {
-            let len = tail.len();
-            let key = self.key.as_ref().ok_or(Reason::NoKey)?;
-            self.keystream = [0; 16];
-            key.inline().ctr(&mut self.iv, Span::in_place(&mut self.keystream));
-            tail.xor(&self.keystream[..len]);
-            self.used = len;
+            let mut keystream = [0; 16];
+            self.ctr_blocks(Span::in_place(&mut keystream))?;
+            self.used = tail.len();
+            tail.xor(&keystream[..self.used]);
+            self.keystream = keystream;
+            keystream.zeroize();
         }
         Ok(())
+    }
+
+    /// Whole blocks, with keystream made ahead if that is on.
+    fn ctr_blocks(&mut self, blocks: Span<'_>) -> Outcome<()> {
+        let key = self.key.as_ref().ok_or(Reason::NoKey)?;
+        match &self.instance.workshop {
+            Some(workshop) if !blocks.is_empty() && !self.instance.is_large(blocks.len()) => {
+                let ahead = self.ahead.get_or_insert_with(|| Ahead::new(Pass::Ctr));
+                ahead.apply(workshop, &self.instance, key, &mut self.iv, blocks);
+                Ok(())
+            }
+            _ => key.run(Pass::Ctr, &mut self.iv, blocks),
+        }
     }
 
     fn ofb(&mut self, data: Span<'_>) -> Outcome<()> {

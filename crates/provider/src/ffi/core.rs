@@ -74,12 +74,16 @@ impl Core {
         let (number, advice) = match reason.shared() {
             // ERR_PACK of openssl/err.h: with ERR_LIB_PROV in it OpenSSL takes the reason for one of its own providers'.
             Some((number, advice)) => (57 << 23 | number, advice),
-            None => (reason as u32, ""),
+            None => (reason as u32, c""),
         };
-        let detail = detail.or(Some(advice).filter(|advice| !advice.is_empty()));
         // Details become a format of C, in which percent signs would ask for arguments.
         let format = detail.and_then(|text| CString::new(text.replace('%', "%%")).ok());
-        let format = format.as_ref().map_or(null(), |text| text.as_ptr());
+        let format = match &format {
+            Some(text) => text.as_ptr(),
+            // What is known beforehand needs no memory.
+            None if !advice.is_empty() => advice.as_ptr(),
+            None => null(),
+        };
         // What a va_list is differs between processors, but everywhere it can be passed as a pointer to zeros, as long as
         // no argument is taken from it.
         let mut no_arguments = [0u64; 8];

@@ -1,7 +1,7 @@
 //! `OSSL_provider_init` and the functions of the provider itself (provider-base(7)).
 
 use std::ffi::{CStr, c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 use std::sync::Arc;
 
 use super::cipher::{DISPATCHES, PROPERTIES};
@@ -9,9 +9,11 @@ use super::core::Core;
 use super::guard::guarded;
 use super::param::{END, Kind, asked, entry};
 use super::process;
+use super::skey;
 use super::types::{
-    CoreHandle, Dispatch, Function, Item, OP_CIPHER, OsslAlgorithm, OsslParam, PROVIDER_GET_PARAMS,
-    PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION, PROVIDER_TEARDOWN,
+    CoreHandle, Dispatch, Function, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam,
+    PROVIDER_GET_PARAMS, PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION,
+    PROVIDER_TEARDOWN,
 };
 use crate::algorithm::ALGORITHMS;
 use crate::instance::Instance;
@@ -91,6 +93,16 @@ static CIPHER_TABLE: Table<[OsslAlgorithm; CIPHERS + 1]> = Table({
     }
     table
 });
+
+static SKEY_TABLE: Table<[OsslAlgorithm; 2]> = Table([
+    OsslAlgorithm {
+        names: c"AES:2.16.840.1.101.3.4.1".as_ptr(),
+        properties: PROPERTIES.as_ptr(),
+        implementation: skey::DISPATCH.as_ptr(),
+        description: c"AES keys by Lockstep".as_ptr(),
+    },
+    OsslAlgorithm { names: null(), properties: null(), implementation: null(), description: null() },
+]);
 
 static REASONS: Table<[Item; Reason::OWN.len() + 1]> = Table({
     const NONE: Item = Item { id: 0, text: null() };
@@ -197,7 +209,11 @@ unsafe extern "C" fn query_operation(
     if let Some(no_cache) = unsafe { no_cache.as_mut() } {
         *no_cache = 0;
     }
-    if operation == OP_CIPHER { CIPHER_TABLE.0.as_ptr() } else { null_mut() }
+    match operation {
+        OP_CIPHER => CIPHER_TABLE.0.as_ptr(),
+        OP_SKEYMGMT => SKEY_TABLE.0.as_ptr(),
+        _ => null(),
+    }
 }
 
 unsafe extern "C" fn reason_strings(_context: *mut c_void) -> *const Item {

@@ -72,6 +72,17 @@ pub(crate) const PROVIDER_GET_REASON_STRINGS: c_int = 1029;
 /// `OSSL_OP_CIPHER`
 pub(crate) const OP_CIPHER: c_int = 2;
 
+/// `OSSL_OP_SKEYMGMT`
+pub(crate) const OP_SKEYMGMT: c_int = 15;
+
+// Functions of symmetric keys.
+pub(crate) const SKEYMGMT_FREE: c_int = 1;
+pub(crate) const SKEYMGMT_IMPORT: c_int = 2;
+pub(crate) const SKEYMGMT_EXPORT: c_int = 3;
+pub(crate) const SKEYMGMT_IMP_SETTABLE_PARAMS: c_int = 6;
+/// `OSSL_SKEYMGMT_SELECT_SECRET_KEY`
+pub(crate) const SKEYMGMT_SELECT_SECRET_KEY: c_int = 2;
+
 // Functions of a cipher.
 pub(crate) const CIPHER_NEWCTX: c_int = 1;
 pub(crate) const CIPHER_ENCRYPT_INIT: c_int = 2;

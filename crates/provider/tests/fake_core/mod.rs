@@ -65,38 +65,38 @@ struct ReasonEntry {
 /// `OSSL_PARAM`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Param {
-    pub key: *const c_char,
-    pub data_type: c_uint,
-    pub data: *mut c_void,
-    pub data_size: usize,
-    pub return_size: usize,
+pub(crate) struct Param {
+    pub(crate) key: *const c_char,
+    pub(crate) data_type: c_uint,
+    pub(crate) data: *mut c_void,
+    pub(crate) data_size: usize,
+    pub(crate) return_size: usize,
 }
 
 impl Param {
     /// The end of an array.
-    pub const END: Param =
+    pub(crate) const END: Param =
         Param { key: null(), data_type: 0, data: null_mut(), data_size: 0, return_size: 0 };
 
     /// A parameter whose `return_size` is not set.
-    pub fn new(key: &CStr, data_type: c_uint, data: *mut c_void, data_size: usize) -> Param {
+    pub(crate) fn new(key: &CStr, data_type: c_uint, data: *mut c_void, data_size: usize) -> Param {
         Param { key: key.as_ptr(), data_type, data, data_size, return_size: UNMODIFIED }
     }
 
     /// Bytes that are set or have room for an answer.
-    pub fn octets(key: &CStr, bytes: &mut [u8]) -> Param {
+    pub(crate) fn octets(key: &CStr, bytes: &mut [u8]) -> Param {
         Param::new(key, OCTET_STRING, bytes.as_mut_ptr().cast(), bytes.len())
     }
 }
 
 /// `OSSL_PARAM_OCTET_STRING`
-pub const OCTET_STRING: c_uint = 5;
+pub(crate) const OCTET_STRING: c_uint = 5;
 /// `OSSL_PARAM_UTF8_PTR`
-pub const UTF8_PTR: c_uint = 6;
+pub(crate) const UTF8_PTR: c_uint = 6;
 /// `OSSL_PARAM_OCTET_PTR`
-pub const OCTET_PTR: c_uint = 7;
+pub(crate) const OCTET_PTR: c_uint = 7;
 /// `OSSL_PARAM_UNMODIFIED`
-pub const UNMODIFIED: usize = usize::MAX;
+pub(crate) const UNMODIFIED: usize = usize::MAX;
 
 /// What the provider has put onto the error stack of a thread since it was cleared.
 #[derive(Clone, Copy, Default)]
@@ -166,7 +166,7 @@ unsafe extern "C" fn core_get_params(handle: *const c_void, params: *mut Param) 
 
 /// Why a call failed: the number of its reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refused(pub u32);
+pub(crate) struct Refused(pub(crate) u32);
 
 /// Clears the error stack, calls, and checks what every call must do; `ok` tells from an answer if the call has
 /// succeeded.
@@ -193,20 +193,20 @@ fn answered(call: impl FnOnce() -> c_int) -> Result<(), Refused> {
 }
 
 /// The library's side: the settings of its configuration file.
-pub struct Core {
+pub(crate) struct Core {
     settings: Vec<(CString, CString)>,
 }
 
 impl Core {
     /// With these settings.
-    pub fn new(settings: &[(&str, &str)]) -> Core {
+    pub(crate) fn new(settings: &[(&str, &str)]) -> Core {
         let text = |text: &str| CString::new(text).expect("no NUL");
         Core { settings: settings.iter().map(|(name, value)| (text(name), text(value))).collect() }
     }
 }
 
 /// The provider, loaded; unloaded when dropped.
-pub struct Provider<'c> {
+pub(crate) struct Provider<'c> {
     context: *mut c_void,
     teardown: Free,
     query: Query,
@@ -238,7 +238,7 @@ unsafe fn find(mut table: *const Dispatch, id: c_int) -> Function {
 
 impl<'c> Provider<'c> {
     /// Loads it.
-    pub fn load(core: &'c Core) -> Result<Self, Refused> {
+    pub(crate) fn load(core: &'c Core) -> Result<Self, Refused> {
         let erased = |id, function| Dispatch { id, function: Some(function) };
         // SAFETY: pointers to functions are of one size, and the provider gives each its own type back by its number.
         let functions = unsafe {
@@ -275,7 +275,7 @@ impl<'c> Provider<'c> {
     }
 
     /// Algorithm number `index`, if there are so many.
-    pub fn cipher(&self, index: usize) -> Option<Cipher> {
+    pub(crate) fn cipher(&self, index: usize) -> Option<Cipher> {
         let mut no_cache = -1;
         // SAFETY: the table ends with an entry without names; `OSSL_OP_CIPHER` is 2.
         unsafe {
@@ -311,14 +311,18 @@ impl<'c> Provider<'c> {
     }
 
     /// A context.
-    pub fn context(&self, cipher: Cipher) -> Result<Context<'_>, Refused> {
+    pub(crate) fn context(&self, cipher: Cipher) -> Result<Context<'_>, Refused> {
         // SAFETY: this provider's context.
         let pointer = checked(|| unsafe { (cipher.new)(self.context) }, |pointer| !pointer.is_null())?;
         Ok(Context { cipher, pointer, provider: PhantomData })
     }
 
-    /// The text of a reason.
-    pub fn reason(&self, reason: Refused) -> Option<&'static CStr> {
+    /// The text of a reason, if it is the provider's own, or one that OpenSSL has the text of.
+    pub(crate) fn reason(&self, reason: Refused) -> Option<&'static CStr> {
+        // With `ERR_LIB_PROV` in it a number is of openssl/proverr.h, where they begin at 100.
+        if reason.0 >> 23 == 57 && (100..400).contains(&(reason.0 & 0x7F_FFFF)) {
+            return Some(c"a reason of OpenSSL's");
+        }
         // SAFETY: the list ends with an entry without text.
         unsafe {
             let mut entry = (self.reasons)(self.context);
@@ -347,7 +351,7 @@ type VsetError = unsafe extern "C" fn(*const c_void, u32, *const c_char, *mut c_
 
 /// A cipher's functions.
 #[derive(Clone, Copy)]
-pub struct Cipher {
+pub(crate) struct Cipher {
     names: &'static CStr,
     new: NewContext,
     /// To decrypt, to encrypt.
@@ -364,23 +368,23 @@ pub struct Cipher {
 
 impl Cipher {
     /// The first of its names: `AES-128-ECB`.
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.names.to_str().expect("UTF-8").split(':').next().expect("a name")
     }
 
     /// The mode, as its name ends.
-    pub fn mode(&self) -> &'static str {
+    pub(crate) fn mode(&self) -> &'static str {
         self.name().rsplit('-').next().expect("a mode")
     }
 
     /// Bytes of its key: of both for XTS.
-    pub fn key_len(&self) -> usize {
+    pub(crate) fn key_len(&self) -> usize {
         let bits: usize = self.name().split('-').nth(1).and_then(|bits| bits.parse().ok()).expect("a size");
         bits / if self.mode() == "XTS" { 4 } else { 8 }
     }
 
     /// Bytes of its IV, unless another length is set.
-    pub fn iv_len(&self) -> usize {
+    pub(crate) fn iv_len(&self) -> usize {
         match self.mode() {
             "ECB" => 0,
             "GCM" | "CCM" => 12,
@@ -392,7 +396,7 @@ impl Cipher {
     ///
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
-    pub unsafe fn get_params(&self, params: &mut [Param]) -> bool {
+    pub(crate) unsafe fn get_params(&self, params: &mut [Param]) -> bool {
         // SAFETY: as the caller vouches.
         let answer = unsafe { (self.get_params)(params.as_mut_ptr()) };
         assert!((0..=1).contains(&answer), "answer {answer}");
@@ -401,7 +405,7 @@ impl Cipher {
 }
 
 /// A context, freed when dropped.
-pub struct Context<'p> {
+pub(crate) struct Context<'p> {
     cipher: Cipher,
     pointer: *mut c_void,
     provider: PhantomData<&'p ()>,
@@ -409,12 +413,17 @@ pub struct Context<'p> {
 
 impl<'p> Context<'p> {
     /// Its cipher.
-    pub fn cipher(&self) -> &Cipher {
+    pub(crate) fn cipher(&self) -> &Cipher {
         &self.cipher
     }
 
     /// Begins a message.
-    pub fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Result<(), Refused> {
+    pub(crate) fn init(
+        &mut self,
+        encrypts: bool,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+    ) -> Result<(), Refused> {
         // SAFETY: there are no parameters.
         unsafe { self.init_with(encrypts, key, iv, null()) }
     }
@@ -423,7 +432,7 @@ impl<'p> Context<'p> {
     ///
     /// # Safety
     /// `params` is null or a valid array.
-    pub unsafe fn init_with(
+    pub(crate) unsafe fn init_with(
         &mut self,
         encrypts: bool,
         key: Option<&[u8]>,
@@ -438,7 +447,7 @@ impl<'p> Context<'p> {
     }
 
     /// The next bytes: how many have been put out.
-    pub fn update(&mut self, output: &mut [u8], input: &[u8]) -> Result<usize, Refused> {
+    pub(crate) fn update(&mut self, output: &mut [u8], input: &[u8]) -> Result<usize, Refused> {
         // SAFETY: slices.
         unsafe { self.update_raw(output.as_mut_ptr(), output.len(), input.as_ptr(), input.len()) }
     }
@@ -447,7 +456,7 @@ impl<'p> Context<'p> {
     ///
     /// # Safety
     /// Input and output are null or valid for their lengths.
-    pub unsafe fn update_raw(
+    pub(crate) unsafe fn update_raw(
         &mut self,
         output: *mut u8,
         room: usize,
@@ -466,7 +475,7 @@ impl<'p> Context<'p> {
     ///
     /// # Safety
     /// Input and output are null or valid for their lengths.
-    pub unsafe fn once_raw(
+    pub(crate) unsafe fn once_raw(
         &mut self,
         output: *mut u8,
         room: usize,
@@ -481,7 +490,7 @@ impl<'p> Context<'p> {
     }
 
     /// Ends the message.
-    pub fn finish(&mut self, output: &mut [u8]) -> Result<usize, Refused> {
+    pub(crate) fn finish(&mut self, output: &mut [u8]) -> Result<usize, Refused> {
         // SAFETY: a slice.
         unsafe { self.finish_raw(output.as_mut_ptr(), output.len()) }
     }
@@ -490,7 +499,7 @@ impl<'p> Context<'p> {
     ///
     /// # Safety
     /// The output is null or valid for its length.
-    pub unsafe fn finish_raw(&mut self, output: *mut u8, room: usize) -> Result<usize, Refused> {
+    pub(crate) unsafe fn finish_raw(&mut self, output: *mut u8, room: usize) -> Result<usize, Refused> {
         let mut written = NOT_TOLD;
         // SAFETY: one of its contexts; as the caller vouches.
         let outcome = answered(|| unsafe { (self.cipher.finish)(self.pointer, output, &mut written, room) });
@@ -498,7 +507,7 @@ impl<'p> Context<'p> {
     }
 
     /// Another one in the same state.
-    pub fn duplicate(&self) -> Result<Context<'p>, Refused> {
+    pub(crate) fn duplicate(&self) -> Result<Context<'p>, Refused> {
         // SAFETY: one of its contexts.
         let pointer =
             checked(|| unsafe { (self.cipher.duplicate)(self.pointer) }, |pointer| !pointer.is_null())?;
@@ -509,7 +518,7 @@ impl<'p> Context<'p> {
     ///
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
-    pub unsafe fn get(&mut self, params: &mut [Param]) -> Result<(), Refused> {
+    pub(crate) unsafe fn get(&mut self, params: &mut [Param]) -> Result<(), Refused> {
         // SAFETY: one of its contexts; as the caller vouches.
         answered(|| unsafe { (self.cipher.get)(self.pointer, params.as_mut_ptr()) })
     }
@@ -518,19 +527,19 @@ impl<'p> Context<'p> {
     ///
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
-    pub unsafe fn set(&mut self, params: &[Param]) -> Result<(), Refused> {
+    pub(crate) unsafe fn set(&mut self, params: &[Param]) -> Result<(), Refused> {
         // SAFETY: one of its contexts; as the caller vouches.
         answered(|| unsafe { (self.cipher.set)(self.pointer, params.as_ptr()) })
     }
 
     /// Sets bytes.
-    pub fn set_octets(&mut self, name: &CStr, value: &mut [u8]) -> Result<(), Refused> {
+    pub(crate) fn set_octets(&mut self, name: &CStr, value: &mut [u8]) -> Result<(), Refused> {
         // SAFETY: the entry is of a slice.
         unsafe { self.set(&[Param::octets(name, value), Param::END]) }
     }
 
     /// Asks for bytes.
-    pub fn get_octets(&mut self, name: &CStr, value: &mut [u8]) -> Result<(), Refused> {
+    pub(crate) fn get_octets(&mut self, name: &CStr, value: &mut [u8]) -> Result<(), Refused> {
         // SAFETY: the entry is of a slice.
         unsafe { self.get(&mut [Param::octets(name, value), Param::END]) }
     }

@@ -1,0 +1,121 @@
+//! Symmetric keys as objects (provider-skeymgmt(7), OpenSSL 3.5 and later).
+//!
+//! A program that makes an `EVP_SKEY` of type AES with our provider preferred gets one of ours, and a cipher takes keys of
+//! its own provider only: without this it would find no way from its key to our ciphers. OpenSSL hands the bytes on to the
+//! cipher's ordinary init.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+use zeroize::Zeroizing;
+
+use super::guard::guarded;
+use super::param::{END, Kind, entry, given};
+use super::provider::{erased, instance};
+use super::types::{
+    Dispatch, Function, OsslParam, SKEYMGMT_EXPORT, SKEYMGMT_FREE, SKEYMGMT_IMP_SETTABLE_PARAMS,
+    SKEYMGMT_IMPORT, SKEYMGMT_SELECT_SECRET_KEY,
+};
+use crate::reason::Reason;
+
+/// An AES key of 16, 24 or 32 bytes; wiped when it is freed.
+struct SecretKey {
+    bytes: Zeroizing<[u8; 32]>,
+    len: usize,
+}
+
+type Import = unsafe extern "C" fn(*mut c_void, c_int, *const OsslParam) -> *mut c_void;
+type Callback = unsafe extern "C" fn(*const OsslParam, *mut c_void) -> c_int;
+type Export = unsafe extern "C" fn(*mut c_void, c_int, Option<Callback>, *mut c_void) -> c_int;
+type Free = unsafe extern "C" fn(*mut c_void);
+type Settable = unsafe extern "C" fn(*mut c_void) -> *const OsslParam;
+
+const fn function(id: c_int, function: Function) -> Dispatch {
+    Dispatch { id, function: Some(function) }
+}
+
+/// The functions of keys.
+pub(super) const DISPATCH: [Dispatch; 5] = [
+    function(SKEYMGMT_FREE, erased!(free, Free)),
+    function(SKEYMGMT_IMPORT, erased!(import, Import)),
+    function(SKEYMGMT_EXPORT, erased!(export, Export)),
+    function(SKEYMGMT_IMP_SETTABLE_PARAMS, erased!(settable, Settable)),
+    Dispatch { id: 0, function: None },
+];
+
+unsafe extern "C" fn import(
+    provider: *mut c_void,
+    selection: c_int,
+    params: *const OsslParam,
+) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: OpenSSL passes the context of the provider.
+        let instance = unsafe { instance(provider) };
+        if selection & SKEYMGMT_SELECT_SECRET_KEY == 0 {
+            return null_mut();
+        }
+        // SAFETY: OpenSSL passes null or a valid array.
+        let given = unsafe { given(params) }.find(|param| param.name() == b"raw-bytes");
+        let key = given.as_ref().map(|param| param.octets());
+        let bytes = match key {
+            Some(Ok(bytes)) if matches!(bytes.len(), 16 | 24 | 32) => bytes,
+            Some(Err(reason)) => {
+                instance.core.raise(reason, None);
+                return null_mut();
+            }
+            _ => {
+                instance.core.raise(Reason::KeyLength, None);
+                return null_mut();
+            }
+        };
+        // SAFETY: the layout is of a key, which is not of size 0; the memory is large enough for it.
+        unsafe {
+            let place = alloc(Layout::new::<SecretKey>()).cast::<SecretKey>();
+            if place.is_null() {
+                instance.core.raise(Reason::OutOfMemory, None);
+                return null_mut();
+            }
+            place.write(SecretKey { bytes: Zeroizing::new([0; 32]), len: bytes.len() });
+            (&mut (*place).bytes)[..bytes.len()].copy_from_slice(bytes);
+            place.cast()
+        }
+    })
+}
+
+unsafe extern "C" fn export(
+    key: *mut c_void,
+    selection: c_int,
+    callback: Option<Callback>,
+    argument: *mut c_void,
+) -> c_int {
+    guarded(0, || {
+        // SAFETY: OpenSSL passes null or one of our keys.
+        let Some(key) = (unsafe { key.cast::<SecretKey>().as_mut() }) else { return 0 };
+        let Some(callback) = callback else { return 0 };
+        let mut params = [END, END];
+        if selection & SKEYMGMT_SELECT_SECRET_KEY != 0 {
+            params[0] = entry(c"raw-bytes", Kind::Octets, key.len);
+            params[0].data = key.bytes.as_mut_ptr().cast();
+        }
+        // SAFETY: OpenSSL's function, with an array that has an end and the argument that belongs to it.
+        unsafe { callback(params.as_ptr(), argument) }
+    })
+}
+
+unsafe extern "C" fn free(key: *mut c_void) {
+    guarded((), || {
+        if !key.is_null() {
+            // SAFETY: a key from `import`, which comes here once.
+            unsafe {
+                key.cast::<SecretKey>().drop_in_place();
+                dealloc(key.cast(), Layout::new::<SecretKey>());
+            }
+        }
+    });
+}
+
+unsafe extern "C" fn settable(_provider: *mut c_void) -> *const OsslParam {
+    const LIST: &[OsslParam] = &[entry(c"raw-bytes", Kind::Octets, 0), END];
+    LIST.as_ptr()
+}
