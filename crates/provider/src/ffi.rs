@@ -11,7 +11,7 @@
 //! | `skey` | keys as objects |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //!
-//! Every entry point catches panics and turns them into an error: none may cross into C.
+//! Entry points catch panics and turn them into errors: none may cross into C.
 
 pub(crate) mod buffers;
 pub(crate) mod cipher;

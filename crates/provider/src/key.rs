@@ -103,24 +103,25 @@ impl ContextKey {
         Ok(())
     }
 
-    /// XTS of the whole blocks of a data unit from its start. `iv` is its number, `tweak_key` the other half of the key.
-    /// Leaves in `tweak` the tweak of the block after them.
+    /// XTS of the whole blocks of a data unit from its start. `iv` is its number, `tweak_key` the other half of the key;
+    /// `after`, if it is asked for, becomes the tweak of the block after them.
     ///
     /// # Errors
     /// [`Reason::Device`]
+    #[inline(always)]
     pub(crate) fn xts(
         &self,
         encrypts: bool,
         tweak_key: &ContextKey,
         iv: &Block,
+        after: Option<&mut Block>,
         data: Span<'_>,
-    ) -> Outcome<Block> {
-        let mut after = [0; 16];
+    ) -> Outcome<()> {
         if self.instance.is_large(data.len()) {
-            return self.xts_planned(encrypts, tweak_key, iv, data);
+            return self.xts_planned(encrypts, tweak_key, iv, after, data);
         }
-        self.inline.xts_unit(&tweak_key.inline, encrypts, iv, &mut after, data);
-        Ok(after)
+        self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data);
+        Ok(())
     }
 
     #[cold]
@@ -129,8 +130,9 @@ impl ContextKey {
         encrypts: bool,
         tweak_key: &ContextKey,
         iv: &Block,
+        after: Option<&mut Block>,
         data: Span<'_>,
-    ) -> Outcome<Block> {
+    ) -> Outcome<()> {
         let blocks = data.len() as u64 / 16;
         let mut tweak = *iv;
         tweak_key.inline.encrypt_block(&mut tweak);
@@ -139,10 +141,13 @@ impl ContextKey {
         let mut data = data.into_host();
         if self.planned(pass, &mut iv.clone(), Some((place, tweak)), &mut data)? {
             advance_tweak(&mut tweak, blocks);
+            if let Some(after) = after {
+                *after = tweak;
+            }
         } else {
-            self.inline.xts_unit(&tweak_key.inline, encrypts, iv, &mut tweak, span(data));
+            self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, span(data));
         }
-        Ok(tweak)
+        Ok(())
     }
 
     fn for_planner(&self) -> &Key {

@@ -33,23 +33,26 @@ pub(crate) trait Alone: Kernel {
         self.try_hash_key(h).map(|key| *place = key).is_some()
     }
 
-    /// XTS of the whole blocks of a data unit from its start: `number` is the unit's, and `after` becomes the tweak of
-    /// the block after them. Both keys are of one size.
+    /// XTS of the whole blocks of a data unit from its start: `number` is the unit's, and `after`, if it is asked
+    /// for, becomes the tweak of the block after them. Both keys are of one size.
     fn xts_unit(
         self,
         key: &Self::Schedule,
         tweak_key: &Self::Schedule,
         encrypts: bool,
         number: &Block,
-        after: &mut Block,
+        after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        *after = *number;
-        self.encrypt_block(tweak_key, after);
+        let mut tweak = *number;
+        self.encrypt_block(tweak_key, &mut tweak);
         if encrypts {
-            self.xts_encrypt(key, after, data);
+            self.xts_encrypt(key, &mut tweak, data);
         } else {
-            self.xts_decrypt(key, after, data);
+            self.xts_decrypt(key, &mut tweak, data);
+        }
+        if let Some(after) = after {
+            *after = tweak;
         }
     }
 

@@ -126,14 +126,14 @@ impl InlineKey {
     }
 
     /// XTS of the whole blocks of a data unit from its start, under this key; both keys have one size and one kernel.
-    /// `number` is the unit's; returns in `after` the tweak of the block after them.
+    /// `number` is the unit's; `after`, if it is asked for, becomes the tweak of the block after them.
     #[inline]
     pub fn xts_unit(
         &self,
         tweak_key: &InlineKey,
         encrypts: bool,
         number: &Block,
-        after: &mut Block,
+        after: Option<&mut Block>,
         data: Span<'_>,
     ) {
         macro_rules! unit {

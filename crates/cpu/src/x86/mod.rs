@@ -155,7 +155,7 @@ macro_rules! kernel {
                     tweak_key: &Schedule,
                     encrypts: bool,
                     number: &Block,
-                    after: &mut Block,
+                    after: Option<&mut Block>,
                     data: Span<'_>
                 ) -> () {
                     if encrypts {

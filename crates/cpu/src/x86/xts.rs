@@ -118,7 +118,8 @@ pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register:
     }
 }
 
-/// XTS of the whole blocks of a data unit from its start, with its number; `after` becomes the tweak of the block after them.
+/// XTS of the whole blocks of a data unit from its start, with its number; `after`, if it is asked for, becomes the tweak
+/// of the block after them.
 ///
 /// The number is loaded from where the caller has it: a copy made in halves could not be forwarded to a load of the whole,
 /// which would then wait for all stores before.
@@ -131,7 +132,7 @@ pub(super) unsafe fn unit<D: Direction, V: Vector>(
     schedule: &Schedule,
     tweak_schedule: &Schedule,
     number: &Block,
-    after: &mut Block,
+    after: Option<&mut Block>,
     data: Span<'_>,
 ) {
     assert_eq!(schedule.rounds(), tweak_schedule.rounds(), "keys of two sizes");
@@ -143,10 +144,18 @@ pub(super) unsafe fn unit<D: Direction, V: Vector>(
             if data.len() < FEW {
                 let modulus = Xmm::number(MODULUS);
                 let few = Xts::<D, Xmm, ROUNDS> { keys, tweaks, modulus, direction: PhantomData };
-                return drive_few(few, data).tweaks.store(after.as_mut_ptr());
+                match after {
+                    Some(after) => drive_few(few, data).tweaks.store(after.as_mut_ptr()),
+                    None => _ = drive_few(few, data),
+                }
+                return;
             }
-            tweaks.store(after.as_mut_ptr());
+            let mut next = [0; 16];
+            tweaks.store(next.as_mut_ptr());
+            xts::<D, V>(schedule, &mut next, data);
+            if let Some(after) = after {
+                *after = next;
+            }
         });
-        xts::<D, V>(schedule, after, data);
     }
 }

@@ -86,7 +86,7 @@ impl Cipher for Xts {
         if !len.is_multiple_of(16) {
             return self.update_stealing(data);
         }
-        key.xts(self.encrypts, tweak_key, iv, data.whole()?)?;
+        key.xts(self.encrypts, tweak_key, iv, None, data.whole()?)?;
         Ok(len)
     }
 
@@ -139,7 +139,8 @@ impl Xts {
         let mut last = [0; 32];
         let last = &mut last[..len - before];
         data.read(before, last);
-        let mut tweak = key.xts(self.encrypts, tweak_key, iv, data.part(0, 0, before))?;
+        let mut tweak = [0; 16];
+        key.xts(self.encrypts, tweak_key, iv, Some(&mut tweak), data.part(0, 0, before))?;
         let mut block: Block;
         if self.encrypts {
             let mut stolen = [0; 16];

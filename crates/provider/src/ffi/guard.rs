@@ -1,4 +1,4 @@
-//! No panic crosses into C.
+//! No panic crosses into C: it becomes an error, or, in updates of a few blocks, ends the process (`FEW` in `cipher`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
