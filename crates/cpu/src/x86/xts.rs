@@ -27,11 +27,45 @@ struct Xts<D, V, const ROUNDS: usize> {
     keys: *const __m128i,
     /// Tweaks of the next vector.
     tweaks: V,
+    /// For the widest steps of four blocks: the tweaks of the next eight vectors, made between the rounds of the step before.
+    following: [V; 8],
     modulus: V,
     direction: PhantomData<D>,
 }
 
+/// Something for each of eight vectors, with their numbers as constants: an array that is only reached by constants stays
+/// in registers.
+macro_rules! for_eight {
+    ($i:ident => $body:expr) => {
+        for_eight!(@ $i, $body, 0 1 2 3 4 5 6 7)
+    };
+    (@ $i:ident, $body:expr, $($n:literal)*) => {{
+        $({
+            const $i: usize = $n;
+            $body
+        })*
+    }};
+}
+
 impl<D, V: Vector, const ROUNDS: usize> Xts<D, V, ROUNDS> {
+    #[inline(always)]
+    fn new(keys: *const __m128i, tweaks: V, modulus: V) -> Self {
+        Xts { keys, tweaks, following: [tweaks; 8], modulus, direction: PhantomData }
+    }
+
+    /// With the tweaks of the first of the widest steps, if there is one.
+    #[inline(always)]
+    fn ready_for(mut self, len: usize) -> Self {
+        if V::BLOCKS == 4 && len >= 8 * V::BYTES {
+            let second = self.tweaks.times_alpha(4, self.modulus);
+            let pair = [self.tweaks, second];
+            for_eight!(I => {
+                self.following[I] = if I < 2 { pair[I % 2] } else { pair[I % 2].times_alpha_8(I / 2) }
+            });
+        }
+        self
+    }
+
     /// The tweaks that are `vectors` vectors on; `known` has the first few.
     #[inline(always)]
     fn tweaks_after(&self, vectors: usize, known: &[V]) -> V {
@@ -44,6 +78,40 @@ impl<D, V: Vector, const ROUNDS: usize> Xts<D, V, ROUNDS> {
             known[part].times_alpha_8(whole)
         } else {
             self.tweaks.times_alpha(part * V::BLOCKS, self.modulus).times_alpha_8(whole)
+        }
+    }
+}
+
+impl<D: Direction, V: Vector, const ROUNDS: usize> Xts<D, V, ROUNDS> {
+    /// A step of eight vectors of four blocks.
+    ///
+    /// The tweaks of the next step are made one after each round. There they take what the AES units leave free; before the
+    /// rounds they would fill the window in which the processor looks for work.
+    ///
+    /// # Safety
+    ///
+    /// As [`Pass::step`].
+    #[inline(always)]
+    unsafe fn widest(&mut self, keys: *const __m128i, src: *const u8, dst: *mut u8) {
+        // SAFETY: the caller vouches for the instructions and for eight vectors; the schedule has ROUNDS + 1 keys, 10 at
+        // least.
+        unsafe {
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let tweaks = self.following;
+            let mut x = [first; 8];
+            for_eight!(I => x[I] = first.xor(tweaks[I]).xor(V::load(src.add(I * V::BYTES))));
+            for_eight!(ROUND => {
+                let key = V::broadcast(keys.add(ROUND + 1));
+                for_eight!(I => x[I] = D::round(x[I], key));
+                // Eight vectors of four blocks are 32: alpha to that power is a shift by four bytes.
+                self.following[ROUND] = tweaks[ROUND].times_alpha_8(4);
+            });
+            for round in 9..ROUNDS {
+                let key = V::broadcast(keys.add(round));
+                for_eight!(I => x[I] = D::round(x[I], key));
+            }
+            for_eight!(I => D::last(x[I], last.xor(tweaks[I])).store(dst.add(I * V::BYTES)));
+            self.tweaks = self.following[0];
         }
     }
 }
@@ -61,6 +129,10 @@ impl<D: Direction, V: Vector, const ROUNDS: usize> Pass<V> for Xts<D, V, ROUNDS>
                 // SAFETY: a prefetch never faults, so any address will do; SSE is among the instructions of x86-64.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(src.wrapping_add(AHEAD + i * V::BYTES).cast()) };
             }
+        }
+        if N == 8 && V::BLOCKS == 4 {
+            // SAFETY: as the caller vouches.
+            return unsafe { self.widest(keys, src, dst) };
         }
         // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
         unsafe {
@@ -96,7 +168,7 @@ pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register:
         if data.len() < FEW {
             let (tweaks, modulus) = (Xmm::load(register.as_ptr()), Xmm::number(MODULUS));
             let after = with_rounds!(schedule, ROUNDS => {
-                drive_few(Xts::<D, Xmm, ROUNDS> { keys, tweaks, modulus, direction: PhantomData }, data).tweaks
+                drive_few(Xts::<D, Xmm, ROUNDS>::new(keys, tweaks, modulus), data).tweaks
             });
             return after.store(register.as_mut_ptr());
         }
@@ -109,7 +181,7 @@ pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register:
         }
         let (tweaks, modulus) = (V::join(first), V::numbers([MODULUS; 4]));
         let tweaks = with_rounds!(schedule, ROUNDS => {
-            drive::<V, _>(Xts::<D, V, ROUNDS> { keys, tweaks, modulus, direction: PhantomData }, data).tweaks
+            drive::<V, _>(Xts::<D, V, ROUNDS>::new(keys, tweaks, modulus).ready_for(data.len()), data).tweaks
         });
         let mut next = [0u128; 4];
         tweaks.store((&raw mut next).cast());
@@ -143,7 +215,7 @@ pub(super) unsafe fn unit<D: Direction, V: Vector>(
             let tweaks = alone::encrypted::<ROUNDS>(tweak_schedule, Xmm::load(number.as_ptr()));
             if data.len() < FEW {
                 let modulus = Xmm::number(MODULUS);
-                let few = Xts::<D, Xmm, ROUNDS> { keys, tweaks, modulus, direction: PhantomData };
+                let few = Xts::<D, Xmm, ROUNDS>::new(keys, tweaks, modulus);
                 match after {
                     Some(after) => drive_few(few, data).tweaks.store(after.as_mut_ptr()),
                     None => _ = drive_few(few, data),
