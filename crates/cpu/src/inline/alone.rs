@@ -7,6 +7,22 @@ use crate::kernel::{Block, Kernel, Span};
 ///
 /// Data are whole blocks unless stated otherwise; registers are left as the next call must find them.
 pub(crate) trait Alone: Kernel {
+    /// Bytes in whose multiples [`Alone::gcm`] takes data; 0 if the kernel has no loop for it.
+    const GCM_STEP: usize = 0;
+
+    /// GCM's CTR (32 bits of the counter count) and GHASH of the ciphertext in one loop, over whole steps.
+    fn gcm(
+        self,
+        _key: &Self::Schedule,
+        _hash_key: &Self::HashKey,
+        _encrypts: bool,
+        _counter: &mut Block,
+        _state: &mut Block,
+        _data: Span<'_>,
+    ) {
+        unreachable!("there are no steps")
+    }
+
     /// [`Kernel::expand`], or nothing if there is no memory.
     fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
         Some(self.expand(key))

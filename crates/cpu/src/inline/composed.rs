@@ -1,4 +1,4 @@
-//! GCM in pieces, composed of a kernel's CTR and GHASH (SP 800-38D, 7.1 and 7.2).
+//! GCM in pieces, composed of a kernel's CTR and GHASH (SP 800-38D, 7.1 and 7.2), or by its loop for both.
 
 use zeroize::{Zeroize, Zeroizing};
 
@@ -162,6 +162,13 @@ impl<K: Alone> Composed for Gcm<K> {
             let at = data.len().min(16 - self.partial);
             let (head, rest) = data.split_at(at);
             self.few(encrypt, head);
+            data = rest;
+        }
+        if K::GCM_STEP > 0 && data.len() >= K::GCM_STEP && ctr32.is_none() {
+            let at = data.len() / K::GCM_STEP * K::GCM_STEP;
+            let (steps, rest) = data.split_at(at);
+            let (counter, hash) = (&mut self.counter, &mut self.hash);
+            self.kernel.gcm(&self.schedule, &self.hash_key, encrypt, counter, hash, steps);
             data = rest;
         }
         while data.len() >= 16 {

@@ -273,3 +273,18 @@ macro_rules! with_rounds {
     };
 }
 pub(super) use with_rounds;
+
+/// Something for each of eight vectors, with their numbers as constants: an array that is only reached by constants stays
+/// in registers.
+macro_rules! for_eight {
+    ($i:ident => $body:expr) => {
+        for_eight!(@ $i, $body, 0 1 2 3 4 5 6 7)
+    };
+    (@ $i:ident, $body:expr, $($n:literal)*) => {{
+        $({
+            const $i: usize = $n;
+            $body
+        })*
+    }};
+}
+pub(super) use for_eight;

@@ -16,7 +16,7 @@ use super::vector::{Vector, Xmm};
 use crate::kernel::Block;
 
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
-const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
+pub(super) const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
 
 /// Powers of H: the first 8 for each block of a vector of type R; wiped on drop.
 #[repr(C, align(64))]
@@ -44,7 +44,7 @@ impl<R: Zeroize> HashKey<R> {
     ///
     /// As [`Vector`]; `power` is at least 1 and at most [`Self::POWERS`].
     #[inline(always)]
-    unsafe fn power<V: Vector>(&self, power: usize) -> Factor<V> {
+    pub(super) unsafe fn power<V: Vector>(&self, power: usize) -> Factor<V> {
         let at = Self::POWERS - power;
         // SAFETY: as the caller vouches.
         unsafe {
@@ -61,7 +61,7 @@ impl<R: Zeroize> HashKey<R> {
     ///
     /// As [`Vector`]; `power` is at most [`Self::POWERS`] and at least the blocks of a vector.
     #[inline(always)]
-    unsafe fn powers<V: Vector>(&self, power: usize) -> Factor<V> {
+    pub(super) unsafe fn powers<V: Vector>(&self, power: usize) -> Factor<V> {
         let at = Self::POWERS - power;
         // SAFETY: as the caller vouches.
         unsafe {
@@ -81,7 +81,7 @@ impl<R: Zeroize> Drop for HashKey<R> {
 }
 
 /// A second factor: a power of H and the exclusive or of its halves.
-struct Factor<V> {
+pub(super) struct Factor<V> {
     whole: V,
     sum: V,
 }
@@ -95,7 +95,7 @@ impl<V: Vector> Factor<V> {
 
 /// A sum of unreduced products, by Karatsuba: three multiplications instead of four, since a carry-less one occupies its
 /// unit for two cycles (Zen 4), whatever the width.
-struct Sum<V> {
+pub(super) struct Sum<V> {
     /// At x^0.
     low: V,
     /// At x^64, plus low and high.
@@ -105,8 +105,21 @@ struct Sum<V> {
 }
 
 impl<V: Vector> Sum<V> {
+    /// Nothing yet; any vector will do to make one of.
     #[inline(always)]
-    fn product(a: V, b: Factor<V>) -> Self {
+    pub(super) fn zero(any: V) -> Self {
+        let zero = any.xor(any);
+        Sum { low: zero, middle: zero, high: zero }
+    }
+
+    /// The sum of all places.
+    #[inline(always)]
+    pub(super) fn folded(self) -> Sum<Xmm> {
+        Sum { low: self.low.folded(), middle: self.middle.folded(), high: self.high.folded() }
+    }
+
+    #[inline(always)]
+    pub(super) fn product(a: V, b: Factor<V>) -> Self {
         Sum {
             low: a.clmul_low(b.whole),
             middle: a.xor(a.swapped()).clmul_low(b.sum),
@@ -115,7 +128,7 @@ impl<V: Vector> Sum<V> {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
+    pub(super) fn plus(self, other: Self) -> Self {
         Sum {
             low: self.low.xor(other.low),
             middle: self.middle.xor(other.middle),
@@ -125,7 +138,7 @@ impl<V: Vector> Sum<V> {
 
     /// Folds the low 64 bits into what is above them, twice.
     #[inline(always)]
-    fn reduced(self, modulus: V) -> V {
+    pub(super) fn reduced(self, modulus: V) -> V {
         let middle = self.middle.xor(self.low).xor(self.high);
         let middle = middle.xor(self.low.swapped()).xor(self.low.clmul_low(modulus));
         self.high.xor(middle.swapped()).xor(middle.clmul_low(modulus))
@@ -201,7 +214,7 @@ pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, 
         }
         // Each block by its own power, fewer than there are; what was hashed goes with the first of them.
         let zero = hash.xor(hash);
-        let mut sum = Sum { low: zero, middle: zero, high: zero };
+        let mut sum = Sum::zero(hash);
         while left >= V::BLOCKS {
             let x = V::load(ptr).reversed().xor(hash);
             sum = sum.plus(Sum::product(x, key.powers(left)));
@@ -209,7 +222,7 @@ pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, 
             ptr = ptr.add(V::BYTES);
             left -= V::BLOCKS;
         }
-        let mut sum = Sum { low: sum.low.folded(), middle: sum.middle.folded(), high: sum.high.folded() };
+        let mut sum = sum.folded();
         let mut hash = hash.lowest();
         while left > 0 {
             let x = Xmm::load(ptr).reversed().xor(hash);

@@ -13,6 +13,7 @@
 //! | `cipher` | the rounds of N vectors; how a pass walks over its data |
 //! | `ecb`, `ctr`, `feedback`, `xts` | the parallel passes (`feedback`: decryption of CBC and CFB) |
 //! | `ghash` | GHASH, many blocks to a reduction |
+//! | `gcm` | CTR and GHASH in one loop |
 //! | `chains`, `each` | many messages side by side |
 //! | `alone` | the serial modes of one message by itself |
 //!
@@ -46,6 +47,7 @@ mod ctr;
 mod each;
 mod ecb;
 mod feedback;
+mod gcm;
 mod ghash;
 mod registers;
 mod schedule;
@@ -130,6 +132,8 @@ macro_rules! kernel {
                 Some(key.duplicate())
             }
 
+            const GCM_STEP: usize = if <vector::$vector as vector::Vector>::BLOCKS == 4 { gcm::STEP } else { 0 };
+
             fn expand_into(self, key: &[u8], place: &mut Schedule) -> bool {
                 // SAFETY: the place is valid; what was there has nothing to give back, and all its bytes are replaced.
                 unsafe { std::ptr::write(place, self.expand(key)) };
@@ -162,6 +166,20 @@ macro_rules! kernel {
                         xts::unit::<cipher::Encrypt, vector::$vector>(key, tweak_key, number, after, data)
                     } else {
                         xts::unit::<cipher::Decrypt, vector::$vector>(key, tweak_key, number, after, data)
+                    }
+                }
+                fn gcm(
+                    key: &Schedule,
+                    hash_key: &HashKey<$raw>,
+                    encrypts: bool,
+                    counter: &mut Block,
+                    state: &mut Block,
+                    data: Span<'_>
+                ) -> () {
+                    if encrypts {
+                        gcm::crypt::<vector::$vector, true>(key, hash_key, counter, state, data)
+                    } else {
+                        gcm::crypt::<vector::$vector, false>(key, hash_key, counter, state, data)
                     }
                 }
                 fn cbc_encrypt_alone(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {

@@ -11,7 +11,7 @@ use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
 
 use super::alone;
-use super::cipher::{Direction, FEW, Pass, Reach, drive, drive_few, middle, opaque, with_rounds};
+use super::cipher::{Direction, FEW, Pass, Reach, drive, drive_few, for_eight, middle, opaque, with_rounds};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
@@ -31,20 +31,6 @@ struct Xts<D, V, const ROUNDS: usize> {
     following: [V; 8],
     modulus: V,
     direction: PhantomData<D>,
-}
-
-/// Something for each of eight vectors, with their numbers as constants: an array that is only reached by constants stays
-/// in registers.
-macro_rules! for_eight {
-    ($i:ident => $body:expr) => {
-        for_eight!(@ $i, $body, 0 1 2 3 4 5 6 7)
-    };
-    (@ $i:ident, $body:expr, $($n:literal)*) => {{
-        $({
-            const $i: usize = $n;
-            $body
-        })*
-    }};
 }
 
 impl<D, V: Vector, const ROUNDS: usize> Xts<D, V, ROUNDS> {

@@ -1,0 +1,146 @@
+//! GCM's CTR and GHASH in one loop: what one leaves of the processor's units the other takes.
+//!
+//! A step is eight vectors of four blocks. Between the rounds of a step's counters stand the products of GHASH, one vector
+//! after each round: when encrypting, of the ciphertext of the step before, which is there by then; when decrypting, of
+//! that of this step. As in [`super::ghash`] each place of a vector is a hash of its own, all by the same power, and the
+//! blocks of the last step are multiplied each by its own.
+
+use std::arch::x86_64::__m128i;
+
+use super::cipher::{for_eight, opaque, with_rounds};
+use super::ghash::{HashKey, MODULUS, Sum};
+use super::schedule::Schedule;
+use super::vector::{Vector, Xmm};
+use crate::counter::{Counting, Low32};
+use crate::kernel::{Block, Span};
+
+/// Vectors of a step.
+const WIDTH: usize = 8;
+
+/// Bytes that [`crypt`] takes in steps; it has the four blocks of a vector in mind.
+pub(super) const STEP: usize = WIDTH * 64;
+
+struct Gcm<'k, V: Vector, const ROUNDS: usize> {
+    keys: *const __m128i,
+    hash_key: &'k HashKey<V::Raw>,
+    /// Little-endian numbers: those of the next vector, and how many blocks a vector has.
+    counters: V,
+    stride: V,
+    modulus: V,
+    /// The hash so far, in as many places as a vector has.
+    hash: V,
+}
+
+impl<V: Vector, const ROUNDS: usize> Gcm<'_, V, ROUNDS> {
+    /// Encrypts or decrypts a step, and folds the step of ciphertext at `hashed`, if there is one, into the hash.
+    ///
+    /// # Safety
+    ///
+    /// As [`Vector`]; the three are valid for a step, and the schedule has ROUNDS + 1 keys, 11 at least.
+    #[inline(always)]
+    unsafe fn step<const HASHES: bool>(&mut self, src: *const u8, dst: *mut u8, hashed: *const u8) {
+        // SAFETY: as the caller vouches.
+        unsafe {
+            let keys = opaque(self.keys);
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let mut x = [first; WIDTH];
+            for_eight!(I => {
+                x[I] = first.xor(self.counters.reversed());
+                self.counters = self.counters.add32(self.stride);
+            });
+            let mut sum = Sum::zero(self.hash);
+            for_eight!(ROUND => {
+                let key = V::broadcast(keys.add(ROUND + 1));
+                for_eight!(I => x[I] = x[I].aesenc(key));
+                if HASHES {
+                    // The first vector last: it waits for the hash of the step before.
+                    let vector = WIDTH - 1 - ROUND;
+                    let mut text = V::load(hashed.add(vector * V::BYTES)).reversed();
+                    if vector == 0 {
+                        text = text.xor(self.hash);
+                    }
+                    let power = (WIDTH - vector) * V::BLOCKS;
+                    sum = sum.plus(Sum::product(text, self.hash_key.power(power)));
+                }
+            });
+            for round in WIDTH + 1..ROUNDS {
+                let key = V::broadcast(keys.add(round));
+                for_eight!(I => x[I] = x[I].aesenc(key));
+            }
+            if HASHES {
+                self.hash = sum.reduced(self.modulus);
+            }
+            for_eight!(I => {
+                let text = V::load(src.add(I * V::BYTES));
+                x[I].aesenclast(last.xor(text)).store(dst.add(I * V::BYTES));
+            });
+        }
+    }
+
+    /// Folds the last step of ciphertext into the hash, each block by its own power: the state.
+    ///
+    /// # Safety
+    ///
+    /// As [`Gcm::step`].
+    #[inline(always)]
+    unsafe fn last(&self, hashed: *const u8) -> Xmm {
+        // SAFETY: as the caller vouches.
+        unsafe {
+            let mut sum = Sum::zero(self.hash);
+            for_eight!(I => {
+                let mut text = V::load(hashed.add(I * V::BYTES)).reversed();
+                if I == 0 {
+                    text = text.xor(self.hash);
+                }
+                sum = sum.plus(Sum::product(text, self.hash_key.powers((WIDTH - I) * V::BLOCKS)));
+            });
+            sum.folded().reduced(Xmm::numbers([MODULUS; 4]))
+        }
+    }
+}
+
+/// Encrypts or decrypts whole steps, at least one, and folds the ciphertext into the GHASH state. The counter moves on.
+///
+/// # Safety
+///
+/// As [`Vector`], whose blocks are four.
+#[inline(always)]
+pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
+    schedule: &Schedule,
+    hash_key: &HashKey<V::Raw>,
+    counter: &mut Block,
+    state: &mut Block,
+    data: Span<'_>,
+) {
+    let steps = data.len() / STEP;
+    assert!(V::BYTES * WIDTH == STEP && data.len() % STEP == 0 && steps > 0, "whole steps");
+    let start = u128::from_be_bytes(*counter);
+    *counter = Low32::advance(start, data.len() as u128 / 16).to_be_bytes();
+    let (src, dst) = (data.src(), data.dst());
+    // SAFETY: the caller vouches for the instructions; each step lies in the span, and what is hashed has been written
+    // before when encrypting, and is overwritten afterwards when decrypting.
+    with_rounds!(schedule, ROUNDS => unsafe {
+        let mut gcm = Gcm::<V, ROUNDS> {
+            keys: schedule.encrypt(),
+            hash_key,
+            counters: V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3])),
+            stride: V::numbers([V::BLOCKS as u128; 4]),
+            modulus: V::numbers([MODULUS; 4]),
+            hash: V::widen(Xmm::load(state.as_ptr()).reversed()),
+        };
+        let last = STEP * (steps - 1);
+        if ENCRYPT {
+            gcm.step::<false>(src, dst, src);
+            for at in (STEP..data.len()).step_by(STEP) {
+                gcm.step::<true>(src.add(at), dst.add(at), dst.add(at - STEP).cast_const());
+            }
+            gcm.last(dst.add(last).cast_const()).reversed().store(state.as_mut_ptr());
+        } else {
+            for at in (0..last).step_by(STEP) {
+                gcm.step::<true>(src.add(at), dst.add(at), src.add(at));
+            }
+            gcm.last(src.add(last)).reversed().store(state.as_mut_ptr());
+            gcm.step::<false>(src.add(last), dst.add(last), src);
+        }
+    });
+}
