@@ -113,7 +113,7 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
     data: Span<'_>,
 ) {
     let steps = data.len() / STEP;
-    assert!(V::BYTES * WIDTH == STEP && data.len() % STEP == 0 && steps > 0, "whole steps");
+    assert!(V::BYTES * WIDTH == STEP && data.len().is_multiple_of(STEP) && steps > 0, "whole steps");
     let start = u128::from_be_bytes(*counter);
     *counter = Low32::advance(start, data.len() as u128 / 16).to_be_bytes();
     let (src, dst) = (data.src(), data.dst());
