@@ -7,8 +7,8 @@
 
 use std::ffi::CStr;
 use std::num::NonZero;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::available_parallelism;
 
 use lockstep::Engine;
@@ -17,7 +17,7 @@ use lockstep::hazmat::inline::{self, InlineKernel};
 
 use crate::ahead::Workshop;
 use crate::ffi::core::Core;
-use crate::ffi::process::PerProcess;
+use crate::ffi::process::{self, PerProcess};
 use crate::reason::{Outcome, Reason};
 use crate::settings::{AheadSetting, Settings, Verify};
 use crate::trace::Trace;
@@ -81,7 +81,8 @@ impl Instance {
             let _ = engines.get_or_make(|| Ok::<_, ()>(engine), drop);
         }
         let workshop = ahead.then(|| Workshop::new(device_is_named));
-        Ok(Arc::new(Instance {
+        let traced = trace.is_some();
+        let instance = Arc::new(Instance {
             core,
             trace,
             settings,
@@ -90,7 +91,11 @@ impl Instance {
             workshop,
             engines,
             seed: AtomicUsize::new(0),
-        }))
+        });
+        if traced {
+            tell_totals_at_exit(&instance);
+        }
+        Ok(instance)
     }
 
     /// The kernel for calls on the caller's thread, once it has passed its self-test.
@@ -136,6 +141,25 @@ impl Instance {
     pub(crate) fn engine(&self) -> Result<&Engine, String> {
         self.engines.get_or_make(|| engine(&self.settings), drop)
     }
+}
+
+/// Instances whose totals are told when the process ends, if they have not been unloaded by then.
+static TRACED: Mutex<Vec<Weak<Instance>>> = Mutex::new(Vec::new());
+
+fn tell_totals_at_exit(instance: &Arc<Instance>) {
+    if let Ok(mut traced) = TRACED.lock() {
+        traced.retain(|instance| instance.strong_count() > 0);
+        traced.push(Arc::downgrade(instance));
+    }
+    process::at_exit(|| {
+        // A thread that does not exist in this process may hold the lock.
+        let Ok(traced) = TRACED.try_lock() else { return };
+        for instance in traced.iter().filter_map(Weak::upgrade) {
+            if let Some(trace) = &instance.trace {
+                trace.tell_totals();
+            }
+        }
+    });
 }
 
 fn processors() -> usize {

@@ -1,6 +1,7 @@
 //! What was done, for people who want to know whether it was us: switched on by the setting `trace`.
 //!
-//! One line when an algorithm is first used in a process, one with totals when the provider is unloaded. The file is opened
+//! One line when an algorithm is first used in a process, one with totals when the provider is unloaded or the process ends:
+//! OpenSSL does not unload a provider whose ciphers a program still holds at its end. The file is opened
 //! when the provider is loaded, so that processes that give up their rights later can still write to it. Only sizes and
 //! counts are written.
 
@@ -8,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::algorithm::{ALGORITHMS, Algorithm};
 use crate::settings::TraceTo;
@@ -22,6 +23,8 @@ pub(crate) struct Trace {
     ways: [AtomicU64; 2],
     /// The process that the counters count for.
     process: AtomicU32,
+    /// The totals have been told.
+    told: AtomicBool,
 }
 
 #[derive(Default)]
@@ -56,7 +59,13 @@ impl Trace {
         };
         let counters = ALGORITHMS.iter().map(|_| Default::default()).collect();
         let ways = Default::default();
-        Ok(Trace { to, counters, ways, process: AtomicU32::new(std::process::id()) })
+        Ok(Trace {
+            to,
+            counters,
+            ways,
+            process: AtomicU32::new(std::process::id()),
+            told: AtomicBool::new(false),
+        })
     }
 
     /// Counts a call.
@@ -89,6 +98,7 @@ impl Trace {
             let counters =
                 self.counters.iter().flatten().flat_map(|counter| [&counter.calls, &counter.bytes]);
             counters.chain(&self.ways).for_each(|value| value.store(0, Relaxed));
+            self.told.store(false, Relaxed);
         }
         process
     }
@@ -104,6 +114,9 @@ impl Trace {
         let process = std::process::id();
         if self.process.load(Relaxed) != process {
             // Forked, and did nothing.
+            return;
+        }
+        if self.told.swap(true, Relaxed) {
             return;
         }
         for (algorithm, counters) in ALGORITHMS.iter().zip(&self.counters) {

@@ -2,8 +2,8 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Once, OnceLock};
 
 /// Forks on the way from the process that loaded this module to the present one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -33,6 +33,23 @@ pub(super) fn count_forks() {
         // SAFETY: the handler stays in memory, as this module is never unloaded (`-z nodelete`), and does nothing but an
         // atomic addition. Should it not be registered, numbers of processes still tell almost all forks.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
+/// Has something done when the process ends in the ordinary way; once, however often it is asked for.
+pub(crate) fn at_exit(body: fn()) {
+    static BODY: OnceLock<fn()> = OnceLock::new();
+    extern "C" fn run() {
+        if let Some(body) = BODY.get() {
+            // A panic at the end of the process has nobody to be told to.
+            let _ = std::panic::catch_unwind(body);
+        }
+    }
+    static REGISTERED: Once = Once::new();
+    let _ = BODY.set(body);
+    REGISTERED.call_once(|| {
+        // SAFETY: the handler stays in memory, as this module is never unloaded.
+        unsafe { libc::atexit(run) };
     });
 }
 
