@@ -202,7 +202,7 @@ impl Cipher {
     }
 
     pub(crate) fn context(&self) -> Context {
-        Context::new(self.library.clone())
+        Context::new(Arc::clone(&self.library))
     }
 }
 
@@ -290,7 +290,7 @@ impl Context {
     }
 
     pub(crate) fn copy(&self) -> Option<Context> {
-        let copy = Context::new(self.library.clone());
+        let copy = Context::new(Arc::clone(&self.library));
         // SAFETY: both are live.
         (unsafe { EVP_CIPHER_CTX_copy(copy.raw, self.raw) } == 1).then_some(copy)
     }
