@@ -134,7 +134,7 @@ impl Library {
         let (name, query) = (c(name), c(query));
         // SAFETY: the context is live, the strings are read during the call.
         let cipher = unsafe { EVP_CIPHER_fetch(self.context, name.as_ptr(), query.as_ptr()) };
-        (!cipher.is_null()).then(|| Cipher { cipher, library: self.clone() })
+        (!cipher.is_null()).then(|| Cipher { cipher, origin: self.clone() })
     }
 
     pub(crate) fn mac(self: &Arc<Self>, name: &str, query: &str) -> Option<Mac> {
@@ -158,7 +158,7 @@ impl Drop for Library {
 /// A fetched algorithm.
 pub(crate) struct Cipher {
     cipher: *mut EVP_CIPHER,
-    library: Arc<Library>,
+    origin: Arc<Library>,
 }
 
 // SAFETY: a fetched algorithm is counted by reference and never changes.
@@ -202,7 +202,7 @@ impl Cipher {
     }
 
     pub(crate) fn context(&self) -> Context {
-        Context::new(Arc::clone(&self.library))
+        Context::new(Arc::clone(&self.origin))
     }
 }
 
@@ -220,18 +220,18 @@ pub(crate) const DECRYPT: c_int = 0;
 /// A running computation.
 pub(crate) struct Context {
     pub(crate) raw: *mut EVP_CIPHER_CTX,
-    library: Arc<Library>,
+    origin: Arc<Library>,
 }
 
 // SAFETY: a context may move between threads; it is used by one at a time, through `&mut`.
 unsafe impl Send for Context {}
 
 impl Context {
-    fn new(library: Arc<Library>) -> Self {
+    fn new(origin: Arc<Library>) -> Self {
         // SAFETY: takes nothing.
         let raw = unsafe { EVP_CIPHER_CTX_new() };
         assert!(!raw.is_null());
-        Context { raw, library }
+        Context { raw, origin }
     }
 
     /// `cipher` None is a re-init of what is there. Key and IV must have the lengths that the context has.
@@ -290,7 +290,7 @@ impl Context {
     }
 
     pub(crate) fn copy(&self) -> Option<Context> {
-        let copy = Context::new(Arc::clone(&self.library));
+        let copy = Context::new(Arc::clone(&self.origin));
         // SAFETY: both are live.
         (unsafe { EVP_CIPHER_CTX_copy(copy.raw, self.raw) } == 1).then_some(copy)
     }
