@@ -31,9 +31,10 @@ use crate::verify::counter_after;
 const CPU_SEGMENT: usize = 16 << 10;
 
 /// Bytes of a segment if a device makes them: enough to be worth a launch.
-const DEVICE_SEGMENT: usize = 1 << 20;
+const DEVICE_SEGMENT: usize = 256 << 10;
 
-/// Segments that a context has at most, being made or ready.
+/// Segments that a context has at most, being made or ready: enough that the worker, which is woken at half of them, is not
+/// woken often.
 const DEPTH: u64 = 32;
 
 /// Contexts that are served at once; others work inline. With the numbers above they bound the memory.
