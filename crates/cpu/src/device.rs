@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Backend, Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Missing};
+use lockstep_core::backend::{Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo, Unit};
 use lockstep_core::work::{Operation, Task, Work};
 use lockstep_core::{Error, KeySize, Result};
 
@@ -12,7 +12,7 @@ use crate::passes::Passes;
 use crate::soft::Soft;
 
 /// The name of the one device of this backend.
-pub const CPU: DeviceId = DeviceId { backend: "cpu", index: None };
+pub const CPU: DeviceId = DeviceId { backend: "cpu", unit: Unit::Only };
 
 /// How the CPU backend works.
 #[derive(Debug, Clone, Default)]
@@ -39,8 +39,8 @@ impl Backend for CpuBackend {
         CPU.backend
     }
 
-    fn discover(&self) -> std::result::Result<Vec<Arc<dyn Device>>, Missing> {
-        Ok(vec![Arc::new(Cpu::new(&self.options))])
+    fn discover(&self) -> Discovery {
+        Discovery { devices: vec![Arc::new(Cpu::new(&self.options))], missing: None }
     }
 }
 

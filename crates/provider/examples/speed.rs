@@ -2,10 +2,10 @@
 //! the same buffer, in place, so that a call waits for the one before as it does there.
 //!
 //! ```text
-//! cargo run --release -p lockstep-provider --example speed -- FOLDER [ROUNDS [MILLISECONDS]]
+//! cargo run --release -p lockstep-provider --example speed -- FOLDER [ROUNDS [MILLISECONDS [CIPHER]]]
 //! ```
 //!
-//! FOLDER holds lockstep.so. It measures the OpenSSL that it was linked with: the distribution's, or another by OPENSSL_DIR.
+//! FOLDER holds lockstep.so; CIPHER narrows the table to names that contain it. It measures the OpenSSL that it was linked with: the distribution's, or another by OPENSSL_DIR.
 //! Both providers take turns, ROUNDS (9) times, each for MILLISECONDS (50) after a tenth of that to warm up; the one that
 //! goes first alternates. Before each measurement the outputs of both are compared. The table shows medians, and the spread
 //! of the ratio.
@@ -130,6 +130,7 @@ fn main() {
     let rounds: usize = args.next().map_or(9, |text| text.parse().expect("a number of rounds"));
     let millis: u64 = args.next().map_or(50, |text| text.parse().expect("a number of milliseconds"));
     let slice = Duration::from_millis(millis);
+    let wanted = args.next().unwrap_or_default();
 
     let library = LibCtx::new().expect("a library context");
     let folder = CString::new(folder).expect("a path");
@@ -140,7 +141,7 @@ fn main() {
     println!("{}, {rounds} rounds of {millis} ms\n", openssl::version::version());
     println!("| cipher | bytes | default GB/s | lockstep GB/s | ratio | spread of the ratio |");
     println!("|---|---|---|---|---|---|");
-    for name in CIPHERS {
+    for name in CIPHERS.into_iter().filter(|name| name.contains(&wanted)) {
         for size in SIZES {
             let mut subjects = ["provider=default", "provider=lockstep"]
                 .map(|query| Subject::new(&library, name, query, size));

@@ -28,6 +28,11 @@ pub(crate) trait Alone: Kernel {
         Some(self.expand(key))
     }
 
+    /// A schedule for what only encrypts, CTR and GCM, or nothing if there is no memory. Decryption may not be asked of it.
+    fn try_expand_to_encrypt(self, key: &[u8]) -> Option<Self::Schedule> {
+        self.try_expand(key)
+    }
+
     /// [`Kernel::hash_key`], or nothing if there is no memory.
     fn try_hash_key(self, h: &Block) -> Option<Self::HashKey> {
         Some(self.hash_key(h))
@@ -44,10 +49,21 @@ pub(crate) trait Alone: Kernel {
         self.try_expand(key).map(|schedule| *place = schedule).is_some()
     }
 
-    /// Another hash key in the place of one; false, and the old one stays, if there is no memory.
+    /// Another key in the place of one of [`Alone::try_expand_to_encrypt`]; false, and the old one stays, if there is no
+    /// memory.
+    fn expand_to_encrypt_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
+        self.expand_into(key, place)
+    }
+
+    /// Another hash key in the place of one; false, and the old one stays, if there is no memory. It hashes nothing before
+    /// [`Alone::reach`].
     fn hash_key_into(self, h: &Block, place: &mut Self::HashKey) -> bool {
         self.try_hash_key(h).map(|key| *place = key).is_some()
     }
+
+    /// Makes a hash key ready to hash so many blocks in a call, or as many as [`Alone::gcm`] may be given if they are a
+    /// step. What a short message does not need is never made.
+    fn reach(self, _key: &mut Self::HashKey, _blocks: usize) {}
 
     /// XTS of the whole blocks of a data unit from its start: `number` is the unit's, and `after`, if it is asked
     /// for, becomes the tweak of the block after them. Both keys are of one size.

@@ -57,7 +57,7 @@ impl<K: Alone> Drop for Gcm<K> {
 
 /// The schedule and the hash key of a key.
 fn keys<K: Alone>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K::HashKey)> {
-    let schedule = kernel.try_expand(key)?;
+    let schedule = kernel.try_expand_to_encrypt(key)?;
     let mut h = Zeroizing::new([0; 16]);
     kernel.encrypt_block(&schedule, &mut h);
     let hash_key = kernel.try_hash_key(&h)?;
@@ -90,7 +90,13 @@ impl<K: Alone> Gcm<K> {
 
     fn complete(&mut self) {
         self.partial = 0;
-        self.kernel.ghash(&self.hash_key, &mut self.hash, &[0; 16]);
+        self.hash(&[0; 16]);
+    }
+
+    /// Folds whole blocks into the hash.
+    fn hash(&mut self, blocks: &[u8]) {
+        self.kernel.reach(&mut self.hash_key, blocks.len() / 16);
+        self.kernel.ghash(&self.hash_key, &mut self.hash, blocks);
     }
 
     fn absorb(&mut self, mut bytes: &[u8]) {
@@ -100,7 +106,7 @@ impl<K: Alone> Gcm<K> {
             bytes = rest;
         }
         let (blocks, tail) = bytes.split_at(bytes.len() & !15);
-        self.kernel.ghash(&self.hash_key, &mut self.hash, blocks);
+        self.hash(blocks);
         self.add(tail);
     }
 
@@ -123,7 +129,7 @@ impl<K: Alone> Gcm<K> {
 impl<K: Alone> Composed for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
         let mut h = Zeroizing::new([0; 16]);
-        if !self.kernel.expand_into(key, &mut self.schedule) {
+        if !self.kernel.expand_to_encrypt_into(key, &mut self.schedule) {
             return false;
         }
         self.kernel.encrypt_block(&self.schedule, &mut h);
@@ -167,6 +173,7 @@ impl<K: Alone> Composed for Gcm<K> {
         if K::GCM_STEP > 0 && data.len() >= K::GCM_STEP && ctr32.is_none() {
             let at = data.len() / K::GCM_STEP * K::GCM_STEP;
             let (steps, rest) = data.split_at(at);
+            self.kernel.reach(&mut self.hash_key, at / 16);
             let (counter, hash) = (&mut self.counter, &mut self.hash);
             self.kernel.gcm(&self.schedule, &self.hash_key, encrypt, counter, hash, steps);
             data = rest;
@@ -178,7 +185,7 @@ impl<K: Alone> Composed for Gcm<K> {
             if !encrypt {
                 // SAFETY: the span is valid for reads of its length, and nothing is written meanwhile.
                 let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
-                self.kernel.ghash(&self.hash_key, &mut self.hash, ciphertext);
+                self.hash(ciphertext);
             }
             match &mut ctr32 {
                 Some(ctr32) => ctr32(&mut self.counter, blocks),
@@ -187,7 +194,7 @@ impl<K: Alone> Composed for Gcm<K> {
             if encrypt {
                 // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
                 let ciphertext = unsafe { std::slice::from_raw_parts(dst, at) };
-                self.kernel.ghash(&self.hash_key, &mut self.hash, ciphertext);
+                self.hash(ciphertext);
             }
             data = rest;
         }
@@ -210,7 +217,7 @@ impl<K: Alone> Composed for Gcm<K> {
     fn tag(&mut self, aad: u64, data: u64) -> Block {
         self.pad();
         let lengths = u128::from(8 * aad) << 64 | u128::from(8 * data);
-        self.kernel.ghash(&self.hash_key, &mut self.hash, &lengths.to_be_bytes());
+        self.hash(&lengths.to_be_bytes());
         std::array::from_fn(|i| self.hash[i] ^ self.mask[i])
     }
 

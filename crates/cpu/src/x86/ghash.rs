@@ -25,18 +25,38 @@ pub struct HashKey<R: Zeroize> {
     powers: [R; 8],
     /// The exclusive or of their halves, in both halves.
     sums: [R; 8],
+    /// How many of the vectors have been made, from the end: 1, 2, 4 or 8. Those before are not of this key.
+    made: usize,
 }
 
 impl<R: Copy + Zeroize> HashKey<R> {
     /// Another one of the same key.
     pub(crate) fn duplicate(&self) -> Self {
-        HashKey { powers: self.powers, sums: self.sums }
+        HashKey { powers: self.powers, sums: self.sums, made: self.made }
     }
 }
 
 impl<R: Zeroize> HashKey<R> {
     /// Powers there are.
     const POWERS: usize = 8 * size_of::<R>() / 16;
+
+    /// Vector `i` from the lowest.
+    ///
+    /// # Safety
+    ///
+    /// As [`Vector`].
+    #[inline(always)]
+    unsafe fn vector<V: Vector<Raw = R>>(&self, i: usize) -> V {
+        // SAFETY: the caller vouches for the instructions.
+        unsafe { V::load((&raw const self.powers[7 - i]).cast()) }
+    }
+
+    /// Sets vector `i` from the lowest.
+    #[inline(always)]
+    fn put<V: Vector<Raw = R>>(&mut self, i: usize, powers: V) {
+        self.powers[7 - i] = powers.raw();
+        self.sums[7 - i] = Factor::of(powers).sum.raw();
+    }
 
     /// H^power in every place.
     ///
@@ -145,44 +165,102 @@ impl<V: Vector> Sum<V> {
     }
 }
 
-/// Prepares the powers of H.
+/// As many of the lowest powers of H as a vector has.
 ///
 /// # Safety
 ///
 /// As [`Vector`], of the widest vector and of [`Xmm`].
 #[inline(always)]
-pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
+unsafe fn lowest_powers<V: Vector>(h: &Block) -> V {
     let h = u128::from_be_bytes(*h);
     // Times x: RFC 8452, appendix A, mulX_POLYVAL.
     let carry = ((h as i128) >> 127) as u128;
     let first = (h << 1) ^ (carry & 0xc200_0000_0000_0000_0000_0000_0000_0001);
     // SAFETY: the caller vouches for the instructions.
     unsafe {
-        // By doubling, so that few products wait for each other: as many powers as a vector has,
         let modulus = Xmm::numbers([MODULUS; 4]);
         let mut lowest = [Xmm::number(first); 4];
+        // By doubling, so that few products wait for each other.
         for i in 1..V::BLOCKS {
             let (a, b) = (lowest[i / 2], lowest[(i - 1) / 2]);
             lowest[i] = Sum::product(a, Factor::of(b)).reduced(modulus);
         }
         lowest[..V::BLOCKS].reverse();
-        // then vectors of them.
-        let modulus = V::numbers([MODULUS; 4]);
-        let mut vectors = [V::join(lowest); 8];
+        V::join(lowest)
+    }
+}
+
+/// The next vector of powers: one that is known, times the highest power of all that are known.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        let highest = V::splat(last_known.lowest());
+        Sum::product(known, Factor::of(highest)).reduced(V::numbers([MODULUS; 4]))
+    }
+}
+
+/// Prepares all powers of H.
+///
+/// # Safety
+///
+/// As [`Vector`], of the widest vector and of [`Xmm`].
+#[inline(always)]
+pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        let mut vectors = [lowest_powers::<V>(h); 8];
         for i in 1..8usize {
             let known = 1 << i.ilog2();
-            let highest = V::splat(vectors[known - 1].lowest());
-            vectors[i] = Sum::product(vectors[i - known], Factor::of(highest)).reduced(modulus);
+            vectors[i] = next_powers(vectors[i - known], vectors[known - 1]);
         }
         // By value from here, not through a pointer, so that no copy is left on the stack.
         HashKey {
             powers: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| vectors[i].raw()),
             sums: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| Factor::of(vectors[i]).sum.raw()),
+            made: 8,
         }
     }
 }
 
-/// Folds whole blocks into a GHASH state.
+/// Prepares the lowest powers of H in the place of others; the rest is for [`reach`].
+///
+/// # Safety
+///
+/// As [`hash_key`].
+#[inline(always)]
+pub(super) unsafe fn hash_key_into<V: Vector>(h: &Block, place: &mut HashKey<V::Raw>) {
+    // SAFETY: the caller vouches for the instructions.
+    let lowest = unsafe { lowest_powers::<V>(h) };
+    place.put(0, lowest);
+    place.made = 1;
+}
+
+/// Makes the powers that [`ghash`] of so many blocks needs, if they have not been made.
+///
+/// # Safety
+///
+/// As [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn reach<V: Vector>(key: &mut HashKey<V::Raw>, blocks: usize) {
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        while key.made < 8 && key.made * V::BLOCKS < blocks {
+            let known = key.made;
+            let last = key.vector::<V>(known - 1);
+            for i in 0..known {
+                key.put(known + i, next_powers(key.vector::<V>(i), last));
+            }
+            key.made = 2 * known;
+        }
+    }
+}
+
+/// Folds whole blocks into a GHASH state. The powers for so many have been made.
 ///
 /// # Safety
 ///

@@ -134,23 +134,29 @@ macro_rules! kernel {
 
             const GCM_STEP: usize = if <vector::$vector as vector::Vector>::BLOCKS == 4 { gcm::STEP } else { 0 };
 
-            fn expand_into(self, key: &[u8], place: &mut Schedule) -> bool {
-                // SAFETY: the place is valid; what was there has nothing to give back, and all its bytes are replaced.
-                unsafe { std::ptr::write(place, self.expand(key)) };
-                true
-            }
-
-            fn hash_key_into(self, h: &Block, place: &mut HashKey<$raw>) -> bool {
-                // SAFETY: as above.
-                unsafe { std::ptr::write(place, self.hash_key(h)) };
-                true
-            }
-
             fn duplicate_hash_key(key: &HashKey<$raw>) -> Option<HashKey<$raw>> {
                 Some(key.duplicate())
             }
 
             kernel! { @entries $features,
+                fn expand_into(key: &[u8], place: &mut Schedule) -> bool {
+                    schedule::expand_into(key, place);
+                    true
+                }
+                fn try_expand_to_encrypt(key: &[u8]) -> Option<Schedule> {
+                    Some(schedule::expand_to_encrypt(key))
+                }
+                fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) -> bool {
+                    schedule::expand_to_encrypt_into(key, place);
+                    true
+                }
+                fn hash_key_into(h: &Block, place: &mut HashKey<$raw>) -> bool {
+                    ghash::hash_key_into::<vector::$vector>(h, place);
+                    true
+                }
+                fn reach(key: &mut HashKey<$raw>, blocks: usize) -> () {
+                    ghash::reach::<vector::$vector>(key, blocks)
+                }
                 fn encrypt_block(key: &Schedule, block: &mut Block) -> () {
                     alone::encrypt_block(key, block)
                 }
@@ -211,13 +217,13 @@ macro_rules! kernel {
     };
 
     (@entries $features:literal,
-        $(fn $entry:ident($($arg:ident: $type:ty),*) -> $result:ty { $body:expr })*
+        $(fn $entry:ident($($arg:ident: $type:ty),*) -> $result:ty { $($body:tt)* })*
     ) => {
         $(fn $entry(self, $($arg: $type),*) -> $result {
             #[target_feature(enable = $features)]
             fn entry($($arg: $type),*) -> $result {
                 // SAFETY: this function has the target features of its vectors.
-                unsafe { $body }
+                unsafe { $($body)* }
             }
             // SAFETY: `detect`, the only way to a token, has found the features.
             unsafe { entry($($arg),*) }

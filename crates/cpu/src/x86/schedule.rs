@@ -63,11 +63,105 @@ pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
     // SAFETY: the caller vouches for the instructions.
     unsafe {
         match key.len() {
-            16 => schedule::<10>(expand_128(key)),
-            24 => schedule::<12>(expand_192(key)),
-            32 => schedule::<14>(expand_256(key)),
+            16 => both::<10>(expand_128(key)),
+            24 => both::<12>(expand_192(key)),
+            32 => both::<14>(expand_256(key)),
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
         }
+    }
+}
+
+/// Expands a key in the place of another one.
+///
+/// # Safety
+///
+/// As [`expand`].
+#[inline(always)]
+pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        match key.len() {
+            16 => place.become_both::<10>(expand_128(key)),
+            24 => place.become_both::<12>(expand_192(key)),
+            32 => place.become_both::<14>(expand_256(key)),
+            other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
+        }
+    }
+}
+
+/// Expands a key for what only encrypts in the place of another one: the round keys of decryption stay as they are.
+///
+/// # Safety
+///
+/// As [`expand`].
+#[inline(always)]
+pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        match key.len() {
+            16 => place.become_encrypt::<10>(expand_128(key)),
+            24 => place.become_encrypt::<12>(expand_192(key)),
+            32 => place.become_encrypt::<14>(expand_256(key)),
+            other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
+        }
+    }
+}
+
+impl Schedule {
+    /// Copies round by round, with constant bounds: from registers, not from a copy on the stack.
+    #[inline(always)]
+    fn become_encrypt<const ROUNDS: usize>(&mut self, keys: [__m128i; 15]) {
+        for i in 0..=ROUNDS {
+            self.encrypt[i] = keys[i];
+        }
+        self.rounds = ROUNDS;
+    }
+
+    /// # Safety
+    ///
+    /// The processor has the AES instructions.
+    #[inline(always)]
+    unsafe fn become_both<const ROUNDS: usize>(&mut self, keys: [__m128i; 15]) {
+        self.become_encrypt::<ROUNDS>(keys);
+        for i in 0..=ROUNDS {
+            // SAFETY: the caller vouches for the instruction.
+            self.decrypt[i] = unsafe { inverse::<ROUNDS>(&keys, i) };
+        }
+    }
+}
+
+/// Expands a key for what only encrypts: there are no round keys of decryption.
+///
+/// # Safety
+///
+/// As [`expand`].
+#[inline(always)]
+pub(super) unsafe fn expand_to_encrypt(key: &[u8]) -> Schedule {
+    // SAFETY: the caller vouches for the instructions, which include SSE2.
+    let (encrypt, rounds) = unsafe {
+        match key.len() {
+            16 => (expand_128(key), 10),
+            24 => (expand_192(key), 12),
+            32 => (expand_256(key), 14),
+            other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
+        }
+    };
+    // SAFETY: as above.
+    Schedule { encrypt, rounds, decrypt: [unsafe { _mm_setzero_si128() }; 15] }
+}
+
+/// Round key `i` of decryption.
+///
+/// # Safety
+///
+/// The processor has the AES instructions.
+#[inline(always)]
+unsafe fn inverse<const ROUNDS: usize>(encrypt: &[__m128i; 15], i: usize) -> __m128i {
+    match i {
+        _ if i == 0 || i == ROUNDS => encrypt[ROUNDS - i],
+        // SAFETY: the caller vouches for the instruction.
+        _ if i < ROUNDS => unsafe { _mm_aesimc_si128(encrypt[ROUNDS - i]) },
+        _ => encrypt[i],
     }
 }
 
@@ -75,15 +169,11 @@ pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
 ///
 /// The processor has the AES instructions.
 #[inline(always)]
-unsafe fn schedule<const ROUNDS: usize>(encrypt: [__m128i; 15]) -> Schedule {
+unsafe fn both<const ROUNDS: usize>(encrypt: [__m128i; 15]) -> Schedule {
     let mut decrypt = encrypt;
     for i in 0..15 {
-        decrypt[i] = match i {
-            _ if i == 0 || i == ROUNDS => encrypt[ROUNDS - i],
-            // SAFETY: the caller vouches for the instruction.
-            _ if i < ROUNDS => unsafe { _mm_aesimc_si128(encrypt[ROUNDS - i]) },
-            _ => encrypt[i],
-        };
+        // SAFETY: the caller vouches for the instruction.
+        decrypt[i] = unsafe { inverse::<ROUNDS>(&encrypt, i) };
     }
     Schedule { encrypt, rounds: ROUNDS, decrypt }
 }
