@@ -10,11 +10,12 @@ pub(crate) trait Alone: Kernel {
     /// Bytes in whose multiples [`Alone::gcm`] takes data; 0 if the kernel has no loop for it.
     const GCM_STEP: usize = 0;
 
-    /// GCM's CTR (32 bits of the counter count) and GHASH of the ciphertext in one loop, over whole steps.
+    /// GCM's CTR (32 bits of the counter count) and GHASH of the ciphertext in one loop, over whole steps. It needs no
+    /// [`Alone::reach`].
     fn gcm(
         self,
         _key: &Self::Schedule,
-        _hash_key: &Self::HashKey,
+        _hash_key: &mut Self::HashKey,
         _encrypts: bool,
         _counter: &mut Block,
         _state: &mut Block,
@@ -61,8 +62,7 @@ pub(crate) trait Alone: Kernel {
         self.try_hash_key(h).map(|key| *place = key).is_some()
     }
 
-    /// Makes a hash key ready to hash so many blocks in a call, or as many as [`Alone::gcm`] may be given if they are a
-    /// step. What a short message does not need is never made.
+    /// Makes a hash key ready to hash so many blocks in a call. What a short message does not need is never made.
     fn reach(self, _key: &mut Self::HashKey, _blocks: usize) {}
 
     /// XTS of the whole blocks of a data unit from its start: `number` is the unit's, and `after`, if it is asked

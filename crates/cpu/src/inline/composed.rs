@@ -173,9 +173,8 @@ impl<K: Alone> Composed for Gcm<K> {
         if K::GCM_STEP > 0 && data.len() >= K::GCM_STEP && ctr32.is_none() {
             let at = data.len() / K::GCM_STEP * K::GCM_STEP;
             let (steps, rest) = data.split_at(at);
-            self.kernel.reach(&mut self.hash_key, at / 16);
             let (counter, hash) = (&mut self.counter, &mut self.hash);
-            self.kernel.gcm(&self.schedule, &self.hash_key, encrypt, counter, hash, steps);
+            self.kernel.gcm(&self.schedule, &mut self.hash_key, encrypt, counter, hash, steps);
             data = rest;
         }
         while data.len() >= 16 {

@@ -8,7 +8,7 @@
 use std::arch::x86_64::__m128i;
 
 use super::cipher::{for_eight, opaque, with_rounds};
-use super::ghash::{HashKey, MODULUS, Sum};
+use super::ghash::{self, HashKey, MODULUS, Sum};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::counter::{Counting, Low32};
@@ -20,9 +20,8 @@ const WIDTH: usize = 8;
 /// Bytes that [`crypt`] takes in steps; it has the four blocks of a vector in mind.
 pub(super) const STEP: usize = WIDTH * 64;
 
-struct Gcm<'k, V: Vector, const ROUNDS: usize> {
+struct Gcm<V: Vector, const ROUNDS: usize> {
     keys: *const __m128i,
-    hash_key: &'k HashKey<V::Raw>,
     /// Little-endian numbers: those of the next vector, and how many blocks a vector has.
     counters: V,
     stride: V,
@@ -31,14 +30,15 @@ struct Gcm<'k, V: Vector, const ROUNDS: usize> {
     hash: V,
 }
 
-impl<V: Vector, const ROUNDS: usize> Gcm<'_, V, ROUNDS> {
-    /// Encrypts or decrypts a step, and folds the step of ciphertext at `hashed`, if there is one, into the hash.
+impl<V: Vector, const ROUNDS: usize> Gcm<V, ROUNDS> {
+    /// Encrypts or decrypts a step, and folds the step of ciphertext at `hashed`, if there is one, into the hash. (Known where
+    /// it is called, and so no branch.)
     ///
     /// # Safety
     ///
     /// As [`Vector`]; the three are valid for a step, and the schedule has ROUNDS + 1 keys, 11 at least.
     #[inline(always)]
-    unsafe fn step<const HASHES: bool>(&mut self, src: *const u8, dst: *mut u8, hashed: *const u8) {
+    unsafe fn step(&mut self, src: *const u8, dst: *mut u8, hashed: Option<(*const u8, &HashKey<V::Raw>)>) {
         // SAFETY: as the caller vouches.
         unsafe {
             let keys = opaque(self.keys);
@@ -52,7 +52,7 @@ impl<V: Vector, const ROUNDS: usize> Gcm<'_, V, ROUNDS> {
             for_eight!(ROUND => {
                 let key = V::broadcast(keys.add(ROUND + 1));
                 for_eight!(I => x[I] = x[I].aesenc(key));
-                if HASHES {
+                if let Some((hashed, hash_key)) = hashed {
                     // The first vector last: it waits for the hash of the step before.
                     let vector = WIDTH - 1 - ROUND;
                     let mut text = V::load(hashed.add(vector * V::BYTES)).reversed();
@@ -60,14 +60,14 @@ impl<V: Vector, const ROUNDS: usize> Gcm<'_, V, ROUNDS> {
                         text = text.xor(self.hash);
                     }
                     let power = (WIDTH - vector) * V::BLOCKS;
-                    sum = sum.plus(Sum::product(text, self.hash_key.power(power)));
+                    sum = sum.plus(Sum::product(text, hash_key.power(power)));
                 }
             });
             for round in WIDTH + 1..ROUNDS {
                 let key = V::broadcast(keys.add(round));
                 for_eight!(I => x[I] = x[I].aesenc(key));
             }
-            if HASHES {
+            if hashed.is_some() {
                 self.hash = sum.reduced(self.modulus);
             }
             for_eight!(I => {
@@ -83,7 +83,7 @@ impl<V: Vector, const ROUNDS: usize> Gcm<'_, V, ROUNDS> {
     ///
     /// As [`Gcm::step`].
     #[inline(always)]
-    unsafe fn last(&self, hashed: *const u8) -> Xmm {
+    unsafe fn last(&self, hashed: *const u8, hash_key: &HashKey<V::Raw>) -> Xmm {
         // SAFETY: as the caller vouches.
         unsafe {
             let mut sum = Sum::zero(self.hash);
@@ -92,7 +92,7 @@ impl<V: Vector, const ROUNDS: usize> Gcm<'_, V, ROUNDS> {
                 if I == 0 {
                     text = text.xor(self.hash);
                 }
-                sum = sum.plus(Sum::product(text, self.hash_key.powers((WIDTH - I) * V::BLOCKS)));
+                sum = sum.plus(Sum::product(text, hash_key.powers((WIDTH - I) * V::BLOCKS)));
             });
             sum.folded().reduced(Xmm::numbers([MODULUS; 4]))
         }
@@ -107,7 +107,7 @@ impl<V: Vector, const ROUNDS: usize> Gcm<'_, V, ROUNDS> {
 #[inline(always)]
 pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
     schedule: &Schedule,
-    hash_key: &HashKey<V::Raw>,
+    hash_key: &mut HashKey<V::Raw>,
     counter: &mut Block,
     state: &mut Block,
     data: Span<'_>,
@@ -122,7 +122,6 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
     with_rounds!(schedule, ROUNDS => unsafe {
         let mut gcm = Gcm::<V, ROUNDS> {
             keys: schedule.encrypt(),
-            hash_key,
             counters: V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3])),
             stride: V::numbers([V::BLOCKS as u128; 4]),
             modulus: V::numbers([MODULUS; 4]),
@@ -130,17 +129,20 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
         };
         let last = STEP * (steps - 1);
         if ENCRYPT {
-            gcm.step::<false>(src, dst, src);
+            gcm.step(src, dst, None);
+            // Powers that are still to be made are made while that goes on.
+            ghash::reach::<V>(hash_key, STEP / 16);
             for at in (STEP..data.len()).step_by(STEP) {
-                gcm.step::<true>(src.add(at), dst.add(at), dst.add(at - STEP).cast_const());
+                gcm.step(src.add(at), dst.add(at), Some((dst.add(at - STEP).cast_const(), hash_key)));
             }
-            gcm.last(dst.add(last).cast_const()).reversed().store(state.as_mut_ptr());
+            gcm.last(dst.add(last).cast_const(), hash_key).reversed().store(state.as_mut_ptr());
         } else {
+            ghash::reach::<V>(hash_key, STEP / 16);
             for at in (0..last).step_by(STEP) {
-                gcm.step::<true>(src.add(at), dst.add(at), src.add(at));
+                gcm.step(src.add(at), dst.add(at), Some((src.add(at), hash_key)));
             }
-            gcm.last(src.add(last)).reversed().store(state.as_mut_ptr());
-            gcm.step::<false>(src.add(last), dst.add(last), src);
+            gcm.last(src.add(last), hash_key).reversed().store(state.as_mut_ptr());
+            gcm.step(src.add(last), dst.add(last), None);
         }
     });
 }

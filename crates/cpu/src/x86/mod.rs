@@ -176,7 +176,7 @@ macro_rules! kernel {
                 }
                 fn gcm(
                     key: &Schedule,
-                    hash_key: &HashKey<$raw>,
+                    hash_key: &mut HashKey<$raw>,
                     encrypts: bool,
                     counter: &mut Block,
                     state: &mut Block,

@@ -220,3 +220,31 @@ fn the_longest_message_is_the_limit() {
         assert!(!gcm.update(unsafe { Span::from_raw(place, place, (1 << 36) - 31) }), "{what}");
     });
 }
+
+/// After a new key only the powers of H exist that messages have needed so far: of whatever length they come.
+#[test]
+fn another_key_before_each_message() {
+    let lengths = (0..=34).chain([48, 63, 64, 127, 128, 129]).map(|blocks| 16 * blocks).chain([5, 257, 1030]);
+    let lengths: Vec<usize> = lengths.collect();
+    each_gcm(|_, mut gcm, what| {
+        for (number, &len) in lengths.iter().enumerate() {
+            let key = bytes(number + 7, KEY_LENGTHS[number % 3]);
+            let aes = Aes::new(&key);
+            assert!(gcm.set_key(&key));
+            let (iv, aad) = (bytes(number, 12), bytes(number, [0, 16, 200][number % 3]));
+            // The second message is longer or shorter than the first, under the same key; the third goes on by a copy.
+            for (turn, len) in [len, lengths[lengths.len() - 1 - number], len + 512].into_iter().enumerate() {
+                let plaintext = bytes(number + turn, len);
+                let (ciphertext, tag) = gcm::seal(&aes, &iv, &aad, &plaintext);
+                let mut copy = gcm.duplicate().unwrap();
+                let gcm = if turn == 2 { &mut copy } else { &mut gcm };
+                let mut data = plaintext.clone();
+                assert!(gcm.start(true, &iv) && gcm.aad(&aad) && gcm.update(Span::in_place(&mut data)));
+                assert!(data == ciphertext, "{what}: {len} bytes");
+                assert_eq!(gcm.finish_seal(), Some(tag), "{what}: {len} bytes");
+                assert!(gcm.start(false, &iv) && gcm.aad(&aad) && gcm.update(Span::in_place(&mut data)));
+                assert!(data == plaintext && gcm.finish_open(&tag), "{what}: {len} bytes");
+            }
+        }
+    });
+}
