@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 INSTALL ?= install
 
 .PHONY: help build provider install run test test-full test-provider test-provider-newest lint bench bench-files \
-	bench-provider timing leak-test asan miri fuzz arm64-test tools-present clean
+	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check lab-pages tools-present clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -95,6 +95,19 @@ fuzz:
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:
 	tools/arm64-test.sh
+
+## make kernel-report     docs/kernels.md: what the CUDA kernels execute for a byte, by their machine code (no GPU needed)
+kernel-report:
+	tools/kernel_report.py
+
+## make kernel-check      does that page still hold, are bars met, does no address or branch depend on a secret?
+kernel-check:
+	tools/kernel_report.py --self-test
+	tools/kernel_report.py --check
+
+## make lab-pages         docs/papers: the papers' tables beside ours, with pictures
+lab-pages: build
+	$(LOCKSTEP) lab cell --page docs/papers/cell.md
 
 tools-present:
 	@tools/setup.sh

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep::Engine;
+use lockstep::engine::Verify;
 
 use crate::commands::{
-    bench, cipher, completions, decrypt, devices, encrypt, inspect, keygen, man, openssl_conf, selftest,
+    bench, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man, openssl_conf, selftest,
 };
 use crate::error::Result;
 
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Devices(devices::Devices),
     Selftest(selftest::Selftest),
     Bench(bench::Bench),
+    Lab(lab::Lab),
     OpensslConf(openssl_conf::OpensslConf),
     Completions(completions::Completions),
     Man(man::Man),
@@ -66,6 +68,11 @@ pub(crate) struct EngineArgs {
     /// Use so many CPU threads [env: LOCKSTEP_THREADS] [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
+
+    /// Compare what other devices compute with the CPU: not at all, a block in 64 KiB, or all [env: LOCKSTEP_VERIFY]
+    /// [default: sample]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) verify: Option<How>,
 }
 
 impl EngineArgs {
@@ -85,8 +92,22 @@ impl EngineArgs {
         if let Some(threads) = threads {
             builder = builder.threads(threads);
         }
+        if let Some(how) = self.verify {
+            builder = builder.verify(match how {
+                How::Off => Verify::Off,
+                How::Sample => Verify::Sample,
+                How::Full => Verify::Full,
+            });
+        }
         Ok(builder.build()?)
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum How {
+    Off,
+    Sample,
+    Full,
 }
 
 /// What is told on the way.

@@ -2,6 +2,7 @@
 //! may stop.
 
 use lockstep::Options;
+use lockstep::hazmat::planner::Planner;
 use serde_json::json;
 use std::io::Write as _;
 
@@ -29,6 +30,7 @@ pub(crate) fn options(report: Report<'_>) -> Options<'_> {
 
 /// Runs the work. The output appears if all of it succeeds; else nothing of it is left.
 pub(crate) fn run(
+    planner: &Planner,
     args: &ProgressArgs,
     total: Option<u64>,
     verb: &str,
@@ -43,6 +45,10 @@ pub(crate) fn run(
         // Before the signals' thread sees that no file is at stake any more, and exits.
         drop(output);
         return Err(Error::Stopped);
+    }
+    if let Some((first, more)) = planner.incidents().split_first() {
+        let more = if more.is_empty() { String::new() } else { format!(" (and {} times more)", more.len()) };
+        terminal::warn(args.quiet, &format!("{first}{more}. The CPU has done that part again"));
     }
     let done = outcome?;
     output.commit()?;

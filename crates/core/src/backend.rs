@@ -21,14 +21,20 @@ pub trait Backend: Send + Sync {
     /// Its name: `cpu`, `cuda`, ...
     fn name(&self) -> &'static str;
 
-    /// The devices there are on this machine.
-    ///
-    /// # Errors
-    /// [`Missing`] if the backend cannot work here at all.
-    fn discover(&self) -> std::result::Result<Vec<Arc<dyn Device>>, Missing>;
+    /// The devices there are on this machine, real ones first, and why there are not more. Never a panic.
+    fn discover(&self) -> Discovery;
 }
 
-/// Why a backend cannot work here, and what to do about it.
+/// What a backend found.
+#[derive(Default)]
+pub struct Discovery {
+    /// The devices, simulated ones too.
+    pub devices: Vec<Arc<dyn Device>>,
+    /// Why there is no real device, if there is none.
+    pub missing: Option<Missing>,
+}
+
+/// Why a backend has no real device here, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {remedy}")]
 pub struct Missing {
@@ -38,20 +44,32 @@ pub struct Missing {
     pub remedy: String,
 }
 
-/// The name of a device: `cpu`, `cuda:0`.
+/// The name of a device: `cpu`, `cuda:0`, `cuda:emu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceId {
     /// The backend's name.
     pub backend: &'static str,
-    /// Its number, for backends that can have several.
-    pub index: Option<u16>,
+    /// Which of its devices.
+    pub unit: Unit,
+}
+
+/// Which device of a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// The backend never has another.
+    Only,
+    /// One of several, by number.
+    Number(u16),
+    /// One of its own kind, such as an emulator.
+    Named(&'static str),
 }
 
 impl fmt::Display for DeviceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.index {
-            None => f.write_str(self.backend),
-            Some(index) => write!(f, "{}:{index}", self.backend),
+        match self.unit {
+            Unit::Only => f.write_str(self.backend),
+            Unit::Number(number) => write!(f, "{}:{number}", self.backend),
+            Unit::Named(name) => write!(f, "{}:{name}", self.backend),
         }
     }
 }
@@ -69,6 +87,11 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// True for the processor that runs this program: with its results those of other devices are compared.
+    fn is_trusted(&self) -> bool {
+        false
+    }
+
     /// Its kernels. A [`KernelId`] is an index into this list, which never changes.
     fn kernels(&self) -> &[KernelInfo];
 
@@ -79,6 +102,12 @@ pub trait Device: Send + Sync {
     /// The device's own memory, if it has any that a program can ask for.
     fn memory(&self) -> Option<&dyn DeviceMemory> {
         None
+    }
+
+    /// What the device has done so far, self-tests included, by entry point: proof that it was this device that did
+    /// the work. Empty if it does not count.
+    fn counters(&self) -> Vec<Counter> {
+        Vec::new()
     }
 
     /// Starts the work; see the module's documentation for what may be touched when.
@@ -107,6 +136,17 @@ pub struct KernelInfo {
     pub constant_time: bool,
     /// Why it cannot run on this device, if it cannot.
     pub missing: Option<String>,
+}
+
+/// How often something ran on a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counter {
+    /// What ran: an entry point of a kernel.
+    pub name: &'static str,
+    /// How often it was launched.
+    pub launches: u64,
+    /// How many bytes of data it worked on, as far as the host knows.
+    pub bytes: u64,
 }
 
 /// A linear model of an operation's time.

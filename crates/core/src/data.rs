@@ -426,14 +426,20 @@ impl<T: DerefMut<Target = [u8]> + Send> PinnedStorage for T {}
 pub struct PinnedBuffer {
     device: DeviceId,
     storage: Arc<Mutex<Box<dyn PinnedStorage>>>,
+    address: u64,
     len: usize,
 }
 
 impl PinnedBuffer {
     /// Wraps the storage of a device.
     pub fn new(device: DeviceId, storage: Box<dyn PinnedStorage>) -> Self {
-        let len = storage.len();
-        PinnedBuffer { device, storage: Arc::new(Mutex::new(storage)), len }
+        let (address, len) = (storage.as_ptr() as u64, storage.len());
+        PinnedBuffer { device, storage: Arc::new(Mutex::new(storage)), address, len }
+    }
+
+    /// Where it starts: by this the device that made it knows it again.
+    pub fn address(&self) -> u64 {
+        self.address
     }
 
     /// Length in bytes.

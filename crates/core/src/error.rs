@@ -137,6 +137,12 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
+    /// A device gave a result that the processor does not.
+    #[error("{device} gave a wrong result: do not use it; check its cooling, memory and driver")]
+    WrongResult {
+        /// The device.
+        device: DeviceId,
+    },
     /// A kernel gave a wrong answer to a known question and will not be used.
     #[error("{kernel} on {device} failed its self-test ({test}): it will not be used; please report this")]
     SelfTest {

@@ -16,7 +16,7 @@ pub(crate) use oracle::pass as oracle_pass;
 mod table;
 
 use crate::backend::{
-    Backend, Completion, Cost, Device, DeviceId, DeviceMemory, KernelId, KernelInfo, Missing, Pending,
+    Backend, Completion, Cost, Device, DeviceId, DeviceMemory, Discovery, KernelId, KernelInfo, Pending, Unit,
 };
 use crate::data::{Data, HostData};
 use crate::error::{Error, Result};
@@ -58,7 +58,7 @@ pub struct Far {
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The name of the test device.
-pub const FAR: DeviceId = DeviceId { backend: "far", index: Some(0) };
+pub const FAR: DeviceId = DeviceId { backend: "far", unit: Unit::Number(0) };
 
 impl Default for Far {
     fn default() -> Self {
@@ -153,8 +153,8 @@ impl Backend for FarBackend {
         "far"
     }
 
-    fn discover(&self) -> std::result::Result<Vec<Arc<dyn Device>>, Missing> {
-        Ok(vec![Arc::new(Far::new(self.0.clone()))])
+    fn discover(&self) -> Discovery {
+        Discovery { devices: vec![Arc::new(Far::new(self.0.clone()))], missing: None }
     }
 }
 

@@ -22,6 +22,7 @@ pub mod selftest;
 pub mod stream;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
+pub mod verify;
 pub mod work;
 
 pub use error::{Error, Result};

@@ -5,12 +5,14 @@
 //! that operation on that very device ([`crate::selftest`]); one that fails is passed over, and
 //! [`Planner::failures`] tells.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::backend::{Completion, Cost, Device, DeviceId, KernelId, kernel_by_name};
 use crate::error::{Error, Result};
 use crate::key::KeySize;
 use crate::selftest;
+use crate::verify::{self, Judge, Verify};
 use crate::work::{Operation, Work};
 
 /// What the user asked for; nothing asked for means `auto`.
@@ -22,7 +24,7 @@ pub struct Selection {
     pub kernel: Option<String>,
 }
 
-/// Chooses devices and kernels. Shared by all work of a program; never locked.
+/// Chooses devices and kernels. Shared by all work of a program; never locked but to remember an incident.
 pub struct Planner {
     devices: Vec<Arc<dyn Device>>,
     /// For each operation and key size, who can do it.
@@ -31,7 +33,17 @@ pub struct Planner {
     proofs: Vec<Vec<Vec<OnceLock<Result<()>>>>>,
     /// The kernel that was asked for, for messages.
     forced: Option<&'static str>,
+    verify: Verify,
+    /// Over the processor that runs this program: what others' results are compared with, and who works for them.
+    trusted: Option<Box<Planner>>,
+    /// The user named a device or a kernel.
+    is_narrowed: bool,
+    calls: AtomicUsize,
+    incidents: Mutex<Vec<Error>>,
 }
+
+/// Incidents that are remembered.
+const MOST_INCIDENTS: usize = 64;
 
 struct Candidate {
     device: usize,
@@ -42,6 +54,7 @@ struct Candidate {
 /// A choice of the planner.
 #[derive(Clone, Copy)]
 pub struct Plan<'p> {
+    planner: &'p Planner,
     /// The device.
     pub device: &'p dyn Device,
     /// Its kernel.
@@ -62,12 +75,25 @@ impl<'p> Plan<'p> {
         self.device.submit(self.kernel, work.into())
     }
 
-    /// Submits work to the chosen device and waits for it.
+    /// Submits work to the chosen device and waits for it. Results in host memory are verified as the planner was told, and
+    /// wrong ones made again: see [`crate::verify`].
     ///
     /// # Errors
     /// Those of [`Device::submit`].
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
-        self.submit(work)?.wait()
+        let work = work.into();
+        match self.planner.judge(self.device) {
+            Some(judge) => verify::run(self, &judge, work),
+            None => self.submit(work)?.wait(),
+        }
+    }
+
+    /// Remembers that the device failed, and that others did its work.
+    pub(crate) fn tell(self, incident: Error) {
+        let mut incidents = self.planner.incidents.lock().unwrap_or_else(PoisonError::into_inner);
+        if incidents.len() < MOST_INCIDENTS {
+            incidents.push(incident);
+        }
     }
 }
 
@@ -77,6 +103,16 @@ impl Planner {
     /// # Errors
     /// [`Error::UnknownDevice`] or [`Error::UnknownKernel`] if the selection names what is not there.
     pub fn new(devices: Vec<Arc<dyn Device>>, selection: &Selection) -> Result<Planner> {
+        let trusted: Vec<_> = devices.iter().filter(|device| device.is_trusted()).cloned().collect();
+        let trusted = if trusted.is_empty() {
+            None
+        } else {
+            Some(Box::new(Planner::over(trusted, &Selection::default())?))
+        };
+        Ok(Planner { trusted, ..Planner::over(devices, selection)? })
+    }
+
+    fn over(devices: Vec<Arc<dyn Device>>, selection: &Selection) -> Result<Planner> {
         let devices = select_devices(devices, selection)?;
         let mut forced = None;
         let mut candidates: Vec<[Vec<Candidate>; 3]> =
@@ -114,7 +150,40 @@ impl Planner {
                 device.kernels().iter().map(|_| unproved()).collect()
             })
             .collect();
-        Ok(Planner { devices, candidates, proofs, forced })
+        Ok(Planner {
+            devices,
+            candidates,
+            proofs,
+            forced,
+            verify: Verify::default(),
+            trusted: None,
+            is_narrowed: selection.device.is_some() || selection.kernel.is_some(),
+            calls: AtomicUsize::new(0),
+            incidents: Mutex::default(),
+        })
+    }
+
+    /// How results of devices are checked.
+    pub fn with_verify(mut self, verify: Verify) -> Planner {
+        self.verify = verify;
+        self
+    }
+
+    /// Who checks the work of a device, if anybody does.
+    fn judge(&self, device: &dyn Device) -> Option<Judge<'_>> {
+        if self.verify == Verify::Off || device.is_trusted() {
+            return None;
+        }
+        let planner = self.trusted.as_deref()?;
+        // The golden ratio: the places that are looked at spread evenly, however long a stretch is.
+        let calls = self.calls.fetch_add(1, Ordering::Relaxed) as u64;
+        let seed = (calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
+        Some(Judge { planner, verify: self.verify, seed, redoes_failures: !self.is_narrowed })
+    }
+
+    /// What devices did wrong or failed to do, and others have done in their place.
+    pub fn incidents(&self) -> Vec<Error> {
+        self.incidents.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The devices it chooses among.
@@ -164,7 +233,7 @@ impl Planner {
         }
         match best {
             Some((candidate, _)) => {
-                Ok(Plan { device: &*self.devices[candidate.device], kernel: candidate.kernel })
+                Ok(Plan { planner: self, device: &*self.devices[candidate.device], kernel: candidate.kernel })
             }
             None => Err(self.no_plan(operation, all, resident)),
         }
@@ -222,6 +291,10 @@ fn select_devices(mut devices: Vec<Arc<dyn Device>>, selection: &Selection) -> R
         };
         kernel_by_name(&**device, name)?;
         devices.retain(|device| device.id().backend == backend);
+        // A kernel's name alone means the simulated device only where there is no real one.
+        if selection.device.is_none() && devices.iter().any(|device| !device.is_simulated()) {
+            devices.retain(|device| !device.is_simulated());
+        }
     }
     if selection.device.is_none() && selection.kernel.is_none() {
         devices.retain(|device| !device.is_simulated());

@@ -48,6 +48,9 @@ fn lengths(operation: Operation) -> [usize; 3] {
     }
 }
 
+/// A message long enough for what GPUs do with long ones: two tiles of a warp, 32 blocks a lane, and a rest.
+const LONG: usize = 2 * 32 * 32 * 16 + 16 * 77;
+
 /// Bytes by rule: a linear congruential sequence of its own for each purpose.
 fn bytes(purpose: u8, len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9u32.wrapping_mul(u32::from(purpose) + 1);
@@ -86,6 +89,9 @@ fn run_pass(device: &dyn Device, kernel: KernelId, pass: Pass, size: KeySize) ->
             _ => lengths[..count].to_vec(),
         };
         digests.push(run_messages(device, kernel, pass, size, &lengths)?.to_le_bytes());
+    }
+    if !pass.is_serial() {
+        digests.push(run_messages(device, kernel, pass, size, &[LONG])?.to_le_bytes());
     }
     Ok(digest(&[digests.as_flattened()]))
 }

@@ -1,7 +1,7 @@
 //! Lengths beyond what a mode allows are refused before anything is done. No machine has so much memory to spare: the data
 //! are claims of memory on a device that is not there.
 
-use lockstep_core::backend::DeviceId;
+use lockstep_core::backend::{DeviceId, Unit};
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::far::Far;
 use lockstep_core::mode::{Cipher, CipherKey, Direction, Message, ccm, gcm};
@@ -9,7 +9,7 @@ use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Error, Key, Result};
 
-const NOWHERE: DeviceId = DeviceId { backend: "nowhere", index: None };
+const NOWHERE: DeviceId = DeviceId { backend: "nowhere", unit: Unit::Only };
 
 type Mode = fn(&Planner, &mut [AeadMessage<'_>]) -> Result<()>;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo};
+use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
 use lockstep_core::far::{Behaviour, Far};
 use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::work::{Operation, Pass, Recipe, Work};
@@ -29,7 +29,7 @@ impl Pretend {
             missing: name.ends_with("missing").then(|| "it is not there".into()),
         };
         Pretend {
-            id: DeviceId { backend, index: None },
+            id: DeviceId { backend, unit: Unit::Only },
             kernels: kernels.iter().map(info).collect(),
             costs: kernels.iter().map(|&(_, _, cost)| cost).collect(),
             broken: broken.into(),
@@ -134,7 +134,7 @@ fn data_on_a_device_stay_there() {
             assert_eq!(planner.plan(CTR, KeySize::Aes128, bytes, Some(id)).unwrap().device.id(), id);
         }
     }
-    let nowhere = DeviceId { backend: "gpu", index: Some(3) };
+    let nowhere = DeviceId { backend: "gpu", unit: Unit::Number(3) };
     let error = planner.plan(CTR, KeySize::Aes128, 16, Some(nowhere)).err().unwrap();
     assert_eq!(error.to_string(), "no device `gpu:3`: there are near, gpu");
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo, Unit};
+use lockstep_core::backend::{
+    Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo, Unit,
+};
 use lockstep_core::work::{Operation, Task, Work};
 use lockstep_core::{Error, KeySize, Result};
 
@@ -113,6 +115,10 @@ impl Cpu {
 impl Device for Cpu {
     fn id(&self) -> DeviceId {
         CPU
+    }
+
+    fn is_trusted(&self) -> bool {
+        true
     }
 
     fn description(&self) -> String {

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Backend, Device, Missing};
 use lockstep_core::planner::{Planner, Selection};
+pub use lockstep_core::verify::Verify;
 use lockstep_core::work::AeadMessage;
 use lockstep_cpu::{CpuBackend, CpuOptions};
+use lockstep_cuda::CudaBackend;
+use lockstep_spu::device::SpuBackend;
 
 use crate::error::{Error, Result};
 
@@ -15,6 +18,8 @@ pub const ENV_DEVICE: &str = "LOCKSTEP_DEVICE";
 pub const ENV_KERNEL: &str = "LOCKSTEP_KERNEL";
 /// How many CPU threads to use, from 1; `auto` or nothing means one for each processor.
 pub const ENV_THREADS: &str = "LOCKSTEP_THREADS";
+/// How results of devices are checked: `off`, `sample` (or nothing) or `full`.
+pub const ENV_VERIFY: &str = "LOCKSTEP_VERIFY";
 
 /// More threads than this are never started.
 pub const MAX_THREADS: usize = 1024;
@@ -28,25 +33,44 @@ pub struct BackendOptions {
 
 /// All backends. This list is the only place that a new one is added to.
 pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
-    vec![Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) }))]
+    vec![
+        Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })),
+        Box::new(CudaBackend),
+        Box::new(SpuBackend::default()),
+    ]
 }
 
 /// What was found on this machine.
 pub struct Discovered {
     /// All devices, simulated ones too.
     pub devices: Vec<Arc<dyn Device>>,
-    /// Backends that cannot work here, by name, and why.
+    /// Backends without a real device here, by name, and why.
     pub missing: Vec<(&'static str, Missing)>,
 }
 
 /// Asks every backend for its devices.
 pub fn discover(options: &BackendOptions) -> Discovered {
+    discover_among(backends(options))
+}
+
+/// Asks the backends that a selection needs: those it names, and the CPU's, by which others are verified. To look for GPUs
+/// starts their drivers, which is not for programs that want none.
+fn discover_for(options: &BackendOptions, selection: &Selection) -> Discovered {
+    let mut backends = backends(options);
+    let names = [&selection.device, &selection.kernel].into_iter().flatten();
+    let wanted: Vec<&str> = names.filter_map(|name| name.split([':', '/']).next()).collect();
+    if wanted.iter().any(|name| backends.iter().any(|backend| backend.name() == *name)) {
+        backends.retain(|backend| backend.name() == "cpu" || wanted.contains(&backend.name()));
+    }
+    discover_among(backends)
+}
+
+fn discover_among(backends: Vec<Box<dyn Backend>>) -> Discovered {
     let mut found = Discovered { devices: Vec::new(), missing: Vec::new() };
-    for backend in backends(options) {
-        match backend.discover() {
-            Ok(devices) => found.devices.extend(devices),
-            Err(missing) => found.missing.push((backend.name(), missing)),
-        }
+    for backend in backends {
+        let here = backend.discover();
+        found.devices.extend(here.devices);
+        found.missing.extend(here.missing.map(|missing| (backend.name(), missing)));
     }
     found
 }
@@ -92,9 +116,14 @@ impl Engine {
         self.inner.planner.devices()
     }
 
-    /// Backends that cannot work on this machine, by name, and why.
+    /// Backends without a real device on this machine, by name, and why.
     pub fn missing(&self) -> &[(&'static str, Missing)] {
         &self.inner.missing
+    }
+
+    /// What devices did wrong or failed to do, and the CPU has done in their place.
+    pub fn incidents(&self) -> Vec<lockstep_core::Error> {
+        self.inner.planner.incidents()
     }
 
     pub(crate) fn gcm_seal(&self, messages: &mut [AeadMessage<'_>]) -> lockstep_core::Result<()> {
@@ -114,12 +143,13 @@ impl std::fmt::Debug for Engine {
 }
 
 /// Makes an [`Engine`]. What is not said here is taken from the environment: [`ENV_DEVICE`], [`ENV_KERNEL`],
-/// [`ENV_THREADS`].
+/// [`ENV_THREADS`], [`ENV_VERIFY`].
 #[derive(Debug, Clone, Default)]
 pub struct EngineBuilder {
     device: Option<String>,
     kernel: Option<String>,
     threads: Option<usize>,
+    verify: Option<Verify>,
 }
 
 impl EngineBuilder {
@@ -139,6 +169,12 @@ impl EngineBuilder {
     /// This many CPU threads, from 1 to [`MAX_THREADS`].
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
+        self
+    }
+
+    /// How results of devices other than the CPU are checked.
+    pub fn verify(mut self, verify: Verify) -> Self {
+        self.verify = Some(verify);
         self
     }
 
@@ -164,8 +200,17 @@ impl EngineBuilder {
                 None => std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS),
             },
         };
-        let found = discover(&BackendOptions { threads });
-        let planner = Arc::new(Planner::new(found.devices, &selection)?);
+        let verify = match (self.verify, env(ENV_VERIFY).filter(|value| !value.is_empty())) {
+            (Some(verify), _) => verify,
+            (None, None) => Verify::default(),
+            (None, Some(value)) => value.parse().map_err(|()| Error::Setting {
+                name: ENV_VERIFY,
+                value,
+                expected: "say off, sample or full",
+            })?,
+        };
+        let found = discover_for(&BackendOptions { threads }, &selection);
+        let planner = Arc::new(Planner::new(found.devices, &selection)?.with_verify(verify));
         Ok(Engine { inner: Arc::new(Inner { planner, threads, missing: found.missing }) })
     }
 }
@@ -200,6 +245,8 @@ mod tests {
             assert!(matches!(&error, Error::Setting { value, .. } if value == bad), "{error}");
         }
         assert!(build(Engine::builder().threads(0), &[]).is_err());
+        assert!(build(Engine::builder(), &[(ENV_VERIFY, "maybe")]).is_err());
+        assert!(build(Engine::builder().verify(Verify::Off), &[(ENV_VERIFY, "maybe")]).is_ok());
         assert!(matches!(build(Engine::builder(), &[(ENV_DEVICE, "abacus")]), Err(Error::Core(_))));
         assert!(matches!(build(Engine::builder().kernel("cpu/abacus"), &[]), Err(Error::Core(_))));
     }

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use lockstep::hazmat::inline::{Block, Span};
+use lockstep::hazmat::verify::counter_after;
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroizing;
 
@@ -25,7 +26,6 @@ use crate::ffi::{stack, thread};
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::trace::Way;
-use crate::verify::counter_after;
 
 /// Bytes of a segment if CPUs make them: some updates' worth, and little enough to stay in the cache.
 const CPU_SEGMENT: usize = 16 << 10;

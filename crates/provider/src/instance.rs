@@ -13,13 +13,14 @@ use std::thread::available_parallelism;
 
 use lockstep::Engine;
 use lockstep::engine::MAX_THREADS;
+use lockstep::hazmat::backend::Counter;
 use lockstep::hazmat::inline::{self, InlineKernel};
 
 use crate::ahead::Workshop;
 use crate::ffi::core::Core;
 use crate::ffi::process::{self, PerProcess};
 use crate::reason::{Outcome, Reason};
-use crate::settings::{AheadSetting, Settings, Verify};
+use crate::settings::{AheadSetting, Settings};
 use crate::trace::Trace;
 
 /// Bytes in one call from which on the planner chooses, if nothing else is set, on CPUs: below, a second thread costs more
@@ -40,8 +41,8 @@ pub(crate) struct Instance {
     pub(crate) workshop: Option<Workshop>,
     /// The devices as this process found them: a child of a fork must not use what its parent has opened.
     engines: PerProcess<Engine>,
-    /// Moves on with each verified piece, so that other blocks of it are looked at.
-    seed: AtomicUsize,
+    /// Incidents of devices that have been told of.
+    told: AtomicUsize,
 }
 
 impl Instance {
@@ -90,7 +91,7 @@ impl Instance {
             threshold,
             workshop,
             engines,
-            seed: AtomicUsize::new(0),
+            told: AtomicUsize::new(0),
         });
         if traced {
             tell_totals_at_exit(&instance);
@@ -119,19 +120,31 @@ impl Instance {
             workshop.close();
         }
         if let Some(trace) = &self.trace {
-            trace.tell_totals();
+            trace.tell_totals(&self.device_totals());
         }
     }
 
-    /// How results are checked.
-    pub(crate) fn verify(&self) -> Verify {
-        self.settings.verify
+    /// Tells in the trace what devices did wrong since the last time.
+    pub(crate) fn tell_incidents(&self, engine: &Engine) {
+        if let Some(trace) = &self.trace {
+            let incidents = engine.planner().incidents();
+            let told = self.told.fetch_max(incidents.len(), Relaxed);
+            incidents.iter().skip(told).for_each(|incident| trace.tell_failure(&incident.to_string()));
+        }
     }
 
-    /// A number that differs from call to call.
-    pub(crate) fn next_seed(&self) -> usize {
-        // Odd, so that it reaches every place of a stretch before it comes back.
-        self.seed.fetch_add(1, Relaxed).wrapping_mul(0x9E37_79B9)
+    /// What the devices of this process have done, self-tests included: a line for each entry point.
+    fn device_totals(&self) -> Vec<String> {
+        let devices = self.engines.get().into_iter().flat_map(Engine::devices);
+        let lines = devices.flat_map(|device| {
+            let id = device.id();
+            let line = move |counter: Counter| {
+                let Counter { name, launches, bytes } = counter;
+                format!("{id} {name}: {bytes} bytes in {launches} launches")
+            };
+            device.counters().into_iter().map(line)
+        });
+        lines.collect()
     }
 
     /// The devices of this process.
@@ -156,7 +169,7 @@ fn tell_totals_at_exit(instance: &Arc<Instance>) {
         let Ok(traced) = TRACED.try_lock() else { return };
         for instance in traced.iter().filter_map(Weak::upgrade) {
             if let Some(trace) = &instance.trace {
-                trace.tell_totals();
+                trace.tell_totals(&instance.device_totals());
             }
         }
     });
@@ -171,6 +184,7 @@ fn engine(settings: &Settings) -> Result<Engine, String> {
     let builder = Engine::builder()
         .device(settings.device.as_deref().unwrap_or("auto"))
         .kernel(settings.kernel.as_deref().unwrap_or("auto"))
-        .threads(settings.threads.unwrap_or_else(|| processors().min(MAX_THREADS)));
+        .threads(settings.threads.unwrap_or_else(|| processors().min(MAX_THREADS)))
+        .verify(settings.verify);
     builder.build().map_err(|error| error.to_string())
 }

@@ -10,7 +10,6 @@
 //! | `cipher` | what a context of each kind does: blocks, streams, XTS, GCM, CCM, and their forms in TLS |
 //! | `key` | a key that works inline or, for large pieces, through the planner |
 //! | `ahead` | keystream made before it is asked for |
-//! | `verify` | results of devices, compared |
 //! | `instance` | one loading of the provider: settings, devices, counters |
 //! | `settings`, `trace`, `reason` | what is configured, what is counted, what can go wrong |
 
@@ -27,4 +26,3 @@ mod key;
 mod reason;
 mod settings;
 mod trace;
-mod verify;

@@ -4,16 +4,7 @@
 use std::ffi::CStr;
 use std::path::PathBuf;
 
-/// How results of devices are checked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verify {
-    /// Not at all.
-    Off,
-    /// A block in every few thousand, of results that no CPU kernel made.
-    Sample,
-    /// Every byte, whoever made it.
-    Full,
-}
+use lockstep::hazmat::verify::Verify;
 
 /// Whether keystream is made ahead for runs of small updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,14 +75,7 @@ impl Settings {
                 text.parse().ok().filter(|n| (1..=1024).contains(n))
             })?,
             threshold: threshold.parse("a number of bytes, such as 65536, 64K or 1M", parse_size)?,
-            verify: verify
-                .parse("off, sample or full", |text| match text {
-                    "off" => Some(Verify::Off),
-                    "sample" => Some(Verify::Sample),
-                    "full" => Some(Verify::Full),
-                    _ => None,
-                })?
-                .unwrap_or(Verify::Sample),
+            verify: verify.parse("off, sample or full", |text| text.parse().ok())?.unwrap_or_default(),
             ahead: ahead
                 .parse("on, off or auto", |text| match text {
                     "on" => Some(AheadSetting::On),

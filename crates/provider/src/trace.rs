@@ -109,8 +109,8 @@ impl Trace {
         let _ = (&self.to).write_all(line.as_bytes());
     }
 
-    /// The totals of this process.
-    pub(crate) fn tell_totals(&self) {
+    /// The totals of this process, and what its devices say of theirs.
+    pub(crate) fn tell_totals(&self, devices: &[String]) {
         let process = std::process::id();
         if self.process.load(Relaxed) != process {
             // Forked, and did nothing.
@@ -134,6 +134,7 @@ impl Trace {
                 self.tell(process, &format!("{bytes} bytes {what}"));
             }
         }
+        devices.iter().for_each(|line| self.tell(process, line));
     }
 }
 

@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     } else {
         "encrypted"
     };
-    job::run(&args.messages, input.len(), verb, output, |output, report| {
+    job::run(&raw.planner, &args.messages, input.len(), verb, output, |output, report| {
         let pipe = raw::Pipe { input: &input, output, report };
         let plaintext = match (args.mode, args.mode.cipher()) {
             (_, Some(cipher)) => raw.cipher(cipher, !args.no_padding, pipe),

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Decrypt) -> Result<()> {
         None => input.len(),
     };
     let output = Output::open(&args.output, &input, Content::Unknown)?;
-    job::run(&args.messages, total, "decrypted", output, |output, report| {
+    job::run(engine.planner(), &args.messages, total, "decrypted", output, |output, report| {
         let options = job::options(report);
         let plaintext = if let Some(range) = args.range {
             decrypt_range(&engine, &key, context, &input, range, output, options)?

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Encrypt) -> Result<()> {
         None => args.context.as_deref().unwrap_or_default().as_bytes(),
     };
     let output = Output::open(&args.output, &input, Content::Binary)?;
-    job::run(&args.messages, input.len(), "encrypted", output, |output, report| {
+    job::run(engine.planner(), &args.messages, input.len(), "encrypted", output, |output, report| {
         let options = job::options(report);
         if let Some(envelope) = &envelope {
             output.write_all(envelope.as_bytes()).map_err(lockstep::Error::Write)?;

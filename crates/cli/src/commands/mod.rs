@@ -8,6 +8,7 @@ pub(crate) mod devices;
 pub(crate) mod encrypt;
 pub(crate) mod inspect;
 pub(crate) mod keygen;
+pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod openssl_conf;
 pub(crate) mod selftest;
@@ -28,6 +29,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Devices(args) => devices::run(&args),
         Command::Selftest(args) => selftest::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::OpensslConf(args) => openssl_conf::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

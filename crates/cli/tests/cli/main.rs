@@ -3,6 +3,7 @@
 mod bad_input;
 mod common;
 mod files;
+mod lab;
 mod messages;
 mod openssl;
 mod openssl_conf;

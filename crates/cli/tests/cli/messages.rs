@@ -23,6 +23,10 @@ fn help() {
         "cipher ",
         "devices ",
         "selftest ",
+        "lab ",
+        "lab cell ",
+        "lab cell trace ",
+        "lab cell asm ",
         "openssl-conf ",
         "completions ",
         "man ",
@@ -42,6 +46,7 @@ fn errors() {
     folder.write("empty", "");
     folder.write("damaged", data(1000));
     folder.write("envelope", "lockstep.file/v1\n\u{1}\u{1}\u{1}\u{1}");
+    folder.write("program.s", "nop\n frob $3,$4\n");
     let cases = [
         "",
         "frobnicate",
@@ -71,6 +76,12 @@ fn errors() {
         "openssl-conf --module nothing.so",
         "openssl-conf --module .",
         "openssl-conf --module plain --device abacus",
+        "lab cell trace abacus",
+        "lab cell trace ctr4 --pass Ofb",
+        "lab cell trace ctr4 --bits 64",
+        "lab cell asm program.s",
+        "lab cell asm nothing.s",
+        "lab cell --page page",
     ];
     let all: String = cases.iter().map(|case| said(&folder, case)).collect();
     assert_data_eq!(all, file!["snapshots/errors.txt"].raw());

@@ -73,7 +73,7 @@ fn run(planner: &Planner, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> R
 }
 
 /// Messages whose keys have one size.
-fn run_sized(
+pub(crate) fn run_sized(
     planner: &Planner,
     recipe: Recipe,
     size: KeySize,

@@ -67,6 +67,10 @@ pub fn any_split_gives_the_same(subject: &Subject) {
                     continue;
                 }
                 for len in lengths(cipher) {
+                    // Each piece is a launch: on simulated devices fewer of them.
+                    if subject.slow && len > 40 && len % 13 != 0 {
+                        continue;
+                    }
                     let key = cipher_key(cipher, len as u64, size);
                     let iv = test_block(len as u64);
                     let data = noise(len as u64, len);

@@ -25,7 +25,7 @@ pub struct HashKey<R: Zeroize> {
     powers: [R; 8],
     /// The exclusive or of their halves, in both halves.
     sums: [R; 8],
-    /// How many of the vectors have been made, from the end: 1, 2, 4 or 8. Those before are not of this key.
+    /// How many of the vectors have been made, from the end: 1, 2, 4 or 8. Those before are zeros.
     made: usize,
 }
 
@@ -237,6 +237,10 @@ pub(super) unsafe fn hash_key_into<V: Vector>(h: &Block, place: &mut HashKey<V::
     // SAFETY: the caller vouches for the instructions.
     let lowest = unsafe { lowest_powers::<V>(h) };
     place.put(0, lowest);
+    // Those of the key before do not outlive it.
+    for i in 1..place.made {
+        place.put(i, lowest.xor(lowest));
+    }
     place.made = 1;
 }
 

@@ -108,10 +108,11 @@ pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
 }
 
 impl Schedule {
-    /// Copies round by round, with constant bounds: from registers, not from a copy on the stack.
+    /// Copies round by round, with constant bounds: from registers, not from a copy on the stack. What a longer key has had
+    /// behind them is overwritten too, by the zeros there.
     #[inline(always)]
     fn become_encrypt<const ROUNDS: usize>(&mut self, keys: [__m128i; 15]) {
-        for i in 0..=ROUNDS {
+        for i in 0..15 {
             self.encrypt[i] = keys[i];
         }
         self.rounds = ROUNDS;
@@ -123,7 +124,7 @@ impl Schedule {
     #[inline(always)]
     unsafe fn become_both<const ROUNDS: usize>(&mut self, keys: [__m128i; 15]) {
         self.become_encrypt::<ROUNDS>(keys);
-        for i in 0..=ROUNDS {
+        for i in 0..15 {
             // SAFETY: the caller vouches for the instruction.
             self.decrypt[i] = unsafe { inverse::<ROUNDS>(&keys, i) };
         }

@@ -1,0 +1,157 @@
+//! `lockstep lab`
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueHint};
+use lockstep_lab::cell::{self, Report, Window};
+
+use super::{print, print_json};
+use crate::error::{Error, Result, failed};
+use crate::input::Input;
+
+/// Reproduce the papers of the field: their tables beside ours
+#[derive(Debug, Args)]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    paper: Paper,
+}
+
+#[derive(Debug, Subcommand)]
+enum Paper {
+    Cell(Cell),
+}
+
+/// Implementing AES on the CellBE (Canright and others, 2009), on a simulated SPU
+///
+/// Prints the paper's Tables 1, 2 and 3 beside the clocks of our kernels, and where their cycles go. Nothing depends on
+/// the machine that this runs on. `lockstep cipher --device spu --kernel NAME` works with the kernels.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Cell {
+    /// Tell it as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write the page of the documentation to this file instead, and its pictures to the folder of that name without `.md`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
+    page: Option<PathBuf>,
+
+    #[command(subcommand)]
+    more: Option<More>,
+}
+
+#[derive(Debug, Subcommand)]
+enum More {
+    Trace(Trace),
+    Asm(Asm),
+}
+
+/// Show both pipes of a kernel cycle by cycle, once its loop is under way: dual issues, lost cycles and why
+#[derive(Debug, Args)]
+pub(crate) struct Trace {
+    /// The kernel, such as `ctr4`
+    #[arg(value_name = "KERNEL")]
+    kernel: String,
+
+    /// Show so many cycles [default: one turn of the loop]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    cycles: Option<u32>,
+
+    /// Of kernels that do several passes show this one, such as `CbcDecrypt` [default: the first]
+    #[arg(long, value_name = "PASS")]
+    pass: Option<String>,
+
+    /// The size of the key
+    #[arg(long, value_name = "BITS", default_value = "128")]
+    bits: u32,
+}
+
+/// Assemble a program for the SPU, in the syntax of the GNU assembler, and list it
+#[derive(Debug, Args)]
+pub(crate) struct Asm {
+    /// The program; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+
+    /// Run it to its `stop` instead, and show both pipes cycle by cycle
+    #[arg(long)]
+    run: bool,
+
+    /// Show so many cycles
+    #[arg(long, value_name = "N", default_value = "1000", requires = "run")]
+    cycles: u32,
+
+    /// Give up after so many cycles
+    #[arg(long, value_name = "N", default_value = "100000000", requires = "run")]
+    budget: u32,
+}
+
+/// The longest program; the local store has a 64th of that.
+const LONGEST: u64 = 16 << 20;
+
+pub(crate) fn run(args: &Lab) -> Result<()> {
+    let Paper::Cell(args) = &args.paper;
+    match &args.more {
+        Some(More::Trace(args)) => trace(args),
+        Some(More::Asm(args)) => asm(args),
+        None => report(args),
+    }
+}
+
+fn report(args: &Cell) -> Result<()> {
+    let report = Report::measure()?;
+    match &args.page {
+        Some(file) => write_page(&report, file),
+        None if args.json => print_json(&report.json()),
+        None => print(&report.text()),
+    }
+}
+
+fn write_page(report: &Report, file: &Path) -> Result<()> {
+    let folder = file.with_extension("");
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let (Some(name), true) = (name, folder != file) else {
+        return Err(failed(format!("{}: name a file that ends in .md", file.display())));
+    };
+    let page = cell::page(report, name)?;
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    let pictures = page.pictures.iter().map(|(name, picture)| (folder.join(name), picture));
+    for (path, content) in pictures.chain([(file.to_owned(), &page.markdown)]) {
+        fs::write(&path, content).map_err(Error::io("write", &path))?;
+    }
+    Ok(())
+}
+
+fn trace(args: &Trace) -> Result<()> {
+    let kernel = cell::kernel(&args.kernel)?;
+    let chosen = cell::the_loop(kernel, args.pass.as_deref())?;
+    let rounds = cell::rounds(args.bits)?;
+    let window = Window::of_kernel(kernel, chosen, rounds, args.cycles.map(u64::from))?;
+    print(&window.to_string())
+}
+
+fn asm(args: &Asm) -> Result<()> {
+    let mut source = Vec::new();
+    let input = Input::open(&args.file)?;
+    input.reader().take(LONGEST + 1).read_to_end(&mut source).map_err(lockstep::Error::Read)?;
+    let name =
+        if args.file == Path::new("-") { "standard input".into() } else { args.file.display().to_string() };
+    if source.len() as u64 > LONGEST {
+        return Err(failed(format!("{name} has more than 16 MiB: this is no program for 256 KiB")));
+    }
+    let source = String::from_utf8(source).map_err(|_| failed(format!("{name} is not UTF-8")))?;
+    let text = if args.run {
+        cell::run(&name, &source, args.cycles.into(), args.budget.into())?
+    } else {
+        cell::listing(&name, &source)?
+    };
+    print(&text)
+}
+
+impl From<cell::Error> for Error {
+    fn from(error: cell::Error) -> Error {
+        failed(error.to_string())
+    }
+}

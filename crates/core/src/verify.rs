@@ -1,0 +1,449 @@
+//! Results of devices compared with those of the processor that runs this program: GPUs do return wrong ones.
+//!
+//! Work on host memory by any other device is compared before it counts: by samples, a block in every few thousand computed
+//! again, or whole. If it was wrong, or the device failed where the user named none, the input is still there and the work is
+//! done again, and [`Planner::incidents`] tells. So input that is overwritten is copied first. Registers are compared as well.
+//!
+//! Not seen: MACs, which leave nothing to take samples of, but by [`Verify::Full`]; blocks at the end that are not whole;
+//! work on memory of a device or on page-locked memory, and work submitted without [`Plan::run`].
+
+use zeroize::Zeroizing;
+
+use crate::data::{Data, HostData};
+use crate::error::{Error, Result};
+use crate::key::Block;
+use crate::mode::gcm;
+use crate::planner::{Plan, Planner};
+use crate::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task, Tweak, Work};
+
+/// How results of devices are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verify {
+    /// Not at all.
+    Off,
+    /// A block in every few thousand, at a place that changes from call to call.
+    #[default]
+    Sample,
+    /// Everything is computed again.
+    Full,
+}
+
+impl Verify {
+    /// Its name in options and settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verify::Off => "off",
+            Verify::Sample => "sample",
+            Verify::Full => "full",
+        }
+    }
+}
+
+impl std::str::FromStr for Verify {
+    type Err = ();
+
+    fn from_str(name: &str) -> std::result::Result<Verify, ()> {
+        [Verify::Off, Verify::Sample, Verify::Full].into_iter().find(|verify| verify.name() == name).ok_or(())
+    }
+}
+
+/// A block in so many is computed again: of 64 KiB, one.
+pub(crate) const STRIDE: usize = 4096;
+
+/// Who checks, how, and where the samples of this call begin.
+pub(crate) struct Judge<'p> {
+    pub(crate) planner: &'p Planner,
+    pub(crate) verify: Verify,
+    pub(crate) seed: usize,
+    /// Work that a device failed to do is done again; else only what it did wrong.
+    pub(crate) redoes_failures: bool,
+}
+
+/// A block of a message: which one, and where its input is in the message.
+struct Sample {
+    message: usize,
+    number: usize,
+}
+
+/// Input that the work overwrites.
+struct Originals(Vec<Option<Zeroizing<Vec<u8>>>>);
+
+impl Originals {
+    /// Nothing if there is no memory.
+    fn keep<'a, 'd: 'a>(all: impl ExactSizeIterator<Item = &'a Data<'d>>) -> Option<Originals> {
+        let mut copies = Vec::new();
+        copies.try_reserve_exact(all.len()).ok()?;
+        for data in all {
+            copies.push(match data {
+                Data::Host(HostData::InPlace(data)) => Some(Originals::copy(data)?),
+                _ => None,
+            });
+        }
+        Some(Originals(copies))
+    }
+
+    fn copy(data: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(data.len()).ok()?;
+        copy.extend_from_slice(data);
+        Some(Zeroizing::new(copy))
+    }
+
+    /// The input of a message, whatever has become of its place.
+    fn input<'a>(&'a self, message: usize, data: &'a Data<'_>) -> &'a [u8] {
+        match (&self.0[message], data) {
+            (Some(copy), _) => copy,
+            (None, Data::Host(data)) => data.input(),
+            (None, _) => &[],
+        }
+    }
+
+    /// Puts the input back where it was.
+    fn restore(&self, message: usize, data: &mut Data<'_>) {
+        if let (Some(copy), Data::Host(data)) = (&self.0[message], data) {
+            data.output().copy_from_slice(copy);
+        }
+    }
+}
+
+/// True for host memory of the kind that the work takes: others are the device's to refuse, or to verify.
+fn is_host(data: &Data<'_>, reads_only: bool) -> bool {
+    match data {
+        Data::Host(HostData::ReadOnly(_)) => reads_only,
+        data => matches!(data, Data::Host(_)),
+    }
+}
+
+fn output<'a>(data: &'a mut Data<'_>) -> &'a mut [u8] {
+    match data {
+        Data::Host(data) => data.output(),
+        _ => &mut [],
+    }
+}
+
+fn block_at(data: &[u8], number: usize) -> Block {
+    data[16 * number..16 * number + 16].try_into().expect("16 bytes")
+}
+
+/// Runs a plan, verified.
+pub(crate) fn run(plan: Plan<'_>, judge: &Judge<'_>, work: Work<'_, '_>) -> Result<()> {
+    match work.task {
+        Task::Pass(pass, segments)
+            if segments.iter().all(|segment| is_host(&segment.data, pass.is_read_only())) =>
+        {
+            run_pass(plan, judge, pass, segments)
+        }
+        Task::Recipe(recipe, messages) if messages.iter().all(|message| is_host(&message.data, false)) => {
+            run_recipe(plan, judge, recipe, messages)
+        }
+        task => plan.submit(Work { stream: work.stream, task })?.wait(),
+    }
+}
+
+/// Why a device was not asked.
+fn no_memory(plan: Plan<'_>) -> Error {
+    Error::DeviceFailed { device: plan.device.id(), reason: "no memory to verify its results by".into() }
+}
+
+/// What became of the work, once it has been looked at: done, to be done again because of an error, or an error.
+fn verdict(
+    plan: Plan<'_>,
+    judge: &Judge<'_>,
+    outcome: Result<()>,
+    agrees: impl FnOnce() -> Result<bool>,
+) -> Result<Option<Error>> {
+    match outcome {
+        Ok(()) if agrees()? => Ok(None),
+        Ok(()) => Ok(Some(Error::WrongResult { device: plan.device.id() })),
+        Err(error @ Error::DeviceFailed { .. }) if judge.redoes_failures => Ok(Some(error)),
+        Err(error) => Err(error),
+    }
+}
+
+fn run_pass(plan: Plan<'_>, judge: &Judge<'_>, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
+    let Some(size) = segments.first().map(|segment| segment.key.size()) else { return Ok(()) };
+    let bytes = segments.iter().map(|segment| segment.data.len()).sum();
+    let ours = judge.planner.plan(Operation::Pass(pass), size, bytes, None)?;
+    let Some(originals) = Originals::keep(segments.iter().map(|segment| &segment.data)) else {
+        plan.tell(no_memory(plan));
+        return ours.run(Task::Pass(pass, segments));
+    };
+    let registers: Zeroizing<Vec<Block>> =
+        Zeroizing::new(segments.iter().map(|segment| *segment.register).collect());
+    let outcome = plan.submit(Task::Pass(pass, &mut *segments)).and_then(|completion| completion.wait());
+    let agrees = || match judge.verify {
+        Verify::Full => whole_pass_agrees(ours, pass, &mut *segments, &originals, &registers),
+        _ => samples_agree(judge, pass, &mut *segments, &originals, &registers),
+    };
+    let again = verdict(plan, judge, outcome, agrees).and_then(|incident| {
+        let Some(incident) = incident else { return Ok(()) };
+        for (index, segment) in segments.iter_mut().enumerate() {
+            originals.restore(index, &mut segment.data);
+            *segment.register = registers[index];
+        }
+        ours.run(Task::Pass(pass, &mut *segments))?;
+        plan.tell(incident);
+        Ok(())
+    });
+    // What nobody vouches for is no result.
+    again.inspect_err(|_| {
+        for (segment, register) in segments.iter_mut().zip(registers.iter()) {
+            output(&mut segment.data).fill(0);
+            *segment.register = *register;
+        }
+    })
+}
+
+/// Every [`STRIDE`]th block of all messages together, and one at least; whole blocks only.
+fn samples(judge: &Judge<'_>, lengths: impl Iterator<Item = usize> + Clone) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    let mut next = judge.seed % STRIDE;
+    for (message, bytes) in lengths.clone().enumerate() {
+        let blocks = bytes / 16;
+        while next < blocks {
+            samples.push(Sample { message, number: next });
+            next += STRIDE;
+        }
+        next -= blocks;
+    }
+    if samples.is_empty() {
+        let longest = lengths.enumerate().filter(|(_, bytes)| *bytes >= 16).max_by_key(|(_, bytes)| *bytes);
+        samples.extend(longest.map(|(message, bytes)| Sample { message, number: judge.seed % (bytes / 16) }));
+    }
+    samples
+}
+
+/// The register that a block of a message begins with, if the output before it is right.
+fn register_of(
+    pass: Pass,
+    register: &Block,
+    number: usize,
+    input: impl Fn(usize) -> Block,
+    output: impl Fn(usize) -> Block,
+) -> Block {
+    match pass {
+        Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => *register,
+        Pass::Ctr | Pass::Ctr32 => counter_after(pass, register, number as u128),
+        _ if number == 0 => *register,
+        Pass::CbcDecrypt | Pass::Cfb128Decrypt | Pass::Cfb8Decrypt | Pass::Cfb1Decrypt => input(number - 1),
+        Pass::CbcEncrypt | Pass::Cfb128Encrypt | Pass::Cfb8Encrypt | Pass::Cfb1Encrypt => output(number - 1),
+        Pass::Ofb | Pass::PcbcEncrypt | Pass::PcbcDecrypt => {
+            let (input, output) = (input(number - 1), output(number - 1));
+            std::array::from_fn(|i| input[i] ^ output[i])
+        }
+        Pass::CbcMac | Pass::Ghash => unreachable!("they have no output to take samples of"),
+    }
+}
+
+/// The counter of a pass of CTR so many blocks on.
+pub fn counter_after(pass: Pass, counter: &Block, blocks: u128) -> Block {
+    let counter = u128::from_be_bytes(*counter);
+    let next = counter.wrapping_add(blocks);
+    // In GCM the last 32 bits alone count (SP 800-38D, 6.2).
+    let counting = if pass == Pass::Ctr32 { u128::from(u32::MAX) } else { u128::MAX };
+    ((counter & !counting) | (next & counting)).to_be_bytes()
+}
+
+/// A block that is computed again: its input, which becomes what it should be, and the register it begins with.
+struct Place {
+    block: Zeroizing<Block>,
+    register: Zeroizing<Block>,
+    sample: Sample,
+}
+
+fn samples_agree(
+    judge: &Judge<'_>,
+    pass: Pass,
+    segments: &mut [Segment<'_>],
+    originals: &Originals,
+    registers: &[Block],
+) -> Result<bool> {
+    if pass.is_read_only() {
+        return Ok(true);
+    }
+    // Registers first: the next piece goes on from them.
+    for (index, segment) in segments.iter_mut().enumerate() {
+        let bytes = segment.data.len();
+        if bytes >= 16 && bytes.is_multiple_of(16) {
+            let last = block_at(output(&mut segment.data), bytes / 16 - 1);
+            let input = originals.input(index, &segment.data);
+            let at = |number| block_at(input, number);
+            if *segment.register != register_of(pass, &registers[index], bytes / 16, at, |_| last) {
+                return Ok(false);
+            }
+        }
+    }
+    let mut places = Vec::new();
+    for sample in samples(judge, segments.iter().map(|segment| segment.data.len())) {
+        let segment = &mut segments[sample.message];
+        let before = match sample.number {
+            0 => Block::default(),
+            number => block_at(output(&mut segment.data), number - 1),
+        };
+        let input = originals.input(sample.message, &segment.data);
+        let at = |number| block_at(input, number);
+        let register = register_of(pass, &registers[sample.message], sample.number, at, |_| before);
+        places.push(Place { block: at(sample.number).into(), register: register.into(), sample });
+    }
+    blocks_by(judge, pass, &mut places, |sample| {
+        let segment = &segments[sample.message];
+        let tweak =
+            segment.tweak.map(|tweak| Tweak { position: tweak.position + sample.number as u64, ..tweak });
+        (segment.key, tweak)
+    })?;
+    Ok(places.iter().all(|Place { block, sample, .. }| {
+        **block == block_at(output(&mut segments[sample.message].data), sample.number)
+    }))
+}
+
+/// Runs a pass over single blocks with a register each, in place.
+fn blocks_by<'k>(
+    judge: &Judge<'_>,
+    pass: Pass,
+    places: &mut [Place],
+    key_of: impl Fn(&Sample) -> (&'k crate::key::Key, Option<Tweak<'k>>),
+) -> Result<()> {
+    let mut blocks: Vec<Segment<'_>> = places
+        .iter_mut()
+        .map(|Place { block, register, sample }| {
+            let (key, tweak) = key_of(sample);
+            Segment { key, tweak, register, data: Data::in_place(&mut **block) }
+        })
+        .collect();
+    let Some(first) = blocks.first() else { return Ok(()) };
+    let size = first.key.size();
+    judge
+        .planner
+        .plan(Operation::Pass(pass), size, 16 * blocks.len(), None)?
+        .run(Task::Pass(pass, &mut blocks))
+}
+
+fn whole_pass_agrees(
+    ours: Plan<'_>,
+    pass: Pass,
+    segments: &mut [Segment<'_>],
+    originals: &Originals,
+    registers: &[Block],
+) -> Result<bool> {
+    let mut registers = Zeroizing::new(registers.to_vec());
+    let mut copies: Vec<Zeroizing<Vec<u8>>> = segments
+        .iter()
+        .enumerate()
+        .map(|(index, segment)| Zeroizing::new(originals.input(index, &segment.data).to_vec()))
+        .collect();
+    let mut again: Vec<Segment<'_>> = segments
+        .iter()
+        .zip(&mut copies)
+        .zip(registers.iter_mut())
+        .map(|((segment, copy), register)| {
+            let data = if pass.is_read_only() { Data::read_only(copy) } else { Data::in_place(copy) };
+            Segment { key: segment.key, tweak: segment.tweak, register, data }
+        })
+        .collect();
+    ours.run(Task::Pass(pass, &mut again))?;
+    drop(again);
+    Ok(segments.iter_mut().zip(&copies).zip(registers.iter()).all(|((segment, copy), register)| {
+        *segment.register == *register && (pass.is_read_only() || output(&mut segment.data) == &copy[..])
+    }))
+}
+
+fn run_recipe(
+    plan: Plan<'_>,
+    judge: &Judge<'_>,
+    recipe: Recipe,
+    messages: &mut [AeadMessage<'_>],
+) -> Result<()> {
+    let Some(size) = messages.first().map(|message| message.key.size()) else { return Ok(()) };
+    let Some(originals) = Originals::keep(messages.iter().map(|message| &message.data)) else {
+        plan.tell(no_memory(plan));
+        return gcm::run_sized(judge.planner, recipe, size, messages);
+    };
+    let outcome = plan.submit(Task::Recipe(recipe, &mut *messages)).and_then(|completion| completion.wait());
+    let agrees = || match judge.verify {
+        Verify::Full => whole_recipe_agrees(judge, recipe, &mut *messages, &originals),
+        _ => message_samples_agree(judge, &mut *messages, &originals),
+    };
+    let again = verdict(plan, judge, outcome, agrees).and_then(|incident| {
+        let Some(incident) = incident else { return Ok(()) };
+        for (index, message) in messages.iter_mut().enumerate() {
+            originals.restore(index, &mut message.data);
+            message.status = Status::Pending;
+        }
+        gcm::run_sized(judge.planner, recipe, size, &mut *messages)?;
+        plan.tell(incident);
+        Ok(())
+    });
+    again.inspect_err(|_| {
+        for message in messages.iter_mut() {
+            output(&mut message.data).fill(0);
+            message.status = Status::Pending;
+        }
+    })
+}
+
+/// GCM's data, sealed or opened, are CTR from the second counter on.
+fn message_samples_agree(
+    judge: &Judge<'_>,
+    messages: &mut [AeadMessage<'_>],
+    originals: &Originals,
+) -> Result<bool> {
+    // What was not opened is zeros.
+    let lengths: Vec<usize> = messages
+        .iter()
+        .map(|message| if message.status == Status::Done { message.data.len() } else { 0 })
+        .collect();
+    let mut places = Vec::new();
+    for sample in samples(judge, lengths.iter().copied()) {
+        let message = &messages[sample.message];
+        let mut counter = Block::default();
+        counter[..12].copy_from_slice(message.nonce);
+        counter[12..].copy_from_slice(&2u32.to_be_bytes());
+        let input = block_at(originals.input(sample.message, &message.data), sample.number);
+        let register = counter_after(Pass::Ctr32, &counter, sample.number as u128).into();
+        places.push(Place { block: input.into(), register, sample });
+    }
+    blocks_by(judge, Pass::Ctr32, &mut places, |sample| (messages[sample.message].key, None))?;
+    Ok(places.iter().all(|Place { block, sample, .. }| {
+        **block == block_at(output(&mut messages[sample.message].data), sample.number)
+    }))
+}
+
+fn whole_recipe_agrees(
+    judge: &Judge<'_>,
+    recipe: Recipe,
+    messages: &mut [AeadMessage<'_>],
+    originals: &Originals,
+) -> Result<bool> {
+    let mut copies: Vec<Zeroizing<Vec<u8>>> = messages
+        .iter()
+        .enumerate()
+        .map(|(index, message)| Zeroizing::new(originals.input(index, &message.data).to_vec()))
+        .collect();
+    let mut tags = vec![Block::default(); messages.len()];
+    let mut again: Vec<AeadMessage<'_>> = messages
+        .iter()
+        .zip(&mut copies)
+        .zip(&mut tags)
+        .map(|((message, copy), tag)| AeadMessage {
+            key: message.key,
+            nonce: message.nonce,
+            aad: message.aad,
+            data: Data::in_place(copy),
+            tag: match &message.tag {
+                Tag::Write(written) => Tag::Write(&mut tag[..written.len()]),
+                Tag::Expect(expected) => Tag::Expect(expected),
+            },
+            status: Status::Pending,
+        })
+        .collect();
+    gcm::run_sized(judge.planner, recipe, messages[0].key.size(), &mut again)?;
+    let statuses: Vec<Status> = again.iter().map(|message| message.status).collect();
+    drop(again);
+    Ok(messages.iter_mut().zip(&copies).zip(&tags).zip(statuses).all(|(((message, copy), tag), status)| {
+        let tag_agrees = match &message.tag {
+            Tag::Write(written) => written[..] == tag[..written.len()],
+            Tag::Expect(_) => true,
+        };
+        message.status == status && tag_agrees && output(&mut message.data) == &copy[..]
+    }))
+}

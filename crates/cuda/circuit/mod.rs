@@ -1,0 +1,176 @@
+//! Circuits of 3-input lookup tables: read from `kernels/circuit/aes.circuit`, evaluated, and written out in the
+//! languages of kernels. Used by tests only; the headers it makes are checked in.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// An operation: `name = lop3(operands, table)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lop3 {
+    /// What it computes.
+    pub name: String,
+    /// Names of earlier operations or of inputs; `None` where the table does not depend on the operand.
+    pub operands: [Option<String>; 3],
+    /// Bit 4a + 2b + c is the value at a, b, c.
+    pub table: u8,
+}
+
+/// Operations in an order in which they can be computed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Circuit {
+    /// As the file calls it.
+    pub name: String,
+    /// The operations.
+    pub operations: Vec<Lop3>,
+}
+
+/// Reads a file of circuits. The error names the line.
+pub fn parse(text: &str) -> Result<Vec<Circuit>, String> {
+    let mut circuits: Vec<Circuit> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let at = |problem: &str| format!("line {}: {problem}: {line}", number + 1);
+        if let Some(name) = line.strip_prefix("circuit ") {
+            circuits.push(Circuit { name: name.to_owned(), operations: Vec::new() });
+            continue;
+        }
+        let circuit = circuits.last_mut().ok_or_else(|| at("no circuit yet"))?;
+        let operation = parse_operation(line).ok_or_else(|| at("not an operation"))?;
+        if circuit.operations.iter().any(|other| other.name == operation.name) {
+            return Err(at("this name is taken"));
+        }
+        for (index, operand) in operation.operands.iter().enumerate() {
+            if depends_on(operation.table, index) != operand.is_some() {
+                return Err(at("0 must stand for exactly the operands that do not matter"));
+            }
+        }
+        circuit.operations.push(operation);
+    }
+    Ok(circuits)
+}
+
+fn parse_operation(line: &str) -> Option<Lop3> {
+    let (name, right) = line.split_once(" = lop3(")?;
+    let parts: Vec<&str> = right.strip_suffix(')')?.split(", ").collect();
+    let [a, b, c, table] = parts[..] else { return None };
+    let operand = |text: &str| (text != "0").then(|| text.to_owned());
+    Some(Lop3 {
+        name: name.to_owned(),
+        operands: [operand(a), operand(b), operand(c)],
+        table: u8::from_str_radix(table.strip_prefix("0x")?, 16).ok()?,
+    })
+}
+
+/// True if the table's value ever changes with the operand (0 is a, the highest bit of the index).
+fn depends_on(table: u8, operand: usize) -> bool {
+    let bit = 4 >> operand;
+    (0..8).any(|index| (table >> index ^ table >> (index ^ bit)) & 1 == 1)
+}
+
+impl Circuit {
+    /// The values of all operations, for 64 inputs at once: `input` gives those of the names that no operation has.
+    pub fn evaluate(&self, input: impl Fn(&str) -> u64) -> HashMap<&str, u64> {
+        let mut values: HashMap<&str, u64> = HashMap::new();
+        for operation in &self.operations {
+            let [a, b, c] = operation.operands.each_ref().map(|operand| match operand {
+                None => 0,
+                Some(name) => values.get(name.as_str()).copied().unwrap_or_else(|| input(name)),
+            });
+            let value = (0..8).filter(|index| operation.table >> index & 1 == 1).fold(0, |sum, index| {
+                let literal = |bit: u8, plane: u64| if index & bit != 0 { plane } else { !plane };
+                sum | literal(4, a) & literal(2, b) & literal(1, c)
+            });
+            values.insert(&operation.name, value);
+        }
+        values
+    }
+
+    /// True if it works on a column, with a key, and not on a single byte.
+    fn is_column(&self) -> bool {
+        self.operations.iter().any(|operation| operation.name == "o0x0")
+    }
+}
+
+/// Where a name of the file lives in the kernels' languages: bit 0 of a byte is the least significant there.
+enum Place {
+    Input { row: usize, bit: usize },
+    Key { row: usize, bit: usize },
+    Output { row: usize, bit: usize },
+    Inner,
+}
+
+fn place(name: &str) -> Place {
+    let digit = |index: usize| name.as_bytes().get(index).map_or(0, |c| usize::from(c.wrapping_sub(b'0')));
+    let bytes = name.as_bytes();
+    let is_digits = |indices: &[usize]| indices.iter().all(|&i| bytes.get(i).is_some_and(u8::is_ascii_digit));
+    match (bytes[0], bytes.len()) {
+        (b'U', 2) if is_digits(&[1]) => Place::Input { row: 0, bit: 7 - digit(1) },
+        (b'U', 4) if is_digits(&[1, 3]) => Place::Input { row: digit(3), bit: 7 - digit(1) },
+        (b'S', 2) if is_digits(&[1]) => Place::Output { row: 0, bit: 7 - digit(1) },
+        (b'K', 4) if is_digits(&[1, 3]) => Place::Key { row: digit(1), bit: digit(3) },
+        (b'o', 4) if is_digits(&[1, 3]) => Place::Output { row: digit(1), bit: digit(3) },
+        _ => Place::Inner,
+    }
+}
+
+/// The header for CUDA: each circuit as a function that replaces its bytes, bit planes of 32 blocks.
+pub fn cuda(circuits: &[Circuit]) -> String {
+    let mut out = String::from(
+        "// Made from aes.circuit by crates/cuda/circuit/mod.rs: do not edit. tests/circuit.rs makes it anew.\n\
+         //\n\
+         // Bytes are bit planes, bit 0 the least significant. A column's `keys.quad(2 * row + half)` gives the\n\
+         // planes of bits 4 * half to 4 * half + 3 of the round key's byte in that row.\n\
+         #pragma once\n\
+         #include \"../common/bits.cuh\"\n",
+    );
+    for circuit in circuits {
+        cuda_function(&mut out, circuit);
+    }
+    out
+}
+
+fn cuda_function(out: &mut String, circuit: &Circuit) {
+    let rows = if circuit.is_column() { 4 } else { 1 };
+    let parameters: Vec<String> = (0..rows).map(|row| format!("u32 (&row{row})[8]")).collect();
+    let (template, keys) =
+        if rows == 4 { ("template <class Keys>\n", ", const Keys &keys") } else { ("", "") };
+    let name = &circuit.name;
+    writeln!(out, "\n// {} tables.", circuit.operations.len()).unwrap();
+    writeln!(out, "{template}__device__ inline void {name}({}{keys}) {{", parameters.join(", ")).unwrap();
+    let mut loaded = HashSet::new();
+    let mut results = Vec::new();
+    for operation in &circuit.operations {
+        let operands = operation.operands.each_ref().map(|operand| match operand.as_deref() {
+            None => "0".to_owned(),
+            Some(name) => match place(name) {
+                Place::Input { row, bit } => format!("row{row}[{bit}]"),
+                Place::Key { row, bit } => {
+                    let (quad, member) = (2 * row + bit / 4, ["x", "y", "z", "w"][bit % 4]);
+                    if loaded.insert(quad) {
+                        writeln!(out, "    u32x4 key{quad} = keys.quad({quad});").unwrap();
+                    }
+                    format!("key{quad}.{member}")
+                }
+                Place::Output { .. } | Place::Inner => name.to_owned(),
+            },
+        });
+        let name = &operation.name;
+        writeln!(out, "    u32 {name} = lop3<0x{:02X}>({});", operation.table, operands.join(", ")).unwrap();
+        if let Place::Output { row, bit } = place(name) {
+            results.push((row, bit, name));
+        }
+    }
+    // In the end: inputs may be needed until then.
+    results.sort();
+    for row in results.chunks(8) {
+        let stores: Vec<String> =
+            row.iter().map(|(row, bit, name)| format!("row{row}[{bit}] = {name};")).collect();
+        for half in stores.chunks(4) {
+            writeln!(out, "    {}", half.join(" ")).unwrap();
+        }
+    }
+    out.push_str("}\n");
+}

@@ -1,0 +1,120 @@
+// A block of CUDA threads, and how its threads meet.
+//
+// Each CUDA thread is a fiber; the threads of a block share one thread of the operating system and run one after the
+// other, each until it ends or waits (block.cpp). With LOCKSTEP_EMULATOR_THREADS each is a thread of the operating
+// system instead, so that ThreadSanitizer can see races between them (threads.cpp).
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+namespace emulator {
+
+struct Block;
+struct Kernel;
+
+// Where in the source a barrier is.
+struct Place {
+    const char *file;
+    int line;
+    bool operator==(const Place &other) const;
+};
+
+struct Index {
+    uint32_t x, y, z;
+};
+
+enum class State : uint8_t {
+    fresh,     // not started
+    ready,     // may go on
+    at_block,  // waits for the block
+    at_warp,   // waits for lanes of its warp
+    finished,
+};
+
+// What the lanes of a warp tell each other when they meet.
+enum class Exchange : uint8_t { none, ballot, shuffle };
+
+// One CUDA thread.
+struct Thread {
+    Index index;  // threadIdx
+    Block *block;
+    State state;
+    // While it waits: where, for whom, and with what.
+    Place place;
+    Exchange exchange;
+    uint32_t mask;
+    uint32_t source;
+    uint64_t value;
+    uint64_t result;
+    // The fiber.
+    void *context;
+    void *stack;
+};
+
+constexpr uint32_t MAX_THREADS = 1024;
+// Of CUDA, for arrays of fixed size; and what sm_90 has in all.
+constexpr size_t MAX_STATIC_SHARED = 48 * 1024;
+constexpr size_t MAX_SHARED = 227 * 1024;
+// Of a kernel, in bytes.
+constexpr size_t MAX_PARAMS = 4096;
+
+// An array in shared memory, found by the address of a variable that belongs to its declaration.
+struct SharedArray {
+    const void *key;
+    size_t offset;
+    size_t bytes;
+};
+
+struct Block {
+    Index index, size, grid;  // blockIdx, blockDim, gridDim
+    const Kernel *kernel;
+    const unsigned char *params;
+    Thread threads[MAX_THREADS];
+    Block *next_free;
+    uint32_t waiting;  // threads at the block's barrier
+    uint32_t true_predicates;
+    int32_t error;
+    unsigned char *shared;  // fixed arrays from its beginning on; MAX_STATIC_SHARED and a gap
+    SharedArray arrays[32];
+    uint32_t array_count;
+    size_t shared_used;
+    unsigned char *dynamic;
+    size_t dynamic_bytes;
+};
+
+// The CUDA thread that runs on this thread of the operating system.
+extern __thread Thread *here;
+
+// __syncthreads and its relatives: returns how many threads came with a predicate.
+uint64_t meet_block(Place place, int predicate);
+// __syncwarp, ballots and shuffles among the lanes of the mask.
+uint64_t meet_warp(Place place, Exchange exchange, uint32_t mask, uint64_t value, uint32_t source);
+
+void *shared_array(const void *key, size_t bytes);
+void *dynamic_shared();
+
+template <class T, size_t COUNT>
+T (&shared(const void *key))[COUNT] {
+    return *static_cast<T(*)[COUNT]>(shared_array(key, sizeof(T) * COUNT));
+}
+
+// Memory for a block, to be filled in; null if there is none. It is kept for later ones.
+Block *take_block();
+void give_block(Block *block);
+// Runs the threads of a block that is filled in up to params; true unless it sets error.
+bool run_block(Block &block);
+
+// Errors of lockstep_emu_launch.
+enum Error : int32_t {
+    NO_ERROR = 0,
+    NO_SUCH_KERNEL = 1,
+    WRONG_PARAMS = 2,
+    WRONG_SHAPE = 3,
+    DIVERGENCE = 4,
+    NO_MEMORY = 5,
+    SHARED_OVERRUN = 6,
+};
+// Words on the latest error, for people; the first of several blocks that fail stays.
+void describe_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+}  // namespace emulator

@@ -1,0 +1,116 @@
+// The passes: what goes into the cipher, and what is done with what comes out.
+#pragma once
+#include "../common/gf128.cuh"
+#include "counter_rounds.cuh"
+#include "rounds.cuh"
+#include "tile.cuh"
+
+enum class Pass { ecb_encrypt, ecb_decrypt, ctr, ctr32, cbc_decrypt, cfb_decrypt, xts_encrypt, xts_decrypt };
+
+template <Pass P>
+struct Does {
+    static constexpr bool decrypt = P == Pass::ecb_decrypt || P == Pass::cbc_decrypt || P == Pass::xts_decrypt;
+    static constexpr bool count = P == Pass::ctr || P == Pass::ctr32;
+    static constexpr bool tweak = P == Pass::xts_encrypt || P == Pass::xts_decrypt;
+};
+
+// The tweak of a thread's next row.
+template <class Shape>
+__device__ inline u32x4 next_tweak(u32x4 tweak) {
+    return Shape::step == 32 ? times_x32(tweak) : times_x(tweak);
+}
+
+// CTR: the states before some round, which it returns, and the keys of the rounds from there on made ready.
+template <Pass P, class Shape, u32 Rounds, class Shared>
+__device__ inline u32 begin_counters(State &state, Shared &shared, const Segment &segment, u64 offset,
+                                     const u8 *schedule) {
+    Counter counter = advance<P == Pass::ctr32>(counter_of(load_aligned(segment.reg)), offset / 16);
+    u32 last_bytes = counter.words[0] & 0xFFFF;
+    if (last_bytes + Shape::tile_blocks <= 0x10000) {
+        u32 columns[6];
+        constant_columns(block_of(counter), schedule, columns);
+        Shape::publish(shared, columns);
+        Shape::template prepare<3>(shared, schedule);
+        u32 key = swap_bytes(load_aligned(schedule).w);
+        counter_rounds<Shape::step>(state, last_bytes + Shape::lane(), key,
+                                    [&](u32 index) { return Shape::published(shared, columns, index); });
+        return 3;
+    }
+    Shape::template prepare<1>(shared, schedule);
+    u32x4 key = load_aligned(schedule);
+    fill<false>(state, [&](u32 row) {
+        return block_of(advance<P == Pass::ctr32>(counter, Shape::lane() + Shape::step * row)) ^ key;
+    });
+    transpose(state);
+    return 1;
+}
+
+// The other passes: blocks with the first round key, and for XTS the tweak, added.
+template <Pass P, bool Plain, class Shape, class Shared>
+__device__ inline void begin_blocks(State &state, Shared &shared, const Tile<Shape> &tile, u32x4 key) {
+    u32x4 tweak = {0, 0, 0, 0};
+    if (Does<P>::tweak) tweak = Shape::kept(shared);
+    fill<Plain>(state, [&](u32 row) {
+        u32x4 block = P == Pass::cfb_decrypt ? tile.template load_before<Plain>(row) : tile.template load<Plain>(row);
+        u32x4 sum = block ^ key ^ tweak;
+        if (Does<P>::tweak) tweak = next_tweak<Shape>(tweak);
+        return sum;
+    });
+}
+
+// What comes out, with the last round key and what the mode adds, to memory. Work in place is why lanes wait for each
+// other where they read what others overwrite, and why CBC goes backward: it then finds the block before unchanged.
+template <Pass P, bool Plain, class Shape, class Shared>
+__device__ inline void end(State &state, Shared &shared, const Tile<Shape> &tile, u32x4 key) {
+    u32x4 tweak = {0, 0, 0, 0};
+    if (Does<P>::tweak) tweak = Shape::kept(shared);
+    if (P == Pass::cfb_decrypt) Shape::sync();
+    drain<Plain, P == Pass::cbc_decrypt>(state, [&](u32 row, const Group &group) {
+        u32x4 added[4];
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            added[i] = tweak;
+            if (P == Pass::cbc_decrypt) added[i] = tile.template load_before<Plain>(row + i);
+            if (Does<P>::count || P == Pass::cfb_decrypt) added[i] = tile.template load<Plain>(row + i);
+            if (Does<P>::tweak) tweak = next_tweak<Shape>(tweak);
+        }
+        if (P == Pass::cbc_decrypt) Shape::sync();
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) tile.template store<Plain>(row + i, group.block[i] ^ key ^ added[i]);
+    });
+}
+
+template <Pass P, u32 Bits, class Shape>
+__device__ inline void run(const Launch &launch) {
+    constexpr u32 rounds = Size<Bits>::rounds;
+    using Shared = typename Shape::template Shared<rounds>;
+    SHARED(Shared, shared, 1);
+    Tile<Shape> tile;
+    if (!tile.find(launch)) return;
+    const Segment &segment = launch.segments[tile.segment];
+    const u8 *schedule = launch.schedules + (u64)segment.key * Size<Bits>::schedule_bytes +
+                         (Does<P>::decrypt ? Size<Bits>::half_bytes : 0);
+    bool is_plain = tile.is_plain();
+    State state;
+    u32 first = 1;
+    if (Does<P>::count) {
+        first = begin_counters<P, Shape, rounds>(state, shared[0], segment, tile.offset, schedule);
+    } else {
+        if (Does<P>::tweak) {
+            u64 power = segment.position + tile.offset / 16 + Shape::lane();
+            Shape::kept(shared[0]) = times_power(load_aligned(segment.reg), power);
+        }
+        Shape::template prepare<1>(shared[0], schedule);
+        u32x4 key = load_aligned(schedule);
+        if (is_plain) begin_blocks<P, true>(state, shared[0], tile, key);
+        else begin_blocks<P, false>(state, shared[0], tile, key);
+        transpose(state);
+    }
+    if (Does<P>::decrypt) decrypt<rounds>(state, Shape::keys(shared[0], schedule));
+    else encrypt<rounds>(state, Shape::keys(shared[0], schedule), first);
+    transpose(state);
+    u32x4 key = load_aligned(schedule + 16 * rounds);
+    if (is_plain) end<P, true>(state, shared[0], tile, key);
+    else end<P, false>(state, shared[0], tile, key);
+    Shape::wipe(shared[0]);
+}

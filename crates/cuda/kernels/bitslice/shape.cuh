@@ -1,0 +1,105 @@
+// Which blocks a thread has, and where it finds its round keys: the two shapes of this family.
+#pragma once
+#include "keys.cuh"
+
+// Zeros to shared memory, although nobody reads them.
+__device__ inline void wipe_quad(u32x4 *quad) {
+#ifdef __CUDA_ARCH__
+    asm volatile("st.shared.v4.u32 [%0], {0, 0, 0, 0};" ::"r"((u32)__cvta_generic_to_shared(quad)) : "memory");
+#else
+    *(volatile u32 *)&quad->x = *(volatile u32 *)&quad->y = *(volatile u32 *)&quad->z = *(volatile u32 *)&quad->w = 0;
+#endif
+}
+
+// A warp takes 1024 neighbouring blocks of one segment; a thread's blocks are 32 apart, so that 16 bytes a lane
+// coalesce. The masks of the round keys lie in shared memory, made once a tile. Thread blocks are one warp.
+struct WarpShape {
+    static constexpr u32 threads = 32, tile_blocks = 1024, step = 32;
+
+    __device__ static u64 tile() { return blockIdx.x; }
+    __device__ static u32 lane() { return threadIdx.x; }
+    __device__ static void sync() { __syncwarp(); }
+
+    // What a tile keeps in shared memory.
+    template <u32 Rounds>
+    struct Shared {
+        static constexpr u32 quads = 32 * (Rounds - 1);
+        u32x4 masks[quads];
+        u32x4 kept[32];
+    };
+
+    // Makes the masks of rounds `First` to Rounds - 1. A lane has half a byte of each round.
+    template <u32 First, u32 Rounds>
+    __device__ static void prepare(Shared<Rounds> &shared, const u8 *schedule) {
+        u32 shift = threadIdx.x % 2 ? 0 : 4;
+#pragma unroll
+        for (u32 round = First; round < Rounds; round++) {
+            u32 nibble = (u32)schedule[16 * round + threadIdx.x / 2] << shift;
+            shared.masks[32 * (round - 1) + threadIdx.x] =
+                u32x4{mask_of(nibble, 4), mask_of(nibble, 5), mask_of(nibble, 6), mask_of(nibble, 7)};
+        }
+        sync();
+    }
+    template <u32 Rounds>
+    __device__ static Masks keys(const Shared<Rounds> &shared, const u8 *) { return {shared.masks}; }
+
+    // The masks of `Count` words that all lanes have, at those of the first rounds. prepare() must follow, from a round
+    // behind them.
+    template <u32 Rounds, u32 Count>
+    __device__ static void publish(Shared<Rounds> &shared, const u32 (&words)[Count]) {
+        u32 *masks = (u32 *)shared.masks;
+#pragma unroll
+        for (u32 i = 0; i < Count; i++) masks[32 * i + threadIdx.x] = mask_of_bit(words[i], threadIdx.x);
+    }
+    template <u32 Rounds, u32 Count>
+    __device__ static Masks published(const Shared<Rounds> &shared, const u32 (&)[Count], u32 index) {
+        return {shared.masks + 8 * index};
+    }
+
+    // What a thread would else hold in registers through the rounds.
+    template <u32 Rounds>
+    __device__ static u32x4 &kept(Shared<Rounds> &shared) { return shared.kept[threadIdx.x]; }
+
+    // Leaves no key behind.
+    template <u32 Rounds>
+    __device__ static void wipe(Shared<Rounds> &shared) {
+        sync();
+#pragma unroll
+        for (u32 i = 0; i < sizeof(shared) / 16; i += 32) wipe_quad((u32x4 *)&shared + i + threadIdx.x);
+    }
+};
+
+// A thread takes 32 neighbouring blocks: for messages so short that a warp's tile would be mostly empty. Each may have
+// a key of its own, so it makes its masks for itself, every round anew: 2 to 3 more ALU instructions a byte.
+struct LaneShape {
+    static constexpr u32 threads = 1, tile_blocks = 32, step = 1, threads_of_block = 32;
+
+    __device__ static u64 tile() { return (u64)blockIdx.x * threads_of_block + threadIdx.x; }
+    __device__ static u32 lane() { return 0; }
+    __device__ static void sync() {}
+
+    template <u32 Rounds>
+    struct Shared {
+        u32x4 kept[threads_of_block];
+    };
+
+    template <u32 First, u32 Rounds>
+    __device__ static void prepare(Shared<Rounds> &, const u8 *) {}
+    template <u32 Rounds>
+    __device__ static Words keys(const Shared<Rounds> &, const u8 *schedule) { return {schedule}; }
+
+    template <u32 Rounds, u32 Count>
+    __device__ static void publish(Shared<Rounds> &, const u32 (&)[Count]) {}
+    template <u32 Rounds, u32 Count>
+    __device__ static ColumnWord published(const Shared<Rounds> &, const u32 (&words)[Count], u32 index) {
+        return {words[index]};
+    }
+
+    template <u32 Rounds>
+    __device__ static u32x4 &kept(Shared<Rounds> &shared) { return shared.kept[threadIdx.x]; }
+
+    template <u32 Rounds>
+    __device__ static void wipe(Shared<Rounds> &shared) {
+        wipe_quad(&shared.kept[threadIdx.x]);
+    }
+};

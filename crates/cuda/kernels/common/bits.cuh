@@ -1,0 +1,95 @@
+// Instructions that the compiler does not find by itself: three-input logic, byte permutation, shifts on the
+// multiplier. Beside each its meaning in C++, which the emulator runs.
+#pragma once
+#include "platform.cuh"
+
+// Any function of three bits, for 32 of them at once: bit 4a + 2b + c of Imm (PTX: lop3.b32).
+template <u32 Imm>
+__device__ inline u32 lop3(u32 a, u32 b, u32 c) {
+#ifdef __CUDA_ARCH__
+    u32 d;
+    asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(d) : "r"(a), "r"(b), "r"(c), "n"(Imm));
+    return d;
+#else
+    // Each pair of bits of Imm is a function of c; b and then a choose among the four.
+    const u32 of_c[4] = {0, ~c, c, ~0u};
+    u32 f0 = of_c[Imm & 3], f1 = of_c[Imm >> 2 & 3], f2 = of_c[Imm >> 4 & 3], f3 = of_c[Imm >> 6 & 3];
+    u32 low = ((f0 ^ f1) & b) ^ f0, high = ((f2 ^ f3) & b) ^ f2;
+    return ((low ^ high) & a) ^ low;
+#endif
+}
+
+__device__ inline u32 xor3(u32 a, u32 b, u32 c) { return lop3<0x96>(a, b, c); }
+
+// The bits of a where the mask is 1, of b where it is 0.
+__device__ inline u32 select(u32 mask, u32 a, u32 b) { return lop3<0xCA>(mask, a, b); }
+
+// Four bytes out of b:a, numbered 0 (lowest of a) to 7; one hexadecimal digit each, the lowest byte's last. With 8
+// added, a digit stands for the sign of that byte, repeated (PTX: prmt.b32).
+template <u32 Digits>
+__device__ inline u32 permute(u32 a, u32 b) {
+#ifdef __CUDA_ARCH__
+    u32 d;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "n"(Digits));
+    return d;
+#else
+    auto byte = [both = (u64)b << 32 | a](u32 digit) {
+        u32 byte = (u32)(both >> 8 * (digit & 7)) & 0xff;
+        return digit & 8 ? (byte & 0x80 ? 0xff : 0) : byte;
+    };
+    return byte(Digits & 15) | byte(Digits >> 4 & 15) << 8 | byte(Digits >> 8 & 15) << 16 | byte(Digits >> 12 & 15) << 24;
+#endif
+}
+
+__device__ inline u32 swap_bytes(u32 a) { return permute<0x0123>(a, 0); }
+
+// a << Count as a multiplication: that unit is idle in kernels whose logic fills the other. Written in assembly, since
+// the compiler turns powers of two back into shifts.
+template <u32 Count>
+__device__ inline u32 shift_left(u32 a) {
+#ifdef __CUDA_ARCH__
+    u32 d;
+    asm("mul.lo.u32 %0, %1, %2;" : "=r"(d) : "r"(a), "n"(1u << Count));
+    return d;
+#else
+    return a << Count;
+#endif
+}
+
+// The low word of (high:low) >> count, for counts below 32.
+__device__ inline u32 funnel_right(u32 low, u32 high, u32 count) {
+#ifdef __CUDA_ARCH__
+    u32 d;
+    asm("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(low), "r"(high), "r"(count));
+    return d;
+#else
+    return (u32)(((u64)high << 32 | low) >> (count & 31));
+#endif
+}
+
+// The high word of (high:low) << count, for counts below 32.
+__device__ inline u32 funnel_left(u32 low, u32 high, u32 count) {
+#ifdef __CUDA_ARCH__
+    u32 d;
+    asm("shf.l.wrap.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(low), "r"(high), "r"(count));
+    return d;
+#else
+    return (u32)(((u64)high << 32 | low) << (count & 31) >> 32);
+#endif
+}
+
+// All bits equal to bit `index` of a.
+__device__ inline u32 mask_of_bit(u32 a, u32 index) { return 0u - (a >> index & 1); }
+
+// The same for an index that is a constant once loops are unrolled: the multiplier brings the bit to the sign of its
+// byte, a permutation repeats it.
+__device__ inline u32 mask_of(u32 a, u32 index) {
+#ifdef __CUDA_ARCH__
+    u32 shifted, d;
+    asm("mul.lo.u32 %0, %1, %2;" : "=r"(shifted) : "r"(a), "r"(0x80u >> index % 8));
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(d) : "r"(shifted), "r"(0x1111 * (8 + index / 8)));
+    return d;
+#else
+    return mask_of_bit(a, index);
+#endif
+}

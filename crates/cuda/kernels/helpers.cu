@@ -1,0 +1,111 @@
+// Kernels that belong to no family: what lies before each tile, tweaks, and messages that only the device knows.
+#include "common/block.cuh"
+#include "common/counter.cuh"
+#include "common/work.cuh"
+
+namespace {
+
+__device__ inline u64 thread() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+__device__ inline void copy_block(u8 *to, const u8 *from) { store_block(to, load_block(from)); }
+
+// An integer of an array that a caller may have put at any address.
+__device__ inline u64 integer(const u8 *array, u64 index) {
+    u64 value = 0;
+    for (u32 i = 0; i < 8; i++) value |= static_cast<u64>(array[8 * index + i]) << 8 * i;
+    return value;
+}
+
+// Messages described by arrays; src/table.rs has the same.
+struct Arrays {
+    const u8 *registers, *offsets, *lengths;
+    u64 from, to, room;   // the data, and how many bytes there are of them
+    u64 longest;          // the launch has tiles for messages of at most this length
+    u64 tiles;            // of each message
+    Segment *segments;
+    u64 *first_tile;
+    u8 *tweaks;           // XTS: for a copy of the registers; else null
+    Segment *tweak_segments;  // and a segment over each, where each has a key of its own; else null
+    u64 *tweak_first_tile;
+    u64 tweak_tiles;      // of each of those
+    u32 count;
+    u32 keys_each;        // 2 for XTS
+    u32 shared;           // not 0 if all have the same key
+    u32 unit;             // a length must be a multiple of this
+};
+static_assert(sizeof(Arrays) == 128, "shared with src/table.rs");
+
+// What becomes of the register of a pass: enum Register in src/passes.rs.
+enum Rule : u32 { KEEP, COUNTER, COUNTER32, LAST_CIPHERTEXT, TOLD };
+
+// enum Status in core/src/work.rs.
+enum Status : u8 { PENDING, DONE };
+
+}  // namespace
+
+// For each tile of launch.option bytes the ciphertext block before it, since in place the tile before it overwrites
+// that; and for each segment the last whole block.
+KERNEL(edges, (Launch launch)) {
+    u64 tile = thread();
+    if (tile >= launch.tiles) return;
+    u32 owner = segment_of(launch, tile);
+    Segment &segment = launch.segments[owner];
+    u64 offset = (tile - launch.first_tile[owner]) * launch.option;
+    const u8 *from = reinterpret_cast<const u8 *>(segment.from);
+    if (offset == 0) {
+        copy_block(launch.scratch + 16 * tile, segment.reg);
+        copy_block(segment.next, segment.bytes < 16 ? segment.reg : from + (segment.bytes / 16 - 1) * 16);
+    } else if (offset < segment.bytes) {
+        copy_block(launch.scratch + 16 * tile, from + offset - 16);
+    }
+}
+
+// Segment i gets block i as its register.
+KERNEL(set_registers, (Segment *segments, const u8 *registers, u32 count)) {
+    u64 index = thread();
+    if (index < count) copy_block(segments[index].reg, registers + 16 * index);
+}
+
+// Makes segments of arrays. A message that lies outside of the data, or is too long, becomes empty.
+KERNEL(table_segments, (Arrays table)) {
+    u64 index = thread();
+    if (index > table.count) return;
+    table.first_tile[index] = index * table.tiles;
+    if (table.tweak_segments) table.tweak_first_tile[index] = index * table.tweak_tiles;
+    if (index == table.count) return;
+    u64 offset = integer(table.offsets, index), bytes = integer(table.lengths, index);
+    bool good = bytes <= table.longest && bytes % table.unit == 0 && bytes <= table.room && offset <= table.room - bytes;
+    u32 key = table.shared ? 0 : static_cast<u32>(index) * table.keys_each;
+    Segment segment = {};
+    segment.from = good ? table.from + offset : table.from;
+    segment.to = good ? table.to + offset : table.to;
+    segment.bytes = good ? bytes : 0;
+    segment.key = key;
+    segment.tweak_key = key + table.keys_each - 1;
+    segment.reserved = good;
+    table.segments[index] = segment;
+    copy_block(table.segments[index].reg, table.registers + 16 * index);
+    if (!table.tweaks) return;
+    copy_block(table.tweaks + 16 * index, table.registers + 16 * index);
+    if (!table.tweak_segments) return;
+    Segment tweak = {};
+    tweak.from = tweak.to = reinterpret_cast<u64>(table.tweaks) + 16 * index;
+    tweak.bytes = 16;
+    tweak.key = segment.tweak_key;
+    table.tweak_segments[index] = tweak;
+}
+
+// After a pass: the registers that the next segments need, and what became of each message. One that was not worked on
+// stays pending.
+KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 count, u32 rule)) {
+    u64 index = thread();
+    if (index >= count) return;
+    const Segment &segment = segments[index];
+    status[index] = segment.reserved ? DONE : PENDING;
+    if (!segment.reserved || segment.bytes == 0) return;
+    u64 blocks = (segment.bytes + 15) / 16;
+    u8 *place = registers + 16 * index;
+    if (rule == COUNTER) store_block(place, block_of(advance<false>(counter_of(load_block(segment.reg)), blocks)));
+    if (rule == COUNTER32) store_block(place, block_of(advance<true>(counter_of(load_block(segment.reg)), blocks)));
+    if (rule == LAST_CIPHERTEXT || rule == TOLD) copy_block(place, segment.next);
+}

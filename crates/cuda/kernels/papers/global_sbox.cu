@@ -1,0 +1,59 @@
+// The thesis's kernel for the GeForce 8800: the S-box in global memory, MixColumns computed on four bytes at once. Its
+// constants are the launch's: NUM_BLOCKS the grid, NUM_THREADS the block, and ROUNDS_IN_THREAD, the blocks of 16 bytes
+// that a thread does one after the other, is `option`. It ran 360 x 512 x 10 and 240 x 256 x 10.
+//
+// A tile is a thread block's share, threads * option * 16 bytes, of which each thread has a piece without gaps, as the
+// thesis's address formula has it: neighbouring threads read memory 16 * option bytes apart.
+#include "../table/tables.cuh"
+#include "work.cuh"
+
+namespace {
+
+using namespace papers;
+
+__device__ const Bytes SBOX = sbox();
+
+__device__ inline u32 substituted(u32 a, u32 b, u32 c, u32 d) {
+    return SBOX.of[a & 0xFF] | SBOX.of[b >> 8 & 0xFF] << 8 | SBOX.of[c >> 16 & 0xFF] << 16 |
+           static_cast<u32>(SBOX.of[d >> 24]) << 24;
+}
+
+// FIPS 197, 5.1.3: 2 a + 3 b + c + d = 2 (a + b) + b + c + d. The shift and the reduction of all four bytes at once.
+__device__ inline u32 mixed(u32 a) {
+    u32 b = rotate_right(a, 8), sum = a ^ b;
+    u32 doubled = (sum << 1 & 0xFEFEFEFE) ^ (sum >> 7 & 0x01010101) * 0x1B;
+    return doubled ^ b ^ rotate_right(a, 16) ^ rotate_right(a, 24);
+}
+
+template <u32 BITS, Pass PASS>
+__device__ __forceinline__ void global_sbox(const Launch &launch) {
+    for (u64 index = blockIdx.x; index < launch.tiles; index += gridDim.x) {
+        Tile tile = tile_at(launch, index, blockDim.x * launch.option * 16);
+        const u32 *keys = keys_of<BITS, false>(launch, tile);
+        u32 first = threadIdx.x * launch.option;
+        for (u32 block = first; block < first + launch.option && block < tile.blocks; block++) {
+            Input input = input_of<PASS>(tile, block);
+            u32 s[4] = {input.block.x ^ keys[0], input.block.y ^ keys[1], input.block.z ^ keys[2], input.block.w ^ keys[3]};
+            for (u32 round = 1; round <= rounds(BITS); round++) {
+                u32 t[4];
+#pragma unroll
+                for (u32 c = 0; c < 4; c++) {
+                    t[c] = substituted(s[c], s[(c + 1) % 4], s[(c + 2) % 4], s[(c + 3) % 4]);
+                    if (round < rounds(BITS)) t[c] = mixed(t[c]);
+                }
+#pragma unroll
+                for (u32 c = 0; c < 4; c++) s[c] = t[c] ^ keys[4 * round + c];
+            }
+            tile.store(block, u32x4{s[0], s[1], s[2], s[3]} ^ input.mask);
+        }
+    }
+}
+
+}  // namespace
+
+KERNEL_BOUNDS(global_sbox_ecb_encrypt_128, 512, 0, (Launch launch)) { global_sbox<128, Pass::ecb>(launch); }
+KERNEL_BOUNDS(global_sbox_ecb_encrypt_192, 512, 0, (Launch launch)) { global_sbox<192, Pass::ecb>(launch); }
+KERNEL_BOUNDS(global_sbox_ecb_encrypt_256, 512, 0, (Launch launch)) { global_sbox<256, Pass::ecb>(launch); }
+KERNEL_BOUNDS(global_sbox_ctr_128, 512, 0, (Launch launch)) { global_sbox<128, Pass::ctr>(launch); }
+KERNEL_BOUNDS(global_sbox_ctr_192, 512, 0, (Launch launch)) { global_sbox<192, Pass::ctr>(launch); }
+KERNEL_BOUNDS(global_sbox_ctr_256, 512, 0, (Launch launch)) { global_sbox<256, Pass::ctr>(launch); }

@@ -1,0 +1,34 @@
+// What the kernels of the papers share: a tile is what a thread block does at once, so its size follows from the number
+// of threads; and the data that go into the cipher.
+#pragma once
+#include "../common/counter.cuh"
+#include "../table/tables.cuh"
+#include "../table/tile.cuh"
+
+namespace papers {
+
+using namespace aes;
+
+enum class Pass { ecb, ctr };
+
+// What block `block` of the tile is for the cipher, and what is added to the result.
+struct Input {
+    u32x4 block, mask;
+};
+
+template <Pass PASS>
+__device__ inline Input input_of(const Tile &tile, u32 block) {
+    u32x4 data = tile.load(block);
+    if (PASS == Pass::ecb) return Input{data, u32x4{0, 0, 0, 0}};
+    Counter counter = advance<false>(counter_of(load_aligned(tile.segment->reg)), tile.offset / 16 + block);
+    return Input{block_of(counter), data};
+}
+
+// The round keys where the host put them.
+template <u32 BITS, bool INVERSE>
+__device__ inline const u32 *keys_of(const Launch &launch, const Tile &tile) {
+    const u8 *schedule = launch.schedules + static_cast<u64>(tile.segment->key) * schedule_bytes(BITS);
+    return reinterpret_cast<const u32 *>(schedule) + (INVERSE ? schedule_words(BITS) : 0);
+}
+
+}  // namespace papers

@@ -1,0 +1,47 @@
+//! Which devices there are: the GPUs that the driver knows, and the emulator.
+
+use std::sync::Arc;
+
+use lockstep_core::backend::{Backend, Device, DeviceId, Discovery, Unit};
+
+use crate::device::Cuda;
+use crate::machine::driver;
+#[cfg(feature = "emulator")]
+use crate::machine::emulator::Emulator;
+
+const BACKEND: &str = "cuda";
+
+/// The name of the emulator.
+pub const EMULATOR: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("emu") };
+
+/// The backend of NVIDIA's GPUs, `cuda:0` and so on, and of their emulator, `cuda:emu`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CudaBackend;
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &'static str {
+        BACKEND
+    }
+
+    fn discover(&self) -> Discovery {
+        let (machines, missing) = match driver::discover() {
+            Ok(machines) => (machines, None),
+            Err(missing) => (Vec::new(), Some(missing)),
+        };
+        let mut devices: Vec<Arc<dyn Device>> = Vec::new();
+        for (number, machine) in machines {
+            let id = DeviceId { backend: BACKEND, unit: Unit::Number(number) };
+            let missing = machine.missing();
+            devices.push(Arc::new(Cuda::new(id, Box::new(machine), false, missing)));
+        }
+        #[cfg(feature = "emulator")]
+        devices.push(Arc::new(emulator()));
+        Discovery { devices, missing }
+    }
+}
+
+/// The emulator as a device.
+#[cfg(feature = "emulator")]
+pub fn emulator() -> Cuda {
+    Cuda::new(EMULATOR, Box::new(Emulator::new()), true, None)
+}

@@ -1,0 +1,279 @@
+//! Where machine code comes from: what the program carries, made when it was built; else the user's cache; else NVRTC,
+//! which compiles the sources that the program carries.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use lockstep_core::backend::Missing;
+
+use crate::machine::environment;
+use crate::machine::nvrtc::{ENV_NVRTC, Nvrtc};
+
+include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+
+/// A compute capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Architecture {
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+}
+
+impl Architecture {
+    fn number(self) -> u32 {
+        10 * self.major + self.minor
+    }
+
+    /// True if code for a target such as `sm_90` runs here: of the same major version, and not newer.
+    fn runs(self, target: &str) -> bool {
+        let number = target.strip_prefix("sm_").and_then(|number| number.parse::<u32>().ok());
+        number.is_some_and(|number| number / 10 == self.major && number <= self.number())
+    }
+}
+
+/// Whether there is, or can be made, machine code for the architecture.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn available(architecture: Architecture) -> Result<(), Missing> {
+    if carried(MACHINE_CODE, "helpers", architecture).is_some() {
+        return Ok(());
+    }
+    Nvrtc::open().map(|_| ()).map_err(|why| Missing {
+        reason: format!("no machine code for sm_{} in this program, and {why}", architecture.number()),
+        remedy: format!("install NVRTC 13 (libnvrtc.so.13), or name the library in {ENV_NVRTC}"),
+    })
+}
+
+/// The machine code of a module, as the driver takes it.
+///
+/// # Errors
+/// What is missing, or what the compiler says.
+pub(crate) fn image(module: &str, architecture: Architecture) -> Result<Cow<'static, [u8]>, Missing> {
+    if let Some((target, code)) = carried(MACHINE_CODE, module, architecture) {
+        return Ok(if target == "ptx" { Cow::Owned([code, &[0]].concat()) } else { Cow::Borrowed(code) });
+    }
+    available(architecture)?;
+    let failed = |why: String| Missing { reason: why, remedy: "please report this".into() };
+    let nvrtc = Nvrtc::open().map_err(failed)?;
+    let source =
+        source(SOURCES, module).ok_or_else(|| failed(format!("no source of the module {module}")))?;
+    let options = options(nvrtc.supported(), architecture);
+    let cached = cache().map(|folder| folder.join(cache_name(module, &source, &options, nvrtc.version())));
+    if let Some(code) = cached.as_deref().and_then(|path| fs::read(path).ok()).filter(|code| !code.is_empty())
+    {
+        return Ok(Cow::Owned(code));
+    }
+    let code = nvrtc.compile(module, &source, &options).map_err(failed)?;
+    if let Some(path) = cached {
+        // A cache that cannot be written to costs time, nothing else.
+        let _ = store(&path, &code);
+    }
+    Ok(Cow::Owned(code))
+}
+
+/// The best machine code that the program carries, and its target.
+fn carried<'c>(
+    all: &'c [(&str, &str, &'static [u8])],
+    module: &str,
+    architecture: Architecture,
+) -> Option<(&'c str, &'static [u8])> {
+    let of_module = || all.iter().filter(|(name, _, _)| *name == module);
+    let exact = of_module().filter(|(_, target, _)| architecture.runs(target));
+    // Of two that run the newer one; `sm_100` is longer than `sm_90`.
+    let best = exact.max_by_key(|(_, target, _)| (target.len(), *target));
+    best.or_else(|| of_module().find(|(_, target, _)| *target == "ptx"))
+        .map(|(_, target, code)| (*target, *code))
+}
+
+/// The source of a module with all that it includes in it, each file once, as `#pragma once` says. What is not among
+/// the kernels is for other compilers and left out.
+fn source(all: &[(&str, &str)], module: &str) -> Option<String> {
+    let (path, _) = all.iter().find(|(path, _)| {
+        Path::new(path).file_name().is_some_and(|name| name.to_str() == Some(&format!("{module}.cu")))
+    })?;
+    let mut text = String::new();
+    insert(all, Path::new(path), &mut HashSet::new(), &mut text);
+    Some(text)
+}
+
+fn insert(all: &[(&str, &str)], path: &Path, seen: &mut HashSet<PathBuf>, text: &mut String) {
+    let Some((name, content)) = all.iter().find(|(name, _)| Path::new(name) == path) else { return };
+    if !seen.insert(path.into()) {
+        return;
+    }
+    text.push_str(&format!("#line 1 \"{name}\"\n"));
+    for (number, line) in content.lines().enumerate() {
+        let included = line.trim().strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'));
+        match included {
+            Some(included) => {
+                insert(all, &joined(path, included), seen, text);
+                text.push_str(&format!("#line {} \"{name}\"\n", number + 2));
+            }
+            None if line.trim() == "#pragma once" => text.push('\n'),
+            None => {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+    }
+}
+
+/// The path that an include in `file` means.
+fn joined(file: &Path, included: &str) -> PathBuf {
+    let mut path = file.parent().unwrap_or(Path::new("")).to_path_buf();
+    for part in included.split('/') {
+        match part {
+            ".." if path.pop() => {}
+            "." => {}
+            part => path.push(part),
+        }
+    }
+    path
+}
+
+/// For the device itself if the compiler knows it; else PTX for the newest architecture before it, which the driver
+/// compiles.
+fn options(supported: &[u32], architecture: Architecture) -> Vec<String> {
+    let number = architecture.number();
+    let target = match supported.contains(&number) {
+        true => format!("sm_{number}"),
+        false => {
+            let older = supported.iter().copied().filter(|&known| known < number).max();
+            format!("compute_{}", older.unwrap_or(number))
+        }
+    };
+    vec![format!("--gpu-architecture={target}"), "--std=c++17".into()]
+}
+
+/// `lockstep/cuda` in the user's cache.
+fn cache() -> Option<PathBuf> {
+    let folder = |name, below: &str| {
+        let value = environment(name).filter(|value| Path::new(value).is_absolute())?;
+        Some(Path::new(&value).join(below))
+    };
+    let cache = folder("XDG_CACHE_HOME", "").or_else(|| folder("HOME", ".cache"));
+    cache.or_else(|| folder("LOCALAPPDATA", "")).map(|cache| cache.join("lockstep").join("cuda"))
+}
+
+/// Says everything that the code depends on.
+fn cache_name(module: &str, source: &str, options: &[String], version: (i32, i32)) -> String {
+    let all = format!("{version:?} {options:?} {source}");
+    // FNV-1a from two beginnings: 128 bits against accidents; nobody gains by a collision in a cache of his own.
+    let hash = |start: u64| {
+        all.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    };
+    let (first, second) = (hash(0xcbf2_9ce4_8422_2325), hash(0x9e37_79b9_7f4a_7c15));
+    format!("{module}-{first:016x}{second:016x}.bin")
+}
+
+/// Writes a file that appears whole or not at all, for nobody else to write to.
+fn store(path: &Path, code: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    let fresh = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = fs::File::create(&fresh)?;
+    let written = file.write_all(code).and_then(|()| fs::rename(&fresh, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&fresh);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
+    const ADA: Architecture = Architecture { major: 8, minor: 9 };
+
+    #[test]
+    fn the_closest_code_is_taken() {
+        let all: &[(&str, &str, &'static [u8])] = &[
+            ("a", "sm_80", b"80"),
+            ("a", "sm_86", b"86"),
+            ("a", "sm_90", b"90"),
+            ("a", "ptx", b"ptx"),
+            ("b", "sm_80", b"b"),
+        ];
+        let taken = |module, architecture| carried(all, module, architecture).map(|(_, code)| code);
+        assert_eq!(taken("a", HOPPER), Some(&b"90"[..]));
+        assert_eq!(taken("a", ADA), Some(&b"86"[..]));
+        assert_eq!(taken("a", Architecture { major: 12, minor: 0 }), Some(&b"ptx"[..]));
+        assert_eq!(taken("b", HOPPER), None);
+        assert_eq!(taken("c", HOPPER), None);
+    }
+
+    #[test]
+    fn sources_are_made_whole() {
+        let all = [
+            ("x/m.cu", "#include \"n.cuh\"\n#include \"../c/o.cuh\"\nlast"),
+            ("x/n.cuh", "#pragma once\n#include \"../c/o.cuh\"\nn"),
+            ("c/o.cuh", "#pragma once\no\n#include \"../../outside.h\""),
+        ];
+        let text = source(&all, "m").unwrap();
+        let words: Vec<_> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+        assert_eq!(words, ["o", "n", "last"]);
+        assert!(text.ends_with("#line 3 \"x/m.cu\"\nlast\n"));
+        assert!(source(&all, "n").is_none());
+    }
+
+    #[test]
+    fn every_module_has_its_source() {
+        let modules: Vec<_> = SOURCES.iter().filter_map(|(path, _)| path.strip_suffix(".cu")).collect();
+        assert!(modules.contains(&"helpers"));
+        for module in modules {
+            let name = module.rsplit('/').next().unwrap();
+            let text = source(SOURCES, name).unwrap();
+            assert!(text.contains("using u8 =") && !text.contains("#include"), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_architectures_get_ptx() {
+        assert_eq!(options(&[80, 90], HOPPER)[0], "--gpu-architecture=sm_90");
+        assert_eq!(
+            options(&[80, 90], Architecture { major: 13, minor: 0 })[0],
+            "--gpu-architecture=compute_90"
+        );
+    }
+
+    #[test]
+    fn the_cache_knows_what_code_depends_on() {
+        let options = ["a".to_owned()];
+        let name = cache_name("m", "source", &options, (13, 0));
+        assert_ne!(name, cache_name("m", "source ", &options, (13, 0)));
+        assert_ne!(name, cache_name("m", "source", &options, (13, 1)));
+        assert_ne!(name, cache_name("m", "source", &[], (13, 0)));
+    }
+
+    /// Where LOCKSTEP_NVRTC names the library (or it is installed): modules compile. The bitsliced ones take minutes, and
+    /// only where LOCKSTEP_TEST_ALL_KERNELS is set.
+    #[test]
+    fn nvrtc_compiles_modules() {
+        let Ok(nvrtc) = Nvrtc::open() else {
+            let why = format!("NOT TESTED: compilation at run time: no libnvrtc; name it in {ENV_NVRTC}\n");
+            let _ = std::io::stderr().write_all(why.as_bytes());
+            return;
+        };
+        let modules = SOURCES.iter().filter_map(|(path, _)| path.strip_suffix(".cu")?.rsplit('/').next());
+        let all = std::env::var_os("LOCKSTEP_TEST_ALL_KERNELS").is_some();
+        for module in modules.filter(|module| all || ["helpers", "expand", "global_sbox"].contains(module)) {
+            let text = source(SOURCES, module).unwrap();
+            let code = nvrtc.compile(module, &text, &options(nvrtc.supported(), HOPPER)).unwrap();
+            assert!(code.starts_with(b"\x7fELF"), "{module}");
+        }
+        let ptx =
+            nvrtc.compile("helpers", &source(SOURCES, "helpers").unwrap(), &options(&[80], HOPPER)).unwrap();
+        assert!(ptx.ends_with(&[0]) && ptx.windows(5).any(|bytes| bytes == b"edges"));
+        let error =
+            nvrtc.compile("wrong", "this is no C++", &options(nvrtc.supported(), HOPPER)).unwrap_err();
+        assert!(error.contains("error"), "{error}");
+    }
+}

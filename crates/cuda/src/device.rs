@@ -1,0 +1,204 @@
+//! A machine as a device of `lockstep-core`.
+
+use std::sync::Arc;
+
+use lockstep_core::backend::{
+    Completion, Cost, Counter, Device, DeviceId, DeviceMemory, KernelId, KernelInfo,
+};
+use lockstep_core::work::{Operation, Pass, Segment, Stream, Task as CoreTask, Work};
+use lockstep_core::{Error, KeySize, Result};
+
+use crate::chunk::Task;
+use crate::gpu::{Gpu, Memory};
+use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
+use crate::lane::Lanes;
+use crate::machine::Machine;
+use crate::passes::Kind;
+use crate::{pass, passes, table};
+
+/// A GPU, or the emulator of one.
+pub struct Cuda {
+    gpu: Arc<Gpu>,
+    memory: Memory,
+    lanes: Arc<Lanes>,
+    infos: Vec<KernelInfo>,
+    simulated: bool,
+    options: LaunchOptions,
+}
+
+/// What is run in place of a kernel to see what calls and transfers cost by themselves. They encrypt nothing, and so
+/// are no kernels: no planner can choose them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overhead {
+    /// Nothing at all: the call.
+    Null,
+    /// Data travel to the device and back, unchanged.
+    Copy,
+}
+
+impl Cuda {
+    /// `missing` says why its kernels cannot run, if they cannot.
+    pub(crate) fn new(
+        id: DeviceId,
+        machine: Box<dyn Machine>,
+        simulated: bool,
+        missing: Option<String>,
+    ) -> Cuda {
+        let gpu = Gpu::new(id, machine);
+        let info = |family: &'static Family| KernelInfo {
+            name: family.name,
+            description: family.description,
+            constant_time: family.constant_time,
+            missing: missing.clone().or_else(|| {
+                let idle = Pass::ALL.iter().all(|&pass| !does(&gpu, family, pass, KeySize::Aes128));
+                idle.then(|| "it is not part of this program".into())
+            }),
+        };
+        let infos = FAMILIES.iter().map(info).collect();
+        Cuda {
+            memory: Memory(Arc::clone(&gpu)),
+            lanes: Arc::new(Lanes::new(&gpu)),
+            infos,
+            simulated,
+            options: LaunchOptions::default(),
+            gpu,
+        }
+    }
+
+    /// The same device, with kernels launched in another shape.
+    pub fn with_launches(mut self, options: LaunchOptions) -> Cuda {
+        self.options = options;
+        self
+    }
+
+    /// Does to the segments what a pass by a kernel would, but for the kernel.
+    ///
+    /// # Errors
+    /// Those of [`Device::submit`].
+    pub fn overhead<'w, 'd: 'w>(
+        &self,
+        what: Overhead,
+        segments: &'w mut [Segment<'d>],
+        stream: Stream,
+    ) -> Result<Completion<'w>> {
+        match (what, segments.first(), passes::plan(Pass::EcbEncrypt)) {
+            (Overhead::Copy, Some(first), Some(plan)) => {
+                let task = Task {
+                    gpu: Arc::clone(&self.gpu),
+                    family: None,
+                    plan,
+                    size: first.key.size(),
+                    options: self.options,
+                };
+                pass::submit(&self.lanes, task, segments, stream)
+            }
+            _ => Ok(Completion::Done),
+        }
+    }
+
+    fn family(&self, kernel: KernelId) -> Option<&'static Family> {
+        let index = usize::from(kernel.0);
+        let info = self.infos.get(index)?;
+        FAMILIES.get(index).filter(|_| info.missing.is_none())
+    }
+}
+
+/// True if the machine has all that a family needs for a pass.
+fn does(gpu: &Gpu, family: &Family, pass: Pass, size: KeySize) -> bool {
+    let Some(plan) = passes::plan(pass).filter(|_| family.does(pass)) else { return false };
+    let mut entries = vec![family.expand(size)];
+    match plan.kind {
+        Kind::Tiles => {}
+        Kind::Chain(chain) => {
+            entries.extend([helper::CHAIN_KEYS, helper::CHAIN_ENCRYPT]);
+            entries.extend(chain.decrypts().then_some(helper::CHAIN_DECRYPT));
+        }
+        Kind::Ghash => entries.extend([helper::GHASH_POWERS, helper::GHASH_TILES, helper::GHASH_EACH]),
+    }
+    for tiling in family.tilings() {
+        entries.push(tiling.entry(plan.part, size));
+        if plan.tweaks {
+            entries.push(tiling.entry(Part::EcbEncrypt, size));
+        }
+    }
+    if plan.edges {
+        entries.push(helper::EDGES);
+    }
+    if plan.tweaks {
+        entries.push(helper::SET_REGISTERS);
+    }
+    !entries.into_iter().any(|entry| gpu.lacks(entry))
+}
+
+impl Device for Cuda {
+    fn id(&self) -> DeviceId {
+        self.gpu.id()
+    }
+
+    fn description(&self) -> String {
+        self.gpu.description()
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.simulated
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.infos
+    }
+
+    fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
+        let family = self.family(kernel)?;
+        let Operation::Pass(pass) = operation else { return None };
+        if !does(&self.gpu, family, pass, key) {
+            return None;
+        }
+        // Estimates for data in ordinary host memory, which goes through staging buffers: work on memory of the device
+        // has no other device to be compared with. Of kernels, the faster wins.
+        Some(if self.simulated {
+            Cost::new(1e6, 1e-4 * family.gb_per_s)
+        } else if pass.is_serial() {
+            // A message is one lane of one thread: the CPU is faster unless thousands come at once, which is not known here.
+            Cost::new(60_000.0, 0.002)
+        } else {
+            Cost::new(60_000.0, 1.0 / (1.0 / 6.0 + 1.0 / family.gb_per_s))
+        })
+    }
+
+    fn memory(&self) -> Option<&dyn DeviceMemory> {
+        Some(&self.memory)
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        self.gpu.counters()
+    }
+
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let operation = work.task.operation();
+        let unsupported = || Error::Unsupported {
+            kernel: self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name),
+            operation: operation.to_string(),
+        };
+        let family = self.family(kernel).ok_or_else(unsupported)?;
+        let Operation::Pass(pass) = operation else { return Err(unsupported()) };
+        let plan = passes::plan(pass).ok_or_else(unsupported)?;
+        let size = match &work.task {
+            CoreTask::Pass(_, segments) => match segments.first() {
+                Some(segment) => segment.key.size(),
+                None => return Ok(Completion::Done),
+            },
+            CoreTask::Table(_, table) => table.key_size,
+            CoreTask::Recipe(..) => return Err(unsupported()),
+        };
+        if !does(&self.gpu, family, pass, size) {
+            return Err(unsupported());
+        }
+        let task =
+            Task { gpu: Arc::clone(&self.gpu), family: Some(family), plan, size, options: self.options };
+        match work.task {
+            CoreTask::Pass(_, segments) => pass::submit(&self.lanes, task, segments, work.stream),
+            CoreTask::Table(_, table) => table::submit(&self.lanes, &task, pass.unit(), &table, work.stream),
+            CoreTask::Recipe(..) => Err(unsupported()),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Tests: what becomes of data, memory and the device when something fails midway.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use lockstep_core::backend::{Device, DeviceId, KernelId, Unit};
+use lockstep_core::data::Data;
+use lockstep_core::work::{Pass, Segment, Stream, Task};
+use lockstep_core::{Error, Key, Result};
+
+use crate::cut::CHUNK;
+use crate::device::{Cuda, Overhead};
+use crate::machine::Fault;
+use crate::machine::emulator::Emulator;
+use crate::machine::failing::{Control, Failing};
+
+const BITSLICE: KernelId = KernelId(0);
+const TABLE: KernelId = KernelId(1);
+const NAME: DeviceId = DeviceId { backend: "cuda", unit: Unit::Named("failing") };
+
+fn device() -> (Cuda, Arc<Control>) {
+    let control = Arc::new(Control::default());
+    let machine = Failing { emulator: Emulator::new(), control: Arc::clone(&control) };
+    (Cuda::new(NAME, Box::new(machine), true, None), control)
+}
+
+fn lost() -> Fault {
+    Fault::Lost("an illegal address (TEST)".into())
+}
+
+fn failed() -> Fault {
+    Fault::Failed("no (TEST)".into())
+}
+
+fn no_memory() -> Fault {
+    Fault::OutOfMemory { bytes: 7, what: "memory of the test" }
+}
+
+fn reason(error: &Error) -> &str {
+    match error {
+        Error::DeviceFailed { device, reason } if *device == NAME => reason,
+        other => panic!("{other}"),
+    }
+}
+
+/// CTR over one message with a key of ones.
+fn ctr(device: &Cuda, kernel: KernelId, data: Data<'_>) -> Result<()> {
+    let key = Key::new(&[1; 16]).unwrap();
+    let mut register = [2; 16];
+    let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+    let outcome = device
+        .submit(kernel, Task::Pass(Pass::Ctr, &mut segments).into())
+        .and_then(|completion| completion.wait());
+    assert_eq!(register != [2; 16], outcome.is_ok(), "the register moves on with success only");
+    outcome
+}
+
+fn expected(len: usize) -> Vec<u8> {
+    lockstep_reference::ctr::apply(&lockstep_reference::Aes::new(&[1; 16]), &[2; 16], &vec![5; len])
+}
+
+#[test]
+fn a_failed_call_leaves_host_data_as_they_were_and_the_device_goes_on() {
+    for (at, fault) in [(0, failed()), (1, failed())] {
+        let (device, control) = device();
+        *control.launch.lock().unwrap() = Some((at, fault));
+        let (input, mut output) = (vec![5; 1000], vec![7; 1000]);
+        let error = ctr(&device, BITSLICE, Data::copy(&input, &mut output).unwrap()).unwrap_err();
+        assert_eq!(reason(&error), "no (TEST)");
+        assert_eq!(output, vec![7; 1000]);
+        ctr(&device, BITSLICE, Data::copy(&input, &mut output).unwrap()).unwrap();
+        assert_eq!(output, expected(1000));
+    }
+}
+
+#[test]
+fn every_allocation_may_fail() {
+    for at in 0..20 {
+        let (device, control) = device();
+        *control.allocation.lock().unwrap() = Some((at, no_memory()));
+        let mut data = vec![5; 100_000];
+        match ctr(&device, TABLE, Data::in_place(&mut data)) {
+            Ok(()) => {
+                assert!(at >= 4, "a lane takes two, and two more to grow");
+                assert_eq!(data, expected(100_000));
+                return;
+            }
+            Err(error) => {
+                assert!(reason(&error).contains("out of memory of the test"), "{error}");
+                assert_eq!(data, vec![5; 100_000]);
+                ctr(&device, TABLE, Data::in_place(&mut data)).unwrap();
+                assert_eq!(data, expected(100_000));
+            }
+        }
+    }
+    panic!("it never ends");
+}
+
+#[test]
+fn a_large_call_that_fails_late_is_zeroed() {
+    // Launches of a chunk: expansion and pass. The sixth chunk fails: results of the first have been written by then.
+    // Each of the three chunks that are finished on the way is waited for twice, the others once, and then again.
+    let len = 7 * CHUNK;
+    for (launch, wait) in [(Some(10), None), (None, Some(4)), (None, Some(6)), (None, Some(9))] {
+        let (device, control) = device();
+        *control.launch.lock().unwrap() = launch.map(|at| (at, failed()));
+        *control.wait.lock().unwrap() = wait.map(|at| (at, failed()));
+        let mut data = vec![5; len];
+        // Transfers alone behave as kernels do, and are faster here.
+        let error = match launch {
+            Some(_) => ctr(&device, TABLE, Data::in_place(&mut data)),
+            None => copy(&device, Data::in_place(&mut data)),
+        }
+        .unwrap_err();
+        assert_eq!(reason(&error), "no (TEST)");
+        assert!(data.iter().all(|&byte| byte == 0), "half of a result");
+    }
+}
+
+fn copy(device: &Cuda, data: Data<'_>) -> Result<()> {
+    let key = Key::new(&[1; 16]).unwrap();
+    let mut register = [2; 16];
+    let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+    device.overhead(Overhead::Copy, &mut segments, Stream::default())?.wait()
+}
+
+#[test]
+fn a_lost_device_says_so_from_then_on() {
+    for in_wait in [false, true] {
+        let (device, control) = device();
+        let plan = if in_wait { &control.wait } else { &control.launch };
+        *plan.lock().unwrap() = Some((0, lost()));
+        let mut data = vec![5; 100];
+        let error = ctr(&device, BITSLICE, Data::in_place(&mut data)).unwrap_err();
+        assert!(reason(&error).contains("(TEST); the device is lost to this process"), "{error}");
+        let late = control.late.load(SeqCst);
+        let error = ctr(&device, BITSLICE, Data::in_place(&mut data)).unwrap_err();
+        assert!(reason(&error).contains("(TEST); the device is lost"), "{error}");
+        let error = device.memory().unwrap().allocate(10).err().unwrap();
+        assert!(reason(&error).contains("restart the program"), "{error}");
+        assert_eq!(control.late.load(SeqCst), late, "a lost device is not asked again");
+        assert_eq!(data, vec![5; 100]);
+    }
+}
+
+#[test]
+fn data_on_the_device_are_zeroed_when_work_on_them_fails() {
+    for (plan, at) in [("launch", 1), ("wait", 0)] {
+        let (device, control) = device();
+        let memory = device.memory().unwrap();
+        let buffer = memory.allocate(1000).unwrap();
+        memory.upload(&[5; 1000], &buffer.slice(), Stream::default()).unwrap();
+        let plan = if plan == "wait" { &control.wait } else { &control.launch };
+        *plan.lock().unwrap() = Some((at, failed()));
+        let error =
+            ctr(&device, TABLE, Data::on_device(buffer.slice(), buffer.slice()).unwrap()).unwrap_err();
+        assert_eq!(reason(&error), "no (TEST)");
+        let mut back = vec![1; 1000];
+        memory.download(&buffer.slice(), &mut back, Stream::default()).unwrap();
+        assert_eq!(back, vec![0; 1000]);
+    }
+}
+
+#[test]
+fn pinned_data_are_zeroed_when_work_on_them_fails() {
+    let (device, control) = device();
+    let buffer = device.memory().unwrap().allocate_pinned(1000).unwrap();
+    buffer.lock().fill(5);
+    *control.wait.lock().unwrap() = Some((0, failed()));
+    ctr(&device, TABLE, Data::pinned(buffer.slice(0..500), buffer.slice(0..500)).unwrap()).unwrap_err();
+    assert_eq!(buffer.lock()[..], [vec![0; 500], vec![5; 500]].concat());
+}
+
+#[test]
+fn nothing_stays_allocated() {
+    let (device, control) = device();
+    ctr(&device, TABLE, Data::in_place(&mut vec![5; 2 * CHUNK])).unwrap();
+    *control.wait.lock().unwrap() = Some((control.waits.load(SeqCst), failed()));
+    ctr(&device, TABLE, Data::in_place(&mut vec![5; CHUNK])).unwrap_err();
+    let buffer = device.memory().unwrap().allocate(1000).unwrap();
+    let pinned = device.memory().unwrap().allocate_pinned(1000).unwrap();
+    assert!(control.bytes.load(SeqCst) > 2000);
+    drop((buffer, pinned, device));
+    assert_eq!(control.bytes.load(SeqCst), 0);
+}
+
+#[test]
+fn freed_memory_is_out_of_bounds() {
+    let (device, _) = device();
+    let memory = device.memory().unwrap();
+    let slice = memory.allocate(100).unwrap().slice();
+    assert!(
+        reason(&memory.upload(&[0; 100], &slice, Stream::default()).unwrap_err()).contains("not allocated")
+    );
+    ctr(&device, TABLE, Data::on_device(slice.clone(), slice).unwrap()).unwrap_err();
+    // Of another device, too.
+    let (other, _) = self::device();
+    let pinned = other.memory().unwrap().allocate_pinned(16).unwrap();
+    let error = ctr(&device, TABLE, Data::pinned(pinned.slice(0..16), pinned.slice(0..16)).unwrap());
+    assert!(matches!(error, Err(Error::OutOfReach { .. })));
+}
+
+#[test]
+fn large_calls_are_right_and_counted() {
+    let (device, _) = device();
+    let len = 5 * CHUNK + 1000;
+    let mut data = vec![5; len];
+    let kernel = TABLE;
+    ctr(&device, kernel, Data::in_place(&mut data)).unwrap();
+    assert!(data == expected(len));
+    let counters = device.counters();
+    let counter = |name: &str| counters.iter().find(|counter| counter.name == name).unwrap();
+    assert_eq!((counter("table_ctr_128").launches, counter("table_ctr_128").bytes), (6, len as u64));
+    assert_eq!(counter("table_expand_128").launches, 6);
+}
+
+#[test]
+fn overheads_change_nothing() {
+    let (device, control) = device();
+    let mut data = vec![5; 3 * CHUNK];
+    copy(&device, Data::in_place(&mut data)).unwrap();
+    assert!(data.iter().all(|&byte| byte == 5));
+    assert_eq!(control.launches.load(SeqCst), 0);
+    assert!(device.kernels().iter().all(|kernel| !matches!(kernel.name, "cuda/null" | "cuda/copy")));
+}

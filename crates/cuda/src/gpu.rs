@@ -1,0 +1,506 @@
+//! A machine made safe: owners of memory, streams and events, copies between them, and what a lost device means.
+//!
+//! Pinned memory knows what uses it, and every access from the host waits for that first; so neither an early return
+//! nor a dropped completion can leave the device writing to memory that is read, freed or used again.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+
+use lockstep_core::backend::{Counter, DeviceBuffer, DeviceId, DeviceMemory};
+use lockstep_core::data::{DeviceSlice, PinnedBuffer, PinnedSlice};
+use lockstep_core::{Error, Result, work};
+use zeroize::Zeroize;
+
+use crate::machine::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
+
+/// A device: a machine, its name, and what became of it.
+pub(crate) struct Gpu {
+    machine: Box<dyn Machine>,
+    id: DeviceId,
+    limits: Limits,
+    /// Why nothing will succeed any more, once that is so.
+    lost: OnceLock<String>,
+    counters: Mutex<BTreeMap<&'static str, Counter>>,
+    /// Pinned memory that callers own, by address.
+    pinned: Mutex<BTreeMap<u64, Weak<Uses>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Gpu {
+    pub(crate) fn new(id: DeviceId, machine: Box<dyn Machine>) -> Arc<Gpu> {
+        let (lost, counters, pinned) = Default::default();
+        let limits = machine.limits();
+        Arc::new(Gpu { machine, id, limits, lost, counters, pinned })
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    pub(crate) fn description(&self) -> String {
+        self.machine.description()
+    }
+
+    pub(crate) fn lacks(&self, entry: Entry) -> bool {
+        self.machine.lacks(entry)
+    }
+
+    /// What was launched so far.
+    pub(crate) fn counters(&self) -> Vec<Counter> {
+        lock(&self.counters).values().cloned().collect()
+    }
+
+    pub(crate) fn failed(&self, reason: impl Into<String>) -> Error {
+        Error::DeviceFailed { device: self.id, reason: reason.into() }
+    }
+
+    /// A call of the machine, unless the device is lost already.
+    fn call<T>(&self, call: impl FnOnce(&dyn Machine) -> Outcome<T>) -> Result<T> {
+        let outcome = match self.lost.get() {
+            Some(why) => Err(Fault::Lost(why.clone())),
+            None => call(&*self.machine),
+        };
+        outcome.map_err(|fault| {
+            if let Fault::Lost(why) = &fault {
+                self.lost.get_or_init(|| why.clone());
+            }
+            self.failed(fault.to_string())
+        })
+    }
+
+    /// New device memory, zeroed.
+    pub(crate) fn buffer(self: &Arc<Self>, len: usize) -> Result<Buffer> {
+        let address = self.call(|machine| machine.allocate(len.max(1)))?;
+        let buffer = Buffer { gpu: Arc::clone(self), address, len };
+        let stream = StreamHandle(0);
+        // SAFETY: allocated above.
+        self.call(|machine| unsafe { machine.zero(stream, address, len.max(1)) })?;
+        // The default stream does not hold back ours.
+        self.call(|machine| machine.synchronise_stream(stream))?;
+        Ok(buffer)
+    }
+
+    /// New page-locked memory, zeroed.
+    pub(crate) fn pinned(self: &Arc<Self>, len: usize) -> Result<Pinned> {
+        let address = self.call(|machine| machine.allocate_pinned(len.max(1)))?;
+        // SAFETY: allocated above, of at least this length.
+        unsafe { address.write_bytes(0, len.max(1)) };
+        Ok(Pinned { gpu: Arc::clone(self), address, len, uses: Arc::default() })
+    }
+
+    pub(crate) fn stream(self: &Arc<Self>) -> Result<Stream> {
+        let handle = self.call(|machine| machine.new_stream())?;
+        Ok(Stream(Arc::new(StreamOwner { gpu: Arc::clone(self), handle, owned: true })))
+    }
+
+    /// A stream of the caller, who keeps it alive until the work is done.
+    pub(crate) fn callers_stream(self: &Arc<Self>, stream: work::Stream) -> Stream {
+        let handle = StreamHandle(stream.0);
+        Stream(Arc::new(StreamOwner { gpu: Arc::clone(self), handle, owned: false }))
+    }
+
+    /// Queues a copy of `range` of the pinned memory to the buffer.
+    pub(crate) fn copy_in(
+        &self,
+        stream: &Stream,
+        from: &mut Pinned,
+        range: Range<usize>,
+        to: &Buffer,
+        at: usize,
+    ) -> Result<()> {
+        self.inside(from.len, &range)?;
+        self.inside(to.len, &(at..at.saturating_add(range.len())))?;
+        from.uses.begin(stream);
+        // SAFETY: inside of both; the pinned memory is in use, and the buffer waits for the machine when dropped.
+        self.call(|machine| unsafe {
+            machine.copy_in(
+                stream.handle(),
+                from.address.add(range.start),
+                to.address + at as u64,
+                range.len(),
+            )
+        })
+    }
+
+    /// Queues a copy from the buffer to `range` of the pinned memory.
+    pub(crate) fn copy_out(
+        &self,
+        stream: &Stream,
+        from: &Buffer,
+        at: usize,
+        to: &mut Pinned,
+        range: Range<usize>,
+    ) -> Result<()> {
+        self.inside(to.len, &range)?;
+        self.inside(from.len, &(at..at.saturating_add(range.len())))?;
+        to.uses.begin(stream);
+        // SAFETY: as in `copy_in`.
+        self.call(|machine| unsafe {
+            machine.copy_out(
+                stream.handle(),
+                from.address + at as u64,
+                to.address.add(range.start),
+                range.len(),
+            )
+        })
+    }
+
+    /// Queues a copy of a caller's pinned memory to the buffer.
+    pub(crate) fn copy_in_slice(
+        &self,
+        stream: &Stream,
+        from: &PinnedSlice,
+        to: &Buffer,
+        at: usize,
+    ) -> Result<()> {
+        self.inside(to.len, &(at..at.saturating_add(from.len())))?;
+        let (uses, address) = self.claim(from)?;
+        // Whoever has it locked is waited for; whoever locks it once the copy is queued waits for that.
+        let _guard = from.buffer().lock();
+        uses.begin(stream);
+        // SAFETY: a slice lies inside of its buffer, which lives until its uses have ended.
+        self.call(|machine| unsafe {
+            machine.copy_in(stream.handle(), address as *const u8, to.address + at as u64, from.len())
+        })
+    }
+
+    /// Queues a copy from the buffer to a caller's pinned memory.
+    pub(crate) fn copy_out_slice(
+        &self,
+        stream: &Stream,
+        from: &Buffer,
+        at: usize,
+        to: &PinnedSlice,
+    ) -> Result<()> {
+        self.inside(from.len, &(at..at.saturating_add(to.len())))?;
+        let (uses, address) = self.claim(to)?;
+        let _guard = to.buffer().lock();
+        uses.begin(stream);
+        // SAFETY: as in `copy_in_slice`.
+        self.call(|machine| unsafe {
+            machine.copy_out(stream.handle(), from.address + at as u64, address as *mut u8, to.len())
+        })
+    }
+
+    /// What uses a caller's pinned memory, and the address of the slice, if the memory is this device's.
+    fn claim(&self, slice: &PinnedSlice) -> Result<(Arc<Uses>, u64)> {
+        let uses = lock(&self.pinned).get(&slice.buffer().address()).and_then(Weak::upgrade);
+        let foreign =
+            || Error::OutOfReach { device: self.id, what: "pinned memory of another device".into() };
+        Ok((uses.ok_or_else(foreign)?, slice.buffer().address() + slice.range().start as u64))
+    }
+
+    /// Events behind what uses a caller's pinned memory so far.
+    pub(crate) fn uses(&self, slice: &PinnedSlice) -> Result<Vec<Event>> {
+        let (uses, _) = self.claim(slice)?;
+        let events = lock(&uses.list).iter().filter_map(|(_, event)| event.clone()).collect();
+        Ok(events)
+    }
+
+    /// Tells the pinned memory that its use on the stream ends with the event.
+    pub(crate) fn settle(&self, slice: &PinnedSlice, stream: &Stream, event: &Event) {
+        if let Ok((uses, _)) = self.claim(slice) {
+            uses.settle(stream, event);
+        }
+    }
+
+    /// Queues zeroing of a part of the buffer.
+    pub(crate) fn zero(&self, stream: &Stream, buffer: &Buffer, range: Range<usize>) -> Result<()> {
+        self.inside(buffer.len, &range)?;
+        // SAFETY: inside of the buffer, which waits for the machine when dropped.
+        self.call(|machine| unsafe {
+            machine.zero(stream.handle(), buffer.address + range.start as u64, range.len())
+        })
+    }
+
+    /// Queues zeroing of a caller's memory.
+    pub(crate) fn zero_slice(&self, stream: &Stream, slice: &DeviceSlice) -> Result<()> {
+        let _hold = self.hold(slice)?;
+        // SAFETY: who made the slice vouches for it.
+        self.call(|machine| unsafe { machine.zero(stream.handle(), slice.address(), slice.len()) })
+    }
+
+    /// Keeps a caller's memory allocated, if it is of this device.
+    pub(crate) fn hold(&self, slice: &DeviceSlice) -> Result<Hold> {
+        if slice.device() != self.id {
+            let what = format!("memory of {}", slice.device());
+            return Err(Error::OutOfReach { device: self.id, what });
+        }
+        self.call(|machine| machine.hold(slice.address(), slice.len()))
+    }
+
+    /// Queues a launch that works on so many bytes of data.
+    ///
+    /// It is safe because the crate keeps to this: addresses in the parameters, and in what they point to, are of
+    /// buffers and held slices that outlive an event behind the launch.
+    pub(crate) fn launch(
+        &self,
+        stream: &Stream,
+        entry: Entry,
+        shape: Shape,
+        parameters: &[u8],
+        bytes: u64,
+    ) -> Result<()> {
+        // SAFETY: see above.
+        self.call(|machine| unsafe { machine.launch(stream.handle(), entry, shape, parameters) })?;
+        let mut counters = lock(&self.counters);
+        let counter =
+            counters.entry(entry.name).or_insert(Counter { name: entry.name, launches: 0, bytes: 0 });
+        counter.launches += 1;
+        counter.bytes += bytes;
+        Ok(())
+    }
+
+    /// A point behind everything queued on the stream so far.
+    pub(crate) fn record(self: &Arc<Self>, stream: &Stream) -> Result<Event> {
+        let handle = self.call(|machine| machine.record(stream.handle()))?;
+        Ok(Event(Arc::new(EventOwner { gpu: Arc::clone(self), handle })))
+    }
+
+    /// Lets what is queued on the stream from now on wait for the event.
+    pub(crate) fn order(&self, stream: &Stream, event: &Event) -> Result<()> {
+        self.call(|machine| machine.order(stream.handle(), event.0.handle))
+    }
+
+    fn inside(&self, len: usize, range: &Range<usize>) -> Result<()> {
+        let is_inside = range.start <= range.end && range.end <= len;
+        if is_inside { Ok(()) } else { Err(self.failed("a copy outside of its buffer: report this")) }
+    }
+}
+
+/// A stream, given back when nobody uses it.
+#[derive(Clone)]
+pub(crate) struct Stream(Arc<StreamOwner>);
+
+struct StreamOwner {
+    gpu: Arc<Gpu>,
+    handle: StreamHandle,
+    owned: bool,
+}
+
+impl Stream {
+    fn handle(&self) -> StreamHandle {
+        self.0.handle
+    }
+
+    /// Waits until everything queued on it has run, or can run no more.
+    pub(crate) fn drain(&self) {
+        let _ = self.0.gpu.machine.synchronise_stream(self.0.handle);
+    }
+}
+
+impl Drop for StreamOwner {
+    fn drop(&mut self) {
+        if self.owned {
+            self.gpu.machine.free_stream(self.handle);
+        }
+    }
+}
+
+/// A point in a stream, given back when nobody waits for it.
+#[derive(Clone)]
+pub(crate) struct Event(Arc<EventOwner>);
+
+struct EventOwner {
+    gpu: Arc<Gpu>,
+    handle: EventHandle,
+}
+
+impl Event {
+    /// True if there is nothing to wait for, because it is past or because it failed.
+    pub(crate) fn is_past(&self) -> bool {
+        self.0.gpu.call(|machine| machine.is_past(self.0.handle)).unwrap_or(true)
+    }
+
+    pub(crate) fn wait(&self) -> Result<()> {
+        self.0.gpu.call(|machine| machine.wait(self.0.handle))
+    }
+}
+
+impl Drop for EventOwner {
+    fn drop(&mut self) {
+        self.gpu.machine.free_event(self.handle);
+    }
+}
+
+/// Device memory, wiped and freed on drop, after all work on it.
+pub(crate) struct Buffer {
+    gpu: Arc<Gpu>,
+    address: u64,
+    len: usize,
+}
+
+impl Buffer {
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let (machine, len) = (&*self.gpu.machine, self.len.max(1));
+        // On any stream there may be work on it. Whatever fails here has ended all work.
+        let _ = machine.synchronise();
+        // SAFETY: allocated in `Gpu::buffer`, and the last to use it.
+        unsafe {
+            let _ = machine.zero(StreamHandle(0), self.address, len);
+            let _ = machine.synchronise_stream(StreamHandle(0));
+            machine.free(self.address, len);
+        }
+    }
+}
+
+impl DeviceBuffer for Buffer {
+    fn slice(&self) -> DeviceSlice {
+        // SAFETY: allocated, and freed only after all work on it; that nobody else writes to it is the caller's, who
+        // owns the buffer.
+        unsafe { DeviceSlice::from_raw(self.gpu.id, self.address, self.len) }
+    }
+}
+
+/// The streams that use pinned memory; with the event behind the last use, once that is recorded.
+#[derive(Default)]
+struct Uses {
+    list: Mutex<Vec<(Stream, Option<Event>)>>,
+}
+
+impl Uses {
+    /// From now on the memory is in use on the stream, until all that is queued there has run.
+    fn begin(&self, stream: &Stream) {
+        self.put(stream, None);
+    }
+
+    /// The last use on the stream ends with the event.
+    fn settle(&self, stream: &Stream, event: &Event) {
+        self.put(stream, Some(event.clone()));
+    }
+
+    fn put(&self, stream: &Stream, event: Option<Event>) {
+        let mut list = lock(&self.list);
+        match list.iter_mut().find(|(other, _)| other.handle() == stream.handle()) {
+            Some((_, end)) => *end = event,
+            None => list.push((stream.clone(), event)),
+        }
+    }
+
+    /// Waits until nothing uses the memory. A failure ends all uses too.
+    fn wait(&self) {
+        let list = std::mem::take(&mut *lock(&self.list));
+        for (stream, event) in list {
+            // Asked of the machine itself: a device may be taken for lost while something still runs.
+            let machine = &*stream.0.gpu.machine;
+            let _ = match event {
+                Some(event) => machine.wait(event.0.handle),
+                None => machine.synchronise_stream(stream.handle()),
+            };
+        }
+    }
+}
+
+/// Page-locked host memory. Each access from the host waits until no copy uses it; wiped and freed on drop.
+pub(crate) struct Pinned {
+    gpu: Arc<Gpu>,
+    address: *mut u8,
+    len: usize,
+    uses: Arc<Uses>,
+}
+
+// SAFETY: plain memory with one owner; the device's accesses are waited for.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Tells that the use on the stream ends with the event.
+    pub(crate) fn settle(&mut self, stream: &Stream, event: &Event) {
+        self.uses.settle(stream, event);
+    }
+}
+
+impl Deref for Pinned {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.uses.wait();
+        // SAFETY: allocated with this length; copies have ended, and new ones need `&mut self` or the lock around a
+        // caller's buffer.
+        unsafe { std::slice::from_raw_parts(self.address, self.len) }
+    }
+}
+
+impl DerefMut for Pinned {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.uses.wait();
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.address, self.len) }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        lock(&self.gpu.pinned).remove(&(self.address as u64));
+        (**self).zeroize();
+        // SAFETY: allocated in `Gpu::pinned`; nothing uses it any more.
+        unsafe { self.gpu.machine.free_pinned(self.address, self.len.max(1)) };
+    }
+}
+
+/// What callers may ask for of the device's memory.
+pub(crate) struct Memory(pub(crate) Arc<Gpu>);
+
+impl DeviceMemory for Memory {
+    fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
+        Ok(Box::new(self.0.buffer(len)?))
+    }
+
+    fn allocate_pinned(&self, len: usize) -> Result<PinnedBuffer> {
+        let pinned = self.0.pinned(len)?;
+        lock(&self.0.pinned).insert(pinned.address as u64, Arc::downgrade(&pinned.uses));
+        Ok(PinnedBuffer::new(self.0.id, Box::new(pinned)))
+    }
+
+    fn upload(&self, from: &[u8], to: &DeviceSlice, stream: work::Stream) -> Result<()> {
+        if from.len() != to.len() {
+            return Err(Error::OutputLength { needed: from.len(), got: to.len() });
+        }
+        let _hold = self.0.hold(to)?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        let stream = StreamHandle(stream.0);
+        // SAFETY: both are as long; the source is borrowed until the stream has been synchronised, and if that fails
+        // the device does nothing any more.
+        self.0.call(|machine| unsafe { machine.copy_in(stream, from.as_ptr(), to.address(), from.len()) })?;
+        self.0.call(|machine| machine.synchronise_stream(stream))
+    }
+
+    fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: work::Stream) -> Result<()> {
+        if from.len() != to.len() {
+            return Err(Error::OutputLength { needed: from.len(), got: to.len() });
+        }
+        let _hold = self.0.hold(from)?;
+        if to.is_empty() {
+            return Ok(());
+        }
+        let stream = StreamHandle(stream.0);
+        let (address, len) = (to.as_mut_ptr(), to.len());
+        // SAFETY: as in `upload`.
+        self.0.call(|machine| unsafe { machine.copy_out(stream, from.address(), address, len) })?;
+        self.0.call(|machine| machine.synchronise_stream(stream))
+    }
+}

@@ -1,0 +1,455 @@
+//! The kernels: what each does, in which shape it is launched, and what it is called in the machine code.
+
+use lockstep_core::KeySize;
+use lockstep_core::work::Pass;
+
+use crate::machine::{Entry, Limits, Shape};
+
+/// A function that a family of kernels has for each key size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    EcbEncrypt,
+    EcbDecrypt,
+    Ctr,
+    Ctr32,
+    CbcDecrypt,
+    CfbDecrypt,
+    XtsEncrypt,
+    XtsDecrypt,
+}
+
+/// Names of functions, by [`Part`] and key size.
+type Names = [[&'static str; 3]; 8];
+
+macro_rules! names {
+    ($family:literal) => {
+        &[
+            names!($family, "_ecb_encrypt_"),
+            names!($family, "_ecb_decrypt_"),
+            names!($family, "_ctr_"),
+            names!($family, "_ctr32_"),
+            names!($family, "_cbc_decrypt_"),
+            names!($family, "_cfb_decrypt_"),
+            names!($family, "_xts_encrypt_"),
+            names!($family, "_xts_decrypt_"),
+        ]
+    };
+    ($family:literal, $part:literal) => {
+        [concat!($family, $part, "128"), concat!($family, $part, "192"), concat!($family, $part, "256")]
+    };
+}
+
+/// A family of kernels of one design: an implementation of AES, in all key sizes and passes that it has.
+pub(crate) struct Family {
+    /// As users know it.
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) constant_time: bool,
+    passes: &'static [Pass],
+    /// Key expansion, by key size: for both directions at once.
+    expand: [&'static str; 3],
+    expand_module: &'static str,
+    /// The ways its work may be cut, the best first; the last one runs everywhere.
+    tilings: fn(&LaunchOptions) -> Tilings,
+    /// GB/s that it is expected to reach on an H100, for the planner.
+    pub(crate) gb_per_s: f64,
+}
+
+/// For large segments, and for others.
+type Tilings = [Option<Tiling>; 2];
+
+/// How kernels are launched, for measurements and tests. What a kernel leaves open and is not said here is as
+/// it is best; other kernels have one shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LaunchOptions {
+    /// Threads of a thread block, 8 to 512.
+    pub threads: Option<u32>,
+    /// Most thread blocks of a launch; each then takes one piece of the work after the other.
+    pub blocks: Option<u32>,
+    /// For `cuda/global-sbox`: AES blocks that a thread does, 1 to 1024.
+    pub blocks_per_thread: Option<u32>,
+    /// For `cuda/bitslice`: never its kernels for short messages.
+    pub always_wide: bool,
+}
+
+/// How work is cut for the threads of a launch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tiling {
+    /// The source file.
+    module: &'static str,
+    names: &'static Names,
+    /// Bytes that a group of threads works on at once.
+    pub(crate) tile: usize,
+    /// Threads of such a group.
+    tile_threads: u32,
+    /// Groups of a thread block.
+    block_tiles: u32,
+    /// Dynamic shared memory of a thread block.
+    shared: u32,
+    /// Most thread blocks, if blocks take one tile after the other.
+    most: Most,
+    /// For segments that would leave most of a wide tile empty.
+    narrow: bool,
+    /// `Launch::option`.
+    pub(crate) option: u32,
+}
+
+/// How many thread blocks a launch has at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Most {
+    /// As many as there is work for.
+    Any,
+    /// So many for each multiprocessor.
+    Resident(u32),
+    /// So many.
+    Blocks(u32),
+}
+
+const MOST: &[Pass] = &[
+    Pass::EcbEncrypt,
+    Pass::EcbDecrypt,
+    Pass::Ctr,
+    Pass::Ctr32,
+    Pass::CbcDecrypt,
+    Pass::Cfb128Decrypt,
+    Pass::XtsEncrypt,
+    Pass::XtsDecrypt,
+    // By the kernels of `kernels/chain` and `kernels/ghash`, which are constant time and read any family's schedules.
+    Pass::CbcEncrypt,
+    Pass::Cfb128Encrypt,
+    Pass::Cfb8Encrypt,
+    Pass::Cfb8Decrypt,
+    Pass::Cfb1Encrypt,
+    Pass::Cfb1Decrypt,
+    Pass::Ofb,
+    Pass::PcbcEncrypt,
+    Pass::PcbcDecrypt,
+    Pass::CbcMac,
+    Pass::Ghash,
+];
+
+const PAPER: &[Pass] = &[Pass::EcbEncrypt, Pass::EcbDecrypt, Pass::Ctr];
+
+const THESIS: &[Pass] = &[Pass::EcbEncrypt, Pass::Ctr];
+
+/// All of them, the default one first.
+pub(crate) static FAMILIES: [Family; 7] = [
+    Family {
+        name: "cuda/bitslice",
+        description: "bitsliced, 32 blocks a thread, state in registers",
+        constant_time: true,
+        passes: MOST,
+        expand: names!("bitslice", "_expand_"),
+        expand_module: "bitslice",
+        tilings: |options| [Some(BITSLICE), (!options.always_wide).then_some(BITSLICE_LANE)],
+        gb_per_s: 350.0,
+    },
+    Family {
+        name: "cuda/table",
+        description: "T-tables, a private copy for each bank of shared memory",
+        constant_time: false,
+        passes: MOST,
+        expand: names!("table", "_expand_"),
+        expand_module: "expand",
+        tilings: |_| [Some(TABLE), Some(TABLE_SMALL)],
+        gb_per_s: 400.0,
+    },
+    Family {
+        tilings: |options| paper("fine", names!("fine_shared"), 4, 8, TBOXES, options),
+        ..of_a_paper("cuda/fine-shared", "T-tables in shared memory, four threads a block (GeForce 8, 2008)")
+    },
+    Family {
+        tilings: |options| paper("coarse", names!("coarse_shared"), 16, 16, TBOXES, options),
+        ..of_a_paper("cuda/coarse-shared", "T-tables in shared memory, a thread a block (GeForce 8, 2008)")
+    },
+    Family {
+        tilings: |options| paper("fine", names!("fine_constant"), 4, 8, 0, options),
+        ..of_a_paper(
+            "cuda/fine-constant",
+            "T-tables in constant memory, four threads a block (GeForce 8, 2008)",
+        )
+    },
+    Family {
+        tilings: |options| paper("coarse", names!("coarse_constant"), 16, 16, 0, options),
+        ..of_a_paper(
+            "cuda/coarse-constant",
+            "T-tables in constant memory, a thread a block (GeForce 8, 2008)",
+        )
+    },
+    Family {
+        passes: THESIS,
+        tilings: |options| {
+            let option = options.blocks_per_thread.unwrap_or(10).clamp(1, 1024);
+            let [tiling, _] =
+                paper("global_sbox", names!("global_sbox"), 16 * option as usize, 0, 0, options);
+            [tiling.map(|tiling| Tiling { option, ..tiling }), None]
+        },
+        ..of_a_paper("cuda/global-sbox", "S-box in global memory, computed MixColumns (GeForce 8800, 2008)")
+    },
+];
+
+const BITSLICE: Tiling = Tiling {
+    module: "bitslice",
+    names: names!("bitslice"),
+    tile: 16 * 1024,
+    tile_threads: 32,
+    block_tiles: 1,
+    shared: 0,
+    most: Most::Any,
+    narrow: false,
+    option: 0,
+};
+
+/// A thread a tile.
+const BITSLICE_LANE: Tiling = Tiling {
+    module: "bitslice_lane",
+    names: names!("bitslice_lane"),
+    tile: 512,
+    tile_threads: 1,
+    block_tiles: 32,
+    narrow: true,
+    ..BITSLICE
+};
+
+/// 16 warps fill a multiprocessor; filling the tables is worth more than one tile.
+const TABLE: Tiling = Tiling {
+    module: "table",
+    names: names!("table"),
+    tile: 8 * 1024,
+    tile_threads: 32,
+    block_tiles: 16,
+    shared: 128 * 1024,
+    most: Most::Resident(1),
+    narrow: false,
+    option: 0,
+};
+
+const TABLE_SMALL: Tiling =
+    Tiling { module: "table_small", names: names!("table_small"), shared: 32 * 1024, ..TABLE };
+
+/// Bytes of four T-tables.
+const TBOXES: u32 = 4096;
+
+const fn of_a_paper(name: &'static str, description: &'static str) -> Family {
+    Family {
+        name,
+        description,
+        constant_time: false,
+        passes: PAPER,
+        expand: names!("table", "_expand_"),
+        expand_module: "expand",
+        tilings: |_| [None, None],
+        gb_per_s: 50.0,
+    }
+}
+
+/// A thread block's tile follows from its threads, as does the state in shared memory, behind `tables` bytes.
+fn paper(
+    module: &'static str,
+    names: &'static Names,
+    thread_bytes: usize,
+    thread_state: u32,
+    tables: u32,
+    options: &LaunchOptions,
+) -> Tilings {
+    // Whole groups of four threads: a block of 16 bytes.
+    let threads = options.threads.unwrap_or(256).clamp(8, 512) / 4 * 4;
+    let tiling = Tiling {
+        module: if module == "global_sbox" { module } else { "cuda_ctr" },
+        names,
+        tile: thread_bytes * threads as usize,
+        tile_threads: threads,
+        block_tiles: 1,
+        shared: tables + thread_state * threads,
+        most: options.blocks.map_or(Most::Any, Most::Blocks),
+        narrow: false,
+        option: 0,
+    };
+    [Some(tiling), None]
+}
+
+impl Family {
+    /// True if the family is meant to do the pass.
+    pub(crate) fn does(&self, pass: Pass) -> bool {
+        self.passes.contains(&pass)
+    }
+
+    /// Key expansion.
+    pub(crate) fn expand(&self, size: KeySize) -> Entry {
+        Entry { module: self.expand_module, name: self.expand[size as usize] }
+    }
+
+    /// Bytes of an expanded key: the round keys for encryption, and behind them those for decryption.
+    pub(crate) fn schedule(&self, size: KeySize) -> usize {
+        2 * 16 * (size.rounds() + 1)
+    }
+
+    /// All ways its work may be cut.
+    pub(crate) fn tilings(&self) -> impl Iterator<Item = Tiling> {
+        (self.tilings)(&LaunchOptions::default()).into_iter().flatten()
+    }
+
+    /// How work on so many segments is cut.
+    pub(crate) fn tiling(
+        &self,
+        limits: &Limits,
+        options: &LaunchOptions,
+        segments: usize,
+        bytes: usize,
+    ) -> Tiling {
+        let tilings = (self.tilings)(options);
+        let mut fitting = tilings.iter().flatten().filter(|tiling| tiling.shared <= limits.shared);
+        let first = *fitting.next().or(tilings.iter().flatten().last()).unwrap_or(&BITSLICE);
+        match fitting.find(|tiling| tiling.narrow) {
+            Some(narrow) if bytes / segments.max(1) < first.tile / 2 => *narrow,
+            _ => first,
+        }
+    }
+}
+
+impl Tiling {
+    /// The function for a key size.
+    pub(crate) fn entry(&self, part: Part, size: KeySize) -> Entry {
+        Entry { module: self.module, name: self.names[part as usize][size as usize] }
+    }
+
+    /// How many tiles a segment of so many bytes has.
+    pub(crate) fn tiles(&self, bytes: usize) -> u64 {
+        bytes.div_ceil(self.tile) as u64
+    }
+
+    /// The launch that covers so many tiles, if one launch can.
+    pub(crate) fn shape(&self, limits: &Limits, tiles: u64) -> Option<Shape> {
+        let (tiles_of_block, most) = match self.most {
+            Most::Any => (self.block_tiles, u32::MAX),
+            // Such kernels deal their tiles to thread blocks first, so that little work too is spread.
+            Most::Resident(blocks) => (1, blocks * limits.multiprocessors.max(1)),
+            Most::Blocks(blocks) => (self.block_tiles, blocks.max(1)),
+        };
+        let grid = i32::try_from(tiles.div_ceil(tiles_of_block.into())).ok()? as u32;
+        let threads = self.tile_threads * self.block_tiles;
+        Some(Shape { grid: grid.min(most), threads, shared: self.shared })
+    }
+}
+
+/// The launch of a kernel that gives each of `count` things a thread.
+pub(crate) fn one_each(count: u64) -> Option<Shape> {
+    const THREADS: u32 = 128;
+    let grid = i32::try_from(count.div_ceil(THREADS.into())).ok()?;
+    Some(Shape { grid: grid as u32, threads: THREADS, shared: 0 })
+}
+
+/// Messages that a thread of `kernels/chain` works on.
+pub(crate) const CHAIN_MESSAGES: usize = 32;
+/// Threads of a thread block of it.
+pub(crate) const CHAIN_LANES: usize = 32;
+
+/// Blocks of a tile of GHASH.
+pub(crate) const GHASH_TILE_BLOCKS: u64 = 512;
+/// Tiles of a thread block of it, a warp each.
+pub(crate) const GHASH_WARPS: u32 = 4;
+/// Levels it has powers for: 512^4 blocks are 2^40 bytes.
+pub(crate) const GHASH_LEVELS: usize = 4;
+/// Bytes of a key's powers: 33 blocks a level.
+pub(crate) const GHASH_ROWS: usize = GHASH_LEVELS * 33 * 16;
+
+/// Kernels that no family owns.
+pub(crate) mod helper {
+    use crate::machine::Entry;
+
+    /// Planes of round keys, and the serial modes.
+    pub(crate) const CHAIN_KEYS: Entry = Entry { module: "chain", name: "chain_keys" };
+    pub(crate) const CHAIN_ENCRYPT: Entry = Entry { module: "chain", name: "chain_encrypt" };
+    pub(crate) const CHAIN_DECRYPT: Entry = Entry { module: "chain", name: "chain_decrypt" };
+    /// Powers of hash keys, and GHASH by tiles or by a thread a message.
+    pub(crate) const GHASH_POWERS: Entry = Entry { module: "ghash", name: "ghash_powers" };
+    pub(crate) const GHASH_TILES: Entry = Entry { module: "ghash", name: "ghash_tiles" };
+    pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each" };
+
+    const fn helper(name: &'static str) -> Entry {
+        Entry { module: "helpers", name }
+    }
+
+    /// Copies the ciphertext block before each tile aside, for decryption in place.
+    pub(crate) const EDGES: Entry = helper("edges");
+    /// Sets the registers of segments.
+    pub(crate) const SET_REGISTERS: Entry = helper("set_registers");
+    /// Makes segments of a table.
+    pub(crate) const TABLE_SEGMENTS: Entry = helper("table_segments");
+    /// Writes registers and statuses of a table.
+    pub(crate) const TABLE_RESULTS: Entry = helper("table_results");
+}
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use super::*;
+    use crate::machine::emulator::{constant, kernels};
+
+    const ALL: Limits = Limits { multiprocessors: 1, shared: 1 << 20 };
+
+    /// Every function that is named here is in the kernels, but for those that are not there yet.
+    #[test]
+    fn functions_are_there() {
+        let there = kernels();
+        for family in &FAMILIES {
+            for size in KeySize::ALL {
+                assert!(there.contains(family.expand(size).name), "{}", family.expand(size).name);
+                for tiling in family.tilings() {
+                    for pass in Pass::ALL.into_iter().filter(|&pass| family.does(pass)) {
+                        let part = crate::passes::plan(pass).unwrap().part;
+                        let name = tiling.entry(part, size).name;
+                        assert!(there.contains(name), "{name}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the kernels export is what is said here.
+    #[test]
+    fn numbers_agree() {
+        let exported = |name: &str| constant(name).unwrap_or_else(|| panic!("nothing exports {name}"));
+        for size in KeySize::ALL {
+            for family in ["bitslice", "table"] {
+                let name = format!("{family}_schedule_bytes_{}", size.bits());
+                assert_eq!(exported(&name), FAMILIES[0].schedule(size) as u64, "{name}");
+            }
+        }
+        assert_eq!(exported("chain_messages"), CHAIN_MESSAGES as u64);
+        assert_eq!(exported("chain_lanes"), CHAIN_LANES as u64);
+        assert_eq!(exported("ghash_tile_blocks"), GHASH_TILE_BLOCKS);
+        assert_eq!(exported("ghash_block_tiles"), u64::from(GHASH_WARPS));
+        assert_eq!(exported("ghash_levels"), GHASH_LEVELS as u64);
+        assert_eq!(exported("ghash_rows_bytes"), GHASH_ROWS as u64);
+        for (name, tiling) in [("bitslice", BITSLICE), ("bitslice_lane", BITSLICE_LANE)] {
+            assert_eq!(exported(&format!("{name}_tile_bytes")), tiling.tile as u64);
+            assert_eq!(exported(&format!("{name}_tile_threads")), u64::from(tiling.tile_threads));
+            assert_eq!(exported(&format!("{name}_block_tiles")), u64::from(tiling.block_tiles));
+        }
+        for (name, tiling) in [("table", TABLE), ("table_small", TABLE_SMALL)] {
+            assert_eq!(exported(&format!("{name}_tile_bytes")), tiling.tile as u64);
+            assert_eq!(
+                exported(&format!("{name}_threads")),
+                u64::from(tiling.tile_threads * tiling.block_tiles)
+            );
+            assert_eq!(exported(&format!("{name}_shared_bytes")), u64::from(tiling.shared));
+        }
+        assert_eq!(exported("tbox_bytes"), u64::from(TBOXES));
+        for (grain, family) in [("fine", &FAMILIES[2]), ("coarse", &FAMILIES[3])] {
+            let options = LaunchOptions { threads: Some(64), ..LaunchOptions::default() };
+            let tiling = family.tiling(&ALL, &options, 1, 1 << 20);
+            assert_eq!(exported(&format!("{grain}_thread_bytes")) * 64, tiling.tile as u64);
+            assert_eq!(exported(&format!("{grain}_state_bytes")) * 64, u64::from(tiling.shared - TBOXES));
+        }
+    }
+
+    #[test]
+    fn small_shared_memory_takes_the_small_table() {
+        let limits = Limits { multiprocessors: 46, shared: 99 * 1024 };
+        let tiling = FAMILIES[1].tiling(&limits, &LaunchOptions::default(), 1, 1 << 20);
+        assert_eq!(tiling.entry(Part::Ctr, KeySize::Aes128).name, "table_small_ctr_128");
+        assert_eq!(tiling.shape(&limits, 1 << 20).unwrap().grid, 46);
+        assert_eq!(tiling.shape(&limits, 17).unwrap().grid, 17);
+        assert!(BITSLICE.shape(&limits, 1 << 31).is_none());
+    }
+}

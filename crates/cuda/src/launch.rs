@@ -1,0 +1,110 @@
+//! What kernels are launched with, in bytes: the layout is that of `kernels/common/work.cuh`.
+
+use lockstep_core::Block;
+
+/// `struct Segment`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Segment {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) bytes: u64,
+    pub(crate) position: u64,
+    pub(crate) key: u32,
+    pub(crate) tweak_key: u32,
+    pub(crate) register: Block,
+}
+
+impl Segment {
+    pub(crate) const SIZE: usize = 80;
+    /// Where `reg` and `next` are in it.
+    pub(crate) const REGISTER: usize = 48;
+    const NEXT: usize = 64;
+
+    /// Writes it as the device reads it; `place` has [`Segment::SIZE`] bytes.
+    pub(crate) fn write(&self, place: &mut [u8]) {
+        for (at, value) in [(0, self.from), (8, self.to), (16, self.bytes), (24, self.position)] {
+            place[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+        }
+        place[32..36].copy_from_slice(&self.key.to_ne_bytes());
+        place[36..40].copy_from_slice(&self.tweak_key.to_ne_bytes());
+        place[40..48].fill(0);
+        place[Self::REGISTER..Self::NEXT].copy_from_slice(&self.register);
+        place[Self::NEXT..Self::SIZE].fill(0);
+    }
+
+    /// What a kernel left as the next register in a segment that was copied back.
+    pub(crate) fn next(bytes: &[u8]) -> Block {
+        let mut next = Block::default();
+        next.copy_from_slice(&bytes[Self::NEXT..Self::SIZE]);
+        next
+    }
+}
+
+/// `struct Launch`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Launch {
+    pub(crate) segments: u64,
+    pub(crate) first_tile: u64,
+    pub(crate) schedules: u64,
+    pub(crate) scratch: u64,
+    pub(crate) tiles: u64,
+    pub(crate) count: u32,
+    pub(crate) option: u32,
+}
+
+impl Launch {
+    pub(crate) fn parameters(&self) -> Parameters {
+        Parameters::default()
+            .long(self.segments)
+            .long(self.first_tile)
+            .long(self.schedules)
+            .long(self.scratch)
+            .long(self.tiles)
+            .word(self.count)
+            .word(self.option)
+    }
+}
+
+/// A parameter buffer: each parameter at a multiple of its size.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Parameters(Vec<u8>);
+
+impl Parameters {
+    /// A 64-bit integer or an address.
+    pub(crate) fn long(mut self, value: u64) -> Self {
+        self.0.resize(self.0.len().next_multiple_of(8), 0);
+        self.0.extend(value.to_ne_bytes());
+        self
+    }
+
+    /// A 32-bit integer.
+    pub(crate) fn word(mut self, value: u32) -> Self {
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self.0.extend(value.to_ne_bytes());
+        self
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_those_of_the_kernels() {
+        let launch = Launch { count: 5, option: 6, tiles: 4, ..Launch::default() };
+        assert_eq!(launch.parameters().bytes().len(), 48);
+        assert_eq!(launch.parameters().bytes()[40..44], 5u32.to_ne_bytes());
+        let mut bytes = [0xff; Segment::SIZE];
+        let segment =
+            Segment { from: 1, to: 2, bytes: 3, position: 4, key: 5, tweak_key: 6, register: [7; 16] };
+        segment.write(&mut bytes);
+        assert_eq!(bytes[36], 6);
+        assert_eq!(bytes[48..64], [7; 16]);
+        assert_eq!(Segment::next(&bytes), [0; 16]);
+        assert_eq!(Parameters::default().word(1).long(2).word(3).bytes().len(), 20);
+    }
+}

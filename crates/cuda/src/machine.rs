@@ -1,0 +1,202 @@
+//! What kernels run on, as little of it as the rest of the crate needs: memory, copies, launches, streams, events.
+//!
+//! [`driver`] is a real GPU, [`emulator`] a block of threads on the CPU; tests put a machine before another that fails
+//! on demand. Work is queued on streams and runs in the order of its stream; everything here may be called from any
+//! thread. Only the children of this module, and [`crate::gpu`], which makes it safe, contain unsafe code.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::fmt;
+
+pub(crate) mod driver;
+#[cfg(feature = "emulator")]
+pub(crate) mod emulator;
+#[cfg(all(test, feature = "emulator"))]
+pub(crate) mod failing;
+pub(crate) mod nvrtc;
+
+/// What went wrong, before it is known on which device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Memory is short; smaller work, or later work, may succeed.
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+        /// Whose memory.
+        what: &'static str,
+    },
+    /// Nothing on this device will succeed any more in this process.
+    Lost(String),
+    /// This call failed.
+    Failed(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::OutOfMemory { bytes, what } => {
+                write!(
+                    f,
+                    "out of {what}: no {bytes} bytes are free; give it less at once, or end what else uses it"
+                )
+            }
+            Fault::Lost(why) => write!(f, "{why}; the device is lost to this process: restart the program"),
+            Fault::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+/// What a machine call gives.
+pub(crate) type Outcome<T> = Result<T, Fault>;
+
+/// An execution stream: 0 is the default one; others are the machine's own handles or a caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamHandle(pub(crate) u64);
+
+/// A point in a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EventHandle(pub(crate) u64);
+
+/// An entry point of a kernel: a function in the machine code of one source file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    /// The source file, without folder and ending.
+    pub(crate) module: &'static str,
+    /// The function.
+    pub(crate) name: &'static str,
+}
+
+/// The shape of a launch, in one dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Thread blocks.
+    pub(crate) grid: u32,
+    /// Threads of each.
+    pub(crate) threads: u32,
+    /// Dynamic shared memory of each, in bytes.
+    pub(crate) shared: u32,
+}
+
+/// What launches must keep to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Multiprocessors of the device.
+    pub(crate) multiprocessors: u32,
+    /// Dynamic shared memory that a thread block may ask for, in bytes.
+    pub(crate) shared: u32,
+}
+
+/// What keeps device memory allocated.
+pub(crate) type Hold = Box<dyn Any + Send + Sync>;
+
+/// Something that runs kernels.
+///
+/// Copies and launches are queued: host memory that a copy names is in use until an event recorded behind it has
+/// been waited for, or its stream or the whole machine has been synchronised. Failures of what was queued are told
+/// by later calls.
+///
+/// # Safety
+/// Of the implementation: addresses that [`Machine::allocate`] and [`Machine::allocate_pinned`] return are of memory
+/// that nobody else uses until it is freed.
+pub(crate) unsafe trait Machine: Send + Sync {
+    /// What it is, for people.
+    fn description(&self) -> String;
+
+    fn limits(&self) -> Limits;
+
+    /// True if there is no such entry point here and never will be.
+    fn lacks(&self, entry: Entry) -> bool;
+
+    /// Allocates device memory of undefined content, at a multiple of 256.
+    fn allocate(&self, len: usize) -> Outcome<u64>;
+
+    /// Frees device memory.
+    ///
+    /// # Safety
+    /// It was allocated here with this length, and nothing queued uses it.
+    unsafe fn free(&self, address: u64, len: usize);
+
+    /// Keeps a range of device memory allocated, as far as the machine can, so that a caller who frees it too early
+    /// harms nobody; refuses a range that is not allocated, as far as the machine knows.
+    fn hold(&self, address: u64, len: usize) -> Outcome<Hold>;
+
+    /// Allocates page-locked host memory of undefined content, at a multiple of 16.
+    fn allocate_pinned(&self, len: usize) -> Outcome<*mut u8>;
+
+    /// Frees page-locked host memory.
+    ///
+    /// # Safety
+    /// It was allocated here with this length, and nothing queued uses it.
+    unsafe fn free_pinned(&self, address: *mut u8, len: usize);
+
+    /// Queues a copy to the device.
+    ///
+    /// # Safety
+    /// Both ranges are allocated, and stay so and untouched until the copy has run.
+    unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()>;
+
+    /// Queues a copy from the device.
+    ///
+    /// # Safety
+    /// As [`Machine::copy_in`].
+    unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()>;
+
+    /// Queues zeroing of device memory.
+    ///
+    /// # Safety
+    /// The range is allocated and stays so until that has run.
+    unsafe fn zero(&self, stream: StreamHandle, address: u64, len: usize) -> Outcome<()>;
+
+    /// Queues a launch. The parameters are laid out as in CUDA's parameter buffer; they are copied.
+    ///
+    /// # Safety
+    /// What the kernel reads and writes is allocated and stays so until it has run.
+    unsafe fn launch(
+        &self,
+        stream: StreamHandle,
+        entry: Entry,
+        shape: Shape,
+        parameters: &[u8],
+    ) -> Outcome<()>;
+
+    /// A new stream, which does not wait for the default one.
+    fn new_stream(&self) -> Outcome<StreamHandle>;
+
+    /// Gives a stream back once what is queued on it has run.
+    fn free_stream(&self, stream: StreamHandle);
+
+    /// Waits until everything queued on the stream has run.
+    fn synchronise_stream(&self, stream: StreamHandle) -> Outcome<()>;
+
+    /// Waits until everything queued on the machine has run.
+    fn synchronise(&self) -> Outcome<()>;
+
+    /// A point behind everything queued on the stream so far.
+    fn record(&self, stream: StreamHandle) -> Outcome<EventHandle>;
+
+    /// True if everything before the point has run.
+    fn is_past(&self, event: EventHandle) -> Outcome<bool>;
+
+    /// Waits until everything before the point has run.
+    fn wait(&self, event: EventHandle) -> Outcome<()>;
+
+    /// Lets what is queued on the stream from now on wait for the point.
+    fn order(&self, stream: StreamHandle, event: EventHandle) -> Outcome<()>;
+
+    /// Gives a point back.
+    fn free_event(&self, event: EventHandle);
+}
+
+/// A variable that names code or places for it; none in a program that has more rights than its user, who must not choose
+/// what it runs.
+pub(crate) fn environment(name: &str) -> Option<std::ffi::OsString> {
+    if has_more_rights_than_its_user() { None } else { std::env::var_os(name) }
+}
+
+fn has_more_rights_than_its_user() -> bool {
+    // SAFETY: reads what the kernel keeps of the process itself.
+    #[cfg(target_os = "linux")]
+    return unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    #[cfg(not(target_os = "linux"))]
+    return false;
+}

@@ -1,0 +1,398 @@
+//! A GPU as a machine, by the CUDA driver: in the device's primary context, which the caller's own CUDA code shares.
+//!
+//! Finding devices opens no context; the first use does. Each call makes the context current for its duration, so that
+//! whatever is current on the caller's thread stays so.
+#![allow(unsafe_code)]
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::{Mutex, OnceLock};
+
+use cudarc::driver::sys::{CUcontext, CUdevice, CUevent, CUfunction, CUmodule, CUstream};
+use lockstep_core::backend::Missing;
+
+use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
+use crate::compile::{self, Architecture};
+
+mod api;
+use api::{Api, Code, missing, no_device};
+
+/// Its machine code is what the pinned compiler, 13.0, makes: older drivers refuse it.
+const OLDEST_DRIVER: c_int = 13_000;
+
+// Of enum CUdevice_attribute in cuda.h.
+const MULTIPROCESSORS: c_int = 16;
+const MAJOR: c_int = 75;
+const MINOR: c_int = 76;
+const SHARED_OPTIN: c_int = 97;
+const SHARED: c_int = 8;
+
+/// Of enum CUfunction_attribute.
+const DYNAMIC_SHARED: c_int = 8;
+
+/// More dynamic shared memory than this must be asked for.
+const SHARED_UNASKED: u32 = 48 * 1024;
+
+/// The devices that the driver shows.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn discover() -> Result<Vec<(u16, Driver)>, Missing> {
+    let api = Api::open()?;
+    let (mut version, mut count) = (0, 0);
+    // SAFETY: places for an integer each.
+    let codes = unsafe { [(api.version)(&mut version), (api.device_count)(&mut count)] };
+    if let Some(&code) = codes.iter().find(|&&code| code != 0) {
+        return Err(missing(&api.describe(code), "see whether nvidia-smi works"));
+    }
+    if version < OLDEST_DRIVER {
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        return Err(missing(
+            &format!("the NVIDIA driver is too old: it has CUDA {major}.{minor}, not 13.0"),
+            "install driver 580 or newer",
+        ));
+    }
+    if count == 0 {
+        return Err(no_device());
+    }
+    let mut found = Vec::new();
+    for number in 0..count.min(c_int::from(u16::MAX)) {
+        match Driver::new(api, number) {
+            Ok(driver) => found.push((number as u16, driver)),
+            Err(code) => return Err(missing(&api.describe(code), "see whether nvidia-smi works")),
+        }
+    }
+    Ok(found)
+}
+
+/// A GPU.
+pub(crate) struct Driver {
+    api: Api,
+    device: CUdevice,
+    name: String,
+    memory: usize,
+    architecture: Architecture,
+    limits: Limits,
+    opened: OnceLock<Result<Opened, Fault>>,
+}
+
+/// The context and what is loaded into it. Handles are kept as integers: the driver's functions may be called with them
+/// from any thread.
+struct Opened {
+    context: usize,
+    modules: Mutex<HashMap<&'static str, usize>>,
+    functions: Mutex<HashMap<Entry, usize>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Errors after which the context is of no use any more (cuda.h says so at each): nothing in this process can be done
+/// on the device.
+const STICKY: [Code; 14] = [4, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
+
+const OUT_OF_MEMORY: Code = 2;
+const NOT_READY: Code = 600;
+
+impl Driver {
+    fn new(api: Api, number: c_int) -> Result<Driver, Code> {
+        let check = |code| if code == 0 { Ok(()) } else { Err(code) };
+        let (mut device, mut name, mut memory) = (0, [0u8; 128], 0);
+        // SAFETY: places of the types and lengths that are told.
+        unsafe {
+            check((api.device)(&mut device, number))?;
+            check((api.device_name)(name.as_mut_ptr().cast(), name.len() as c_int, device))?;
+            check((api.device_memory)(&mut memory, device))?;
+        }
+        let attribute = |which| {
+            let mut value = 0;
+            // SAFETY: a place for an integer.
+            check(unsafe { (api.device_attribute)(&mut value, which, device) }).map(|()| value.max(0) as u32)
+        };
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        Ok(Driver {
+            api,
+            device,
+            name: String::from_utf8_lossy(name).into_owned(),
+            memory,
+            architecture: Architecture { major: attribute(MAJOR)?, minor: attribute(MINOR)? },
+            limits: Limits {
+                multiprocessors: attribute(MULTIPROCESSORS)?,
+                shared: attribute(SHARED_OPTIN)?.max(attribute(SHARED)?),
+            },
+            opened: OnceLock::new(),
+        })
+    }
+
+    /// Why its kernels cannot run, if they cannot.
+    pub(crate) fn missing(&self) -> Option<String> {
+        compile::available(self.architecture).err().map(|missing| missing.to_string())
+    }
+
+    fn fault(&self, code: Code) -> Fault {
+        let words = self.api.describe(code);
+        if STICKY.contains(&code) { Fault::Lost(words) } else { Fault::Failed(words) }
+    }
+
+    fn check(&self, code: Code) -> Outcome<()> {
+        if code == 0 { Ok(()) } else { Err(self.fault(code)) }
+    }
+
+    fn open(&self) -> Outcome<&Opened> {
+        let open = || {
+            let mut context: CUcontext = null_mut();
+            // SAFETY: a place for the context; it is released when this is dropped.
+            self.check(unsafe { (self.api.retain)(&mut context, self.device) })?;
+            let (modules, functions) = Default::default();
+            Ok(Opened { context: context as usize, modules, functions })
+        };
+        self.opened.get_or_init(open).as_ref().map_err(Clone::clone)
+    }
+
+    /// Calls with the context current.
+    fn within<T>(&self, call: impl FnOnce(&Opened) -> Outcome<T>) -> Outcome<T> {
+        let opened = self.open()?;
+        // SAFETY: the context is retained.
+        self.check(unsafe { (self.api.push)(opened.context as CUcontext) })?;
+        let outcome = call(opened);
+        let mut popped: CUcontext = null_mut();
+        // SAFETY: pushed above; a place for what comes off.
+        let code = unsafe { (self.api.pop)(&mut popped) };
+        let value = outcome?;
+        self.check(code).map(|()| value)
+    }
+
+    /// The function, its module loaded at first use.
+    fn function(&self, opened: &Opened, entry: Entry) -> Outcome<CUfunction> {
+        if let Some(&function) = lock(&opened.functions).get(&entry) {
+            return Ok(function as CUfunction);
+        }
+        let mut modules = lock(&opened.modules);
+        let module = match modules.get(entry.module) {
+            Some(&module) => module as CUmodule,
+            None => {
+                let image = compile::image(entry.module, self.architecture)
+                    .map_err(|missing| Fault::Failed(missing.to_string()))?;
+                let mut module: CUmodule = null_mut();
+                // SAFETY: a whole cubin, or PTX that ends in zero; the driver copies it.
+                self.check(unsafe { (self.api.load)(&mut module, image.as_ptr().cast()) })?;
+                modules.insert(entry.module, module as usize);
+                module
+            }
+        };
+        drop(modules);
+        let name = CString::new(entry.name).map_err(|_| Fault::Failed("a name with a zero".into()))?;
+        let mut function: CUfunction = null_mut();
+        // SAFETY: a module of this context, and a terminated string.
+        self.check(unsafe { (self.api.function)(&mut function, module, name.as_ptr()) }).map_err(
+            |fault| Fault::Failed(format!("no function {} in the machine code: {fault}", entry.name)),
+        )?;
+        lock(&opened.functions).insert(entry, function as usize);
+        Ok(function)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(Ok(_)) = self.opened.get() {
+            // SAFETY: retained once. Modules go with the context, when its last user releases it.
+            unsafe { (self.api.release)(self.device) };
+        }
+    }
+}
+
+fn stream_of(stream: StreamHandle) -> CUstream {
+    stream.0 as CUstream
+}
+
+fn event_of(event: EventHandle) -> CUevent {
+    event.0 as CUevent
+}
+
+// SAFETY: memory is the driver's, which gives none out twice.
+unsafe impl Machine for Driver {
+    fn description(&self) -> String {
+        let Architecture { major, minor } = self.architecture;
+        let gib = self.memory as f64 / f64::from(1 << 30);
+        format!("{}, compute capability {major}.{minor}, {gib:.0} GiB", self.name)
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn lacks(&self, _entry: Entry) -> bool {
+        // What is compiled for it is what the emulator has.
+        false
+    }
+
+    fn allocate(&self, len: usize) -> Outcome<u64> {
+        self.within(|_| {
+            let mut address = 0;
+            // SAFETY: a place for the address.
+            match unsafe { (self.api.allocate)(&mut address, len) } {
+                0 => Ok(address),
+                OUT_OF_MEMORY => Err(Fault::OutOfMemory { bytes: len, what: "memory of the GPU" }),
+                code => Err(self.fault(code)),
+            }
+        })
+    }
+
+    unsafe fn free(&self, address: u64, _len: usize) {
+        // SAFETY: the caller's promise.
+        let _ = self.within(|_| self.check(unsafe { (self.api.free)(address) }));
+    }
+
+    fn hold(&self, _address: u64, _len: usize) -> Outcome<Hold> {
+        // Memory of the GPU may be anybody's, so nothing is known of it here; a wild address harms no host memory.
+        Ok(Box::new(()))
+    }
+
+    fn allocate_pinned(&self, len: usize) -> Outcome<*mut u8> {
+        const PORTABLE: c_uint = 1;
+        self.within(|_| {
+            let mut address = null_mut();
+            // SAFETY: a place for the address.
+            match unsafe { (self.api.allocate_pinned)(&mut address, len, PORTABLE) } {
+                0 => Ok(address.cast()),
+                OUT_OF_MEMORY => Err(Fault::OutOfMemory { bytes: len, what: "pinned host memory" }),
+                code => Err(self.fault(code)),
+            }
+        })
+    }
+
+    unsafe fn free_pinned(&self, address: *mut u8, _len: usize) {
+        // SAFETY: the caller's promise.
+        let _ = self.within(|_| self.check(unsafe { (self.api.free_pinned)(address.cast()) }));
+    }
+
+    unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {
+        // SAFETY: the caller's promise.
+        self.within(|_| self.check(unsafe { (self.api.copy_in)(to, from.cast(), len, stream_of(stream)) }))
+    }
+
+    unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()> {
+        // SAFETY: the caller's promise.
+        self.within(|_| self.check(unsafe { (self.api.copy_out)(to.cast(), from, len, stream_of(stream)) }))
+    }
+
+    unsafe fn zero(&self, stream: StreamHandle, address: u64, len: usize) -> Outcome<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        self.within(|_| self.check(unsafe { (self.api.fill)(address, 0, len, stream_of(stream)) }))
+    }
+
+    unsafe fn launch(
+        &self,
+        stream: StreamHandle,
+        entry: Entry,
+        shape: Shape,
+        parameters: &[u8],
+    ) -> Outcome<()> {
+        // CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END.
+        const POINTER: usize = 1;
+        const SIZE: usize = 2;
+        const END: usize = 0;
+        self.within(|opened| {
+            let function = self.function(opened, entry)?;
+            if shape.shared > SHARED_UNASKED {
+                // SAFETY: a function of this context.
+                self.check(unsafe {
+                    (self.api.function_attribute)(function, DYNAMIC_SHARED, shape.shared as c_int)
+                })?;
+            }
+            let mut len = parameters.len();
+            let mut extra: [*mut c_void; 5] = [
+                POINTER as *mut c_void,
+                parameters.as_ptr().cast_mut().cast(),
+                SIZE as *mut c_void,
+                (&raw mut len).cast(),
+                END as *mut c_void,
+            ];
+            // SAFETY: the parameters are read before it returns; what they point to is the caller's promise.
+            self.check(unsafe {
+                (self.api.launch)(
+                    function,
+                    shape.grid,
+                    1,
+                    1,
+                    shape.threads,
+                    1,
+                    1,
+                    shape.shared,
+                    stream_of(stream),
+                    null_mut(),
+                    extra.as_mut_ptr(),
+                )
+            })
+        })
+    }
+
+    fn new_stream(&self) -> Outcome<StreamHandle> {
+        const NON_BLOCKING: c_uint = 1;
+        self.within(|_| {
+            let mut stream: CUstream = null_mut();
+            // SAFETY: a place for the stream.
+            self.check(unsafe { (self.api.new_stream)(&mut stream, NON_BLOCKING) })?;
+            Ok(StreamHandle(stream as u64))
+        })
+    }
+
+    fn free_stream(&self, stream: StreamHandle) {
+        // SAFETY: made by `new_stream`, and its owner is gone.
+        let _ = self.within(|_| self.check(unsafe { (self.api.free_stream)(stream_of(stream)) }));
+    }
+
+    fn synchronise_stream(&self, stream: StreamHandle) -> Outcome<()> {
+        // SAFETY: a stream of this context.
+        self.within(|_| self.check(unsafe { (self.api.synchronise_stream)(stream_of(stream)) }))
+    }
+
+    fn synchronise(&self) -> Outcome<()> {
+        // SAFETY: no conditions.
+        self.within(|_| self.check(unsafe { (self.api.synchronise)() }))
+    }
+
+    fn record(&self, stream: StreamHandle) -> Outcome<EventHandle> {
+        const NO_TIMING: c_uint = 2;
+        self.within(|_| {
+            let mut event: CUevent = null_mut();
+            // SAFETY: a place for the event; a stream of this context.
+            unsafe {
+                self.check((self.api.new_event)(&mut event, NO_TIMING))?;
+                self.check((self.api.record)(event, stream_of(stream))).inspect_err(|_| {
+                    (self.api.free_event)(event);
+                })?;
+            }
+            Ok(EventHandle(event as u64))
+        })
+    }
+
+    fn is_past(&self, event: EventHandle) -> Outcome<bool> {
+        // SAFETY: made by `record`.
+        self.within(|_| match unsafe { (self.api.query)(event_of(event)) } {
+            0 => Ok(true),
+            NOT_READY => Ok(false),
+            code => Err(self.fault(code)),
+        })
+    }
+
+    fn wait(&self, event: EventHandle) -> Outcome<()> {
+        // SAFETY: made by `record`.
+        self.within(|_| self.check(unsafe { (self.api.wait)(event_of(event)) }))
+    }
+
+    fn order(&self, stream: StreamHandle, event: EventHandle) -> Outcome<()> {
+        // SAFETY: a stream of this context, and an event made by `record`.
+        self.within(|_| self.check(unsafe { (self.api.order)(stream_of(stream), event_of(event), 0) }))
+    }
+
+    fn free_event(&self, event: EventHandle) {
+        // SAFETY: made by `record`, and its owner is gone.
+        let _ = self.within(|_| self.check(unsafe { (self.api.free_event)(event_of(event)) }));
+    }
+}

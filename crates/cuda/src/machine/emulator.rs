@@ -1,0 +1,392 @@
+//! The emulator as a machine: device memory is host memory, and one queue, in order, stands for all streams.
+//!
+//! The queue runs on a thread of its own, as a GPU does, so that whoever touches memory too early is found out. The
+//! thread starts with the first work and ends with the machine.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+
+use zeroize::Zeroize;
+
+use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
+
+unsafe extern "C" {
+    fn lockstep_emu_kernel(index: u32) -> *const c_char;
+    #[cfg(test)]
+    fn lockstep_emu_constant(name: *const c_char, value: *mut u64) -> i32;
+    fn lockstep_emu_launch(
+        name: *const c_char,
+        grid_x: u32,
+        block_x: u32,
+        dynamic_shared: u32,
+        params: *const c_void,
+        params_len: usize,
+    ) -> i32;
+    fn lockstep_emu_error(error: i32) -> *const c_char;
+}
+
+/// The names of all kernels that are linked in.
+pub(crate) fn kernels() -> BTreeSet<&'static str> {
+    (0..)
+        .map_while(|index| {
+            // SAFETY: any index may be asked for; names are constants of the program, and behind the last is null.
+            unsafe {
+                let name = lockstep_emu_kernel(index);
+                (!name.is_null()).then(|| CStr::from_ptr(name))
+            }
+        })
+        .filter_map(|name| name.to_str().ok())
+        .collect()
+}
+
+/// A number that the kernels export, to be compared with ours.
+#[cfg(test)]
+pub(crate) fn constant(name: &str) -> Option<u64> {
+    let name = CString::new(name).ok()?;
+    let mut value = 0;
+    // SAFETY: a terminated string, and a place for the value.
+    let found = unsafe { lockstep_emu_constant(name.as_ptr(), &mut value) };
+    (found != 0).then_some(value)
+}
+
+/// Runs a kernel to its end.
+///
+/// # Safety
+/// What the kernel reads and writes is allocated.
+unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Result<(), String> {
+    let name = CString::new(name).map_err(|_| "a kernel's name with a zero in it".to_owned())?;
+    // SAFETY: `parameters` holds `len` bytes, aligned for all that kernels take; the rest is the caller's promise.
+    unsafe {
+        let error = lockstep_emu_launch(
+            name.as_ptr(),
+            shape.grid,
+            shape.threads,
+            shape.shared,
+            parameters.as_ptr().cast(),
+            len,
+        );
+        if error == 0 {
+            return Ok(());
+        }
+        let words = lockstep_emu_error(error);
+        let words = if words.is_null() { c"unknown" } else { CStr::from_ptr(words) };
+        Err(format!("the emulator stopped: {}", words.to_string_lossy()))
+    }
+}
+
+/// Alignment of device memory, as CUDA has it.
+const ALIGNMENT: usize = 256;
+
+/// Host memory that stands for device memory; wiped when nobody holds it any more.
+struct Allocation {
+    address: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: plain memory, which the queue orders accesses to.
+unsafe impl Send for Allocation {}
+// SAFETY: as above.
+unsafe impl Sync for Allocation {}
+
+impl Allocation {
+    fn new(len: usize, what: &'static str) -> Outcome<Allocation> {
+        let short = Fault::OutOfMemory { bytes: len, what };
+        let layout = Layout::from_size_align(len.max(1), ALIGNMENT).map_err(|_| short.clone())?;
+        // SAFETY: the size is not zero.
+        let address = unsafe { alloc_zeroed(layout) };
+        if address.is_null() { Err(short) } else { Ok(Allocation { address, layout }) }
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        // SAFETY: this is the only owner, and the layout is that of the allocation.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.address, self.layout.size()).zeroize();
+            dealloc(self.address, self.layout);
+        }
+    }
+}
+
+type Job = Box<dyn FnOnce() -> Result<(), String> + Send>;
+
+/// What the queue's thread and its users share.
+#[derive(Default)]
+struct Progress {
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queued: u64,
+    done: u64,
+    /// The first failure; nothing runs after it.
+    failure: Option<String>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The machine.
+pub(crate) struct Emulator {
+    kernels: BTreeSet<&'static str>,
+    memory: Mutex<BTreeMap<u64, Arc<Allocation>>>,
+    pinned: Mutex<BTreeMap<usize, Allocation>>,
+    queue: Mutex<Option<Sender<Job>>>,
+    progress: Arc<Progress>,
+    streams: Mutex<u64>,
+}
+
+impl Emulator {
+    /// An emulator with all kernels that are linked in.
+    pub(crate) fn new() -> Emulator {
+        Emulator {
+            kernels: kernels(),
+            memory: Mutex::default(),
+            pinned: Mutex::default(),
+            queue: Mutex::default(),
+            progress: Arc::default(),
+            streams: Mutex::new(0),
+        }
+    }
+
+    fn queue(&self, job: Job) -> Outcome<()> {
+        let mut queue = lock(&self.queue);
+        let sender = match &*queue {
+            Some(sender) => sender.clone(),
+            None => {
+                let (sender, jobs) = channel::<Job>();
+                let progress = Arc::clone(&self.progress);
+                let work = move || {
+                    for job in jobs {
+                        let failed = lock(&progress.state).failure.is_some();
+                        let outcome = if failed { Ok(()) } else { job() };
+                        let mut state = lock(&progress.state);
+                        state.done += 1;
+                        state.failure = state.failure.take().or(outcome.err());
+                        progress.moved.notify_all();
+                    }
+                };
+                let started = thread::Builder::new().name("lockstep-emulator".into()).spawn(work);
+                started.map_err(|error| Fault::Failed(format!("no thread for the emulator: {error}")))?;
+                queue.insert(sender).clone()
+            }
+        };
+        let mut state = lock(&self.progress.state);
+        if let Some(failure) = &state.failure {
+            return Err(Fault::Lost(failure.clone()));
+        }
+        sender.send(job).map_err(|_| Fault::Lost("the emulator's thread is gone".into()))?;
+        state.queued += 1;
+        Ok(())
+    }
+
+    fn wait_for(&self, point: u64) -> Outcome<()> {
+        let mut state = lock(&self.progress.state);
+        while state.done < point {
+            state = self.progress.moved.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        match &state.failure {
+            None => Ok(()),
+            Some(failure) => Err(Fault::Lost(failure.clone())),
+        }
+    }
+
+    /// The allocation that a range lies in, which is kept by that.
+    fn allocation(&self, address: u64, len: usize) -> Outcome<Arc<Allocation>> {
+        let wild = || Fault::Failed(format!("{len} bytes at address {address:#x} are not allocated"));
+        let memory = lock(&self.memory);
+        let (start, allocation) = memory.range(..=address).next_back().ok_or_else(wild)?;
+        let end = (address - start).checked_add(len as u64).ok_or_else(wild)?;
+        if end <= allocation.layout.size() as u64 { Ok(Arc::clone(allocation)) } else { Err(wild()) }
+    }
+}
+
+/// An address that may go to the queue's thread.
+struct Place(*mut u8);
+
+// SAFETY: the caller of the unsafe functions below has promised that the memory is left alone until the job has run.
+unsafe impl Send for Place {}
+
+impl Place {
+    fn get(&self) -> *mut u8 {
+        self.0
+    }
+}
+
+// SAFETY: memory comes from the allocator and is kept in the maps until it is freed.
+unsafe impl Machine for Emulator {
+    fn description(&self) -> String {
+        "CUDA kernels run by an emulator of thread blocks".into()
+    }
+
+    fn limits(&self) -> Limits {
+        // Few blocks for kernels that fill tables first; shared memory as sm_90 has it.
+        Limits { multiprocessors: 2, shared: 227 * 1024 }
+    }
+
+    fn lacks(&self, entry: Entry) -> bool {
+        !self.kernels.contains(entry.name)
+    }
+
+    fn allocate(&self, len: usize) -> Outcome<u64> {
+        let allocation = Allocation::new(len, "memory of the emulator")?;
+        let address = allocation.address as u64;
+        lock(&self.memory).insert(address, Arc::new(allocation));
+        Ok(address)
+    }
+
+    unsafe fn free(&self, address: u64, _len: usize) {
+        lock(&self.memory).remove(&address);
+    }
+
+    fn hold(&self, address: u64, len: usize) -> Outcome<Hold> {
+        if len == 0 {
+            return Ok(Box::new(()));
+        }
+        self.allocation(address, len).map(|allocation| Box::new(allocation) as Hold)
+    }
+
+    fn allocate_pinned(&self, len: usize) -> Outcome<*mut u8> {
+        let allocation = Allocation::new(len, "pinned host memory")?;
+        let address = allocation.address;
+        lock(&self.pinned).insert(address as usize, allocation);
+        Ok(address)
+    }
+
+    unsafe fn free_pinned(&self, address: *mut u8, _len: usize) {
+        lock(&self.pinned).remove(&(address as usize));
+    }
+
+    unsafe fn copy_in(&self, _stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {
+        let allocation = self.allocation(to, len)?;
+        let (from, to) = (Place(from.cast_mut()), Place(to as *mut u8));
+        self.queue(Box::new(move || {
+            let _held = allocation;
+            // SAFETY: the target is held; the source is as the caller has promised.
+            unsafe { std::ptr::copy(from.get().cast_const(), to.get(), len) };
+            Ok(())
+        }))
+    }
+
+    unsafe fn copy_out(&self, _stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()> {
+        let allocation = self.allocation(from, len)?;
+        let (from, to) = (Place(from as *mut u8), Place(to));
+        self.queue(Box::new(move || {
+            let _held = allocation;
+            // SAFETY: the source is held; the target is as the caller has promised.
+            unsafe { std::ptr::copy(from.get().cast_const(), to.get(), len) };
+            Ok(())
+        }))
+    }
+
+    unsafe fn zero(&self, _stream: StreamHandle, address: u64, len: usize) -> Outcome<()> {
+        let allocation = self.allocation(address, len)?;
+        let place = Place(address as *mut u8);
+        self.queue(Box::new(move || {
+            let _held = allocation;
+            // SAFETY: the range is held.
+            unsafe { place.get().write_bytes(0, len) };
+            Ok(())
+        }))
+    }
+
+    unsafe fn launch(
+        &self,
+        _stream: StreamHandle,
+        entry: Entry,
+        shape: Shape,
+        parameters: &[u8],
+    ) -> Outcome<()> {
+        let len = parameters.len();
+        let words = parameters.chunks(8).map(|bytes| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_ne_bytes(word)
+        });
+        // Two words more than there are: kernels of 16-byte alignment read whole ones.
+        let words: Vec<u64> = words.chain([0; 2]).collect();
+        // SAFETY: the caller's promise.
+        self.queue(Box::new(move || unsafe { run(entry.name, shape, &words, len) }))
+    }
+
+    fn new_stream(&self) -> Outcome<StreamHandle> {
+        let mut streams = lock(&self.streams);
+        *streams += 1;
+        Ok(StreamHandle(*streams))
+    }
+
+    fn free_stream(&self, _stream: StreamHandle) {}
+
+    fn synchronise_stream(&self, _stream: StreamHandle) -> Outcome<()> {
+        self.synchronise()
+    }
+
+    fn synchronise(&self) -> Outcome<()> {
+        let queued = lock(&self.progress.state).queued;
+        self.wait_for(queued)
+    }
+
+    fn record(&self, _stream: StreamHandle) -> Outcome<EventHandle> {
+        Ok(EventHandle(lock(&self.progress.state).queued))
+    }
+
+    fn is_past(&self, event: EventHandle) -> Outcome<bool> {
+        let state = lock(&self.progress.state);
+        match &state.failure {
+            Some(failure) => Err(Fault::Lost(failure.clone())),
+            None => Ok(state.done >= event.0),
+        }
+    }
+
+    fn wait(&self, event: EventHandle) -> Outcome<()> {
+        self.wait_for(event.0)
+    }
+
+    fn order(&self, _stream: StreamHandle, _event: EventHandle) -> Outcome<()> {
+        // One queue: everything is in order already.
+        Ok(())
+    }
+
+    fn free_event(&self, _event: EventHandle) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY: StreamHandle = StreamHandle(0);
+
+    #[test]
+    fn a_wild_address_is_an_error() {
+        let emulator = Emulator::new();
+        let address = emulator.allocate(100).unwrap();
+        assert!(emulator.hold(address, 100).is_ok());
+        assert!(emulator.hold(address + 1, 100).is_err());
+        assert!(emulator.hold(16, 1).is_err());
+        assert!(emulator.hold(address, usize::MAX).is_err());
+        // SAFETY: allocated above, and unused.
+        unsafe { emulator.free(address, 100) };
+        assert!(emulator.hold(address, 1).is_err());
+    }
+
+    #[test]
+    fn an_unknown_kernel_loses_the_machine() {
+        let emulator = Emulator::new();
+        let entry = Entry { module: "none", name: "no_such_kernel" };
+        assert!(emulator.lacks(entry));
+        let shape = Shape { grid: 1, threads: 1, shared: 0 };
+        // SAFETY: it does not run.
+        unsafe { emulator.launch(ANY, entry, shape, &[]) }.unwrap();
+        assert!(matches!(emulator.synchronise(), Err(Fault::Lost(_))));
+        let event = emulator.record(ANY).unwrap();
+        assert!(matches!(emulator.is_past(event), Err(Fault::Lost(_))));
+    }
+}

@@ -1,0 +1,201 @@
+//! NVIDIA's compiler as a library, opened at run time.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use libloading::Library;
+
+/// Names the library where the system would not find it by itself.
+pub(crate) const ENV_NVRTC: &str = "LOCKSTEP_NVRTC";
+
+/// What it is called; the newest that our drivers surely take first.
+const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so", "nvrtc64_130_0.dll"];
+
+type Program = *mut c_void;
+type Code = c_int;
+
+/// The compiler.
+#[derive(Clone, Copy)]
+pub(crate) struct Nvrtc {
+    functions: &'static Functions,
+}
+
+struct Functions {
+    version: (i32, i32),
+    supported: Vec<u32>,
+    create: unsafe extern "C" fn(
+        *mut Program,
+        *const c_char,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const c_char,
+    ) -> Code,
+    compile: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Code,
+    destroy: unsafe extern "C" fn(*mut Program) -> Code,
+    log_size: unsafe extern "C" fn(Program, *mut usize) -> Code,
+    log: unsafe extern "C" fn(Program, *mut c_char) -> Code,
+    cubin_size: unsafe extern "C" fn(Program, *mut usize) -> Code,
+    cubin: unsafe extern "C" fn(Program, *mut c_char) -> Code,
+    ptx_size: unsafe extern "C" fn(Program, *mut usize) -> Code,
+    ptx: unsafe extern "C" fn(Program, *mut c_char) -> Code,
+    describe: unsafe extern "C" fn(Code) -> *const c_char,
+}
+
+impl Nvrtc {
+    /// The compiler, if it is there.
+    pub(crate) fn open() -> Result<Nvrtc, String> {
+        static OPENED: OnceLock<Result<Functions, String>> = OnceLock::new();
+        match OPENED.get_or_init(Functions::open) {
+            Ok(functions) => Ok(Nvrtc { functions }),
+            Err(why) => Err(why.clone()),
+        }
+    }
+
+    pub(crate) fn version(&self) -> (i32, i32) {
+        self.functions.version
+    }
+
+    /// Architectures that it compiles for, as in `sm_90`.
+    pub(crate) fn supported(&self) -> &[u32] {
+        &self.functions.supported
+    }
+
+    /// Compiles a program: a cubin, or PTX that ends in zero where an option asks for a virtual architecture.
+    pub(crate) fn compile(&self, name: &str, source: &str, options: &[String]) -> Result<Vec<u8>, String> {
+        let text = |text: &str| CString::new(text).map_err(|_| "a zero in a source or an option".to_owned());
+        let functions = self.functions;
+        let (source, name) = (text(source)?, text(&format!("{name}.cu"))?);
+        let is_virtual = options.iter().any(|option| option.contains("=compute_"));
+        let options = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
+        let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+        let mut program = Owned { functions, program: std::ptr::null_mut() };
+        let none = std::ptr::null();
+        // SAFETY: terminated strings and a place for the program; no headers.
+        let code = unsafe {
+            (functions.create)(&mut program.program, source.as_ptr(), name.as_ptr(), 0, none, none)
+        };
+        functions.check(code)?;
+        // SAFETY: as many options as are told.
+        let code =
+            unsafe { (functions.compile)(program.program, pointers.len() as c_int, pointers.as_ptr()) };
+        if let Err(error) = functions.check(code) {
+            let log = program.get(functions.log_size, functions.log).unwrap_or_default();
+            return Err(format!("{error}: {}", String::from_utf8_lossy(&log).trim_end_matches('\0')));
+        }
+        match is_virtual {
+            true => program.get(functions.ptx_size, functions.ptx),
+            false => program.get(functions.cubin_size, functions.cubin),
+        }
+    }
+}
+
+struct Owned {
+    functions: &'static Functions,
+    program: Program,
+}
+
+impl Owned {
+    /// What the program has of this kind.
+    fn get(
+        &self,
+        size: unsafe extern "C" fn(Program, *mut usize) -> Code,
+        get: unsafe extern "C" fn(Program, *mut c_char) -> Code,
+    ) -> Result<Vec<u8>, String> {
+        let mut len = 0;
+        // SAFETY: a program, and a place for the length.
+        self.functions.check(unsafe { size(self.program, &mut len) })?;
+        let mut bytes = vec![0; len];
+        // SAFETY: as many bytes as it asked for.
+        self.functions.check(unsafe { get(self.program, bytes.as_mut_ptr().cast()) })?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if !self.program.is_null() {
+            // SAFETY: made by `create`.
+            unsafe { (self.functions.destroy)(&mut self.program) };
+        }
+    }
+}
+
+impl Functions {
+    fn open() -> Result<Functions, String> {
+        let library = match super::environment(ENV_NVRTC).filter(|path| !path.is_empty()) {
+            Some(path) => open_at(&path)?,
+            None => {
+                // SAFETY: runs the library's constructors, as every use of it does.
+                let open = |name: &&str| unsafe { Library::new(*name) }.ok();
+                NAMES.iter().find_map(open).ok_or("no libnvrtc.so.13")?
+            }
+        };
+        // It stays open: the functions are used until the program ends.
+        let library: &'static Library = Box::leak(Box::new(library));
+        macro_rules! symbol {
+            ($name:literal) => {
+                // SAFETY: a function of the type that the field has, in nvrtc.h.
+                *unsafe { library.get(concat!($name, "\0").as_bytes()) }
+                    .map_err(|_| concat!("libnvrtc has no ", $name, ": install NVRTC 13").to_owned())?
+            };
+        }
+        let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code = symbol!("nvrtcVersion");
+        let count: unsafe extern "C" fn(*mut c_int) -> Code = symbol!("nvrtcGetNumSupportedArchs");
+        let supported: unsafe extern "C" fn(*mut c_int) -> Code = symbol!("nvrtcGetSupportedArchs");
+        let mut functions = Functions {
+            version: (0, 0),
+            supported: Vec::new(),
+            create: symbol!("nvrtcCreateProgram"),
+            compile: symbol!("nvrtcCompileProgram"),
+            destroy: symbol!("nvrtcDestroyProgram"),
+            log_size: symbol!("nvrtcGetProgramLogSize"),
+            log: symbol!("nvrtcGetProgramLog"),
+            cubin_size: symbol!("nvrtcGetCUBINSize"),
+            cubin: symbol!("nvrtcGetCUBIN"),
+            ptx_size: symbol!("nvrtcGetPTXSize"),
+            ptx: symbol!("nvrtcGetPTX"),
+            describe: symbol!("nvrtcGetErrorString"),
+        };
+        let (mut major, mut minor, mut len) = (0, 0, 0);
+        // SAFETY: places for integers.
+        functions.check(unsafe { version(&mut major, &mut minor) })?;
+        // SAFETY: as above.
+        functions.check(unsafe { count(&mut len) })?;
+        let mut known = vec![0; usize::try_from(len).unwrap_or(0)];
+        // SAFETY: as many places as it has said.
+        functions.check(unsafe { supported(known.as_mut_ptr()) })?;
+        functions.version = (major, minor);
+        functions.supported = known.into_iter().filter_map(|number| u32::try_from(number).ok()).collect();
+        Ok(functions)
+    }
+
+    fn check(&self, code: Code) -> Result<(), String> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: gives a constant of the library for every number.
+        let words = unsafe {
+            let words = (self.describe)(code);
+            if words.is_null() { c"unknown" } else { CStr::from_ptr(words) }
+        };
+        Err(format!("NVRTC: {}", words.to_string_lossy()))
+    }
+}
+
+/// The library at a path. It opens a second one by name, which lies beside it: that is opened first, so that it is
+/// found wherever both lie.
+fn open_at(path: &OsString) -> Result<Library, String> {
+    let folder = Path::new(path).parent().unwrap_or(Path::new("."));
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for file in files.filter(|file| file.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so")) {
+        // SAFETY: runs the library's constructors, as its use would.
+        if let Ok(builtins) = unsafe { Library::new(file.path()) } {
+            std::mem::forget(builtins);
+        }
+    }
+    // SAFETY: as above.
+    unsafe { Library::new(path) }.map_err(|error| format!("{ENV_NVRTC}: {error}"))
+}

@@ -1,0 +1,232 @@
+//! The passes: for each a file that says what it launches, in order.
+
+use lockstep_core::work::Pass;
+use lockstep_core::{Block, KeySize, Result};
+
+use crate::gpu::{Gpu, Stream};
+use crate::kernel::{Family, Part, Tiling, helper, one_each};
+use crate::launch::{Launch, Parameters};
+use crate::machine::{Entry, Shape};
+
+mod cbc;
+mod cfb;
+mod chain;
+mod ctr;
+mod ecb;
+mod ghash;
+mod xts;
+
+pub(crate) use chain::Chain;
+pub(crate) use ghash::{Hashing, Levels};
+
+/// How a pass is done on the device.
+pub(crate) struct Plan {
+    /// The kernel of the family that does the work, or prepares it.
+    pub(crate) part: Part,
+    /// How the work is shared out.
+    pub(crate) kind: Kind,
+    /// What the register is afterwards.
+    pub(crate) register: Register,
+    /// True if each tile needs the ciphertext block before it set aside.
+    pub(crate) edges: bool,
+    /// True if registers are encrypted under a second key first.
+    pub(crate) tweaks: bool,
+    /// Queues the launches.
+    pub(crate) run: fn(&Batch<'_>) -> Result<()>,
+}
+
+/// How work is shared out among threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// In tiles; a segment may be cut at any.
+    Tiles,
+    /// A message a lane, from its beginning to its end.
+    Chain(Chain),
+    /// In tiles from the end of each message, level upon level. Data are only read.
+    Ghash,
+}
+
+impl Kind {
+    /// True if a segment may be cut into pieces that know nothing of each other.
+    pub(crate) fn may_cut(self) -> bool {
+        self == Kind::Tiles
+    }
+
+    /// True if there is no output but the register.
+    pub(crate) fn only_reads(self) -> bool {
+        matches!(self, Kind::Ghash | Kind::Chain(Chain::CbcMac))
+    }
+}
+
+/// What becomes of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Register {
+    /// It stays.
+    Keep = 0,
+    /// A counter of 128 bits.
+    Counter = 1,
+    /// A counter of 32 bits in the last four bytes.
+    Counter32 = 2,
+    /// The last whole block of the ciphertext that was read; `edges` finds it on the device.
+    LastCiphertext = 3,
+    /// What the kernel says.
+    Told = 4,
+}
+
+impl Register {
+    /// The register behind `bytes` of data, of which `last` is the last whole block, if there is one.
+    pub(crate) fn after(self, register: Block, bytes: usize, last: Option<Block>) -> Block {
+        let blocks = bytes.div_ceil(16) as u128;
+        match self {
+            Register::Keep | Register::Told => register,
+            Register::Counter => u128::from_be_bytes(register).wrapping_add(blocks).to_be_bytes(),
+            Register::Counter32 => {
+                let counter = u128::from_be_bytes(register);
+                let low = (counter as u32).wrapping_add(blocks as u32);
+                (counter >> 32 << 32 | u128::from(low)).to_be_bytes()
+            }
+            Register::LastCiphertext => last.unwrap_or(register),
+        }
+    }
+}
+
+/// The plan of a pass, if there is one yet.
+pub(crate) fn plan(pass: Pass) -> Option<&'static Plan> {
+    match pass {
+        Pass::EcbEncrypt => Some(&ecb::ENCRYPT),
+        Pass::EcbDecrypt => Some(&ecb::DECRYPT),
+        Pass::Ctr => Some(&ctr::CTR),
+        Pass::Ctr32 => Some(&ctr::CTR32),
+        Pass::CbcDecrypt => Some(&cbc::DECRYPT),
+        Pass::Cfb128Decrypt => Some(&cfb::DECRYPT),
+        Pass::XtsEncrypt => Some(&xts::ENCRYPT),
+        Pass::XtsDecrypt => Some(&xts::DECRYPT),
+        Pass::Ghash => Some(&ghash::GHASH),
+        serial => chain::plan(serial),
+    }
+}
+
+/// Segments on the device, and the tiles they are cut into.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tiled {
+    pub(crate) tiling: Tiling,
+    pub(crate) segments: u64,
+    pub(crate) first_tile: u64,
+    pub(crate) tiles: u64,
+    pub(crate) count: u32,
+}
+
+/// Blocks to be encrypted before the pass: the registers of XTS, or for GHASH zeros under each key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tweaks {
+    /// Segments over the blocks, by key.
+    pub(crate) over: Tiled,
+    /// The blocks, in the order of the segments, or of the keys, they are for.
+    pub(crate) registers: u64,
+}
+
+/// Work that lies on the device ready to be launched.
+pub(crate) struct Batch<'a> {
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) stream: &'a Stream,
+    pub(crate) family: &'static Family,
+    pub(crate) size: KeySize,
+    pub(crate) work: Tiled,
+    pub(crate) tweaks: Option<Tweaks>,
+    /// Expanded keys, for both directions each.
+    pub(crate) schedules: u64,
+    /// 16 bytes a tile, where the plan has edges; for chains the planes of keys.
+    pub(crate) scratch: u64,
+    /// For GHASH.
+    pub(crate) hashing: Option<Hashing<'a>>,
+    /// Bytes of data, for the counters.
+    pub(crate) bytes: u64,
+}
+
+impl Batch<'_> {
+    /// Expands raw keys that lie one behind the other.
+    pub(crate) fn expand(&self, keys: u64, count: u32) -> Result<()> {
+        let parameters = Parameters::default().long(keys).long(self.schedules).word(count);
+        self.launch(self.family.expand(self.size), one_each(count.into()), &parameters, 0)
+    }
+
+    /// The work by a kernel of the family.
+    fn work(&self, part: Part) -> Result<()> {
+        self.over(&self.work, part, self.bytes)
+    }
+
+    fn over(&self, tiled: &Tiled, part: Part, bytes: u64) -> Result<()> {
+        let shape = tiled.tiling.shape(self.gpu.limits(), tiled.tiles);
+        let entry = tiled.tiling.entry(part, self.size);
+        self.launch(entry, shape, &self.parameters(tiled, tiled.tiling.option), bytes)
+    }
+
+    /// Sets aside what lies before each tile.
+    fn edges(&self) -> Result<()> {
+        let parameters = self.parameters(&self.work, self.work.tiling.tile as u32);
+        self.launch(helper::EDGES, one_each(self.work.tiles), &parameters, 0)
+    }
+
+    /// Encrypts the blocks that the pass begins with; where they are.
+    fn prelude(&self) -> Result<u64> {
+        let Some(tweaks) = &self.tweaks else { return Ok(0) };
+        self.over(&tweaks.over, Part::EcbEncrypt, 0)?;
+        Ok(tweaks.registers)
+    }
+
+    /// Encrypts the registers of all segments.
+    fn tweaks(&self) -> Result<()> {
+        let Some(tweaks) = &self.tweaks else { return Ok(()) };
+        self.prelude()?;
+        let parameters =
+            Parameters::default().long(self.work.segments).long(tweaks.registers).word(self.work.count);
+        self.launch(helper::SET_REGISTERS, one_each(self.work.count.into()), &parameters, 0)
+    }
+
+    fn parameters(&self, tiled: &Tiled, option: u32) -> Parameters {
+        let &Tiled { segments, first_tile, tiles, count, .. } = tiled;
+        let (schedules, scratch) = (self.schedules, self.scratch);
+        Launch { segments, first_tile, schedules, scratch, tiles, count, option }.parameters()
+    }
+
+    pub(crate) fn launch(
+        &self,
+        entry: Entry,
+        shape: Option<Shape>,
+        parameters: &Parameters,
+        bytes: u64,
+    ) -> Result<()> {
+        let shape = shape.ok_or_else(|| self.gpu.failed("too much for one launch: give it less at once"))?;
+        if shape.grid == 0 {
+            return Ok(());
+        }
+        self.gpu.launch(self.stream, entry, shape, parameters.bytes(), bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_move_on() {
+        let ones = [0xff; 16];
+        assert_eq!(Register::Keep.after(ones, 99, None), ones);
+        assert_eq!(Register::Counter.after(ones, 17, None)[15], 1);
+        let mut low = ones;
+        low[12..].copy_from_slice(&[0, 0, 0, 1]);
+        assert_eq!(Register::Counter32.after(ones, 17, None), low);
+        assert_eq!(Register::LastCiphertext.after(ones, 15, None), ones);
+        assert_eq!(Register::LastCiphertext.after(ones, 16, Some(low)), low);
+    }
+
+    #[test]
+    fn what_families_claim_has_a_plan() {
+        for family in &crate::kernel::FAMILIES {
+            for pass in Pass::ALL {
+                assert!(!family.does(pass) || plan(pass).is_some(), "{} {pass:?}", family.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! CBC decryption: the block before each tile is set aside, since in place the tile before overwrites it; then one
+//! launch.
+
+use super::{Kind, Plan, Register};
+use crate::kernel::Part;
+
+pub(super) static DECRYPT: Plan = Plan {
+    part: Part::CbcDecrypt,
+    kind: Kind::Tiles,
+    register: Register::LastCiphertext,
+    edges: true,
+    tweaks: false,
+    run: |batch| {
+        batch.edges()?;
+        batch.work(Part::CbcDecrypt)
+    },
+};

@@ -1,0 +1,22 @@
+//! ECB: one launch.
+
+use super::{Kind, Plan, Register};
+use crate::kernel::Part;
+
+pub(super) static ENCRYPT: Plan = Plan {
+    part: Part::EcbEncrypt,
+    kind: Kind::Tiles,
+    register: Register::Keep,
+    edges: false,
+    tweaks: false,
+    run: |batch| batch.work(Part::EcbEncrypt),
+};
+
+pub(super) static DECRYPT: Plan = Plan {
+    part: Part::EcbDecrypt,
+    kind: Kind::Tiles,
+    register: Register::Keep,
+    edges: false,
+    tweaks: false,
+    run: |batch| batch.work(Part::EcbDecrypt),
+};

@@ -1,0 +1,28 @@
+//! XTS: the tweaks are encrypted by ECB over the registers and put into the segments; then one launch.
+
+use super::{Kind, Plan, Register};
+use crate::kernel::Part;
+
+pub(super) static ENCRYPT: Plan = Plan {
+    part: Part::XtsEncrypt,
+    kind: Kind::Tiles,
+    register: Register::Keep,
+    edges: false,
+    tweaks: true,
+    run: |batch| {
+        batch.tweaks()?;
+        batch.work(Part::XtsEncrypt)
+    },
+};
+
+pub(super) static DECRYPT: Plan = Plan {
+    part: Part::XtsDecrypt,
+    kind: Kind::Tiles,
+    register: Register::Keep,
+    edges: false,
+    tweaks: true,
+    run: |batch| {
+        batch.tweaks()?;
+        batch.work(Part::XtsDecrypt)
+    },
+};

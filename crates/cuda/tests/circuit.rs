@@ -1,0 +1,165 @@
+//! The circuits of `kernels/circuit/aes.circuit`: equal to FIPS 197, and the headers made from them up to date.
+
+#[path = "../circuit/mod.rs"]
+mod circuit;
+
+use circuit::Circuit;
+use lockstep_reference::Aes;
+use std::path::Path;
+
+fn circuits() -> Vec<Circuit> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/circuit/aes.circuit");
+    circuit::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn named(name: &str) -> Circuit {
+    circuits().into_iter().find(|circuit| circuit.name == name).unwrap()
+}
+
+/// The S-box, out of the oracle's cipher: the first word that the key expansion of a key of zeros and last word
+/// `00 b 00 00` makes is S(b) + 1 in its first byte.
+fn sbox(b: u8) -> u8 {
+    let mut key = [0; 16];
+    key[13] = b;
+    Aes::new(&key).round_keys()[1][0] ^ 1
+}
+
+/// The product in GF(2^8), bit by bit.
+fn mul(mut a: u8, mut b: u8) -> u8 {
+    let mut sum = 0;
+    while b != 0 {
+        sum ^= if b & 1 == 1 { a } else { 0 };
+        a = a << 1 ^ if a & 0x80 != 0 { 0x1b } else { 0 };
+        b >>= 1;
+    }
+    sum
+}
+
+/// Bit `bit` of each byte, the first byte's lowest.
+fn plane(bytes: &[u8], bit: usize) -> u64 {
+    bytes.iter().enumerate().fold(0, |sum, (i, b)| sum | u64::from(b >> bit & 1) << i)
+}
+
+/// The digit at a place of a name.
+fn digit(name: &str, index: usize) -> usize {
+    usize::from(name.as_bytes()[index] - b'0')
+}
+
+fn check_sbox(circuit: &Circuit, expected: impl Fn(u8) -> u8) {
+    for start in (0..256).step_by(64) {
+        let inputs: [u8; 64] = std::array::from_fn(|i| (start + i) as u8);
+        let outputs = inputs.map(&expected);
+        let values = circuit.evaluate(|name| plane(&inputs, 7 - digit(name, 1)));
+        for i in 0..8 {
+            assert_eq!(values[format!("S{i}").as_str()], plane(&outputs, 7 - i), "bit S{i}, from {start} on");
+        }
+    }
+}
+
+#[test]
+fn sboxes_are_equal_on_all_inputs() {
+    assert_eq!([0x00, 0x53, 0xff].map(sbox), [0x63, 0xed, 0x16]);
+    check_sbox(&named("sbox"), sbox);
+    let mut inverse = [0; 256];
+    (0..=255).for_each(|b: u8| inverse[usize::from(sbox(b))] = b);
+    check_sbox(&named("inverse_sbox"), |b| inverse[usize::from(b)]);
+}
+
+/// Checks a column against a matrix of `factors` (and its turns) times bytes out of a table, plus a key.
+fn check_column(circuit: &Circuit, table: [u8; 256], factors: [u8; 4]) {
+    let mut state = 0x0123_4567_89ab_cdef_u64;
+    let mut random = || {
+        // Xorshift: any inputs that differ do.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    for _ in 0..256 {
+        let mut draw = || -> [[u8; 64]; 4] { std::array::from_fn(|_| std::array::from_fn(|_| random())) };
+        let (input, key) = (draw(), draw());
+        let values = circuit.evaluate(|name| match name.as_bytes()[0] {
+            b'K' => plane(&key[digit(name, 1)], digit(name, 3)),
+            _ => plane(&input[digit(name, 3)], 7 - digit(name, 1)),
+        });
+        for row in 0..4 {
+            let output: [u8; 64] = std::array::from_fn(|i| {
+                (0..4).fold(key[row][i], |sum, k| {
+                    sum ^ mul(factors[k], table[usize::from(input[(row + k) % 4][i])])
+                })
+            });
+            for bit in 0..8 {
+                assert_eq!(
+                    values[format!("o{row}x{bit}").as_str()],
+                    plane(&output, bit),
+                    "row {row}, bit {bit}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_are_equal_on_random_inputs() {
+    let table: [u8; 256] = std::array::from_fn(|b| sbox(b as u8));
+    let mut inverse = [0; 256];
+    (0..=255).for_each(|b: u8| inverse[usize::from(sbox(b))] = b);
+    check_column(&named("column"), table, [2, 3, 1, 1]);
+    check_column(&named("inverse_column"), inverse, [14, 11, 13, 9]);
+}
+
+/// The whole cipher by these columns' rules, so that the table and the factors above are the oracle's.
+#[test]
+fn columns_make_the_oracles_cipher() {
+    let key: [u8; 16] = std::array::from_fn(|i| (17 * i + 3) as u8);
+    let aes = Aes::new(&key);
+    let keys = aes.round_keys();
+    let mut state: [u8; 16] = std::array::from_fn(|i| (29 * i) as u8 ^ keys[0][i]);
+    for round in 1..=10 {
+        let moved: [u8; 16] = std::array::from_fn(|p| sbox(state[(p % 4) + 4 * ((p / 4 + p % 4) % 4)]));
+        state = std::array::from_fn(|p| {
+            let mixed = |k: usize| mul([2, 3, 1, 1][k], moved[p / 4 * 4 + (p % 4 + k) % 4]);
+            keys[round][p] ^ if round < 10 { (0..4).fold(0, |sum, k| sum ^ mixed(k)) } else { moved[p] }
+        });
+    }
+    assert_eq!(state, aes.encrypt(std::array::from_fn(|i| (29 * i) as u8)));
+}
+
+#[test]
+fn counts_have_not_grown() {
+    let counts: Vec<_> = circuits().iter().map(|c| (c.name.clone(), c.operations.len())).collect();
+    let bars = [("sbox", 72), ("inverse_sbox", 78), ("column", 366), ("inverse_column", 420)];
+    assert_eq!(counts.len(), bars.len());
+    for ((name, count), (wanted, bar)) in counts.iter().zip(bars) {
+        assert!(name == wanted && *count <= bar, "{name} has {count} operations");
+    }
+}
+
+#[test]
+fn nonsense_is_refused() {
+    for (text, problem) in [
+        ("a = lop3(U0, U1, 0, 0x3C)", "line 1: no circuit yet"),
+        ("circuit x\na = lop3(U0, U1, 0x3C)", "line 2: not an operation"),
+        ("circuit x\na = lop3(U0, U1, U2, 0x3C)", "line 2: 0 must stand"),
+        ("circuit x\na = lop3(U0, 0, 0, 0x3C)", "line 2: 0 must stand"),
+        ("circuit x\na = lop3(U0, U1, 0, 0x3C)\na = lop3(U0, U1, 0, 0x3C)", "line 3: this name is taken"),
+    ] {
+        let error = circuit::parse(text).unwrap_err();
+        assert!(error.starts_with(problem), "{error}");
+    }
+}
+
+/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-cuda --test circuit` writes them anew.
+#[test]
+fn headers_are_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/circuit/aes.cuh");
+    let header = circuit::cuda(&circuits());
+    if std::env::var_os("LOCKSTEP_REGENERATE").is_some() {
+        std::fs::write(&path, &header).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(&path).unwrap_or_default() == header,
+        "{} is out of date",
+        path.display()
+    );
+}

@@ -1,0 +1,26 @@
+//! The shared suite, for every kernel, on the emulator.
+#![cfg(feature = "emulator")]
+
+use std::sync::Arc;
+
+use lockstep_core::backend::Device;
+use lockstep_cuda::LaunchOptions;
+
+fn device() -> Arc<dyn Device> {
+    Arc::new(lockstep_cuda::emulator())
+}
+
+/// Without the kernels for short messages, which most of the suite would else be about.
+fn wide() -> Arc<dyn Device> {
+    let options = LaunchOptions { always_wide: true, ..LaunchOptions::default() };
+    Arc::new(lockstep_cuda::emulator().with_launches(options))
+}
+
+lockstep_core::backend_suite!(bitslice, device(), "cuda/bitslice");
+lockstep_core::backend_suite!(bitslice_wide, wide(), "cuda/bitslice");
+lockstep_core::backend_suite!(table, device(), "cuda/table");
+lockstep_core::backend_suite!(fine_shared, device(), "cuda/fine-shared");
+lockstep_core::backend_suite!(coarse_shared, device(), "cuda/coarse-shared");
+lockstep_core::backend_suite!(fine_constant, device(), "cuda/fine-constant");
+lockstep_core::backend_suite!(coarse_constant, device(), "cuda/coarse-constant");
+lockstep_core::backend_suite!(global_sbox, device(), "cuda/global-sbox");

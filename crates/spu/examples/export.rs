@@ -1,0 +1,49 @@
+//! Writes every kernel as source for the GNU assembler (`.s`) and as a raw image from address 0 on (`.raw`), and one
+//! more with every instruction there is.
+
+use std::path::Path;
+
+use lockstep_spu::asm::{Image, assemble};
+use lockstep_spu::isa::{Inst, Op, Reg};
+use lockstep_spu::kernels::KERNELS;
+use lockstep_spu::schedule::Effort;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).ok_or("usage: export FOLDER")?;
+    let write = |name: &str, image: &Image| -> std::io::Result<()> {
+        let base = Path::new(&folder).join(name);
+        std::fs::write(base.with_extension("s"), image.source())?;
+        std::fs::write(base.with_extension("raw"), image.raw())
+    };
+    for kernel in KERNELS {
+        for (pass, of) in kernel.loops {
+            let name = format!("{}-{pass:?}", kernel.name.replace('/', "-"));
+            write(&name, &of.compile(10, Effort::Full)?.program.image)?;
+        }
+    }
+    write("every-instruction", &every_instruction()?)?;
+    Ok(())
+}
+
+/// Each instruction with operands of every kind.
+fn every_instruction() -> Result<Image, Box<dyn std::error::Error>> {
+    let mut text = String::new();
+    for &op in Op::ALL {
+        let reg = Reg::new;
+        // Shifts to the right have negative counts.
+        let imm = if op.mnemonic().starts_with("rotm")
+            || op.mnemonic().starts_with("rothm")
+            || op.mnemonic().starts_with("rotqm")
+        {
+            -5
+        } else {
+            5
+        };
+        let inst = Inst { op, rt: reg(3), ra: reg(127), rb: reg(64), rc: reg(5), imm, to_branch: 9 };
+        let inst = Inst::decode(inst.encode()).ok_or("encoded, so it decodes")?;
+        text += &format!("{}\n", inst.show(text.lines().count() as u32 * 4));
+    }
+    // The hints name branches behind them, inside of the program.
+    text += &"nop\nlnop\n".repeat(8);
+    Ok(assemble("every.s", &text)?)
+}

@@ -1,0 +1,28 @@
+//! Simulated instructions per second of host time, on one core.
+
+use std::time::{Duration, Instant};
+
+use lockstep_spu::kernels::{KERNELS, LARGEST};
+use lockstep_spu::schedule::Effort;
+use lockstep_spu::sim::Machine;
+
+fn main() {
+    for kernel in KERNELS.iter().filter(|kernel| kernel.name != "spu/gcm") {
+        let (_, of) = kernel.loops[0];
+        let compiled = of.compile(10, Effort::Full).expect("every kernel compiles");
+        let keys = [[7; 16]; 11];
+        let mut machine = Machine::new();
+        compiled.load(&mut machine, &keys);
+        let mut data = vec![1; LARGEST];
+        let mut best = f64::MAX;
+        let start = Instant::now();
+        let mut instructions = 0;
+        while start.elapsed() < Duration::from_millis(300) {
+            let before = Instant::now();
+            instructions =
+                compiled.run(&mut machine, &keys, &[0; 16], &mut data).expect("it runs").instructions;
+            best = best.min(before.elapsed().as_secs_f64() / instructions as f64);
+        }
+        println!("{:<16} {:>6.1} million a second ({instructions} a call)", kernel.name, 1e-6 / best);
+    }
+}

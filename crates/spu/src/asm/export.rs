@@ -1,0 +1,90 @@
+//! Programs as raw images and as source that the GNU assembler takes.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::Image;
+use crate::isa::{Format, Inst};
+
+impl Image {
+    /// The local store from address 0 on.
+    pub fn raw(&self) -> Vec<u8> {
+        let mut raw = vec![0; self.origin as usize];
+        raw.extend(&self.bytes);
+        raw
+    }
+
+    /// Source in GNU syntax that assembles to the same bytes at the same addresses.
+    pub fn source(&self) -> String {
+        let mut places = BTreeSet::new();
+        for (at, inst) in self.instructions() {
+            let Some(inst) = inst else { continue };
+            places.extend(target(&inst, at));
+            places.extend(hinted(&inst, at));
+        }
+        let mut out = String::from("\t.text\n\t.align 4\n");
+        if self.origin > 0 {
+            let _ = writeln!(out, "\t.space {}", self.origin);
+        }
+        let mut at = self.origin;
+        while at + 4 <= self.end() {
+            for (name, _) in self.symbols.iter().filter(|(_, place)| **place == at) {
+                let _ = writeln!(out, "{name}:");
+            }
+            if places.contains(&at) {
+                let _ = writeln!(out, ".L{at:x}:");
+            }
+            let word = self.word(at).expect("inside");
+            match Inst::decode(word).filter(|_| self.code.contains(&at)) {
+                Some(inst) => {
+                    let _ = writeln!(out, "\t{}", self.with_labels(&inst, at));
+                }
+                None => {
+                    let _ = writeln!(out, "\t.long {word:#010x}");
+                }
+            }
+            at += 4;
+        }
+        for &byte in &self.bytes[(at - self.origin) as usize..] {
+            let _ = writeln!(out, "\t.byte {byte:#04x}");
+        }
+        out
+    }
+
+    /// An instruction with labels instead of relative addresses, as far as they lie inside.
+    fn with_labels(&self, inst: &Inst, at: u32) -> String {
+        let label = |place: u32| {
+            if place >= self.origin && place < self.end() {
+                format!(".L{place:x}")
+            } else {
+                format!("{place:#x}")
+            }
+        };
+        let mnemonic = inst.op.mnemonic();
+        match (inst.op.format(), target(inst, at), hinted(inst, at)) {
+            (Format::HintIndirect, _, Some(branch)) => format!("{mnemonic} {},{}", label(branch), inst.ra),
+            // A label would be left to a linker.
+            (Format::HintAbsolute, Some(to), Some(branch)) => format!("{mnemonic} {},{to:#x}", label(branch)),
+            (_, Some(to), Some(branch)) => format!("{mnemonic} {},{}", label(branch), label(to)),
+            (Format::Branch, Some(to), None) => format!("{mnemonic} {}", label(to)),
+            (_, Some(to), None) => format!("{mnemonic} {},{}", inst.rt, label(to)),
+            _ => inst.to_string(),
+        }
+    }
+}
+
+/// The address that an instruction names, if it is relative to the instruction or a hint.
+fn target(inst: &Inst, at: u32) -> Option<u32> {
+    use Format::*;
+    match inst.op.format() {
+        Ri16Relative | Ri16RelativeStore | Branch | BranchIf | HintRelative => {
+            Some(at.wrapping_add((inst.imm as u32) << 2) & 0x3_ffff)
+        }
+        HintAbsolute => Some(((inst.imm as u32) << 2) & 0x3_ffff),
+        _ => None,
+    }
+}
+
+fn hinted(inst: &Inst, at: u32) -> Option<u32> {
+    inst.op.is_hint().then(|| at.wrapping_add((i32::from(inst.to_branch) as u32) << 2) & 0x3_ffff)
+}

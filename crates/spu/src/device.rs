@@ -1,0 +1,361 @@
+//! The simulated Cell as a device: work split over its SPEs as the main processor would.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use lockstep_core::backend::{
+    Backend, Completion, Cost, Counter, Device, DeviceId, Discovery, KernelId, KernelInfo, Unit,
+};
+use lockstep_core::data::HostData;
+use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
+use lockstep_core::{Block, Error, KeySize, Result};
+use zeroize::Zeroizing;
+
+use crate::kernels::{Compiled, KERNELS, LARGEST, Loop, Mode, Way};
+use crate::schedule::Effort;
+use crate::sim::{Dma, Fault, Machine, Transfer, overlapped};
+
+/// The name of the one device of this backend.
+pub const SPU: DeviceId = DeviceId { backend: "spu", unit: Unit::Only };
+
+/// How the simulated Cell is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpuOptions {
+    /// SPEs at work: a chip has eight, two chips on a board have sixteen.
+    pub spes: usize,
+}
+
+impl Default for SpuOptions {
+    fn default() -> Self {
+        SpuOptions { spes: 8 }
+    }
+}
+
+/// The backend of the simulated Cell.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SpuBackend(pub SpuOptions);
+
+impl Backend for SpuBackend {
+    fn name(&self) -> &'static str {
+        SPU.backend
+    }
+
+    fn discover(&self) -> Discovery {
+        Discovery { devices: vec![Arc::new(Spu::new(self.0))], missing: None }
+    }
+}
+
+/// What a simulated Cell has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Simulated {
+    /// Bytes worked on.
+    pub bytes: u64,
+    /// Clocks until the last SPE was done, transfers included, summed over calls.
+    pub clocks: u64,
+    /// Instructions of all SPEs.
+    pub instructions: u64,
+}
+
+/// The simulated Cell.
+pub struct Spu {
+    kernels: Vec<KernelInfo>,
+    /// Made when they first work: looking for devices costs nothing.
+    spes: Vec<Mutex<Option<Machine>>>,
+    done: Mutex<Simulated>,
+    counts: Mutex<Vec<Counter>>,
+}
+
+/// The most SPEs: the blades had two chips.
+const MOST_SPES: usize = 16;
+
+type CompiledLoops = HashMap<(Loop, usize), Arc<Compiled>>;
+
+/// Compiled loops, by rounds, for all devices.
+static COMPILED: LazyLock<Mutex<CompiledLoops>> = LazyLock::new(Mutex::default);
+
+/// Work of this size is worth a thread for each SPE.
+const THREADS_FROM: usize = 64 * 1024;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failed(reason: String) -> Error {
+    Error::DeviceFailed { device: SPU, reason }
+}
+
+fn compiled(of: Loop, rounds: usize) -> Result<Arc<Compiled>> {
+    let mut all = lock(&COMPILED);
+    if let Some(compiled) = all.get(&(of, rounds)) {
+        return Ok(Arc::clone(compiled));
+    }
+    let new = Arc::new(of.compile(rounds, Effort::Full).map_err(failed)?);
+    all.insert((of, rounds), Arc::clone(&new));
+    Ok(new)
+}
+
+impl Spu {
+    /// A Cell of so many SPEs, one at the least and 16 at the most.
+    pub fn new(options: SpuOptions) -> Spu {
+        let info = |kernel: &crate::kernels::Named| KernelInfo {
+            name: kernel.name,
+            description: kernel.description,
+            constant_time: kernel.constant_time,
+            missing: None,
+        };
+        let count = |kernel: &crate::kernels::Named| Counter { name: kernel.name, launches: 0, bytes: 0 };
+        Spu {
+            kernels: KERNELS.iter().map(info).collect(),
+            spes: (0..options.spes.clamp(1, MOST_SPES)).map(|_| Mutex::new(None)).collect(),
+            done: Mutex::default(),
+            counts: Mutex::new(KERNELS.iter().map(count).collect()),
+        }
+    }
+
+    /// What it has done so far.
+    pub fn simulated(&self) -> Simulated {
+        *lock(&self.done)
+    }
+
+    fn run_pass(&self, of: Loop, pass: Pass, segments: &mut [Segment<'_>]) -> Result<u64> {
+        let mut tasks = Vec::new();
+        for (index, segment) in segments.iter_mut().enumerate() {
+            let host = segment.data.reborrow().into_host(SPU)?;
+            let size = segment.key.size();
+            cut(&mut tasks, pass, index, *segment.register, host.input(), compiled(of, size.rounds())?);
+        }
+        let keys: Vec<&[Block]> =
+            segments.iter().map(|segment| segment.key.round_keys().as_blocks()).collect();
+        let bytes = tasks.iter().map(|task| task.data.len() as u64).sum();
+        self.run_tasks(pass, &mut tasks, &keys)?;
+        for task in &tasks {
+            let segment = &mut segments[task.segment];
+            *segment.register = task.register;
+            if !pass.is_read_only() {
+                let mut host = segment.data.reborrow().into_host(SPU)?;
+                write_back(&mut host, task);
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Every task on an SPE: the first on the first, and so on in turns.
+    fn run_tasks(&self, pass: Pass, tasks: &mut [Piece], keys: &[&[Block]]) -> Result<()> {
+        let spes = self.spes.len();
+        let busy = spes.min(tasks.len());
+        let mut shares: Vec<Vec<&mut Piece>> = (0..spes).map(|_| Vec::new()).collect();
+        let bytes: usize = tasks.iter().map(|task| task.data.len()).sum();
+        for (i, task) in tasks.iter_mut().enumerate() {
+            shares[i % spes].push(task);
+        }
+        let work = shares.into_iter().zip(&self.spes).filter(|(share, _)| !share.is_empty());
+        let one = |(share, machine): (Vec<&mut Piece>, &Mutex<Option<Machine>>)| {
+            let mut machine = lock(machine);
+            let machine = machine.get_or_insert_with(Machine::new);
+            let outcome = run_share(machine, pass, share, keys);
+            // Keys and data do not stay behind.
+            machine.clear();
+            outcome
+        };
+        let outcomes: Vec<Result<Share>> = if bytes < THREADS_FROM {
+            work.map(one).collect()
+        } else {
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = work.map(|share| scope.spawn(|| one(share))).collect();
+                let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Share>>| {
+                    thread.join().unwrap_or_else(|_| Err(failed("the simulator panicked".into())))
+                };
+                threads.into_iter().map(join).collect()
+            })
+        };
+        let dma = Dma { sharers: busy as u32 };
+        let mut longest = 0;
+        let mut instructions = 0;
+        for outcome in outcomes {
+            let share = outcome?;
+            longest = longest.max(overlapped(dma, &share.transfers));
+            instructions += share.instructions;
+        }
+        let mut done = lock(&self.done);
+        done.bytes += bytes as u64;
+        done.clocks += longest;
+        done.instructions += instructions;
+        Ok(())
+    }
+}
+
+/// A piece of a segment for one SPE; of serial passes the whole segment.
+struct Piece {
+    segment: usize,
+    range: Range<usize>,
+    register: Block,
+    data: Zeroizing<Vec<u8>>,
+    compiled: Arc<Compiled>,
+}
+
+/// What an SPE has done.
+#[derive(Default)]
+struct Share {
+    transfers: Vec<Transfer>,
+    instructions: u64,
+}
+
+/// Cuts a segment into pieces that can be worked on at the same time.
+fn cut(
+    pieces: &mut Vec<Piece>,
+    pass: Pass,
+    segment: usize,
+    register: Block,
+    input: &[u8],
+    compiled: Arc<Compiled>,
+) {
+    let serial = pass.is_serial() || pass == Pass::Ghash;
+    let largest = if serial { input.len().max(1) } else { LARGEST };
+    let mut register = register;
+    let mut at = 0;
+    while at < input.len() {
+        let mut len = largest.min(input.len() - at);
+        if pass == Pass::Ctr {
+            // The loop counts in 32 bits; what is above changes between pieces.
+            let low = u32::from_be_bytes(register[12..].try_into().expect("four bytes"));
+            let until_wrap = (1u64 << 32) - u64::from(low);
+            len = (len as u64).min(until_wrap * 16) as usize;
+        }
+        let data = Zeroizing::new(input[at..at + len].to_vec());
+        let next = if serial { register } else { register_after(pass, register, &data, &[]) };
+        // The last piece's register is the segment's.
+        let own = std::mem::replace(&mut register, next);
+        pieces.push(Piece {
+            segment,
+            range: at..at + len,
+            register: own,
+            data,
+            compiled: Arc::clone(&compiled),
+        });
+        at += len;
+    }
+}
+
+/// The register as the next segment must find it.
+fn register_after(pass: Pass, register: Block, input: &[u8], output: &[u8]) -> Block {
+    let blocks = input.len().div_ceil(16);
+    let last = |bytes: &[u8]| match bytes.as_chunks::<16>().0.last() {
+        Some(block) => *block,
+        None => register,
+    };
+    match pass {
+        Pass::Ctr => u128::from_be_bytes(register).wrapping_add(blocks as u128).to_be_bytes(),
+        Pass::Ctr32 => {
+            let mut next = register;
+            let low = u32::from_be_bytes(register[12..].try_into().expect("four bytes"));
+            next[12..].copy_from_slice(&low.wrapping_add(blocks as u32).to_be_bytes());
+            next
+        }
+        Pass::CbcDecrypt | Pass::Cfb128Decrypt => last(input),
+        Pass::CbcEncrypt | Pass::CbcMac | Pass::Cfb128Encrypt | Pass::Ghash => last(output),
+        Pass::Ofb if input.len() >= 16 => {
+            let (input, output) = (last(input), last(output));
+            std::array::from_fn(|i| input[i] ^ output[i])
+        }
+        _ => register,
+    }
+}
+
+fn run_share(machine: &mut Machine, pass: Pass, share: Vec<&mut Piece>, keys: &[&[Block]]) -> Result<Share> {
+    let mut done = Share::default();
+    let mut loaded = None;
+    for piece in share {
+        let keys = keys[piece.segment];
+        if loaded != Some((Arc::as_ptr(&piece.compiled), keys.as_ptr())) {
+            load(machine, &piece.compiled, keys)?;
+            loaded = Some((Arc::as_ptr(&piece.compiled), keys.as_ptr()));
+        }
+        let compiled = Arc::clone(&piece.compiled);
+        let mut buffer = Zeroizing::new(vec![0; LARGEST.min(piece.data.len().next_multiple_of(16))]);
+        for part in piece.data.chunks_mut(LARGEST) {
+            let buffer = &mut buffer[..part.len().next_multiple_of(16)];
+            buffer.fill(0);
+            buffer[..part.len()].copy_from_slice(part);
+            let run = compiled.run(machine, keys, &piece.register, buffer).map_err(stopped)?;
+            let output = &buffer[..part.len()];
+            piece.register = register_after(pass, piece.register, part, output);
+            part.copy_from_slice(output);
+            let bytes = buffer.len() as u64;
+            let bytes_out = if pass.is_read_only() { 0 } else { bytes };
+            done.transfers.push(Transfer { bytes_in: bytes, clocks: run.cycles, bytes_out });
+            done.instructions += run.instructions;
+        }
+    }
+    Ok(done)
+}
+
+fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block]) -> Result<()> {
+    if compiled.of.way != Way::Ghash {
+        compiled.load(machine, keys);
+        return Ok(());
+    }
+    // The hash key is the encryption of zero.
+    let encrypt =
+        self::compiled(Loop { way: Way::Vperm, mode: Mode::Ecb, blocks: 4, overlaps: true }, keys.len() - 1)?;
+    encrypt.load(machine, keys);
+    let mut h = Zeroizing::new([0; 16]);
+    encrypt.run(machine, keys, &[0; 16], &mut *h).map_err(stopped)?;
+    compiled.load_hash_key(machine, &h);
+    Ok(())
+}
+
+fn stopped(fault: Fault) -> Error {
+    failed(fault.to_string())
+}
+
+fn write_back(host: &mut HostData<'_>, piece: &Piece) {
+    host.output()[piece.range.clone()].copy_from_slice(&piece.data);
+}
+
+impl Device for Spu {
+    fn id(&self) -> DeviceId {
+        SPU
+    }
+
+    fn description(&self) -> String {
+        format!("Cell with {} SPEs (simulated)", self.spes.len())
+    }
+
+    fn is_simulated(&self) -> bool {
+        true
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+
+    fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
+        let Operation::Pass(pass) = operation else { return None };
+        KERNELS.get(usize::from(kernel.0))?.does(pass)?;
+        // What the simulator takes, not what the chip would: some 200 instructions for a block.
+        Some(Cost::new(100_000.0, 0.005))
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        lock(&self.counts).clone()
+    }
+
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let named = KERNELS.get(usize::from(kernel.0));
+        let unsupported = || Error::Unsupported {
+            kernel: named.map_or("the Cell", |named| named.name),
+            operation: work.task.operation().to_string(),
+        };
+        let of = match work.task.operation() {
+            Operation::Pass(pass) => named.and_then(|named| named.does(pass)).ok_or_else(unsupported)?,
+            Operation::Recipe(_) => return Err(unsupported()),
+        };
+        let Task::Pass(pass, segments) = work.task else { return Err(unsupported()) };
+        let bytes = self.run_pass(of, pass, segments)?;
+        let count = &mut lock(&self.counts)[usize::from(kernel.0)];
+        count.launches += 1;
+        count.bytes += bytes;
+        Ok(Completion::Done)
+    }
+}

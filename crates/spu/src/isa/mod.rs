@@ -1,0 +1,316 @@
+//! The instruction set of the SPU: what there is, how it is encoded, on which pipe it runs and for how long.
+//!
+//! Big-endian; a word is 32 bits, bit 0 the most significant. Element 0 of a register is its preferred slot, from
+//! which all scalars come: addresses, conditions, counts.
+
+mod code;
+mod show;
+mod table;
+
+pub(crate) use table::with_table;
+
+/// A register, `$0` to `$127`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Reg(u8);
+
+impl Reg {
+    /// How many there are.
+    pub const COUNT: usize = 128;
+
+    /// The register of this number.
+    ///
+    /// # Panics
+    /// If there is no such register.
+    pub const fn new(number: u8) -> Reg {
+        assert!(number < 128, "registers are $0 to $127");
+        Reg(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// The two pipes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pipe {
+    /// Arithmetic, logic, word shifts: pipeline 0.
+    Even,
+    /// Shuffles, quadword shifts, local store, branches: pipeline 1.
+    Odd,
+}
+
+/// Classes of instructions, as IBM's table of latencies has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Simple fixed point and logic.
+    Fx,
+    /// Word and halfword rotates and shifts.
+    Ws,
+    /// Shuffles and quadword rotates and shifts.
+    Sh,
+    /// Loads.
+    Ls,
+    /// Stores.
+    St,
+    /// Branches.
+    Br,
+    /// Branch hints.
+    Hb,
+    /// Nothing on the even pipe.
+    Nop,
+    /// Nothing on the odd pipe.
+    Lnop,
+}
+
+impl Class {
+    /// Where it runs.
+    pub const fn pipe(self) -> Pipe {
+        match self {
+            Class::Fx | Class::Ws | Class::Nop => Pipe::Even,
+            Class::Sh | Class::Ls | Class::St | Class::Br | Class::Hb | Class::Lnop => Pipe::Odd,
+        }
+    }
+
+    /// Cycles from issue until the result can be used.
+    pub const fn latency(self) -> u32 {
+        match self {
+            Class::Fx => 2,
+            Class::Ws | Class::Sh | Class::Br => 4,
+            Class::Ls | Class::St => 6,
+            Class::Hb => 15,
+            Class::Nop | Class::Lnop => 1,
+        }
+    }
+}
+
+/// How the fields lie in a word, and how they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `rt,ra,rb,rc`
+    Rrr,
+    /// `rt,ra,rb`
+    Rr,
+    /// `rt,ra,rb`; the target is read too.
+    RrInOut,
+    /// `rt,ra,rb`; the first is stored.
+    RrStore,
+    /// `rt,ra`
+    RrA,
+    /// `rt,ra,count`: seven bits.
+    Ri7,
+    /// `rt,ra,value`: ten bits with sign.
+    Ri10,
+    /// `rt,ra,value`: a byte, with or without sign.
+    Ri10Byte,
+    /// `rt,offset(ra)`: quadwords, written in bytes.
+    Ri10Quad,
+    /// The same of a store.
+    Ri10QuadStore,
+    /// `rt,value`: sixteen bits.
+    Ri16,
+    /// `rt,value`; the target is read too.
+    Ri16InOut,
+    /// `rt,address`
+    Ri16Absolute,
+    /// The same of a store.
+    Ri16AbsoluteStore,
+    /// `rt,address`, relative to the instruction.
+    Ri16Relative,
+    /// The same of a store.
+    Ri16RelativeStore,
+    /// `rt,value`: eighteen bits without sign.
+    Ri18,
+    /// `address`
+    Branch,
+    /// `rt,address`; the first is tested.
+    BranchIf,
+    /// `ra`
+    Indirect,
+    /// `rt,ra`; the first is tested.
+    IndirectIf,
+    /// `branch,ra`
+    HintIndirect,
+    /// `branch,address`
+    HintAbsolute,
+    /// `branch,address`, relative to the instruction.
+    HintRelative,
+    /// No operands.
+    Bare,
+    /// A code of fourteen bits.
+    StopCode,
+}
+
+/// One instruction with its operands. Fields that the format lacks are zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Inst {
+    /// Which one.
+    pub op: Op,
+    /// Target; of stores and conditional branches the register that is read.
+    pub rt: Reg,
+    /// First source.
+    pub ra: Reg,
+    /// Second source.
+    pub rb: Reg,
+    /// Third source.
+    pub rc: Reg,
+    /// The immediate as encoded: relative addresses and absolute ones in words, offsets of `lqd` in quadwords.
+    pub imm: i32,
+    /// Of hints: words from the hint to the branch.
+    pub to_branch: i16,
+}
+
+impl Inst {
+    /// An instruction without operands; the others start from this.
+    pub const fn bare(op: Op) -> Inst {
+        let zero = Reg::new(0);
+        Inst { op, rt: zero, ra: zero, rb: zero, rc: zero, imm: 0, to_branch: 0 }
+    }
+
+    /// The register it writes.
+    pub fn target(&self) -> Option<Reg> {
+        self.op.format().writes_rt().then_some(self.rt)
+    }
+
+    /// The registers it reads.
+    pub fn sources(&self) -> impl Iterator<Item = Reg> {
+        let format = self.op.format();
+        let three = format == Format::Rrr;
+        [
+            (format.reads_ra(), self.ra),
+            (format.reads_rb(), self.rb),
+            (three, self.rc),
+            (format.reads_rt(), self.rt),
+        ]
+        .into_iter()
+        .filter_map(|(reads, reg)| reads.then_some(reg))
+    }
+}
+
+impl Format {
+    /// True if the instruction's result goes to RT.
+    pub const fn writes_rt(self) -> bool {
+        use Format::*;
+        matches!(
+            self,
+            Rrr | Rr
+                | RrInOut
+                | RrA
+                | Ri7
+                | Ri10
+                | Ri10Byte
+                | Ri10Quad
+                | Ri16
+                | Ri16InOut
+                | Ri16Absolute
+                | Ri16Relative
+                | Ri18
+        )
+    }
+
+    /// True if RT is a source.
+    pub const fn reads_rt(self) -> bool {
+        use Format::*;
+        matches!(
+            self,
+            RrInOut
+                | RrStore
+                | Ri10QuadStore
+                | Ri16InOut
+                | Ri16AbsoluteStore
+                | Ri16RelativeStore
+                | BranchIf
+                | IndirectIf
+        )
+    }
+
+    /// True if RA is a source.
+    pub const fn reads_ra(self) -> bool {
+        use Format::*;
+        matches!(
+            self,
+            Rrr | Rr
+                | RrInOut
+                | RrStore
+                | RrA
+                | Ri7
+                | Ri10
+                | Ri10Byte
+                | Ri10Quad
+                | Ri10QuadStore
+                | Indirect
+                | IndirectIf
+                | HintIndirect
+        )
+    }
+
+    /// True if RB is a source.
+    pub const fn reads_rb(self) -> bool {
+        matches!(self, Format::Rrr | Format::Rr | Format::RrInOut | Format::RrStore)
+    }
+}
+
+macro_rules! define_ops {
+    ($($name:ident $mnemonic:ident $opcode:literal $format:ident $class:ident,)*) => {
+        /// The instructions.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "named as in the manual")]
+        #[repr(u8)]
+        pub enum Op { $($name),* }
+
+        impl Op {
+            /// All of them.
+            pub const ALL: &'static [Op] = &[$(Op::$name),*];
+
+            /// As it is written.
+            pub const fn mnemonic(self) -> &'static str {
+                match self { $(Op::$name => stringify!($mnemonic)),* }
+            }
+
+            /// The leftmost eleven bits of its words, fields left zero.
+            pub const fn opcode(self) -> u32 {
+                match self { $(Op::$name => $opcode),* }
+            }
+
+            /// Where its fields lie.
+            pub const fn format(self) -> Format {
+                match self { $(Op::$name => Format::$format),* }
+            }
+
+            /// Its class.
+            pub const fn class(self) -> Class {
+                match self { $(Op::$name => Class::$class),* }
+            }
+        }
+    };
+}
+with_table!(define_ops);
+
+impl Op {
+    /// Where it runs.
+    pub const fn pipe(self) -> Pipe {
+        self.class().pipe()
+    }
+
+    /// Cycles from issue until the result can be used.
+    pub const fn latency(self) -> u32 {
+        self.class().latency()
+    }
+
+    /// True for all that may change the flow.
+    pub const fn is_branch(self) -> bool {
+        use Format::*;
+        matches!(self.format(), Branch | BranchIf | Indirect | IndirectIf)
+    }
+
+    /// True for hints.
+    pub const fn is_hint(self) -> bool {
+        matches!(self.class(), Class::Hb)
+    }
+
+    /// The instruction of this mnemonic.
+    pub fn by_mnemonic(name: &str) -> Option<Op> {
+        Op::ALL.iter().copied().find(|op| op.mnemonic() == name)
+    }
+}

@@ -1,0 +1,134 @@
+//! The S-box as 256 bytes in sixteen registers: what the paper does, and the Cell's programming handbook before it.
+//!
+//! `shufb` looks up 32 bytes by five bits; the other three bits choose among eight results. Two things are ours: the top bit is
+//! not selected by, but looked up twice, once with the bit flipped. A control byte with the top bit set
+//! gives a constant that depends on the next two bits alone (00, 00, FF, 80), so the tables are made such that the
+//! constants cancel. And the masks for the other two bits come from a shift on the odd pipe.
+
+use super::cipher::{Block, Cipher};
+use super::field::sbox;
+use super::permutation::{SHIFT_ROWS, after, rotated};
+use crate::schedule::{Flow, Value};
+
+/// Encryption by lookups in registers.
+pub(crate) struct Lookup {
+    /// For many blocks at once: fewest instructions, from either pipe. Without, for one chain: the shortest way, whatever
+    /// slots it takes.
+    pub balanced: bool,
+}
+
+/// What `shufb` gives for a control byte with the top bit set, by the next two bits.
+const CONSTANTS: [u8; 4] = [0, 0, 0xff, 0x80];
+
+/// Sixteen bytes of the S-box; the constant of the flipped lookup is taken out in advance.
+fn table(quarter: usize, part: usize, flipped: bool) -> Block {
+    let start = quarter * 32 + part * 16 + if flipped { 128 } else { 0 };
+    std::array::from_fn(|i| sbox((start + i) as u8) ^ CONSTANTS[quarter])
+}
+
+impl Lookup {
+    /// SubBytes.
+    fn substitute(&self, f: &mut Flow, x: Value) -> Value {
+        let flipped = f.xor_bytes(x, 0x80);
+        let quarters: [Value; 4] = std::array::from_fn(|quarter| {
+            let mut half = |index, is_flipped| {
+                let low = f.constant(table(quarter, 0, is_flipped));
+                let high = f.constant(table(quarter, 1, is_flipped));
+                f.shuffle(low, high, index)
+            };
+            let (a, b) = (half(x, false), half(flipped, true));
+            f.xor(a, b)
+        });
+        let bit5 = self.mask(f, x, 5);
+        let bit6 = self.mask(f, x, 6);
+        let low = f.select(quarters[0], quarters[1], bit5);
+        let high = f.select(quarters[2], quarters[3], bit5);
+        f.select(low, high, bit6)
+    }
+
+    /// Ones in the bytes that have this bit.
+    fn mask(&self, f: &mut Flow, x: Value, bit: u32) -> Value {
+        let tested = |f: &mut Flow| {
+            let bits = f.and_bytes(x, 1 << bit);
+            f.bytes_equal(bits, 1 << bit)
+        };
+        let shifted = |f: &mut Flow| {
+            let top = f.shift_left(x, 7 - bit as i32);
+            f.top_bit_set(top)
+        };
+        if self.balanced { f.either(tested, shifted) } else { tested(f) }
+    }
+
+    /// ShiftRows, MixColumns and AddRoundKey: the column (2, 3, 1, 1) as 2 (r0 + r1) + r1 + (r2 + r3).
+    fn mix(&self, f: &mut Flow, s: Value, key: Value) -> Value {
+        let row1 = f.permute(s, after(&SHIFT_ROWS, &rotated(1)));
+        let row0 = f.permute(s, SHIFT_ROWS);
+        let row01 = f.xor(row0, row1);
+        let keyed = f.xor(row1, key);
+        if !self.balanced {
+            return self.mix_shortest(f, row01, keyed);
+        }
+        let shifted = f.shift_left(row01, 1);
+        let shifted = f.and_bytes(shifted, 0xfe);
+        let reduced = self.reduction(f, row01);
+        let row23 = f.either(|f| f.rotate_words(row01, 16), |f| f.permute(row01, rotated(2)));
+        f.sum(&[keyed, row23, reduced, shifted])
+    }
+
+    /// The same where nothing else is there to wait for: ten cycles from the sum of rows 0 and 1 on, and in none of them
+    /// do two steps want the even pipe.
+    fn mix_shortest(&self, f: &mut Flow, row01: Value, keyed: Value) -> Value {
+        // An addition doubles bytes as a shift does, in half the time.
+        let low = f.and_bytes(row01, 0x7f);
+        let doubled = f.add_words(low, low);
+        // Both outcomes of the reduction are there before it is known which one it is.
+        let reduced = f.xor_bytes(keyed, 0x1b);
+        let mask = f.top_bit_set(row01);
+        let keyed = f.select(keyed, reduced, mask);
+        let row23 = f.permute(row01, rotated(2));
+        f.sum(&[keyed, row23, doubled])
+    }
+
+    /// 1B in the bytes whose top bit is set.
+    fn reduction(&self, f: &mut Flow, x: Value) -> Value {
+        let selected = |f: &mut Flow| {
+            let mask = f.top_bit_set(x);
+            f.and_bytes(mask, 0x1b)
+        };
+        // FF to 80 to 00, and 00 to 1B, which stays.
+        let shuffled = |f: &mut Flow| {
+            let mask = f.top_bit_clear(x);
+            let poly = f.bytes(0x1b);
+            let once = f.shuffle(poly, poly, mask);
+            f.shuffle(poly, poly, once)
+        };
+        f.either(selected, shuffled)
+    }
+}
+
+impl Cipher for Lookup {
+    fn key_form(&self, keys: &[Block]) -> Vec<Block> {
+        keys.to_vec()
+    }
+
+    fn enter(&self, _: &mut Flow, block: Value) -> Value {
+        block
+    }
+
+    fn enter_block(&self, block: Block) -> Block {
+        block
+    }
+
+    fn run(&self, f: &mut Flow, keys: &[Value], entered: Value, chained: bool) -> (Value, Option<Value>) {
+        let (last, middle) = keys[1..].split_last().expect("AES has ten rounds at least");
+        let mut x = entered;
+        for &key in middle {
+            let s = self.substitute(f, x);
+            x = self.mix(f, s, key);
+        }
+        let s = self.substitute(f, x);
+        let shifted = f.permute(s, SHIFT_ROWS);
+        let out = f.xor(shifted, *last);
+        (out, chained.then_some(shifted))
+    }
+}

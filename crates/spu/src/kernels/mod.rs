@@ -1,0 +1,251 @@
+//! The AES kernels: written as dataflow, scheduled when first used.
+
+mod cipher;
+mod field;
+mod ghash;
+mod lookup;
+pub mod measure;
+mod modes;
+mod named;
+mod permutation;
+mod plain;
+mod tables;
+mod vperm;
+
+use std::sync::LazyLock;
+
+use cipher::{Block, Cipher};
+use lookup::Lookup;
+pub use modes::{Mode, Parameter};
+pub use named::{KERNELS, Named};
+use tables::Tables;
+use vperm::Vperm;
+
+use crate::schedule::{Effort, Program, compile};
+use crate::sim::{Fault, LOCAL_STORE, Machine, Observer, Run, Silent};
+
+/// How a kernel does the cipher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// Lookups in registers, written down step by step; counters only, one block.
+    Plain,
+    /// Lookups in registers, one way for each step.
+    Lookup,
+    /// Lookups in registers, with results from either pipe.
+    LookupBalanced,
+    /// Vector permutation.
+    Vperm,
+    /// Vector permutation, the inverse cipher.
+    VpermInverse,
+    /// Tables in the local store.
+    Tables,
+    /// No cipher, but GHASH by tables in the local store, whatever the mode.
+    Ghash,
+}
+
+impl Way {
+    fn cipher(self) -> Box<dyn Cipher> {
+        match self {
+            // GHASH has no round keys.
+            Way::Plain | Way::Lookup | Way::Ghash => Box::new(Lookup { balanced: false }),
+            Way::LookupBalanced => Box::new(Lookup { balanced: true }),
+            Way::Vperm => Box::new(Vperm::encryption()),
+            Way::VpermInverse => Box::new(Vperm::decryption()),
+            Way::Tables => Box::new(Tables { shared: 2 }),
+        }
+    }
+}
+
+impl Way {
+    fn has_tables(self) -> bool {
+        matches!(self, Way::Tables | Way::Ghash)
+    }
+}
+
+/// A loop that can be compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Loop {
+    /// The cipher.
+    pub way: Way,
+    /// The mode.
+    pub mode: Mode,
+    /// Blocks of an iteration.
+    pub blocks: u32,
+    /// Whether iterations overlap, so that more blocks are in flight.
+    pub overlaps: bool,
+}
+
+/// A compiled loop for one key size.
+pub struct Compiled {
+    /// What it is.
+    pub of: Loop,
+    /// The program.
+    pub program: Program,
+    cipher: Box<dyn Cipher>,
+    parameters: Vec<Parameter>,
+    input_at: u32,
+    output_at: u32,
+}
+
+/// The most bytes of one run: a transfer's.
+pub const LARGEST: usize = 16 * 1024;
+
+/// Space behind each buffer for blocks that are worked on although there are none, to fill the last group.
+const SLACK: usize = 1024;
+
+impl Loop {
+    /// Compiles for a number of rounds.
+    ///
+    /// # Errors
+    /// In words, if registers or local store do not suffice.
+    pub fn compile(self, rounds: usize, effort: Effort) -> Result<Compiled, String> {
+        let fits = match (self.way, self.mode) {
+            (Way::Plain, mode) => mode == Mode::Ctr,
+            (way, Mode::CtrCached) => way == Way::Tables,
+            _ => true,
+        };
+        if !fits || self.blocks == 0 {
+            return Err(format!("there is no loop {self:?}"));
+        }
+        let (program, parameters) = match self.way {
+            Way::Plain => plain::program(rounds)?,
+            way => {
+                let (flow, parameters) = match way {
+                    Way::Ghash => ghash::build(),
+                    _ => modes::build(&*way.cipher(), self.mode, rounds, self.blocks),
+                };
+                // Tables lie at the start, code and constants behind them.
+                let origin = if way.has_tables() { tables::TABLES } else { 0 };
+                let effort = match effort {
+                    Effort::Full if !self.overlaps => Effort::Straight,
+                    effort => effort,
+                };
+                (compile(&flow, effort, origin as u32)?, parameters)
+            }
+        };
+        let buffer = LARGEST + SLACK;
+        let input_at = program.image.end().next_multiple_of(128) + 128;
+        let output_at = input_at + buffer as u32;
+        // Two buffers of each, so that transfers and computing overlap.
+        let end = input_at as usize + 4 * buffer;
+        if end > LOCAL_STORE {
+            return Err(format!(
+                "code, tables and buffers need {end} bytes: the local store has {LOCAL_STORE}"
+            ));
+        }
+        Ok(Compiled { of: self, program, cipher: self.way.cipher(), parameters, input_at, output_at })
+    }
+}
+
+impl Compiled {
+    /// Puts the program and the keys into a machine. `keys` are the round keys in the order of encryption.
+    pub fn load(&self, machine: &mut Machine, keys: &[Block]) {
+        machine.load(&self.program.image);
+        if self.of.way == Way::Tables {
+            static CONTENTS: LazyLock<Vec<u8>> = LazyLock::new(tables::contents);
+            machine.memory_mut(range(0, tables::TABLES)).copy_from_slice(&CONTENTS);
+        }
+        if self.of.way == Way::Ghash {
+            return;
+        }
+        let forms = self.cipher.key_form(keys);
+        let chain_key = {
+            let entered = self.cipher.enter_block(*forms.last().expect("keys"));
+            std::array::from_fn(|i| forms[0][i] ^ entered[i])
+        };
+        for (&what, &at) in self.parameters.iter().zip(&self.program.parameters) {
+            match what {
+                Parameter::RoundKey(round) => write(machine, at, &forms[round]),
+                Parameter::ChainKey => write(machine, at, &chain_key),
+                _ => {}
+            }
+        }
+    }
+
+    /// The same for GHASH, which has a hash key.
+    pub fn load_hash_key(&self, machine: &mut Machine, h: &Block) {
+        machine.load(&self.program.image);
+        let tables = zeroize::Zeroizing::new(ghash::contents(h));
+        machine.memory_mut(range(0, tables.len())).copy_from_slice(&tables);
+    }
+
+    /// Runs the loop over whole blocks, at most [`LARGEST`] bytes, in place. `register` is the counter, IV or hash.
+    ///
+    /// # Errors
+    /// [`Fault`] if the program is wrong.
+    ///
+    /// # Panics
+    /// If there are more bytes, or no whole blocks.
+    pub fn run(
+        &self,
+        machine: &mut Machine,
+        keys: &[Block],
+        register: &Block,
+        data: &mut [u8],
+    ) -> Result<Run, Fault> {
+        self.run_observed(machine, keys, register, data, &mut Silent)
+    }
+
+    /// The same, observed.
+    ///
+    /// # Errors
+    /// [`Fault`] if the program is wrong.
+    ///
+    /// # Panics
+    /// As [`Compiled::run`].
+    pub fn run_observed(
+        &self,
+        machine: &mut Machine,
+        keys: &[Block],
+        register: &Block,
+        data: &mut [u8],
+        observer: &mut impl Observer,
+    ) -> Result<Run, Fault> {
+        assert!(data.len() <= LARGEST && data.len().is_multiple_of(16));
+        let group = if self.of.mode.is_chain() { 1 } else { self.of.blocks as usize };
+        let iterations = (data.len() / 16).div_ceil(group).max(self.program.stages as usize) as u64;
+        let turns = iterations - (self.program.stages - 1);
+        for (&what, &at) in self.parameters.iter().zip(&self.program.parameters) {
+            match what {
+                Parameter::Counter | Parameter::Hash => write(machine, at, register),
+                Parameter::FirstRound => {
+                    write(machine, at, &self.cipher.rest_of_first_round(keys, register));
+                }
+                Parameter::Chain => {
+                    // As if it came from a block before: without the last round key.
+                    let last = self.cipher.key_form(keys).pop().expect("keys");
+                    write(
+                        machine,
+                        at,
+                        &self.cipher.enter_block(std::array::from_fn(|i| register[i] ^ last[i])),
+                    );
+                }
+                Parameter::Input => write(machine, at, &scalar(self.input_at)),
+                Parameter::Output => write(machine, at, &scalar(self.output_at)),
+                _ => {}
+            }
+        }
+        write(machine, self.program.turns_at, &scalar(turns as u32));
+        write(machine, self.input_at - 16, register);
+        machine.memory_mut(range(self.input_at, data.len())).copy_from_slice(data);
+        let budget = 4096 + (iterations + 4) * 64 * (self.program.interval + 32);
+        let run = machine.run_observed(budget, observer)?;
+        data.copy_from_slice(machine.memory(range(self.output_at, data.len())));
+        Ok(run)
+    }
+}
+
+fn range(at: u32, len: usize) -> std::ops::Range<usize> {
+    at as usize..at as usize + len
+}
+
+fn write(machine: &mut Machine, at: u32, block: &Block) {
+    machine.memory_mut(range(at, 16)).copy_from_slice(block);
+}
+
+/// A word in the preferred slot.
+fn scalar(word: u32) -> Block {
+    let mut block = [0; 16];
+    block[..4].copy_from_slice(&word.to_be_bytes());
+    block
+}

@@ -1,0 +1,215 @@
+//! The loops over blocks: what goes into the cipher and what becomes of the result.
+
+use super::cipher::Cipher;
+use crate::schedule::{Flow, Value};
+
+/// A mode of operation, as a loop of the SPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Each block by itself, with the cipher's own direction.
+    Ecb,
+    /// Counters, the last 32 bits of which count.
+    Ctr,
+    /// The same, where the first round of all but the last word is computed once a call.
+    CtrCached,
+    /// Each ciphertext block goes into the next.
+    CbcEncrypt,
+    /// The ciphertext block before is added to each.
+    CbcDecrypt,
+    /// The ciphertext block before is encrypted and added.
+    CfbEncrypt,
+    /// The same with all ciphertext known.
+    CfbDecrypt,
+    /// The keystream block before is encrypted.
+    Ofb,
+}
+
+/// What a parameter of a kernel is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parameter {
+    /// A round key in the cipher's form.
+    RoundKey(usize),
+    /// What chaining adds to each block before the first round: the first round key, and the last one entered.
+    ChainKey,
+    /// The counter of the first block.
+    Counter,
+    /// What the first round makes of the first three words of all counter blocks.
+    FirstRound,
+    /// The running hash.
+    Hash,
+    /// The chaining value, entered and without the last round key.
+    Chain,
+    /// The address of the input in the preferred slot. The quadword before it is the block before (IV).
+    Input,
+    /// The address of the output.
+    Output,
+}
+
+/// Bytes of a block, as an offset.
+const BLOCK: i32 = 16;
+
+/// A kernel under construction.
+pub(super) struct Building<'c> {
+    pub(super) flow: Flow,
+    pub(super) parameters: Vec<Parameter>,
+    cipher: &'c dyn Cipher,
+    rounds: usize,
+    blocks: i32,
+}
+
+/// The body of the loop, and what its parameters are.
+pub(super) fn build(cipher: &dyn Cipher, mode: Mode, rounds: usize, blocks: u32) -> (Flow, Vec<Parameter>) {
+    let blocks = if mode.is_chain() { 1 } else { blocks as i32 };
+    let mut b = Building { flow: Flow::new(), parameters: Vec::new(), cipher, rounds, blocks };
+    match mode {
+        Mode::Ecb => b.each(|_, _, _, out| out, false),
+        Mode::Ctr => b.counters(false),
+        Mode::CtrCached => b.counters(true),
+        Mode::CbcDecrypt => b.each(
+            |b, before, k, out| {
+                let before = b.flow.load_at(before, BLOCK * (k - 1));
+                b.flow.xor(out, before)
+            },
+            false,
+        ),
+        Mode::CfbDecrypt => b.each(
+            |b, here, k, out| {
+                let here = b.flow.load_at(here, BLOCK * k);
+                b.flow.xor(out, here)
+            },
+            true,
+        ),
+        Mode::CbcEncrypt => b.cbc(),
+        Mode::CfbEncrypt => b.feedback(true),
+        Mode::Ofb => b.feedback(false),
+    }
+    (b.flow, b.parameters)
+}
+
+impl Mode {
+    /// True if each block needs the one before.
+    pub fn is_chain(self) -> bool {
+        matches!(self, Mode::CbcEncrypt | Mode::CfbEncrypt | Mode::Ofb)
+    }
+}
+
+impl Building<'_> {
+    fn parameter(&mut self, what: Parameter) -> Value {
+        self.parameters.push(what);
+        self.flow.parameter()
+    }
+
+    fn keys(&mut self) -> Vec<Value> {
+        (0..=self.rounds).map(|round| self.parameter(Parameter::RoundKey(round))).collect()
+    }
+
+    /// An address that moves on with each group of blocks. Loads and stores far apart have one each, so that
+    /// iterations can overlap.
+    fn pointer(&mut self, what: Parameter) -> Value {
+        self.parameters.push(what);
+        let (carried, value) = self.flow.carried();
+        let step = BLOCK * self.blocks;
+        let next = if step < 512 {
+            self.flow.add_to_words(value, step)
+        } else {
+            let step = self.flow.constant(super::scalar(step as u32));
+            self.flow.add_words(value, step)
+        };
+        self.flow.carry(carried, next);
+        value
+    }
+
+    /// Blocks that do not depend on each other; `before` starts from the block before each.
+    fn each(&mut self, finish: impl Fn(&mut Self, Value, i32, Value) -> Value, before: bool) {
+        let keys = self.keys();
+        let input = self.pointer(Parameter::Input);
+        let again = self.pointer(Parameter::Input);
+        let output = self.pointer(Parameter::Output);
+        for k in 0..self.blocks {
+            self.flow.block_in_flight(k as u32);
+            let block = self.flow.load_at(input, BLOCK * (k - i32::from(before)));
+            let entered = self.cipher.enter(&mut self.flow, block);
+            let entered = self.flow.xor(entered, keys[0]);
+            let (out, _) = self.cipher.run(&mut self.flow, &keys, entered, false);
+            let out = finish(self, again, k, out);
+            self.flow.store_at(out, output, BLOCK * k);
+        }
+    }
+
+    fn counters(&mut self, cached: bool) {
+        let keys = self.keys();
+        let rest = cached.then(|| self.parameter(Parameter::FirstRound));
+        self.parameters.push(Parameter::Counter);
+        let (carried, counter) = self.flow.carried();
+        let input = self.pointer(Parameter::Input);
+        let output = self.pointer(Parameter::Output);
+        let plus = |count: i32| {
+            let mut block = [0; 16];
+            block[15] = count as u8;
+            block
+        };
+        for k in 0..self.blocks {
+            self.flow.block_in_flight(k as u32);
+            let mine = if k == 0 {
+                counter
+            } else {
+                let step = self.flow.constant(plus(k));
+                self.flow.add_words(counter, step)
+            };
+            let entered = self.cipher.enter(&mut self.flow, mine);
+            let entered = self.flow.xor(entered, keys[0]);
+            let (out, _) = match rest {
+                None => self.cipher.run(&mut self.flow, &keys, entered, false),
+                Some(rest) => {
+                    let first = self.cipher.first_round_of_counter(&mut self.flow, entered, rest);
+                    self.cipher.run(&mut self.flow, &keys[1..], first, false)
+                }
+            };
+            let data = self.flow.load_at(input, BLOCK * k);
+            let out = self.flow.xor(out, data);
+            self.flow.store_at(out, output, BLOCK * k);
+        }
+        let step = self.flow.constant(plus(self.blocks));
+        let next = self.flow.add_words(counter, step);
+        self.flow.carry(carried, next);
+    }
+
+    /// The chain is kept entered and without the last round key, which is added to the plaintext in advance: all that
+    /// is between two blocks is one exclusive or.
+    fn cbc(&mut self) {
+        let keys = self.keys();
+        let chain_key = self.parameter(Parameter::ChainKey);
+        self.parameters.push(Parameter::Chain);
+        let (carried, chain) = self.flow.carried();
+        let input = self.pointer(Parameter::Input);
+        let output = self.pointer(Parameter::Output);
+        let block = self.flow.load_at(input, 0);
+        let entered = self.cipher.enter(&mut self.flow, block);
+        let entered = self.flow.xor(entered, chain_key);
+        let entered = self.flow.xor(entered, chain);
+        let (out, chained) = self.cipher.run(&mut self.flow, &keys, entered, true);
+        self.flow.store_at(out, output, 0);
+        self.flow.carry(carried, chained.expect("it was asked for"));
+    }
+
+    /// OFB, and CFB where the data are in the chain.
+    fn feedback(&mut self, with_data: bool) {
+        let keys = self.keys();
+        let chain_key = self.parameter(Parameter::ChainKey);
+        self.parameters.push(Parameter::Chain);
+        let (carried, chain) = self.flow.carried();
+        let input = self.pointer(Parameter::Input);
+        let output = self.pointer(Parameter::Output);
+        let entered = self.flow.xor(chain, chain_key);
+        let (out, chained) = self.cipher.run(&mut self.flow, &keys, entered, true);
+        let data = self.flow.load_at(input, 0);
+        let out = self.flow.xor(out, data);
+        self.flow.store_at(out, output, 0);
+        let mut next = chained.expect("it was asked for");
+        if with_data {
+            let data = self.cipher.enter(&mut self.flow, data);
+            next = self.flow.xor(next, data);
+        }
+        self.flow.carry(carried, next);
+    }
+}

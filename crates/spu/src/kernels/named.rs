@@ -1,0 +1,213 @@
+//! The kernels by name: which loops they have, and for which passes.
+
+use lockstep_core::work::Pass;
+
+use super::{Loop, Mode, Way};
+
+/// A kernel as users know it.
+#[derive(Debug)]
+pub struct Named {
+    /// Its name.
+    pub name: &'static str,
+    /// What a person should know.
+    pub description: &'static str,
+    /// False if addresses depend on data.
+    pub constant_time: bool,
+    /// The clocks of a round of a block that the paper reports for it, and those of the last one.
+    pub paper: Option<(f64, f64)>,
+    /// Its loops; the first one is what it is measured by.
+    pub loops: &'static [(Pass, Loop)],
+}
+
+const fn one(way: Way, mode: Mode, blocks: u32) -> Loop {
+    Loop { way, mode, blocks, overlaps: true }
+}
+
+/// With no more than its own blocks in flight.
+const fn alone(way: Way, mode: Mode, blocks: u32) -> Loop {
+    Loop { way, mode, blocks, overlaps: false }
+}
+
+macro_rules! ctr {
+    ($kind:ident, $way:ident, $blocks:literal) => {
+        &[
+            (Pass::Ctr, $kind(Way::$way, Mode::Ctr, $blocks)),
+            (Pass::Ctr32, $kind(Way::$way, Mode::Ctr, $blocks)),
+        ]
+    };
+}
+
+macro_rules! cbc {
+    ($way:ident) => {
+        &[
+            (Pass::CbcEncrypt, one(Way::$way, Mode::CbcEncrypt, 1)),
+            (Pass::CbcMac, one(Way::$way, Mode::CbcEncrypt, 1)),
+        ]
+    };
+}
+
+const FAST_CTR: Loop = one(Way::Vperm, Mode::Ctr, 4);
+const FAST_CBC: Loop = one(Way::Lookup, Mode::CbcEncrypt, 1);
+
+/// All of them.
+pub const KERNELS: &[Named] = &[
+    Named {
+        name: "spu/vperm",
+        description: "all modes but GCM; S-box by vector permutation, chains by lookups in registers",
+        constant_time: true,
+        paper: None,
+        loops: &[
+            (Pass::Ctr, FAST_CTR),
+            (Pass::Ctr32, FAST_CTR),
+            (Pass::EcbEncrypt, one(Way::Vperm, Mode::Ecb, 4)),
+            (Pass::EcbDecrypt, one(Way::VpermInverse, Mode::Ecb, 4)),
+            (Pass::CbcEncrypt, FAST_CBC),
+            (Pass::CbcMac, FAST_CBC),
+            (Pass::CbcDecrypt, one(Way::VpermInverse, Mode::CbcDecrypt, 4)),
+            (Pass::Cfb128Encrypt, one(Way::Lookup, Mode::CfbEncrypt, 1)),
+            (Pass::Cfb128Decrypt, one(Way::Vperm, Mode::CfbDecrypt, 4)),
+            (Pass::Ofb, one(Way::Lookup, Mode::Ofb, 1)),
+        ],
+    },
+    Named {
+        name: "spu/gcm",
+        description: "GCM; CTR by vector permutation, GHASH by 16 tables",
+        constant_time: false,
+        paper: None,
+        loops: &[
+            (Pass::Ghash, one(Way::Ghash, Mode::Ecb, 1)),
+            (Pass::Ctr32, FAST_CTR),
+            (Pass::Ctr, FAST_CTR),
+            (Pass::EcbEncrypt, one(Way::Vperm, Mode::Ecb, 4)),
+        ],
+    },
+    Named {
+        name: "spu/ctr-vperm",
+        description: "CTR, S-box by vector permutation, 4 blocks in flight",
+        constant_time: true,
+        paper: None,
+        loops: ctr!(one, Vperm, 4),
+    },
+    Named {
+        name: "spu/ctr0",
+        description: "CTR step by step, nothing scheduled",
+        constant_time: true,
+        paper: Some((85.0, -26.0)),
+        loops: ctr!(alone, Plain, 1),
+    },
+    Named {
+        name: "spu/ctr1",
+        description: "CTR by lookups in registers, scheduled",
+        constant_time: true,
+        paper: Some((44.0, 31.0)),
+        loops: ctr!(alone, Lookup, 1),
+    },
+    Named {
+        name: "spu/ctr2",
+        description: "CTR by lookups in registers, 2 blocks in flight",
+        constant_time: true,
+        paper: Some((28.0, 5.5)),
+        loops: ctr!(alone, Lookup, 2),
+    },
+    Named {
+        name: "spu/ctr4a",
+        description: "CTR by lookups in registers, 4 blocks in flight",
+        constant_time: true,
+        paper: Some((22.25, -4.25)),
+        loops: ctr!(alone, Lookup, 4),
+    },
+    Named {
+        name: "spu/ctr4",
+        description: "CTR by lookups in registers, 4 blocks in flight, pipes balanced",
+        constant_time: true,
+        paper: Some((20.0, -2.75)),
+        loops: ctr!(one, LookupBalanced, 4),
+    },
+    Named {
+        name: "spu/tab1",
+        description: "CTR by tables of 64 KiB",
+        constant_time: false,
+        paper: Some((48.0, 14.0)),
+        loops: ctr!(alone, Tables, 1),
+    },
+    Named {
+        name: "spu/tab2",
+        description: "CTR by tables of 64 KiB, 2 blocks in flight",
+        constant_time: false,
+        paper: Some((35.0, 27.0)),
+        loops: ctr!(alone, Tables, 2),
+    },
+    Named {
+        name: "spu/tab4",
+        description: "CTR by tables of 64 KiB, at least 4 blocks in flight",
+        constant_time: false,
+        paper: None,
+        loops: ctr!(one, Tables, 2),
+    },
+    Named {
+        name: "spu/tab4-cached",
+        description: "CTR by tables of 64 KiB, at least 4 blocks in flight, most of the first round cached",
+        constant_time: false,
+        paper: None,
+        loops: &[
+            (Pass::Ctr, one(Way::Tables, Mode::CtrCached, 2)),
+            (Pass::Ctr32, one(Way::Tables, Mode::CtrCached, 2)),
+        ],
+    },
+    Named {
+        name: "spu/cbc1",
+        description: "CBC encryption by lookups in registers, fewest instructions",
+        constant_time: true,
+        paper: Some((44.0, 15.0)),
+        loops: cbc!(LookupBalanced),
+    },
+    Named {
+        name: "spu/cbc2",
+        description: "CBC encryption by lookups in registers, shortest way",
+        constant_time: true,
+        paper: Some((35.0, -7.0)),
+        loops: cbc!(Lookup),
+    },
+    Named {
+        name: "spu/ecb1",
+        description: "ECB encryption by lookups in registers",
+        constant_time: true,
+        paper: Some((38.0, 6.0)),
+        loops: &[(Pass::EcbEncrypt, alone(Way::Lookup, Mode::Ecb, 1))],
+    },
+    Named {
+        name: "spu/ecb4a",
+        description: "ECB encryption by lookups in registers, 4 blocks in flight",
+        constant_time: true,
+        paper: Some((21.25, -5.75)),
+        loops: &[(Pass::EcbEncrypt, alone(Way::Lookup, Mode::Ecb, 4))],
+    },
+    Named {
+        name: "spu/ecb4",
+        description: "ECB encryption by lookups in registers, 4 blocks in flight, pipes balanced",
+        constant_time: true,
+        paper: Some((20.0, -4.75)),
+        loops: &[(Pass::EcbEncrypt, one(Way::LookupBalanced, Mode::Ecb, 4))],
+    },
+    Named {
+        name: "spu/ecb-decrypt",
+        description: "ECB decryption by vector permutation, 4 blocks in flight",
+        constant_time: true,
+        paper: None,
+        loops: &[(Pass::EcbDecrypt, one(Way::VpermInverse, Mode::Ecb, 4))],
+    },
+    Named {
+        name: "spu/cbc-decrypt",
+        description: "CBC decryption by vector permutation, 4 blocks in flight",
+        constant_time: true,
+        paper: None,
+        loops: &[(Pass::CbcDecrypt, one(Way::VpermInverse, Mode::CbcDecrypt, 4))],
+    },
+];
+
+impl Named {
+    /// The loop for a pass.
+    pub fn does(&self, pass: Pass) -> Option<Loop> {
+        self.loops.iter().find(|entry| entry.0 == pass).map(|entry| entry.1)
+    }
+}

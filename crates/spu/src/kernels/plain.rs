@@ -1,0 +1,170 @@
+//! `spu/ctr0`: the cipher step by step as one would write it down, with the assembler and without the scheduler.
+//!
+//! A loop over rounds in a loop over blocks; nothing is reordered, hinted or paired. What the other kernels are compared with.
+
+use super::field::sbox;
+use super::modes::Parameter;
+use super::permutation::SHIFT_ROWS;
+use crate::asm::Assembler;
+use crate::isa::Reg;
+use crate::schedule::Program;
+
+const fn r(number: u8) -> Reg {
+    Reg::new(number)
+}
+
+const STATE: Reg = r(3);
+const COUNTER: Reg = r(4);
+const ROUND: Reg = r(5);
+const KEY: Reg = r(6);
+const INDEX: Reg = r(7);
+const BIT: Reg = r(8);
+const DOUBLED: Reg = r(9);
+const TRIPLED: Reg = r(10);
+const SUM: Reg = r(11);
+const TURNED: Reg = r(12);
+/// The eight lookups, and what is selected from them.
+const PART: u8 = 16;
+const FIRST_ROUND: Reg = r(30);
+const KEYS: Reg = r(31);
+const ONE: Reg = r(32);
+const ROWS: Reg = r(33);
+const INPUT: Reg = r(34);
+const OUTPUT: Reg = r(35);
+const LEFT: Reg = r(36);
+/// The S-box.
+const TABLE: u8 = 64;
+
+/// The program, and what its parameters are.
+pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String> {
+    let mut asm = Assembler::new();
+    let names = ["turns", "counter", "input", "output", "one", "rows", "keys", "table"];
+    let [turns, counter, input, output, one, rows, keys, table] = names.map(|_| asm.label());
+    for (reg, label) in
+        [(LEFT, turns), (COUNTER, counter), (INPUT, input), (OUTPUT, output), (ONE, one), (ROWS, rows)]
+    {
+        asm.lqa(reg, label);
+    }
+    let parts: Vec<_> = (0..16).map(|_| asm.label()).collect();
+    for (i, &part) in parts.iter().enumerate() {
+        asm.lqa(r(TABLE + i as u8), part);
+    }
+    // The round counts up to zero; with the address of the last key but one it gives that of its key.
+    let last_but_one = asm.label();
+    asm.lqa(KEYS, last_but_one);
+    asm.il(FIRST_ROUND, -16 * (rounds as i32 - 1));
+    // Likewise the bytes that are left, with the ends of the buffers.
+    asm.shli(LEFT, LEFT, 4);
+    asm.a(INPUT, INPUT, LEFT);
+    asm.a(OUTPUT, OUTPUT, LEFT);
+    asm.sfi(LEFT, LEFT, 0);
+    // So that the loop over rounds, five instructions later, starts with a pair: as if by luck, some instructions pair up.
+    asm.align_pair();
+    asm.nop();
+
+    let block = asm.label();
+    asm.bind_named(block, "block");
+    asm.ori(STATE, COUNTER, 0);
+    asm.a(COUNTER, COUNTER, ONE);
+    asm.ori(ROUND, FIRST_ROUND, 0);
+    asm.lqx(KEY, KEYS, ROUND);
+    asm.xor(STATE, STATE, KEY);
+    let round = asm.label();
+    asm.bind_named(round, "loop");
+    asm.ai(ROUND, ROUND, 16);
+    substitute(&mut asm);
+    asm.shufb(STATE, STATE, STATE, ROWS);
+    mix_columns(&mut asm);
+    asm.lqx(KEY, KEYS, ROUND);
+    asm.xor(STATE, STATE, KEY);
+    asm.brnz(ROUND, round);
+
+    asm.ai(ROUND, ROUND, 16);
+    substitute(&mut asm);
+    asm.shufb(STATE, STATE, STATE, ROWS);
+    asm.lqx(KEY, KEYS, ROUND);
+    asm.xor(STATE, STATE, KEY);
+    asm.lqx(SUM, INPUT, LEFT);
+    asm.xor(STATE, STATE, SUM);
+    asm.stqx(STATE, OUTPUT, LEFT);
+    asm.ai(LEFT, LEFT, 16);
+    asm.brnz(LEFT, block);
+    asm.stop(0);
+
+    asm.begin_data();
+    let mut parameters = Vec::new();
+    let mut places = Vec::new();
+    let turns_at = asm.here();
+    for (label, what) in [
+        (turns, None),
+        (counter, Some(Parameter::Counter)),
+        (input, Some(Parameter::Input)),
+        (output, Some(Parameter::Output)),
+    ] {
+        places.extend(what.map(|_| asm.here()));
+        parameters.extend(what);
+        asm.bind(label);
+        asm.quadword([0; 16]);
+    }
+    asm.bind(one);
+    asm.quadword(1u128.to_be_bytes());
+    asm.bind(rows);
+    asm.quadword(SHIFT_ROWS);
+    asm.bind_named(table, "table");
+    for (i, part) in parts.into_iter().enumerate() {
+        asm.bind(part);
+        asm.quadword(std::array::from_fn(|j| sbox((16 * i + j) as u8)));
+    }
+    asm.bind_named(keys, "keys");
+    for round in 0..=rounds {
+        places.push(asm.here());
+        parameters.push(Parameter::RoundKey(round));
+        asm.quadword([0; 16]);
+    }
+    let at = asm.here() - 32;
+    asm.bind(last_but_one);
+    asm.quadword(super::scalar(at));
+
+    let image = asm.finish().map_err(|error| error.to_string())?;
+    // As long as it takes with a penalty for each branch; only the budget depends on it.
+    let interval = 90 * rounds as u64;
+    let program =
+        Program { image, parameters: places, turns_at, stages: 1, interval, counts: [0; 2], registers: 52 };
+    Ok((program, parameters))
+}
+
+/// SubBytes: eight lookups by five bits, then three selections by the other bits.
+fn substitute(asm: &mut Assembler) {
+    asm.andbi(INDEX, STATE, 0x1f);
+    for i in 0..8 {
+        asm.shufb(r(PART + i), r(TABLE + 2 * i), r(TABLE + 2 * i + 1), INDEX);
+    }
+    asm.andbi(BIT, STATE, 0x20);
+    asm.ceqbi(BIT, BIT, 0x20);
+    for i in 0..4 {
+        asm.selb(r(PART + i), r(PART + 2 * i), r(PART + 2 * i + 1), BIT);
+    }
+    asm.andbi(BIT, STATE, 0x40);
+    asm.ceqbi(BIT, BIT, 0x40);
+    for i in 0..2 {
+        asm.selb(r(PART + i), r(PART + 2 * i), r(PART + 2 * i + 1), BIT);
+    }
+    asm.clgtbi(BIT, STATE, 0x7f);
+    asm.selb(STATE, r(PART), r(PART + 1), BIT);
+}
+
+/// MixColumns: 2 r0 + 3 r1 + r2 + r3.
+fn mix_columns(asm: &mut Assembler) {
+    asm.andbi(DOUBLED, STATE, 0x7f);
+    asm.shlqbii(DOUBLED, DOUBLED, 1);
+    asm.xorbi(TRIPLED, DOUBLED, 0x1b);
+    asm.clgtbi(BIT, STATE, 0x7f);
+    asm.selb(DOUBLED, DOUBLED, TRIPLED, BIT);
+    asm.xor(TRIPLED, DOUBLED, STATE);
+    asm.roti(TURNED, TRIPLED, 8);
+    asm.xor(SUM, DOUBLED, TURNED);
+    asm.roti(TURNED, STATE, 16);
+    asm.xor(SUM, SUM, TURNED);
+    asm.roti(TURNED, STATE, 24);
+    asm.xor(STATE, SUM, TURNED);
+}

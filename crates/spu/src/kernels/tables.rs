@@ -1,0 +1,138 @@
+//! The cipher by tables in the local store: for each of the 16 bytes a table of 256 quadwords, 64 KiB in all.
+//!
+//! An entry is what SubBytes, ShiftRows and MixColumns make of one byte: a column, and zeros. A round is 16 lookups and as
+//! many sums. The tables lie at address 0, the entries of a value for all 16 places beside each other, so the address
+//! of a lookup is 256 times the byte, plus a constant for its place that the load adds. Addresses have 18 bits, so a
+//! byte that is too far left does no harm: with every other byte cleared, one shift in each word brings a byte of each of the
+//! four words into place. The other three words need one rotation each to get into the preferred slot.
+//!
+//! Addresses depend on the data. A local store has no cache that could tell, but these kernels are not called constant time
+//! all the same.
+
+use super::cipher::{Block, Cipher};
+use super::field::{mul, sbox};
+use super::permutation::{SHIFT_ROWS, inverse, rotated};
+use crate::schedule::{Flow, Value};
+
+/// Bytes of all tables.
+pub(crate) const TABLES: usize = 16 * 256 * 16;
+
+/// Encryption by tables.
+pub(crate) struct Tables {
+    /// In how many of the words behind the first the second and the fourth byte share one rotation, and are shifted
+    /// after it on the even pipe. Balances the pipes.
+    pub shared: usize,
+}
+
+/// The row, below a byte's own, where MixColumns leaves it times 1.
+const ROW_OF_ONE: usize = 1;
+
+/// What SubBytes, ShiftRows and MixColumns make of a byte at a place.
+fn entry(place: usize, value: u8) -> Block {
+    // Where ShiftRows brings it.
+    let to = usize::from(inverse(&SHIFT_ROWS)[place]);
+    let (column, row) = (to / 4, to % 4);
+    let mut entry = [0; 16];
+    for (down, by) in [2, 1, 1, 3].into_iter().enumerate() {
+        entry[column * 4 + (row + down) % 4] = mul(sbox(value), by);
+    }
+    entry
+}
+
+/// All tables.
+pub(crate) fn contents() -> Vec<u8> {
+    (0..=255).flat_map(|value| (0..16).flat_map(move |place| entry(place, value))).collect()
+}
+
+/// The entries of the tables for the 16 bytes of `x`.
+pub(crate) fn entries(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
+    let addresses = addresses(f, x, shared);
+    (0..16).map(|place| f.load_at(addresses[place], 16 * place as i32)).collect()
+}
+
+/// For each byte 256 times its value in the preferred slot, as far as an address counts.
+fn addresses(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
+    let odd_bytes = f.constant(std::array::from_fn(|i| if i % 2 == 1 { 0xff } else { 0 }));
+    let second_and_fourth = f.and(x, odd_bytes);
+    let first_and_third = f.and_not(x, odd_bytes);
+    // To bits 8 to 15 of each word; the third byte is there already.
+    let shifted = |f: &mut Flow, byte: usize, second_and_fourth: Value| match byte {
+        0 => f.shift_words_right(first_and_third, 16),
+        1 => f.shift_words_right(second_and_fourth, 8),
+        2 => first_and_third,
+        _ => f.shift_words_left(second_and_fourth, 8),
+    };
+    let first: Vec<Value> = (0..4).map(|byte| shifted(f, byte, second_and_fourth)).collect();
+    let mut addresses = first.clone();
+    for word in 1..4 {
+        let turned = (word <= shared).then(|| f.rotate_bytes(second_and_fourth, 4 * word as i32));
+        for (byte, &value) in first.iter().enumerate() {
+            addresses.push(match turned {
+                Some(turned) if byte % 2 == 1 => shifted(f, byte, turned),
+                _ => f.rotate_bytes(value, 4 * word as i32),
+            });
+        }
+    }
+    addresses
+}
+
+impl Cipher for Tables {
+    fn key_form(&self, keys: &[Block]) -> Vec<Block> {
+        keys.to_vec()
+    }
+
+    fn enter(&self, _: &mut Flow, block: Value) -> Value {
+        block
+    }
+
+    fn enter_block(&self, block: Block) -> Block {
+        block
+    }
+
+    fn run(&self, f: &mut Flow, keys: &[Value], entered: Value, chained: bool) -> (Value, Option<Value>) {
+        let (last, middle) = keys[1..].split_last().expect("AES has ten rounds at least");
+        let mut x = entered;
+        for &key in middle {
+            let entries = entries(f, x, self.shared);
+            x = add(f, key, &entries);
+        }
+        // The last round wants the S-box alone: the byte times 1 of each column, which is a row too low.
+        let mut out = None;
+        for (place, entry) in entries(f, x, self.shared).into_iter().enumerate() {
+            let to = usize::from(inverse(&SHIFT_ROWS)[place]);
+            let below = to / 4 * 4 + (to + ROW_OF_ONE) % 4;
+            let mask = f.constant(std::array::from_fn(|i| if i == below { 0xff } else { 0 }));
+            out = Some(match out {
+                None => entry,
+                Some(so_far) => f.select(so_far, entry, mask),
+            });
+        }
+        let s = f.permute(out.expect("sixteen bytes"), rotated(ROW_OF_ONE));
+        (f.xor(s, *last), chained.then_some(s))
+    }
+
+    fn first_round_of_counter(&self, f: &mut Flow, entered: Value, rest: Value) -> Value {
+        // Only what is used of the addresses is computed.
+        let addresses = addresses(f, entered, 0);
+        let entries: Vec<Value> =
+            (12..16).map(|place| f.load_at(addresses[place], 16 * place as i32)).collect();
+        add(f, rest, &entries)
+    }
+
+    fn rest_of_first_round(&self, keys: &[Block], counter: &Block) -> Block {
+        let mut sum = keys[1];
+        for place in 0..12 {
+            let entry = entry(place, counter[place] ^ keys[0][place]);
+            sum.iter_mut().zip(entry).for_each(|(sum, byte)| *sum ^= byte);
+        }
+        sum
+    }
+}
+
+/// The sum of all, as two running sums: short enough a way, and few values wait for others.
+pub(crate) fn add(f: &mut Flow, first: Value, entries: &[Value]) -> Value {
+    let (a, b) = entries.split_at(entries.len() / 2);
+    let a = a.iter().fold(first, |sum, &entry| f.xor(sum, entry));
+    let b = f.sum(b);
+    f.xor(a, b)
+}

@@ -1,0 +1,214 @@
+//! The S-box by inversion in GF(2^4), the vector-permute method (Hamburg, CHES 2009), fitted to `shufb`.
+//!
+//! A byte is k + i t over GF(2^4) (see [`Tower`]). With j = i + k its inverse comes from five lookups of sixteen entries:
+//!
+//! ```text
+//! P = 1 / (1 / (1/i + a/k) + j)      R = 1 / (1 / (1/j + a/k) + i)
+//! ```
+//!
+//! and the inverse is linear in P and R, so that its image under any linear map (the affine part of the S-box times 1, 2 or
+//! 3, in whatever basis) is the sum of one lookup by each of the last two sums. Infinity is 80 hex, of which `shufb`
+//! makes 00 as it should. Blocks stay in the tower's basis between the rounds, and the round keys too.
+//!
+//! ShiftRows costs nothing: bytes stay where they are, the rotations of MixColumns change from round to round instead (with
+//! period four), and the last permutation brings all home.
+
+use super::cipher::{Block, Cipher};
+use super::field::{Linear, Tower, affine_linear, inverse4, mul, mul4};
+use super::permutation::{IDENTITY, Permutation, SHIFT_ROWS, after, inverse, permuted, rotated};
+use crate::schedule::{Flow, Value};
+
+/// AES by vector permutation, in one direction.
+pub(crate) struct Vperm {
+    /// The a of the tower.
+    a: u8,
+    decrypts: bool,
+    /// From a byte of AES to the form of the rounds: to the tower, in decryption after undoing the S-box's affine map.
+    form: [u8; 256],
+    /// What follows the inversion: back from the tower, and in encryption the linear part of the affine map.
+    substituted: [u8; 256],
+}
+
+/// The two indices that a block's bytes are turned into: look both up and add.
+#[derive(Clone, Copy)]
+struct Inverted {
+    p: Value,
+    r: Value,
+}
+
+impl Vperm {
+    pub(crate) fn encryption() -> Vperm {
+        Vperm::new(false)
+    }
+
+    pub(crate) fn decryption() -> Vperm {
+        Vperm::new(true)
+    }
+
+    fn new(decrypts: bool) -> Vperm {
+        let tower = Tower::new();
+        let affine = Linear::of(affine_linear);
+        let (undo_affine, to_aes) = (affine.inverse(), tower.from_aes.inverse());
+        let table = |map: &dyn Fn(u8) -> u8| std::array::from_fn(|byte| map(byte as u8));
+        let form = match decrypts {
+            false => table(&|byte| tower.from_aes.apply(byte)),
+            true => table(&|byte| tower.from_aes.apply(undo_affine.apply(byte))),
+        };
+        let substituted = match decrypts {
+            false => table(&|inverse| affine.apply(to_aes.apply(inverse))),
+            true => table(&|inverse| to_aes.apply(inverse)),
+        };
+        Vperm { a: tower.a, decrypts, form, substituted }
+    }
+
+    fn form(&self, byte: u8) -> u8 {
+        self.form[usize::from(byte)]
+    }
+
+    fn shift_rows(&self) -> Permutation {
+        if self.decrypts { inverse(&SHIFT_ROWS) } else { SHIFT_ROWS }
+    }
+
+    /// Which byte of the block is at each place after so many rounds.
+    fn places(&self, rounds: usize) -> Permutation {
+        // One ShiftRows is left undone in each round.
+        let back = inverse(&self.shift_rows());
+        (0..rounds % 4).fold(IDENTITY, |places, _| after(&back, &places))
+    }
+
+    /// The first half of SubBytes.
+    fn invert(&self, f: &mut Flow, x: Value) -> Inverted {
+        let k = f.and_bytes(x, 0x0f);
+        let i = f.and_bytes(x, 0xf0);
+        let i = f.either(|f| f.shift_right(i, 4), |f| f.shift_words_right(i, 4));
+        let infinite = |n: usize, value: u8| if n == 0 { 0x80 } else { value };
+        let reciprocal = f.constant(std::array::from_fn(|n| infinite(n, inverse4(n as u8))));
+        let a = self.a;
+        let a_over = f.constant(std::array::from_fn(|n| infinite(n, mul4(a, inverse4(n as u8)))));
+        let j = f.xor(i, k);
+        let ak = f.shuffle(a_over, a_over, k);
+        let half = |f: &mut Flow, own: Value, other: Value| {
+            let sum = f.shuffle(reciprocal, reciprocal, own);
+            let sum = f.xor(sum, ak);
+            let sum = f.shuffle(reciprocal, reciprocal, sum);
+            f.xor(sum, other)
+        };
+        let p = half(f, i, j);
+        let r = half(f, j, i);
+        Inverted { p, r }
+    }
+
+    /// The second half of SubBytes, and a linear map in one.
+    fn finish(&self, f: &mut Flow, inverted: Inverted, map: impl Fn(u8) -> u8) -> Value {
+        let over = inverse4(self.a);
+        // P = (k + a i) / N and R = (k + a j) / N, where N is the norm; the inverse is ((k + a i) + i t) / N.
+        let byte = |p: u8, r: u8| {
+            let k = mul4(p ^ r, over);
+            let i = mul4(p ^ k, over);
+            map(self.substituted[usize::from(i << 4 | p)])
+        };
+        let by_p = f.constant(std::array::from_fn(|n| byte(inverse4(n as u8), 0)));
+        let by_r = f.constant(std::array::from_fn(|n| byte(0, inverse4(n as u8))));
+        let p = f.shuffle(by_p, by_p, inverted.p);
+        let r = f.shuffle(by_r, by_r, inverted.r);
+        f.xor(p, r)
+    }
+
+    /// Rotation of columns as the bytes lie after so many rounds.
+    fn rotate(&self, f: &mut Flow, x: Value, by: usize, rounds: usize) -> Value {
+        let places = self.places(rounds);
+        let control = after(&inverse(&places), &after(&rotated(by), &places));
+        f.permute(x, control)
+    }
+
+    /// MixColumns of a substituted block, in the form and the places of the next round.
+    fn mix(&self, f: &mut Flow, s: Inverted, key: Value, round: usize) -> Value {
+        let times = |f: &mut Flow, by: u8| self.finish(f, s, |byte| self.form(mul(byte, by)));
+        if self.decrypts {
+            let mut sum = times(f, 9);
+            for by in [13, 11, 14] {
+                let turned = self.rotate(f, sum, 1, round);
+                let mut next = times(f, by);
+                if by == 14 {
+                    next = f.xor(next, key);
+                }
+                sum = f.xor(turned, next);
+            }
+            return sum;
+        }
+        let once = times(f, 1);
+        let twice = times(f, 2);
+        let above = self.rotate(f, once, 1, round);
+        let below = self.rotate(f, once, 3, round);
+        // 2 r0 + r1, and with it 2 r1 + r2.
+        let pair = f.xor(above, twice);
+        let next_pair = self.rotate(f, pair, 1, round);
+        let rest = f.xor(below, key);
+        let rest = f.xor(rest, pair);
+        f.xor(rest, next_pair)
+    }
+}
+
+impl Cipher for Vperm {
+    fn key_form(&self, keys: &[Block]) -> Vec<Block> {
+        let rounds = keys.len() - 1;
+        let mut forms = Vec::new();
+        for round in 0..=rounds {
+            let mut key = if self.decrypts { keys[rounds - round] } else { keys[round] };
+            if self.decrypts && round != 0 && round != rounds {
+                key = inverse_mix_columns(&key);
+            }
+            // The affine map's constant: in decryption before each S-box, in encryption behind it.
+            if (self.decrypts && round != rounds) || (!self.decrypts && round != 0) {
+                key = key.map(|byte| byte ^ 0x63);
+            }
+            if round != rounds {
+                key = permuted(&key, &self.places(round)).map(|byte| self.form(byte));
+            }
+            forms.push(key);
+        }
+        forms
+    }
+
+    fn enter(&self, f: &mut Flow, block: Value) -> Value {
+        let low = f.and_bytes(block, 0x0f);
+        let high = f.and_bytes(block, 0xf0);
+        let high = f.either(|f| f.shift_right(high, 4), |f| f.shift_words_right(high, 4));
+        let of_low = f.constant(std::array::from_fn(|n| self.form(n as u8)));
+        let of_high = f.constant(std::array::from_fn(|n| self.form((n << 4) as u8)));
+        let low = f.shuffle(of_low, of_low, low);
+        let high = f.shuffle(of_high, of_high, high);
+        f.xor(low, high)
+    }
+
+    fn enter_block(&self, block: Block) -> Block {
+        block.map(|byte| self.form(byte))
+    }
+
+    fn run(&self, f: &mut Flow, keys: &[Value], entered: Value, chained: bool) -> (Value, Option<Value>) {
+        let (last, middle) = keys[1..].split_last().expect("AES has ten rounds at least");
+        let mut x = entered;
+        for (i, &key) in middle.iter().enumerate() {
+            let s = self.invert(f, x);
+            x = self.mix(f, s, key, i + 1);
+        }
+        let s = self.invert(f, x);
+        // Bytes come home with the last ShiftRows.
+        let home = after(&inverse(&self.places(middle.len())), &self.shift_rows());
+        let leave = |f: &mut Flow, map: &dyn Fn(u8) -> u8| {
+            let out = self.finish(f, s, map);
+            if home == IDENTITY { out } else { f.permute(out, home) }
+        };
+        let chain = chained.then(|| leave(f, &|byte| self.form(byte)));
+        let out = leave(f, &|byte| byte);
+        (f.xor(out, *last), chain)
+    }
+}
+
+/// InvMixColumns (FIPS 197, 5.3.3), for round keys of the equivalent inverse cipher.
+fn inverse_mix_columns(block: &Block) -> Block {
+    std::array::from_fn(|i| {
+        let row = |by: usize| block[i / 4 * 4 + (i + by) % 4];
+        mul(row(0), 14) ^ mul(row(1), 11) ^ mul(row(2), 13) ^ mul(row(3), 9)
+    })
+}

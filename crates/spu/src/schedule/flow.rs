@@ -1,0 +1,272 @@
+//! The dataflow that kernels are written in.
+
+use std::collections::HashMap;
+
+use super::Node;
+use crate::isa::Op;
+
+/// A value: what one instruction makes in one iteration, a constant, a parameter, or what was carried over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value(pub(super) u32);
+
+/// A value that each iteration hands on to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carried(pub(super) usize);
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A quadword of the pool, in a register before the loop.
+    Pool(usize),
+    /// From the iteration before.
+    Carried(usize),
+    Node,
+    /// One of the two values of a choice.
+    Choice(usize),
+}
+
+/// Two ways to the same value.
+#[derive(Debug, Clone)]
+pub(super) struct Choice {
+    pub nodes: [std::ops::Range<usize>; 2],
+    pub values: [Value; 2],
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CarriedState {
+    /// Before the first iteration: a quadword of the pool.
+    pub start: usize,
+    pub value: Value,
+    pub next: Option<Value>,
+}
+
+/// The body of a loop as dataflow.
+#[derive(Debug, Clone, Default)]
+pub struct Flow {
+    pub(super) nodes: Vec<Node>,
+    pub(super) origins: Vec<Origin>,
+    pub(super) pool: Vec<[u8; 16]>,
+    pub(super) parameters: Vec<usize>,
+    pub(super) carried: Vec<CarriedState>,
+    pub(super) choices: Vec<Choice>,
+    constants: HashMap<[u8; 16], Value>,
+    pub(super) lane: u32,
+}
+
+impl Flow {
+    /// An empty body.
+    pub fn new() -> Flow {
+        Flow::default()
+    }
+
+    fn value(&mut self, origin: Origin) -> Value {
+        self.origins.push(origin);
+        Value(self.origins.len() as u32 - 1)
+    }
+
+    fn pooled(&mut self, bytes: [u8; 16]) -> usize {
+        self.pool.push(bytes);
+        self.pool.len() - 1
+    }
+
+    /// A constant, held in a register.
+    pub fn constant(&mut self, bytes: [u8; 16]) -> Value {
+        if let Some(&value) = self.constants.get(&bytes) {
+            return value;
+        }
+        let at = self.pooled(bytes);
+        let value = self.value(Origin::Pool(at));
+        self.constants.insert(bytes, value);
+        value
+    }
+
+    /// A byte in all places.
+    pub fn bytes(&mut self, byte: u8) -> Value {
+        self.constant([byte; 16])
+    }
+
+    /// A parameter: a quadword that is written before the program is run, held in a register.
+    pub fn parameter(&mut self) -> Value {
+        let at = self.pooled([0; 16]);
+        self.parameters.push(at);
+        self.value(Origin::Pool(at))
+    }
+
+    /// A value carried from iteration to iteration, which starts as a parameter.
+    pub fn carried(&mut self) -> (Carried, Value) {
+        let start = self.pooled([0; 16]);
+        self.parameters.push(start);
+        let index = self.carried.len();
+        let value = self.value(Origin::Carried(index));
+        self.carried.push(CarriedState { start, value, next: None });
+        (Carried(index), value)
+    }
+
+    /// What the next iteration finds.
+    pub fn carry(&mut self, carried: Carried, next: Value) {
+        // A value of its own, so that it can live in the carried register.
+        let next = if self.origins[next.0 as usize] == Origin::Node { next } else { self.copy(next) };
+        self.carried[carried.0].next = Some(next);
+    }
+
+    /// The instructions that follow belong to this block of those in flight, so that blocks can be staggered.
+    pub fn block_in_flight(&mut self, number: u32) {
+        self.lane = number;
+    }
+
+    /// The same value by one of two ways: the scheduler takes the one that balances the pipes.
+    pub fn either(
+        &mut self,
+        a: impl FnOnce(&mut Flow) -> Value,
+        b: impl FnOnce(&mut Flow) -> Value,
+    ) -> Value {
+        let start = self.nodes.len();
+        let first = a(self);
+        let middle = self.nodes.len();
+        let second = b(self);
+        let choice = Choice { nodes: [start..middle, middle..self.nodes.len()], values: [first, second] };
+        self.choices.push(choice);
+        let index = self.choices.len() - 1;
+        self.value(Origin::Choice(index))
+    }
+
+    fn node(&mut self, op: Op, sources: [Option<Value>; 3], imm: i32) -> Value {
+        let out = self.value(Origin::Node);
+        self.nodes.push(Node { op, out: Some(out), sources, imm, lane: self.lane });
+        out
+    }
+
+    fn two(&mut self, op: Op, a: Value, b: Value) -> Value {
+        self.node(op, [Some(a), Some(b), None], 0)
+    }
+
+    fn with(&mut self, op: Op, a: Value, imm: i32) -> Value {
+        self.node(op, [Some(a), None, None], imm)
+    }
+
+    /// The value in another register.
+    pub fn copy(&mut self, a: Value) -> Value {
+        self.with(Op::Ori, a, 0)
+    }
+
+    /// Bitwise exclusive or.
+    pub fn xor(&mut self, a: Value, b: Value) -> Value {
+        self.two(Op::Xor, a, b)
+    }
+
+    /// Exclusive or of all.
+    pub fn sum(&mut self, values: &[Value]) -> Value {
+        let (&first, rest) = values.split_first().expect("something to add");
+        rest.iter().fold(first, |sum, &value| self.xor(sum, value))
+    }
+
+    /// Bitwise and.
+    pub fn and(&mut self, a: Value, b: Value) -> Value {
+        self.two(Op::And, a, b)
+    }
+
+    /// Bitwise and with the complement of `b`.
+    pub fn and_not(&mut self, a: Value, b: Value) -> Value {
+        self.two(Op::Andc, a, b)
+    }
+
+    /// Each byte and a mask.
+    pub fn and_bytes(&mut self, a: Value, mask: u8) -> Value {
+        self.with(Op::Andbi, a, i32::from(mask as i8))
+    }
+
+    /// Each byte exclusive or a constant.
+    pub fn xor_bytes(&mut self, a: Value, byte: u8) -> Value {
+        self.with(Op::Xorbi, a, i32::from(byte as i8))
+    }
+
+    /// Sums of words.
+    pub fn add_words(&mut self, a: Value, b: Value) -> Value {
+        self.two(Op::A, a, b)
+    }
+
+    /// Words plus a small constant.
+    pub fn add_to_words(&mut self, a: Value, imm: i32) -> Value {
+        self.with(Op::Ai, a, imm)
+    }
+
+    /// From `a` where the mask has zeros, from `b` where it has ones.
+    pub fn select(&mut self, a: Value, b: Value, mask: Value) -> Value {
+        self.node(Op::Selb, [Some(a), Some(b), Some(mask)], 0)
+    }
+
+    /// Each byte: ones if its top bit is set.
+    pub fn top_bit_set(&mut self, a: Value) -> Value {
+        self.with(Op::Clgtbi, a, 0x7f)
+    }
+
+    /// Each byte: ones if its top bit is clear.
+    pub fn top_bit_clear(&mut self, a: Value) -> Value {
+        self.with(Op::Cgtbi, a, -1)
+    }
+
+    /// Each byte: ones if it equals.
+    pub fn bytes_equal(&mut self, a: Value, byte: u8) -> Value {
+        self.with(Op::Ceqbi, a, i32::from(byte as i8))
+    }
+
+    /// Words rotated left.
+    pub fn rotate_words(&mut self, a: Value, bits: i32) -> Value {
+        self.with(Op::Roti, a, bits)
+    }
+
+    /// Words shifted left.
+    pub fn shift_words_left(&mut self, a: Value, bits: i32) -> Value {
+        self.with(Op::Shli, a, bits)
+    }
+
+    /// Words shifted right.
+    pub fn shift_words_right(&mut self, a: Value, bits: i32) -> Value {
+        self.with(Op::Rotmi, a, -bits)
+    }
+
+    /// Bytes picked from two registers; see the instruction `shufb`.
+    pub fn shuffle(&mut self, a: Value, b: Value, control: Value) -> Value {
+        self.node(Op::Shufb, [Some(a), Some(b), Some(control)], 0)
+    }
+
+    /// Bytes of one register rearranged.
+    pub fn permute(&mut self, a: Value, control: [u8; 16]) -> Value {
+        let control = self.constant(control);
+        self.shuffle(a, a, control)
+    }
+
+    /// A quadword shifted left by up to 7 bits.
+    pub fn shift_left(&mut self, a: Value, bits: i32) -> Value {
+        self.with(Op::Shlqbii, a, bits)
+    }
+
+    /// A quadword shifted right by up to 7 bits.
+    pub fn shift_right(&mut self, a: Value, bits: i32) -> Value {
+        self.with(Op::Rotqmbii, a, -bits)
+    }
+
+    /// A quadword rotated left by bytes.
+    pub fn rotate_bytes(&mut self, a: Value, bytes: i32) -> Value {
+        self.with(Op::Rotqbyi, a, bytes)
+    }
+
+    /// The quadword at the sum of two preferred slots.
+    ///
+    /// What is loaded must not be stored to by this kernel, unless the store depends on this load: the scheduler
+    /// moves loads before stores of other iterations.
+    pub fn load(&mut self, base: Value, offset: Value) -> Value {
+        self.two(Op::Lqx, base, offset)
+    }
+
+    /// The quadword at a preferred slot plus a constant.
+    pub fn load_at(&mut self, base: Value, offset: i32) -> Value {
+        self.with(Op::Lqd, base, offset >> 4)
+    }
+
+    /// Stores at a preferred slot plus a constant.
+    pub fn store_at(&mut self, value: Value, base: Value, offset: i32) {
+        let sources = [Some(base), None, Some(value)];
+        self.nodes.push(Node { op: Op::Stqd, out: None, sources, imm: offset >> 4, lane: self.lane });
+    }
+}

@@ -1,0 +1,88 @@
+//! In which register each value lives.
+//!
+//! In the steady state the loop is a circle of instruction slots. A value lives on an arc of it, from its instruction
+//! to its last use; constants, parameters and carried values live on all of it. Values whose arcs meet get different registers.
+//! What is executed before and after the loop is a part of the same circle and so needs nothing more.
+
+use super::choose::Body;
+use super::flow::Value;
+use super::place::Placement;
+use crate::isa::Reg;
+
+/// Registers by value, and one for the count of turns.
+#[derive(Debug, Clone)]
+pub(super) struct Registers {
+    pub of: Vec<Option<Reg>>,
+    pub turns: Reg,
+    pub used: usize,
+}
+
+/// The registers that programs may use: all but those the conventions reserve ($0 link, $1 stack).
+const FIRST: usize = 2;
+
+pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, String> {
+    let circle = placement.interval * 2;
+    let slot = |node: usize| placement.times[node] * 2 + body.nodes[node].pipe();
+    let mut of: Vec<Option<Reg>> = vec![None; body.made_by.len()];
+    let mut next = FIRST;
+    let mut whole = || {
+        next += 1;
+        (next <= Reg::COUNT).then(|| Reg::new(next as u8 - 1))
+    };
+    let too_many = |what: usize| format!("{what} values at once: the SPU has 126 registers for them");
+    let turns = whole().expect("the first");
+    // Constants and parameters that are used, and carried values with what is carried on.
+    let mut last_use = vec![0; body.made_by.len()];
+    let mut used = vec![false; body.made_by.len()];
+    for (i, node) in body.nodes.iter().enumerate() {
+        for source in node.sources() {
+            let source = source.0 as usize;
+            last_use[source] = last_use[source].max(slot(i));
+            used[source] = true;
+        }
+    }
+    for state in &body.carried {
+        let reg = whole().ok_or_else(|| too_many(body.carried.len()))?;
+        of[state.value.0 as usize] = Some(reg);
+        let next = state.next.expect("every carried value is carried on");
+        of[next.0 as usize] = Some(reg);
+    }
+    for value in 0..of.len() {
+        if body.pool_of[value].is_some() && of[value].is_none() && used[value] {
+            of[value] = Some(whole().ok_or_else(|| too_many(value))?);
+        }
+    }
+    // Arcs, from the first on the circle.
+    let mut arcs: Vec<(usize, usize, Value)> = Vec::new();
+    for (i, node) in body.nodes.iter().enumerate() {
+        if let Some(out) = node.out.filter(|out| of[out.0 as usize].is_none()) {
+            let start = slot(i);
+            let length = last_use[out.0 as usize].saturating_sub(start).max(1);
+            arcs.push((start % circle, length.min(circle), out));
+        }
+    }
+    arcs.sort();
+    let words = circle.div_ceil(64);
+    let mut busy: Vec<Vec<u64>> = Vec::new();
+    for (start, length, value) in arcs {
+        let mut arc = vec![0u64; words];
+        for place in start..start + length {
+            let place = place % circle;
+            arc[place / 64] |= 1 << (place % 64);
+        }
+        let fits = |busy: &Vec<u64>| busy.iter().zip(&arc).all(|(busy, arc)| busy & arc == 0);
+        let at = match busy.iter().position(fits) {
+            Some(at) => at,
+            None => {
+                busy.push(vec![0; words]);
+                busy.len() - 1
+            }
+        };
+        busy[at].iter_mut().zip(&arc).for_each(|(busy, arc)| *busy |= arc);
+        if next + at >= Reg::COUNT {
+            return Err(too_many(next + at - FIRST));
+        }
+        of[value.0 as usize] = Some(Reg::new((next + at) as u8));
+    }
+    Ok(Registers { of, turns, used: next + busy.len() - FIRST })
+}

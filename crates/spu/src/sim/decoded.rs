@@ -1,0 +1,104 @@
+//! Instructions in the form that the loop of the simulator wants.
+
+use crate::isa::{Format, Inst, Op, Pipe};
+
+/// Stands for "no register" in sources and targets; its value and readiness are always zero.
+pub(super) const NO_REGISTER: u8 = 255;
+
+#[derive(Clone, Copy)]
+pub(super) struct Decoded {
+    /// Decoded already; false for words that were never executed.
+    pub known: bool,
+    pub op: Op,
+    pub odd: bool,
+    pub branch: bool,
+    pub latency: u8,
+    pub rt: u8,
+    pub ra: u8,
+    pub rb: u8,
+    pub rc: u8,
+    /// What must be ready.
+    pub sources: [u8; 3],
+    /// What will be ready; [`NO_REGISTER`] if nothing.
+    pub target: u8,
+    /// The immediate; relative addresses are absolute already, offsets are in bytes.
+    pub imm: u32,
+    /// Of hints: the branch's address.
+    pub hinted: u32,
+    /// The immediate in every element, for the instructions that want it so.
+    pub wide: u128,
+}
+
+impl Default for Decoded {
+    fn default() -> Self {
+        Decoded {
+            known: false,
+            op: Op::Stop,
+            odd: false,
+            branch: false,
+            latency: 0,
+            rt: 0,
+            ra: 0,
+            rb: 0,
+            rc: 0,
+            sources: [NO_REGISTER; 3],
+            target: NO_REGISTER,
+            imm: 0,
+            hinted: 0,
+            wide: 0,
+        }
+    }
+}
+
+impl Decoded {
+    pub(super) fn new(inst: &Inst, pc: u32) -> Decoded {
+        let mut sources = [NO_REGISTER; 3];
+        for (place, reg) in sources.iter_mut().zip(inst.sources()) {
+            *place = reg.number();
+        }
+        let words = |from: u32, words: i32| from.wrapping_add((words as u32) << 2) & super::ADDRESS_MASK;
+        let imm = match inst.op.format() {
+            Format::Ri16Relative | Format::Ri16RelativeStore => words(pc, inst.imm),
+            Format::Branch | Format::BranchIf | Format::HintRelative => words(pc, inst.imm),
+            Format::Ri16Absolute | Format::Ri16AbsoluteStore | Format::HintAbsolute => words(0, inst.imm),
+            Format::Ri10Quad | Format::Ri10QuadStore => (inst.imm as u32) << 4,
+            _ => inst.imm as u32,
+        };
+        Decoded {
+            known: true,
+            op: inst.op,
+            odd: inst.op.pipe() == Pipe::Odd,
+            branch: inst.op.is_branch(),
+            latency: inst.op.latency() as u8,
+            rt: inst.rt.number(),
+            ra: inst.ra.number(),
+            rb: inst.rb.number(),
+            rc: inst.rc.number(),
+            sources,
+            target: inst.target().map_or(NO_REGISTER, |reg| reg.number()),
+            imm,
+            hinted: words(pc, i32::from(inst.to_branch)),
+            wide: wide(inst),
+        }
+    }
+}
+
+/// The immediate as it meets each element.
+fn wide(inst: &Inst) -> u128 {
+    let bytes = |byte: u32| u128::from(byte & 0xff) * 0x0101_0101_0101_0101_0101_0101_0101_0101;
+    let words = |word: u32| u128::from(word) * 0x1_0000_0001_0000_0001_0000_0001;
+    let imm = inst.imm as u32;
+    match inst.op {
+        Op::Fsmbi => spread(imm),
+        Op::Ilh => words((imm & 0xffff) * 0x1_0001),
+        Op::Ilhu => words(imm << 16),
+        Op::Iohl => words(imm & 0xffff),
+        _ if inst.op.format() == Format::Ri10Byte => bytes(imm),
+        _ => words(imm),
+    }
+}
+
+/// Each of the low 16 bits as a byte of zeros or ones, the highest first.
+pub(super) fn spread(bits: u32) -> u128 {
+    (0..16).rev().fold(0, |all, bit| all << 8 | if bits >> bit & 1 == 1 { 0xff } else { 0 })
+}

@@ -1,0 +1,317 @@
+//! The simulator: what the SPU computes, and in which cycle it issues what.
+//!
+//! Instructions are decoded once, when they are first executed. The same loop keeps the functional state and the
+//! clock; who wants to see each issue passes an [`Observer`].
+
+mod decoded;
+mod dma;
+mod execute;
+mod trace;
+
+use std::fmt;
+use std::ops::Range;
+
+pub use dma::{CLOCK_HZ, Dma, Transfer, overlapped};
+pub use trace::{Cause, Issue, Observer, Silent, Summary, Trace};
+
+use zeroize::Zeroize;
+
+use crate::asm::Image;
+use crate::isa::{Inst, Reg};
+use decoded::{Decoded, NO_REGISTER};
+
+/// Bytes of the local store.
+pub const LOCAL_STORE: usize = 256 * 1024;
+const ADDRESS_MASK: u32 = LOCAL_STORE as u32 - 1;
+
+/// Cycles lost by a branch that goes elsewhere than predicted.
+pub const PENALTY: u64 = 18;
+/// Cycles from a hint until its branch can issue without waiting.
+const HINT_CYCLES: u64 = 15;
+/// A hint is not seen by a branch that follows it this closely, in instructions.
+const HINT_DISTANCE: u64 = 8;
+
+/// Why the simulator stopped where the program did not say so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Where.
+    pub address: u32,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What a program may do wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A word that is no instruction.
+    Unknown(u32),
+    /// Execution reached an address where there is no code.
+    OutsideCode,
+    /// More cycles than allowed: probably a loop without end.
+    Budget(u64),
+    /// A store into code that has been executed.
+    SelfModification {
+        /// The quadword written.
+        written: u32,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.address;
+        match &self.kind {
+            FaultKind::Unknown(word) => write!(f, "{at:#07x}: {word:#010x} is no instruction of the SPU"),
+            FaultKind::OutsideCode => write!(f, "{at:#07x}: the program ran or branched outside of its code"),
+            FaultKind::Budget(cycles) => {
+                write!(f, "{at:#07x}: still running after {cycles} cycles: a loop without end?")
+            }
+            FaultKind::SelfModification { written } => {
+                write!(f, "{at:#07x}: a store to {written:#07x} overwrites code that has been executed")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// What a run took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Run {
+    /// Cycles from the first issue to the `stop`, included.
+    pub cycles: u64,
+    /// Instructions, `nop` and `lnop` included.
+    pub instructions: u64,
+    /// The code of the `stop`.
+    pub code: u32,
+}
+
+/// One SPU with its local store.
+pub struct Machine {
+    registers: Vec<u128>,
+    memory: Vec<u8>,
+    code: Range<u32>,
+    decoded: Vec<Decoded>,
+    /// The code that `decoded` is of.
+    decoded_code: Vec<u8>,
+    entry: u32,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Machine::new()
+    }
+}
+
+impl Machine {
+    /// All zero.
+    pub fn new() -> Machine {
+        Machine {
+            registers: vec![0; 256],
+            memory: vec![0; LOCAL_STORE],
+            code: 0..0,
+            decoded: vec![Decoded::default(); LOCAL_STORE / 4],
+            decoded_code: Vec::new(),
+            entry: 0,
+        }
+    }
+
+    /// Puts a program into the local store.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    pub fn load(&mut self, image: &Image) {
+        self.memory[image.origin as usize..image.end() as usize].copy_from_slice(&image.bytes);
+        self.entry = image.entry;
+        let bytes =
+            |code: &Range<u32>| (code.start - image.origin) as usize..(code.end - image.origin) as usize;
+        let code = &image.bytes[bytes(&image.code)];
+        // The same program again need not be decoded again.
+        if self.code != image.code || self.decoded_code != code {
+            let old = (self.code.start / 4) as usize..self.code.end.div_ceil(4) as usize;
+            self.decoded[old].fill(Decoded::default());
+            self.code = image.code.clone();
+            self.decoded_code = code.to_vec();
+        }
+    }
+
+    /// Bytes of the local store.
+    ///
+    /// # Panics
+    /// If the range lies outside.
+    pub fn memory(&self, range: Range<usize>) -> &[u8] {
+        &self.memory[range]
+    }
+
+    /// Bytes of the local store, to be written from outside. Not for code.
+    ///
+    /// # Panics
+    /// If the range lies outside.
+    pub fn memory_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        &mut self.memory[range]
+    }
+
+    /// A register.
+    pub fn register(&self, reg: Reg) -> u128 {
+        self.registers[usize::from(reg.number())]
+    }
+
+    /// Sets a register.
+    pub fn set_register(&mut self, reg: Reg, value: u128) {
+        self.registers[usize::from(reg.number())] = value;
+    }
+
+    /// Zeroes registers and local store.
+    pub fn clear(&mut self) {
+        self.registers.fill(0);
+        self.memory.fill(0);
+    }
+
+    /// Runs from the entry to a `stop`.
+    ///
+    /// # Errors
+    /// [`Fault`] if the program does what the hardware would not, or takes more cycles than `budget`.
+    pub fn run(&mut self, budget: u64) -> Result<Run, Fault> {
+        self.run_observed(budget, &mut Silent)
+    }
+
+    /// The same, telling `observer` each issue.
+    ///
+    /// # Errors
+    /// As [`Machine::run`].
+    pub fn run_observed(&mut self, budget: u64, observer: &mut impl Observer) -> Result<Run, Fault> {
+        let mut clock = Clock::new(budget);
+        let mut pc = self.entry;
+        // Locals, so that the loop need not go through `self`.
+        let Machine { registers, memory, code, decoded, .. } = self;
+        let registers: &mut [u128; 256] = registers.as_mut_slice().try_into().expect("256 registers");
+        let memory: &mut [u8; LOCAL_STORE] = memory.as_mut_slice().try_into().expect("a local store");
+        loop {
+            let at = (pc >> 2) as usize & (LOCAL_STORE / 4 - 1);
+            if !decoded[at].known {
+                decoded[at] = decode(memory, code, pc)?;
+            }
+            let inst = &decoded[at];
+            let issued = clock.issue(inst, pc, observer)?;
+            match execute::step(inst, registers, memory) {
+                execute::Next::Follow => pc = pc.wrapping_add(4) & ADDRESS_MASK,
+                execute::Next::Branch { taken } => {
+                    let next = pc.wrapping_add(4) & ADDRESS_MASK;
+                    let goes_to = taken.unwrap_or(next);
+                    clock.branch(pc, goes_to, issued, observer);
+                    pc = goes_to;
+                }
+                execute::Next::Hint { branch, target } => {
+                    clock.hint = Hint { branch, target, cycle: issued, count: clock.instructions };
+                    pc = pc.wrapping_add(4);
+                }
+                execute::Next::Stored(at) => {
+                    let first = (at >> 2) as usize;
+                    if at < code.end && decoded[first..first + 4].iter().any(|slot| slot.known) {
+                        return Err(Fault { address: pc, kind: FaultKind::SelfModification { written: at } });
+                    }
+                    pc = pc.wrapping_add(4);
+                }
+                execute::Next::Stop(code) => {
+                    return Ok(Run { cycles: issued, instructions: clock.instructions, code });
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.registers.as_mut_slice().zeroize();
+        self.memory.as_mut_slice().zeroize();
+    }
+}
+
+fn decode(memory: &[u8; LOCAL_STORE], code: &Range<u32>, pc: u32) -> Result<Decoded, Fault> {
+    if !code.contains(&pc) {
+        return Err(Fault { address: pc, kind: FaultKind::OutsideCode });
+    }
+    let at = pc as usize;
+    let word = u32::from_be_bytes(memory[at..at + 4].try_into().expect("four bytes"));
+    let inst = Inst::decode(word).ok_or(Fault { address: pc, kind: FaultKind::Unknown(word) })?;
+    Ok(Decoded::new(&inst, pc))
+}
+
+/// The active hint: the latest one.
+#[derive(Clone, Copy)]
+struct Hint {
+    branch: u32,
+    target: u32,
+    cycle: u64,
+    count: u64,
+}
+
+/// When instructions issue.
+struct Clock {
+    /// When each register's value can be used.
+    ready: [u64; 256],
+    /// The cycle of the latest issue, or the last one lost to a branch.
+    last: u64,
+    /// The latest was the even first of a group, so an odd one may go with it.
+    open: bool,
+    hint: Hint,
+    instructions: u64,
+    budget: u64,
+}
+
+impl Clock {
+    fn new(budget: u64) -> Clock {
+        let hint = Hint { branch: u32::MAX, target: 0, cycle: 0, count: 0 };
+        // Counting starts at 1 so that the first issue is at a cycle after `last`.
+        Clock { ready: [0; 256], last: 0, open: false, hint, instructions: 0, budget: budget.max(1) }
+    }
+
+    /// The cycle in which the instruction issues.
+    #[inline(always)]
+    fn issue(&mut self, inst: &Decoded, pc: u32, observer: &mut impl Observer) -> Result<u64, Fault> {
+        self.instructions += 1;
+        let [a, b, c] = inst.sources;
+        let ready =
+            self.ready[usize::from(a)].max(self.ready[usize::from(b)]).max(self.ready[usize::from(c)]);
+        let dual = self.open && inst.odd && ready <= self.last;
+        let free = self.last + 1;
+        let mut at = if dual { self.last } else { free.max(ready) };
+        let mut cause = if at > free { Cause::Dependency } else { Cause::None };
+        if inst.branch && pc == self.hint.branch && at < self.hint.cycle + HINT_CYCLES && self.hint_is_seen()
+        {
+            at = self.hint.cycle + HINT_CYCLES;
+            cause = Cause::Hint;
+        }
+        if at > self.budget {
+            return Err(Fault { address: pc, kind: FaultKind::Budget(self.budget) });
+        }
+        observer.issue(Issue {
+            cycle: at,
+            address: pc,
+            op: inst.op,
+            dual: dual && at == self.last,
+            stall: at.saturating_sub(free),
+            cause,
+        });
+        self.open = !inst.odd && pc & 4 == 0;
+        self.last = at;
+        self.ready[usize::from(inst.target)] = at + u64::from(inst.latency);
+        self.ready[usize::from(NO_REGISTER)] = 0;
+        Ok(at)
+    }
+
+    fn hint_is_seen(&self) -> bool {
+        self.instructions - self.hint.count >= HINT_DISTANCE
+    }
+
+    fn branch(&mut self, pc: u32, goes_to: u32, issued: u64, observer: &mut impl Observer) {
+        let hinted = pc == self.hint.branch && self.hint_is_seen();
+        let predicted = if hinted { self.hint.target } else { pc.wrapping_add(4) & ADDRESS_MASK };
+        if predicted != goes_to {
+            self.last = issued + PENALTY;
+            observer.lost(PENALTY);
+        }
+        if goes_to != pc.wrapping_add(4) {
+            self.open = false;
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What can be seen of a run: each issue, both pipes cycle by cycle, and the totals.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use crate::isa::{Class, Op, Pipe};
+
+/// One instruction's issue.
+#[derive(Debug, Clone, Copy)]
+pub struct Issue {
+    /// In this cycle, counted from 1.
+    pub cycle: u64,
+    /// Where it lies.
+    pub address: u32,
+    /// What it is.
+    pub op: Op,
+    /// With the one before it, in the same cycle.
+    pub dual: bool,
+    /// Cycles in which nothing issued because of it.
+    pub stall: u64,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why an instruction waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// It did not.
+    None,
+    /// For a result.
+    Dependency,
+    /// For a hint that came too late.
+    Hint,
+}
+
+/// Who is told of each issue.
+pub trait Observer {
+    /// An instruction issues.
+    fn issue(&mut self, issue: Issue);
+
+    /// Cycles are lost after a branch.
+    fn lost(&mut self, cycles: u64);
+}
+
+/// Nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    #[inline(always)]
+    fn issue(&mut self, _: Issue) {}
+
+    #[inline(always)]
+    fn lost(&mut self, _: u64) {}
+}
+
+/// Totals of a run, over a range of addresses.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    /// Instructions on the even and on the odd pipe that do something.
+    pub useful: [u64; 2],
+    /// `nop` and `lnop`.
+    pub idle: u64,
+    /// Cycles in which two useful instructions issued.
+    pub dual: u64,
+    /// Cycles in which anything issued.
+    pub issuing: u64,
+    /// Cycles lost, by cause.
+    pub stalls: BTreeMap<&'static str, u64>,
+    /// Instructions by class.
+    pub classes: BTreeMap<String, u64>,
+    last_useful: Option<u64>,
+    last_cycle: u64,
+}
+
+impl Summary {
+    /// All cycles: with an issue, or lost.
+    pub fn cycles(&self) -> u64 {
+        self.issuing + self.stalls.values().sum::<u64>()
+    }
+
+    /// The share of issuing cycles with two useful instructions.
+    pub fn dual_rate(&self) -> f64 {
+        self.dual as f64 / self.issuing.max(1) as f64
+    }
+}
+
+impl Observer for Summary {
+    fn issue(&mut self, issue: Issue) {
+        let class = issue.op.class();
+        if issue.stall > 0 {
+            let cause = if issue.cause == Cause::Hint { "hint" } else { "dependency" };
+            *self.stalls.entry(cause).or_default() += issue.stall;
+        }
+        if self.last_cycle != issue.cycle {
+            self.issuing += 1;
+            self.last_cycle = issue.cycle;
+        }
+        *self.classes.entry(format!("{class:?}")).or_default() += 1;
+        if matches!(class, Class::Nop | Class::Lnop) {
+            self.idle += 1;
+            return;
+        }
+        self.useful[usize::from(issue.op.pipe() == Pipe::Odd)] += 1;
+        if self.last_useful == Some(issue.cycle) {
+            self.dual += 1;
+        }
+        self.last_useful = Some(issue.cycle);
+    }
+
+    fn lost(&mut self, cycles: u64) {
+        *self.stalls.entry("branch").or_default() += cycles;
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [even, odd] = self.useful;
+        writeln!(f, "{} cycles, {even} even and {odd} odd instructions", self.cycles())?;
+        writeln!(f, "dual issues {} ({:.1} % of issuing cycles)", self.dual, 100.0 * self.dual_rate())?;
+        for (cause, cycles) in &self.stalls {
+            writeln!(f, "lost to {cause}: {cycles}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Both pipes cycle by cycle, for a window of cycles.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    window: Range<u64>,
+    issues: Vec<Issue>,
+}
+
+impl Trace {
+    /// Will remember the issues of these cycles.
+    pub fn new(window: Range<u64>) -> Trace {
+        Trace { window, issues: Vec::new() }
+    }
+
+    /// What was seen.
+    pub fn issues(&self) -> &[Issue] {
+        &self.issues
+    }
+}
+
+impl Observer for Trace {
+    fn issue(&mut self, issue: Issue) {
+        if self.window.contains(&issue.cycle) {
+            self.issues.push(issue);
+        }
+    }
+
+    fn lost(&mut self, _: u64) {}
+}
+
+impl fmt::Display for Trace {
+    /// A line a cycle: address, even pipe, odd pipe; `=` marks dual issues, `.` lost cycles.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut at = 0;
+        let mut expected = self.issues.first().map_or(0, |issue| issue.cycle);
+        while let Some(first) = self.issues.get(at) {
+            if first.cycle > expected {
+                writeln!(f, "{expected:>8}  .  {} cycles lost", first.cycle - expected)?;
+            }
+            let second = self.issues.get(at + 1).filter(|second| second.cycle == first.cycle);
+            let mut pipes = [""; 2];
+            for issue in [Some(first), second].into_iter().flatten() {
+                pipes[usize::from(issue.op.pipe() == Pipe::Odd)] = issue.op.mnemonic();
+            }
+            let useful = |name: &&&str| !matches!(**name, "" | "nop" | "lnop");
+            let mark = if pipes.iter().filter(useful).count() == 2 { '=' } else { ' ' };
+            writeln!(f, "{:>8} {:05x} {mark} {:<8} {:<8}", first.cycle, first.address, pipes[0], pipes[1])?;
+            expected = first.cycle + 1;
+            at += if second.is_some() { 2 } else { 1 };
+        }
+        Ok(())
+    }
+}

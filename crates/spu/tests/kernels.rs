@@ -1,0 +1,99 @@
+//! Every loop against the oracle.
+
+use lockstep_reference as reference;
+use lockstep_spu::kernels::{Loop, Mode, Way};
+use lockstep_spu::schedule::Effort;
+use lockstep_spu::sim::Machine;
+
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..len)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 24) as u8
+        })
+        .collect()
+}
+
+fn expected(way: Way, mode: Mode, aes: &reference::Aes, iv: &[u8; 16], data: &[u8]) -> Vec<u8> {
+    match mode {
+        Mode::Ecb if way == Way::VpermInverse => reference::ecb::decrypt(aes, data),
+        Mode::Ecb => reference::ecb::encrypt(aes, data),
+        Mode::Ctr | Mode::CtrCached => reference::ctr::apply32(aes, iv, data),
+        Mode::CbcEncrypt => reference::cbc::encrypt(aes, iv, data),
+        Mode::CbcDecrypt => reference::cbc::decrypt(aes, iv, data),
+        Mode::CfbEncrypt => reference::cfb::encrypt128(aes, iv, data),
+        Mode::CfbDecrypt => reference::cfb::decrypt128(aes, iv, data),
+        Mode::Ofb => reference::ofb::apply(aes, iv, data),
+    }
+}
+
+fn check(way: Way, mode: Mode, blocks: u32, effort: Effort) {
+    for (rounds, key_len) in [(10, 16), (12, 24), (14, 32)] {
+        let compiled = Loop { way, mode, blocks, overlaps: true }.compile(rounds, effort).unwrap();
+        let aes = reference::Aes::new(&noise(7 + rounds as u64, key_len));
+        let iv: [u8; 16] = noise(3, 16).try_into().unwrap();
+        let mut machine = Machine::new();
+        for count in [1, 2, 3, 4, 5, 9, 17, 64] {
+            let mut data = noise(count as u64, 16 * count);
+            let right = expected(way, mode, &aes, &iv, &data);
+            compiled.load(&mut machine, aes.round_keys());
+            compiled
+                .run(&mut machine, aes.round_keys(), &iv, &mut data)
+                .unwrap_or_else(|fault| panic!("{fault}"));
+            assert_eq!(
+                data, right,
+                "{way:?} {mode:?} x{blocks}, {rounds} rounds, {count} blocks, {effort:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn encryption_by_lookup() {
+    for way in [Way::Lookup, Way::LookupBalanced] {
+        for blocks in [1, 2, 4] {
+            check(way, Mode::Ctr, blocks, Effort::Full);
+        }
+        check(way, Mode::Ecb, 4, Effort::Full);
+        check(way, Mode::Ctr, 2, Effort::Straight);
+        check(way, Mode::CbcEncrypt, 1, Effort::Full);
+    }
+}
+
+#[test]
+fn encryption_by_vector_permutation() {
+    for mode in [Mode::Ctr, Mode::Ecb, Mode::CfbDecrypt] {
+        check(Way::Vperm, mode, 4, Effort::Full);
+    }
+    for mode in [Mode::CbcEncrypt, Mode::CfbEncrypt, Mode::Ofb] {
+        check(Way::Vperm, mode, 1, Effort::Full);
+    }
+}
+
+#[test]
+fn decryption() {
+    check(Way::VpermInverse, Mode::Ecb, 4, Effort::Full);
+    check(Way::VpermInverse, Mode::CbcDecrypt, 4, Effort::Full);
+}
+
+#[test]
+fn unscheduled() {
+    check(Way::Vperm, Mode::Ctr, 1, Effort::Off);
+    check(Way::Lookup, Mode::CbcEncrypt, 1, Effort::Off);
+}
+
+#[test]
+fn tables() {
+    check(Way::Tables, Mode::Ctr, 1, Effort::Full);
+    check(Way::Tables, Mode::Ctr, 2, Effort::Full);
+    check(Way::Tables, Mode::CbcEncrypt, 1, Effort::Full);
+    check(Way::Tables, Mode::CtrCached, 2, Effort::Full);
+}
+
+#[test]
+fn plain() {
+    check(Way::Plain, Mode::Ctr, 1, Effort::Full);
+}

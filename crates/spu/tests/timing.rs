@@ -1,0 +1,196 @@
+//! Each rule of the cycle model by a program of a few instructions.
+
+use lockstep_spu::asm::assemble;
+use lockstep_spu::isa::Reg;
+use lockstep_spu::sim::{FaultKind, Machine, Run};
+
+fn run(source: &str) -> Run {
+    let image = assemble("micro.s", source).unwrap_or_else(|error| panic!("{error}"));
+    let mut machine = Machine::new();
+    machine.load(&image);
+    machine.run(10_000).unwrap_or_else(|fault| panic!("{fault}"))
+}
+
+/// Cycles from the issue of the first to that of the stop, both included, less those of the same without `middle`.
+fn cycles(source: &str) -> u64 {
+    run(source).cycles
+}
+
+/// Cycles between the issue of `producer` and that of a consumer of $3, on its own pair.
+fn latency(producer: &str) -> u64 {
+    // Pairs: (producer | nothing), then the consumer, even first.
+    let even = cycles(&format!(".align 3\n {producer}\n nop\n.align 3\n ai $9,$3,0\n lnop\n stop 0"));
+    // The stop issues one cycle after the consumer; the producer in the first one.
+    even - 2 - 1 + 1
+}
+
+#[test]
+fn latencies() {
+    for producer in
+        ["a $3,$4,$5", "ai $3,$4,1", "xor $3,$4,$5", "il $3,1", "ceqbi $3,$4,1", "selb $3,$4,$5,$6"]
+    {
+        assert_eq!(latency(producer), 2, "{producer}");
+    }
+    for producer in ["roti $3,$4,8", "shli $3,$4,1", "rotmi $3,$4,-1", "rotmai $3,$4,-1"] {
+        assert_eq!(latency(producer), 4, "{producer}");
+    }
+    for producer in ["shufb $3,$4,$5,$6", "rotqbyi $3,$4,1", "gbb $3,$4", "fsmb $3,$4", "fsmbi $3,5"] {
+        assert_eq!(latency(producer), 4, "{producer}");
+    }
+    for producer in ["lqd $3,0($4)", "lqx $3,$4,$5", "lqa $3,64", "lqr $3,64"] {
+        assert_eq!(latency(producer), 6, "{producer}");
+    }
+}
+
+#[test]
+fn pairs() {
+    // Even then odd, aligned: one cycle, and the stop.
+    assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$7,1\n stop 0"), 2);
+    // Odd then even: two.
+    assert_eq!(cycles("rotqbyi $6,$7,1\n xor $3,$4,$5\n stop 0"), 3);
+    // Both even, both odd.
+    assert_eq!(cycles("xor $3,$4,$5\n xor $6,$4,$5\n stop 0"), 3);
+    assert_eq!(cycles("rotqbyi $6,$7,1\n rotqbyi $5,$7,1\n stop 0"), 3);
+    // The second needs the first: issues when it is ready.
+    assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$3,1\n stop 0"), 4);
+    // Even then odd across groups: the even one is second of its group.
+    assert_eq!(cycles("lnop\n xor $3,$4,$5\n rotqbyi $6,$7,1\n nop\n stop 0"), 5);
+}
+
+#[test]
+fn a_stalled_first_blocks_the_second() {
+    // $3 is ready at 1 + 4; the pair waits for it, then both go.
+    assert_eq!(cycles("nop\n rotqbyi $3,$4,1\n xor $5,$3,$3\n rotqbyi $6,$7,1\n stop 0"), 6);
+    // The first goes, the second waits and goes alone.
+    assert_eq!(cycles("nop\n rotqbyi $3,$4,1\n xor $5,$4,$4\n rotqbyi $6,$3,1\n stop 0"), 6);
+}
+
+#[test]
+fn branches() {
+    // Not taken: an issue slot.
+    assert_eq!(cycles("nop\n brnz $3,away\n stop 0\naway: stop 1"), 2);
+    // Taken without a hint: 18 cycles lost, to an even or an odd word.
+    assert_eq!(cycles("nop\n br away\n.align 3\n stop 1\n lnop\naway: stop 0"), 1 + 18 + 1);
+    assert_eq!(cycles("nop\n br away\n.align 3\n stop 1\naway: stop 0"), 1 + 18 + 1);
+}
+
+/// A hint, so many groups of `nop` and `lnop`, and the branch in a group of its own.
+fn hinted(groups: usize, target: &str) -> u64 {
+    let filler = "nop\n lnop\n".repeat(groups);
+    cycles(&format!(
+        "nop\n hbrr branch,{target}\n{filler} nop\nbranch: br away\n.align 3\nbelow: stop 1\n lnop\naway: stop 0"
+    ))
+}
+
+#[test]
+fn hints() {
+    // Far enough: no cycle lost.
+    assert_eq!(hinted(20, "away"), 1 + 20 + 1 + 1);
+    // The branch waits until 15 cycles after the hint.
+    assert_eq!(hinted(10, "away"), 1 + 15 + 1);
+    assert_eq!(hinted(14, "away"), 1 + 15 + 1);
+    assert_eq!(hinted(15, "away"), 1 + 16 + 1);
+    // Too close: the hint is not seen.
+    assert_eq!(hinted(2, "away"), 1 + 2 + 1 + 18 + 1);
+    // To the wrong place: as if there were none.
+    assert_eq!(hinted(20, "below"), 1 + 20 + 1 + 18 + 1);
+}
+
+#[test]
+fn a_hinted_branch_that_is_not_taken_costs_the_penalty() {
+    let filler = "nop\n lnop\n".repeat(20);
+    let source = format!("nop\n hbrr branch,away\n{filler} nop\nbranch: brnz $3,away\n stop 0\naway: stop 1");
+    assert_eq!(cycles(&source), 1 + 20 + 1 + 18 + 1);
+}
+
+#[test]
+fn a_hint_stays_for_all_iterations() {
+    let filler = "nop\n lnop\n".repeat(20);
+    let source = format!(
+        "il $3,3\n hbrr branch,loop\n{filler}loop: ai $3,$3,-1\n lnop\n nop\nbranch: brnz $3,loop\n stop 0"
+    );
+    // Three times: the branch waits for the sum; the last one goes on where the hint did not say.
+    assert_eq!(cycles(&source), 1 + 20 + 3 * 3 + 18 + 1);
+}
+
+#[test]
+fn a_target_at_an_odd_word_is_half_a_group() {
+    let even = cycles("nop\n br at\n stop 1\n lnop\nat: xor $3,$4,$4\n rotqbyi $5,$6,1\n stop 0");
+    let odd = cycles("nop\n br at\n.align 3\n nop\nat: rotqbyi $5,$6,1\n xor $3,$4,$4\n lnop\n stop 0");
+    assert_eq!((even, odd), (1 + 18 + 1 + 1, 1 + 18 + 1 + 1 + 1));
+}
+
+fn fault(source: &str, budget: u64) -> String {
+    let mut machine = Machine::new();
+    machine.load(&assemble("bad.s", source).unwrap());
+    machine.run(budget).unwrap_err().to_string()
+}
+
+#[test]
+fn bad_programs_stop_with_a_message() {
+    assert!(fault("nop\n lnop\n", 100).contains("0x00008: the program ran or branched outside"));
+    assert!(fault("il $3,-16\n bi $3", 100).contains("0x3fff0: the program ran or branched outside"));
+    assert!(fault("l: br l", 1000).contains("still running after 1000 cycles"));
+    assert!(fault("nop\n .long 0xffffffff", 100).contains("0x00004: 0xffffffff is no instruction"));
+    assert!(fault("nop\n stqa $3,0\n stop 0", 100).contains("0x00004: a store to 0x00000 overwrites code"));
+    let mut machine = Machine::new();
+    machine.load(&assemble("x.s", "l: br l").unwrap());
+    assert_eq!(machine.run(5).unwrap_err().kind, FaultKind::Budget(5));
+}
+
+#[test]
+fn the_local_store_wraps_and_is_aligned() {
+    let source = "ila $3,0x3fff8\n lnop\n stqd $4,32($3)\n lqa $5,16\n lqd $6,3($7)\n stop 0"
+        .replace("3($7)", "0($7)");
+    let mut machine = Machine::new();
+    machine.load(&assemble("wrap.s", &format!("br go\n.align 5\n.space 64\ngo: {source}")).unwrap());
+    machine.set_register(Reg::new(4), 0x1122);
+    machine.run(1000).unwrap();
+    assert_eq!(machine.register(Reg::new(5)), 0x1122, "0x3fff8 + 32 is 0x18, so the quadword at 0x10");
+}
+
+#[test]
+fn bad_text_is_refused_with_place_and_expectation() {
+    let cases = [
+        ("nop\nxorr $3,$4,$5", "2: unknown instruction `xorr`"),
+        ("xor $3,$4,$128", "1: `$128` is no register: expected $0 to $127"),
+        ("xor $3,$4,$Rx", "unknown symbol `Rx`"),
+        ("\nai $3,$4,512", "2: `ai`: 512 is out of range, expected -512 to 511"),
+        ("br nowhere", "unknown symbol `nowhere`: expected a label"),
+        ("lqd $3,8($4)", "8 is no multiple of 16"),
+        ("lqd $3,$4", "expected offset($register)"),
+        ("xor $3,$4", "has 2 operands: expected 3"),
+        (".set a,b\n.set b,a\n il $3,a", "3: "),
+        ("x: nop\nx: nop", "2: label `x` is defined twice"),
+        (".foo 3", "unknown directive `.foo`"),
+    ];
+    for (source, expected) in cases {
+        let error = assemble("bad.s", source).unwrap_err().to_string();
+        assert!(error.starts_with("bad.s:") && error.contains(expected), "{source:?}: {error}");
+    }
+}
+
+#[test]
+fn text_with_names_and_sections() {
+    let source = "
+        .set Rtop, 79      # last volatile
+        .set Rx, Rtop - 3
+        .section mydata,\"a\",@progbits
+        .align 4
+Table:  .octa 0x000102030405060708090a0b0c0d0e0f
+        .text
+        .align 3
+        .global main
+main:   lqr $Rx, Table+0x00 /* a comment */
+        lr $(Rx+1), $Rx
+        stop 0x21
+    ";
+    let image = assemble("names.s", source).unwrap();
+    let mut machine = Machine::new();
+    machine.load(&image);
+    assert_eq!(machine.run(100).unwrap().code, 0x21);
+    assert_eq!(machine.register(Reg::new(77)), 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f);
+    let again =
+        assemble("again.s", &image.source()).unwrap_or_else(|error| panic!("{error}\n{}", image.source()));
+    assert_eq!(again.raw(), image.raw());
+}

@@ -1,0 +1,89 @@
+//! What our kernels take, by the simulator.
+
+use lockstep_core::work::Pass;
+use lockstep_spu::kernels::measure::{Clocks, clocks, summary};
+use lockstep_spu::kernels::{KERNELS, LARGEST, Loop, Named};
+use lockstep_spu::schedule::Effort;
+use lockstep_spu::sim::Summary;
+
+use super::Error;
+
+/// A kernel's loop, measured.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// The kernel.
+    pub kernel: &'static Named,
+    /// What it does.
+    pub pass: Pass,
+    /// How.
+    pub of: Loop,
+    /// Blocks in flight: of an iteration, times the iterations that overlap.
+    pub in_flight: u64,
+    /// Clocks of a block.
+    pub clocks: Clocks,
+    /// Totals of a call with keys of 128 bits.
+    pub summary: Summary,
+}
+
+/// Blocks that [`Measured::summary`] is of.
+pub const BLOCKS: u64 = LARGEST as u64 / 16;
+
+impl Measured {
+    fn of(kernel: &'static Named, pass: Pass, of: Loop) -> Result<Measured, Error> {
+        let stages = of.compile(10, Effort::Full).map_err(Error::Kernel)?.program.stages;
+        Ok(Measured {
+            kernel,
+            pass,
+            of,
+            // Of chains only loads and stores overlap.
+            in_flight: if pass.is_serial() || pass == Pass::Ghash {
+                1
+            } else {
+                stages * u64::from(of.blocks)
+            },
+            clocks: clocks(of, Effort::Full).map_err(Error::Kernel)?,
+            summary: summary(of, 10).map_err(Error::Kernel)?,
+        })
+    }
+
+    /// Clocks a block that were lost to this cause.
+    pub fn lost(&self, cause: &str) -> f64 {
+        self.summary.stalls.get(cause).copied().unwrap_or_default() as f64 / BLOCKS as f64
+    }
+}
+
+/// Every loop of every kernel, each loop of a kernel once.
+pub(super) fn all() -> Result<Vec<Measured>, Error> {
+    let mut known: Vec<Measured> = Vec::new();
+    for kernel in KERNELS {
+        let first = known.len();
+        for &(pass, of) in kernel.loops {
+            if known[first..].iter().any(|other| other.of == of) {
+                continue;
+            }
+            let measured = match known.iter().find(|other| other.of == of) {
+                Some(same) => Measured { kernel, pass, ..same.clone() },
+                None => Measured::of(kernel, pass, of)?,
+            };
+            known.push(measured);
+        }
+    }
+    Ok(known)
+}
+
+/// What people call a pass.
+pub fn name(pass: Pass) -> &'static str {
+    match pass {
+        Pass::EcbEncrypt => "ECB encryption",
+        Pass::EcbDecrypt => "ECB decryption",
+        Pass::Ctr | Pass::Ctr32 => "CTR",
+        Pass::CbcEncrypt => "CBC encryption",
+        Pass::CbcDecrypt => "CBC decryption",
+        Pass::Cfb128Encrypt => "CFB encryption",
+        Pass::Cfb128Decrypt => "CFB decryption",
+        Pass::Ofb => "OFB",
+        Pass::CbcMac => "CBC-MAC",
+        Pass::Ghash => "GHASH",
+        _ => "another pass",
+    }
+}

@@ -1,0 +1,81 @@
+//! The page of the documentation, made from a template and the report.
+
+use super::picture::svg;
+use super::window::Window;
+use super::{Error, Report, kernel};
+
+/// What is written by people; `{{name}}` is filled in.
+const TEMPLATE: &str = include_str!("page.md");
+
+/// Pictures: the kernel, and words below it.
+const PICTURES: [(&str, &str); 4] = [
+    (
+        "spu/ctr0",
+        "One block step by step: every instruction waits for the one before, and nothing hints the branches, so each \
+         round ends with 18 lost cycles.",
+    ),
+    (
+        "spu/cbc2",
+        "A chain has nothing to overlap with. The scheduler finds the shortest way through a round; what is left are the \
+         latencies along it.",
+    ),
+    (
+        "spu/ctr4",
+        "Lookups in registers, with steps that either pipe can do given to the one that has time: both pipes are \
+         busy in nearly every cycle.",
+    ),
+    ("spu/ctr-vperm", "The vector-permute S-box needs fewer instructions of both kinds."),
+];
+
+/// A page and its pictures.
+pub struct Page {
+    /// Markdown.
+    pub markdown: String,
+    /// Names of files and SVG.
+    pub pictures: Vec<(String, String)>,
+}
+
+/// Makes the page; its pictures are in `folder`, as links say it.
+///
+/// # Errors
+/// [`Error::Kernel`] if a kernel does not run: a mistake of ours.
+///
+/// # Panics
+/// If the template wants what there is not: a mistake of ours.
+pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
+    let mut pictures = Vec::new();
+    let mut shown = String::new();
+    for (name, words) in PICTURES {
+        let kernel = kernel(name)?;
+        let (pass, of) = kernel.loops[0];
+        let measured = report.find(name, pass).expect("the report has all kernels");
+        let window = Window::of_kernel(kernel, (pass, of), 10, None)?;
+        let blocks = if of.mode.is_chain() { 1 } else { of.blocks };
+        let row = (measured.clocks.round * f64::from(blocks)).round() as usize;
+        let file = format!("{}.svg", name.replace("spu/", ""));
+        shown += &format!("\n**{name}.** {words}\n\n");
+        shown += &format!("![{name}: {}]({folder}/{file})\n", window.summary());
+        pictures.push((file, svg(&window, row.max(1))));
+    }
+    let round = |kernel: &str| {
+        let measured = report.measured().iter().find(|one| one.kernel.name == kernel);
+        format!("{:.2}", measured.expect("the report has all kernels").clocks.round)
+    };
+    let mut markdown = TEMPLATE.to_owned();
+    for (name, table) in [
+        ("table_1", report.table_1()),
+        ("table_2", report.table_2()),
+        ("table_3", report.table_3()),
+        ("further", report.further()),
+        ("cycles", report.cycles()),
+    ] {
+        markdown = markdown.replace(&format!("{{{{{name}}}}}\n"), &table.markdown());
+    }
+    markdown = markdown.replace("{{pictures}}\n", shown.trim_start());
+    // What the text says of rounds is what was measured.
+    while let Some((before, rest)) = markdown.split_once("{{") {
+        let (name, after) = rest.split_once("}}").expect("the template is well-formed");
+        markdown = format!("{before}{}{after}", round(name));
+    }
+    Ok(Page { markdown, pictures })
+}

@@ -1,0 +1,287 @@
+//! The paper's tables beside ours.
+
+use serde_json::{Value, json};
+
+use super::measured::{self, BLOCKS, Measured};
+use super::paper::{Row, TABLE_1, TABLE_2, TABLE_3};
+use super::{Error, paper};
+use crate::Table;
+use lockstep_core::work::Pass;
+use lockstep_spu::kernels::Way;
+use lockstep_spu::sim::CLOCK_HZ;
+
+/// All kernels, measured.
+pub struct Report {
+    measured: Vec<Measured>,
+}
+
+/// Columns of the tables of rates.
+const RATES: [&str; 13] = [
+    "",
+    "whose",
+    "blocks",
+    "clocks 128",
+    "192",
+    "256",
+    "round",
+    "last",
+    "Gbit/s 128",
+    "192",
+    "256",
+    "ours %",
+    "off the line",
+];
+
+impl Report {
+    /// Measures every kernel, in some seconds.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if one does not run: a mistake of ours.
+    pub fn measure() -> Result<Report, Error> {
+        Ok(Report { measured: measured::all()? })
+    }
+
+    /// The kernels.
+    pub fn measured(&self) -> &[Measured] {
+        &self.measured
+    }
+
+    /// Our counterpart of a row of the paper.
+    ///
+    /// # Panics
+    /// If the row names a kernel that there is not.
+    pub fn ours(&self, row: &Row) -> &Measured {
+        self.find(row.kernel, row.pass).expect("rows name kernels that there are")
+    }
+
+    /// A kernel's loop.
+    pub fn find(&self, kernel: &str, pass: Pass) -> Option<&Measured> {
+        self.measured.iter().find(|one| one.kernel.name == kernel && one.pass == pass)
+    }
+
+    /// Table 1.
+    pub fn table_1(&self) -> Table {
+        self.rates("Table 1: IBM's rates, and our default kernels", TABLE_1, "IBM")
+    }
+
+    /// Table 2.
+    pub fn table_2(&self) -> Table {
+        self.rates("Table 2: the paper's kernels, and ours of the same design", TABLE_2, "paper")
+    }
+
+    /// Table 3: a row of ours once for each mode.
+    pub fn table_3(&self) -> Table {
+        let mut table = Table::new("Table 3: the two modes that both have", &RATES, 2);
+        for pair in TABLE_3.chunks(2) {
+            let ours = self.ours(&pair[0]);
+            let name = measured::name(ours.pass);
+            for (row, whose) in pair.iter().zip(["paper", "IBM"]) {
+                table.rows.push(theirs(name, whose, row, ours));
+            }
+            table.rows.push(own(name, ours));
+        }
+        table
+    }
+
+    fn rates(&self, title: &str, rows: &[Row], whose: &str) -> Table {
+        let mut table = Table::new(title, &RATES, 2);
+        for row in rows {
+            let ours = self.ours(row);
+            table.rows.push(theirs(row.name, whose, row, ours));
+            table.rows.push(own(row.name, ours));
+        }
+        table
+    }
+
+    /// The kernels that the paper did not have.
+    pub fn further(&self) -> Table {
+        let mut head = RATES.to_vec();
+        head.remove(11);
+        head[1] = "";
+        let mut table = Table::new("What the paper had not", &head, 2);
+        for one in self.measured.iter().filter(|one| one.kernel.paper.is_none()) {
+            // The same loop in another kernel, or the cipher beside GHASH.
+            if one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash {
+                continue;
+            }
+            let mut row = own(one.kernel.name, one);
+            row.remove(11);
+            row[1] = measured::name(one.pass).into();
+            if one.of.way == Way::Ghash {
+                // There are no rounds.
+                row[6] = "-".into();
+                row[7] = "-".into();
+            }
+            table.rows.push(row);
+        }
+        table
+    }
+
+    /// Where the cycles go.
+    pub fn cycles(&self) -> Table {
+        let head = [
+            "kernel",
+            "",
+            "in flight",
+            "clocks",
+            "even",
+            "odd",
+            "idle",
+            "dual %",
+            "lost: dependency",
+            "branch",
+            "hint",
+        ];
+        let mut table = Table::new("Where the cycles go: a block, 128-bit keys, a call of 16 KiB", &head, 2);
+        for one in &self.measured {
+            if one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash {
+                continue;
+            }
+            let a_block = |count: u64| format!("{:.2}", count as f64 / BLOCKS as f64);
+            let [even, odd] = one.summary.useful;
+            table.rows.push(vec![
+                one.kernel.name.into(),
+                measured::name(one.pass).into(),
+                one.in_flight.to_string(),
+                a_block(one.summary.cycles()),
+                a_block(even),
+                a_block(odd),
+                a_block(one.summary.idle),
+                format!("{:.1}", 100.0 * one.summary.dual_rate()),
+                format!("{:.2}", one.lost("dependency")),
+                format!("{:.2}", one.lost("branch")),
+                format!("{:.2}", one.lost("hint")),
+            ]);
+        }
+        table
+    }
+
+    /// Everything, for a terminal.
+    pub fn text(&self) -> String {
+        let mut text = String::from(
+            "AES on one SPE of the Cell, simulated to the clock, beside D. Canright and others, Implementing AES on the CellBE \
+             (2009).\n\nClocks are of a block in the steady state, for keys of 128, 192 and 256 bits; `round` is the slope \
+             over the key sizes, `last` what is left of a block; Gbit/s are at 3.192 GHz. `ours %`: ours less theirs, in \
+             percent of theirs, for the three sizes. `off the line`: how far a rate is from what `round` and `last` give, at \
+             most.\n",
+        )
+        .lines()
+        .flat_map(|line| wrap(line, 120))
+        .map(|line| line + "\n")
+        .collect::<String>();
+        for table in [self.table_1(), self.table_2(), self.table_3(), self.further(), self.cycles()] {
+            text += "\n";
+            text += &table.text();
+        }
+        text
+    }
+
+    /// Everything, for programs.
+    pub fn json(&self) -> Value {
+        let rows = |rows: &[Row]| -> Value { rows.iter().map(|row| self.row_json(row)).collect() };
+        json!({
+            "clock_hz": CLOCK_HZ,
+            "table_1": rows(TABLE_1),
+            "table_2": rows(TABLE_2),
+            "table_3": rows(TABLE_3),
+            "kernels": self.measured.iter().map(measured_json).collect::<Value>(),
+        })
+    }
+
+    fn row_json(&self, row: &Row) -> Value {
+        let ours = self.ours(row);
+        json!({
+            "name": row.name,
+            "theirs": {
+                "gigabits_per_second": row.gigabits,
+                "blocks": row.blocks,
+                "clocks": row.clocks(),
+                "round": row.round,
+                "last": row.last,
+            },
+            "ours": measured_json(ours),
+            "difference_percent": differences(row, ours),
+        })
+    }
+}
+
+fn measured_json(one: &Measured) -> Value {
+    json!({
+        "kernel": one.kernel.name,
+        "pass": measured::name(one.pass),
+        "constant_time": one.kernel.constant_time,
+        "in_flight": one.in_flight,
+        "clocks": one.clocks.block,
+        "round": one.clocks.round,
+        "last": one.clocks.last,
+        "gigabits_per_second": one.clocks.gigabits(),
+        "call": {
+            "blocks": BLOCKS,
+            "cycles": one.summary.cycles(),
+            "even": one.summary.useful[0],
+            "odd": one.summary.useful[1],
+            "idle": one.summary.idle,
+            "dual": one.summary.dual,
+            "dual_rate": one.summary.dual_rate(),
+            "lost": one.summary.stalls,
+            "classes": one.summary.classes,
+        },
+    })
+}
+
+/// Ours less theirs, in percent of theirs.
+pub(super) fn differences(row: &paper::Row, ours: &Measured) -> [f64; 3] {
+    let rates = ours.clocks.gigabits();
+    std::array::from_fn(|i| 100.0 * (rates[i] / row.gigabits[i] - 1.0))
+}
+
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+fn theirs(name: &str, whose: &str, row: &Row, ours: &Measured) -> Vec<String> {
+    let mut cells = vec![name.into(), whose.into(), row.blocks.to_string()];
+    cells.extend(row.clocks().map(number));
+    cells.extend([number(row.round), number(row.last)]);
+    cells.extend(row.gigabits.map(|rate| format!("{rate:.3}")));
+    // Of the last digit only: no sign in front of nothing.
+    let signed = |difference: f64| match format!("{difference:+.1}") {
+        none if none == "-0.0" => "+0.0".into(),
+        some => some,
+    };
+    cells.push(differences(row, ours).map(signed).join(" "));
+    cells.push(format!("{:.2}", 100.0 * row.error()));
+    cells
+}
+
+fn own(name: &str, ours: &Measured) -> Vec<String> {
+    let clocks = ours.clocks;
+    let mut cells = vec![name.into(), "ours".into(), ours.in_flight.to_string()];
+    cells.extend(clocks.block.map(number));
+    cells.extend([number(clocks.round), number(clocks.last)]);
+    cells.extend(clocks.gigabits().map(|rate| format!("{rate:.3}")));
+    cells.push(String::new());
+    let line = [10.0, 12.0, 14.0].map(|rounds| rounds * clocks.round + clocks.last);
+    let off =
+        clocks.block.iter().zip(line).map(|(block, line)| (line / block - 1.0).abs()).fold(0.0, f64::max);
+    cells.push(format!("{:.2}", 100.0 * off));
+    cells
+}
+
+/// A line of words in lines that are no longer than this.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("one at least");
+        if !line.is_empty() && line.len() + 1 + word.len() > width {
+            lines.push(word.into());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}

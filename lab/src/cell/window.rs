@@ -1,0 +1,237 @@
+//! A window of cycles: what each pipe issues, and why nothing issues.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use lockstep_core::work::Pass;
+use lockstep_spu::asm::Image;
+use lockstep_spu::isa::{Class, Inst, Pipe};
+use lockstep_spu::kernels::{Compiled, LARGEST, Loop, Named};
+use lockstep_spu::schedule::Effort;
+use lockstep_spu::sim::{Cause, Issue, Machine, Observer, Trace};
+
+use super::{Error, measured};
+
+/// Why nothing issues in a cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lost {
+    /// An instruction waits for a result.
+    Dependency,
+    /// A branch waits for its hint.
+    Hint,
+    /// A branch went elsewhere than was fetched.
+    Branch,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Lost::Dependency => "dependency",
+            Lost::Hint => "hint",
+            Lost::Branch => "branch",
+        })
+    }
+}
+
+/// A cycle.
+#[derive(Debug, Clone, Copy)]
+pub struct Cycle {
+    /// Counted from 1, the first of the call.
+    pub number: u64,
+    /// What issues on the even and on the odd pipe.
+    pub pipes: [Option<Issue>; 2],
+    /// Why nothing does.
+    pub lost: Option<Lost>,
+}
+
+impl Cycle {
+    /// Whether two instructions issue that do something.
+    pub fn is_dual(&self) -> bool {
+        self.pipes.iter().all(|issue| issue.is_some_and(|issue| is_useful(&issue)))
+    }
+}
+
+fn is_useful(issue: &Issue) -> bool {
+    !matches!(issue.op.class(), Class::Nop | Class::Lnop)
+}
+
+/// Some cycles of a program.
+pub struct Window {
+    /// What it is of.
+    pub title: String,
+    /// The cycles.
+    pub cycles: Vec<Cycle>,
+    image: Image,
+}
+
+/// The loop of a kernel as it runs when it has begun and not ended.
+struct Steady {
+    start: u64,
+    turn: u64,
+}
+
+/// Bytes of the call in which the loop is looked for.
+const ENOUGH: usize = 128 * 16;
+
+/// Nothing waits for longer than this.
+const AFTER: u64 = 64;
+
+impl Window {
+    /// The steady state of a kernel: so many cycles from the beginning of a turn of its loop on, in the middle of a call;
+    /// without a number one turn.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if it does not run: a mistake of ours.
+    pub fn of_kernel(
+        kernel: &Named,
+        (pass, of): (Pass, Loop),
+        rounds: usize,
+        cycles: Option<u64>,
+    ) -> Result<Window, Error> {
+        let compiled = of.compile(rounds, Effort::Full).map_err(Error::Kernel)?;
+        let all = observed(&compiled, rounds, ENOUGH, 0..u64::MAX)?;
+        let steady =
+            steady(&all).ok_or_else(|| Error::Kernel(format!("{}: the loop does not turn", kernel.name)))?;
+        let range = steady.start..steady.start + cycles.unwrap_or(steady.turn);
+        // What comes next tells why the last cycles are lost.
+        let issues = observed(&compiled, rounds, LARGEST, range.start..range.end.saturating_add(AFTER))?;
+        let blocks = if of.mode.is_chain() { 1 } else { of.blocks };
+        let blocks = if blocks == 1 { "a block".into() } else { format!("{blocks} blocks") };
+        let title = format!(
+            "{}: {}, {rounds} rounds; a turn of the loop takes {} cycles for {blocks}",
+            kernel.name,
+            measured::name(pass),
+            steady.turn
+        );
+        Ok(Window { title, cycles: by_cycle(&issues, range), image: compiled.program.image.clone() })
+    }
+
+    /// Cycles of any program.
+    pub(super) fn of_program(title: String, image: &Image, trace: &Trace, range: Range<u64>) -> Window {
+        Window { title, cycles: by_cycle(trace.issues(), range), image: image.clone() }
+    }
+
+    /// Cycles with two instructions that do something, and cycles lost by cause.
+    pub fn totals(&self) -> (usize, BTreeMap<Lost, usize>) {
+        let mut lost = BTreeMap::new();
+        for cause in self.cycles.iter().filter_map(|cycle| cycle.lost) {
+            *lost.entry(cause).or_default() += 1;
+        }
+        (self.cycles.iter().filter(|cycle| cycle.is_dual()).count(), lost)
+    }
+
+    /// The totals in words.
+    pub fn summary(&self) -> String {
+        let (dual, lost) = self.totals();
+        let all = self.cycles.len();
+        let idle = lost.values().sum::<usize>();
+        let mut text = format!("{all} cycles: {dual} with two instructions, {} with one", all - dual - idle);
+        for (cause, cycles) in lost {
+            text += &format!(", {cycles} lost ({cause})");
+        }
+        text
+    }
+
+    /// An instruction with its operands.
+    fn show(&self, issue: &Issue) -> String {
+        match self.image.word(issue.address).and_then(Inst::decode) {
+            Some(inst) => inst.show(issue.address),
+            None => issue.op.mnemonic().into(),
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    /// A line a cycle: address, even pipe, odd pipe; `=` marks dual issues, `.` lost cycles.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n= two instructions   . nothing, and why\n", self.title)?;
+        writeln!(f, "{:>8} {:>6}    {:<26} odd pipe", "cycle", "at", "even pipe")?;
+        for cycle in &self.cycles {
+            let number = cycle.number;
+            if let Some(cause) = cycle.lost {
+                writeln!(f, "{number:>8}        .  {cause}")?;
+                continue;
+            }
+            let [even, odd] =
+                cycle.pipes.map(|issue| issue.map(|issue| self.show(&issue)).unwrap_or_default());
+            let first = cycle.pipes.iter().flatten().map(|issue| issue.address).min().unwrap_or_default();
+            let mark = if cycle.is_dual() { '=' } else { ' ' };
+            let line = format!("{number:>8} {first:#07x} {mark}  {even:<26} {odd}");
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        writeln!(f, "\n{}", self.summary())
+    }
+}
+
+fn observed(
+    compiled: &Compiled,
+    rounds: usize,
+    bytes: usize,
+    cycles: Range<u64>,
+) -> Result<Vec<Issue>, Error> {
+    let keys = vec![[0; 16]; rounds + 1];
+    let mut machine = Machine::new();
+    compiled.load(&mut machine, &keys);
+    let mut trace = Trace::new(cycles);
+    compiled.run_observed(&mut machine, &keys, &[0; 16], &mut vec![0; bytes], &mut trace)?;
+    Ok(trace.issues().to_vec())
+}
+
+/// The turn in the middle: turns begin where the program goes back farthest.
+fn steady(issues: &[Issue]) -> Option<Steady> {
+    let mut turns: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for pair in issues.windows(2) {
+        if let Some(back @ 1..) = pair[0].address.checked_sub(pair[1].address) {
+            turns.entry(back).or_default().push(pair[1].cycle);
+        }
+    }
+    let (_, starts) = turns.into_iter().rev().find(|(_, starts)| starts.len() > 2)?;
+    let middle = starts.len() / 2;
+    Some(Steady { start: starts[middle], turn: starts[middle] - starts[middle - 1] })
+}
+
+/// Issues, which are in order, cycle by cycle. Cycles after the last one are left out.
+fn by_cycle(issues: &[Issue], range: Range<u64>) -> Vec<Cycle> {
+    let mut cycles: Vec<Cycle> = Vec::new();
+    let mut next = range.start.max(1);
+    for issue in issues {
+        // Of the cycles in between the last ones are this instruction's, those before a branch's.
+        while next < issue.cycle.min(range.end) {
+            let lost = if issue.cycle - next > issue.stall {
+                Lost::Branch
+            } else if issue.cause == Cause::Hint {
+                Lost::Hint
+            } else {
+                Lost::Dependency
+            };
+            cycles.push(Cycle { number: next, pipes: [None; 2], lost: Some(lost) });
+            next += 1;
+        }
+        if issue.cycle >= range.end {
+            break;
+        }
+        if cycles.last().is_none_or(|cycle| cycle.number != issue.cycle) {
+            cycles.push(Cycle { number: issue.cycle, pipes: [None; 2], lost: None });
+        }
+        let cycle = cycles.last_mut().expect("one has been added");
+        cycle.pipes[usize::from(issue.op.pipe() == Pipe::Odd)] = Some(*issue);
+        next = issue.cycle + 1;
+    }
+    cycles
+}
+
+/// Who listens with two ears.
+pub(super) struct Both<'a, A, B>(pub(super) &'a mut A, pub(super) &'a mut B);
+
+impl<A: Observer, B: Observer> Observer for Both<'_, A, B> {
+    fn issue(&mut self, issue: Issue) {
+        self.0.issue(issue);
+        self.1.issue(issue);
+    }
+
+    fn lost(&mut self, cycles: u64) {
+        self.0.lost(cycles);
+        self.1.lost(cycles);
+    }
+}

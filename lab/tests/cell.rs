@@ -1,0 +1,98 @@
+//! What the lab says of the Cell.
+
+use lockstep_lab::cell::{self, Error, Lost, Report, Window, paper};
+
+fn window(name: &str, bits: u32, cycles: Option<u64>) -> Window {
+    let kernel = cell::kernel(name).unwrap();
+    Window::of_kernel(kernel, kernel.loops[0], cell::rounds(bits).unwrap(), cycles).unwrap()
+}
+
+#[test]
+fn every_figure_of_the_paper_is_met() {
+    let report = Report::measure().unwrap();
+    for row in paper::TABLE_1.iter().chain(paper::TABLE_2).chain(paper::TABLE_3) {
+        let ours = report.ours(row).clocks;
+        assert!(ours.block.iter().zip(row.clocks()).all(|(ours, theirs)| *ours <= theirs), "{}", row.name);
+    }
+    // The kernel that pins the model differs in nothing that was printed.
+    let text = report.text();
+    let line = |whose: &str| {
+        let mut lines = text.lines().filter(|line| line.trim_start().starts_with("CTR0"));
+        lines.find(|line| line.contains(whose)).unwrap().split_whitespace().collect::<Vec<_>>()
+    };
+    let (theirs, ours) = (line("paper"), line("ours"));
+    assert_eq!(theirs[2..11], ours[2..11]);
+    assert_eq!(theirs[3..8], ["824", "994", "1164", "85", "-26"]);
+
+    let json = report.json();
+    assert_eq!(json["clock_hz"], 3.192e9);
+    assert_eq!(json["table_1"].as_array().unwrap().len(), 4);
+    assert_eq!(json["table_2"].as_array().unwrap().len(), 12);
+    assert_eq!(json["table_3"].as_array().unwrap().len(), 4);
+    let ctr4 = &json["table_2"][4];
+    assert_eq!((&ctr4["name"], &ctr4["ours"]["kernel"]), (&"CTR4".into(), &"spu/ctr4".into()));
+    assert!(ctr4["difference_percent"][0].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_turn_of_the_loop_is_what_was_measured() {
+    // A block in ten rounds, as measured by the difference of two calls.
+    for (name, cycles) in [("ctr0", 824), ("spu/cbc2", 312)] {
+        let window = window(name, 128, None);
+        assert_eq!(window.cycles.len(), cycles, "{}", window.title);
+    }
+    assert_eq!(window("ctr0", 256, None).cycles.len(), 1164);
+}
+
+#[test]
+fn causes_are_told() {
+    // Eight branches to the next round and the one to the next block are taken, and none is hinted.
+    let (_, lost) = window("ctr0", 128, None).totals();
+    assert_eq!(lost[&Lost::Branch], 18 * 9);
+    assert!(lost[&Lost::Dependency] > 300);
+    let best = window("ctr-vperm", 128, None);
+    let (dual, lost) = best.totals();
+    assert!(dual * 100 > best.cycles.len() * 98, "{}", best.summary());
+    assert!(lost.values().sum::<usize>() < 6, "{}", best.summary());
+
+    let text = window("ctr0", 128, Some(100)).to_string();
+    let lines: Vec<_> = text.lines().collect();
+    // Title, legend, names of columns, cycles, totals.
+    assert_eq!(lines.len(), 4 + 100 + 2, "{text}");
+    assert!(lines.iter().any(|line| line.contains("shufb $")));
+    assert!(lines.iter().any(|line| line.ends_with(".  branch")));
+    assert!(lines.iter().any(|line| line.ends_with(".  dependency")));
+    assert!(lines.iter().any(|line| line.contains(" =  ")));
+}
+
+#[test]
+fn a_window_ends_with_the_call() {
+    let window = window("ctr-vperm", 128, Some(u64::from(u32::MAX)));
+    assert!(window.cycles.len() > 10_000 && window.cycles.len() < 200_000);
+}
+
+#[test]
+fn mistakes_are_told() {
+    let error = cell::kernel("abacus").err().unwrap();
+    assert!(matches!(error, Error::UnknownKernel { .. }));
+    assert!(error.to_string().contains("spu/ctr4"), "{error}");
+    let error = cell::the_loop(cell::kernel("ctr4").unwrap(), Some("Ofb")).unwrap_err();
+    assert_eq!(error.to_string(), "spu/ctr4 does not do Ofb: it does Ctr, Ctr32");
+    assert!(cell::the_loop(cell::kernel("vperm").unwrap(), Some("cbcdecrypt")).is_ok());
+    assert!(cell::rounds(64).is_err());
+}
+
+#[test]
+fn programs_are_listed_and_run() {
+    let source = "start: il $3,5\n shufb $4,$3,$3,$3\n stop 7\n .section .rodata\n .long 0x12345678\n";
+    let text = cell::listing("a.s", source).unwrap();
+    assert!(text.starts_with("start:\n0x00000  40800283  il $3,5\n"), "{text}");
+    assert!(text.contains("12345678  .long"), "{text}");
+    let text = cell::run("a.s", source, 10, 100).unwrap();
+    assert!(text.starts_with("a.s: 3 instructions in 4 cycles, then stop 0x7\n"), "{text}");
+    assert!(text.contains("shufb $4,$3,$3,$3"), "{text}");
+    let error = cell::listing("a.s", "nop\n frob $3\n").unwrap_err().to_string();
+    assert!(error.starts_with("a.s:2: "), "{error}");
+    let error = cell::run("a.s", "again: br again\n", 10, 1000).unwrap_err().to_string();
+    assert!(error.contains("1000 cycles"), "{error}");
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Runs every CUDA kernel once with a thread of the operating system for each CUDA thread, under ThreadSanitizer: it finds
+# accesses to shared and global memory that no barrier orders.
+#
+#   tools/cuda_tsan.sh [PART OF A KERNEL'S NAME]
+#
+# Needs GCC's libtsan. Without it this says so and succeeds: nothing was found wrong.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+
+if ! [ -e "$(${CXX:-c++} -print-file-name=libtsan.so)" ]; then
+    echo "NOT TESTED: races between CUDA threads: ${CXX:-c++} has no libtsan" >&2
+    exit 0
+fi
+
+export LOCKSTEP_EMULATOR_TSAN=1 LOCKSTEP_TEST_KERNEL="${1:-}"
+# The compiler's own folder, where the library is.
+RUSTFLAGS="-L native=$(dirname "$(${CXX:-c++} -print-file-name=libtsan.so)")${RUSTFLAGS:+ $RUSTFLAGS}"
+export RUSTFLAGS
+unset RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS
+run() {
+    # ThreadSanitizer wants addresses where it expects them.
+    setarch "$(uname -m)" -R cargo test -p lockstep-cuda --target-dir "${CARGO_TARGET_DIR:-target}/cuda-tsan" --test "$1" -- --test-threads=1 "${@:2}"
+}
+log=$(mktemp)
+suppressions=$(mktemp)
+trap 'rm -f "$log" "$suppressions"' EXIT
+# Rust is not instrumented, and so not seen to order anything. The stacks of CUDA threads, which are what this is about,
+# hold nothing of Rust's.
+printf 'race:%s\n' library/std library/core library/alloc >"$suppressions"
+export TSAN_OPTIONS="suppressions=$suppressions${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
+if run races --ignored a_race >"$log" 2>&1 || ! grep -q "WARNING: ThreadSanitizer: data race" "$log"; then
+    cat "$log" >&2
+    echo "a race made on purpose was not seen" >&2
+    exit 1
+fi
+run races --nocapture every_kernel_runs
+[ -n "${1:-}" ] || run serial_kernels

@@ -1,0 +1,202 @@
+"""What every entry point is run on, and which of its parameters lead to secrets.
+
+A kernel that is not here is an error: whoever adds one says how it is measured. Its result is compared with AES, so a
+count is never that of a run that went astray.
+"""
+
+import random
+import re
+import struct
+from collections import Counter
+
+import aes
+from image import GLOBALS
+from machine import REGION, Machine, Program
+from sass import Problem
+
+FROM, TO, SCHEDULES, SEGMENTS, FIRST_TILE, SCRATCH, KEYS = range(1, 8)
+SEGMENT_BYTES = 80
+SECTOR = 4096
+
+PASSES = "ecb_encrypt|ecb_decrypt|ctr32|ctr|cbc_decrypt|cfb_decrypt|xts_encrypt|xts_decrypt"
+PASS = re.compile(rf"(?P<family>\w+?)_(?P<name>{PASSES})_(?P<bits>128|192|256)$")
+EXPAND = re.compile(r"(?P<family>\w+?)_expand_(?P<bits>128|192|256)$")
+
+
+class Family:
+    """How a launch is cut: see src/kernel.rs. `marginal`: a thread block takes one tile after the other, so what it does
+    once is left out: the count is what a further tile adds."""
+
+    def __init__(self, tile, threads, shared=0, marginal=False, option=0, default=False, table=False, block_tiles=1):
+        self.tile, self.threads, self.shared, self.marginal, self.option = tile, threads, shared, marginal, option
+        self.block_tiles = block_tiles  # that a thread block takes at once
+        self.default = default  # constant time and without spills, or the check fails
+        self.table = table  # looks up by secrets, and the taint analysis must see it
+
+
+# The papers' kernels with 64 threads a block; their tile follows from that.
+FAMILIES = {
+    "bitslice": Family(16384, 32, default=True),
+    "bitslice_lane": Family(512, 32, default=True, block_tiles=32),
+    # One warp of the 16: they share nothing but the tables.
+    "table": Family(8192, 32, 128 * 1024, marginal=True, table=True),
+    "table_small": Family(8192, 32, 32 * 1024, marginal=True, table=True),
+    "fine_shared": Family(256, 64, 4096 + 8 * 64, marginal=True, table=True),
+    "coarse_shared": Family(1024, 64, 4096 + 16 * 64, marginal=True, table=True),
+    "fine_constant": Family(256, 64, 8 * 64, marginal=True, table=True),
+    "coarse_constant": Family(1024, 64, 16 * 64, marginal=True, table=True),
+    "global_sbox": Family(10240, 64, marginal=True, option=10, table=True),
+}
+
+# Not counted by the byte: they do not touch the data, or a block a tile of them.
+HELPERS = {"edges", "set_registers", "table_segments", "table_results", "gcm_tags", "gcm_zero"}
+# Constant time like the default family, to which they belong; others.py runs them.
+SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each"}
+
+# Structures of common/work.cuh and ghash/ghash.cu: bytes, where pointers to secrets lie, and where registers do.
+STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (32, [(0, 8), (16, 24)], [])}
+
+# Parameters by offset. `secret`: a pointer to secrets (keys, schedules, data). `public`: a pointer to what anybody may
+# know. `segments`, `extras`: a pointer to an array of those structures.
+LAUNCH = {0: "segments", 8: "public", 16: "secret", 24: "secret"}
+PARAMETERS = [
+    (re.compile(r"\w+_expand_\d+$"), {0: "secret", 8: "secret"}),
+    (PASS, LAUNCH),
+    (re.compile(r"edges$|chain_(keys|encrypt|decrypt)$"), LAUNCH),
+    (re.compile(r"set_registers$"), {0: "segments", 8: "public"}),
+    (re.compile(r"table_segments$"), {o: "public" for o in (0, 8, 16, 72, 80, 96)} | {64: "segments", 88: "segments"}),
+    (re.compile(r"table_results$"), {0: "segments", 8: "public", 16: "public"}),
+    (re.compile(r"ghash_powers$"), {0: "secret", 8: "secret"}),
+    (re.compile(r"ghash_tiles$"), {0: "segments", 8: "public", 16: "public", 24: "secret", 32: "secret", 40: "secret", 48: "extras"}),
+    (re.compile(r"ghash_each$"), {0: "segments", 8: "secret", 16: "extras"}),
+    (re.compile(r"gcm_tags$"), {0: "segments", 8: "extras", 16: "secret", 24: "public"}),
+    (re.compile(r"gcm_zero$"), {0: "segments", 8: "public"}),
+]
+# Segment.reg and next of these are IVs, counters and ciphertext; elsewhere an encrypted tweak or a hash.
+PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_registers$|table_")
+# Kernels whose shared memory is an array of structures of so many bytes, one a thread, that hold pointers as well.
+SHARED_STRUCTURES = {"chain_encrypt": 40, "chain_decrypt": 40}
+
+
+def shared_structure(name):
+    return SHARED_STRUCTURES.get(name)
+
+
+def parameters_of(name):
+    for pattern, kinds in PARAMETERS:
+        if pattern.match(name):
+            return kinds
+    raise Problem(f"{name}: inputs.py does not say which of its parameters lead to secrets")
+
+
+def has_public_registers(name):
+    return bool(PUBLIC_REGISTERS.match(name))
+
+
+def family_of(name):
+    """The family of a kernel; None for helpers."""
+    match = PASS.match(name) or EXPAND.match(name)
+    if match and match["family"] in FAMILIES:
+        return FAMILIES[match["family"]]
+    if name in HELPERS:
+        return None
+    if name in SERIAL:
+        return FAMILIES["bitslice"]
+    raise Problem(f"{name}: inputs.py does not say how it is launched")
+
+
+class Measured:
+    """Counts for `units` (bytes, or keys). `seen`: where in a Segment which instruction loaded."""
+
+    def __init__(self, counts, unit, units, text, seen):
+        self.counts, self.unit, self.units, self.input, self.seen = counts, unit, units, text, seen
+
+
+def program_of(name, functions, image):
+    program = Program(functions[name], image.banks(name))
+    program.parameters, _ = image.parameters(name)
+    program.static_shared = image.static_shared(name)
+    return program
+
+
+def measure(name, functions, image):
+    """Runs an entry point. None for one that is not counted."""
+    if name in HELPERS:
+        return None
+    if name in SERIAL:
+        import others
+
+        return others.MEASURED[name](name, functions, image)
+    program = program_of(name, functions, image)
+    match = EXPAND.match(name)
+    if match:
+        return expand(name, program, image, int(match["bits"]))
+    match = PASS.match(name)
+    if not match:
+        raise Problem(f"{name}: inputs.py does not say how it is run")
+    family = family_of(name)
+    if not family.marginal:
+        counts, text, seen = run_pass(name, program, image, match, family, tiles=4 * family.block_tiles, only_block=2)
+        return Measured(counts, "byte", family.tile * family.block_tiles, text, seen)
+    few, text, _ = run_pass(name, program, image, match, family, tiles=1)
+    many, _, seen = run_pass(name, program, image, match, family, tiles=3)
+    counts = Counter(many)
+    counts.subtract(few)
+    return Measured(counts, "byte", 2 * family.tile, text, seen)
+
+
+def expand(name, program, image, bits):
+    """A warp of 32 keys."""
+    secret = random.Random(name)
+    keys = [secret.randbytes(bits // 8) for _ in range(32)]
+    size = len(aes.schedule(keys[0])[1])
+    memory = {KEYS: bytearray(b"".join(keys)), SCHEDULES: bytearray(32 * size), GLOBALS >> REGION: image.variables}
+    parameters = struct.pack("<QQI", KEYS << REGION, SCHEDULES << REGION, 32)
+    counts = Machine(memory).launch(program, parameters, 1, 32, 0, [0])
+    for i, key in enumerate(keys):
+        if memory[SCHEDULES][size * i : size * (i + 1)] != aes.schedule(key)[1]:
+            raise Problem(f"{name}: the machine code makes a wrong schedule")
+    return Measured(counts, "key", 32, "32 keys, one thread each", {})
+
+
+def run_pass(name, program, image, match, family, tiles, only_block=None):
+    """A message of `tiles` whole tiles, aligned; of them all are run, or one thread block's."""
+    secret = random.Random(name)
+    bits, what = int(match["bits"]), match["name"]
+    key, reg, before = secret.randbytes(bits // 8), bytearray(secret.randbytes(16)), secret.randbytes(16)
+    reg[12:] = struct.pack(">I", 0x01234000)  # no carry out of the last two bytes: as in 63 tiles of 64
+    text = f"a message of many tiles of {family.tile} bytes, aligned"
+    length = family.tile * tiles
+    each = length
+    if what.startswith("xts"):
+        # A tweak deep in a unit costs a power of x; units of one tile begin at x^0. Small tiles share a sector.
+        each = max(family.tile, SECTOR)
+        text = f"data units of {each} bytes"
+    units = range(length // each)
+    data = secret.randbytes(length)
+    memory = {FROM: bytearray(data), TO: bytearray(length), GLOBALS >> REGION: image.variables}
+    memory[SCHEDULES] = bytearray(aes.schedule(key)[1])
+    memory[SEGMENTS] = bytearray()
+    for i in units:
+        memory[SEGMENTS] += struct.pack("<QQQQIIQ", (FROM << REGION) + i * each, (TO << REGION) + i * each, each, 0, 0, 0, 0)
+        memory[SEGMENTS] += reg + bytes(16)
+    first_tile = [i * tiles // len(units) for i in range(len(units) + 1)]
+    memory[FIRST_TILE] = bytearray(struct.pack(f"<{len(first_tile)}Q", *first_tile))
+    # What `edges` leaves: the ciphertext block before each tile.
+    edges = [before] + [data[family.tile * i - 16 : family.tile * i] for i in range(1, tiles)]
+    memory[SCRATCH] = bytearray(b"".join(edges))
+    places = [number << REGION for number in (SEGMENTS, FIRST_TILE, SCHEDULES, SCRATCH)]
+    parameters = struct.pack("<QQQQQII", *places, tiles, len(units), family.option)
+    grid = 1 if family.marginal else tiles // family.block_tiles
+    only = 0 if only_block is None else only_block
+    machine = Machine(memory, (SEGMENTS, SEGMENT_BYTES))
+    counts = machine.launch(program, parameters, grid, family.threads, family.shared, [only])
+    blocks = length // grid // 16
+    step = 7  # shares no factor with the shapes: all lanes and all rows are seen
+    for block in range(only * blocks, (only + 1) * blocks, step):
+        unit, inside = divmod(16 * block, each)
+        part = data[unit * each : (unit + 1) * each]
+        right = aes.expected(what, key, bytes(reg), part, before, inside // 16)
+        if memory[TO][16 * block : 16 * block + 16] != right:
+            raise Problem(f"{name}: the machine code's result is wrong in block {block}")
+    return counts, text, machine.seen

@@ -1,0 +1,126 @@
+"""What the serial modes and GHASH are run on: messages beside each other, and a message of many tiles."""
+
+import random
+import struct
+from collections import Counter
+
+import aes
+from inputs import FIRST_TILE, FROM, KEYS, SCHEDULES, SCRATCH, SEGMENT_BYTES, SEGMENTS, TO, Measured, program_of
+from image import GLOBALS
+from machine import REGION, Machine
+from sass import Problem
+
+CBC_ENCRYPT, PCBC_DECRYPT = 0, 8  # enum Chain in chain/chain.cu
+MESSAGES, LANES, ROUNDS = 1024, 32, 10
+OUTPUT, ROWS = 8, 9
+
+
+def segments(sizes, registers, keys):
+    result, at = bytearray(), 0
+    for size, register, key in zip(sizes, registers, keys):
+        result += struct.pack("<QQQQIIQ", (FROM << REGION) + at, (TO << REGION) + at, size, 0, key, 0, 0) + register + bytes(16)
+        at += size
+    return result
+
+
+def chain(name, functions, image):
+    """AES-128, a warp's 1024 messages: what two further blocks of each add; of chain_keys, what one message costs."""
+    option = (PCBC_DECRYPT if name == "chain_decrypt" else CBC_ENCRYPT) | ROUNDS << 8
+    counts = []
+    for blocks in (1, 3):
+        secret = random.Random(name)
+        keys = [secret.randbytes(16) for _ in range(8)]
+        registers = [secret.randbytes(16) for _ in range(MESSAGES)]
+        data = secret.randbytes(16 * blocks * MESSAGES)
+        schedules = b"".join(aes.schedule(key)[1] for key in keys)
+        memory = {
+            FROM: bytearray(data), TO: bytearray(len(data)), SCHEDULES: bytearray(schedules), GLOBALS >> REGION: image.variables,
+            SEGMENTS: segments([16 * blocks] * MESSAGES, registers, [i % 8 for i in range(MESSAGES)]),
+            SCRATCH: bytearray((ROUNDS + 1) * 512 * LANES), FIRST_TILE: bytearray(8),
+        }  # fmt: skip
+        machine = Machine(memory, (SEGMENTS, SEGMENT_BYTES))
+        places = [number << REGION for number in (SEGMENTS, FIRST_TILE, SCHEDULES, SCRATCH)]
+        parameters = struct.pack("<QQQQQII", *places, 0, MESSAGES, option)
+        made = machine.launch(program_of("chain_keys", functions, image), parameters + struct.pack("<I", 352), 1, LANES, 0, [0])
+        machine.seen.clear()
+        program = program_of("chain_encrypt" if name == "chain_keys" else name, functions, image)
+        counts.append(machine.launch(program, parameters, 1, LANES, 0, [0]))
+        for i in range(0, MESSAGES, 7):
+            right = chained(option & 255, keys[i % 8], registers[i], data[16 * blocks * i : 16 * blocks * (i + 1)])
+            if memory[TO][16 * blocks * i : 16 * blocks * (i + 1)] != right:
+                raise Problem(f"{name}: the machine code's result is wrong in message {i}")
+        if name == "chain_keys":
+            return Measured(made, "key", MESSAGES, f"{MESSAGES} messages of AES-128, 32 a thread", {})
+    difference = Counter(counts[1])
+    difference.subtract(counts[0])
+    what = "PCBC decryption" if option & 255 else "CBC encryption"
+    return Measured(difference, "byte", 2 * 16 * MESSAGES, f"{what} of {MESSAGES} messages with AES-128", machine.seen)
+
+
+def chained(option, key, register, data):
+    keys, result = aes.expand(key), b""
+    for at in range(0, len(data), 16):
+        block = data[at : at + 16]
+        if option == CBC_ENCRYPT:
+            register = aes.encrypt(keys, aes.xor(block, register))
+            result += register
+        else:
+            text = aes.xor(aes.decrypt(keys, block), register)
+            register = aes.xor(text, block)
+            result += text
+    return result
+
+
+def product(x, y):
+    """SP 800-38D, 6.3."""
+    z = 0
+    for i in range(127, -1, -1):
+        z ^= y if x >> i & 1 else 0
+        y = y >> 1 ^ (0xE1 << 120 if y & 1 else 0)
+    return z
+
+
+def ghash(key, register, data):
+    y, h = int.from_bytes(register, "big"), int.from_bytes(key, "big")
+    for at in range(0, len(data), 16):
+        y = product(y ^ int.from_bytes(data[at : at + 16], "big"), h)
+    return y.to_bytes(16, "big")
+
+
+def hashing(name, functions, image):
+    secret = random.Random(name)
+    key = secret.randbytes(16)
+    memory = {KEYS: bytearray(key), ROWS: bytearray(4 * 33 * 16), GLOBALS >> REGION: image.variables}
+    machine = Machine(memory, (SEGMENTS, SEGMENT_BYTES))
+    if name == "ghash_each":
+        count, size = 32, 1024
+        data, registers = secret.randbytes(count * size), [secret.randbytes(16) for _ in range(count)]
+        memory.update({FROM: bytearray(data), SEGMENTS: segments([size] * count, registers, [0] * count)})
+        parameters = struct.pack("<QQQI", SEGMENTS << REGION, KEYS << REGION, 0, count)
+        counts = machine.launch(program_of(name, functions, image), parameters, 1, count, 0, [0])
+        for i in range(count):
+            if memory[SEGMENTS][80 * i + 64 : 80 * i + 80] != ghash(key, registers[i], data[size * i : size * (i + 1)]):
+                raise Problem(f"{name}: the machine code's hash of message {i} is wrong")
+        return Measured(counts, "byte", count * size, f"messages of {size} bytes, a thread each", machine.seen)
+    parameters = struct.pack("<QQII", KEYS << REGION, ROWS << REGION, 1, 1)
+    made = machine.launch(program_of("ghash_powers", functions, image), parameters, 1, 32, 0, [0])
+    tile, tiles, warps = 8192, 8, 4
+    data = secret.randbytes(tile * tiles)
+    memory.update({FROM: bytearray(data), SEGMENTS: segments([len(data)], [bytes(16)], [0])})
+    memory.update({FIRST_TILE: bytearray(struct.pack("<QQ", 0, tiles)), OUTPUT: bytearray(16 * tiles)})
+    places = [SEGMENTS << REGION, FIRST_TILE << REGION, 0, 0, OUTPUT << REGION, ROWS << REGION, 0]
+    parameters = struct.pack("<QQQQQQQQII", *places, tiles, 1, 0)
+    machine.seen.clear()
+    counts = machine.launch(program_of("ghash_tiles", functions, image), parameters, 2, 32 * warps, 0, [1])
+    for i in range(warps, 2 * warps):
+        if memory[OUTPUT][16 * i : 16 * i + 16] != ghash(key, bytes(16), data[tile * i : tile * (i + 1)]):
+            raise Problem(f"{name}: the machine code's hash of tile {i} is wrong")
+    if name == "ghash_powers":
+        return Measured(made, "key", 1, "a key, one level", {})
+    return Measured(counts, "byte", warps * tile, "a message of many tiles of 512 blocks", machine.seen)
+
+
+MEASURED = {
+    "chain_keys": chain, "chain_encrypt": chain, "chain_decrypt": chain,
+    "ghash_powers": hashing, "ghash_tiles": hashing, "ghash_each": hashing,
+}  # fmt: skip

@@ -1,0 +1,254 @@
+"""What is known of every entry point, the bounds that follow from it, and the two files that say so."""
+
+import glob
+import hashlib
+import json
+import os
+import pickle
+
+import inputs
+import sass
+import taint
+import toolkit
+from image import Image
+from sass import Problem
+
+ARCH = "sm_90"
+KERNELS = os.path.join(toolkit.ROOT, "crates", "cuda", "kernels")
+JSON = os.path.join(KERNELS, "report.json")
+MARKDOWN = os.path.join(toolkit.ROOT, "docs", "kernels.md")
+
+# An H100 SXM: multiprocessors, clock, bytes a second of memory.
+MULTIPROCESSORS, CLOCK, MEMORY = 132, 1.755e9, 3.35e12
+LANES = 32
+# What a multiprocessor does in a clock, in warp instructions or passes.
+RATES = {
+    "ALU": ("pipe:alu", 64 / LANES),
+    "FMA": ("pipe:fma", 64 / LANES),
+    "shared memory": ("wavefronts:shared", 1),
+    "load/store": ("pipe:mem", 1),
+    "issue": ("issue:", 4),
+    # Of constants that lanes index each for itself: one address a clock, as is said of all generations.
+    "constants": ("wavefronts:constant", 1),
+}
+
+# Kernel, what, at most: the bars of the issue, by instructions of one thread for a byte.
+BARS = [
+    ("bitslice_ctr_128", "alu", 33),
+    ("bitslice_ctr_256", "alu", 45),
+    ("bitslice_ecb_encrypt_128", "alu", 36),
+    ("bitslice_ecb_decrypt_128", "alu", 42),
+    ("table_ctr_128", "shared_loads", 10),
+    ("table_ctr_128", "alu", 18),
+]
+
+
+def cache():
+    """A folder for what need not be done twice: as long as neither sources nor this tool change, results are the same."""
+    place = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "lockstep", "kernel-report")
+    os.makedirs(place, exist_ok=True)
+    return place
+
+
+def kernels(arch=ARCH, keep=None, say=lambda text: None):
+    """Everything about every entry point: {name: facts}."""
+    folder = toolkit.folder()
+    keep = keep or cache()
+    result, problems = {}, []
+    for source in toolkit.sources(KERNELS):
+        say(f"compiling {os.path.relpath(source, KERNELS)}")
+        compiled = toolkit.compile_source(folder, source, arch, keep=keep)
+        for name, facts in entry_points(compiled, arch, keep, say, problems).items():
+            if name in result:
+                raise Problem(f"{name} is there twice")
+            result[name] = {"source": os.path.relpath(source, KERNELS), **facts}
+    if problems:
+        raise Problem("\n".join(problems))
+    return dict(sorted(result.items()))
+
+
+def entry_points(compiled, arch, keep, say, problems):
+    resources, image = toolkit.resources(compiled.resources), Image(compiled.cubin)
+    result, functions = {}, functions_of(compiled, image)
+    text = [i.text for code in functions.values() for i in code]
+    for name in functions:
+        if name not in resources:
+            raise Problem(f"{name} is no entry point: kernels are to be inlined as a whole")
+        code = text if name in inputs.SERIAL else [i.text for i in functions[name]]
+        stamp = hashlib.sha256(pickle.dumps([name, arch, code, image.banks(name), bytes(image.variables), own_source()]))
+        place = os.path.join(keep, f"{name}.entry-{arch}-{stamp.hexdigest()[:20]}.json")
+        if not os.path.exists(place):
+            say(f"  {name}")
+            try:
+                facts = examined(name, functions, image, arch)
+            except Problem as problem:
+                problems.append(f"{name}: {problem}")
+                continue
+            for old in glob.glob(os.path.join(keep, f"{name}.entry-{arch}-*.json")):
+                os.remove(old)
+            with open(place + ".part", "w", encoding="utf-8") as file:
+                json.dump(facts, file)
+            os.rename(place + ".part", place)
+        with open(place, encoding="utf-8") as file:
+            result[name] = {**resources[name], **json.load(file)}
+    return result
+
+
+def functions_of(compiled, image):
+    functions = sass.functions(compiled.disassembly)
+    for name, code in functions.items():
+        if is_known_set(compiled):
+            sass.resolve(code, image.banks(name).get(2, b""))
+    return functions
+
+
+def is_known_set(compiled):
+    """Whether the code is of the architecture that this tool reads."""
+    return ARCH.replace("_", "").upper() in compiled.disassembly[:100000].upper().replace("_", "")
+
+
+def own_source():
+    here = os.path.dirname(os.path.abspath(__file__))
+    return [open(name, encoding="utf-8").read() for name in sorted(glob.glob(os.path.join(here, "*.py")))]
+
+
+def examined(name, functions, image, arch):
+    """What running and reading one entry point says."""
+    code = functions[name]
+    facts = {"instructions": len(code), "local": sum(one.op in ("LDL", "STL") for one in code)}
+    facts["generic"] = sum(one.op in ("LD", "ST") for one in code)
+    if arch != ARCH:
+        return facts  # analysis and interpreter know one instruction set
+    findings, analysis = taint.analyse(name, code, image)
+    facts["by_secret"] = {what: len(where) for what, where in findings.items()}
+    measured = inputs.measure(name, functions, image)
+    if measured is None:
+        return facts
+    for at, offsets in measured.seen.items():
+        # The analysis takes fields by the address's shape; where the code went, it is seen to be right.
+        if at in analysis.fields and offsets != {analysis.fields[at]}:
+            raise Problem(f"{name}: the load at {at:#x} is of another field of Segment than the taint analysis took it for")
+    each = {key: value / measured.units for key, value in measured.counts.items()}
+    facts["per"], facts["input"] = measured.unit, measured.input
+    for what in ("alu", "fma", "mem", "uniform", "control"):
+        facts[what] = rounded(LANES * each.get("pipe:" + what, 0))
+    facts["issued"] = rounded(LANES * each["issue:"])
+    facts["shared_loads"] = rounded(each.get("lanes:shared_load", 0))
+    facts["shared_passes"] = rounded(LANES * each.get("wavefronts:shared", 0))
+    facts["constant_passes"] = rounded(LANES * each.get("wavefronts:constant", 0))
+    facts["opcodes"] = {op: rounded(LANES * n) for op, n in sorted(each.items()) if ":" not in op and LANES * n >= 0.005}
+    facts["limit"], facts["rate"] = bound(each, 2 if measured.unit == "byte" else each["bytes:global_load"] + each["bytes:global_store"])
+    return facts
+
+
+def rounded(number):
+    return round(number, 3)
+
+
+def bound(each, memory_bytes):
+    """The slowest resource, and what it allows: in units (bytes, keys) a nanosecond."""
+    rates = {"memory": MEMORY / memory_bytes}
+    for resource, (name, in_a_clock) in RATES.items():
+        if each.get(name):
+            rates[resource] = MULTIPROCESSORS * CLOCK * in_a_clock / each[name]
+    limit = min(rates, key=rates.get)
+    return limit, round(rates[limit] / 1e9, 1)
+
+
+def complaints(facts, arch=ARCH):
+    """What must not be: spills and secrets of default kernels, bars that are missed, an analysis that sees nothing."""
+    result = []
+    for name, one in facts.items():
+        family = inputs.family_of(name)
+        is_helper = family is None
+        if is_helper or family.default:
+            if one["spill_stores"] or one["spill_loads"] or one["stack"] or one["local"]:
+                result.append(f"{name} has local memory: {one['stack']} bytes, {one['local']} instructions")
+            if arch == ARCH and one["by_secret"]:
+                result.append(f"{name} is not constant time: {secrets(one)}")
+        elif arch == ARCH and family.table and not inputs.EXPAND.match(name) and not one["by_secret"]:
+            result.append(f"{name} looks up by secrets, and the taint analysis does not see it")
+    if arch != ARCH:
+        return result
+    for name, what, bar in BARS:
+        if name not in facts:
+            result.append(f"{name}, which has a bar, is not there")
+        elif facts[name][what] > bar:
+            result.append(f"{name}: {facts[name][what]} {what} a byte, at most {bar} wanted")
+    return result
+
+
+def secrets(one):
+    names = {
+        "address": ("lookup", "lookups"), "constant address": ("constant lookup", "constant lookups"),
+        "branch": ("branch", "branches"), "guard": ("predicated access", "predicated accesses"), "lane": ("shuffle", "shuffles"),
+    }  # fmt: skip
+    return ", ".join(f"{n} {names[what][n != 1]}" for what, n in sorted(one["by_secret"].items())) or "none found"
+
+
+def as_json(facts):
+    """A line a kernel, so that differences can be read."""
+    lines = [f"    {json.dumps(name)}: {json.dumps(one)}" for name, one in facts.items()]
+    return '{\n  "architecture": "%s",\n  "kernels": {\n%s\n  }\n}\n' % (ARCH, ",\n".join(lines))
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" + "--:|" * (len(head) - 1)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def as_markdown(facts):
+    passes = {n: f for n, f in facts.items() if f.get("per") == "byte"}
+    keys = {n: f for n, f in facts.items() if f.get("per") == "key"}
+    rest = {n: f for n, f in facts.items() if "per" not in f}
+    default = [n for n in passes if inputs.family_of(n).default]
+    parts = [TEXT]
+    rows = []
+    for name, what, bar in BARS:
+        label = {"alu": "ALU instructions", "shared_loads": "loads from shared memory"}[what]
+        rows.append([f"`{name}`", label, f"{facts[name][what]:.2f}" if name in facts else "missing", f"{bar}"])
+    parts.append("## Bars\n\n" + table(["kernel", "a byte", "counted", "at most"], rows))
+    head = ["kernel", "registers", "spills", "ALU", "FMA", "shared loads", "shared passes", "issued", "limit", "GB/s", "by secret"]
+    for title, names in (("Default kernels", default), ("Others", [n for n in passes if n not in default])):
+        rows = [[*common(n, passes[n]), f"{passes[n]['shared_loads']:.2f}", f"{passes[n]['shared_passes']:.2f}",
+                 f"{passes[n]['issued']:.2f}", passes[n]["limit"], f"{passes[n]['rate']:.0f}", secrets(passes[n])] for n in names]  # fmt: skip
+        parts.append(f"## {title}\n\n" + table(head, rows))
+    rows = [[*common(n, f), f"{f['issued']:.0f}", f["limit"], f"{1000 * f['rate']:.0f}", secrets(f)] for n, f in keys.items()]
+    parts.append("## Key expansion, by the key\n\n" + table(["kernel", "registers", "spills", "ALU", "FMA", "issued", "limit", "million keys/s", "by secret"], rows))
+    if rest:
+        rows = [[f"`{n}`", str(f["registers"]), str(f["spill_stores"] + f["spill_loads"]), str(f["instructions"]), secrets(f)] for n, f in rest.items()]
+        parts.append("## Helpers\n\n" + table(["kernel", "registers", "spills", "instructions, not run", "by secret"], rows))
+    return "\n".join(parts)
+
+
+def common(name, one):
+    digits = 2 if one["per"] == "byte" else 0
+    return [f"`{name}`", str(one["registers"]), str(one["spill_stores"] + one["spill_loads"]), f"{one['alu']:.{digits}f}", f"{one['fma']:.{digits}f}"]
+
+
+TEXT = """\
+# Kernels, by their machine code
+
+`make kernel-report` writes this page and `crates/cuda/kernels/report.json`; edit neither. `tools/kernel_report.py --check`
+fails if they are not what the compiler makes of the sources, and if a bar is missed.
+
+Every kernel is compiled for sm_90 by the pinned compiler. No GPU is needed: an interpreter of the machine code
+(`tools/kernel_report/`) runs a thread block on a representative input, compares the result with AES, and counts what was
+executed, as often as it was. So loops need no assumption about their trips, and a wrong count would show as a wrong
+ciphertext. The input is a tile in the middle of a large, aligned message; for XTS data units of 4 KiB, or of one tile if that
+is more; for chains 1024 messages side by side. Of kernels whose thread blocks take tile after tile, and make tables before,
+a further tile is counted. The papers' kernels run with 64 threads a block, `global_sbox` with 10 blocks a thread.
+
+Numbers are by the byte of data, of one thread: a warp instruction counts 32 for the bytes that the warp does.
+
+- **ALU**: logic, shifts, permutations, additions, comparisons; 64 lanes a clock and multiprocessor.
+- **FMA**: the multiplier, which also moves and shifts to the left; 64 lanes.
+- **shared loads**: lanes that load; **shared passes**: 32 for each clock of shared memory, which is more where lanes want
+  different words of one bank, and less where they want the same word.
+- **issued**: all instructions; 4 warp instructions a clock.
+- **limit**, **GB/s**: the resource that is used up first on an H100 (132 multiprocessors, 1.755 GHz, 3.35 TB/s of memory for
+  both directions together), and the rate that it allows. A bound, not a measurement: it has no waiting in it.
+- **by secret**: found by data flow in the machine code, on all its paths, from keys, schedules and data: lookups (addresses of
+  loads and stores), branches, and accesses under a predicate. Default kernels must have none; that the table kernels are
+  found shows that the analysis sees.
+"""

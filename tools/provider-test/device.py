@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""OpenSSL with its AES on a device: the system of the engines for GeForce, as a provider.
+
+    tools/provider-test/device.py LOCKSTEP_SO [DEVICE]
+
+DEVICE is cuda:emu unless it is named, such as cuda:0. `openssl enc` encrypts and decrypts in every mode by the device and,
+for comparison, by the default provider; nginx serves an object over TLS. The trace's counters of the device prove that it did
+the work, and that its results were not made again by the CPU.
+"""
+
+import sys
+
+sys.dont_write_bytecode = True
+
+import os
+import random
+import re
+import shutil
+import signal
+
+import common
+import servers
+
+KEY = "00112233445566778899aabbccddeeff0123456789abcdeffedcba9876543210"
+IV = "f0e0d0c0b0a09080706050403020fffe"
+# `openssl enc` hands over 4096 bytes at a time.
+SETTINGS = {"threshold": "4096", "ahead": "off"}
+MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr")
+SIZE = 40_000
+# Suites of TLS 1.2, and an entry point of the device that each needs: CBC records go to it as they come, keystream of GCM is
+# made ahead.
+SUITES = (("ECDHE-RSA-AES256-SHA384", "chain_encrypt"), ("ECDHE-RSA-AES128-GCM-SHA256", "ctr32_128"))
+OBJECT = 150_000
+
+
+def device_bytes(trace, device):
+    """Bytes of data that each entry point of the device has worked on."""
+    found = {}
+    for line in trace.lines():
+        match = re.search(rf"{re.escape(device)} (\w+): (\d+) bytes in \d+ launches", line)
+        if match:
+            found[match[1]] = found.get(match[1], 0) + int(match[2])
+    return found
+
+
+def enc(test, openssl, device):
+    data = random.Random(4).randbytes(SIZE)
+    plain = test.write("plain", data)
+    for bits in (128, 256):
+        for mode in MODES:
+            name = f"enc -aes-{bits}-{mode} on {device}"
+            options = ["-K", KEY[: bits // 4]] + ([] if mode == "ecb" else ["-iv", IV])
+            common_part = [openssl, "enc", f"-aes-{bits}-{mode}", *options]
+            theirs = test.run(*common_part, "-in", plain, subject=False).stdout
+            trace = test.trace()
+            more = {f"LOCKSTEP_{name.upper()}": value for name, value in SETTINGS.items()} | {"LOCKSTEP_DEVICE": device}
+            ours = test.run(*common_part, "-in", plain, trace=trace, **more)
+            if test.ran(ours, name):
+                test.check(ours.stdout == theirs, name, "the ciphertexts differ")
+            back = test.run(*common_part, "-d", "-in", test.write("sealed", theirs), trace=trace, **more)
+            if test.ran(back, f"{name}, decrypted"):
+                test.check(back.stdout == data, f"{name}, decrypted", "the plaintexts differ")
+            done = sum(device_bytes(trace, device).values())
+            # Both ways, but for what is less than a call of 4096 bytes; and the self-tests.
+            test.check(done >= 2 * (SIZE - 8192), f"{name}: the device did it", f"it did {done} bytes")
+            wrong = [line for line in trace.lines() if "wrong result" in line]
+            test.check(not wrong, f"{name}: results are right", " ".join(wrong[:1]))
+
+
+def nginx(test, openssl, device):
+    """One object over each suite."""
+    curl = common.program("curl")
+    key, certificate = common.make_certificate(test, openssl)
+    data = random.Random(5).randbytes(OBJECT)
+    documents = test.path("documents")
+    os.mkdir(documents)
+    test.write("documents/object", data)
+    os.mkdir(test.path("upload"))
+    if os.geteuid() == 0:
+        shutil.chown(test.path("upload"), servers.user())
+    test.subject_conf = test.configuration("device.cnf", device=device, threshold=4096, ahead="on")
+    trace = test.trace()
+    values = {"folder": test.folder, "documents": documents, "key": key, "certificate": certificate}
+    values.update(tls12=servers.TLS12, tls13=servers.TLS13)
+    running = servers.started(test, servers.nginx, values, trace)
+    if not running:
+        return
+    with running:
+        for suite, _ in SUITES:
+            address = f"https://127.0.0.1:{values['port']}/object"
+            command = [curl, "-sS", "--cacert", certificate, "--tls-max", "1.2", "--ciphers", suite, address]
+            output = test.ran(test.run(*command, subject=False), f"nginx on {device}, {suite}")
+            test.check(output == data, f"nginx on {device}, {suite}: the object")
+        running.running.send_signal(signal.SIGQUIT)
+        running.end()
+    done = device_bytes(trace, device)
+    for suite, entry in SUITES:
+        found = sum(count for name, count in done.items() if name.endswith(entry))
+        test.check(found >= OBJECT // 2, f"nginx on {device}, {suite}: the device did it", f"{found} bytes; all: {done}")
+
+
+def main():
+    test = common.Test(__doc__, "device")
+    device = test.arguments[0] if test.arguments else "cuda:emu"
+    with test:
+        openssl = common.program("openssl")
+        enc(test, openssl, device)
+        nginx(test, openssl, device)
+        return test.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
