@@ -52,8 +52,8 @@ test-provider-newest: provider
 		CARGO_TARGET_DIR=$(TARGET)/with-openssl-newest $(CARGO) test -p lockstep-provider --locked && \
 		PATH=$$prefix/bin:$$PATH tools/provider-test/openssl.py $(TARGET)/release/lockstep.so
 
-## make test-full         make test, and: formatting, clippy, docs, newest OpenSSL, leaks, sanitizers, fuzzing, Arm
-test-full: lint test test-provider-newest leak-test asan miri fuzz arm64-test
+## make test-full         make test, and: formatting, clippy, docs, newest OpenSSL, leaks, sanitizers, fuzzing, Arm, GPU code
+test-full: lint test test-provider-newest leak-test asan miri fuzz arm64-test kernel-check
 
 lint: tools-present
 	$(CARGO) fmt --all --check

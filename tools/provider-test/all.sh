@@ -16,7 +16,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 "$here/../setup.sh" programs
 
 failed=()
-for script in lifecycle openssl python_ssl servers; do
+for script in lifecycle openssl python_ssl servers device; do
     "$here/$script.py" "$@" || failed+=("$script")
 done
 [ ${#failed[@]} -eq 0 ] || {

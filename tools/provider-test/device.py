@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """OpenSSL with its AES on a device: the system of the engines for GeForce, as a provider.
 
-    tools/provider-test/device.py LOCKSTEP_SO [DEVICE]
+    tools/provider-test/device.py LOCKSTEP_SO
 
-DEVICE is cuda:emu unless it is named, such as cuda:0. `openssl enc` encrypts and decrypts in every mode by the device and,
+The device is cuda:emu, or the one named by LOCKSTEP_TEST_DEVICE, such as cuda:0. `openssl enc` encrypts and decrypts in every mode by the device and,
 for comparison, by the default provider; nginx serves an object over TLS. The trace's counters of the device prove that it did
 the work, and that its results were not made again by the CPU.
 """
@@ -23,13 +23,12 @@ import servers
 
 KEY = "00112233445566778899aabbccddeeff0123456789abcdeffedcba9876543210"
 IV = "f0e0d0c0b0a09080706050403020fffe"
-# `openssl enc` hands over 4096 bytes at a time.
-SETTINGS = {"threshold": "4096", "ahead": "off"}
+# `openssl enc` hands over 4096 bytes at a time, and of these CBC decryption keeps a block back.
+SETTINGS = {"threshold": "2048", "ahead": "off"}
 MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr")
 SIZE = 40_000
-# Suites of TLS 1.2, and an entry point of the device that each needs: CBC records go to it as they come, keystream of GCM is
-# made ahead.
-SUITES = (("ECDHE-RSA-AES256-SHA384", "chain_encrypt"), ("ECDHE-RSA-AES128-GCM-SHA256", "ctr32_128"))
+# CBC records go to the device as they come; GCM stays with the CPU (docs/provider.md).
+SUITE, ENTRY = "ECDHE-RSA-AES256-SHA384", "chain_encrypt"
 OBJECT = 150_000
 
 
@@ -68,7 +67,7 @@ def enc(test, openssl, device):
 
 
 def nginx(test, openssl, device):
-    """One object over each suite."""
+    """An object over TLS 1.2."""
     curl = common.program("curl")
     key, certificate = common.make_certificate(test, openssl)
     data = random.Random(5).randbytes(OBJECT)
@@ -78,7 +77,7 @@ def nginx(test, openssl, device):
     os.mkdir(test.path("upload"))
     if os.geteuid() == 0:
         shutil.chown(test.path("upload"), servers.user())
-    test.subject_conf = test.configuration("device.cnf", device=device, threshold=4096, ahead="on")
+    test.subject_conf = test.configuration("device.cnf", device=device, **SETTINGS)
     trace = test.trace()
     values = {"folder": test.folder, "documents": documents, "key": key, "certificate": certificate}
     values.update(tls12=servers.TLS12, tls13=servers.TLS13)
@@ -86,22 +85,22 @@ def nginx(test, openssl, device):
     if not running:
         return
     with running:
-        for suite, _ in SUITES:
-            address = f"https://127.0.0.1:{values['port']}/object"
-            command = [curl, "-sS", "--cacert", certificate, "--tls-max", "1.2", "--ciphers", suite, address]
-            output = test.ran(test.run(*command, subject=False), f"nginx on {device}, {suite}")
-            test.check(output == data, f"nginx on {device}, {suite}: the object")
+        address = f"https://127.0.0.1:{values['port']}/object"
+        command = [curl, "-sS", "--cacert", certificate, "--tls-max", "1.2", "--ciphers", SUITE, address]
+        output = test.ran(test.run(*command, subject=False), f"nginx on {device}")
+        test.check(output == data, f"nginx on {device}: the object")
         running.running.send_signal(signal.SIGQUIT)
         running.end()
     done = device_bytes(trace, device)
-    for suite, entry in SUITES:
-        found = sum(count for name, count in done.items() if name.endswith(entry))
-        test.check(found >= OBJECT // 2, f"nginx on {device}, {suite}: the device did it", f"{found} bytes; all: {done}")
+    test.check(done.get(ENTRY, 0) >= OBJECT, f"nginx on {device}: the device did it", str(done))
 
 
 def main():
     test = common.Test(__doc__, "device")
-    device = test.arguments[0] if test.arguments else "cuda:emu"
+    device = os.environ.get("LOCKSTEP_TEST_DEVICE") or "cuda:emu"
+    if not test.proof:
+        print("device on the default provider: it has none, nothing to check")
+        return 0
     with test:
         openssl = common.program("openssl")
         enc(test, openssl, device)

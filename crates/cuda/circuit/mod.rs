@@ -6,26 +6,26 @@ use std::fmt::Write;
 
 /// An operation: `name = lop3(operands, table)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lop3 {
+pub(crate) struct Lop3 {
     /// What it computes.
-    pub name: String,
+    pub(crate) name: String,
     /// Names of earlier operations or of inputs; `None` where the table does not depend on the operand.
-    pub operands: [Option<String>; 3],
+    pub(crate) operands: [Option<String>; 3],
     /// Bit 4a + 2b + c is the value at a, b, c.
-    pub table: u8,
+    pub(crate) table: u8,
 }
 
 /// Operations in an order in which they can be computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Circuit {
+pub(crate) struct Circuit {
     /// As the file calls it.
-    pub name: String,
+    pub(crate) name: String,
     /// The operations.
-    pub operations: Vec<Lop3>,
+    pub(crate) operations: Vec<Lop3>,
 }
 
 /// Reads a file of circuits. The error names the line.
-pub fn parse(text: &str) -> Result<Vec<Circuit>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Circuit>, String> {
     let mut circuits: Vec<Circuit> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -72,7 +72,7 @@ fn depends_on(table: u8, operand: usize) -> bool {
 
 impl Circuit {
     /// The values of all operations, for 64 inputs at once: `input` gives those of the names that no operation has.
-    pub fn evaluate(&self, input: impl Fn(&str) -> u64) -> HashMap<&str, u64> {
+    pub(crate) fn evaluate(&self, input: impl Fn(&str) -> u64) -> HashMap<&str, u64> {
         let mut values: HashMap<&str, u64> = HashMap::new();
         for operation in &self.operations {
             let [a, b, c] = operation.operands.each_ref().map(|operand| match operand {
@@ -117,7 +117,7 @@ fn place(name: &str) -> Place {
 }
 
 /// The header for CUDA: each circuit as a function that replaces its bytes, bit planes of 32 blocks.
-pub fn cuda(circuits: &[Circuit]) -> String {
+pub(crate) fn cuda(circuits: &[Circuit]) -> String {
     let mut out = String::from(
         "// Made from aes.circuit by crates/cuda/circuit/mod.rs: do not edit. tests/circuit.rs makes it anew.\n\
          //\n\

@@ -115,11 +115,11 @@ fn columns_make_the_oracles_cipher() {
     let aes = Aes::new(&key);
     let keys = aes.round_keys();
     let mut state: [u8; 16] = std::array::from_fn(|i| (29 * i) as u8 ^ keys[0][i]);
-    for round in 1..=10 {
+    for (round, key) in keys.iter().enumerate().skip(1) {
         let moved: [u8; 16] = std::array::from_fn(|p| sbox(state[(p % 4) + 4 * ((p / 4 + p % 4) % 4)]));
         state = std::array::from_fn(|p| {
             let mixed = |k: usize| mul([2, 3, 1, 1][k], moved[p / 4 * 4 + (p % 4 + k) % 4]);
-            keys[round][p] ^ if round < 10 { (0..4).fold(0, |sum, k| sum ^ mixed(k)) } else { moved[p] }
+            key[p] ^ if round < 10 { (0..4).fold(0, |sum, k| sum ^ mixed(k)) } else { moved[p] }
         });
     }
     assert_eq!(state, aes.encrypt(std::array::from_fn(|i| (29 * i) as u8)));

@@ -1,5 +1,5 @@
-//! Implementing AES on the CellBE (Canright, Dinolt, Garfinkel, Herzog and Allen, Naval Postgraduate School, 2009) on the
-//! simulated SPU: the paper's tables, where each cycle goes, and the page of the documentation about it.
+//! Implementing AES on the CellBE (Canright, Dinolt, Garfinkel, Herzog and Allen, Naval Postgraduate School, 2009)
+//! on the simulated SPU: the paper's tables, where each cycle goes, and the page of the documentation about it.
 
 mod measured;
 mod page;

@@ -11,18 +11,18 @@ const TEMPLATE: &str = include_str!("page.md");
 const PICTURES: [(&str, &str); 4] = [
     (
         "spu/ctr0",
-        "One block step by step: every instruction waits for the one before, and nothing hints the branches, so each \
-         round ends with 18 lost cycles.",
+        "One block step by step: most instructions wait for the one before, and nothing hints the branches, so \
+         that going to the next round loses 18 cycles.",
     ),
     (
         "spu/cbc2",
-        "A chain has nothing to overlap with. The scheduler finds the shortest way through a round; what is left are the \
-         latencies along it.",
+        "A chain has nothing to overlap with. The scheduler finds the shortest way through a round; what is left \
+         are the latencies along it.",
     ),
     (
         "spu/ctr4",
-        "Lookups in registers, with steps that either pipe can do given to the one that has time: both pipes are \
-         busy in nearly every cycle.",
+        "Lookups in registers, with steps that either pipe can do given to the one that has time: both are busy \
+         in nearly every cycle.",
     ),
     ("spu/ctr-vperm", "The vector-permute S-box needs fewer instructions of both kinds."),
 ];

@@ -1,5 +1,6 @@
-//! The figures of the paper: D. Canright, G. Dinolt, S. Garfinkel, J. Herzog, B. Allen, Implementing AES on the CellBE, Naval
-//! Postgraduate School, 2009. IBM's are from T. Chen and others, IBM Journal of Research and Development 51(5), 2007.
+//! The figures of the paper: D. Canright, G. Dinolt, S. Garfinkel, J. Herzog, B. Allen, Implementing AES on the
+//! CellBE, Naval Postgraduate School, 2009. IBM's are from T. Chen and others, IBM Journal of Research and
+//! Development 51(5), 2007.
 
 use lockstep_core::work::Pass;
 use lockstep_spu::sim::CLOCK_HZ;

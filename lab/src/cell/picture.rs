@@ -74,9 +74,13 @@ pub(super) fn svg(window: &Window, row: usize) -> String {
     }
     let title = &window.title;
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-         font-family=\"sans-serif\" font-size=\"11\">\n<title>{title}</title>\n<desc>{}</desc>\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n<text x=\"10\" y=\"18\" font-size=\"13\">{title}</text>\n",
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"
+  font-family="sans-serif" font-size="11">
+<title>{title}</title>
+<desc>{}</desc>
+<rect width="{width}" height="{height}" fill="#fff"/>
+<text x="10" y="18" font-size="13">{title}</text>
+"##,
         window.summary()
     );
     for (path, (fill, _)) in paths.iter().zip(COLOURS).filter(|(path, _)| !path.is_empty()) {

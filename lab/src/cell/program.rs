@@ -37,7 +37,8 @@ fn word(image: &Image, at: u32) -> String {
     format!("{hex:<8}")
 }
 
-/// Assembles a program and runs it to its `stop`, for `budget` cycles at most: the first cycles of both pipes, and totals.
+/// Assembles a program and runs it to its `stop`, for `budget` cycles at most: the first cycles of both pipes, and
+/// totals.
 ///
 /// # Errors
 /// [`Error::Assembly`], or [`Error::Fault`] with the address.

@@ -15,6 +15,13 @@ pub struct Report {
     measured: Vec<Measured>,
 }
 
+/// What the columns hold.
+const INTRODUCTION: &str = "\
+AES on one SPE of the Cell, simulated to the clock, beside D. Canright and others, Implementing AES on the CellBE \
+(2009). Clocks are of a block in the steady state, for keys of 128, 192 and 256 bits; `round` is the slope over the \
+key sizes, `last` what is left of a block; Gbit/s are at 3.192 GHz. `ours %`: ours less theirs, in percent of \
+theirs, for the three sizes. `off the line`: how far a rate is from what `round` and `last` give, in percent, at most.";
+
 /// Columns of the tables of rates.
 const RATES: [&str; 13] = [
     "",
@@ -158,17 +165,7 @@ impl Report {
 
     /// Everything, for a terminal.
     pub fn text(&self) -> String {
-        let mut text = String::from(
-            "AES on one SPE of the Cell, simulated to the clock, beside D. Canright and others, Implementing AES on the CellBE \
-             (2009).\n\nClocks are of a block in the steady state, for keys of 128, 192 and 256 bits; `round` is the slope \
-             over the key sizes, `last` what is left of a block; Gbit/s are at 3.192 GHz. `ours %`: ours less theirs, in \
-             percent of theirs, for the three sizes. `off the line`: how far a rate is from what `round` and `last` give, at \
-             most.\n",
-        )
-        .lines()
-        .flat_map(|line| wrap(line, 120))
-        .map(|line| line + "\n")
-        .collect::<String>();
+        let mut text: String = wrap(INTRODUCTION, 120).into_iter().map(|line| line + "\n").collect();
         for table in [self.table_1(), self.table_2(), self.table_3(), self.further(), self.cycles()] {
             text += "\n";
             text += &table.text();

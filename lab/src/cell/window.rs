@@ -78,8 +78,8 @@ const ENOUGH: usize = 128 * 16;
 const AFTER: u64 = 64;
 
 impl Window {
-    /// The steady state of a kernel: so many cycles from the beginning of a turn of its loop on, in the middle of a call;
-    /// without a number one turn.
+    /// The steady state of a kernel: so many cycles from the beginning of a turn of its loop on, in the middle of a
+    /// call; without a number one turn.
     ///
     /// # Errors
     /// [`Error::Kernel`] if it does not run: a mistake of ours.

@@ -34,7 +34,8 @@ pub(crate) struct Cell {
     #[arg(long)]
     json: bool,
 
-    /// Write the page of the documentation to this file instead, and its pictures to the folder of that name without `.md`
+    /// Write the page of the documentation to this file instead, and its pictures to the folder of that name without
+    /// `.md`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
     page: Option<PathBuf>,
 

@@ -111,6 +111,7 @@ impl Schedule {
     /// Copies round by round, with constant bounds: from registers, not from a copy on the stack. What a longer key has had
     /// behind them is overwritten too, by the zeros there.
     #[inline(always)]
+    #[allow(clippy::manual_memcpy)] // A call of memcpy reads from the stack.
     fn become_encrypt<const ROUNDS: usize>(&mut self, keys: [__m128i; 15]) {
         for i in 0..15 {
             self.encrypt[i] = keys[i];
