@@ -29,7 +29,10 @@ fn lanes_exchange_values() {
         let i = i as u32;
         let warp = i / 32 * 32;
         assert_eq!(words[0], i ^ 1);
-        assert_eq!(words[1], (0..32).filter(|lane| (warp + lane).is_multiple_of(3)).map(|lane| 1 << lane).sum());
+        assert_eq!(
+            words[1],
+            (0..32).filter(|lane| (warp + lane).is_multiple_of(3)).map(|lane| 1 << lane).sum()
+        );
         assert_eq!(words[2], if i % 8 < 4 { i + 4 } else { i });
         assert_eq!(words[3], if i % 32 < 16 { warp + 15 } else { warp + 16 });
     }
