@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 INSTALL ?= install
 
 .PHONY: help build provider install run test test-full test-provider test-provider-newest lint bench bench-files \
-	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check lab-pages tools-present clean
+	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages tools-present clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -108,6 +108,11 @@ kernel-check:
 ## make lab-pages         docs/papers: the papers' tables beside ours, with pictures
 lab-pages: build
 	$(LOCKSTEP) lab cell --page docs/papers/cell.md
+
+## make gpu-check         on a machine with a GPU: self-tests, the suite on each kernel, benchmark, openssl (DEVICE=cuda:0)
+gpu-check: tools-present
+	tools/gpu_check.sh build $(TARGET)/gpu-check
+	tools/gpu_check.sh run $(TARGET)/gpu-check $(TARGET)/gpu-check/out $(DEVICE)
 
 tools-present:
 	@tools/setup.sh

@@ -1,13 +1,16 @@
-//! The shared suite, for every kernel, on the emulator.
+//! The shared suite, for every kernel, on the emulator; or on the device that LOCKSTEP_TEST_DEVICE names.
 #![cfg(feature = "emulator")]
 
 use std::sync::Arc;
 
-use lockstep_core::backend::Device;
-use lockstep_cuda::LaunchOptions;
+use lockstep_core::backend::{Backend, Device};
+use lockstep_cuda::{CudaBackend, LaunchOptions};
 
 fn device() -> Arc<dyn Device> {
-    Arc::new(lockstep_cuda::emulator())
+    let Ok(name) = std::env::var("LOCKSTEP_TEST_DEVICE") else { return Arc::new(lockstep_cuda::emulator()) };
+    let found = CudaBackend.discover();
+    let device = found.devices.into_iter().find(|device| device.id().to_string() == name);
+    device.unwrap_or_else(|| panic!("no device {name}: {:?}", found.missing))
 }
 
 /// Without the kernels for short messages, which most of the suite would else be about.

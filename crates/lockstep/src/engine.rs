@@ -210,8 +210,23 @@ impl EngineBuilder {
             })?,
         };
         let found = discover_for(&BackendOptions { threads }, &selection);
-        let planner = Arc::new(Planner::new(found.devices, &selection)?.with_verify(verify));
+        let planner =
+            Planner::new(found.devices, &selection).map_err(|error| why_not(error, &found.missing))?;
+        let planner = Arc::new(planner.with_verify(verify));
         Ok(Engine { inner: Arc::new(Inner { planner, threads, missing: found.missing }) })
+    }
+}
+
+/// Says also why a backend has not the device that was asked for.
+fn why_not(error: lockstep_core::Error, missing: &[(&'static str, Missing)]) -> lockstep_core::Error {
+    match error {
+        lockstep_core::Error::UnknownDevice { name, known } => {
+            let backend = name.split([':', '/']).next().unwrap_or_default();
+            let why = missing.iter().find(|(missing, _)| *missing == backend);
+            let why = why.map_or(String::new(), |(backend, why)| format!("; {backend}: {why}"));
+            lockstep_core::Error::UnknownDevice { name, known: known + &why }
+        }
+        error => error,
     }
 }
 

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# What there is to check and measure on a machine with a GPU.
+#
+#   tools/gpu_check.sh build FOLDER [ARCHITECTURES]   here: programs that need nothing but a driver there
+#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        there: self-tests, the suite on each kernel, sanitizer, benchmark, openssl
+#
+# `run` writes OUT/DATE-DEVICE.json and .md, and OUT/log; it goes on after a failure and then exits with 1.
+set -uo pipefail
+
+cd "$(dirname "$0")/.."
+
+build() {
+    set -e
+    local folder=$1 target=${CARGO_TARGET_DIR:-target}
+    tools/cuda_kernels.py "$folder/kernels" --arch "${2:-90}"
+    export LOCKSTEP_CUDA_KERNELS
+    LOCKSTEP_CUDA_KERNELS=$(cd "$folder/kernels" && pwd)
+    cargo build --release --locked -p lockstep-cli -p lockstep-provider
+    cargo build --release --locked -p lockstep-cuda --example device_speed
+    local suite
+    suite=$(cargo test --release --locked -p lockstep-cuda --test suite --no-run 2>&1 | sed -n 's/.*(\(.*suite-[0-9a-f]*\))$/\1/p')
+    cp "$target/release/lockstep" "$target/release/examples/device_speed" "$folder/"
+    cp "$target/release/liblockstep_provider.so" "$folder/lockstep.so"
+    cp "$suite" "$folder/suite"
+    du -sh "$folder"/*
+}
+
+run() {
+    local folder=$1 out=$2 device=${3:-cuda:0} failed=()
+    local name
+    name=$(date +%F)-$(printf %s "$device" | tr -c 'a-z0-9\n' -)
+    mkdir -p "$out"
+    step() {
+        echo "== $1"
+        shift
+        timeout "${LIMIT:-240}" "$@" 2>&1 | tail -n 60
+        local rc=${PIPESTATUS[0]}
+        [ "$rc" -eq 0 ] || { failed+=("$*: exit code $rc"); echo "FAILED with $rc"; }
+    }
+    {
+        step "the machine" sh -c 'nvidia-smi || true; lscpu | head -20'
+        step "devices" "$folder/lockstep" devices
+        step "self-tests" "$folder/lockstep" selftest --device "$device"
+        LOCKSTEP_TEST_DEVICE=$device step "the shared suite" "$folder/suite"
+        if command -v compute-sanitizer >/dev/null; then
+            LOCKSTEP_TEST_DEVICE=$device step "sanitizer" compute-sanitizer --error-exitcode 9 "$folder/suite" bitslice::many
+        else
+            echo "NOT TESTED: compute-sanitizer is not here"
+        fi
+        LIMIT=${BENCH_LIMIT:-300} step "benchmark" "$folder/device_speed" "$device" "$out/$name.json" "$out/$name.md" "${LARGEST:-1073741824}"
+        if command -v openssl >/dev/null; then
+            LOCKSTEP_TEST_DEVICE=$device step "openssl and nginx" python3 tools/provider-test/device.py "$folder/lockstep.so"
+        fi
+        [ ${#failed[@]} -eq 0 ] && echo "all is well" || printf 'FAILED: %s\n' "${failed[@]}"
+    } 2>&1 | tee "$out/log"
+    ! grep -q '^FAILED' "$out/log"
+}
+
+case "${1:-}" in
+    build) shift && [ $# -ge 1 ] && build "$@" ;;
+    run) shift && [ $# -ge 2 ] && run "$@" ;;
+    *)
+        sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+        exit 2
+        ;;
+esac
