@@ -319,7 +319,7 @@ impl Device for Spu {
     }
 
     fn description(&self) -> String {
-        format!("Cell with {} SPEs (simulated)", self.spes.len())
+        format!("Cell with {} SPEs", self.spes.len())
     }
 
     fn is_simulated(&self) -> bool {

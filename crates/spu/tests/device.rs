@@ -45,7 +45,7 @@ fn discovery_says_that_it_is_simulated() {
     let [device] = found.devices.as_slice() else { panic!("one device") };
     assert_eq!(device.id().to_string(), "spu");
     assert!(device.is_simulated());
-    assert_eq!(device.description(), "Cell with 16 SPEs (simulated)");
+    assert_eq!(device.description(), "Cell with 16 SPEs");
     assert_eq!(device.kernels().len(), KERNELS.len());
 }
 

@@ -63,13 +63,14 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
 fn describe(text: &mut String, device: &dyn Device) {
     let simulated = if device.is_simulated() { " (simulated: chosen by name only)" } else { "" };
     let _ = writeln!(text, "{}: {}{simulated}", device.id(), device.description());
+    let width = device.kernels().iter().map(|kernel| kernel.name.len()).max().unwrap_or_default().max(14);
     for kernel in device.kernels() {
-        let _ = writeln!(text, "  {:<14} {}", kernel.name, kernel.description);
+        let _ = writeln!(text, "  {:<width$} {}", kernel.name, kernel.description);
         if !kernel.constant_time {
-            let _ = writeln!(text, "  {:<14} leaks timing: chosen by name only", "");
+            let _ = writeln!(text, "  {:<width$} leaks timing: chosen by name only", "");
         }
         if let Some(why) = &kernel.missing {
-            let _ = writeln!(text, "  {:<14} not here: {why}", "");
+            let _ = writeln!(text, "  {:<width$} not here: {why}", "");
         }
     }
 }

@@ -102,10 +102,10 @@ impl Outcome {
     fn text(&self) -> String {
         let Outcome { device, kernel, operations, failures, missing } = self;
         if let Some(why) = missing {
-            return format!("{device}  {kernel:<14} not here: {why}\n");
+            return format!("{device}  {kernel:<18} not here: {why}\n");
         }
         let verdict = if failures.is_empty() { "passed" } else { "FAILED" };
-        let mut text = format!("{device}  {kernel:<14} {verdict}, {operations} operations\n");
+        let mut text = format!("{device}  {kernel:<18} {verdict}, {operations} operations\n");
         text.extend(failures.iter().map(|failure| format!("    {failure}\n")));
         text
     }

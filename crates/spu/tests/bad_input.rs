@@ -1,0 +1,97 @@
+//! Programs that were right and have been changed, and numbers at their limits: a message or an image, never a panic.
+
+use lockstep_spu::asm::assemble;
+
+/// Numbers that look random and are the same every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+const PROGRAM: &str = "\
+\t.text
+\t.align 3
+start:\til $3,-5 # a comment
+\tilhu $4,0x1234 ; iohl $4,table
+\tlqd $5,16($4); lqr $6,table
+.set Rcount, 7
+\tai $Rcount,$3,(1+2)*4
+.Lagain:\thbrr .Lend,.Lagain
+\tshufb $8,$5,$6,$5
+\tstqa $8,table+16
+\tai $7,$7,-1 /* down */
+.Lend:\tbrnz $7,.Lagain
+\tstop 0x12
+\t.section .rodata
+table:\t.octa 0x0123456789abcdef0123456789abcdef
+\t.fill 4,4,0x55
+\t.space 7,1
+\t.byte 1,2,3
+\t.long start
+";
+
+#[test]
+fn texts_with_bytes_changed() {
+    assemble("whole.s", PROGRAM).unwrap();
+    let pieces: Vec<&str> = PROGRAM.split_inclusive([' ', ',', '\n']).collect();
+    let other = b"\0\t\n #$%()*+,-./0189:;<@LRx~\xc3\xbc";
+    let mut random = Random(1);
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..20_000 {
+        let mut bytes = PROGRAM.as_bytes().to_vec();
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len().max(1));
+            match random.below(4) {
+                0 if !bytes.is_empty() => bytes[at] = other[random.below(other.len())],
+                1 if !bytes.is_empty() => drop(bytes.remove(at)),
+                2 => drop(bytes.splice(at..at, pieces[random.below(pieces.len())].bytes())),
+                _ => bytes.truncate(at),
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        match assemble("changed.s", &text) {
+            Ok(image) => {
+                taken += 1;
+                // Its own listing is a program.
+                assemble("again.s", &image.source()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            }
+            Err(error) => {
+                refused += 1;
+                assert!(!error.message.is_empty() && error.line <= text.lines().count(), "{error}\n{text}");
+            }
+        }
+    }
+    assert!(taken > 500 && refused > 500, "{taken} {refused}");
+}
+
+#[test]
+fn numbers_at_their_limits() {
+    for number in
+        ["0x7fffffff", "0x80000000", "0xffffffffffffffff", "-9223372036854775808", "99999999999999999999"]
+    {
+        for line in [
+            "il $3,N",
+            "lqa $3,N",
+            "br N",
+            ".space N",
+            ".fill N,4,0",
+            ".fill 1,N,0",
+            ".align N",
+            ".org N",
+            "stop N",
+            ".set x,N*N\n il $3,x",
+            ".set x,-N-N\n il $3,x",
+            ".set x,N<<N\n il $3,x",
+        ] {
+            let line = line.replace('N', number);
+            // Taken or refused, and quickly.
+            if let Err(error) = assemble("limits.s", &line) {
+                assert!(error.line > 0, "{line}: {error}");
+            }
+        }
+    }
+}
