@@ -50,8 +50,8 @@ fn work_completes_later() {
 
 #[test]
 fn a_failing_device_is_an_error() {
-    // Work 0 to 2 is the self-test of the three key sizes.
-    let planner = planner(Behaviour { fail_at: Some(3), ..Behaviour::default() });
+    // Work 0 to 5 is the self-test of the three key sizes, two calls for each.
+    let planner = planner(Behaviour { fail_at: Some(6), ..Behaviour::default() });
     let key = CipherKey::new(Cipher::Ctr, &[1; 16]).unwrap();
     let error = Cipher::Ctr.encrypt(&planner, &key, &mut [0; 16], &mut [0; 100]).unwrap_err();
     assert!(matches!(error, Error::DeviceFailed { device: FAR, .. }), "{error}");
@@ -62,8 +62,8 @@ fn a_failing_device_is_an_error() {
 fn a_stream_does_not_go_on_after_a_failure() {
     use lockstep_core::mode::Direction;
     use lockstep_core::stream::GcmStream;
-    // Work 0 to 2 proves Ctr32; 3 is the first piece of data, after which Ghash proves itself (4 to 6).
-    let planner = Arc::new(planner(Behaviour { fail_at: Some(3), ..Behaviour::default() }));
+    // Work 0 to 5 proves Ctr32; 6 is the first piece of data, after which Ghash proves itself.
+    let planner = Arc::new(planner(Behaviour { fail_at: Some(6), ..Behaviour::default() }));
     let key = lockstep_core::Key::new(&[1; 16]).unwrap();
     let mut stream = GcmStream::new(planner, Direction::Encrypt, key, &[0; 12]).unwrap();
     let error = stream.update_in_place(&mut [1; 32]).unwrap_err();

@@ -95,3 +95,25 @@ fn numbers_at_their_limits() {
         }
     }
 }
+
+/// Definitions that grow by a factor at each step, and many that shape the layout: an answer in a moment, not in a year.
+#[test]
+fn definitions_do_not_explode() {
+    let mut text = String::from(".set a0,1\n");
+    for i in 0..12 {
+        text += &format!(".set a{},{}\n", i + 1, vec![format!("a{i}"); 16].join("+"));
+    }
+    let error = assemble("grows.s", &(text + "\til $3,a12\n")).unwrap_err();
+    assert!(error.to_string().contains("more than 100000 parts"), "{error}");
+    let many: String = (0..20_000).map(|i| format!(".set b{i},{i}\n.align 0\n")).collect();
+    assemble("many.s", &many).unwrap();
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_refused() {
+    for text in ["\til $3,0x10000000000000005", "\t.align 4294967299"] {
+        let found = assemble("wide.s", text).map(|image| image.bytes);
+        assert!(found.is_err(), "{text}: {found:?}");
+    }
+    assert_eq!(assemble("shift.s", "\t.data\n\t.long 1<<0x100000000").unwrap().bytes, [0; 4]);
+}

@@ -1,25 +1,28 @@
 //! Expressions of assembly text: integers, symbols, the operators of C with C's precedence.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// What symbols stand for while a program is laid out.
-pub(super) struct Symbols {
+pub(super) struct Symbols<'a> {
     /// Labels: addresses.
-    pub labels: HashMap<String, i64>,
+    pub labels: &'a HashMap<String, i64>,
     /// `.set`: the text, evaluated when used so that it may name later labels.
-    pub sets: HashMap<String, String>,
+    pub sets: &'a HashMap<String, String>,
 }
 
 /// Evaluates an expression; `here` is the value of `.`.
-pub(super) fn evaluate(text: &str, symbols: &Symbols, here: i64) -> Result<i64, String> {
-    Parser { rest: text.trim(), symbols, here, depth: 0 }.whole()
+pub(super) fn evaluate(text: &str, symbols: &Symbols<'_>, here: i64) -> Result<i64, String> {
+    Parser { rest: text.trim(), symbols, here, depth: 0, atoms: &Cell::new(0) }.whole()
 }
 
 struct Parser<'a> {
     rest: &'a str,
-    symbols: &'a Symbols,
+    symbols: &'a Symbols<'a>,
     here: i64,
     depth: u32,
+    /// Numbers and symbols so far, those behind a `.set` too.
+    atoms: &'a Cell<u32>,
 }
 
 /// Operators by how tightly they bind, loosest first.
@@ -28,6 +31,9 @@ const PRODUCTS: &[&str] = &["*", "/", "%"];
 
 /// Deeper nesting is a loop of `.set` or nonsense.
 const DEEPEST: u32 = 64;
+
+/// A `.set` that names others many times over grows beyond any patience.
+const MOST_ATOMS: u32 = 100_000;
 
 impl Parser<'_> {
     fn whole(mut self) -> Result<i64, String> {
@@ -100,11 +106,18 @@ impl Parser<'_> {
             return Err(format!("unexpected `{}`: expected a number or a symbol", self.rest));
         }
         self.rest = rest;
+        self.atoms.set(self.atoms.get() + 1);
+        if self.atoms.get() > MOST_ATOMS {
+            return Err(format!("an expression has more than {MOST_ATOMS} parts, those of .set included"));
+        }
         if token == "." {
             return Ok(self.here);
         }
         if token.starts_with(|c: char| c.is_ascii_digit()) {
-            return number(token).map(|value| value as i64);
+            let value = number(token)?;
+            // Up to 64 bits, with or without sign.
+            let value = i64::try_from(value).or_else(|_| u64::try_from(value).map(|value| value as i64));
+            return value.map_err(|_| format!("`{token}` does not fit: expected 64 bits"));
         }
         if let Some(&address) = self.symbols.labels.get(token) {
             return Ok(address);
@@ -116,7 +129,7 @@ impl Parser<'_> {
         if depth > DEEPEST {
             return Err(format!("`{token}` is defined by itself"));
         }
-        Parser { rest: text, symbols: self.symbols, here: self.here, depth }.whole()
+        Parser { rest: text, symbols: self.symbols, here: self.here, depth, atoms: self.atoms }.whole()
     }
 }
 
@@ -139,14 +152,19 @@ fn apply(operator: &str, left: i64, right: i64) -> Result<i64, String> {
         "|" => left | right,
         "^" => left ^ right,
         "&" => left & right,
-        "<<" => left.checked_shl(right as u32).unwrap_or(0),
-        ">>" => left.checked_shr(right as u32).unwrap_or(0),
+        "<<" => count(right).and_then(|count| left.checked_shl(count)).unwrap_or(0),
+        ">>" => count(right).and_then(|count| left.checked_shr(count)).unwrap_or(0),
         "+" => left.wrapping_add(right),
         "-" => left.wrapping_sub(right),
         "*" => left.wrapping_mul(right),
         "/" => left.checked_div(right).ok_or("division by zero")?,
         _ => left.checked_rem(right).ok_or("division by zero")?,
     })
+}
+
+/// How far to shift.
+fn count(right: i64) -> Option<u32> {
+    u32::try_from(right).ok()
 }
 
 pub(super) fn is_symbol(c: char) -> bool {

@@ -158,7 +158,8 @@ impl Program {
             "align" | "p2align" | "balign" => {
                 need(1)?;
                 let value = self.now(&operands[0])?;
-                let to = if name == "balign" { value } else { 1i64.checked_shl(value as u32).unwrap_or(0) };
+                let power = || u32::try_from(value).ok().and_then(|bits| 1i64.checked_shl(bits)).unwrap_or(0);
+                let to = if name == "balign" { value } else { power() };
                 if !(1..=0x10000).contains(&to) || to & (to - 1) != 0 {
                     return Err(format!(".{name} {value}: expected an alignment of at most 65536 bytes"));
                 }
@@ -217,7 +218,7 @@ impl Program {
 
     /// The value of an expression that shapes the layout, so that it may not name labels.
     fn now(&self, text: &str) -> Result<i64, String> {
-        let symbols = Symbols { labels: HashMap::new(), sets: self.sets.clone() };
+        let symbols = Symbols { labels: &HashMap::new(), sets: &self.sets };
         evaluate(text, &symbols, 0)
     }
 
@@ -234,7 +235,7 @@ impl Program {
             .into_iter()
             .map(|(name, (section, at))| (name, i64::from(bases[section] + at)))
             .collect();
-        let symbols = Symbols { labels, sets: self.sets };
+        let symbols = Symbols { labels: &labels, sets: &self.sets };
         let mut bytes = vec![0; end as usize];
         for (section, (base, is_code)) in self.sections.iter().zip([(0, true), (data, false)]) {
             for (at, line, item) in &section.items {
@@ -266,7 +267,7 @@ impl Program {
                 }
             }
         }
-        let symbols = symbols.labels.into_iter().map(|(name, at)| (name, at as u32)).collect();
+        let symbols = labels.into_iter().map(|(name, at)| (name, at as u32)).collect();
         Ok(Image { origin: 0, bytes, code: 0..text_size & !3, entry: 0, symbols })
     }
 }
