@@ -80,11 +80,11 @@ pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
 pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
     // SAFETY: the caller vouches for the instructions.
     unsafe {
+        expand_to_encrypt_into(key, place);
         match key.len() {
-            16 => place.become_both::<10>(expand_128(key)),
-            24 => place.become_both::<12>(expand_192(key)),
-            32 => place.become_both::<14>(expand_256(key)),
-            other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
+            16 => place.invert::<10>(),
+            24 => place.invert::<12>(),
+            _ => place.invert::<14>(),
         }
     }
 }
@@ -96,38 +96,43 @@ pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
 /// As [`expand`].
 #[inline(always)]
 pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
-    // SAFETY: the caller vouches for the instructions.
+    let mut put = |i: usize, round_key| place.encrypt[i] = round_key;
+    // SAFETY: the caller vouches for the instructions, which include SSE2.
     unsafe {
-        match key.len() {
-            16 => place.become_encrypt::<10>(expand_128(key)),
-            24 => place.become_encrypt::<12>(expand_192(key)),
-            32 => place.become_encrypt::<14>(expand_256(key)),
+        let rounds = match key.len() {
+            16 => {
+                each_of_128(key, &mut put);
+                10
+            }
+            24 => {
+                each_of_192(key, &mut put);
+                12
+            }
+            32 => {
+                each_of_256(key, &mut put);
+                14
+            }
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
+        };
+        // What a longer key has left behind them.
+        for i in rounds + 1..15 {
+            put(i, _mm_setzero_si128());
         }
+        place.rounds = rounds;
     }
 }
 
 impl Schedule {
-    /// Copies round by round, with constant bounds: from registers, not from a copy on the stack. What a longer key has had
-    /// behind them is overwritten too, by the zeros there.
-    #[inline(always)]
-    #[allow(clippy::manual_memcpy)] // A call of memcpy reads from the stack.
-    fn become_encrypt<const ROUNDS: usize>(&mut self, keys: [__m128i; 15]) {
-        for i in 0..15 {
-            self.encrypt[i] = keys[i];
-        }
-        self.rounds = ROUNDS;
-    }
-
+    /// The round keys of decryption from those of encryption, where they lie.
+    ///
     /// # Safety
     ///
     /// The processor has the AES instructions.
     #[inline(always)]
-    unsafe fn become_both<const ROUNDS: usize>(&mut self, keys: [__m128i; 15]) {
-        self.become_encrypt::<ROUNDS>(keys);
+    unsafe fn invert<const ROUNDS: usize>(&mut self) {
         for i in 0..15 {
             // SAFETY: the caller vouches for the instruction.
-            self.decrypt[i] = unsafe { inverse::<ROUNDS>(&keys, i) };
+            self.decrypt[i] = unsafe { inverse::<ROUNDS>(&self.encrypt, i) };
         }
     }
 }
@@ -211,20 +216,22 @@ unsafe fn prefix(words: __m128i) -> __m128i {
     }
 }
 
+/// Gives each round key to `put`, one after the other, so that there is no place but registers where all of them are.
+///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3; the key has 16 bytes.
 #[inline(always)]
-unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
+unsafe fn each_of_128(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
     const CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
     // SAFETY: the caller vouches for the instructions and the length.
     unsafe {
-        let mut keys = [_mm_setzero_si128(); 15];
-        keys[0] = _mm_loadu_si128(key.as_ptr().cast());
+        let mut words = _mm_loadu_si128(key.as_ptr().cast());
+        put(0, words);
         for i in 0..10 {
-            keys[i + 1] = _mm_xor_si128(prefix(keys[i]), sub_word(keys[i], LAST_ROTATED, CONSTANTS[i]));
+            words = _mm_xor_si128(prefix(words), sub_word(words, LAST_ROTATED, CONSTANTS[i]));
+            put(i + 1, words);
         }
-        keys
     }
 }
 
@@ -243,49 +250,96 @@ unsafe fn six_words(four: __m128i, two: __m128i, constant: i32) -> (__m128i, __m
     }
 }
 
+/// As [`each_of_128`].
+///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3; the key has 24 bytes.
 #[inline(always)]
-unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
+unsafe fn each_of_192(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
     // SAFETY: the caller vouches for the instructions and the length.
     unsafe {
-        let mut keys = [_mm_setzero_si128(); 15];
         // Six words: four, and two in the lower half.
         let mut four = _mm_loadu_si128(key.as_ptr().cast());
         let mut two = _mm_loadl_epi64(key.as_ptr().add(16).cast());
         // Two times six words are three round keys.
         for i in 0..5 {
-            keys[3 * i] = four;
+            put(3 * i, four);
             if i < 4 {
                 let (next_four, next_two) = six_words(four, two, 1 << (2 * i));
-                keys[3 * i + 1] = _mm_unpacklo_epi64(two, next_four);
-                keys[3 * i + 2] = _mm_alignr_epi8::<8>(next_two, next_four);
+                put(3 * i + 1, _mm_unpacklo_epi64(two, next_four));
+                put(3 * i + 2, _mm_alignr_epi8::<8>(next_two, next_four));
                 (four, two) = six_words(next_four, next_two, 2 << (2 * i));
             }
         }
+    }
+}
+
+/// As [`each_of_128`].
+///
+/// # Safety
+///
+/// The processor has the AES instructions and SSSE3; the key has 32 bytes.
+#[inline(always)]
+unsafe fn each_of_256(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
+    // SAFETY: the caller vouches for the instructions and the length.
+    unsafe {
+        let mut even = _mm_loadu_si128(key.as_ptr().cast());
+        let mut odd = _mm_loadu_si128(key.as_ptr().add(16).cast());
+        put(0, even);
+        put(1, odd);
+        for i in 1..8 {
+            even = _mm_xor_si128(prefix(even), sub_word(odd, LAST_ROTATED, 1 << (i - 1)));
+            put(2 * i, even);
+            if i < 7 {
+                odd = _mm_xor_si128(prefix(odd), sub_word(even, LAST, 0));
+                put(2 * i + 1, odd);
+            }
+        }
+    }
+}
+
+/// The round keys together, by value.
+///
+/// # Safety
+///
+/// As [`each_of_128`].
+#[inline(always)]
+unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
+    // SAFETY: the caller vouches for the instructions and the length.
+    unsafe {
+        let mut keys = [_mm_setzero_si128(); 15];
+        each_of_128(key, |i, round_key| keys[i] = round_key);
         keys
     }
 }
 
+/// The round keys together, by value.
+///
 /// # Safety
 ///
-/// The processor has the AES instructions and SSSE3; the key has 32 bytes.
+/// As [`each_of_192`].
+#[inline(always)]
+unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
+    // SAFETY: the caller vouches for the instructions and the length.
+    unsafe {
+        let mut keys = [_mm_setzero_si128(); 15];
+        each_of_192(key, |i, round_key| keys[i] = round_key);
+        keys
+    }
+}
+
+/// The round keys together, by value.
+///
+/// # Safety
+///
+/// As [`each_of_256`].
 #[inline(always)]
 unsafe fn expand_256(key: &[u8]) -> [__m128i; 15] {
     // SAFETY: the caller vouches for the instructions and the length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
-        keys[0] = _mm_loadu_si128(key.as_ptr().cast());
-        keys[1] = _mm_loadu_si128(key.as_ptr().add(16).cast());
-        for i in 1..8 {
-            let word = sub_word(keys[2 * i - 1], LAST_ROTATED, 1 << (i - 1));
-            keys[2 * i] = _mm_xor_si128(prefix(keys[2 * i - 2]), word);
-            if i < 7 {
-                let word = sub_word(keys[2 * i], LAST, 0);
-                keys[2 * i + 1] = _mm_xor_si128(prefix(keys[2 * i - 1]), word);
-            }
-        }
+        each_of_256(key, |i, round_key| keys[i] = round_key);
         keys
     }
 }
