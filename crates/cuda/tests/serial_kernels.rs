@@ -3,37 +3,9 @@
 
 mod emulation;
 
-use emulation::passes::{Memory, block, expanded, key, noise};
+use emulation::passes::{KEYS, Launch, Memory, Segment, block, expanded, key, noise};
 use emulation::{constant, launch};
 use lockstep_reference::{Aes, cbc, cbc_mac, cfb, gcm, ghash, ofb, pcbc};
-
-/// Segment of kernels/common/work.cuh.
-#[repr(C, align(16))]
-#[derive(Clone, Copy, Default)]
-struct Segment {
-    from: u64,
-    to: u64,
-    bytes: u64,
-    position: u64,
-    key: u32,
-    tweak_key: u32,
-    reserved: u64,
-    reg: [u8; 16],
-    next: [u8; 16],
-}
-
-#[repr(C)]
-struct Launch {
-    segments: *mut Segment,
-    first_tile: *const u64,
-    schedules: *const u8,
-    scratch: *mut u8,
-    tiles: u64,
-    count: u32,
-    option: u32,
-}
-
-const KEYS: usize = 3;
 
 fn keys(bits: usize) -> Vec<u8> {
     (0..KEYS).flat_map(|index| key(bits, index)).collect()

@@ -6,28 +6,28 @@ use super::{constant, launch};
 
 /// Segment of kernels/common/work.cuh.
 #[repr(C, align(16))]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Segment {
-    from: u64,
-    to: u64,
-    bytes: u64,
-    position: u64,
-    key: u32,
-    tweak_key: u32,
-    reserved: u64,
-    reg: [u8; 16],
-    next: [u8; 16],
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) bytes: u64,
+    pub(crate) position: u64,
+    pub(crate) key: u32,
+    pub(crate) tweak_key: u32,
+    pub(crate) reserved: u64,
+    pub(crate) reg: [u8; 16],
+    pub(crate) next: [u8; 16],
 }
 
 #[repr(C)]
 pub(crate) struct Launch {
-    segments: *mut Segment,
-    first_tile: *const u64,
-    schedules: *const u8,
-    scratch: *mut u8,
-    tiles: u64,
-    count: u32,
-    option: u32,
+    pub(crate) segments: *mut Segment,
+    pub(crate) first_tile: *const u64,
+    pub(crate) schedules: *const u8,
+    pub(crate) scratch: *mut u8,
+    pub(crate) tiles: u64,
+    pub(crate) count: u32,
+    pub(crate) option: u32,
 }
 
 /// How a family is launched.
