@@ -49,12 +49,12 @@ FAMILIES = {
 }
 
 # Not counted by the byte: they do not touch the data, or a block a tile of them.
-HELPERS = {"edges", "set_registers", "table_segments", "table_results", "gcm_tags", "gcm_zero"}
+HELPERS = {"edges", "set_registers", "table_segments", "table_results", "gcm_tags", "gcm_zero", "gcm_messages", "uniform_tiles"}
 # Constant time like the default family, to which they belong; others.py runs them.
 SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each"}
 
 # Structures of common/work.cuh and ghash/ghash.cu: bytes, where pointers to secrets lie, and where registers do.
-STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (32, [(0, 8), (16, 24)], [])}
+STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (48, [(0, 8), (16, 32), (40, 48)], [])}
 
 # Parameters by offset. `secret`: a pointer to secrets (keys, schedules, data). `public`: a pointer to what anybody may
 # know. `segments`, `extras`: a pointer to an array of those structures.
@@ -69,8 +69,11 @@ PARAMETERS = [
     (re.compile(r"ghash_powers$"), {0: "secret", 8: "secret"}),
     (re.compile(r"ghash_tiles$"), {0: "segments", 8: "public", 16: "public", 24: "secret", 32: "secret", 40: "secret", 48: "extras"}),
     (re.compile(r"ghash_each$"), {0: "segments", 8: "secret", 16: "extras"}),
-    (re.compile(r"gcm_tags$"), {0: "segments", 8: "extras", 16: "secret", 24: "public"}),
+    (re.compile(r"gcm_tags$"), {0: "segments", 8: "extras", 16: "public"}),
     (re.compile(r"gcm_zero$"), {0: "segments", 8: "public"}),
+    # Places, counts and IVs alone.
+    (re.compile(r"gcm_messages$"), {0: "segments", 8: "extras", 16: "public", 24: "segments", 32: "public"}),
+    (re.compile(r"uniform_tiles$"), {0: "public"}),
 ]
 # Segment.reg and next of these are IVs, counters and ciphertext; elsewhere an encrypted tweak or a hash.
 PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_registers$|table_")

@@ -96,13 +96,13 @@ def hashing(name, functions, image):
         count, size = 32, 1024
         data, registers = secret.randbytes(count * size), [secret.randbytes(16) for _ in range(count)]
         memory.update({FROM: bytearray(data), SEGMENTS: segments([size] * count, registers, [0] * count)})
-        parameters = struct.pack("<QQQI", SEGMENTS << REGION, KEYS << REGION, 0, count)
+        parameters = struct.pack("<QQQII", SEGMENTS << REGION, KEYS << REGION, 0, count, 16)
         counts = machine.launch(program_of(name, functions, image), parameters, 1, count, 0, [0])
         for i in range(count):
             if memory[SEGMENTS][80 * i + 64 : 80 * i + 80] != ghash(key, registers[i], data[size * i : size * (i + 1)]):
                 raise Problem(f"{name}: the machine code's hash of message {i} is wrong")
         return Measured(counts, "byte", count * size, f"messages of {size} bytes, a thread each", machine.seen)
-    parameters = struct.pack("<QQII", KEYS << REGION, ROWS << REGION, 1, 1)
+    parameters = struct.pack("<QQIII", KEYS << REGION, ROWS << REGION, 1, 1, 16)
     made = machine.launch(program_of("ghash_powers", functions, image), parameters, 1, 32, 0, [0])
     tile, tiles, warps = 8192, 8, 4
     data = secret.randbytes(tile * tiles)

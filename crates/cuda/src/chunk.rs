@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, PinnedSlice};
-use lockstep_core::work::Segment;
+use lockstep_core::work::Tag;
 use lockstep_core::{Block, Key, KeySize, Result};
 
 use crate::cut::Piece;
@@ -14,7 +14,8 @@ use crate::gpu::{Event, Gpu, Stream};
 use crate::kernel::{Family, GHASH_ROWS, LaunchOptions};
 use crate::lane::{Lane, Layout};
 use crate::launch;
-use crate::passes::{Batch, Chain, Hashing, Kind, Levels, Plan, Register, Tiled, Tweaks};
+use crate::messages::{Messages, counter};
+use crate::passes::{Batch, Chain, Extra, Gcm, Hashing, Kind, Level, Levels, Plan, Register, Tiled, Tweaks};
 
 /// What all chunks of a call have in common.
 pub(crate) struct Task {
@@ -34,6 +35,8 @@ pub(crate) struct Chunk {
     host: Vec<(Piece, usize)>,
     /// Segments whose next register the device knows, and where in the lane.
     next: Vec<(usize, usize)>,
+    /// Messages of GCM, and where in the lane their statuses and tags will be.
+    verdicts: Vec<(usize, usize, usize)>,
 }
 
 /// Where things are in a lane.
@@ -45,6 +48,10 @@ struct Places {
     registers: usize,
     tweak_segments: usize,
     tweak_first_tile: usize,
+    /// Of GCM, else empty: what messages have beside their data; and tags, then statuses, which come back.
+    extras: usize,
+    tags: usize,
+    statuses: usize,
     /// Of host data, which is copied both ways as a whole.
     data: Range<usize>,
 }
@@ -76,7 +83,7 @@ impl Task {
         mut lane: Lane,
         stream: &Stream,
         mut pieces: Vec<Piece>,
-        segments: &[Segment<'_>],
+        messages: &Messages<'_, '_>,
     ) -> Result<Chunk> {
         let family = self.family.unwrap_or(&crate::kernel::FAMILIES[0]);
         let bytes: usize = pieces.iter().map(|piece| piece.range.len()).sum();
@@ -85,9 +92,8 @@ impl Task {
         let mut numbers: Vec<(u32, u32)> = pieces
             .iter()
             .map(|piece| {
-                let segment = &segments[piece.segment];
-                let key = keys.number(segment.key);
-                (key, segment.tweak.map_or(0, |tweak| keys.number(tweak.key)))
+                let key = keys.number(messages.key(piece.segment));
+                (key, messages.tweak(piece.segment).map_or(0, |tweak| keys.number(tweak.key)))
             })
             .collect();
         if let Kind::Chain(_) = self.plan.kind {
@@ -98,28 +104,34 @@ impl Task {
             pieces = order.into_iter().map(|index| pieces[index].clone()).collect();
         }
         // What is encrypted before the pass, by key; neighbours under one key together.
+        let hash_keys = 0..keys.all.len() as u32;
         let prelude: Vec<u32> = match self.plan.kind {
-            Kind::Ghash => (0..keys.all.len() as u32).collect(),
+            Kind::Ghash => hash_keys.clone().collect(),
+            Kind::Gcm { .. } => hash_keys.clone().chain(numbers.iter().map(|&(key, _)| key)).collect(),
             _ if self.plan.tweaks => numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
             _ => Vec::new(),
         };
         let runs = runs(&prelude);
-        let levels = match self.plan.kind {
-            Kind::Ghash => {
-                let blocks: Vec<u64> =
-                    pieces.iter().map(|piece| piece.range.len().div_ceil(16) as u64).collect();
-                Levels::of(&blocks)
-            }
-            _ => None,
-        };
+        let levels = self.plan.kind.hashes().then(|| {
+            let blocks = |piece: &Piece| {
+                let beside = messages.aead(piece.segment).map_or(0, |aead| aead.aad.len().div_ceil(16) + 1);
+                (piece.range.len().div_ceil(16) + beside) as u64
+            };
+            let blocks: Vec<u64> = pieces.iter().map(blocks).collect();
+            Levels::of(self.gpu.limits(), &blocks, keys.all.len())
+        });
+        let levels = levels.flatten();
 
         // First what is copied to the device, borrowed host memory at its end; then what is only there.
         let mut places = self.places(pieces.len(), keys.all.len(), prelude.len(), runs.len());
+        let aads: Vec<usize> = (pieces.iter().filter_map(|piece| messages.aead(piece.segment)))
+            .map(|aead| places.layout.packed(aead.aad.len()))
+            .collect();
         let first_tiles: Vec<usize> = (levels.iter().flat_map(Levels::first_tiles))
             .map(|level| places.layout.section(8 * level.len()))
             .collect();
-        let in_lane = |piece: &Piece| !matches!(segments[piece.segment].data, Data::Device { .. });
-        let is_host = |piece: &Piece| matches!(segments[piece.segment].data, Data::Host(_));
+        let in_lane = |piece: &Piece| !matches!(messages.data(piece.segment), Data::Device { .. });
+        let is_host = |piece: &Piece| matches!(messages.data(piece.segment), Data::Host(_));
         let mut at = vec![0; pieces.len()];
         let host_pieces = || pieces.iter().enumerate().filter(|(_, piece)| is_host(piece));
         let host_bytes = host_pieces().map(|(_, piece)| piece.range.len().next_multiple_of(16)).sum();
@@ -153,7 +165,8 @@ impl Task {
         let host = &mut lane.host[..host_len];
         let mut tile = 0u64;
         for (index, (piece, &(key, tweak_key))) in pieces.iter().zip(&numbers).enumerate() {
-            let (from, to) = match &segments[piece.segment].data {
+            let data = messages.data(piece.segment);
+            let (from, to) = match data {
                 Data::Device { from, to, .. } => {
                     let start = piece.range.start as u64;
                     (from.address() + start, to.address() + start)
@@ -176,8 +189,25 @@ impl Task {
             if self.plan.tweaks {
                 put(host, places.registers + 16 * index, &piece.register);
             }
-            if let Data::Host(data) = &segments[piece.segment].data {
+            if let Data::Host(data) = data {
                 put(host, at[index], &data.input()[piece.range.clone()]);
+            }
+            if let (Some(aead), Kind::Gcm { opens }) = (messages.aead(piece.segment), self.plan.kind) {
+                let block = places.registers + 16 * (keys.all.len() + index);
+                put(host, block, &counter(aead.nonce, 1));
+                put(host, aads[index], aead.aad);
+                let tag = places.tags + 16 * index;
+                if let Tag::Expect(expected) = &aead.tag {
+                    put(host, tag, expected);
+                }
+                let extra = Extra {
+                    aad: (base + aads[index] as u64, aead.aad.len() as u64),
+                    tag: (base + tag as u64, aead.tag.len() as u32),
+                    mask: base + block as u64,
+                    opens,
+                    ciphertext: if opens { from } else { to },
+                };
+                put(host, places.extras + Extra::SIZE * index, &extra.bytes());
             }
         }
         put(host, places.first_tile + 8 * pieces.len(), &tile.to_ne_bytes());
@@ -186,8 +216,8 @@ impl Task {
                 put(host, place + 8 * index, &first.to_ne_bytes());
             }
         }
-        if self.plan.kind == Kind::Ghash {
-            host[places.registers..places.registers + 16 * prelude.len()].fill(0);
+        if self.plan.kind.hashes() {
+            host[places.registers..places.registers + 16 * keys.all.len()].fill(0);
         }
         for (number, key) in keys.all.iter().enumerate() {
             put(host, places.keys + self.size.bytes() * number, key.bytes());
@@ -199,7 +229,7 @@ impl Task {
         let pinned: Vec<_> = pieces
             .iter()
             .zip(&at)
-            .filter_map(|(piece, &at)| match &segments[piece.segment].data {
+            .filter_map(|(piece, &at)| match messages.data(piece.segment) {
                 Data::Pinned { from, to, .. } => Some((part(from, &piece.range), part(to, &piece.range), at)),
                 _ => None,
             })
@@ -224,13 +254,20 @@ impl Task {
                 tweaks: over,
                 schedules: address(schedules),
                 scratch: address(scratch),
-                hashing: (self.plan.kind == Kind::Ghash).then(|| Hashing {
+                hashing: self.plan.kind.hashes().then(|| Hashing {
                     keys: keys.all.len() as u32,
-                    levels: levels.as_ref(),
-                    first_tiles: first_tiles.iter().map(|&place| address(place)).collect(),
-                    outputs: outputs.iter().map(|&place| address(place)).collect(),
+                    stride: 16,
+                    levels: (levels.iter().flat_map(Levels::first_tiles).zip(&first_tiles).zip(&outputs))
+                        .map(|((level, &first_tile), &output)| Level {
+                            first_tile: address(first_tile),
+                            output: address(output),
+                            tiles: Levels::tiles(level),
+                        })
+                        .collect(),
                     rows: address(rows),
                 }),
+                gcm: matches!(self.plan.kind, Kind::Gcm { .. })
+                    .then(|| Gcm { extras: address(places.extras), status: address(places.statuses) }),
                 bytes: bytes as u64,
             };
             batch.expand(address(places.keys), keys.all.len() as u32)?;
@@ -244,6 +281,15 @@ impl Task {
         }
         for (_, to, at) in pinned.iter().filter(|_| !self.plan.kind.only_reads()) {
             self.gpu.copy_out_slice(stream, &lane.device, *at, to)?;
+        }
+        let mut verdicts = Vec::new();
+        if let (Kind::Gcm { .. }, Some(_)) = (self.plan.kind, self.family) {
+            let told = places.tags..places.statuses + pieces.len();
+            self.gpu.copy_out(stream, &lane.device, told.start, &mut lane.host, told)?;
+            let piece = pieces.iter().enumerate();
+            verdicts = piece
+                .map(|(index, piece)| (piece.segment, places.statuses + index, places.tags + 16 * index))
+                .collect();
         }
         let mut next = Vec::new();
         let place = |index| places.segments + launch::Segment::SIZE * index;
@@ -269,11 +315,12 @@ impl Task {
         }
         let host = pieces.iter().zip(&at).filter(|(piece, _)| is_host(piece));
         let host = host.map(|(piece, &at)| (piece.clone(), at)).collect();
-        Ok(Chunk { lane, event, host, next })
+        Ok(Chunk { lane, event, host, next, verdicts })
     }
 
     fn places(&self, segments: usize, keys: usize, prelude: usize, runs: usize) -> Places {
         let mut layout = Layout::default();
+        let gcm = if let Kind::Gcm { .. } = self.plan.kind { segments } else { 0 };
         Places {
             segments: layout.section(launch::Segment::SIZE * segments),
             first_tile: layout.section(8 * (segments + 1)),
@@ -281,6 +328,9 @@ impl Task {
             registers: layout.section(16 * prelude),
             tweak_segments: layout.section(launch::Segment::SIZE * runs),
             tweak_first_tile: layout.section(8 * (runs + 1)),
+            extras: layout.section(Extra::SIZE * gcm),
+            tags: layout.section(16 * gcm),
+            statuses: layout.section(gcm),
             data: 0..0,
             layout,
         }
@@ -322,13 +372,13 @@ impl Task {
 
 impl Chunk {
     /// Brings results to borrowed host memory, and registers that the device found; after the event.
-    pub(crate) fn deliver(&self, segments: &mut [Segment<'_>], registers: &mut Vec<(usize, Block)>) {
-        if self.host.is_empty() && self.next.is_empty() {
+    pub(crate) fn deliver(&self, messages: &mut Messages<'_, '_>, registers: &mut Vec<(usize, Block)>) {
+        if self.host.is_empty() && self.next.is_empty() && self.verdicts.is_empty() {
             return;
         }
         let results: &[u8] = &self.lane.host;
         for (piece, at) in &self.host {
-            if let Data::Host(data) = &mut segments[piece.segment].data {
+            if let Data::Host(data) = messages.data_mut(piece.segment) {
                 // Data that are only read have no output.
                 if let Some(output) = data.output().get_mut(piece.range.clone()) {
                     output.copy_from_slice(&results[*at..at + piece.range.len()]);
@@ -337,6 +387,9 @@ impl Chunk {
         }
         for (segment, at) in &self.next {
             registers.push((*segment, launch::Segment::next(&results[*at..at + launch::Segment::SIZE])));
+        }
+        for &(message, status, tag) in &self.verdicts {
+            messages.conclude(message, results[status], &results[tag..tag + 16]);
         }
     }
 }

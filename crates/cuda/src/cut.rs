@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use lockstep_core::Block;
 use lockstep_core::data::Data;
-use lockstep_core::work::Segment;
 
+use crate::messages::Messages;
 use crate::passes::Plan;
 
 /// Bytes of a chunk: large enough to fill the device and to pay for its launches, small enough to overlap.
@@ -31,21 +31,25 @@ pub(crate) struct Piece {
 pub(crate) fn cut(
     plan: &Plan,
     tile: usize,
-    segments: &[Segment<'_>],
+    messages: &Messages<'_, '_>,
     which: impl Fn(&Data<'_>) -> bool,
 ) -> (Vec<Vec<Piece>>, Vec<(usize, Block)>) {
     let (mut chunks, mut registers) = (Vec::new(), Vec::new());
     let (mut chunk, mut used) = (Vec::new(), 0);
-    for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| which(&segment.data)) {
-        let len = segment.data.len();
-        let position = segment.tweak.map_or(0, |tweak| tweak.position);
-        let (mut at, mut register) = (0, *segment.register);
-        while at < len {
+    for index in (0..messages.len()).filter(|&index| which(messages.data(index))) {
+        let data = messages.data(index);
+        let len = data.len();
+        let beside = messages.aead(index).map_or(0, |message| message.aad.len());
+        let position = messages.tweak(index).map_or(0, |tweak| tweak.position);
+        let (mut at, mut register) = (0, messages.register(index));
+        let mut is_left = len > 0 || plan.kind.minds_empty();
+        while is_left {
             // Each piece begins at a multiple of 16, so the rest of a chunk may be a little less than it seems.
             let whole = !plan.kind.may_cut();
             let room =
                 if whole { CHUNK.saturating_sub(used) } else { CHUNK.saturating_sub(used) / tile * tile };
-            if chunk.len() == MOST_PIECES || (room < len - at && room < CHUNK / 4 && !chunk.is_empty()) {
+            let wanted = len - at + beside;
+            if chunk.len() == MOST_PIECES || (room < wanted && room < CHUNK / 4 && !chunk.is_empty()) {
                 chunks.push(std::mem::take(&mut chunk));
                 used = 0;
                 continue;
@@ -53,8 +57,9 @@ pub(crate) fn cut(
             let range = at..if whole { len } else { at + room.max(tile).min(len - at) };
             let position = position.wrapping_add(at as u64 / 16);
             at = range.end;
-            used += range.len().next_multiple_of(16);
-            let next = plan.register.after(register, range.len(), last_block(plan, &segment.data, &range));
+            is_left = at < len;
+            used += range.len().next_multiple_of(16) + beside;
+            let next = plan.register.after(register, range.len(), last_block(plan, data, &range));
             chunk.push(Piece { segment: index, range, register, position });
             register = next;
         }
@@ -89,17 +94,18 @@ mod tests {
     use super::*;
     use crate::passes::plan;
     use lockstep_core::Key;
-    use lockstep_core::work::Pass;
+    use lockstep_core::work::{Pass, Segment};
 
     /// Chunks of segments of these lengths, as lengths of pieces.
     fn lengths(segments: &[usize]) -> Vec<Vec<usize>> {
         let key = Key::new(&[0; 16]).unwrap();
         let mut data: Vec<Vec<u8>> = segments.iter().map(|&len| vec![0; len]).collect();
         let mut registers = vec![[0; 16]; segments.len()];
-        let segments: Vec<_> = (data.iter_mut().zip(&mut registers))
+        let mut segments: Vec<_> = (data.iter_mut().zip(&mut registers))
             .map(|(data, register)| Segment { key: &key, tweak: None, register, data: Data::in_place(data) })
             .collect();
-        let (chunks, registers) = cut(plan(Pass::Ctr).unwrap(), 16384, &segments, |_| true);
+        let messages = Messages::Segments(&mut segments);
+        let (chunks, registers) = cut(plan(Pass::Ctr).unwrap(), 16384, &messages, |_| true);
         for ((index, register), segment) in registers.iter().zip(&segments) {
             assert_eq!(&segments[*index].data.len(), &segment.data.len());
             assert_eq!(u128::from_be_bytes(*register), segment.data.len().div_ceil(16) as u128);

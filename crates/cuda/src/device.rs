@@ -13,7 +13,8 @@ use crate::gpu::{Gpu, Memory};
 use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
 use crate::lane::Lanes;
 use crate::machine::Machine;
-use crate::passes::Kind;
+use crate::messages::Messages;
+use crate::passes::{Kind, Plan};
 use crate::{pass, passes, table};
 
 /// A GPU, or the emulator of one.
@@ -50,7 +51,7 @@ impl Cuda {
             description: family.description,
             constant_time: family.constant_time,
             missing: missing.clone().or_else(|| {
-                let idle = Pass::ALL.iter().all(|&pass| !does(&gpu, family, pass, KeySize::Aes128));
+                let idle = Operation::all().all(|operation| !does(&gpu, family, operation, KeySize::Aes128));
                 idle.then(|| "it is not part of this program".into())
             }),
         };
@@ -90,7 +91,7 @@ impl Cuda {
                     size: first.key.size(),
                     options: self.options,
                 };
-                pass::submit(&self.lanes, task, segments, stream)
+                pass::submit(&self.lanes, task, Messages::Segments(segments), stream)
             }
             _ => Ok(Completion::Done),
         }
@@ -103,9 +104,20 @@ impl Cuda {
     }
 }
 
-/// True if the machine has all that a family needs for a pass.
-fn does(gpu: &Gpu, family: &Family, pass: Pass, size: KeySize) -> bool {
-    let Some(plan) = passes::plan(pass).filter(|_| family.does(pass)) else { return false };
+/// How a family does an operation, if it is meant to.
+fn plan(family: &Family, operation: Operation) -> Option<&'static Plan> {
+    match operation {
+        Operation::Pass(pass) => passes::plan(pass).filter(|_| family.does(pass)),
+        Operation::Recipe(recipe) => {
+            let both = family.does(Pass::Ctr32) && family.does(Pass::Ghash);
+            both.then(|| passes::recipe(recipe))
+        }
+    }
+}
+
+/// True if the machine has all that a family needs for an operation.
+fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
+    let Some(plan) = plan(family, operation) else { return false };
     let mut entries = vec![family.expand(size)];
     match plan.kind {
         Kind::Tiles => {}
@@ -113,11 +125,16 @@ fn does(gpu: &Gpu, family: &Family, pass: Pass, size: KeySize) -> bool {
             entries.extend([helper::CHAIN_KEYS, helper::CHAIN_ENCRYPT]);
             entries.extend(chain.decrypts().then_some(helper::CHAIN_DECRYPT));
         }
-        Kind::Ghash => entries.extend([helper::GHASH_POWERS, helper::GHASH_TILES, helper::GHASH_EACH]),
+        Kind::Ghash | Kind::Gcm { .. } => {
+            entries.extend([helper::GHASH_POWERS, helper::GHASH_TILES, helper::GHASH_EACH]);
+        }
+    }
+    if let Kind::Gcm { .. } = plan.kind {
+        entries.extend([helper::GCM_TAGS, helper::GCM_ZERO]);
     }
     for tiling in family.tilings() {
         entries.push(tiling.entry(plan.part, size));
-        if plan.tweaks {
+        if plan.tweaks || plan.kind.hashes() {
             entries.push(tiling.entry(Part::EcbEncrypt, size));
         }
     }
@@ -149,15 +166,14 @@ impl Device for Cuda {
 
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
         let family = self.family(kernel)?;
-        let Operation::Pass(pass) = operation else { return None };
-        if !does(&self.gpu, family, pass, key) {
+        if !does(&self.gpu, family, operation, key) {
             return None;
         }
         // Estimates for data in ordinary host memory, which goes through staging buffers: work on memory of the device
         // has no other device to be compared with. Of kernels, the faster wins.
         Some(if self.simulated {
             Cost::new(1e6, 1e-4 * family.gb_per_s)
-        } else if pass.is_serial() {
+        } else if matches!(operation, Operation::Pass(pass) if pass.is_serial()) {
             // A message is one lane of one thread: the CPU is faster unless thousands come at once, which is not known here.
             Cost::new(60_000.0, 0.002)
         } else {
@@ -180,25 +196,32 @@ impl Device for Cuda {
             operation: operation.to_string(),
         };
         let family = self.family(kernel).ok_or_else(unsupported)?;
-        let Operation::Pass(pass) = operation else { return Err(unsupported()) };
-        let plan = passes::plan(pass).ok_or_else(unsupported)?;
-        let size = match &work.task {
-            CoreTask::Pass(_, segments) => match segments.first() {
-                Some(segment) => segment.key.size(),
-                None => return Ok(Completion::Done),
-            },
-            CoreTask::Table(_, table) => table.key_size,
-            CoreTask::Recipe(..) => return Err(unsupported()),
+        let plan = plan(family, operation).ok_or_else(unsupported)?;
+        let key = match &work.task {
+            CoreTask::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
+            CoreTask::Recipe(_, messages) => messages.first().map(|message| message.key.size()),
+            CoreTask::Table(_, table) => Some(table.key_size),
         };
-        if !does(&self.gpu, family, pass, size) {
+        let Some(size) = key else { return Ok(Completion::Done) };
+        if !does(&self.gpu, family, operation, size) {
             return Err(unsupported());
         }
         let task =
             Task { gpu: Arc::clone(&self.gpu), family: Some(family), plan, size, options: self.options };
         match work.task {
-            CoreTask::Pass(_, segments) => pass::submit(&self.lanes, task, segments, work.stream),
-            CoreTask::Table(_, table) => table::submit(&self.lanes, &task, pass.unit(), &table, work.stream),
-            CoreTask::Recipe(..) => Err(unsupported()),
+            CoreTask::Pass(_, segments) => {
+                pass::submit(&self.lanes, task, Messages::Segments(segments), work.stream)
+            }
+            CoreTask::Recipe(_, messages) => {
+                pass::submit(&self.lanes, task, Messages::Aead(messages), work.stream)
+            }
+            CoreTask::Table(operation, table) => {
+                let unit = match operation {
+                    Operation::Pass(pass) => pass.unit(),
+                    Operation::Recipe(_) => 1,
+                };
+                table::submit(&self.lanes, &task, unit, &table, work.stream)
+            }
         }
     }
 }

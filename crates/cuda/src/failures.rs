@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use lockstep_core::backend::{Device, DeviceId, KernelId, Unit};
 use lockstep_core::data::Data;
-use lockstep_core::work::{Pass, Segment, Stream, Task};
+use lockstep_core::work::{AeadMessage, Pass, Recipe, Segment, Status, Stream, Tag, Task};
 use lockstep_core::{Error, Key, Result};
 
 use crate::cut::CHUNK;
@@ -159,6 +159,48 @@ fn data_on_the_device_are_zeroed_when_work_on_them_fails() {
         memory.download(&buffer.slice(), &mut back, Stream::default()).unwrap();
         assert_eq!(back, vec![0; 1000]);
     }
+}
+
+#[test]
+fn messages_that_could_not_be_sealed_or_opened_do_not_count() {
+    let key = Key::new(&[1; 16]).unwrap();
+    let good = {
+        let (device, control) = device();
+        let (mut data, mut tag) = (vec![5; 1000], [0; 16]);
+        assert_eq!(gcm(&device, &key, Recipe::GcmSeal, &mut data, &mut tag).unwrap(), Status::Done);
+        let sealed = lockstep_reference::gcm::seal(
+            &lockstep_reference::Aes::new(&[1; 16]),
+            &[3; 12],
+            b"x",
+            &[5; 1000],
+        );
+        assert_eq!((data, tag), sealed);
+        (sealed, control.launches.load(SeqCst))
+    };
+    let ((sealed, tag), launches) = good;
+    assert!(launches >= 4, "expansion, tweaks, CTR, GHASH and tags");
+    for recipe in Recipe::ALL {
+        for at in 0..launches {
+            let (device, control) = device();
+            *control.launch.lock().unwrap() = Some((at, failed()));
+            let (mut data, mut tag) = (sealed.clone(), tag);
+            let error = gcm(&device, &key, recipe, &mut data, &mut tag).unwrap_err();
+            assert_eq!(reason(&error), "no (TEST)");
+            assert_eq!(data, sealed, "host data are as they were");
+        }
+    }
+}
+
+/// One message; the status is its own after a success, and pending after a failure.
+fn gcm(device: &Cuda, key: &Key, recipe: Recipe, data: &mut [u8], tag: &mut [u8]) -> Result<Status> {
+    let tag = if recipe == Recipe::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) };
+    let (data, status) = (Data::in_place(data), Status::Done);
+    let mut messages = [AeadMessage { key, nonce: &[3; 12], aad: b"x", data, tag, status }];
+    let outcome = device
+        .submit(BITSLICE, Task::Recipe(recipe, &mut messages).into())
+        .and_then(|completion| completion.wait());
+    assert!(outcome.is_ok() || messages[0].status == Status::Pending);
+    outcome.map(|()| messages[0].status)
 }
 
 #[test]

@@ -365,6 +365,12 @@ pub(crate) mod helper {
     pub(crate) const GHASH_POWERS: Entry = Entry { module: "ghash", name: "ghash_powers" };
     pub(crate) const GHASH_TILES: Entry = Entry { module: "ghash", name: "ghash_tiles" };
     pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each" };
+    /// Tags made or compared, and the output of refused messages zeroed.
+    pub(crate) const GCM_TAGS: Entry = Entry { module: "ghash", name: "gcm_tags" };
+    pub(crate) const GCM_ZERO: Entry = Entry { module: "ghash", name: "gcm_zero" };
+    /// Messages of a table for GCM, and how many tiles they have at a level of GHASH.
+    pub(crate) const GCM_MESSAGES: Entry = Entry { module: "ghash", name: "gcm_messages" };
+    pub(crate) const UNIFORM_TILES: Entry = Entry { module: "ghash", name: "uniform_tiles" };
 
     const fn helper(name: &'static str) -> Entry {
         Entry { module: "helpers", name }

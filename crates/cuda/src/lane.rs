@@ -40,6 +40,13 @@ impl Layout {
         at
     }
 
+    /// A section behind the last one, at a multiple of 16: for many small ones.
+    pub(crate) fn packed(&mut self, len: usize) -> usize {
+        let at = self.end.next_multiple_of(16);
+        self.end = at + len;
+        at
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.end
     }

@@ -29,6 +29,7 @@ mod kernel;
 mod lane;
 mod launch;
 mod machine;
+mod messages;
 mod pass;
 mod passes;
 mod table;

@@ -1,4 +1,4 @@
-//! A pass over segments wherever they are: what is on the device stays there, on the caller's stream; what is with the
+//! A pass over segments, or GCM of messages, wherever they are: what is on the device stays there, on the caller's stream; what is with the
 //! host passes through lanes in chunks.
 //!
 //! Host memory is written when all has succeeded, if all is under way at once. Larger calls write results on the way,
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Pending};
 use lockstep_core::data::{Data, PinnedSlice};
-use lockstep_core::work::{Segment, Stream};
+use lockstep_core::work::Stream;
 use lockstep_core::{Block, Result};
 
 use crate::chunk::{Chunk, Task};
@@ -18,6 +18,7 @@ use crate::gpu::Event;
 use crate::kernel::Family;
 use crate::lane::Lanes;
 use crate::machine::Hold;
+use crate::messages::Messages;
 
 /// Chunks of a call that are under way at once: one on its way there, one at work, one on its way back, and one that
 /// the host fills or empties.
@@ -27,7 +28,7 @@ const LANES: usize = 4;
 struct Flight<'w, 'd> {
     lanes: Arc<Lanes>,
     task: Task,
-    segments: &'w mut [Segment<'d>],
+    messages: Messages<'w, 'd>,
     chunks: VecDeque<Chunk>,
     /// Registers to be left, by segment.
     registers: Vec<(usize, Block)>,
@@ -39,18 +40,18 @@ struct Flight<'w, 'd> {
     _holds: Vec<Hold>,
 }
 
-/// Starts a pass.
+/// Starts a pass, or a recipe.
 pub(crate) fn submit<'w, 'd: 'w>(
     lanes: &Arc<Lanes>,
     task: Task,
-    segments: &'w mut [Segment<'d>],
+    messages: Messages<'w, 'd>,
     stream: Stream,
 ) -> Result<Completion<'w>> {
     // What cannot be reached is refused before anything is done.
     let mut holds = Vec::new();
     let mut before = Vec::new();
-    for segment in segments.iter().filter(|segment| !segment.data.is_empty()) {
-        match &segment.data {
+    for index in (0..messages.len()).filter(|&index| !messages.data(index).is_empty()) {
+        match messages.data(index) {
             Data::Host(_) => {}
             Data::Device { from, to, .. } => {
                 holds.push(task.gpu.hold(from)?);
@@ -65,7 +66,7 @@ pub(crate) fn submit<'w, 'd: 'w>(
     let mut flight = Flight {
         lanes: Arc::clone(lanes),
         task,
-        segments,
+        messages,
         chunks: VecDeque::new(),
         registers: Vec::new(),
         stream,
@@ -97,7 +98,7 @@ impl Flight<'_, '_> {
             |family: &Family| family.tiling(self.task.gpu.limits(), &self.task.options, 1, usize::MAX).tile;
         let tile = self.task.family.map_or(16, whole);
         let (chunks, registers) =
-            cut(self.task.plan, tile, self.segments, |data| !matches!(data, Data::Device { .. }));
+            cut(self.task.plan, tile, &self.messages, |data| !matches!(data, Data::Device { .. }));
         self.registers.extend(registers);
         let gpu = Arc::clone(&self.task.gpu);
         let resident = self.chunks.len();
@@ -113,27 +114,27 @@ impl Flight<'_, '_> {
                 let chunk = self.chunks.remove(resident).expect("there are some");
                 chunk.event.wait()?;
                 self.delivered = true;
-                chunk.deliver(self.segments, &mut self.registers);
+                chunk.deliver(&mut self.messages, &mut self.registers);
                 chunk.lane
             };
             self.started = true;
             let stream = lane.stream.clone();
-            self.chunks.push_back(self.task.queue(lane, &stream, pieces, self.segments)?);
+            self.chunks.push_back(self.task.queue(lane, &stream, pieces, &self.messages)?);
         }
         Ok(())
     }
 
-    /// All segments on the device, in one launch sequence.
+    /// All that is on the device, in one launch sequence.
     fn start_on_device(&mut self) -> Result<()> {
-        let on_device = |segment: &Segment<'_>| matches!(segment.data, Data::Device { .. });
         let mut pieces = Vec::new();
-        for (index, segment) in self.segments.iter().enumerate().filter(|(_, segment)| on_device(segment)) {
-            let len = segment.data.len();
-            if len == 0 {
+        for index in 0..self.messages.len() {
+            let Data::Device { from, .. } = self.messages.data(index) else { continue };
+            let len = from.len();
+            if len == 0 && !self.task.plan.kind.minds_empty() {
                 continue;
             }
-            let position = segment.tweak.map_or(0, |tweak| tweak.position);
-            let register = *segment.register;
+            let position = self.messages.tweak(index).map_or(0, |tweak| tweak.position);
+            let register = self.messages.register(index);
             pieces.push(Piece { segment: index, range: 0..len, register, position });
             // The last block of a ciphertext that is on the device comes back with the results.
             self.registers.push((index, self.task.plan.register.after(register, len, None)));
@@ -144,7 +145,7 @@ impl Flight<'_, '_> {
         let lane = self.lanes.take()?;
         self.started = true;
         let stream = self.task.gpu.callers_stream(self.stream);
-        self.chunks.push_back(self.task.queue(lane, &stream, pieces, self.segments)?);
+        self.chunks.push_back(self.task.queue(lane, &stream, pieces, &self.messages)?);
         Ok(())
     }
 
@@ -153,11 +154,11 @@ impl Flight<'_, '_> {
             chunk.event.wait()?;
         }
         for chunk in std::mem::take(&mut self.chunks) {
-            chunk.deliver(self.segments, &mut self.registers);
+            chunk.deliver(&mut self.messages, &mut self.registers);
             self.lanes.give(chunk.lane);
         }
         for (index, register) in std::mem::take(&mut self.registers) {
-            *self.segments[index].register = register;
+            self.messages.leave(index, register);
         }
         Ok(())
     }
@@ -166,13 +167,14 @@ impl Flight<'_, '_> {
     fn fail(&mut self) {
         // Dropping a lane waits for what it was used for, and wipes it.
         self.chunks.clear();
+        self.messages.disown();
         if self.task.plan.kind.only_reads() {
             return;
         }
         let stream = self.task.gpu.callers_stream(self.stream);
         let mut on_device = false;
-        for segment in &mut *self.segments {
-            match &mut segment.data {
+        for index in 0..self.messages.len() {
+            match self.messages.data_mut(index) {
                 Data::Host(data) if self.delivered => data.output().fill(0),
                 Data::Pinned { to, .. } if self.started => to.buffer().lock()[to.range()].fill(0),
                 Data::Device { to, .. } if self.started && !to.is_empty() => {

@@ -13,11 +13,13 @@ mod cfb;
 mod chain;
 mod ctr;
 mod ecb;
+mod gcm;
 mod ghash;
 mod xts;
 
 pub(crate) use chain::Chain;
-pub(crate) use ghash::{Hashing, Levels};
+pub(crate) use gcm::{Extra, Gcm, recipe};
+pub(crate) use ghash::{Hashing, Level, Levels, by_messages};
 
 /// How a pass is done on the device.
 pub(crate) struct Plan {
@@ -44,6 +46,8 @@ pub(crate) enum Kind {
     Chain(Chain),
     /// In tiles from the end of each message, level upon level. Data are only read.
     Ghash,
+    /// In tiles, and hashed as for GHASH.
+    Gcm { opens: bool },
 }
 
 impl Kind {
@@ -55,6 +59,16 @@ impl Kind {
     /// True if there is no output but the register.
     pub(crate) fn only_reads(self) -> bool {
         matches!(self, Kind::Ghash | Kind::Chain(Chain::CbcMac))
+    }
+
+    /// True if messages are hashed.
+    pub(crate) fn hashes(self) -> bool {
+        matches!(self, Kind::Ghash | Kind::Gcm { .. })
+    }
+
+    /// True if there is something to do for a message without data.
+    pub(crate) fn minds_empty(self) -> bool {
+        matches!(self, Kind::Gcm { .. })
     }
 }
 
@@ -117,12 +131,13 @@ pub(crate) struct Tiled {
     pub(crate) count: u32,
 }
 
-/// Blocks to be encrypted before the pass: the registers of XTS, or for GHASH zeros under each key.
+/// Blocks to be encrypted before the pass: the registers of XTS; for GHASH zeros under each key; for GCM these, and the
+/// first counter of each message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tweaks {
     /// Segments over the blocks, by key.
     pub(crate) over: Tiled,
-    /// The blocks, in the order of the segments, or of the keys, they are for.
+    /// The blocks: registers in the order of the segments, or zeros in that of the keys.
     pub(crate) registers: u64,
 }
 
@@ -138,8 +153,10 @@ pub(crate) struct Batch<'a> {
     pub(crate) schedules: u64,
     /// 16 bytes a tile, where the plan has edges; for chains the planes of keys.
     pub(crate) scratch: u64,
-    /// For GHASH.
-    pub(crate) hashing: Option<Hashing<'a>>,
+    /// For GHASH and GCM.
+    pub(crate) hashing: Option<Hashing>,
+    /// For GCM.
+    pub(crate) gcm: Option<Gcm>,
     /// Bytes of data, for the counters.
     pub(crate) bytes: u64,
 }

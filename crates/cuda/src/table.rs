@@ -9,11 +9,11 @@ use lockstep_core::{Error, Result};
 
 use crate::chunk::Task;
 use crate::gpu::{Event, Gpu, Stream as GpuStream};
-use crate::kernel::{helper, one_each};
+use crate::kernel::{GHASH_ROWS, GHASH_TILE_BLOCKS, helper, one_each};
 use crate::lane::{Lane, Lanes, Layout};
 use crate::launch::{Parameters, Segment};
-use crate::machine::Hold;
-use crate::passes::{Batch, Chain, Hashing, Kind, Tiled, Tweaks};
+use crate::machine::{Hold, Limits};
+use crate::passes::{Batch, Chain, Extra, Gcm, Hashing, Kind, Level, Tiled, Tweaks, by_messages};
 
 /// Tables that are under way.
 struct Flight {
@@ -41,7 +41,8 @@ pub(crate) fn submit<'w>(
     let keys_each = if task.plan.tweaks { 2 } else { 1 };
     let key_bytes = keys_each * task.size.bytes();
     let shared = table.keys.len() == key_bytes;
-    check(table, key_bytes, shared)?;
+    let gcm = matches!(task.plan.kind, Kind::Gcm { .. });
+    check(table, key_bytes, shared, gcm)?;
     if count == 0 {
         return Ok(Completion::Done);
     }
@@ -49,7 +50,7 @@ pub(crate) fn submit<'w>(
     let count32 = i32::try_from(count).map_err(|_| too_many())? as u32;
     let mut holds = Vec::new();
     let arrays = [&table.keys, &table.registers, &table.offsets, &table.lengths, &table.from, &table.to];
-    for slice in arrays.into_iter().chain([&table.status]) {
+    for slice in arrays.into_iter().chain([&table.status]).chain(table.tags.as_ref().filter(|_| gcm)) {
         holds.push(task.gpu.hold(slice)?);
     }
 
@@ -62,29 +63,40 @@ pub(crate) fn submit<'w>(
         _ if task.plan.edges => usize::try_from(tiles).ok().and_then(|tiles| tiles.checked_mul(16)),
         _ => Some(0),
     };
-    let hashes = task.plan.kind == Kind::Ghash;
+    let hashes = task.plan.kind.hashes();
     let keys = if shared { keys_each } else { keys_each * count };
-    // Registers under one key are one segment, which the host describes; under several each is one of its own.
+    // Blocks that are encrypted first. Under one key they are one segment, which the host describes; else each message has
+    // one of its own.
     let prelude = task.plan.tweaks || hashes;
-    let (tweaked, runs) = match (prelude, shared) {
-        (false, _) => (0, 0),
-        (true, true) if hashes => (1, 1),
-        (true, true) => (count, 1),
-        (true, false) => (count, count),
+    let blocks_each = if prelude && gcm && !shared { 2 } else { usize::from(prelude) };
+    let (blocks, runs) = match task.plan.kind {
+        _ if !prelude => (0, 0),
+        Kind::Gcm { .. } if shared => (count + 1, 1),
+        Kind::Ghash if shared => (1, 1),
+        _ => (blocks_each * count, if shared { 1 } else { count }),
     };
-    let tweak_tiling = family.tiling(&limits, &task.options, runs, 16 * tweaked);
-    let tweak_tiles_each = if shared { tweak_tiling.tiles(16 * tweaked) } else { 1 };
+    let longest = (table.longest.div_ceil(16) + usize::from(gcm)) as u64;
+    let levels =
+        if hashes { uniform_levels(&limits, longest, count as u64, keys as u64) } else { Vec::new() };
+    let tweak_tiling = family.tiling(&limits, &task.options, runs, 16 * blocks);
+    let tweak_tiles_each = if shared { tweak_tiling.tiles(16 * blocks) } else { 1 };
 
     let mut layout = Layout::default();
     // The one segment over all registers comes first: it is copied there.
     let run_segments = layout.section(Segment::SIZE * runs);
     let run_first_tile = layout.section(8 * (runs + 1));
     let described = if runs == 1 { layout.len() } else { 0 };
-    let registers = layout.section(16 * tweaked);
+    let registers = layout.section(16 * blocks);
     let segments = layout.section(Segment::SIZE * count);
     let first_tile = layout.section(8 * (count + 1));
     let schedules = layout.section(keys * family.schedule(task.size));
     let scratch = layout.section(scratch_bytes.ok_or_else(too_many)?);
+    let extras = layout.section(if gcm { Extra::SIZE * count } else { 0 });
+    let rows = layout.section(if levels.is_empty() { 0 } else { GHASH_ROWS * keys });
+    let level_places: Vec<_> = levels
+        .iter()
+        .map(|&each| (layout.section(8 * (count + 1)), layout.section(16 * each as usize * count)))
+        .collect();
     let mut lane = lanes.take()?;
     lane.reserve(&task.gpu, described, layout.len())?;
     let at = |place: usize| lane.device.address() + place as u64;
@@ -94,7 +106,7 @@ pub(crate) fn submit<'w>(
         let run = Segment {
             from: place,
             to: place,
-            bytes: 16 * tweaked as u64,
+            bytes: 16 * blocks as u64,
             key: keys_each as u32 - 1,
             ..Segment::default()
         };
@@ -122,18 +134,24 @@ pub(crate) fn submit<'w>(
         }),
         schedules: at(schedules),
         scratch: at(scratch),
-        // Only the device knows how long messages are: a thread each.
         hashing: hashes.then(|| Hashing {
             keys: keys as u32,
-            levels: None,
-            first_tiles: Vec::new(),
-            outputs: Vec::new(),
-            rows: 0,
+            stride: 16 * blocks_each.max(1) as u32,
+            levels: (levels.iter().zip(&level_places))
+                .map(|(&each, &(first_tile, output))| Level {
+                    first_tile: at(first_tile),
+                    output: at(output),
+                    tiles: each * count as u64,
+                })
+                .collect(),
+            rows: at(rows),
         }),
+        gcm: gcm.then(|| Gcm { extras: at(extras), status: table.status.address() }),
         // Only the device knows.
         bytes: 0,
     };
-    let own_tweaks = runs > 1;
+    // Those of GCM come later.
+    let own_tweaks = !gcm && prelude && !shared;
     // struct Arrays of kernels/helpers.cu.
     let arrays = Parameters::default()
         .long(table.registers.address())
@@ -159,11 +177,32 @@ pub(crate) fn submit<'w>(
     let finished = (|| {
         batch.launch(helper::TABLE_SEGMENTS, one_each(count as u64 + 1), &arrays, 0)?;
         batch.expand(table.keys.address(), keys as u32)?;
-        if hashes {
+        if let Kind::Gcm { opens } = task.plan.kind {
+            let tags = table.tags.as_ref().map_or(0, DeviceSlice::address);
+            let pairs = |place: usize| if shared { 0 } else { at(place) };
+            let messages = Parameters::default()
+                .long(at(segments))
+                .long(at(extras))
+                .long(at(registers))
+                .long(pairs(run_segments))
+                .long(pairs(run_first_tile))
+                .long(tags)
+                .word(count32)
+                .word(opens.into());
+            batch.launch(helper::GCM_MESSAGES, one_each(count as u64 + 1), &messages, 0)?;
+        } else if hashes {
             // The kernel before put registers there, for XTS.
-            task.gpu.zero(&stream, &lane.device, registers..registers + 16 * tweaked)?;
+            task.gpu.zero(&stream, &lane.device, registers..registers + 16 * blocks)?;
+        }
+        for (&each, &(first_tile, _)) in levels.iter().zip(&level_places) {
+            let uniform = Parameters::default().long(at(first_tile)).long(each).word(count32);
+            batch.launch(helper::UNIFORM_TILES, one_each(count as u64 + 1), &uniform, 0)?;
         }
         (task.plan.run)(&batch)?;
+        if gcm {
+            task.gpu.zero(&stream, &lane.device, 0..layout.len())?;
+            return task.gpu.record(&stream);
+        }
         let results = Parameters::default()
             .long(at(segments))
             .long(table.registers.address())
@@ -198,16 +237,36 @@ fn zero(gpu: &Gpu, stream: &GpuStream, outputs: &[DeviceSlice]) {
     stream.drain();
 }
 
+/// How many tiles each message has at each level of GHASH, by the longest one; none if a thread hashes each.
+fn uniform_levels(limits: &Limits, longest: u64, messages: u64, keys: u64) -> Vec<u64> {
+    let mut tiles = longest.div_ceil(GHASH_TILE_BLOCKS).max(1);
+    if by_messages(limits, longest, messages, tiles.saturating_mul(messages), keys) {
+        return Vec::new();
+    }
+    let mut levels = vec![tiles];
+    while tiles > 1 {
+        tiles = tiles.div_ceil(GHASH_TILE_BLOCKS);
+        levels.push(tiles);
+    }
+    levels
+}
+
 /// Arrays must be as long as there are messages.
-fn check(table: &Table, key_bytes: usize, shared: bool) -> Result<()> {
+fn check(table: &Table, key_bytes: usize, shared: bool, with_tags: bool) -> Result<()> {
+    let tags =
+        with_tags.then(|| table.tags.clone().ok_or(Error::Order { what: "GCM needs a place for tags" }));
+    let tags = tags.transpose()?;
     let keys = if shared { 1 } else { table.messages };
-    for (slice, size, messages) in [
+    let arrays = [
         (&table.keys, key_bytes, keys),
         (&table.registers, 16, table.messages),
         (&table.offsets, 8, table.messages),
         (&table.lengths, 8, table.messages),
         (&table.status, 1, table.messages),
-    ] {
+    ];
+    for (slice, size, messages) in
+        arrays.into_iter().chain(tags.as_ref().map(|tags| (tags, 16, table.messages)))
+    {
         let needed = size.saturating_mul(messages);
         if slice.len() < needed {
             return Err(Error::OutputLength { needed, got: slice.len() });

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::Device;
+use lockstep_core::backend::{Device, DeviceBuffer, KernelId};
 use lockstep_core::data::Data;
 use lockstep_core::mode::{Cipher, CipherKey, Direction, Message, gcm};
 use lockstep_core::planner::{Planner, Selection};
-use lockstep_core::work::{AeadMessage, Status, Tag};
-use lockstep_core::{Key, Result};
+use lockstep_core::work::{AeadMessage, Operation, Recipe, Status, Stream, Table, Tag, Task};
+use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_reference::{Aes, cbc, cfb, gcm as oracle};
 
 fn planner(kernel: &str) -> Planner {
@@ -94,7 +94,94 @@ fn gcm_of_long_messages_and_of_many() {
                 plain.len()
             );
         }
+        let sealed = data.clone();
         let statuses = run(&planner, &key, true, &mut data, &mut tags).unwrap();
         assert!(data == plain && statuses.iter().all(|status| *status == Status::Done));
+        // One of them, forged, is zeroed; the others are good.
+        data = sealed;
+        tags[2][15] ^= 0x80;
+        assert_eq!(run(&planner, &key, true, &mut data, &mut tags), Err(Error::AuthenticationFailed));
+        for (index, (data, plain)) in data.iter().zip(&plain).enumerate() {
+            let expected = if index == 2 { &vec![0; plain.len()] } else { plain };
+            assert!(data == expected, "message {index}");
+        }
+    }
+}
+
+/// GCM of messages that only the device knows: several tiles and two levels of GHASH, under one key and a key each; one
+/// is forged, and one lies outside of the data.
+#[test]
+fn gcm_of_long_messages_of_a_table() {
+    let device = lockstep_cuda::emulator();
+    let memory = device.memory().unwrap();
+    let upload = |bytes: &[u8]| {
+        let buffer = memory.allocate(bytes.len()).unwrap();
+        memory.upload(bytes, &buffer.slice(), Stream::default()).unwrap();
+        buffer
+    };
+    let download = |buffer: &dyn DeviceBuffer| {
+        let mut bytes = vec![0; buffer.slice().len()];
+        memory.download(&buffer.slice(), &mut bytes, Stream::default()).unwrap();
+        bytes
+    };
+    let integers = |values: &[usize]| -> Vec<u8> {
+        values.iter().flat_map(|&value| (value as u64).to_le_bytes()).collect()
+    };
+    let lengths = [20_011, 0, 33_000, 5, 1 << 40];
+    let places = [3, 20_014, 20_014, 53_014, 0];
+    let (forged, outside) = (2, 4);
+    let ivs = bytes(16 * lengths.len(), 5);
+    for shared in [true, false] {
+        let keys = bytes(16 * if shared { 1 } else { lengths.len() }, 6);
+        let plain = bytes(53_019, 7);
+        let (mut sealed, mut opened) = (plain.clone(), plain.clone());
+        let mut tags = vec![0; 16 * lengths.len()];
+        for index in 0..outside {
+            let key = if shared { &keys[..] } else { &keys[16 * index..][..16] };
+            let range = places[index]..places[index] + lengths[index];
+            let (data, tag) =
+                oracle::seal(&Aes::new(key), &ivs[16 * index..][..12], &[], &plain[range.clone()]);
+            tags[16 * index..][..16].copy_from_slice(&tag);
+            sealed[range.clone()].copy_from_slice(&data);
+            if index == forged {
+                opened[range].fill(0);
+            }
+        }
+        for (recipe, input, output) in
+            [(Recipe::GcmSeal, &plain, &sealed), (Recipe::GcmOpen, &sealed, &opened)]
+        {
+            let opens = recipe == Recipe::GcmOpen;
+            let mut given = if opens { tags.clone() } else { vec![0; tags.len()] };
+            if opens {
+                given[16 * forged + 7] ^= 1;
+            }
+            let arrays =
+                [&keys, &ivs, &integers(&places), &integers(&lengths), input, &given].map(|a| upload(a));
+            let [keys, registers, offsets, lens, data, given] = &arrays;
+            let status = upload(&[9; 5]);
+            let table = Table {
+                messages: lengths.len(),
+                key_size: KeySize::Aes128,
+                keys: keys.slice(),
+                registers: registers.slice(),
+                offsets: offsets.slice(),
+                lengths: lens.slice(),
+                longest: 33_000,
+                from: data.slice(),
+                to: data.slice(),
+                tags: Some(given.slice()),
+                status: status.slice(),
+            };
+            let task = Task::Table(Operation::Recipe(recipe), Box::new(table));
+            device.submit(KernelId(0), task.into()).unwrap().wait().unwrap();
+            assert!(download(&**data) == *output, "{recipe:?}, one key: {shared}");
+            let refused = if opens { Status::AuthenticationFailed } else { Status::Done };
+            let done = Status::Done;
+            let expected = [done, done, refused, done, Status::Pending].map(|status| status as u8);
+            assert_eq!(download(&*status), expected, "{recipe:?}, one key: {shared}");
+            if !opens {
+                assert_eq!(download(&**given), tags, "one key: {shared}");
+            }
+        }
     }
 }

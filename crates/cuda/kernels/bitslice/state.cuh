@@ -1,8 +1,8 @@
 // 32 blocks as bit planes: of[p][i] has, of each block, bit i of byte p. 128 registers.
 //
 // The other shape known, 8 blocks in 32 registers with the bytes of a column side by side in a word, has room for four
-// times the threads, but ShiftRows and MixColumns then move bytes: compiled for sm_90, 526 ALU instructions a round
-// for 128 bytes against 1499 for 512, and AES-128-ECB at 42.5 a byte against 32.5. Here bytes move by other names.
+// times the threads, but ShiftRows and MixColumns then move bytes: compiled for sm_90, AES-128-ECB took 42.5 ALU
+// instructions a byte, and takes 32 here (docs/kernels.md). Here bytes move by other names.
 #pragma once
 #include "../circuit/aes.cuh"
 #include "../common/block.cuh"

@@ -24,10 +24,12 @@ static_assert(sizeof(Row) == 16 * row_blocks, "");
 struct alignas(16) Extra {
     u64 aad, aad_bytes;
     u64 tag;         // address: written or compared
-    u32 tag_bytes;
+    u64 mask;        // address of E(K, J0)
+    u32 tag_bytes;   // 0 for a message that cannot be worked on
     u32 opens;       // not 0 to compare
+    u64 ciphertext;  // where a segment's data come from, or go to
 };
-static_assert(sizeof(Extra) == 32, "shared with the tests: the host does not fuse GCM yet");
+static_assert(sizeof(Extra) == 48, "shared with src/passes/gcm.rs");
 
 struct Hashing {
     Segment *segments;       // results go to their field `next`
@@ -64,7 +66,7 @@ __device__ inline Element block_of_message(const Segment &segment, const Extra *
         if (at < aad_blocks) {
             block = padded(extra->aad, extra->aad_bytes, at);
         } else if (at - aad_blocks < data_blocks) {
-            block = padded(segment.from, segment.bytes, at - aad_blocks);
+            block = padded(extra->ciphertext, segment.bytes, at - aad_blocks);
         } else {
             u64 aad_bits = 8 * extra->aad_bytes, bits = 8 * segment.bytes;
             return Element{{(u32)bits, (u32)(bits >> 32), (u32)aad_bits, (u32)(aad_bits >> 32)}};
@@ -94,11 +96,11 @@ EXPORT(ghash_block_tiles, warps);
 EXPORT(ghash_levels, levels);
 EXPORT(ghash_rows_bytes, levels * sizeof(Row));
 
-// Powers for each key, from E(K, 0): a warp a key.
-KERNEL(ghash_powers, (const u8 *hash_keys, Row *rows, u32 count, u32 wanted_levels)) {
+// Powers for each key, from E(K, 0): a warp a key. Hash keys lie `stride` bytes apart.
+KERNEL(ghash_powers, (const u8 *hash_keys, Row *rows, u32 count, u32 wanted_levels, u32 stride)) {
     u32 index = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (index >= count) return;
-    Element key = key_of(load_aligned(hash_keys + 16 * (u64)index));
+    Element key = key_of(load_aligned(hash_keys + stride * (u64)index));
 #pragma unroll 1
     for (u32 level = 0; level < wanted_levels; level++) {
         Row &row = rows[levels * (u64)index + level];
@@ -166,13 +168,14 @@ KERNEL_BOUNDS(ghash_tiles, 32 * warps, 4, (Hashing hashing)) {
 }
 
 // Short messages, a thread a message: no powers are needed, and all is done at once.
-KERNEL_BOUNDS(ghash_each, 128, 4, (Segment *segments, const u8 *hash_keys, const Extra *extras, u32 count)) {
+KERNEL_BOUNDS(ghash_each, 128, 4,
+              (Segment *segments, const u8 *hash_keys, const Extra *extras, u32 count, u32 stride)) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     if (index >= count) return;
     Segment &segment = segments[index];
     const Extra *extra = extras ? extras + index : nullptr;
     u64 blocks = blocks_of(segment, extra);
-    Factor key = factor_of(key_of(load_aligned(hash_keys + 16 * (u64)segment.key)));
+    Factor key = factor_of(key_of(load_aligned(hash_keys + stride * (u64)segment.key)));
     // The register goes in with block 0.
     Element sum = {};
 #pragma unroll 1
@@ -180,18 +183,61 @@ KERNEL_BOUNDS(ghash_each, 128, 4, (Segment *segments, const u8 *hash_keys, const
     store_aligned(segment.next, blocks == 0 ? load_aligned(segment.reg) : block_of(sum));
 }
 
-// Tags: `next` of a segment is the hash, `masks` has E(K, J0) of each message. A message that is opened and whose tag
-// differs is emptied, so that nothing decrypts it; gcm_zero deals with its output.
-KERNEL(gcm_tags, (Segment *segments, const Extra *extras, const u8 *masks, u8 *status, u32 count)) {
+// Messages that only the device knows, once table_segments of helpers.cu has made their segments from IVs: counters, what
+// GCM has beside, and the blocks that are encrypted first: zeros for the hash key, then J0. Under one key these are one
+// segment, which the host describes; else they lie in pairs with a segment over each.
+KERNEL(gcm_messages, (Segment *segments, Extra *extras, u8 *blocks, Segment *pairs, u64 *first_tile, u64 tags, u32 count,
+                      u32 opens)) {
+    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    if (index > count) return;
+    if (pairs) first_tile[index] = index;
+    if (index == count) return;
+    Segment &segment = segments[index];
+    u32x4 iv = load_aligned(segment.reg);
+    iv.w = swap_bytes(1);
+    u64 place = reinterpret_cast<u64>(blocks) + 16 * (pairs ? 2 * (u64)index + 1 : (u64)index + 1);
+    store_aligned(global_pointer<u8>(place), iv);
+    if (pairs || index == 0) store_aligned(blocks + (pairs ? 32 * (u64)index : 0), u32x4{0, 0, 0, 0});
+    iv.w = swap_bytes(2);
+    store_aligned(segment.reg, iv);
+    Extra extra = {};
+    extra.tag = tags + 16 * (u64)index;
+    extra.mask = place;
+    extra.tag_bytes = segment.reserved ? 16 : 0;
+    extra.opens = opens;
+    extra.ciphertext = opens ? segment.from : segment.to;
+    extras[index] = extra;
+    if (!pairs) return;
+    Segment pair = {};
+    pair.from = pair.to = place - 16;
+    pair.bytes = 32;
+    pair.key = segment.key;
+    pairs[index] = pair;
+}
+
+// How many tiles each message has at a level, where the longest one shapes the launch.
+KERNEL(uniform_tiles, (u64 *first_tile, u64 each, u32 count)) {
+    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    if (index <= count) first_tile[index] = index * each;
+}
+
+// Tags: `next` of a segment is the hash. A message that is opened and whose tag differs is emptied, so that nothing decrypts
+// it; gcm_zero deals with its output.
+KERNEL(gcm_tags, (Segment *segments, const Extra *extras, u8 *status, u32 count)) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     if (index >= count) return;
     Segment &segment = segments[index];
     const Extra &extra = extras[index];
-    u32x4 tag = load_aligned(segment.next) ^ load_aligned(masks + 16 * (u64)index);
+    // enum Status in core/src/work.rs: Pending, Done, AuthenticationFailed
+    if (extra.tag_bytes == 0) {
+        status[index] = 0;
+        return;
+    }
+    u32x4 tag = load_aligned(segment.next) ^ load_aligned(global_pointer<const u8>(extra.mask));
     u8 *place = global_pointer<u8>(extra.tag);
     if (!extra.opens) {
         store_some(place, tag, extra.tag_bytes);
-        status[index] = 1;  // enum Status in core/src/work.rs: Done, AuthenticationFailed
+        status[index] = 1;
         return;
     }
     u32x4 given = load_some(place, extra.tag_bytes);
@@ -208,16 +254,16 @@ KERNEL(gcm_tags, (Segment *segments, const Extra *extras, const u8 *masks, u8 *s
     segment.bytes = bytes & ~kept;
 }
 
-// Zeroes the output of messages that gcm_tags has emptied: a thread block a piece of 4 KiB, as `first_piece` says.
-KERNEL(gcm_zero, (const Segment *segments, const u64 *first_piece, u64 pieces, u32 count)) {
-    u64 piece = blockIdx.x;
-    if (piece >= pieces) return;
+// Zeroes the output of messages that gcm_tags has emptied: a thread block a tile of the data.
+KERNEL(gcm_zero, (const Segment *segments, const u64 *first_tile, u64 tiles, u64 tile_bytes, u32 count)) {
+    u64 tile = blockIdx.x;
+    if (tile >= tiles) return;
     Launch order = {};
-    order.first_tile = first_piece;
+    order.first_tile = first_tile;
     order.count = count;
-    u32 owner = segment_of(order, piece);
+    u32 owner = segment_of(order, tile);
     const Segment &segment = segments[owner];
-    u64 start = 4096 * (piece - first_piece[owner]);
+    u64 start = tile_bytes * (tile - first_tile[owner]);
     u8 *to = global_pointer<u8>(segment.to);
-    for (u64 at = start + threadIdx.x; at < start + 4096 && at < segment.reserved; at += blockDim.x) to[at] = 0;
+    for (u64 at = start + threadIdx.x; at < start + tile_bytes && at < segment.reserved; at += blockDim.x) to[at] = 0;
 }

@@ -1,11 +1,11 @@
-//! GHASH: the hash keys by ECB over zeros; then either a thread a message, or tiles, level upon level.
+//! GHASH: the hash keys by ECB over zeros; then either a thread a message, or tiles, level upon level. GCM hashes so too.
 
 use lockstep_core::Result;
 
 use super::{Batch, Kind, Plan, Register};
 use crate::kernel::{GHASH_LEVELS, GHASH_TILE_BLOCKS, GHASH_WARPS, Part, helper, one_each};
 use crate::launch::Parameters;
-use crate::machine::Shape;
+use crate::machine::{Limits, Shape};
 
 pub(super) static GHASH: Plan = Plan {
     part: Part::EcbEncrypt,
@@ -16,20 +16,25 @@ pub(super) static GHASH: Plan = Plan {
     run,
 };
 
-/// From so many messages on a thread for each keeps a device busy, if none is long.
-const MANY: usize = 256;
+/// Threads of a multiprocessor that hash at once: what `KERNEL_BOUNDS` of both kernels asks for.
+const RESIDENT: u64 = 512;
 
-/// Blocks of a message that is not long.
-const SHORT: u64 = 4096;
+/// Products that a lane makes for a whole tile: 512 blocks over 32 lanes, and one with the power of its place.
+const TILE_PRODUCTS: u64 = 17;
+
+/// Products that a lane makes for a key and level: squares and selected products for six bits, three more squares.
+const POWER_PRODUCTS: u64 = 15;
 
 /// How many tiles messages have at each level, if they are hashed in tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Levels(Vec<Vec<u64>>);
 
 impl Levels {
-    /// For messages of so many blocks. None if they are better hashed by a thread each.
-    pub(crate) fn of(blocks: &[u64]) -> Option<Levels> {
-        if blocks.len() >= MANY && blocks.iter().all(|&blocks| blocks <= SHORT) {
+    /// For messages of so many blocks under so many keys. None if they are better hashed by a thread each.
+    pub(crate) fn of(limits: &Limits, blocks: &[u64], keys: usize) -> Option<Levels> {
+        let longest = blocks.iter().copied().max().unwrap_or(0);
+        let tiles = blocks.iter().map(|blocks| blocks.div_ceil(GHASH_TILE_BLOCKS).max(1)).sum();
+        if by_messages(limits, longest, blocks.len() as u64, tiles, keys as u64) {
             return None;
         }
         let mut levels = Vec::new();
@@ -60,50 +65,85 @@ impl Levels {
     }
 }
 
+/// True if a thread a message is done sooner than a warp a tile: by the products that one lane makes after the other, when so
+/// many are made at once as the device has room for.
+pub(crate) fn by_messages(limits: &Limits, longest: u64, messages: u64, tiles: u64, keys: u64) -> bool {
+    let lanes = RESIDENT * u64::from(limits.multiprocessors.max(1));
+    let rounds = |threads: u64| threads.div_ceil(lanes).max(1);
+    let each = longest.saturating_mul(rounds(messages));
+    let powers = rounds(keys.saturating_mul(32)) * POWER_PRODUCTS;
+    let in_tiles = rounds(tiles.saturating_mul(32)).saturating_mul(TILE_PRODUCTS.min(longest)) + powers;
+    each <= in_tiles
+}
+
+/// A level of hashing in tiles.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Level {
+    /// Where the first tile of each message is said.
+    pub(crate) first_tile: u64,
+    /// Where results go, a block a tile.
+    pub(crate) output: u64,
+    pub(crate) tiles: u64,
+}
+
 /// Where GHASH finds what it needs.
-pub(crate) struct Hashing<'a> {
+pub(crate) struct Hashing {
     pub(crate) keys: u32,
-    /// In tiles, if not by a thread a message.
-    pub(crate) levels: Option<&'a Levels>,
-    /// For each level, where its first tiles are, and where its results go.
-    pub(crate) first_tiles: Vec<u64>,
-    pub(crate) outputs: Vec<u64>,
+    /// Bytes from one hash key to the next.
+    pub(crate) stride: u32,
+    /// None if each message is a thread's.
+    pub(crate) levels: Vec<Level>,
     /// Powers of each hash key.
     pub(crate) rows: u64,
 }
 
 fn run(batch: &Batch<'_>) -> Result<()> {
     let hash_keys = batch.prelude()?;
+    hash(batch, hash_keys)
+}
+
+/// Hashes what the segments, and GCM's extras if there are, say; the results go to the segments.
+pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
     let Some(hashing) = &batch.hashing else { return Ok(()) };
     let (segments, count) = (batch.work.segments, batch.work.count);
-    let Some(levels) = hashing.levels else {
-        let parameters = Parameters::default().long(segments).long(hash_keys).long(0).word(count);
+    let extras = batch.gcm.map_or(0, |gcm| gcm.extras);
+    if hashing.levels.is_empty() {
+        let parameters = Parameters::default()
+            .long(segments)
+            .long(hash_keys)
+            .long(extras)
+            .word(count)
+            .word(hashing.stride);
         return batch.launch(helper::GHASH_EACH, one_each(count.into()), &parameters, batch.bytes);
-    };
-    let wanted = levels.first_tiles().len();
+    }
+    let wanted = hashing.levels.len();
     if wanted > GHASH_LEVELS {
         return Err(batch.gpu.failed("a message too long for GHASH on a device"));
     }
-    let powers =
-        Parameters::default().long(hash_keys).long(hashing.rows).word(hashing.keys).word(wanted as u32);
+    let powers = Parameters::default()
+        .long(hash_keys)
+        .long(hashing.rows)
+        .word(hashing.keys)
+        .word(wanted as u32)
+        .word(hashing.stride);
     batch.launch(helper::GHASH_POWERS, one_each(32 * u64::from(hashing.keys)), &powers, 0)?;
-    for (level, first) in levels.first_tiles().iter().enumerate() {
-        let tiles = Levels::tiles(first);
-        let below = level.checked_sub(1);
+    let mut below: Option<Level> = None;
+    for (number, &level) in hashing.levels.iter().enumerate() {
         let parameters = Parameters::default()
             .long(segments)
-            .long(hashing.first_tiles[level])
-            .long(below.map_or(0, |below| hashing.first_tiles[below]))
-            .long(below.map_or(0, |below| hashing.outputs[below]))
-            .long(hashing.outputs[level])
+            .long(level.first_tile)
+            .long(below.map_or(0, |below| below.first_tile))
+            .long(below.map_or(0, |below| below.output))
+            .long(level.output)
             .long(hashing.rows)
-            .long(0)
-            .long(tiles)
+            .long(extras)
+            .long(level.tiles)
             .word(count)
-            .word(level as u32);
-        let grid = u32::try_from(tiles.div_ceil(u64::from(GHASH_WARPS))).ok();
-        let shape = grid.map(|grid| Shape { grid, threads: 32 * GHASH_WARPS, shared: 0 });
-        batch.launch(helper::GHASH_TILES, shape, &parameters, if level == 0 { batch.bytes } else { 0 })?;
+            .word(number as u32);
+        let grid = i32::try_from(level.tiles.div_ceil(u64::from(GHASH_WARPS))).ok();
+        let shape = grid.map(|grid| Shape { grid: grid as u32, threads: 32 * GHASH_WARPS, shared: 0 });
+        batch.launch(helper::GHASH_TILES, shape, &parameters, if number == 0 { batch.bytes } else { 0 })?;
+        below = Some(level);
     }
     Ok(())
 }
@@ -114,11 +154,20 @@ mod tests {
 
     #[test]
     fn levels_end_with_a_tile_each() {
-        let of = |blocks: &[u64]| Levels::of(blocks).unwrap().0;
-        assert_eq!(of(&[]), [[0]]);
+        let of = |blocks: &[u64]| Levels::of(&H100, blocks, 1).unwrap().0;
         assert_eq!(of(&[0, 512]), [[0, 1, 2]]);
         assert_eq!(of(&[1, 513]), [[0, 1, 3], [0, 1, 2]]);
         assert_eq!(of(&[512 * 512 + 1]), [[0, 513], [0, 2], [0, 1]]);
-        assert_eq!(Levels::of(&vec![9; MANY]), None);
+    }
+
+    const H100: Limits = Limits { multiprocessors: 132, shared: 0 };
+
+    #[test]
+    fn short_messages_are_hashed_by_a_thread_each_and_long_ones_in_tiles() {
+        let is_each = |blocks, messages, keys| Levels::of(&H100, &vec![blocks; messages], keys).is_none();
+        assert!(is_each(0, 1, 1) && is_each(16, 1, 1));
+        assert!(is_each(65, 100_000, 100_000), "a key each: its powers cost more than they save");
+        assert!(!is_each(1025, 1, 1) && !is_each(1025, 6400, 1), "a file's chunks");
+        assert!(is_each(1025, 1_000_000, 1), "so many that all threads have some");
     }
 }

@@ -1,0 +1,106 @@
+//! GCM, many messages at once: hash keys and tag masks by ECB, CTR and GHASH in the order of the direction, and tags made or
+//! compared on the device. A message whose tag is wrong is never decrypted, and its output is zeroed.
+
+use lockstep_core::Result;
+use lockstep_core::work::Recipe;
+
+use super::{Batch, Kind, Plan, Register, ghash};
+use crate::kernel::{Part, helper, one_each};
+use crate::launch::Parameters;
+use crate::machine::Shape;
+
+static SEAL: Plan = Plan { run: seal, ..plan(false) };
+static OPEN: Plan = Plan { run: open, ..plan(true) };
+
+const fn plan(opens: bool) -> Plan {
+    Plan {
+        part: Part::Ctr32,
+        kind: Kind::Gcm { opens },
+        register: Register::Keep,
+        edges: false,
+        tweaks: false,
+        run: seal,
+    }
+}
+
+/// The plan of a recipe.
+pub(crate) fn recipe(recipe: Recipe) -> &'static Plan {
+    match recipe {
+        Recipe::GcmSeal => &SEAL,
+        Recipe::GcmOpen => &OPEN,
+    }
+}
+
+/// What GCM has on the device beside the data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gcm {
+    /// An [`Extra`] a message.
+    pub(crate) extras: u64,
+    /// A byte a message, where its status goes.
+    pub(crate) status: u64,
+}
+
+/// `struct Extra` of `kernels/ghash/ghash.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extra {
+    /// Address and length of the associated data.
+    pub(crate) aad: (u64, u64),
+    /// Address and length of the tag.
+    pub(crate) tag: (u64, u32),
+    /// Address of what J0 is encrypted to.
+    pub(crate) mask: u64,
+    pub(crate) opens: bool,
+    /// Address of the ciphertext.
+    pub(crate) ciphertext: u64,
+}
+
+impl Extra {
+    pub(crate) const SIZE: usize = 48;
+
+    pub(crate) fn bytes(&self) -> [u8; Extra::SIZE] {
+        let mut bytes = [0; Extra::SIZE];
+        for (at, value) in [(0, self.aad.0), (8, self.aad.1), (16, self.tag.0), (24, self.mask)] {
+            bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+        }
+        bytes[32..36].copy_from_slice(&self.tag.1.to_ne_bytes());
+        bytes[36..40].copy_from_slice(&u32::from(self.opens).to_ne_bytes());
+        bytes[40..48].copy_from_slice(&self.ciphertext.to_ne_bytes());
+        bytes
+    }
+}
+
+fn seal(batch: &Batch<'_>) -> Result<()> {
+    let hash_keys = batch.prelude()?;
+    batch.work(Part::Ctr32)?;
+    ghash::hash(batch, hash_keys)?;
+    tags(batch)
+}
+
+fn open(batch: &Batch<'_>) -> Result<()> {
+    let hash_keys = batch.prelude()?;
+    ghash::hash(batch, hash_keys)?;
+    tags(batch)?;
+    batch.work(Part::Ctr32)?;
+    zero_refused(batch)
+}
+
+fn tags(batch: &Batch<'_>) -> Result<()> {
+    let Some(gcm) = &batch.gcm else { return Ok(()) };
+    let work = &batch.work;
+    let parameters =
+        Parameters::default().long(work.segments).long(gcm.extras).long(gcm.status).word(work.count);
+    batch.launch(helper::GCM_TAGS, one_each(work.count.into()), &parameters, 0)
+}
+
+fn zero_refused(batch: &Batch<'_>) -> Result<()> {
+    let work = &batch.work;
+    let parameters = Parameters::default()
+        .long(work.segments)
+        .long(work.first_tile)
+        .long(work.tiles)
+        .long(work.tiling.tile as u64)
+        .word(work.count);
+    let grid = i32::try_from(work.tiles).ok();
+    let shape = grid.map(|grid| Shape { grid: grid as u32, threads: 128, shared: 0 });
+    batch.launch(helper::GCM_ZERO, shape, &parameters, 0)
+}
