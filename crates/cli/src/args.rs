@@ -57,7 +57,8 @@ pub(crate) struct OutputArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct EngineArgs {
-    /// Use this device only, such as `cpu`; `lockstep devices` lists them [env: LOCKSTEP_DEVICE] [default: auto]
+    /// Use this device only, such as `cpu`, or these: `cuda:0,1`, `cuda:all`; `lockstep devices` lists them [env:
+    /// LOCKSTEP_DEVICE] [default: auto]
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
 

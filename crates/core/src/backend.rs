@@ -92,6 +92,11 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// The devices that it consists of, if it is a group of them: each proves itself.
+    fn members(&self) -> &[Arc<dyn Device>] {
+        &[]
+    }
+
     /// Its kernels. A [`KernelId`] is an index into this list, which never changes.
     fn kernels(&self) -> &[KernelInfo];
 

@@ -2,7 +2,7 @@
 //!
 //! - [`key`]: AES keys. [`data`]: where data lie. [`work`]: what a backend is asked to do. [`backend`]: what a
 //!   backend is. [`planner`]: which device and kernel does it. [`selftest`]: no kernel is used before it has
-//!   proved itself.
+//!   proved itself. [`share`]: work shared out. [`group`]: several devices as one.
 //! - [`mode`]: the modes of operation, as recipes of passes, for single messages and batches.
 //! - [`stream`]: the same piece by piece.
 //!
@@ -15,10 +15,12 @@ pub mod data;
 pub mod error;
 #[cfg(any(test, feature = "suite"))]
 pub mod far;
+pub mod group;
 pub mod key;
 pub mod mode;
 pub mod planner;
 pub mod selftest;
+pub mod share;
 pub mod stream;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;

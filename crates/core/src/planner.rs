@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::backend::{Completion, Cost, Device, DeviceId, KernelId, kernel_by_name};
 use crate::error::{Error, Result};
+use crate::group::Group;
 use crate::key::KeySize;
 use crate::selftest;
 use crate::verify::{self, Judge, Verify};
@@ -18,7 +19,7 @@ use crate::work::{Operation, Work};
 /// What the user asked for; nothing asked for means `auto`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// A device's name, such as `cpu`.
+    /// A device's name, such as `cpu`; or several of a backend, `cuda:0,1` or `cuda:all`, among which large work is shared out.
     pub device: Option<String>,
     /// A kernel's name, such as `cpu/vaes512`.
     pub kernel: Option<String>,
@@ -267,7 +268,14 @@ impl Planner {
 
     fn prove(&self, candidate: &Candidate, operation: Operation) -> &Result<()> {
         let proof = &self.proofs[candidate.device][usize::from(candidate.kernel.0)][operation.index()];
-        proof.get_or_init(|| selftest::run(&*self.devices[candidate.device], candidate.kernel, operation))
+        proof.get_or_init(|| {
+            let device = &*self.devices[candidate.device];
+            let name = device.kernels()[usize::from(candidate.kernel.0)].name;
+            for member in device.members() {
+                selftest::run(&**member, kernel_by_name(&**member, name)?, operation)?;
+            }
+            selftest::run(device, candidate.kernel, operation)
+        })
     }
 }
 
@@ -276,12 +284,41 @@ fn known(devices: &[Arc<dyn Device>]) -> String {
     if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) }
 }
 
+/// The devices that a name means: one, or several of a backend, `cuda:0,1` or `cuda:all`, each alone and all together.
+fn named(devices: &[Arc<dyn Device>], name: &str) -> Result<Vec<Arc<dyn Device>>> {
+    let find = |name: &str| devices.iter().find(|device| device.id().to_string() == *name).cloned();
+    if let Some(device) = find(name) {
+        return Ok(vec![device]);
+    }
+    let unknown = || Error::UnknownDevice { name: name.into(), known: known(devices) };
+    let (backend, units) = name.split_once(':').ok_or_else(unknown)?;
+    let mut members: Vec<Arc<dyn Device>> = if units == "all" {
+        let real = |device: &&Arc<dyn Device>| device.id().backend == backend && !device.is_simulated();
+        devices.iter().filter(real).cloned().collect()
+    } else {
+        let one = |unit: &str| find(&format!("{backend}:{unit}")).ok_or_else(unknown);
+        units.split(',').map(one).collect::<Result<_>>()?
+    };
+    let mut seen = Vec::new();
+    members.retain(|device| {
+        let is_new = !seen.contains(&device.id());
+        seen.push(device.id());
+        is_new
+    });
+    match members.first() {
+        None => return Err(unknown()),
+        Some(first) if members.len() > 1 => {
+            let group = Group::new(first.id().backend, units, members.clone());
+            members.insert(0, Arc::new(group));
+        }
+        Some(_) => {}
+    }
+    Ok(members)
+}
+
 fn select_devices(mut devices: Vec<Arc<dyn Device>>, selection: &Selection) -> Result<Vec<Arc<dyn Device>>> {
     if let Some(name) = &selection.device {
-        if !devices.iter().any(|device| device.id().to_string() == *name) {
-            return Err(Error::UnknownDevice { name: name.clone(), known: known(&devices) });
-        }
-        devices.retain(|device| device.id().to_string() == *name);
+        devices = named(&devices, name)?;
     }
     if let Some(name) = &selection.kernel {
         // A kernel's name begins with its backend's: `cpu/soft`.

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::key::Block;
 use crate::mode::gcm;
 use crate::planner::{Plan, Planner};
+use crate::share::counter_after;
 use crate::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task, Tweak, Work};
 
 /// How results of devices are checked.
@@ -233,15 +234,6 @@ fn register_of(
         }
         Pass::CbcMac | Pass::Ghash => unreachable!("they have no output to take samples of"),
     }
-}
-
-/// The counter of a pass of CTR so many blocks on.
-pub fn counter_after(pass: Pass, counter: &Block, blocks: u128) -> Block {
-    let counter = u128::from_be_bytes(*counter);
-    let next = counter.wrapping_add(blocks);
-    // In GCM the last 32 bits alone count (SP 800-38D, 6.2).
-    let counting = if pass == Pass::Ctr32 { u128::from(u32::MAX) } else { u128::MAX };
-    ((counter & !counting) | (next & counting)).to_be_bytes()
 }
 
 /// A block that is computed again: its input, which becomes what it should be, and the register it begins with.

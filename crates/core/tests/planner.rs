@@ -146,3 +146,45 @@ fn what_nobody_does_is_an_error() {
     let error = planner.plan(Operation::Recipe(Recipe::GcmSeal), KeySize::Aes128, 16, None).err().unwrap();
     assert_eq!(error.to_string(), "gpu/bitslice cannot do GcmSeal: choose another kernel, or none");
 }
+
+/// Devices of one backend, by number.
+fn several(names: &[&str], device: &str) -> Result<Vec<String>> {
+    let devices = names.iter().enumerate().map(|(number, &backend)| {
+        let backend: &'static str = if backend == "gpu" { "gpu" } else { "other" };
+        let id = DeviceId { backend, unit: Unit::Number(number as u16) };
+        Pretend { id, ..Pretend::new(backend, &[("gpu/fast", false, FAST)], &[]) }
+    });
+    let planner = planner(devices.collect(), Some(device), None)?;
+    Ok(planner.devices().iter().map(|device| device.id().to_string()).collect())
+}
+
+#[test]
+fn several_devices_by_name() {
+    let names = ["gpu", "gpu", "other", "gpu"];
+    assert_eq!(several(&names, "gpu:0,3").unwrap(), ["gpu:0,3", "gpu:0", "gpu:3"]);
+    assert_eq!(several(&names, "gpu:all").unwrap(), ["gpu:all", "gpu:0", "gpu:1", "gpu:3"]);
+    assert_eq!(several(&names, "gpu:1").unwrap(), ["gpu:1"]);
+    assert_eq!(several(&names, "gpu:1,1").unwrap(), ["gpu:1"]);
+    assert_eq!(several(&names, "other:all").unwrap(), ["other:2"]);
+    for wrong in ["gpu:0,2", "gpu:0,", "gpu:,", "gpu:", "gpu", "all", "tpu:all", "gpu:0,all", "gpu:0,1x", ""]
+    {
+        let error = several(&names, wrong).unwrap_err().to_string();
+        assert_eq!(error, format!("no device `{wrong}`: there are gpu:0, gpu:1, other:2, gpu:3"));
+    }
+}
+
+#[test]
+fn large_work_is_for_all_and_little_for_one() {
+    let devices = [0, 1].map(|number| {
+        let id = DeviceId { backend: "gpu", unit: Unit::Number(number) };
+        Pretend { id, ..Pretend::new("gpu", &[("gpu/fast", false, FAST)], &[]) }
+    });
+    let planner = planner(devices.into(), Some("gpu:all"), None).unwrap();
+    let chosen = |bytes| planner.plan(CTR, KeySize::Aes128, bytes, None).unwrap().device.id().to_string();
+    assert_eq!(chosen(1000), "gpu:0");
+    assert_eq!(chosen(10_000_000), "gpu:all");
+    // What lies on one of them stays there.
+    let second = DeviceId { backend: "gpu", unit: Unit::Number(1) };
+    let there = planner.plan(CTR, KeySize::Aes128, 10_000_000, Some(second)).unwrap();
+    assert_eq!(there.device.id(), second);
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Device, DeviceBuffer, KernelId};
 use lockstep_core::data::Data;
+use lockstep_core::group::Group;
 use lockstep_core::mode::{Cipher, CipherKey, Direction, Message, gcm};
 use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::work::{AeadMessage, Operation, Recipe, Status, Stream, Table, Tag, Task};
@@ -183,5 +184,44 @@ fn gcm_of_long_messages_of_a_table() {
                 assert_eq!(download(&**given), tags, "one key: {shared}");
             }
         }
+    }
+}
+
+/// Two GPUs share out one message, by cutting it, and the chunks of a file.
+#[test]
+fn two_devices_work_together() {
+    let gpus = [0, 1].map(|_| Arc::new(lockstep_cuda::emulator()));
+    let members = gpus.iter().map(|gpu| Arc::clone(gpu) as Arc<dyn Device>).collect();
+    let group: Arc<dyn Device> = Arc::new(Group::new("cuda", "0,1", members));
+    let selection = Selection { device: Some("cuda:0,1".into()), kernel: None };
+    let planner = Planner::new(vec![group], &selection).unwrap();
+    let key_bytes = bytes(16, 3);
+    let (aes, key) = (Aes::new(&key_bytes), Key::new(&key_bytes).unwrap());
+    let plain = bytes((2 << 20) + 77, 1);
+    let (mut data, mut iv) = (plain.clone(), [7; 16]);
+    let cipher_key = CipherKey::from(Key::new(&key_bytes).unwrap());
+    let message = Message { key: &cipher_key, iv: &mut iv, data: Data::in_place(&mut data) };
+    Cipher::Ctr.run(&planner, Direction::Encrypt, &mut [message]).unwrap();
+    assert!(data == lockstep_reference::ctr::apply(&aes, &[7; 16], &plain));
+
+    let plain: Vec<Vec<u8>> = plain.chunks(16_384).map(<[u8]>::to_vec).collect();
+    let (mut data, mut tags) = (plain.clone(), vec![[0; 16]; plain.len()]);
+    run(&planner, &key, false, &mut data, &mut tags).unwrap();
+    let aad = b"some more data that are longer than a block";
+    for ((plain, data), tag) in plain.iter().zip(&data).zip(&tags) {
+        assert!((data.clone(), *tag) == oracle::seal(&aes, &[5; 12], aad, plain));
+    }
+    run(&planner, &key, true, &mut data, &mut tags).unwrap();
+    assert!(data == plain);
+    for gpu in gpus {
+        let bytes = |name: &str| {
+            gpu.counters()
+                .iter()
+                .filter(|counter| counter.name.contains(name))
+                .map(|counter| counter.bytes)
+                .sum()
+        };
+        let (ctr, gcm): (u64, u64) = (bytes("_ctr_"), bytes("_ctr32_"));
+        assert!(ctr >= 1_000_000 && gcm >= 2_000_000, "{ctr} bytes of CTR and {gcm} of GCM");
     }
 }

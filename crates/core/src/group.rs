@@ -1,0 +1,227 @@
+//! Several devices as one: work on host memory is shared out among them, by what each says it costs. Work on a device's own
+//! memory is that device's.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit, kernel_by_name};
+use crate::data::Data;
+use crate::error::{Error, Result};
+use crate::key::KeySize;
+use crate::share;
+use crate::work::{AeadMessage, Operation, Pass, Recipe, Segment, Tag, Task, Work};
+
+/// A device gets at least so many bytes: fewer are not worth its launches.
+const LEAST_SHARE: usize = 1 << 20;
+
+/// Devices that work together. All have the same kernels.
+pub struct Group {
+    id: DeviceId,
+    members: Vec<Arc<dyn Device>>,
+    kernels: Vec<KernelInfo>,
+    least_share: usize,
+}
+
+impl Group {
+    /// These devices, one at least, under a name such as `cuda:all`; kernels are those of the first one that all have.
+    pub fn new(backend: &'static str, name: &str, members: Vec<Arc<dyn Device>>) -> Group {
+        let mut kernels: Vec<KernelInfo> =
+            members.first().map_or_else(Vec::new, |first| first.kernels().to_vec());
+        for info in &mut kernels {
+            for member in &members {
+                if let Err(error) = kernel_by_name(&**member, info.name) {
+                    info.missing.get_or_insert_with(|| error.to_string());
+                }
+            }
+        }
+        let id = DeviceId { backend, unit: Unit::Named(interned(name)) };
+        Group { id, members, kernels, least_share: LEAST_SHARE }
+    }
+
+    /// The same group, whose devices take smaller shares: for tests.
+    pub fn with_least_share(mut self, bytes: usize) -> Group {
+        self.least_share = bytes.max(1);
+        self
+    }
+
+    fn kernel_of(&self, member: usize, kernel: KernelId) -> Option<KernelId> {
+        let name = self.kernels.get(usize::from(kernel.0))?.name;
+        kernel_by_name(&*self.members[member], name).ok()
+    }
+
+    fn costs(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Vec<Cost>> {
+        (0..self.members.len())
+            .map(|member| self.members[member].cost(self.kernel_of(member, kernel)?, operation, key))
+            .collect()
+    }
+
+    /// How many bytes each device is to have, of so many: in proportion to its speed.
+    fn targets(&self, costs: &[Cost], bytes: usize) -> Vec<usize> {
+        let most = (bytes / self.least_share).clamp(1, costs.len());
+        let speed = |cost: &Cost| 1.0 / cost.ns_per_byte.max(f64::MIN_POSITIVE);
+        let total: f64 = costs[..most].iter().map(speed).sum();
+        costs[..most].iter().map(|cost| (bytes as f64 * speed(cost) / total).ceil() as usize).collect()
+    }
+
+    fn run_pass(
+        &self,
+        kernel: KernelId,
+        stream: crate::work::Stream,
+        pass: Pass,
+        segments: &mut [Segment<'_>],
+        targets: &[usize],
+    ) -> Result<()> {
+        let outcome = share::segments(pass, segments, targets, |lists| {
+            self.each(lists, kernel, |list| Work { stream, task: Task::Pass(pass, list) })
+        });
+        outcome.inspect_err(|_| {
+            if !pass.is_read_only() {
+                segments.iter_mut().for_each(|segment| zero(&mut segment.data));
+            }
+        })
+    }
+
+    fn run_recipe(
+        &self,
+        kernel: KernelId,
+        stream: crate::work::Stream,
+        recipe: Recipe,
+        messages: &mut [AeadMessage<'_>],
+        targets: &[usize],
+    ) -> Result<()> {
+        let lists = share::items(messages, targets, weight);
+        let outcome = self.each(lists, kernel, |list| Work { stream, task: Task::Recipe(recipe, list) });
+        outcome.inspect_err(|_| {
+            for message in messages.iter_mut() {
+                message.status = crate::work::Status::Pending;
+                zero(&mut message.data);
+                if let Tag::Write(tag) = &mut message.tag {
+                    tag.fill(0);
+                }
+            }
+        })
+    }
+
+    /// Gives each list to the device whose turn it is, all at once, and waits for all.
+    fn each<'w, 'd: 'w, T: Send>(
+        &self,
+        lists: Vec<&'w mut [T]>,
+        kernel: KernelId,
+        work: impl Fn(&'w mut [T]) -> Work<'w, 'd> + Sync,
+    ) -> Result<()> {
+        let mut shares: Vec<(usize, &mut [T])> = lists.into_iter().enumerate().collect();
+        shares.retain(|(_, list)| !list.is_empty());
+        let outcome = Mutex::new(Ok(()));
+        share::at_once(shares, |(member, list)| {
+            let done = match self.kernel_of(member, kernel) {
+                Some(kernel) => self.members[member].submit(kernel, work(list)).and_then(Completion::wait),
+                None => Err(Error::OutOfReach { device: self.id, what: "a kernel that all have".into() }),
+            };
+            if let Err(error) = done {
+                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                if outcome.is_ok() {
+                    *outcome = Err(error);
+                }
+            }
+        });
+        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nobody is to take half of a result for a whole one.
+fn zero(data: &mut Data<'_>) {
+    if let Data::Host(data) = data {
+        data.output().fill(0);
+    }
+}
+
+/// A short message costs about as much as 1 KiB does, for its key and its tag.
+fn weight(message: &AeadMessage<'_>) -> usize {
+    message.data.len() + message.aad.len() + 1024
+}
+
+/// Names live as long as the program, each once.
+fn interned(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let name: &'static str = Box::leak(name.into());
+    names.insert(name);
+    name
+}
+
+impl Device for Group {
+    fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    fn description(&self) -> String {
+        let names: Vec<String> = self.members.iter().map(|member| member.id().to_string()).collect();
+        format!("{} together", names.join(", "))
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.members.iter().any(|member| member.is_simulated())
+    }
+
+    fn is_trusted(&self) -> bool {
+        self.members.iter().all(|member| member.is_trusted())
+    }
+
+    fn members(&self) -> &[Arc<dyn Device>] {
+        &self.members
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+
+    fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
+        let costs = self.costs(kernel, operation, key)?;
+        // The slowest start counts, and a thread for each; from there on their speeds add up.
+        let start = costs.iter().map(|cost| cost.fixed_ns).fold(0.0, f64::max);
+        let speed: f64 = costs.iter().map(|cost| 1.0 / cost.ns_per_byte).sum();
+        Some(Cost { fixed_ns: start + 30_000.0 * costs.len() as f64, ns_per_byte: 1.0 / speed })
+    }
+
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let operation = work.task.operation();
+        let unsupported = || Error::Unsupported {
+            kernel: self.kernels.get(usize::from(kernel.0)).map_or("this group", |info| info.name),
+            operation: operation.to_string(),
+        };
+        let out_of_reach = || Error::OutOfReach {
+            device: self.id,
+            what: "memory that is not the host's: choose the device that it belongs to".into(),
+        };
+        let is_host = |data: &Data<'_>| matches!(data, Data::Host(_));
+        match work.task {
+            Task::Pass(pass, segments) => {
+                let Some(size) = segments.first().map(|segment| segment.key.size()) else {
+                    return Ok(Completion::Done);
+                };
+                let costs = self.costs(kernel, operation, size).ok_or_else(unsupported)?;
+                if !segments.iter().all(|segment| is_host(&segment.data)) {
+                    return Err(out_of_reach());
+                }
+                let bytes = segments.iter().map(|segment| segment.data.len()).sum();
+                self.run_pass(kernel, work.stream, pass, segments, &self.targets(&costs, bytes))?;
+            }
+            Task::Recipe(recipe, messages) => {
+                let Some(size) = messages.first().map(|message| message.key.size()) else {
+                    return Ok(Completion::Done);
+                };
+                let costs = self.costs(kernel, operation, size).ok_or_else(unsupported)?;
+                if !messages.iter().all(|message| is_host(&message.data)) {
+                    return Err(out_of_reach());
+                }
+                let bytes = messages.iter().map(weight).sum();
+                self.run_recipe(kernel, work.stream, recipe, messages, &self.targets(&costs, bytes))?;
+            }
+            Task::Table(..) => return Err(out_of_reach()),
+        }
+        Ok(Completion::Done)
+    }
+}

@@ -1,0 +1,252 @@
+//! Large work shared out: among the threads of a processor, or among devices. Segments are cut where their pass allows it.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::data::Data;
+use crate::error::Result;
+use crate::key::{Block, Key};
+use crate::work::{Pass, Segment, Tweak};
+
+/// Segments are cut at multiples of so many bytes: a page, which is whole blocks too.
+const GRAIN: usize = 4096;
+
+/// A part of a segment, and whose it is.
+struct Piece<'s> {
+    share: usize,
+    key: &'s Key,
+    tweak: Option<Tweak<'s>>,
+    data: Data<'s>,
+}
+
+/// Hands `run` the segments in as many lists as there are `targets`, which say how many bytes each is to have; a list may
+/// come out empty. Registers of segments that were cut are as if they had not been, once `run` succeeds.
+///
+/// # Errors
+/// Those of `run`; registers are then as before, but for those that it changed itself.
+pub fn segments(
+    pass: Pass,
+    segments: &mut [Segment<'_>],
+    targets: &[usize],
+    run: impl FnOnce(Vec<&mut [Segment<'_>]>) -> Result<()>,
+) -> Result<()> {
+    let mut registers = Vec::new();
+    let mut pieces = Vec::new();
+    let mut dealer = Dealer { targets, share: 0, used: 0 };
+    for segment in &mut *segments {
+        dealer.cut(pass, segment, &mut registers, &mut pieces);
+    }
+    let mut counts = vec![0; targets.len().max(1)];
+    pieces.iter().for_each(|piece| counts[piece.share] += 1);
+    let mut work: Vec<_> = pieces
+        .into_iter()
+        .zip(&mut registers)
+        .map(|(Piece { key, tweak, data, .. }, (_, register))| Segment { key, tweak, register, data })
+        .collect();
+    let mut rest = &mut work[..];
+    let mut lists = Vec::new();
+    for count in counts {
+        let (now, later) = rest.split_at_mut(count);
+        lists.push(now);
+        rest = later;
+    }
+    run(lists)?;
+    drop(work);
+    // The last piece of each segment ends where the segment ends.
+    let mut last = registers.iter().filter(|(is_last, _)| *is_last);
+    for segment in segments {
+        *segment.register = last.next().expect("each segment has a last piece").1;
+    }
+    Ok(())
+}
+
+/// Things that cannot be cut, in as many consecutive lists as there are targets.
+pub fn items<'i, T>(items: &'i mut [T], targets: &[usize], weight: impl Fn(&T) -> usize) -> Vec<&'i mut [T]> {
+    let mut lists = Vec::new();
+    let mut rest = items;
+    for (index, &target) in targets.iter().enumerate() {
+        let mut sum = 0;
+        let fitting = rest.iter().take_while(|item| {
+            let fits = sum < target;
+            sum += weight(item);
+            fits
+        });
+        let count = if index + 1 == targets.len() { rest.len() } else { fitting.count() };
+        let (now, later) = rest.split_at_mut(count);
+        lists.push(now);
+        rest = later;
+    }
+    lists
+}
+
+/// Does all of the work at once, a thread each. This thread works, too, and does what is left if the system refuses others.
+///
+/// Threads are made for each large piece of work and end with it: that costs some 30 microseconds against the
+/// milliseconds that such work takes, and leaves nothing behind that a fork or an unloaded library could trip over.
+pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
+    let helpers = work.len().saturating_sub(1);
+    let queue = Mutex::new(work);
+    let help = || {
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match next {
+                Some(work) => run(work),
+                None => break,
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..helpers {
+            if std::thread::Builder::new().spawn_scoped(scope, help).is_err() {
+                break;
+            }
+        }
+        help();
+    });
+}
+
+/// True if a segment can be cut in two that know nothing of each other.
+pub fn can_cut(pass: Pass) -> bool {
+    !pass.is_serial() && pass != Pass::Ghash
+}
+
+/// Whose turn it is, and how much that one has.
+struct Dealer<'t> {
+    targets: &'t [usize],
+    share: usize,
+    used: usize,
+}
+
+impl Dealer<'_> {
+    fn is_last(&self) -> bool {
+        self.share + 1 >= self.targets.len()
+    }
+
+    fn next(&mut self) {
+        self.share += 1;
+        self.used = 0;
+    }
+
+    /// Cuts a segment into pieces, each with its register, and marks the last.
+    fn cut<'s>(
+        &mut self,
+        pass: Pass,
+        segment: &'s mut Segment<'_>,
+        registers: &mut Vec<(bool, Block)>,
+        pieces: &mut Vec<Piece<'s>>,
+    ) {
+        let key = segment.key;
+        let mut tweak = segment.tweak;
+        let mut register = *segment.register;
+        let mut rest = segment.data.reborrow();
+        loop {
+            if !self.is_last() && self.used >= self.targets[self.share] {
+                self.next();
+                continue;
+            }
+            let room = if self.is_last() { usize::MAX } else { self.targets[self.share] - self.used };
+            let may_cut = can_cut(pass) && matches!(rest, Data::Host(_));
+            if rest.len() <= room || !may_cut {
+                break;
+            }
+            let at = room / GRAIN * GRAIN;
+            if at == 0 {
+                self.next();
+                continue;
+            }
+            let (data, later) = rest.split_at(at);
+            registers.push((false, register));
+            register = register_behind(pass, &register, &data);
+            pieces.push(Piece { share: self.share, key, tweak, data });
+            if let Some(tweak) = &mut tweak {
+                tweak.position += at as u64 / 16;
+            }
+            rest = later;
+            self.next();
+        }
+        self.used += rest.len();
+        registers.push((true, register));
+        pieces.push(Piece { share: self.share, key, tweak, data: rest });
+    }
+}
+
+/// The register behind whole blocks of host data that have not been worked on yet.
+fn register_behind(pass: Pass, register: &Block, data: &Data<'_>) -> Block {
+    match (pass, data) {
+        (Pass::Ctr | Pass::Ctr32, data) => counter_after(pass, register, data.len() as u128 / 16),
+        (Pass::CbcDecrypt | Pass::Cfb128Decrypt, Data::Host(data)) => {
+            data.input()[data.len() - 16..].try_into().expect("16 bytes")
+        }
+        _ => *register,
+    }
+}
+
+/// The counter of a pass of CTR so many blocks on.
+pub fn counter_after(pass: Pass, counter: &Block, blocks: u128) -> Block {
+    let counter = u128::from_be_bytes(*counter);
+    let next = counter.wrapping_add(blocks);
+    // In GCM the last 32 bits alone count (SP 800-38D, 6.2).
+    let counting = if pass == Pass::Ctr32 { u128::from(u32::MAX) } else { u128::MAX };
+    ((counter & !counting) | (next & counting)).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many bytes of which segment each share gets.
+    fn dealt(pass: Pass, lengths: &[usize], targets: &[usize]) -> Vec<Vec<usize>> {
+        let key = Key::new(&[0; 16]).unwrap();
+        let mut data: Vec<Vec<u8>> = lengths.iter().map(|&len| vec![0; len]).collect();
+        let mut registers = vec![[0; 16]; lengths.len()];
+        let mut all: Vec<_> = (data.iter_mut().zip(&mut registers))
+            .map(|(data, register)| Segment { key: &key, tweak: None, register, data: Data::in_place(data) })
+            .collect();
+        let mut found = Vec::new();
+        segments(pass, &mut all, targets, |lists| {
+            let lengths = |list: &[Segment<'_>]| list.iter().map(|segment| segment.data.len()).collect();
+            found = lists.iter().map(|list| lengths(list)).collect();
+            Ok(())
+        })
+        .unwrap();
+        found
+    }
+
+    #[test]
+    fn segments_are_cut_where_shares_end() {
+        let (ctr, none) = (Pass::Ctr, Vec::new());
+        assert_eq!(dealt(ctr, &[10_000], &[4096, 4096]), [vec![4096], vec![5904]]);
+        assert_eq!(dealt(ctr, &[10_000], &[5000, 5000]), [vec![4096], vec![5904]]);
+        assert_eq!(dealt(ctr, &[100, 0, 9000], &[4200, 5000]), [vec![100, 0, 4096], vec![4904]]);
+        // Too little room for a page: the next one has it all.
+        assert_eq!(dealt(ctr, &[5000, 9000], &[7000, 7000]), [vec![5000], vec![9000]]);
+        assert_eq!(dealt(ctr, &[100], &[4096, 4096]), [vec![100], none.clone()]);
+        assert_eq!(dealt(ctr, &[], &[4096, 4096]), [none.clone(), none.clone()]);
+        assert_eq!(dealt(ctr, &[20_000], &[0, 4096, 0, 1]), [none.clone(), vec![4096], none, vec![15_904]]);
+    }
+
+    #[test]
+    fn serial_segments_stay_whole() {
+        let none = Vec::new();
+        for pass in [Pass::CbcEncrypt, Pass::Ghash] {
+            assert_eq!(dealt(pass, &[16_000], &[4096, 4096]), [vec![16_000], none.clone()]);
+            assert_eq!(dealt(pass, &[8000, 8000, 16], &[4096, 4096]), [vec![8000], vec![8000, 16]]);
+        }
+    }
+
+    #[test]
+    fn items_go_on_until_a_share_is_full() {
+        let mut values = [5, 5, 5, 5, 5];
+        let lists = items(&mut values, &[10, 1, 0], |&value| value);
+        assert_eq!(lists.iter().map(|list| list.len()).collect::<Vec<_>>(), [2, 1, 2]);
+    }
+
+    #[test]
+    fn registers_stay_if_the_work_fails() {
+        let key = Key::new(&[0; 16]).unwrap();
+        let (mut register, mut data) = ([7; 16], vec![0; 9000]);
+        let mut all =
+            [Segment { key: &key, tweak: None, register: &mut register, data: Data::in_place(&mut data) }];
+        segments(Pass::Ctr, &mut all, &[4096, 4096], |_| Err(crate::Error::NotSealed)).unwrap_err();
+        assert_eq!(register, [7; 16]);
+    }
+}
