@@ -49,15 +49,15 @@ FAMILIES = {
 }
 
 # Not counted by the byte: they do not touch the data, or a block a tile of them.
-HELPERS = {"edges", "set_registers", "table_segments", "table_results", "gcm_tags", "gcm_zero", "gcm_messages", "uniform_tiles"}
+HELPERS = {"edges", "set_registers", "table_segments", "table_results", "gcm_tags", "gcm_zero", "gcm_messages", "uniform_tiles", "gather"}
 # Constant time like the default family, to which they belong; others.py runs them.
 SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each"}
 
 # Structures of common/work.cuh and ghash/ghash.cu: bytes, where pointers to secrets lie, and where registers do.
-STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (48, [(0, 8), (16, 32), (40, 48)], [])}
+STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (48, [(0, 8), (16, 32), (40, 48)], []), "addresses": (8, [(0, 8)], [])}
 
 # Parameters by offset. `secret`: a pointer to secrets (keys, schedules, data). `public`: a pointer to what anybody may
-# know. `segments`, `extras`: a pointer to an array of those structures.
+# know. `segments`, `extras`, `addresses`: a pointer to an array of those structures.
 LAUNCH = {0: "segments", 8: "public", 16: "secret", 24: "secret"}
 PARAMETERS = [
     (re.compile(r"\w+_expand_\d+$"), {0: "secret", 8: "secret"}),
@@ -74,6 +74,7 @@ PARAMETERS = [
     # Places, counts and IVs alone.
     (re.compile(r"gcm_messages$"), {0: "segments", 8: "extras", 16: "public", 24: "segments", 32: "public"}),
     (re.compile(r"uniform_tiles$"), {0: "public"}),
+    (re.compile(r"gather$"), {0: "addresses", 8: "public", 16: "public", 24: "secret"}),
 ]
 # Segment.reg and next of these are IVs, counters and ciphertext; elsewhere an encrypted tweak or a hash.
 PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_registers$|table_")

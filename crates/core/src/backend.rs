@@ -11,6 +11,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use zeroize::Zeroizing;
+
 use crate::data::{DeviceSlice, PinnedBuffer};
 use crate::error::{Error, Result};
 use crate::key::KeySize;
@@ -200,6 +202,24 @@ pub trait DeviceMemory: Send + Sync {
     /// # Errors
     /// [`Error::OutputLength`], [`Error::DeviceFailed`].
     fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: Stream) -> Result<()>;
+
+    /// Queues copies of these parts of device memory to the host, after earlier and before later work on the stream.
+    ///
+    /// # Errors
+    /// [`Error::OutOfReach`], [`Error::DeviceFailed`].
+    fn fetch(&self, from: &[DeviceSlice], stream: Stream) -> Result<Box<dyn Fetch>>;
+}
+
+/// Parts of device memory on their way to the host.
+pub trait Fetch {
+    /// True if [`Fetch::wait`] would not block.
+    fn is_ready(&self) -> bool;
+
+    /// Waits, and gives the parts, one behind the other.
+    ///
+    /// # Errors
+    /// [`Error::DeviceFailed`].
+    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>>;
 }
 
 /// Owned device memory, wiped and freed on drop, after all work on it.

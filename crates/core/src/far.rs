@@ -51,7 +51,7 @@ pub struct Far {
     behaviour: Behaviour,
     kernels: [KernelInfo; 1],
     memory: Arc<Memory>,
-    queue: Mutex<Sender<Job>>,
+    queue: Arc<Mutex<Sender<Job>>>,
     submitted: Mutex<u64>,
 }
 
@@ -72,19 +72,14 @@ impl Far {
         let (queue, jobs) = channel::<Job>();
         // One queue, in order: what a stream of a GPU is. The thread ends with the device.
         thread::spawn(move || jobs.into_iter().for_each(|job| job()));
+        let queue = Arc::new(Mutex::new(queue));
         let kernels = [KernelInfo {
             name: "far/oracle",
             description: "the oracle behind a distance, for tests",
             constant_time: true,
             missing: None,
         }];
-        Far {
-            behaviour,
-            kernels,
-            memory: Arc::new(Memory::default()),
-            queue: Mutex::new(queue),
-            submitted: Mutex::new(0),
-        }
+        Far { behaviour, kernels, memory: Arc::new(Memory::new(&queue)), queue, submitted: Mutex::new(0) }
     }
 
     /// How often work was submitted.

@@ -68,12 +68,32 @@ impl<'p> Plan<'p> {
         self.device.kernels()[usize::from(self.kernel.0)].name
     }
 
-    /// Submits work to the chosen device.
+    /// Submits work to the chosen device. Results that stay on it are verified when the completion is waited for, as the
+    /// planner was told: see [`crate::verify`].
     ///
     /// # Errors
     /// Those of [`Device::submit`].
-    pub fn submit<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<Completion<'w>> {
+    pub fn submit<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<Completion<'w>>
+    where
+        'p: 'w,
+    {
+        let work = work.into();
+        match self.planner.judge(self.device) {
+            Some(judge) => verify::submit(self, judge, work),
+            None => self.submit_unverified(work),
+        }
+    }
+
+    /// Submits work to the chosen device, and that is all.
+    pub(crate) fn submit_unverified<'w, 'd: 'w>(
+        self,
+        work: impl Into<Work<'w, 'd>>,
+    ) -> Result<Completion<'w>> {
         self.device.submit(self.kernel, work.into())
+    }
+
+    pub(crate) fn planner(&self) -> &'p Planner {
+        self.planner
     }
 
     /// Submits work to the chosen device and waits for it. Results in host memory are verified as the planner was told, and
@@ -85,7 +105,7 @@ impl<'p> Plan<'p> {
         let work = work.into();
         match self.planner.judge(self.device) {
             Some(judge) => verify::run(self, &judge, work),
-            None => self.submit(work)?.wait(),
+            None => self.submit_unverified(work)?.wait(),
         }
     }
 

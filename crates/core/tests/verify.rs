@@ -240,6 +240,26 @@ fn macs_are_compared_whole() {
     }
 }
 
+/// Of many MACs some are computed again.
+#[test]
+fn macs_of_many_messages_are_sampled() {
+    let (planner, behaviour) = planner(Verify::Sample, None);
+    let key = Key::new(&[1; 16]).unwrap();
+    let bytes = data(480);
+    let macs = || {
+        let mut registers = [[0; 16]; 20];
+        let segment = |register| Segment { key: &key, tweak: None, register, data: Data::read_only(&bytes) };
+        let mut segments: Vec<_> = registers.iter_mut().map(segment).collect();
+        let plan = planner.plan(Operation::Pass(Pass::CbcMac), KeySize::Aes128, 9600, None).unwrap();
+        plan.run(Task::Pass(Pass::CbcMac, &mut segments)).unwrap();
+        registers
+    };
+    let right = macs();
+    behaviour.store(WRONG, Ordering::Relaxed);
+    assert_eq!(macs(), right);
+    assert_eq!(planner.incidents(), [WRONG_RESULT]);
+}
+
 fn gcm_once(
     planner: &Planner,
     key: &Key,

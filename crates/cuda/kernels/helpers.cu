@@ -109,3 +109,18 @@ KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 c
     if (rule == COUNTER32) store_block(place, block_of(advance<true>(counter_of(load_block(segment.reg)), blocks)));
     if (rule == LAST_CIPHERTEXT || rule == TOLD) copy_block(place, segment.next);
 }
+
+// Parts of device memory for the host, one behind the other: part i is bytes[i] long, lies at from[i] and goes to
+// to + places[i]. A warp a part.
+KERNEL(gather, (const u64 *from, const u64 *bytes, const u64 *places, u8 *to, u32 count)) {
+    u64 index = thread() / 32;
+    if (index >= count) return;
+    const u8 *part = reinterpret_cast<const u8 *>(from[index]);
+    u8 *place = to + places[index];
+    for (u64 at = 16 * (threadIdx.x % 32); at < bytes[index]; at += 16 * 32) {
+        u64 rest = bytes[index] - at;
+        if (rest >= 16) copy_block(place + at, part + at);
+        else
+            for (u64 i = 0; i < rest; i++) place[at + i] = part[at + i];
+    }
+}

@@ -9,10 +9,11 @@ use lockstep_core::work::{Operation, Pass, Segment, Stream, Task as CoreTask, Wo
 use lockstep_core::{Error, KeySize, Result};
 
 use crate::chunk::Task;
-use crate::gpu::{Gpu, Memory};
+use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
 use crate::lane::Lanes;
 use crate::machine::Machine;
+use crate::memory::Memory;
 use crate::messages::Messages;
 use crate::passes::{Kind, Plan};
 use crate::{pass, passes, table};
@@ -56,9 +57,10 @@ impl Cuda {
             }),
         };
         let infos = FAMILIES.iter().map(info).collect();
+        let lanes = Arc::new(Lanes::new(&gpu));
         Cuda {
-            memory: Memory(Arc::clone(&gpu)),
-            lanes: Arc::new(Lanes::new(&gpu)),
+            memory: Memory { gpu: Arc::clone(&gpu), lanes: Arc::clone(&lanes) },
+            lanes,
             infos,
             simulated,
             options: LaunchOptions::default(),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use lockstep_core::backend::{Counter, DeviceBuffer, DeviceId, DeviceMemory};
+use lockstep_core::backend::{Counter, DeviceBuffer, DeviceId};
 use lockstep_core::data::{DeviceSlice, PinnedBuffer, PinnedSlice};
 use lockstep_core::{Error, Result, work};
 use zeroize::Zeroize;
@@ -100,6 +100,40 @@ impl Gpu {
     pub(crate) fn stream(self: &Arc<Self>) -> Result<Stream> {
         let handle = self.call(|machine| machine.new_stream())?;
         Ok(Stream(Arc::new(StreamOwner { gpu: Arc::clone(self), handle, owned: true })))
+    }
+
+    /// New page-locked memory for a caller, zeroed.
+    pub(crate) fn callers_pinned(self: &Arc<Self>, len: usize) -> Result<PinnedBuffer> {
+        let pinned = self.pinned(len)?;
+        lock(&self.pinned).insert(pinned.address as u64, Arc::downgrade(&pinned.uses));
+        Ok(PinnedBuffer::new(self.id, Box::new(pinned)))
+    }
+
+    /// Copies to a caller's memory, after what is queued on the stream; done when it returns.
+    pub(crate) fn upload(&self, from: &[u8], to: &DeviceSlice, stream: work::Stream) -> Result<()> {
+        let _hold = self.hold(to)?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        let stream = StreamHandle(stream.0);
+        let len = from.len().min(to.len());
+        // SAFETY: both are as long; the source is borrowed until the stream has been synchronised, and if that fails
+        // the device does nothing any more.
+        self.call(|machine| unsafe { machine.copy_in(stream, from.as_ptr(), to.address(), len) })?;
+        self.call(|machine| machine.synchronise_stream(stream))
+    }
+
+    /// Copies from a caller's memory, after what is queued on the stream; done when it returns.
+    pub(crate) fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: work::Stream) -> Result<()> {
+        let _hold = self.hold(from)?;
+        if to.is_empty() {
+            return Ok(());
+        }
+        let stream = StreamHandle(stream.0);
+        let (address, len) = (to.as_mut_ptr(), to.len().min(from.len()));
+        // SAFETY: as in `upload`.
+        self.call(|machine| unsafe { machine.copy_out(stream, from.address(), address, len) })?;
+        self.call(|machine| machine.synchronise_stream(stream))
     }
 
     /// A stream of the caller, who keeps it alive until the work is done.
@@ -457,50 +491,5 @@ impl Drop for Pinned {
         (**self).zeroize();
         // SAFETY: allocated in `Gpu::pinned`; nothing uses it any more.
         unsafe { self.gpu.machine.free_pinned(self.address, self.len.max(1)) };
-    }
-}
-
-/// What callers may ask for of the device's memory.
-pub(crate) struct Memory(pub(crate) Arc<Gpu>);
-
-impl DeviceMemory for Memory {
-    fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
-        Ok(Box::new(self.0.buffer(len)?))
-    }
-
-    fn allocate_pinned(&self, len: usize) -> Result<PinnedBuffer> {
-        let pinned = self.0.pinned(len)?;
-        lock(&self.0.pinned).insert(pinned.address as u64, Arc::downgrade(&pinned.uses));
-        Ok(PinnedBuffer::new(self.0.id, Box::new(pinned)))
-    }
-
-    fn upload(&self, from: &[u8], to: &DeviceSlice, stream: work::Stream) -> Result<()> {
-        if from.len() != to.len() {
-            return Err(Error::OutputLength { needed: from.len(), got: to.len() });
-        }
-        let _hold = self.0.hold(to)?;
-        if from.is_empty() {
-            return Ok(());
-        }
-        let stream = StreamHandle(stream.0);
-        // SAFETY: both are as long; the source is borrowed until the stream has been synchronised, and if that fails
-        // the device does nothing any more.
-        self.0.call(|machine| unsafe { machine.copy_in(stream, from.as_ptr(), to.address(), from.len()) })?;
-        self.0.call(|machine| machine.synchronise_stream(stream))
-    }
-
-    fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: work::Stream) -> Result<()> {
-        if from.len() != to.len() {
-            return Err(Error::OutputLength { needed: from.len(), got: to.len() });
-        }
-        let _hold = self.0.hold(from)?;
-        if to.is_empty() {
-            return Ok(());
-        }
-        let stream = StreamHandle(stream.0);
-        let (address, len) = (to.as_mut_ptr(), to.len());
-        // SAFETY: as in `upload`.
-        self.0.call(|machine| unsafe { machine.copy_out(stream, from.address(), address, len) })?;
-        self.0.call(|machine| machine.synchronise_stream(stream))
     }
 }

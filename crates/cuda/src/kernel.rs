@@ -382,6 +382,8 @@ pub(crate) mod helper {
     pub(crate) const SET_REGISTERS: Entry = helper("set_registers");
     /// Makes segments of a table.
     pub(crate) const TABLE_SEGMENTS: Entry = helper("table_segments");
+    /// Copies parts of memory to one place.
+    pub(crate) const GATHER: Entry = helper("gather");
     /// Writes registers and statuses of a table.
     pub(crate) const TABLE_RESULTS: Entry = helper("table_results");
 }

@@ -29,6 +29,7 @@ mod kernel;
 mod lane;
 mod launch;
 mod machine;
+mod memory;
 mod messages;
 mod pass;
 mod passes;

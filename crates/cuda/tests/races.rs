@@ -11,7 +11,7 @@ use emulation::{kernels, launch, launches};
 use lockstep_core::backend::KernelId;
 use lockstep_core::data::Data;
 use lockstep_core::suite::{self, Subject};
-use lockstep_core::work::{Operation, Pass, Segment, Task};
+use lockstep_core::work::{Operation, Pass, Segment, Stream, Task};
 use lockstep_core::{Key, backend::Device, selftest};
 
 /// Two messages in place: one that fills tiles and one with a tail where the pass has tails.
@@ -78,6 +78,10 @@ fn every_kernel_runs() {
     let hash = |register| Segment { key: &key, tweak: None, register, data: Data::read_only(&[2; 32]) };
     let mut segments: Vec<_> = registers.iter_mut().map(hash).collect();
     device.submit(KernelId(0), Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
+    let memory = device.memory().unwrap();
+    let buffer = memory.allocate(100).unwrap();
+    let parts = [buffer.slice().slice(3..99), buffer.slice().slice(0..1)];
+    assert_eq!(memory.fetch(&parts, Stream::default()).unwrap().wait().unwrap()[..], [0; 97]);
     names.retain(|name| launches(name) == 0);
     assert!(names.is_empty(), "not run: {names:?}");
 }

@@ -1,13 +1,16 @@
 //! The memory of the test device: allocations at made-up addresses that no host pointer can reach.
 
+use zeroize::Zeroizing;
+
 use super::*;
-use crate::backend::DeviceBuffer;
+use crate::backend::{DeviceBuffer, Fetch};
 use crate::data::{DeviceSlice, PinnedBuffer};
 use crate::work::Stream;
 
-#[derive(Default)]
 pub(super) struct Memory {
     allocations: Arc<Mutex<Allocations>>,
+    /// The device's work, in order.
+    queue: Arc<Mutex<Sender<Job>>>,
 }
 
 #[derive(Default)]
@@ -18,6 +21,10 @@ struct Allocations {
 }
 
 impl Memory {
+    pub(super) fn new(queue: &Arc<Mutex<Sender<Job>>>) -> Memory {
+        Memory { allocations: Arc::default(), queue: Arc::clone(queue) }
+    }
+
     /// Host data travel with the job; others are read when it runs.
     pub(super) fn read_in(&self, data: &Data<'_>) -> Result<Vec<u8>> {
         match data {
@@ -34,24 +41,27 @@ impl Memory {
     }
 
     pub(super) fn read(&self, from: &DeviceSlice) -> Result<Vec<u8>> {
-        self.with(from, |bytes| bytes.to_vec())
+        with(&self.allocations, from, |bytes| bytes.to_vec())
     }
 
     pub(super) fn write(&self, to: &DeviceSlice, bytes: &[u8]) -> Result<()> {
         if bytes.len() != to.len() {
             return Err(Error::OutputLength { needed: bytes.len(), got: to.len() });
         }
-        self.with(to, |place| place.copy_from_slice(bytes))
+        with(&self.allocations, to, |place| place.copy_from_slice(bytes))
     }
+}
 
-    fn with<T>(&self, slice: &DeviceSlice, work: impl FnOnce(&mut [u8]) -> T) -> Result<T> {
-        let mut allocations = lock(&self.allocations);
-        let wild = || failed(&format!("address {:#x} is not allocated", slice.address()));
-        let (start, bytes) =
-            allocations.by_address.range_mut(..=slice.address()).next_back().ok_or_else(wild)?;
-        let at = (slice.address() - start) as usize;
-        Ok(work(bytes.get_mut(at..at + slice.len()).ok_or_else(wild)?))
-    }
+fn with<T>(
+    allocations: &Mutex<Allocations>,
+    slice: &DeviceSlice,
+    work: impl FnOnce(&mut [u8]) -> T,
+) -> Result<T> {
+    let mut allocations = lock(allocations);
+    let wild = || failed(&format!("address {:#x} is not allocated", slice.address()));
+    let (start, bytes) = allocations.by_address.range_mut(..=slice.address()).next_back().ok_or_else(wild)?;
+    let at = (slice.address() - start) as usize;
+    Ok(work(bytes.get_mut(at..at + slice.len()).ok_or_else(wild)?))
 }
 
 impl DeviceMemory for Memory {
@@ -78,6 +88,40 @@ impl DeviceMemory for Memory {
     fn download(&self, from: &DeviceSlice, to: &mut [u8], _stream: Stream) -> Result<()> {
         to.copy_from_slice(&self.read(from)?);
         Ok(())
+    }
+
+    fn fetch(&self, from: &[DeviceSlice], _stream: Stream) -> Result<Box<dyn Fetch>> {
+        let (allocations, from) = (Arc::clone(&self.allocations), from.to_vec());
+        let (done, parts) = channel();
+        let job = move || {
+            let parts = from.iter().map(|slice| with(&allocations, slice, |bytes| bytes.to_vec()));
+            let _ = done.send(parts.collect::<Result<Vec<_>>>().map(|parts| Zeroizing::new(parts.concat())));
+        };
+        lock(&self.queue).send(Box::new(job)).expect("the device's thread lives as long as the device");
+        Ok(Box::new(Fetched { parts, early: Mutex::new(None) }))
+    }
+}
+
+type Parts = Result<Zeroizing<Vec<u8>>>;
+
+struct Fetched {
+    parts: Receiver<Parts>,
+    /// What `is_ready` found.
+    early: Mutex<Option<Parts>>,
+}
+
+impl Fetch for Fetched {
+    fn is_ready(&self) -> bool {
+        let mut early = lock(&self.early);
+        if early.is_none() {
+            *early = self.parts.try_recv().ok();
+        }
+        early.is_some()
+    }
+
+    fn wait(self: Box<Self>) -> Parts {
+        let early = lock(&self.early).take();
+        early.unwrap_or_else(|| self.parts.recv().map_err(|_| failed("its thread is gone"))?)
     }
 }
 

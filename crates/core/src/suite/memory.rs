@@ -38,6 +38,11 @@ pub fn device_memory(subject: &Subject) {
         assert!(matches!(refused, Err(Error::OutOfReach { .. } | Error::Unsupported { .. })), "{refused:?}");
         return;
     };
+    let bytes = noise(7, 1500);
+    let buffer = upload(memory, &bytes);
+    let parts = [3..99, 0..1, 10..10, 500..1500].map(|range| buffer.slice().slice(range));
+    let fetched = memory.fetch(&parts, Stream::default()).unwrap().wait().unwrap();
+    assert!(fetched[..] == [&bytes[3..99], &bytes[..1], &bytes[500..]].concat());
     for pass in Pass::ALL {
         let size = KeySize::Aes256;
         if !subject.does(pass, size) {

@@ -1,0 +1,283 @@
+//! Results that stay on a device: samples of input and output are fetched on the stream of the work, and compared when it is
+//! waited for. The same for page-locked memory, if the work is waited for at once: its input is read before the work starts,
+//! which waits for whatever else uses it.
+//!
+//! Nothing is done again, since the input may be overwritten: wrong output is zeroed, and the completion fails. Messages that
+//! only the device knows ([`Task::Table`]) are not compared, because their keys never come to the host; nor are registers,
+//! tags and MACs.
+
+use zeroize::Zeroizing;
+
+use super::{Judge, Verify, counter_after, register_of, samples};
+use crate::backend::{Completion, Fetch, Pending};
+use crate::data::{Data, DeviceSlice, PinnedSlice};
+use crate::error::{Error, Result};
+use crate::key::{Block, Key};
+use crate::planner::Plan;
+use crate::work::{Operation, Pass, Recipe, Segment, Task, Tweak, Work};
+
+/// Bytes of a piece where everything is compared.
+const PIECE: usize = 64 * 1024;
+
+/// Consecutive bytes of a message that are computed again.
+struct Piece<'d> {
+    key: &'d Key,
+    tweak: Option<Tweak<'d>>,
+    /// The register that the message began with.
+    register: Block,
+    /// The first block.
+    number: usize,
+    bytes: usize,
+}
+
+/// A message whose data are on the device.
+struct Resident<'d> {
+    key: &'d Key,
+    tweak: Option<Tweak<'d>>,
+    register: Block,
+    data: Data<'static>,
+}
+
+fn resident<'d>(
+    key: &'d Key,
+    tweak: Option<Tweak<'d>>,
+    register: Block,
+    data: &Data<'_>,
+) -> Option<Resident<'d>> {
+    let data = match data {
+        Data::Device { from, to } => Data::Device { from: from.clone(), to: to.clone() },
+        Data::Pinned { from, to } => Data::Pinned { from: from.clone(), to: to.clone() },
+        Data::Host(_) => return None,
+    };
+    Some(Resident { key, tweak, register, data })
+}
+
+/// When the work will be waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waits {
+    Now,
+    Later,
+}
+
+/// Parts of page-locked memory, read when they are waited for.
+struct Pinned(Vec<PinnedSlice>);
+
+impl Fetch for Pinned {
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
+        let parts = self.0.iter().map(|slice| slice.buffer().lock()[slice.range()].to_vec());
+        Ok(Zeroizing::new(parts.collect::<Vec<_>>().concat()))
+    }
+}
+
+/// What was read already.
+struct Fetched(Zeroizing<Vec<u8>>);
+
+impl Fetch for Fetched {
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
+        Ok(self.0)
+    }
+}
+
+/// All messages of a task, with the pass that their data go through; none if some are elsewhere, or nothing is written.
+fn messages<'d>(task: &Task<'_, 'd>) -> Option<(Pass, Vec<Resident<'d>>)> {
+    match task {
+        Task::Pass(pass, _) if pass.is_read_only() => None,
+        Task::Pass(pass, segments) => {
+            let all = segments.iter().map(|s| resident(s.key, s.tweak, *s.register, &s.data));
+            Some((*pass, all.collect::<Option<_>>()?))
+        }
+        Task::Recipe(_, messages) => {
+            let all = messages.iter().map(|message| {
+                let mut counter = Block::default();
+                counter[..12].copy_from_slice(message.nonce);
+                counter[15] = 2;
+                resident(message.key, None, counter, &message.data)
+            });
+            Some((Pass::Ctr32, all.collect::<Option<_>>()?))
+        }
+        Task::Table(..) => None,
+    }
+}
+
+/// Where pieces are read from and written to: all on the device, or all page-locked.
+enum Places {
+    Device(Vec<DeviceSlice>, Vec<DeviceSlice>),
+    Pinned(Vec<PinnedSlice>, Vec<PinnedSlice>),
+}
+
+/// Starts the work; its completion brings the verdict.
+pub(super) fn submit<'w, 'd: 'w, 'p: 'w>(
+    plan: Plan<'p>,
+    judge: Judge<'p>,
+    work: Work<'w, 'd>,
+    waits: Waits,
+) -> Result<Completion<'w>> {
+    let (Some((pass, messages)), Some(memory)) = (messages(&work.task), plan.device.memory()) else {
+        return plan.submit_unverified(work);
+    };
+    let refused_are_zeros = matches!(work.task, Task::Recipe(Recipe::GcmOpen, _));
+    let mut wanted = Vec::new();
+    if judge.verify == Verify::Full {
+        for (index, message) in messages.iter().enumerate() {
+            let bytes = message.data.len();
+            wanted.extend((0..bytes).step_by(PIECE).map(|at| (index, at / 16, PIECE.min(bytes - at))));
+        }
+    } else {
+        let samples = samples(&judge, messages.iter().map(|message| message.data.len()));
+        wanted.extend(samples.iter().map(|sample| (sample.message, sample.number, 16)));
+    }
+    let Some(places) = places(&messages, &wanted) else { return plan.submit_unverified(work) };
+    let pieces = wanted
+        .iter()
+        .map(|&(index, number, bytes)| {
+            let &Resident { key, tweak, register, .. } = &messages[index];
+            Piece { key, tweak, register, number, bytes }
+        })
+        .collect();
+    let stream = work.stream;
+    let (input, work, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match places {
+        Places::Device(from, to) => {
+            let input = memory.fetch(&from, stream)?;
+            let work = plan.submit_unverified(work)?;
+            (input, work, memory.fetch(&to, stream)?)
+        }
+        Places::Pinned(from, to) if waits == Waits::Now => {
+            let input = Box::new(Fetched(Box::new(Pinned(from)).wait()?));
+            (input, plan.submit_unverified(work)?, Box::new(Pinned(to)))
+        }
+        Places::Pinned(..) => return plan.submit_unverified(work),
+    };
+    let messages = messages.into_iter().map(|message| message.data).collect();
+    Ok(Completion::Pending(Box::new(Verified {
+        plan,
+        judge,
+        pass,
+        refused_are_zeros,
+        pieces,
+        input,
+        work,
+        output,
+        messages,
+    })))
+}
+
+/// Where the wanted pieces (message, first block, bytes) are, each with the block before it, of which registers are made.
+/// None if there are no pieces, or of both kinds.
+fn places(messages: &[Resident<'_>], wanted: &[(usize, usize, usize)]) -> Option<Places> {
+    let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+    for &(index, number, bytes) in wanted {
+        let range = 16 * number.saturating_sub(1)..16 * number + bytes;
+        match &messages[index].data {
+            Data::Device { from, to } => {
+                device.0.push(from.slice(range.clone()));
+                device.1.push(to.slice(range));
+            }
+            Data::Pinned { from, to } => {
+                let part = |slice: &PinnedSlice| {
+                    let start = slice.range().start;
+                    slice.buffer().slice(start + range.start..start + range.end)
+                };
+                pinned.0.push(part(from));
+                pinned.1.push(part(to));
+            }
+            Data::Host(_) => return None,
+        }
+    }
+    match (device.0.is_empty(), pinned.0.is_empty()) {
+        (false, true) => Some(Places::Device(device.0, device.1)),
+        (true, false) => Some(Places::Pinned(pinned.0, pinned.1)),
+        _ => None,
+    }
+}
+
+/// Work under way, and what it is compared by.
+struct Verified<'w, 'd> {
+    plan: Plan<'w>,
+    judge: Judge<'w>,
+    pass: Pass,
+    /// Of GCM, the output of a message whose tag was wrong.
+    refused_are_zeros: bool,
+    pieces: Vec<Piece<'d>>,
+    input: Box<dyn Fetch + 'w>,
+    work: Completion<'w>,
+    output: Box<dyn Fetch + 'w>,
+    messages: Vec<Data<'static>>,
+}
+
+impl Pending for Verified<'_, '_> {
+    fn is_ready(&self) -> bool {
+        self.work.is_ready() && self.input.is_ready() && self.output.is_ready()
+    }
+
+    fn wait(self: Box<Self>) -> Result<()> {
+        let Verified { plan, judge, pass, refused_are_zeros, pieces, input, work, output, messages } = *self;
+        work.wait()?;
+        let agrees = input
+            .wait()
+            .and_then(|input| Ok((input, output.wait()?)))
+            .and_then(|(input, output)| agree(&judge, pass, refused_are_zeros, &pieces, &input, &output));
+        let error = match agrees {
+            Ok(true) => return Ok(()),
+            Ok(false) => Error::WrongResult { device: plan.device.id() },
+            Err(error) => error,
+        };
+        // What nobody vouches for is no result.
+        for mut data in messages {
+            let _ = data.zero_output(plan.planner());
+        }
+        Err(error)
+    }
+}
+
+/// Input and output have each piece with the block before it, if there is one, one behind the other.
+fn agree(
+    judge: &Judge<'_>,
+    pass: Pass,
+    refused_are_zeros: bool,
+    pieces: &[Piece<'_>],
+    mut input: &[u8],
+    mut output: &[u8],
+) -> Result<bool> {
+    let mut again: Vec<Zeroizing<Vec<u8>>> = Vec::new();
+    let mut registers: Zeroizing<Vec<Block>> = Zeroizing::new(Vec::new());
+    let mut found = Vec::new();
+    for piece in pieces {
+        let before = 16 * usize::from(piece.number > 0);
+        let (read, rest) = input.split_at(before + piece.bytes);
+        input = rest;
+        let (written, rest) = output.split_at(before + piece.bytes);
+        output = rest;
+        let block = |bytes: &[u8]| bytes[..16].try_into().expect("16 bytes");
+        registers.push(match pass {
+            Pass::Ctr | Pass::Ctr32 => counter_after(pass, &piece.register, piece.number as u128),
+            _ => register_of(pass, &piece.register, piece.number, |_| block(read), |_| block(written)),
+        });
+        again.push(Zeroizing::new(read[before..].to_vec()));
+        found.push(&written[before..]);
+    }
+    let mut segments: Vec<Segment<'_>> = pieces
+        .iter()
+        .zip(&mut again)
+        .zip(registers.iter_mut())
+        .map(|((piece, data), register)| {
+            let at = piece.number as u64;
+            let tweak = piece.tweak.map(|tweak| Tweak { position: tweak.position + at, ..tweak });
+            Segment { key: piece.key, tweak, register, data: Data::in_place(data) }
+        })
+        .collect();
+    let Some(first) = segments.first() else { return Ok(true) };
+    let (size, bytes) = (first.key.size(), input.len());
+    judge.planner.plan(Operation::Pass(pass), size, bytes, None)?.run(Task::Pass(pass, &mut segments))?;
+    drop(segments);
+    Ok(again.iter().zip(found).all(|(again, found)| {
+        again[..] == *found || (refused_are_zeros && found.iter().all(|&byte| byte == 0))
+    }))
+}
