@@ -4,7 +4,7 @@
 #   tools/gpu_check.sh build FOLDER [ARCHITECTURES]   here: programs that need nothing but a driver there
 #   tools/gpu_check.sh run FOLDER OUT [DEVICE]        there: self-tests, the suite on each kernel, sanitizer, benchmark, openssl
 #
-# `run` writes OUT/DATE-DEVICE.json and .md, and OUT/log; it goes on after a failure and then exits with 1.
+# `run` writes OUT/DATE-DEVICE.json and .md, the table and plots of docs/papers/cuda-geforce8.md, and OUT/log; it goes on after a failure and then exits with 1.
 set -uo pipefail
 
 cd "$(dirname "$0")/.."
@@ -48,6 +48,8 @@ run() {
             echo "NOT TESTED: compute-sanitizer is not here"
         fi
         LIMIT=${BENCH_LIMIT:-300} step "benchmark" "$folder/device_speed" "$device" "$out/$name.json" "$out/$name.md" "${LARGEST:-1073741824}"
+        LIMIT=180 step "the CUDA paper's table" sh -c '"$1" lab cuda --device "$2" --json --html "$3.html" >"$3.json"' lab \
+            "$folder/lockstep" "$device" "$out/$name-geforce8"
         if command -v openssl >/dev/null; then
             LOCKSTEP_TEST_DEVICE=$device step "openssl and nginx" python3 tools/provider-test/device.py "$folder/lockstep.so"
         fi

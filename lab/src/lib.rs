@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+pub mod geforce;
+pub mod plot;
 mod table;
 
 pub use table::Table;

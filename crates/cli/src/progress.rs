@@ -107,3 +107,26 @@ fn bar(total: Option<u64>) -> ProgressBar {
     let target = ProgressDrawTarget::stderr();
     ProgressBar::with_draw_target(total, target).with_style(style.progress_chars("=> "))
 }
+
+/// A line on a terminal that says what is being done, and goes when that is over.
+pub(crate) struct Note(ProgressBar);
+
+impl Note {
+    pub(crate) fn new() -> Note {
+        let style =
+            ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let target = ProgressDrawTarget::stderr();
+        Note(ProgressBar::with_draw_target(None, target).with_style(style))
+    }
+
+    pub(crate) fn show(&self, what: &str) {
+        self.0.set_message(what.to_owned());
+        self.0.tick();
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -52,7 +52,7 @@ fn bytes(len: usize) -> Vec<u8> {
 /// Where the data are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    InPlace,
+    Same,
     Apart,
     Pinned,
 }
@@ -61,7 +61,7 @@ enum Place {
 fn run(planner: &Planner, operation: Operation, len: usize, place: Place) -> (Result<()>, Vec<u8>) {
     let memory = planner.devices()[0].memory().unwrap();
     let buffers: [Box<dyn DeviceBuffer>; 2] = [0, 1].map(|_| memory.allocate(len).unwrap());
-    let [from, to] = [0, usize::from(place != Place::InPlace)].map(|index| buffers[index].slice());
+    let [from, to] = [0, usize::from(place != Place::Same)].map(|index| buffers[index].slice());
     memory.upload(&bytes(len), &from, Stream::default()).unwrap();
     let pinned = memory.allocate_pinned(2 * len).unwrap();
     pinned.lock()[..len].copy_from_slice(&bytes(len));
@@ -110,7 +110,7 @@ fn wrong_results_are_seen_and_zeroed() {
     for operation in writing() {
         // The wrong byte is the first: a sample of a single block must find it, and whoever looks at everything.
         for (verify, len) in [(Verify::Sample, 16), (Verify::Full, 16 * 4097 + 32)] {
-            for place in [Place::InPlace, Place::Apart, Place::Pinned] {
+            for place in [Place::Same, Place::Apart, Place::Pinned] {
                 let (right, far) = planner(verify, None);
                 let (outcome, good) = run(&right, operation, len, place);
                 assert_eq!(outcome, Ok(()), "{operation} {place:?}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Backend, Device, DeviceId, Discovery, Unit};
+use lockstep_core::backend::{Backend, DeviceId, Discovery, Missing, Unit};
 
 use crate::device::Cuda;
 use crate::machine::driver;
@@ -24,20 +24,26 @@ impl Backend for CudaBackend {
     }
 
     fn discover(&self) -> Discovery {
-        let (machines, missing) = match driver::discover() {
-            Ok(machines) => (machines, None),
-            Err(missing) => (Vec::new(), Some(missing)),
-        };
-        let mut devices: Vec<Arc<dyn Device>> = Vec::new();
-        for (number, machine) in machines {
-            let id = DeviceId { backend: BACKEND, unit: Unit::Number(number) };
-            let missing = machine.missing();
-            devices.push(Arc::new(Cuda::new(id, Box::new(machine), false, missing)));
-        }
-        #[cfg(feature = "emulator")]
-        devices.push(Arc::new(emulator()));
-        Discovery { devices, missing }
+        let (devices, missing) = devices();
+        Discovery { devices: devices.into_iter().map(|device| Arc::new(device) as _).collect(), missing }
     }
+}
+
+/// All devices, the emulator last; and why there is no GPU, if there is none.
+pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
+    let (machines, missing) = match driver::discover() {
+        Ok(machines) => (machines, None),
+        Err(missing) => (Vec::new(), Some(missing)),
+    };
+    let mut devices = Vec::new();
+    for (number, machine) in machines {
+        let id = DeviceId { backend: BACKEND, unit: Unit::Number(number) };
+        let missing = machine.missing();
+        devices.push(Cuda::new(id, Box::new(machine), false, missing));
+    }
+    #[cfg(feature = "emulator")]
+    devices.push(emulator());
+    (devices, missing)
 }
 
 /// The emulator as a device.

@@ -18,7 +18,8 @@ use crate::messages::Messages;
 use crate::passes::{Kind, Plan};
 use crate::{pass, passes, table};
 
-/// A GPU, or the emulator of one.
+/// A GPU, or the emulator of one. Cloning shares it.
+#[derive(Clone)]
 pub struct Cuda {
     gpu: Arc<Gpu>,
     memory: Memory,
@@ -69,9 +70,8 @@ impl Cuda {
     }
 
     /// The same device, with kernels launched in another shape.
-    pub fn with_launches(mut self, options: LaunchOptions) -> Cuda {
-        self.options = options;
-        self
+    pub fn launched(&self, options: LaunchOptions) -> Cuda {
+        Cuda { options, ..self.clone() }
     }
 
     /// Does to the segments what a pass by a kernel would, but for the kernel.

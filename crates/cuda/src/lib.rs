@@ -37,6 +37,6 @@ mod table;
 
 #[cfg(feature = "emulator")]
 pub use backend::emulator;
-pub use backend::{CudaBackend, EMULATOR};
+pub use backend::{CudaBackend, EMULATOR, devices};
 pub use device::{Cuda, Overhead};
 pub use kernel::LaunchOptions;

@@ -14,6 +14,7 @@ use crate::lane::{Lane, Lanes, Layout};
 use crate::launch::Parameters;
 use crate::machine::Hold;
 
+#[derive(Clone)]
 pub(crate) struct Memory {
     pub(crate) gpu: Arc<Gpu>,
     pub(crate) lanes: Arc<Lanes>,

@@ -16,7 +16,7 @@ fn device() -> Arc<dyn Device> {
 /// Without the kernels for short messages, which most of the suite would else be about.
 fn wide() -> Arc<dyn Device> {
     let options = LaunchOptions { always_wide: true, ..LaunchOptions::default() };
-    Arc::new(lockstep_cuda::emulator().with_launches(options))
+    Arc::new(lockstep_cuda::emulator().launched(options))
 }
 
 lockstep_core::backend_suite!(bitslice, device(), "cuda/bitslice");

@@ -11,6 +11,8 @@ use super::{print, print_json};
 use crate::error::{Error, Result, failed};
 use crate::input::Input;
 
+mod cuda;
+
 /// Reproduce the papers of the field: their tables beside ours
 #[derive(Debug, Args)]
 pub(crate) struct Lab {
@@ -21,6 +23,7 @@ pub(crate) struct Lab {
 #[derive(Debug, Subcommand)]
 enum Paper {
     Cell(Cell),
+    Cuda(cuda::Cuda),
 }
 
 /// Implementing AES on the CellBE (Canright and others, 2009), on a simulated SPU
@@ -93,7 +96,10 @@ pub(crate) struct Asm {
 const LONGEST: u64 = 16 << 20;
 
 pub(crate) fn run(args: &Lab) -> Result<()> {
-    let Paper::Cell(args) = &args.paper;
+    let args = match &args.paper {
+        Paper::Cell(args) => args,
+        Paper::Cuda(args) => return cuda::run(args),
+    };
     match &args.more {
         Some(More::Trace(args)) => trace(args),
         Some(More::Asm(args)) => asm(args),

@@ -88,3 +88,21 @@ fn the_spu_agrees_with_the_processor() {
     let devices = told["devices"].as_array().unwrap();
     assert!(devices.iter().any(|device| device["name"] == "spu" && device["simulated"] == true));
 }
+
+#[test]
+fn the_cuda_paper() {
+    let folder = Folder::new();
+    let args = ["lab", "cuda", "--device", "cuda:emu", "--largest", "32K"];
+    let told = folder.run([&args[..], &["--json", "--html", "page.html", "--dollars", "100"]].concat());
+    let told = told.succeeded().json();
+    // Four kernels and two of ours, at 4, 8, 16 and 32 KiB.
+    assert_eq!(told["on_device"].as_array().unwrap().len(), 24);
+    assert_eq!(told["threads"].as_array().unwrap().len(), 28);
+    assert_eq!(told["host_to_host"].as_array().unwrap().len(), 7);
+    let page = std::fs::read_to_string(folder.path("page.html")).unwrap();
+    assert!(page.contains("NVIDIA 8800 GT") && page.matches("<svg").count() == 3);
+    folder.run(["lab", "cuda", "--device", "cuda:77"]).failed(2, "no device `cuda:77`: there are");
+    folder.run([&args[..], &["--html", "nowhere/page.html"]].concat()).failed(2, "nowhere/page.html");
+    folder.run(["lab", "cuda", "--largest", "4095"]).failed(2, "");
+    folder.run(["lab", "cuda", "--dollars", "0"]).failed_usage("--dollars");
+}

@@ -1,0 +1,140 @@
+//! `lockstep lab cuda`
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueHint};
+use lockstep::OutputFile;
+use lockstep::hazmat::backend::Device;
+use lockstep_lab::geforce::{self, Report, Worth};
+
+use crate::commands::{print, print_json};
+use crate::error::{Error, Result, failed};
+use crate::progress::Note;
+use crate::signals::Guard;
+use crate::text::parse_size;
+
+/// Design of a Parallel AES for Graphics Hardware using the CUDA framework (Di Biagio and others, 2009), on a GPU of today
+///
+/// Measures the paper's four kernels and ours: throughput against size, against threads of a block, and from host to host as
+/// its Table 1 does. On the emulator (`--device cuda:emu`) it shows that all is right, and nothing about speed.
+#[derive(Debug, Args)]
+pub(crate) struct Cuda {
+    /// Measure this device [default: the first GPU]
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    /// Measure plaintexts of up to so many bytes [default: 256M; of an emulator 64K]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    largest: Option<u64>,
+
+    /// What the device costs, for the column of throughput per dollar
+    #[arg(long, value_name = "N", value_parser = positive)]
+    dollars: Option<f64>,
+
+    /// What the device draws at work, for the column of throughput per watt
+    #[arg(long, value_name = "N", value_parser = positive)]
+    watts: Option<f64>,
+
+    /// Tell it as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write a page with plots to this file, too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    html: Option<PathBuf>,
+}
+
+fn positive(text: &str) -> std::result::Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("`{text}` is no number above 0"))
+}
+
+/// Less would be below the smallest plaintext that is measured.
+const LEAST: u64 = 4096;
+
+pub(super) fn run(args: &Cuda) -> Result<()> {
+    let device = device(args.device.as_deref())?;
+    let largest = args.largest.unwrap_or(if device.is_simulated() { 64 << 10 } else { 256 << 20 });
+    let most = usize::try_from(largest).ok().filter(|_| (LEAST..=1 << 32).contains(&largest));
+    let most = most.ok_or_else(|| failed("--largest: give a size from 4K to 4G"))?;
+    // A place that cannot be written to is found before minutes are spent.
+    let guard = Guard::creating();
+    let mut page = args.html.as_deref().map(|path| OutputFile::create(path, true)).transpose()?;
+    let _guard = page.as_ref().and_then(OutputFile::temporary_path).map(|temporary| guard.at(temporary));
+    let note = Note::new();
+    let measured = geforce::measure(&device, most, |step| note.show(&step))
+        .map_err(|error| failed(error.to_string()))?;
+    drop(note);
+    let worth = Worth { dollars: args.dollars, watts: args.watts };
+    let report = Report { measured, date: today(), worth };
+    if let (Some(page), Some(path)) = (&mut page, &args.html) {
+        page.write_all(report.html().as_bytes()).map_err(Error::io("write", path))?;
+    }
+    if let Some(page) = page {
+        page.commit(false)?;
+    }
+    if args.json { print_json(&report.json()) } else { print(&report.text()) }
+}
+
+/// The device of this name, or the first GPU.
+fn device(name: Option<&str>) -> Result<lockstep_cuda::Cuda> {
+    let (devices, missing) = lockstep_cuda::devices();
+    let known: Vec<String> = devices.iter().map(|device| device.id().to_string()).collect();
+    let wanted = |device: &lockstep_cuda::Cuda| match name {
+        Some(name) => device.id().to_string() == name,
+        None => !device.is_simulated(),
+    };
+    devices.into_iter().find(wanted).ok_or_else(|| match (name, missing) {
+        (Some(name), _) => failed(format!("no device `{name}`: there are {}", known.join(", "))),
+        (None, Some(missing)) => failed(format!("{missing}; or try it out with --device cuda:emu")),
+        (None, None) => failed("no GPU is there; try it out with --device cuda:emu"),
+    })
+}
+
+/// The day in Greenwich, as 2026-01-31.
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let (year, month, day) = civil(seconds / 86_400);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Year, month and day of a day after 1970-01-01, in the Gregorian calendar.
+fn civil(mut days: u64) -> (u64, usize, u64) {
+    let mut year = 1970;
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let mut month = 0;
+    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    (year, month + 1, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days() {
+        for (days, date) in
+            [(0, (1970, 1, 1)), (58, (1970, 2, 28)), (11_016, (2000, 2, 29)), (20_778, (2026, 11, 21))]
+        {
+            assert_eq!(civil(days), date);
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(positive("1.5"), Ok(1.5));
+        for wrong in ["0", "-1", "inf", "NaN", "x", ""] {
+            positive(wrong).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The paper's experiments on a device of today: AES-128-CTR on data that lie on the device, and from host to host.
+
+use std::time::Instant;
+
+use lockstep_core::backend::{Device, KernelId, kernel_by_name};
+use lockstep_core::data::Data;
+use lockstep_core::planner::{Planner, Selection};
+use lockstep_core::work::{Operation, Pass, Segment, Stream, Task};
+use lockstep_core::{Key, KeySize};
+use lockstep_cpu::{CpuBackend, CpuOptions};
+use lockstep_cuda::{Cuda, LaunchOptions};
+
+use super::{Error, paper};
+
+/// How long a kernel took.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// The kernel; `cpu` for the best one of the processor, on one thread.
+    pub kernel: &'static str,
+    /// Bytes of the plaintext.
+    pub bytes: usize,
+    /// Threads of a block, where that is open.
+    pub threads: Option<u32>,
+    /// Seconds in the median.
+    pub seconds: f64,
+}
+
+impl Point {
+    /// 10^9 bytes a second.
+    pub fn rate(&self) -> f64 {
+        self.bytes as f64 / self.seconds / 1e9
+    }
+}
+
+/// Everything that was measured.
+pub struct Measured {
+    /// The device.
+    pub device: String,
+    /// The processor's kernel that it is compared with.
+    pub cpu: String,
+    /// Figures 5 and 6: data on the device, each with the best number of threads.
+    pub sizes: Vec<Point>,
+    /// Figure 7: data on the device.
+    pub threads: Vec<Point>,
+    /// Table 1: host to host.
+    pub hosts: Vec<Point>,
+}
+
+/// Kernels beside the paper's: ours.
+const OURS: [&str; 2] = ["cuda/bitslice", "cuda/table"];
+
+/// Numbers of threads among which the best is taken.
+const CHOICES: [u32; 4] = [64, 128, 256, 512];
+
+/// Runs of which the median counts, and most seconds for them.
+const RUNS: usize = 9;
+const SECONDS: f64 = 0.3;
+
+const COUNTER: [u8; 16] = [0x24; 16];
+
+/// Seconds of a call, in the median, after one to warm up.
+fn time(mut call: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
+    call()?;
+    let (start, mut times) = (Instant::now(), Vec::new());
+    while times.len() < 3 || (times.len() < RUNS && start.elapsed().as_secs_f64() < SECONDS) {
+        let start = Instant::now();
+        call()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+/// Bytes that look random: xorshift64.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut out = Vec::with_capacity(len + 8);
+    while out.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend(state.to_le_bytes());
+    }
+    out.truncate(len);
+    out
+}
+
+struct Bench<'a> {
+    cuda: &'a Cuda,
+    cpu: Planner,
+    key: Key,
+    input: Vec<u8>,
+    /// By the CPU: what every output must be.
+    expected: Vec<u8>,
+}
+
+/// Measures plaintexts of up to so many bytes, and tells of each step.
+///
+/// # Errors
+/// [`Error::Device`], and [`Error::Wrong`] if an output is.
+pub fn measure(cuda: &Cuda, largest: usize, mut progress: impl FnMut(String)) -> Result<Measured, Error> {
+    use lockstep_core::backend::Backend;
+    let devices = CpuBackend::new(CpuOptions { threads: Some(1) }).discover().devices;
+    let cpu = Planner::new(devices, &Selection::default()).map_err(Error::Device)?;
+    let input = noise(largest);
+    let mut bench = Bench {
+        cuda,
+        cpu,
+        key: Key::new(&noise(16)).map_err(Error::Device)?,
+        expected: input.clone(),
+        input,
+    };
+    let Bench { cpu, key, expected, .. } = &mut bench;
+    run_cpu(cpu, key, expected)?;
+    let fitting = |bytes: &&usize| **bytes <= largest;
+    let sizes: Vec<usize> = (12..=28).map(|power| 1usize << power).collect();
+    let mut measured = Measured {
+        device: format!("{}: {}", cuda.id(), cuda.description()),
+        cpu: bench.cpu_name()?,
+        sizes: Vec::new(),
+        threads: Vec::new(),
+        hosts: Vec::new(),
+    };
+    for &bytes in sizes.iter().filter(fitting) {
+        progress(format!("data on the device, {bytes} bytes"));
+        for kernel in paper::KERNELS {
+            let mut best: Option<Point> = None;
+            for threads in CHOICES {
+                let point = bench.on_device(kernel, bytes, Some(threads))?;
+                if best.as_ref().is_none_or(|best| point.seconds < best.seconds) {
+                    best = Some(point);
+                }
+            }
+            measured.sizes.extend(best);
+        }
+        for kernel in OURS {
+            measured.sizes.push(bench.on_device(kernel, bytes, None)?);
+        }
+    }
+    for &bytes in paper::FIGURE_7.iter().filter(fitting) {
+        for threads in paper::THREADS {
+            progress(format!("{threads} threads a block, {bytes} bytes"));
+            for kernel in paper::KERNELS {
+                measured.threads.push(bench.on_device(kernel, bytes, Some(threads))?);
+            }
+        }
+    }
+    for &bytes in paper::SIZES.iter().filter(fitting) {
+        progress(format!("host to host, {bytes} bytes"));
+        for kernel in paper::KERNELS.into_iter().chain(OURS) {
+            measured.hosts.push(bench.host_to_host(kernel, bytes)?);
+        }
+        measured.hosts.push(bench.processor(bytes)?);
+    }
+    Ok(measured)
+}
+
+fn run_cpu(cpu: &Planner, key: &Key, data: &mut [u8]) -> Result<(), Error> {
+    let plan =
+        cpu.plan(Operation::Pass(Pass::Ctr), KeySize::Aes128, data.len(), None).map_err(Error::Device)?;
+    let mut register = COUNTER;
+    let data = Data::in_place(data);
+    let mut segments = [Segment { key, tweak: None, register: &mut register, data }];
+    plan.run(Task::Pass(Pass::Ctr, &mut segments)).map_err(Error::Device)
+}
+
+impl Bench<'_> {
+    fn cpu_name(&self) -> Result<String, Error> {
+        let ctr = Operation::Pass(Pass::Ctr);
+        let plan = self.cpu.plan(ctr, KeySize::Aes128, 1 << 20, None).map_err(Error::Device)?;
+        Ok(plan.kernel_name().into())
+    }
+
+    fn submit(&self, cuda: &Cuda, kernel: KernelId, data: Data<'_>) -> Result<(), Error> {
+        let mut register = COUNTER;
+        let mut segments = [Segment { key: &self.key, tweak: None, register: &mut register, data }];
+        let work = Task::Pass(Pass::Ctr, &mut segments).into();
+        cuda.submit(kernel, work).and_then(|completion| completion.wait()).map_err(Error::Device)
+    }
+
+    fn on_device(&self, kernel: &'static str, bytes: usize, threads: Option<u32>) -> Result<Point, Error> {
+        let cuda = self.cuda.launched(LaunchOptions { threads, ..LaunchOptions::default() });
+        let id = kernel_by_name(&cuda, kernel).map_err(Error::Device)?;
+        let memory = cuda.memory().ok_or(Error::NoMemory)?;
+        let buffers = [memory.allocate(bytes), memory.allocate(bytes)];
+        let [from, to] = buffers.map(|buffer| buffer.map_err(Error::Device));
+        let (from, to) = (from?, to?);
+        memory.upload(&self.input[..bytes], &from.slice(), Stream::default()).map_err(Error::Device)?;
+        let seconds = time(|| {
+            let data = Data::on_device(from.slice(), to.slice()).map_err(Error::Device)?;
+            self.submit(&cuda, id, data)
+        })?;
+        let mut output = vec![0; bytes];
+        memory.download(&to.slice(), &mut output, Stream::default()).map_err(Error::Device)?;
+        self.check(kernel, &output)?;
+        Ok(Point { kernel, bytes, threads, seconds })
+    }
+
+    fn host_to_host(&self, kernel: &'static str, bytes: usize) -> Result<Point, Error> {
+        let id = kernel_by_name(self.cuda, kernel).map_err(Error::Device)?;
+        let mut output = vec![0; bytes];
+        let seconds = time(|| {
+            let data = Data::copy(&self.input[..bytes], &mut output).map_err(Error::Device)?;
+            self.submit(self.cuda, id, data)
+        })?;
+        self.check(kernel, &output)?;
+        Ok(Point { kernel, bytes, threads: None, seconds })
+    }
+
+    fn processor(&self, bytes: usize) -> Result<Point, Error> {
+        let mut data = self.input[..bytes].to_vec();
+        // Each run encrypts what the one before has left: that is as fast, and an odd number of runs is undone by one.
+        let mut runs = 0;
+        let seconds = time(|| {
+            runs += 1;
+            run_cpu(&self.cpu, &self.key, &mut data)
+        })?;
+        if runs % 2 == 0 {
+            run_cpu(&self.cpu, &self.key, &mut data)?;
+        }
+        self.check("cpu", &data)?;
+        Ok(Point { kernel: "cpu", bytes, threads: None, seconds })
+    }
+
+    fn check(&self, kernel: &'static str, output: &[u8]) -> Result<(), Error> {
+        let right = output == &self.expected[..output.len()];
+        if right { Ok(()) } else { Err(Error::Wrong { kernel, bytes: output.len() }) }
+    }
+}
