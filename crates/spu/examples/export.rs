@@ -1,5 +1,5 @@
 //! Writes every kernel as source for the GNU assembler (`.s`) and as a raw image from address 0 on (`.raw`), and one
-//! more with every instruction there is.
+//! more with every instruction there is. And `tests/gnu/text.s`, which is for the text that assemblers read.
 
 use std::path::Path;
 
@@ -22,6 +22,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     write("every-instruction", &every_instruction()?)?;
+    // As it is written, not as it is exported.
+    const TEXT: &str = include_str!("../tests/gnu/text.s");
+    write("text", &assemble("text.s", TEXT)?)?;
+    std::fs::write(Path::new(&folder).join("text.s"), TEXT)?;
     Ok(())
 }
 
@@ -31,19 +35,15 @@ fn every_instruction() -> Result<Image, Box<dyn std::error::Error>> {
     for &op in Op::ALL {
         let reg = Reg::new;
         // Shifts to the right have negative counts.
-        let imm = if op.mnemonic().starts_with("rotm")
-            || op.mnemonic().starts_with("rothm")
-            || op.mnemonic().starts_with("rotqm")
-        {
-            -5
-        } else {
-            5
-        };
+        let is_right = ["rotm", "rothm", "rotqm"].iter().any(|start| op.mnemonic().starts_with(start));
+        let imm = if is_right { -5 } else { 5 };
         let inst = Inst { op, rt: reg(3), ra: reg(127), rb: reg(64), rc: reg(5), imm, to_branch: 9 };
         let inst = Inst::decode(inst.encode()).ok_or("encoded, so it decodes")?;
-        text += &format!("{}\n", inst.show(text.lines().count() as u32 * 4));
+        text += &format!("{inst}\n");
     }
     // The hints name branches behind them, inside of the program.
     text += &"nop\nlnop\n".repeat(8);
+    // GNU fills sections up.
+    text += ".align 4\n";
     Ok(assemble("every.s", &text)?)
 }

@@ -2,6 +2,7 @@
 
 use super::{AsmError, Image, set_branch, set_target};
 use crate::isa::{Inst, Op, Reg, with_table};
+use crate::sim::LOCAL_STORE;
 
 /// A place in a program, which may be bound later than it is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,7 +92,8 @@ impl Assembler {
     /// The program.
     ///
     /// # Errors
-    /// Labels that were never bound or are too far away, immediates out of range.
+    /// Labels that were never bound, are too far away or share a name, immediates out of range, a program that is larger
+    /// than the local store.
     pub fn finish(self) -> Result<Image, AsmError> {
         let error = |message| AsmError { file: "builder".into(), line: 0, message };
         let place = |label: Label| {
@@ -110,7 +112,7 @@ impl Assembler {
                     if let Some(label) = branch {
                         set_branch(&mut inst, at, place(label)?).map_err(error)?;
                     }
-                    let (low, high) = inst.op.format().range();
+                    let (low, high) = inst.op.range();
                     if !(low..=high).contains(&inst.imm) {
                         let what = format!(
                             "{} at {at:#x}: {} is out of range, expected {low} to {high}",
@@ -127,9 +129,16 @@ impl Assembler {
         let code_end = self.origin + self.code_end.unwrap_or(self.words.len()) as u32 * 4;
         let mut symbols = std::collections::BTreeMap::new();
         for (name, label) in &self.names {
-            symbols.insert(name.clone(), place(*label)?);
+            if symbols.insert(name.clone(), place(*label)?).is_some() {
+                return Err(error(format!("two labels are named `{name}`")));
+            }
         }
-        Ok(Image { origin: self.origin, bytes, code: self.origin..code_end, entry: self.origin, symbols })
+        let end = self.origin as usize + bytes.len();
+        if end > LOCAL_STORE {
+            return Err(error(format!("the program ends at {end}: the local store has {LOCAL_STORE} bytes")));
+        }
+        let code = self.origin..code_end;
+        Ok(Image { origin: self.origin, bytes, code, entry: self.origin, symbols, constants: Vec::new() })
     }
 }
 

@@ -16,6 +16,11 @@ impl Image {
 
     /// Source in GNU syntax that assembles to the same bytes at the same addresses.
     pub fn source(&self) -> String {
+        // Made labels begin as no other does.
+        let mut prefix = String::from(".L");
+        while self.symbols.keys().any(|name| name.starts_with(&prefix)) {
+            prefix.push('_');
+        }
         let mut places = BTreeSet::new();
         for (at, inst) in self.instructions() {
             let Some(inst) = inst else { continue };
@@ -32,12 +37,14 @@ impl Image {
                 let _ = writeln!(out, "{name}:");
             }
             if places.contains(&at) {
-                let _ = writeln!(out, ".L{at:x}:");
+                let _ = writeln!(out, "{prefix}{at:x}:");
             }
             let word = self.word(at).expect("inside");
-            match Inst::decode(word).filter(|_| self.code.contains(&at)) {
+            // Not every word that is executed can be written as an instruction.
+            let same = |inst: &Inst| self.code.contains(&at) && inst.is_writable() && inst.encode() == word;
+            match Inst::decode(word).filter(same) {
                 Some(inst) => {
-                    let _ = writeln!(out, "\t{}", self.with_labels(&inst, at));
+                    let _ = writeln!(out, "\t{}", self.with_labels(&inst, at, &prefix));
                 }
                 None => {
                     let _ = writeln!(out, "\t.long {word:#010x}");
@@ -52,22 +59,27 @@ impl Image {
     }
 
     /// An instruction with labels instead of relative addresses, as far as they lie inside.
-    fn with_labels(&self, inst: &Inst, at: u32) -> String {
-        let label = |place: u32| {
-            if place >= self.origin && place < self.end() {
-                format!(".L{place:x}")
-            } else {
-                format!("{place:#x}")
-            }
+    fn with_labels(&self, inst: &Inst, at: u32, prefix: &str) -> String {
+        // What lies outside is a distance.
+        let label = |place: u32, words: i32| match place >= self.origin && place + 4 <= self.end() {
+            true => format!("{prefix}{place:x}"),
+            false => (words * 4).to_string(),
         };
+        let to_branch = i32::from(inst.to_branch);
         let mnemonic = inst.op.mnemonic();
         match (inst.op.format(), target(inst, at), hinted(inst, at)) {
-            (Format::HintIndirect, _, Some(branch)) => format!("{mnemonic} {},{}", label(branch), inst.ra),
+            (Format::HintIndirect, _, Some(branch)) => {
+                format!("{mnemonic} {},{}", label(branch, to_branch), inst.ra)
+            }
             // A label would be left to a linker.
-            (Format::HintAbsolute, Some(to), Some(branch)) => format!("{mnemonic} {},{to:#x}", label(branch)),
-            (_, Some(to), Some(branch)) => format!("{mnemonic} {},{}", label(branch), label(to)),
-            (Format::Branch, Some(to), None) => format!("{mnemonic} {}", label(to)),
-            (_, Some(to), None) => format!("{mnemonic} {},{}", inst.rt, label(to)),
+            (Format::HintAbsolute, Some(to), Some(branch)) => {
+                format!("{mnemonic} {},{to:#x}", label(branch, to_branch))
+            }
+            (_, Some(to), Some(branch)) => {
+                format!("{mnemonic} {},{}", label(branch, to_branch), label(to, inst.imm))
+            }
+            (Format::Branch, Some(to), None) => format!("{mnemonic} {}", label(to, inst.imm)),
+            (_, Some(to), None) => format!("{mnemonic} {},{}", inst.rt, label(to, inst.imm)),
             _ => inst.to_string(),
         }
     }

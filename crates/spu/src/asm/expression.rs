@@ -1,33 +1,72 @@
-//! Expressions of assembly text: integers, symbols, the operators of C with C's precedence.
+//! Expressions of assembly text: integers, symbols, and the operators of the GNU assembler with its precedence, which is
+//! not that of C: shifts bind as products do, and `|`, `^` and `&` more tightly than sums.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// What symbols stand for while a program is laid out.
-pub(super) struct Symbols<'a> {
-    /// Labels: addresses.
-    pub labels: &'a HashMap<String, i64>,
-    /// `.set`: the text, evaluated when used so that it may name later labels.
-    pub sets: &'a HashMap<String, String>,
+/// What an expression comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Value {
+    pub number: i64,
+    /// Addresses in it, those taken away counted negative: 1 makes it an address, 0 a number.
+    pub addresses: i32,
 }
 
-/// Evaluates an expression; `here` is the value of `.`.
-pub(super) fn evaluate(text: &str, symbols: &Symbols<'_>, here: i64) -> Result<i64, String> {
-    Parser { rest: text.trim(), symbols, here, depth: 0, atoms: &Cell::new(0) }.whole()
+impl Value {
+    fn number(number: i64) -> Value {
+        Value { number, addresses: 0 }
+    }
+}
+
+/// Where an expression stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    pub section: usize,
+    pub offset: u32,
+    /// Statements up to it.
+    pub order: usize,
+}
+
+/// A value that `.set` gives to a name, from its place on.
+#[derive(Debug, Clone)]
+pub(super) struct Definition {
+    pub place: Place,
+    pub line: usize,
+    pub text: String,
+}
+
+/// What symbols stand for.
+pub(super) struct Symbols<'a> {
+    pub labels: &'a HashMap<String, (usize, u32)>,
+    /// By name, in their order.
+    pub sets: &'a HashMap<String, Vec<Definition>>,
+    /// Where sections start; not known as long as the program is read.
+    pub bases: Option<&'a [u32]>,
+}
+
+/// Evaluates an expression.
+pub(super) fn evaluate(text: &str, symbols: &Symbols<'_>, place: Place) -> Result<Value, String> {
+    Parser { rest: text.trim(), symbols, place, depth: 0, atoms: &Cell::new(0) }.whole()
 }
 
 struct Parser<'a> {
     rest: &'a str,
     symbols: &'a Symbols<'a>,
-    here: i64,
+    place: Place,
     depth: u32,
     /// Numbers and symbols so far, those behind a `.set` too.
     atoms: &'a Cell<u32>,
 }
 
-/// Operators by how tightly they bind, loosest first.
-const LEVELS: [&[&str]; 5] = [&["|"], &["^"], &["&"], &["<<", ">>"], &["+", "-"]];
-const PRODUCTS: &[&str] = &["*", "/", "%"];
+/// Operators by how tightly they bind, loosest first; those that others begin with stand behind them.
+const LEVELS: [&[&str]; 6] = [
+    &["||"],
+    &["&&"],
+    &["==", "!=", "<>", "<=", ">=", "<", ">"],
+    &["+", "-"],
+    &["|", "^", "&", "!"],
+    &["*", "/", "%", "<<", ">>"],
+];
 
 /// Deeper nesting is a loop of `.set` or nonsense.
 const DEEPEST: u32 = 64;
@@ -36,7 +75,7 @@ const DEEPEST: u32 = 64;
 const MOST_ATOMS: u32 = 100_000;
 
 impl Parser<'_> {
-    fn whole(mut self) -> Result<i64, String> {
+    fn whole(mut self) -> Result<Value, String> {
         let value = self.level(0)?;
         if self.rest.is_empty() {
             Ok(value)
@@ -45,28 +84,29 @@ impl Parser<'_> {
         }
     }
 
-    fn level(&mut self, level: usize) -> Result<i64, String> {
-        let operators = match level {
-            5 => PRODUCTS,
-            6 => return self.unary(),
-            _ => LEVELS[level],
-        };
+    fn level(&mut self, level: usize) -> Result<Value, String> {
+        if level == LEVELS.len() {
+            return self.unary();
+        }
         let mut left = self.level(level + 1)?;
-        'next: loop {
+        loop {
             self.rest = self.rest.trim_start();
-            for operator in operators {
-                if let Some(rest) = self.rest.strip_prefix(operator) {
-                    self.rest = rest;
-                    let right = self.level(level + 1)?;
-                    left = apply(operator, left, right)?;
-                    continue 'next;
-                }
-            }
-            return Ok(left);
+            let Some(operator) = self.operator().filter(|found| LEVELS[level].contains(found)) else {
+                return Ok(left);
+            };
+            self.rest = &self.rest[operator.len()..];
+            let right = self.level(level + 1)?;
+            left = apply(operator, left, right)?;
         }
     }
 
-    fn unary(&mut self) -> Result<i64, String> {
+    /// The longest operator that comes next.
+    fn operator(&self) -> Option<&'static str> {
+        let all = LEVELS.into_iter().flatten().copied();
+        all.filter(|operator| self.rest.starts_with(operator)).max_by_key(|operator| operator.len())
+    }
+
+    fn unary(&mut self) -> Result<Value, String> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err("an expression is nested too deeply".into());
@@ -75,17 +115,18 @@ impl Parser<'_> {
         let mut chars = self.rest.chars();
         let first = chars.next().ok_or("an expression is missing: expected a number or a symbol")?;
         let value = match first {
-            '-' => {
+            '-' | '~' | '+' | '!' => {
                 self.rest = chars.as_str();
-                self.unary()?.wrapping_neg()
-            }
-            '~' => {
-                self.rest = chars.as_str();
-                !self.unary()?
-            }
-            '+' => {
-                self.rest = chars.as_str();
-                self.unary()?
+                let of = self.unary()?;
+                match first {
+                    '+' => of,
+                    '-' => Value { number: of.number.wrapping_neg(), addresses: -of.addresses },
+                    _ if of.addresses != 0 => {
+                        return Err(format!("`{first}` of an address: expected a number"));
+                    }
+                    '~' => Value::number(!of.number),
+                    _ => Value::number(i64::from(of.number == 0)),
+                }
             }
             '(' => {
                 self.rest = chars.as_str();
@@ -99,7 +140,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn atom(&mut self) -> Result<i64, String> {
+    fn atom(&mut self) -> Result<Value, String> {
         let end = self.rest.find(|c: char| !is_symbol(c)).unwrap_or(self.rest.len());
         let (token, rest) = self.rest.split_at(end);
         if token.is_empty() {
@@ -111,25 +152,46 @@ impl Parser<'_> {
             return Err(format!("an expression has more than {MOST_ATOMS} parts, those of .set included"));
         }
         if token == "." {
-            return Ok(self.here);
+            return self.address(token, self.place.section, self.place.offset);
         }
         if token.starts_with(|c: char| c.is_ascii_digit()) {
             let value = number(token)?;
             // Up to 64 bits, with or without sign.
             let value = i64::try_from(value).or_else(|_| u64::try_from(value).map(|value| value as i64));
-            return value.map_err(|_| format!("`{token}` does not fit: expected 64 bits"));
+            return value.map(Value::number).map_err(|_| format!("`{token}` does not fit: expected 64 bits"));
         }
-        if let Some(&address) = self.symbols.labels.get(token) {
-            return Ok(address);
+        if let Some(&(section, offset)) = self.symbols.labels.get(token) {
+            return self.address(token, section, offset);
         }
-        let Some(text) = self.symbols.sets.get(token) else {
-            return Err(format!("unknown symbol `{token}`: expected a label or a name set by .set"));
-        };
+        let definition = self.definition(token)?;
         let depth = self.depth + 1;
         if depth > DEEPEST {
             return Err(format!("`{token}` is defined by itself"));
         }
-        Parser { rest: text, symbols: self.symbols, here: self.here, depth, atoms: self.atoms }.whole()
+        // What a definition names has the values of its own place: those before it.
+        let place = Place { order: definition.place.order - 1, ..definition.place };
+        let rest = &definition.text;
+        Parser { rest, symbols: self.symbols, place, depth, atoms: self.atoms }.whole()
+    }
+
+    fn address(&self, name: &str, section: usize, offset: u32) -> Result<Value, String> {
+        let bases = self.symbols.bases.ok_or_else(|| {
+            format!("`{name}` is an address, which is not known yet: expected a number or a name set before")
+        })?;
+        Ok(Value { number: i64::from(bases[section] + offset), addresses: 1 })
+    }
+
+    /// The latest definition before this place. One that comes later counts if it is the only one.
+    fn definition(&self, name: &str) -> Result<&Definition, String> {
+        let Some(all) = self.symbols.sets.get(name) else {
+            return Err(format!("unknown symbol `{name}`: expected a label or a name set by .set"));
+        };
+        let before = all.iter().rev().find(|one| one.place.order <= self.place.order);
+        match (before, all.as_slice()) {
+            (Some(found), _) => Ok(found),
+            (None, [only]) => Ok(only),
+            (None, _) => Err(format!("`{name}` is used before it is set, and set more than once")),
+        }
     }
 }
 
@@ -147,26 +209,54 @@ pub(super) fn number(token: &str) -> Result<i128, String> {
         .map_err(|_| format!("`{token}` is no number"))
 }
 
-fn apply(operator: &str, left: i64, right: i64) -> Result<i64, String> {
-    Ok(match operator {
-        "|" => left | right,
-        "^" => left ^ right,
-        "&" => left & right,
-        "<<" => count(right).and_then(|count| left.checked_shl(count)).unwrap_or(0),
-        ">>" => count(right).and_then(|count| left.checked_shr(count)).unwrap_or(0),
-        "+" => left.wrapping_add(right),
-        "-" => left.wrapping_sub(right),
-        "*" => left.wrapping_mul(right),
-        "/" => left.checked_div(right).ok_or("division by zero")?,
-        _ => left.checked_rem(right).ok_or("division by zero")?,
-    })
+fn apply(operator: &str, left: Value, right: Value) -> Result<Value, String> {
+    let (a, b) = (left.number, right.number);
+    let addresses = match operator {
+        "+" => left.addresses.saturating_add(right.addresses),
+        "-" => left.addresses.saturating_sub(right.addresses),
+        _ if left.addresses == 0 && right.addresses == 0 => 0,
+        _ => return Err(format!("an address beside `{operator}`: expected numbers")),
+    };
+    // A truth is -1 where it comes of a comparison.
+    let truth = |is: bool| -i64::from(is);
+    let number = match operator {
+        "||" => i64::from(a != 0 || b != 0),
+        "&&" => i64::from(a != 0 && b != 0),
+        "==" => truth(a == b),
+        "!=" | "<>" => truth(a != b),
+        "<" => truth(a < b),
+        "<=" => truth(a <= b),
+        ">" => truth(a > b),
+        ">=" => truth(a >= b),
+        "|" => a | b,
+        "^" => a ^ b,
+        "&" => a & b,
+        "!" => a | !b,
+        "<<" => a.wrapping_shl(count(b)?),
+        ">>" => (a as u64).wrapping_shr(count(b)?) as i64,
+        "+" => a.wrapping_add(b),
+        "-" => a.wrapping_sub(b),
+        "*" => a.wrapping_mul(b),
+        "/" if b != 0 => a.wrapping_div(b),
+        "%" if b != 0 => a.wrapping_rem(b),
+        _ => return Err("division by zero".into()),
+    };
+    Ok(Value { number, addresses })
 }
 
 /// How far to shift.
-fn count(right: i64) -> Option<u32> {
-    u32::try_from(right).ok()
+fn count(right: i64) -> Result<u32, String> {
+    let count = u32::try_from(right).ok().filter(|count| *count < 64);
+    count.ok_or_else(|| format!("a shift by {right}: expected 0 to 63"))
 }
 
 pub(super) fn is_symbol(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '.'
+}
+
+/// True of what labels and `.set` may define.
+pub(super) fn is_name(name: &str) -> bool {
+    name != "."
+        && name.chars().all(is_symbol)
+        && name.chars().next().is_some_and(|first| !first.is_ascii_digit())
 }

@@ -26,6 +26,8 @@ pub struct Image {
     pub entry: u32,
     /// Labels and their addresses.
     pub symbols: BTreeMap<String, u32>,
+    /// Data among the code, in order: may be stored to as long as it is not executed.
+    pub constants: Vec<Range<u32>>,
 }
 
 impl Image {
@@ -60,7 +62,10 @@ pub struct AsmError {
 
 impl std::fmt::Display for AsmError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.message)
+        match self.line {
+            0 => write!(f, "{}: {}", self.file, self.message),
+            line => write!(f, "{}:{line}: {}", self.file, self.message),
+        }
     }
 }
 
@@ -90,7 +95,7 @@ fn set_target(inst: &mut Inst, at: u32, target: u32) -> Result<(), String> {
 
 /// Sets the distance from a hint to its branch.
 fn set_branch(inst: &mut Inst, at: u32, branch: u32) -> Result<(), String> {
-    let words = words_between(at, branch);
+    let words = words_between(at, branch) << 16 >> 16;
     if !(-256..=255).contains(&words) || branch & 3 != 0 {
         return Err(format!("the branch is {words} words from its hint: expected -256 to 255"));
     }

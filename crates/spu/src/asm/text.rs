@@ -1,95 +1,169 @@
 //! The assembler from text in GNU syntax: statements, labels, directives, registers by name.
 //!
-//! Sections are laid out in the order `.text`, then all others, from a multiple of 16 bytes on.
+//! Sections are laid out in the order `.text`, then all others as they first appear, each from a multiple of its largest
+//! `.align` on, of 16 bytes at the least.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use super::expression::{Symbols, evaluate, is_symbol, number};
+use super::expression::{Definition, Place, Symbols, Value, evaluate, is_name, number};
 use super::{AsmError, Image, set_branch, set_target};
 use crate::isa::{Format, Inst, Op, Reg};
 use crate::sim::LOCAL_STORE;
 
 /// Assembles a file's text. `file` is its name, for messages.
 ///
+/// What the GNU assembler would read otherwise is refused: a program that is taken means the same to both.
+///
 /// # Errors
 /// What is wrong, in which line, and what was expected.
 pub fn assemble(file: &str, source: &str) -> Result<Image, AsmError> {
-    let mut program = Program::default();
+    let mut program = Program::new();
     let at_line = |line: usize| move |message: String| AsmError { file: file.to_string(), line, message };
     let mut in_comment = false;
+    let mut begun = String::new();
+    let mut last = 1;
     for (i, line) in source.lines().enumerate() {
-        let code = strip_comments(line, &mut in_comment);
-        for statement in code.split(';') {
-            program.statement(statement, i + 1).map_err(at_line(i + 1))?;
+        last = i + 1;
+        let mut statements = statements(std::mem::take(&mut begun), line, &mut in_comment);
+        // A comment over several lines parts words, not statements.
+        if in_comment {
+            begun = statements.pop().unwrap_or_default();
         }
+        for statement in statements {
+            program.statement(&statement, last).map_err(at_line(last))?;
+        }
+    }
+    if in_comment {
+        return Err(at_line(last)("a comment is not closed: expected `*/`".into()));
     }
     program.lay_out().map_err(|(line, message)| at_line(line)(message))
 }
 
-/// What a line says without its comments: from `#` on, and between `/*` and `*/`.
-fn strip_comments(line: &str, in_comment: &mut bool) -> String {
-    let mut code = String::new();
-    let mut rest = line;
-    loop {
+/// A line's statements, the first of which has begun before: between `;`, without comments, which go from `#` on or from
+/// `/*` to `*/`.
+fn statements(begun: String, line: &str, in_comment: &mut bool) -> Vec<String> {
+    let mut found = vec![begun];
+    let mut in_string = false;
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied();
         if *in_comment {
-            let Some(end) = rest.find("*/") else { return code };
-            rest = &rest[end + 2..];
-            *in_comment = false;
+            if c == '*' && next == Some('/') {
+                chars.next();
+                *in_comment = false;
+            }
+            continue;
         }
-        let Some(start) = rest.find(['#', '/']) else {
-            return code + rest;
-        };
-        code.push_str(&rest[..start]);
-        rest = &rest[start..];
-        if rest.starts_with('#') || rest.starts_with("//") {
-            return code;
-        }
-        if let Some(after) = rest.strip_prefix("/*") {
-            *in_comment = true;
-            rest = after;
-        } else {
-            code.push('/');
-            rest = &rest[1..];
+        let statement = found.last_mut().expect("one at least");
+        match c {
+            _ if in_string => {
+                statement.push(c);
+                if c == '\\' {
+                    statement.extend(chars.next());
+                }
+                in_string = c != '"';
+            }
+            '#' => break,
+            '/' if next == Some('*') => {
+                chars.next();
+                *in_comment = true;
+                // It parts words.
+                statement.push(' ');
+            }
+            ';' => found.push(String::new()),
+            _ => {
+                in_string = c == '"';
+                statement.push(c);
+            }
         }
     }
+    found
 }
 
-#[derive(Default)]
 struct Program {
-    sections: [Section; 2],
+    sections: Vec<Section>,
     current: usize,
+    /// Section and offset.
     labels: HashMap<String, (usize, u32)>,
-    sets: HashMap<String, String>,
+    sets: HashMap<String, Vec<Definition>>,
+    /// Statements so far.
+    order: usize,
 }
 
-#[derive(Default)]
 struct Section {
+    name: String,
     size: u32,
-    items: Vec<(u32, usize, Item)>,
+    align: u32,
+    items: Vec<Placed>,
+}
+
+struct Placed {
+    place: Place,
+    line: usize,
+    item: Item,
 }
 
 enum Item {
     Inst(Op, Vec<String>),
     /// Bytes of an integer, and the expression.
     Data(u32, String),
-    Octa(u128),
-    /// Nothing, or in code `nop` and `lnop`.
+    Bytes([u8; 16]),
+    /// So many bytes of this value.
+    Space(u32, u8),
+    /// To the next alignment: nothing, or in code `nop` and `lnop`.
     Fill(u32),
 }
 
 impl Program {
+    fn new() -> Program {
+        let mut program = Program {
+            sections: Vec::new(),
+            current: 0,
+            labels: HashMap::new(),
+            sets: HashMap::new(),
+            order: 0,
+        };
+        program.enter(".text");
+        program
+    }
+
+    fn enter(&mut self, name: &str) {
+        self.current = self.sections.iter().position(|section| section.name == name).unwrap_or_else(|| {
+            // Data are loaded by quadwords.
+            self.sections.push(Section { name: name.into(), size: 0, align: 16, items: Vec::new() });
+            self.sections.len() - 1
+        });
+    }
+
+    fn here(&self) -> Place {
+        Place { section: self.current, offset: self.sections[self.current].size, order: self.order }
+    }
+
     fn statement(&mut self, text: &str, line: usize) -> Result<(), String> {
+        self.order += 1;
         let mut text = text.trim();
-        while let Some(colon) = text.find(':') {
-            let name = text[..colon].trim();
-            if name.is_empty() || !name.chars().all(is_symbol) {
-                return Err(format!("`{name}` is no label: expected letters, digits, `_` and `.`"));
+        loop {
+            let end = text.find(|c: char| c.is_whitespace() || c == ':' || c == '=' || c == '"');
+            let (name, rest) = text.split_at(end.unwrap_or(text.len()));
+            let rest = rest.trim_start();
+            if let Some(value) = rest.strip_prefix('=').filter(|value| !value.starts_with('=')) {
+                return self.set(name, value.trim(), line);
             }
-            let place = (self.current, self.sections[self.current].size);
-            if self.labels.insert(name.into(), place).is_some() {
+            let Some(rest) = rest.strip_prefix(':') else { break };
+            if !is_name(name) {
+                return Err(format!(
+                    "`{name}` is no label: expected letters, digits, `_` and `.`, no digit first"
+                ));
+            }
+            if self.sets.contains_key(name) {
+                return Err(format!("`{name}` is set and a label"));
+            }
+            let place = self.here();
+            if self.labels.insert(name.into(), (place.section, place.offset)).is_some() {
                 return Err(format!("label `{name}` is defined twice"));
             }
-            text = text[colon + 1..].trim();
+            text = rest.trim_start();
         }
         if text.is_empty() {
             return Ok(());
@@ -100,6 +174,24 @@ impl Program {
             Some(directive) => self.directive(directive, &operands, line),
             None => self.instruction(word, operands, line),
         }
+    }
+
+    /// A value for a name, from here on.
+    fn set(&mut self, name: &str, text: &str, line: usize) -> Result<(), String> {
+        if !is_name(name) {
+            return Err(format!("`{name}` cannot be set: expected a name of letters, digits, `_` and `.`"));
+        }
+        if self.labels.contains_key(name) {
+            return Err(format!("`{name}` is a label and set"));
+        }
+        if text.is_empty() {
+            return Err(format!("`{name}` is set to nothing: expected a number or a symbol"));
+        }
+        // What is known is a number from now on; addresses and names that come later have to wait.
+        let text = self.now(text).map_or_else(|_| text.to_string(), |number| number.to_string());
+        let definition = Definition { place: self.here(), line, text };
+        self.sets.entry(name.into()).or_default().push(definition);
+        Ok(())
     }
 
     fn instruction(&mut self, mnemonic: &str, mut operands: Vec<String>, line: usize) -> Result<(), String> {
@@ -121,7 +213,8 @@ impl Program {
             return Err(format!("`{mnemonic}` has {} operands: expected {wanted}", operands.len()));
         }
         if self.current != 0 {
-            return Err(format!("`{mnemonic}` in a data section: expected .text before it"));
+            let section = &self.sections[self.current].name;
+            return Err(format!("`{mnemonic}` in section {section}: expected .text before it"));
         }
         if !self.sections[0].size.is_multiple_of(4) {
             return Err(format!("`{mnemonic}` at an address that is no multiple of 4: expected .align 2"));
@@ -130,8 +223,9 @@ impl Program {
     }
 
     fn add(&mut self, line: usize, size: u32, item: Item) -> Result<(), String> {
+        let place = self.here();
         let section = &mut self.sections[self.current];
-        section.items.push((section.size, line, item));
+        section.items.push(Placed { place, line, item });
         section.size += size;
         if section.size > LOCAL_STORE as u32 {
             return Err(format!("the program has more than the local store's {LOCAL_STORE} bytes"));
@@ -140,48 +234,59 @@ impl Program {
     }
 
     fn directive(&mut self, name: &str, operands: &[String], line: usize) -> Result<(), String> {
-        let need = |count: usize| match operands.len() {
-            got if got < count => Err(format!(".{name} has {got} operands: expected {count}")),
-            _ => Ok(()),
+        let need = |counts: std::ops::RangeInclusive<usize>| {
+            let (got, least, most) = (operands.len(), counts.start(), counts.end());
+            match counts.contains(&got) {
+                true => Ok(()),
+                false if least == most => Err(format!(".{name} has {got} operands: expected {least}")),
+                false => Err(format!(".{name} has {got} operands: expected {least} to {most}")),
+            }
         };
         match name {
-            "text" => self.current = 0,
-            "data" | "rodata" => self.current = 1,
+            "text" | "data" => {
+                need(0..=0)?;
+                self.enter(&format!(".{name}"));
+            }
             "section" => {
-                need(1)?;
-                self.current = usize::from(operands[0] != ".text");
+                need(1..=5)?;
+                self.enter(&operands[0]);
             }
             "set" | "equ" => {
-                need(2)?;
-                self.sets.insert(operands[0].clone(), operands[1].clone());
+                need(2..=2)?;
+                self.set(&operands[0], &operands[1], line)?;
             }
             "align" | "p2align" | "balign" => {
-                need(1)?;
+                need(1..=1)?;
                 let value = self.now(&operands[0])?;
                 let power = || u32::try_from(value).ok().and_then(|bits| 1i64.checked_shl(bits)).unwrap_or(0);
                 let to = if name == "balign" { value } else { power() };
                 if !(1..=0x10000).contains(&to) || to & (to - 1) != 0 {
                     return Err(format!(".{name} {value}: expected an alignment of at most 65536 bytes"));
                 }
-                let size = self.sections[self.current].size;
-                let fill = size.next_multiple_of(to as u32) - size;
+                let section = &mut self.sections[self.current];
+                section.align = section.align.max(to as u32);
+                let fill = section.size.next_multiple_of(to as u32) - section.size;
                 self.add(line, fill, Item::Fill(fill))?;
             }
             "space" | "skip" | "zero" => {
-                need(1)?;
+                need(1..=2)?;
                 let size = self.now(&operands[0])?;
                 if !(0..=0x4_0000).contains(&size) {
                     return Err(format!(".{name} {size}: expected at most the local store, 262144 bytes"));
                 }
-                self.add(line, size as u32, Item::Fill(size as u32))?;
+                let value = operands.get(1).map_or(Ok(0), |text| self.now(text))?;
+                let byte = u8::try_from(value).map_err(|_| format!(".{name}: {value} is no byte"))?;
+                self.add(line, size as u32, Item::Space(size as u32, byte))?;
             }
             "fill" => {
-                need(1)?;
+                need(1..=3)?;
                 let number = |at: usize, other| operands.get(at).map_or(Ok(other), |text| self.now(text));
                 let (repeat, size, value) = (number(0, 0)?, number(1, 1)?, number(2, 0)?);
                 if !(0..=0x4_0000).contains(&repeat) || ![1, 2, 4, 8].contains(&size) {
                     return Err(".fill: expected a count, a size of 1, 2, 4 or 8, and a value".into());
                 }
+                // Of eight bytes the last four are zero, whatever the value: so does the GNU assembler.
+                let value = if size < 8 { value } else { in_bits(value, 32)? << 32 };
                 for _ in 0..repeat {
                     self.add(line, size as u32, Item::Data(size as u32, value.to_string()))?;
                 }
@@ -193,7 +298,7 @@ impl Program {
                         None => (1, operand.as_str()),
                     };
                     let value = number(digits)?;
-                    self.add(line, 16, Item::Octa(value.wrapping_mul(sign) as u128))?;
+                    self.add(line, 16, Item::Bytes((value.wrapping_mul(sign) as u128).to_be_bytes()))?;
                 }
             }
             "byte" | "short" | "hword" | "half" | "long" | "int" | "word" | "quad" => {
@@ -208,7 +313,7 @@ impl Program {
                 }
             }
             // About symbols for a linker, which there is none of here.
-            "global" | "globl" | "type" | "size" | "file" | "ident" | "extern" | "local" | "brinfo" => {}
+            "global" | "globl" | "type" | "size" | "file" | "ident" | "extern" | "local" => {}
             _ => {
                 return Err(format!("unknown directive `.{name}`: expected .set, .align, .long, .octa, ..."));
             }
@@ -216,60 +321,106 @@ impl Program {
         Ok(())
     }
 
-    /// The value of an expression that shapes the layout, so that it may not name labels.
+    /// The value of an expression that is needed at once, so that it may not name addresses.
     fn now(&self, text: &str) -> Result<i64, String> {
-        let symbols = Symbols { labels: &HashMap::new(), sets: &self.sets };
-        evaluate(text, &symbols, 0)
+        let symbols = Symbols { labels: &self.labels, sets: &self.sets, bases: None };
+        evaluate(text, &symbols, self.here()).map(|value| value.number)
     }
 
     fn lay_out(self) -> Result<Image, (usize, String)> {
-        let text_size = self.sections[0].size;
-        let data = text_size.next_multiple_of(16);
-        let bases = [0, data];
-        let end = data + self.sections[1].size;
-        if end > LOCAL_STORE as u32 {
-            return Err((0, format!("the program has {end} bytes: the local store has {LOCAL_STORE}")));
+        let mut bases = Vec::new();
+        let mut end = 0u32;
+        for section in &self.sections {
+            let base = end.next_multiple_of(section.align);
+            bases.push(base);
+            end = base + section.size;
+            if end > LOCAL_STORE as u32 {
+                let line = section.items.last().map_or(0, |last| last.line);
+                let name = &section.name;
+                return Err((
+                    line,
+                    format!("{name} ends at {end}: the local store has {LOCAL_STORE} bytes for all sections"),
+                ));
+            }
         }
-        let labels: HashMap<String, i64> = self
-            .labels
-            .into_iter()
-            .map(|(name, (section, at))| (name, i64::from(bases[section] + at)))
-            .collect();
-        let symbols = Symbols { labels: &labels, sets: &self.sets };
+        let symbols = Symbols { labels: &self.labels, sets: &self.sets, bases: Some(&bases) };
         let mut bytes = vec![0; end as usize];
-        for (section, (base, is_code)) in self.sections.iter().zip([(0, true), (data, false)]) {
-            for (at, line, item) in &section.items {
-                let at = base + at;
+        let mut constants: Vec<Range<u32>> = Vec::new();
+        for (number, section) in self.sections.iter().enumerate() {
+            for Placed { place, line, item } in &section.items {
+                let at = bases[number] + place.offset;
                 let here = &mut bytes[at as usize..];
                 let fail = |message| (*line, message);
-                match item {
+                let size = match item {
                     Item::Inst(op, operands) => {
-                        let inst = instruction(*op, operands, at, &symbols).map_err(fail)?;
+                        let inst = instruction(*op, operands, at, *place, &symbols).map_err(fail)?;
                         here[..4].copy_from_slice(&inst.encode().to_be_bytes());
+                        continue;
+                    }
+                    Item::Fill(size) => {
+                        if number == 0 {
+                            fill_with_code(&mut here[..*size as usize], at);
+                        }
+                        continue;
                     }
                     Item::Data(size, text) => {
-                        let value = evaluate(text, &symbols, i64::from(at)).map_err(fail)?;
-                        let bits = size * 8;
-                        if *size < 8 && (value >= 1 << bits || value < -(1 << (bits - 1))) {
-                            return Err(fail(format!("{value} does not fit: expected {bits} bits")));
-                        }
+                        let value =
+                            evaluate(text, &symbols, *place).and_then(|value| match value.addresses {
+                                0 | 1 => in_bits(value.number, size * 8),
+                                _ => Err(format!("`{text}` is neither a number nor an address")),
+                            });
+                        let value = value.map_err(fail)?;
                         here[..*size as usize].copy_from_slice(&value.to_be_bytes()[8 - *size as usize..]);
+                        *size
                     }
-                    Item::Octa(value) => here[..16].copy_from_slice(&value.to_be_bytes()),
-                    Item::Fill(size) if is_code && at % 4 == 0 && size % 4 == 0 => {
-                        for offset in (0..*size).step_by(4) {
-                            let even = (at + offset) % 8 == 0;
-                            let filler = Inst::bare(if even { Op::Nop } else { Op::Lnop });
-                            here[offset as usize..][..4].copy_from_slice(&filler.encode().to_be_bytes());
-                        }
+                    Item::Bytes(value) => {
+                        here[..16].copy_from_slice(value);
+                        16
                     }
-                    Item::Fill(_) => {}
+                    Item::Space(size, byte) => {
+                        here[..*size as usize].fill(*byte);
+                        *size
+                    }
+                };
+                match constants.last_mut() {
+                    _ if number != 0 => {}
+                    Some(last) if last.end == at => last.end += size,
+                    _ => constants.push(at..at + size),
                 }
             }
         }
-        let symbols = labels.into_iter().map(|(name, at)| (name, at as u32)).collect();
-        Ok(Image { origin: 0, bytes, code: 0..text_size & !3, entry: 0, symbols })
+        // Those that nobody uses too.
+        let mut definitions: Vec<&Definition> = self.sets.values().flatten().collect();
+        definitions.sort_by_key(|definition| definition.place.order);
+        for Definition { place, line, text } in definitions {
+            let before = Place { order: place.order - 1, ..*place };
+            evaluate(text, &symbols, before).map_err(|message| (*line, message))?;
+        }
+        let symbols = self
+            .labels
+            .iter()
+            .map(|(name, &(section, offset))| (name.clone(), bases[section] + offset))
+            .collect();
+        Ok(Image { origin: 0, bytes, code: 0..self.sections[0].size & !3, entry: 0, symbols, constants })
     }
+}
+
+/// Zeros up to a word, then `nop` and `lnop`.
+fn fill_with_code(bytes: &mut [u8], at: u32) {
+    let first = bytes.len() % 4;
+    for (i, word) in bytes[first..].chunks_exact_mut(4).enumerate() {
+        let even = (at + (first + 4 * i) as u32).is_multiple_of(8);
+        let filler = Inst::bare(if even { Op::Nop } else { Op::Lnop });
+        word.copy_from_slice(&filler.encode().to_be_bytes());
+    }
+}
+
+/// A value that fits into so many bits, with or without sign.
+fn in_bits(value: i64, bits: u32) -> Result<i64, String> {
+    if bits < 64 && (value >= 1 << bits || value < -(1 << (bits - 1))) {
+        return Err(format!("{value} does not fit: expected {bits} bits"));
+    }
+    Ok(value)
 }
 
 /// Splits at commas outside of parentheses.
@@ -331,22 +482,49 @@ fn shape(format: Format) -> &'static [Operand] {
     }
 }
 
-fn instruction(op: Op, operands: &[String], at: u32, symbols: &Symbols) -> Result<Inst, String> {
+fn instruction(
+    op: Op,
+    operands: &[String],
+    at: u32,
+    place: Place,
+    symbols: &Symbols<'_>,
+) -> Result<Inst, String> {
     let mut inst = Inst::bare(op);
-    let value = |text: &str| evaluate(text, symbols, i64::from(at));
-    let address = |text: &str| match value(text)? {
-        address @ 0..=0x3_ffff => Ok(address as u32),
-        other => Err(format!("{other:#x} lies outside of the local store: expected 0 to 0x3ffff")),
+    let value = |text: &str| evaluate(text, symbols, place);
+    let is_absolute =
+        matches!(op.format(), Format::Ri16Absolute | Format::Ri16AbsoluteStore | Format::HintAbsolute);
+    // A number is a distance where the instruction has one, and an address where it has that.
+    let address = |text: &str, distances: bool| {
+        let found = match value(text)? {
+            Value { number, addresses: 0 } if distances => match number {
+                -0x4_0000..=0x3_ffff => (i64::from(at) + number) & 0x3_ffff,
+                _ => {
+                    return Err(format!("{number} is too far: expected -262144 to 262143 bytes, or a label"));
+                }
+            },
+            // Such as `.-8` in the first word: distances wrap with the local store.
+            Value { number: number @ -0x4_0000..=-1, addresses: 1 } if distances => number & 0x3_ffff,
+            Value { number, addresses: 0 | 1 } => number,
+            _ => return Err(format!("`{text}` is neither a number nor an address")),
+        };
+        match found {
+            address @ 0..=0x3_ffff => Ok(address as u32),
+            other => Err(format!("{other:#x} lies outside of the local store: expected 0 to 0x3ffff")),
+        }
+    };
+    let number = |text: &str, unit| match value(text)? {
+        Value { number, addresses: 0 | 1 } => in_range(op, number, unit),
+        _ => Err(format!("`{text}` is neither a number nor an address")),
     };
     for (operand, text) in shape(op.format()).iter().zip(operands) {
         match operand {
-            Operand::Rt => inst.rt = register(text, symbols)?,
-            Operand::Ra => inst.ra = register(text, symbols)?,
-            Operand::Rb => inst.rb = register(text, symbols)?,
-            Operand::Rc => inst.rc = register(text, symbols)?,
-            Operand::Value => inst.imm = in_range(op, value(text)?, 1)?,
-            Operand::Target => set_target(&mut inst, at, address(text)?)?,
-            Operand::Hinted => set_branch(&mut inst, at, address(text)?)?,
+            Operand::Rt => inst.rt = register(text, place, symbols)?,
+            Operand::Ra => inst.ra = register(text, place, symbols)?,
+            Operand::Rb => inst.rb = register(text, place, symbols)?,
+            Operand::Rc => inst.rc = register(text, place, symbols)?,
+            Operand::Value => inst.imm = number(text, 1)?,
+            Operand::Target => set_target(&mut inst, at, address(text, !is_absolute)?)?,
+            Operand::Hinted => set_branch(&mut inst, at, address(text, true)?)?,
             Operand::Memory => {
                 let inner =
                     text.strip_suffix(')').and_then(|text| text.rfind('$').map(|at| text.split_at(at)));
@@ -354,9 +532,8 @@ fn instruction(op: Op, operands: &[String], at: u32, symbols: &Symbols) -> Resul
                 else {
                     return Err(format!("`{text}` is no place in memory: expected offset($register)"));
                 };
-                inst.ra = register(base, symbols)?;
-                let offset = if offset.trim().is_empty() { 0 } else { value(offset)? };
-                inst.imm = in_range(op, offset, 16)?;
+                inst.ra = register(base, place, symbols)?;
+                inst.imm = if offset.trim().is_empty() { 0 } else { number(offset, 16)? };
             }
         }
     }
@@ -364,7 +541,7 @@ fn instruction(op: Op, operands: &[String], at: u32, symbols: &Symbols) -> Resul
 }
 
 fn in_range(op: Op, value: i64, unit: i64) -> Result<i32, String> {
-    let (low, high) = op.format().range();
+    let (low, high) = op.range();
     let (low, high) = (i64::from(low) * unit, i64::from(high) * unit);
     if value % unit != 0 {
         return Err(format!("`{}`: {value} is no multiple of {unit}", op.mnemonic()));
@@ -375,13 +552,17 @@ fn in_range(op: Op, value: i64, unit: i64) -> Result<i32, String> {
     Ok((value / unit) as i32)
 }
 
-fn register(text: &str, symbols: &Symbols) -> Result<Reg, String> {
+fn register(text: &str, place: Place, symbols: &Symbols<'_>) -> Result<Reg, String> {
     let expected = || format!("`{text}` is no register: expected $0 to $127 or $name");
     let name = text.trim().strip_prefix('$').ok_or_else(expected)?.trim();
     let number = match name {
         "lr" => 0,
         "sp" | "SP" => 1,
-        _ => evaluate(name, symbols, 0).map_err(|error| format!("{}: {error}", expected()))?,
+        _ => match evaluate(name, symbols, place) {
+            Ok(Value { number, addresses: 0 }) => number,
+            Ok(_) => return Err(expected()),
+            Err(error) => return Err(format!("{}: {error}", expected())),
+        },
     };
     u8::try_from(number).ok().filter(|&number| number < 128).map(Reg::new).ok_or_else(expected)
 }

@@ -31,19 +31,27 @@ impl Format {
             _ => (0, 0),
         }
     }
+}
 
-    /// The immediates that can be written; wider than the signed range where a field is also read without sign.
+impl Op {
+    /// The immediates that can be written: those that the GNU assembler takes without a warning. Wider than the signed
+    /// range where a field is also read without sign.
     pub(crate) const fn range(self) -> (i32, i32) {
         use Format::*;
-        match self {
-            Ri7 => (-64, 127),
-            Ri10 | Ri10Quad | Ri10QuadStore => (-512, 511),
-            Ri10Byte => (-512, 511),
-            Ri16 | Ri16InOut => (-0x8000, 0xffff),
-            Ri16Absolute | Ri16AbsoluteStore | Ri16Relative | Ri16RelativeStore => (-0x8000, 0x7fff),
-            Branch | BranchIf | HintAbsolute | HintRelative => (-0x8000, 0x7fff),
-            Ri18 => (0, 0x3ffff),
-            StopCode => (0, 0x3fff),
+        match (self, self.format()) {
+            (Op::Il, _) => (-0x8000, 0x7fff),
+            (Op::Shli, _) => (0, 63),
+            (Op::Shlhi | Op::Shlqbyi, _) => (0, 31),
+            (Op::Rotmi | Op::Rotmai, _) => (-63, 0),
+            (Op::Rothmi | Op::Rotqmbyi, _) => (-31, 0),
+            (_, Ri7) => (-64, 127),
+            (_, Ri10 | Ri10Quad | Ri10QuadStore) => (-512, 511),
+            (_, Ri10Byte) => (-128, 255),
+            (_, Ri16 | Ri16InOut) => (-0x8000, 0xffff),
+            (_, Ri16Absolute | Ri16AbsoluteStore | Ri16Relative | Ri16RelativeStore) => (-0x8000, 0x7fff),
+            (_, Branch | BranchIf | HintAbsolute | HintRelative) => (-0x8000, 0x7fff),
+            (_, Ri18) => (0, 0x3ffff),
+            (_, StopCode) => (0, 0x3fff),
             _ => (0, 0),
         }
     }
@@ -96,6 +104,12 @@ fn sign_extend(value: u32, bits: u32) -> i32 {
 }
 
 impl Inst {
+    /// Whether an assembler takes it as it is written: some words have immediates that no text has.
+    pub(crate) fn is_writable(&self) -> bool {
+        let (low, high) = self.op.range();
+        (low..=high).contains(&self.imm)
+    }
+
     /// The word.
     pub fn encode(&self) -> u32 {
         let format = self.op.format();
@@ -144,6 +158,8 @@ impl Inst {
         if bits > 0 {
             inst.imm = match format {
                 Format::Ri18 | Format::StopCode => (word >> start & ((1 << bits) - 1)) as i32,
+                // Shifts to the left by a count without sign.
+                Format::Ri7 if op.range().0 == 0 => (word >> start & 0x7f) as i32,
                 _ => sign_extend(word >> start & ((1 << bits) - 1), bits),
             };
         }
