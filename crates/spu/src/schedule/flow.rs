@@ -251,15 +251,10 @@ impl Flow {
         self.with(Op::Rotqbyi, a, bytes)
     }
 
-    /// The quadword at the sum of two preferred slots.
+    /// The quadword at a preferred slot plus a constant.
     ///
     /// What is loaded must not be stored to by this kernel, unless the store depends on this load: the scheduler
     /// moves loads before stores of other iterations.
-    pub fn load(&mut self, base: Value, offset: Value) -> Value {
-        self.two(Op::Lqx, base, offset)
-    }
-
-    /// The quadword at a preferred slot plus a constant.
     pub fn load_at(&mut self, base: Value, offset: i32) -> Value {
         self.with(Op::Lqd, base, offset >> 4)
     }

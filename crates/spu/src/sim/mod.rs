@@ -1,6 +1,6 @@
 //! The simulator: what the SPU computes, and in which cycle it issues what.
 //!
-//! Instructions are decoded once, when they are first executed. The same loop keeps the functional state and the
+//! Instructions are decoded once, when they are first executed, and may not be stored to. The same loop keeps the functional state and the
 //! clock; who wants to see each issue passes an [`Observer`].
 
 mod decoded;
@@ -11,7 +11,7 @@ mod trace;
 use std::fmt;
 use std::ops::Range;
 
-pub use dma::{CLOCK_HZ, Dma, Transfer, overlapped};
+pub use dma::{CLOCK_HZ, Chip, Transfer, clocks};
 pub use trace::{Cause, Issue, Observer, Silent, Summary, Trace};
 
 use zeroize::Zeroize;
@@ -28,7 +28,7 @@ const ADDRESS_MASK: u32 = LOCAL_STORE as u32 - 1;
 pub const PENALTY: u64 = 18;
 /// Cycles from a hint until its branch can issue without waiting.
 const HINT_CYCLES: u64 = 15;
-/// A hint is not seen by a branch that follows it this closely, in instructions.
+/// So many instructions at the least are between a hint and its branch, or the branch does not see it.
 const HINT_DISTANCE: u64 = 8;
 
 /// Why the simulator stopped where the program did not say so.
@@ -49,7 +49,7 @@ pub enum FaultKind {
     OutsideCode,
     /// More cycles than allowed: probably a loop without end.
     Budget(u64),
-    /// A store into code that has been executed.
+    /// A store into code.
     SelfModification {
         /// The quadword written.
         written: u32,
@@ -66,7 +66,7 @@ impl fmt::Display for Fault {
                 write!(f, "{at:#07x}: still running after {cycles} cycles: a loop without end?")
             }
             FaultKind::SelfModification { written } => {
-                write!(f, "{at:#07x}: a store to {written:#07x} overwrites code that has been executed")
+                write!(f, "{at:#07x}: a store to {written:#07x} overwrites code")
             }
         }
     }
@@ -90,9 +90,10 @@ pub struct Machine {
     registers: Vec<u128>,
     memory: Vec<u8>,
     code: Range<u32>,
+    /// By word.
     decoded: Vec<Decoded>,
-    /// The code that `decoded` is of.
-    decoded_code: Vec<u8>,
+    /// By quadword: whether it has instructions, or data that have been executed.
+    guarded: Vec<bool>,
     entry: u32,
 }
 
@@ -110,7 +111,7 @@ impl Machine {
             memory: vec![0; LOCAL_STORE],
             code: 0..0,
             decoded: vec![Decoded::default(); LOCAL_STORE / 4],
-            decoded_code: Vec::new(),
+            guarded: vec![false; LOCAL_STORE / 16],
             entry: 0,
         }
     }
@@ -121,17 +122,26 @@ impl Machine {
     /// If it does not fit.
     pub fn load(&mut self, image: &Image) {
         self.memory[image.origin as usize..image.end() as usize].copy_from_slice(&image.bytes);
+        self.forget_code();
         self.entry = image.entry;
-        let bytes =
-            |code: &Range<u32>| (code.start - image.origin) as usize..(code.end - image.origin) as usize;
-        let code = &image.bytes[bytes(&image.code)];
-        // The same program again need not be decoded again.
-        if self.code != image.code || self.decoded_code != code {
-            let old = (self.code.start / 4) as usize..self.code.end.div_ceil(4) as usize;
-            self.decoded[old].fill(Decoded::default());
-            self.code = image.code.clone();
-            self.decoded_code = code.to_vec();
+        self.code = image.code.clone();
+        let mut from = image.code.start;
+        for data in image.constants.iter().chain([&(image.code.end..image.code.end)]) {
+            let words = (from / 16) as usize..data.start.min(image.code.end).div_ceil(16) as usize;
+            if from < data.start {
+                self.guarded[words].fill(true);
+            }
+            from = data.end;
         }
+    }
+
+    /// As if there had never been a program.
+    fn forget_code(&mut self) {
+        // Execution stays inside of the code, so nothing else is decoded.
+        let old = self.code.start as usize..self.code.end as usize;
+        self.decoded[old.start / 4..old.end.div_ceil(4)].fill(Decoded::default());
+        self.guarded[old.start / 16..old.end.div_ceil(16)].fill(false);
+        self.code = 0..0;
     }
 
     /// Bytes of the local store.
@@ -142,11 +152,16 @@ impl Machine {
         &self.memory[range]
     }
 
-    /// Bytes of the local store, to be written from outside. Not for code.
+    /// Bytes of the local store, to be written from outside.
     ///
     /// # Panics
     /// If the range lies outside.
     pub fn memory_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        // What is written anew is decoded anew.
+        let code = range.start.max(self.code.start as usize)..range.end.min(self.code.end as usize);
+        if !code.is_empty() {
+            self.decoded[code.start / 4..code.end.div_ceil(4)].fill(Decoded::default());
+        }
         &mut self.memory[range]
     }
 
@@ -160,10 +175,11 @@ impl Machine {
         self.registers[usize::from(reg.number())] = value;
     }
 
-    /// Zeroes registers and local store.
+    /// Zeroes registers and local store, and forgets the program.
     pub fn clear(&mut self) {
-        self.registers.fill(0);
-        self.memory.fill(0);
+        self.registers.as_mut_slice().zeroize();
+        self.memory.as_mut_slice().zeroize();
+        self.forget_code();
     }
 
     /// Runs from the entry to a `stop`.
@@ -182,13 +198,14 @@ impl Machine {
         let mut clock = Clock::new(budget);
         let mut pc = self.entry;
         // Locals, so that the loop need not go through `self`.
-        let Machine { registers, memory, code, decoded, .. } = self;
+        let Machine { registers, memory, code, decoded, guarded, .. } = self;
         let registers: &mut [u128; 256] = registers.as_mut_slice().try_into().expect("256 registers");
         let memory: &mut [u8; LOCAL_STORE] = memory.as_mut_slice().try_into().expect("a local store");
         loop {
             let at = (pc >> 2) as usize & (LOCAL_STORE / 4 - 1);
             if !decoded[at].known {
                 decoded[at] = decode(memory, code, pc)?;
+                guarded[at / 4] = true;
             }
             let inst = &decoded[at];
             let issued = clock.issue(inst, pc, observer)?;
@@ -202,14 +219,13 @@ impl Machine {
                 }
                 execute::Next::Hint { branch, target } => {
                     clock.hint = Hint { branch, target, cycle: issued, count: clock.instructions };
-                    pc = pc.wrapping_add(4);
+                    pc = pc.wrapping_add(4) & ADDRESS_MASK;
                 }
                 execute::Next::Stored(at) => {
-                    let first = (at >> 2) as usize;
-                    if at < code.end && decoded[first..first + 4].iter().any(|slot| slot.known) {
+                    if guarded[(at >> 4) as usize] {
                         return Err(Fault { address: pc, kind: FaultKind::SelfModification { written: at } });
                     }
-                    pc = pc.wrapping_add(4);
+                    pc = pc.wrapping_add(4) & ADDRESS_MASK;
                 }
                 execute::Next::Stop(code) => {
                     return Ok(Run { cycles: issued, instructions: clock.instructions, code });
@@ -300,7 +316,7 @@ impl Clock {
     }
 
     fn hint_is_seen(&self) -> bool {
-        self.instructions - self.hint.count >= HINT_DISTANCE
+        self.instructions - self.hint.count > HINT_DISTANCE
     }
 
     fn branch(&mut self, pc: u32, goes_to: u32, issued: u64, observer: &mut impl Observer) {
@@ -309,9 +325,6 @@ impl Clock {
         if predicted != goes_to {
             self.last = issued + PENALTY;
             observer.lost(PENALTY);
-        }
-        if goes_to != pc.wrapping_add(4) {
-            self.open = false;
         }
     }
 }
