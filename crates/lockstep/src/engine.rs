@@ -36,7 +36,7 @@ pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })),
         Box::new(CudaBackend),
-        Box::new(SpuBackend::default()),
+        Box::new(SpuBackend),
     ]
 }
 
@@ -50,7 +50,7 @@ pub struct Discovered {
 
 /// Asks every backend for its devices.
 pub fn discover(options: &BackendOptions) -> Discovered {
-    discover_among(backends(options))
+    discover_among(&backends(options))
 }
 
 /// Asks the backends that a selection needs: those it names, and the CPU's, by which others are verified. To look for GPUs
@@ -62,10 +62,21 @@ fn discover_for(options: &BackendOptions, selection: &Selection) -> Discovered {
     if wanted.iter().any(|name| backends.iter().any(|backend| backend.name() == *name)) {
         backends.retain(|backend| backend.name() == "cpu" || wanted.contains(&backend.name()));
     }
-    discover_among(backends)
+    let mut found = discover_among(&backends);
+    let name =
+        selection.device.as_ref().filter(|name| found.devices.iter().all(|d| d.id().to_string() != **name));
+    if let Some((backend, made)) =
+        name.and_then(|name| backends.iter().find_map(|backend| Some((backend.name(), backend.named(name)?))))
+    {
+        match made {
+            Ok(device) => found.devices.push(device),
+            Err(missing) => found.missing.push((backend, missing)),
+        }
+    }
+    found
 }
 
-fn discover_among(backends: Vec<Box<dyn Backend>>) -> Discovered {
+fn discover_among(backends: &[Box<dyn Backend>]) -> Discovered {
     let mut found = Discovered { devices: Vec::new(), missing: Vec::new() };
     for backend in backends {
         let here = backend.discover();
@@ -251,6 +262,14 @@ mod tests {
         assert_eq!(build(Engine::builder().threads(5), &[(ENV_THREADS, "3")]).unwrap().threads(), 5);
         assert!(build(Engine::builder().device("auto"), &[(ENV_DEVICE, "nonsense")]).is_ok());
         assert!(build(Engine::builder(), &[(ENV_DEVICE, "cpu"), (ENV_KERNEL, "")]).is_ok());
+    }
+
+    #[test]
+    fn devices_are_made_by_name() {
+        let engine = build(Engine::builder().device("spu:4"), &[]).unwrap();
+        assert_eq!(engine.devices()[0].description(), "Cell with 4 SPEs");
+        let error = build(Engine::builder().device("spu:17"), &[]).unwrap_err().to_string();
+        assert!(error.contains("spu:17") && error.contains("spu:1 to spu:16"), "{error}");
     }
 
     #[test]

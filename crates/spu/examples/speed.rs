@@ -12,7 +12,7 @@ fn main() {
         let compiled = of.compile(10, Effort::Full).expect("every kernel compiles");
         let keys = [[7; 16]; 11];
         let mut machine = Machine::new();
-        compiled.load(&mut machine, &keys);
+        compiled.load(&mut machine, &keys).unwrap();
         let mut data = vec![1; LARGEST];
         let mut best = f64::MAX;
         let start = Instant::now();

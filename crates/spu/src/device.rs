@@ -5,44 +5,44 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lockstep_core::backend::{
-    Backend, Completion, Cost, Counter, Device, DeviceId, Discovery, KernelId, KernelInfo, Unit,
+    Backend, Completion, Cost, Counter, Device, DeviceId, Discovery, KernelId, KernelInfo, Missing, Unit,
 };
 use lockstep_core::data::HostData;
 use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
-use lockstep_core::{Block, Error, KeySize, Result};
+use lockstep_core::{Block, Error, KeySize};
 use zeroize::Zeroizing;
 
-use crate::kernels::{Compiled, KERNELS, LARGEST, Loop, Mode, Way};
+use crate::kernels::{Compiled, KERNELS, LARGEST, Loop, Mode, Refused, Way};
 use crate::schedule::Effort;
-use crate::sim::{Dma, Fault, Machine, Transfer, overlapped};
+use crate::sim::{Chip, Machine, Transfer, clocks};
 
-/// The name of the one device of this backend.
-pub const SPU: DeviceId = DeviceId { backend: "spu", unit: Unit::Only };
-
-/// How the simulated Cell is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpuOptions {
-    /// SPEs at work: a chip has eight, two chips on a board have sixteen.
-    pub spes: usize,
-}
-
-impl Default for SpuOptions {
-    fn default() -> Self {
-        SpuOptions { spes: 8 }
-    }
-}
-
-/// The backend of the simulated Cell.
+/// The backend of the simulated Cell. The device `spu` has the eight SPEs of a chip; `spu:1` to `spu:16` have as many as
+/// they say, and are there when they are asked for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SpuBackend(pub SpuOptions);
+pub struct SpuBackend;
+
+/// The backend's name.
+const NAME: &str = "spu";
 
 impl Backend for SpuBackend {
     fn name(&self) -> &'static str {
-        SPU.backend
+        NAME
     }
 
     fn discover(&self) -> Discovery {
-        Discovery { devices: vec![Arc::new(Spu::new(self.0))], missing: None }
+        Discovery { devices: vec![Arc::new(Spu::default())], missing: None }
+    }
+
+    fn named(&self, name: &str) -> Option<Result<Arc<dyn Device>, Missing>> {
+        let number = name.strip_prefix(NAME)?.strip_prefix(':')?;
+        let spes = number.parse().ok().filter(|spes: &u16| spes.to_string() == number);
+        Some(match spes.and_then(Spu::with_spes) {
+            Some(spu) => Ok(Arc::new(spu)),
+            None => Err(Missing {
+                reason: format!("no Cell has `{number}` SPEs"),
+                remedy: format!("say {NAME} for 8, or {NAME}:1 to {NAME}:{MOST_SPES}"),
+            }),
+        })
     }
 }
 
@@ -59,6 +59,7 @@ pub struct Simulated {
 
 /// The simulated Cell.
 pub struct Spu {
+    id: DeviceId,
     kernels: Vec<KernelInfo>,
     /// Made when they first work: looking for devices costs nothing.
     spes: Vec<Mutex<Option<Machine>>>,
@@ -67,7 +68,7 @@ pub struct Spu {
 }
 
 /// The most SPEs: the blades had two chips.
-const MOST_SPES: usize = 16;
+const MOST_SPES: u16 = 16;
 
 type CompiledLoops = HashMap<(Loop, usize), Arc<Compiled>>;
 
@@ -81,23 +82,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn failed(reason: String) -> Error {
-    Error::DeviceFailed { device: SPU, reason }
-}
-
-fn compiled(of: Loop, rounds: usize) -> Result<Arc<Compiled>> {
+fn compiled(of: Loop, rounds: usize) -> Result<Arc<Compiled>, String> {
     let mut all = lock(&COMPILED);
     if let Some(compiled) = all.get(&(of, rounds)) {
         return Ok(Arc::clone(compiled));
     }
-    let new = Arc::new(of.compile(rounds, Effort::Full).map_err(failed)?);
+    let new = Arc::new(of.compile(rounds, Effort::Full)?);
     all.insert((of, rounds), Arc::clone(&new));
     Ok(new)
 }
 
+impl Default for Spu {
+    /// A chip: eight SPEs.
+    fn default() -> Spu {
+        Spu::new(DeviceId { backend: NAME, unit: Unit::Only }, Chip::SPES)
+    }
+}
+
 impl Spu {
-    /// A Cell of so many SPEs, one at the least and 16 at the most.
-    pub fn new(options: SpuOptions) -> Spu {
+    /// A Cell of so many SPEs, 1 to 16: a chip has eight, two chips on a board have sixteen.
+    pub fn with_spes(spes: u16) -> Option<Spu> {
+        let id = DeviceId { backend: NAME, unit: Unit::Number(spes) };
+        (1..=MOST_SPES).contains(&spes).then(|| Spu::new(id, spes.into()))
+    }
+
+    fn new(id: DeviceId, spes: usize) -> Spu {
         let info = |kernel: &crate::kernels::Named| KernelInfo {
             name: kernel.name,
             description: kernel.description,
@@ -106,8 +115,9 @@ impl Spu {
         };
         let count = |kernel: &crate::kernels::Named| Counter { name: kernel.name, launches: 0, bytes: 0 };
         Spu {
+            id,
             kernels: KERNELS.iter().map(info).collect(),
-            spes: (0..options.spes.clamp(1, MOST_SPES)).map(|_| Mutex::new(None)).collect(),
+            spes: (0..spes).map(|_| Mutex::new(None)).collect(),
             done: Mutex::default(),
             counts: Mutex::new(KERNELS.iter().map(count).collect()),
         }
@@ -118,12 +128,17 @@ impl Spu {
         *lock(&self.done)
     }
 
-    fn run_pass(&self, of: Loop, pass: Pass, segments: &mut [Segment<'_>]) -> Result<u64> {
+    fn failed(&self, reason: String) -> Error {
+        Error::DeviceFailed { device: self.id, reason }
+    }
+
+    fn run_pass(&self, of: Loop, pass: Pass, segments: &mut [Segment<'_>]) -> Result<u64, Error> {
         let mut tasks = Vec::new();
         for (index, segment) in segments.iter_mut().enumerate() {
-            let host = segment.data.reborrow().into_host(SPU)?;
+            let host = segment.data.reborrow().into_host(self.id)?;
             let size = segment.key.size();
-            cut(&mut tasks, pass, index, *segment.register, host.input(), compiled(of, size.rounds())?);
+            let compiled = compiled(of, size.rounds()).map_err(|why| self.failed(why))?;
+            cut(&mut tasks, pass, index, *segment.register, host.input(), compiled);
         }
         let keys: Vec<&[Block]> =
             segments.iter().map(|segment| segment.key.round_keys().as_blocks()).collect();
@@ -133,7 +148,7 @@ impl Spu {
             let segment = &mut segments[task.segment];
             *segment.register = task.register;
             if !pass.is_read_only() {
-                let mut host = segment.data.reborrow().into_host(SPU)?;
+                let mut host = segment.data.reborrow().into_host(self.id)?;
                 write_back(&mut host, task);
             }
         }
@@ -141,9 +156,8 @@ impl Spu {
     }
 
     /// Every task on an SPE: the first on the first, and so on in turns.
-    fn run_tasks(&self, pass: Pass, tasks: &mut [Piece], keys: &[&[Block]]) -> Result<()> {
+    fn run_tasks(&self, pass: Pass, tasks: &mut [Piece], keys: &[&[Block]]) -> Result<(), Error> {
         let spes = self.spes.len();
-        let busy = spes.min(tasks.len());
         let mut shares: Vec<Vec<&mut Piece>> = (0..spes).map(|_| Vec::new()).collect();
         let bytes: usize = tasks.iter().map(|task| task.data.len()).sum();
         for (i, task) in tasks.iter_mut().enumerate() {
@@ -152,36 +166,44 @@ impl Spu {
         let work = shares.into_iter().zip(&self.spes).filter(|(share, _)| !share.is_empty());
         let one = |(share, machine): (Vec<&mut Piece>, &Mutex<Option<Machine>>)| {
             let mut machine = lock(machine);
-            let machine = machine.get_or_insert_with(Machine::new);
-            let outcome = run_share(machine, pass, share, keys);
-            // Keys and data do not stay behind.
-            machine.clear();
-            outcome
+            let machine = Lent(machine.get_or_insert_with(Machine::new));
+            run_share(machine.0, pass, share, keys)
         };
-        let outcomes: Vec<Result<Share>> = if bytes < THREADS_FROM {
+        let outcomes: Vec<Result<Share, String>> = if bytes < THREADS_FROM {
             work.map(one).collect()
         } else {
             std::thread::scope(|scope| {
                 let threads: Vec<_> = work.map(|share| scope.spawn(|| one(share))).collect();
-                let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Share>>| {
-                    thread.join().unwrap_or_else(|_| Err(failed("the simulator panicked".into())))
+                let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Share, String>>| {
+                    thread.join().unwrap_or_else(|_| Err("the simulator panicked".into()))
                 };
                 threads.into_iter().map(join).collect()
             })
         };
-        let dma = Dma { sharers: busy as u32 };
-        let mut longest = 0;
+        let mut transfers = Vec::new();
         let mut instructions = 0;
         for outcome in outcomes {
-            let share = outcome?;
-            longest = longest.max(overlapped(dma, &share.transfers));
+            let share = outcome.map_err(|why| self.failed(why))?;
+            transfers.push(share.transfers);
             instructions += share.instructions;
         }
+        // Each chip has a memory of its own.
+        let chips = transfers.chunks(Chip::SPES).map(|spes| clocks(&Chip::CELL, spes));
+        let longest = chips.max().unwrap_or_default();
         let mut done = lock(&self.done);
         done.bytes += bytes as u64;
         done.clocks += longest;
         done.instructions += instructions;
         Ok(())
+    }
+}
+
+/// An SPE at work: nothing of it stays behind, also after a panic.
+struct Lent<'m>(&'m mut Machine);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -262,13 +284,18 @@ fn register_after(pass: Pass, register: Block, input: &[u8], output: &[u8]) -> B
     }
 }
 
-fn run_share(machine: &mut Machine, pass: Pass, share: Vec<&mut Piece>, keys: &[&[Block]]) -> Result<Share> {
+fn run_share(
+    machine: &mut Machine,
+    pass: Pass,
+    share: Vec<&mut Piece>,
+    keys: &[&[Block]],
+) -> Result<Share, String> {
     let mut done = Share::default();
     let mut loaded = None;
     for piece in share {
         let keys = keys[piece.segment];
         if loaded != Some((Arc::as_ptr(&piece.compiled), keys.as_ptr())) {
-            load(machine, &piece.compiled, keys)?;
+            done.transfers.push(load(machine, &piece.compiled, keys)?);
             loaded = Some((Arc::as_ptr(&piece.compiled), keys.as_ptr()));
         }
         let compiled = Arc::clone(&piece.compiled);
@@ -277,7 +304,7 @@ fn run_share(machine: &mut Machine, pass: Pass, share: Vec<&mut Piece>, keys: &[
             let buffer = &mut buffer[..part.len().next_multiple_of(16)];
             buffer.fill(0);
             buffer[..part.len()].copy_from_slice(part);
-            let run = compiled.run(machine, keys, &piece.register, buffer).map_err(stopped)?;
+            let run = compiled.run(machine, keys, &piece.register, buffer).map_err(in_words)?;
             let output = &buffer[..part.len()];
             piece.register = register_after(pass, piece.register, part, output);
             part.copy_from_slice(output);
@@ -290,23 +317,26 @@ fn run_share(machine: &mut Machine, pass: Pass, share: Vec<&mut Piece>, keys: &[
     Ok(done)
 }
 
-fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block]) -> Result<()> {
+/// Makes an SPE ready: what is brought into its local store, and what it computes of the key.
+fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block]) -> Result<Transfer, String> {
+    let mut bytes_in = compiled.loaded_bytes().iter().sum::<usize>() as u64;
     if compiled.of.way != Way::Ghash {
-        compiled.load(machine, keys);
-        return Ok(());
+        compiled.load(machine, keys).map_err(in_words)?;
+        return Ok(Transfer { bytes_in, clocks: 0, bytes_out: 0 });
     }
     // The hash key is the encryption of zero.
     let encrypt =
         self::compiled(Loop { way: Way::Vperm, mode: Mode::Ecb, blocks: 4, overlaps: true }, keys.len() - 1)?;
-    encrypt.load(machine, keys);
+    encrypt.load(machine, keys).map_err(in_words)?;
     let mut h = Zeroizing::new([0; 16]);
-    encrypt.run(machine, keys, &[0; 16], &mut *h).map_err(stopped)?;
+    let run = encrypt.run(machine, keys, &[0; 16], &mut *h).map_err(in_words)?;
+    bytes_in += encrypt.loaded_bytes().iter().sum::<usize>() as u64;
     compiled.load_hash_key(machine, &h);
-    Ok(())
+    Ok(Transfer { bytes_in, clocks: run.cycles, bytes_out: 16 })
 }
 
-fn stopped(fault: Fault) -> Error {
-    failed(fault.to_string())
+fn in_words(why: Refused) -> String {
+    why.to_string()
 }
 
 fn write_back(host: &mut HostData<'_>, piece: &Piece) {
@@ -315,11 +345,17 @@ fn write_back(host: &mut HostData<'_>, piece: &Piece) {
 
 impl Device for Spu {
     fn id(&self) -> DeviceId {
-        SPU
+        self.id
     }
 
     fn description(&self) -> String {
-        format!("Cell with {} SPEs", self.spes.len())
+        match (self.id.unit, self.spes.len()) {
+            (Unit::Only, spes) => {
+                format!("Cell with {spes} SPEs; {NAME}:1 to {NAME}:{MOST_SPES} have as many")
+            }
+            (_, 1) => "Cell with 1 SPE".into(),
+            (_, spes) => format!("Cell with {spes} SPEs"),
+        }
     }
 
     fn is_simulated(&self) -> bool {
@@ -341,7 +377,7 @@ impl Device for Spu {
         lock(&self.counts).clone()
     }
 
-    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>, Error> {
         let named = KERNELS.get(usize::from(kernel.0));
         let unsupported = || Error::Unsupported {
             kernel: named.map_or("the Cell", |named| named.name),
@@ -357,5 +393,27 @@ impl Device for Spu {
         count.launches += 1;
         count.bytes += bytes;
         Ok(Completion::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::isa::Reg;
+
+    #[test]
+    fn nothing_stays_in_an_spe_that_was_lent_also_after_a_panic() {
+        let mut machine = Machine::new();
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let lent = Lent(&mut machine);
+            lent.0.memory_mut(4096..4112).fill(7);
+            lent.0.set_register(Reg::new(3), 7);
+            panic!("while it holds a key");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(machine.memory(0..crate::sim::LOCAL_STORE), [0; crate::sim::LOCAL_STORE]);
+        assert_eq!(machine.register(Reg::new(3)), 0);
     }
 }

@@ -4,12 +4,12 @@ use lockstep_core::backend::{Backend, Device, kernel_by_name};
 use lockstep_core::data::Data;
 use lockstep_core::work::{Pass, Segment, Task};
 use lockstep_core::{Key, KeySize};
-use lockstep_spu::device::{Simulated, Spu, SpuBackend, SpuOptions};
+use lockstep_spu::device::{Simulated, Spu, SpuBackend};
 use lockstep_spu::kernels::KERNELS;
 
 /// CTR over so many bytes; the output and what it took.
-fn run(spes: usize, kernel: &str, len: usize) -> (Vec<u8>, Simulated) {
-    let device = Spu::new(SpuOptions { spes });
+fn run(spes: u16, kernel: &str, len: usize) -> (Vec<u8>, Simulated) {
+    let device = Spu::with_spes(spes).unwrap();
     let id = kernel_by_name(&device, kernel).unwrap();
     let key = Key::new(&[3; 16]).unwrap();
     let mut data = vec![0; len];
@@ -41,17 +41,50 @@ fn a_large_message_takes_the_clocks_of_the_loop() {
 
 #[test]
 fn discovery_says_that_it_is_simulated() {
-    let found = SpuBackend(SpuOptions { spes: 99 }).discover();
+    let found = SpuBackend.discover();
     let [device] = found.devices.as_slice() else { panic!("one device") };
     assert_eq!(device.id().to_string(), "spu");
     assert!(device.is_simulated());
-    assert_eq!(device.description(), "Cell with 16 SPEs");
+    assert_eq!(device.description(), "Cell with 8 SPEs; spu:1 to spu:16 have as many");
     assert_eq!(device.kernels().len(), KERNELS.len());
 }
 
 #[test]
+fn cells_are_made_by_name() {
+    for (name, description) in [("spu:1", "Cell with 1 SPE"), ("spu:16", "Cell with 16 SPEs")] {
+        let device = SpuBackend.named(name).unwrap().unwrap();
+        assert_eq!((device.id().to_string().as_str(), device.description().as_str()), (name, description));
+        assert!(device.is_simulated());
+    }
+    for name in ["spu:0", "spu:17", "spu:08", "spu:+8", "spu:", "spu:x", "spu:99999999"] {
+        let missing = SpuBackend.named(name).unwrap().err().unwrap().to_string();
+        assert!(missing.ends_with("say spu for 8, or spu:1 to spu:16"), "{missing}");
+    }
+    assert!(SpuBackend.named("spume:3").is_none() && SpuBackend.named("cuda:0").is_none());
+}
+
+#[test]
+fn two_chips_have_two_memories() {
+    let len = 256 * 16 * 1024;
+    let (_, eight) = run(8, "spu/ctr-vperm", len);
+    let (_, sixteen) = run(16, "spu/ctr-vperm", len);
+    let gain = eight.clocks as f64 / sixteen.clocks as f64;
+    assert!(gain > 1.9 && gain <= 2.0, "{gain}");
+}
+
+#[test]
+fn what_is_brought_in_and_computed_before_counts() {
+    // One block: the program and the keys come in first, and the block behind them; it is computed and goes out.
+    let (_, done) = run(1, "spu/ctr0", 16);
+    let (_, tables) = run(1, "spu/tab1", 16);
+    assert!(done.clocks > 290 + 500 / 8 + 824 + 290, "{done:?}");
+    // 64 KiB at 8 bytes a clock.
+    assert!(tables.clocks > 290 + 65536 / 8 + 389 + 290, "{tables:?}");
+}
+
+#[test]
 fn counters_tell_who_did_it() {
-    let device = Spu::new(SpuOptions::default());
+    let device = Spu::default();
     let id = kernel_by_name(&device, "spu/cbc2").unwrap();
     let key = Key::new(&[3; 32]).unwrap();
     assert_eq!(key.size(), KeySize::Aes256);

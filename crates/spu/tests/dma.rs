@@ -1,38 +1,85 @@
-//! The model of the transfers.
+//! The model of the transfers, by cases that are small enough to be worked out by hand.
 
-use lockstep_spu::sim::{Dma, Transfer, overlapped};
+use lockstep_spu::sim::{Chip, Transfer, clocks};
 
-const PIECE: u64 = 16 * 1024;
+/// A chip with easy numbers: 10 clocks to begin, 8 bytes a clock for each port, 8 for all together.
+const CHIP: Chip = Chip { latency: 10.0, port: 8.0, memory: 8.0 };
 
-fn pieces(clocks: u64) -> Vec<Transfer> {
-    vec![Transfer { bytes_in: PIECE, clocks, bytes_out: PIECE }; 64]
+fn row(pieces: usize, bytes_in: u64, clocks: u64, bytes_out: u64) -> Vec<Transfer> {
+    vec![Transfer { bytes_in, clocks, bytes_out }; pieces]
+}
+
+#[test]
+fn one_piece_waits_for_everything() {
+    // 10 + 800 / 8, then 1000, then 10 + 400 / 8.
+    assert_eq!(clocks(&CHIP, &[row(1, 800, 1000, 400)]), 110 + 1000 + 60);
+    assert_eq!(clocks(&CHIP, &[row(1, 800, 1000, 0)]), 110 + 1000);
+    assert_eq!(clocks(&CHIP, &[row(1, 0, 1000, 0)]), 1000);
+    assert_eq!(clocks(&CHIP, &[]), 0);
+    assert_eq!(clocks(&CHIP, &[Vec::new(), row(1, 80, 5, 80)]), 20 + 5 + 20);
 }
 
 #[test]
 fn slow_kernels_hide_their_transfers() {
-    let dma = Dma { sharers: 1 };
-    let all = overlapped(dma, &pieces(100_000));
     // All computing, the first transfer in and the last one out.
-    assert_eq!(all, 64 * 100_000 + 2 * dma.clocks(PIECE));
+    assert_eq!(clocks(&CHIP, &[row(5, 800, 1000, 800)]), 110 + 5 * 1000 + 110);
 }
 
 #[test]
-fn fast_kernels_wait_for_memory() {
-    let dma = Dma { sharers: 1 };
-    let all = overlapped(dma, &pieces(10));
-    assert!(all >= 128 * dma.clocks(PIECE) && all < 130 * dma.clocks(PIECE));
+fn input_comes_early_and_its_wait_is_hidden() {
+    // Nothing goes out: both buffers are asked for at once, so that the second needs no wait of its own: 110, 210. The third
+    // is asked for when the first has been computed, at 115, the fourth at 215: behind the third, which comes until 310.
+    assert_eq!(clocks(&CHIP, &[row(2, 800, 5, 0)]), 210 + 5);
+    assert_eq!(clocks(&CHIP, &[row(3, 800, 5, 0)]), 310 + 5);
+    assert_eq!(clocks(&CHIP, &[row(4, 800, 5, 0)]), 410 + 5);
+    // A shorter transfer does not hide the wait: 20 and 30 are the first two, the third is asked for at 21 and comes
+    // at 31 to 41, the fourth is asked for at 31 and comes until 51.
+    assert_eq!(clocks(&CHIP, &[row(4, 80, 1, 0)]), 51 + 1);
 }
 
 #[test]
-fn memory_is_shared() {
-    let alone = Dma { sharers: 1 }.clocks(PIECE);
-    let eight = Dma { sharers: 8 }.clocks(PIECE);
-    assert!(eight > 7 * (alone - Dma::LATENCY) && eight < 9 * alone);
-    assert_eq!(Dma { sharers: 8 }.clocks(0), 0);
+fn in_and_out_share_the_memory() {
+    // In: 110, 210. At 110 the first is computed at once and goes out from 120 on, beside the second: in the 10 clocks from
+    // 110 to 120 that gets 80 bytes; then 4 bytes a clock each. The second is in at 120 + 720 / 4 = 300, when 80 bytes
+    // of the first are left; they go alone, for what was asked for at 300 begins at 310: 310. Then the second goes out from
+    // 310 on: 410.
+    assert_eq!(clocks(&CHIP, &[row(2, 800, 0, 800)]), 410);
 }
 
 #[test]
-fn no_faster_than_the_port() {
-    let clocks = Dma { sharers: 1 }.clocks(PIECE);
-    assert_eq!(clocks, Dma::LATENCY + PIECE / 8);
+fn output_waits_for_its_buffer() {
+    // Input is there at once. Computed at 1, 2; the first goes out from 11 to 111, and only then the third is computed: 112.
+    // The second goes out until 211, the third until 311.
+    assert_eq!(clocks(&CHIP, &[row(3, 0, 1, 800)]), 311);
+    // Seen by the processor: the fifth starts when the third is out.
+    let mut pieces = row(5, 0, 1, 800);
+    pieces[4] = Transfer { bytes_in: 0, clocks: 1000, bytes_out: 0 };
+    assert_eq!(clocks(&CHIP, &[pieces]), 311 + 1000);
+}
+
+#[test]
+fn spes_share_the_memory_evenly() {
+    // Two at once: half the rate each.
+    assert_eq!(clocks(&CHIP, &vec![row(1, 800, 7, 0); 2]), 10 + 200 + 7);
+    assert_eq!(clocks(&CHIP, &vec![row(1, 800, 7, 0); 8]), 10 + 800 + 7);
+    // The smaller one is done at 10 + 2 * 400 / 8 = 110; the larger one has 400 left, which then go twice as fast.
+    assert_eq!(clocks(&CHIP, &[row(1, 400, 0, 0), row(1, 800, 0, 0)]), 110 + 50);
+}
+
+#[test]
+fn a_port_is_no_faster_than_it_is() {
+    let wide = Chip { memory: 24.0, ..CHIP };
+    assert_eq!(clocks(&wide, &[row(1, 800, 0, 0)]), 110);
+    assert_eq!(clocks(&wide, &vec![row(1, 800, 0, 0); 3]), 110);
+    assert_eq!(clocks(&wide, &vec![row(1, 800, 0, 0); 6]), 210);
+}
+
+#[test]
+fn the_cell() {
+    const PIECE: u64 = 16 * 1024;
+    assert_eq!(clocks(&Chip::CELL, &[row(1, PIECE, 0, 0)]), 290 + PIECE / 8);
+    // Without work to do, eight move as much as the memory gives: 8.02 bytes a clock.
+    let all = clocks(&Chip::CELL, &vec![row(64, PIECE, 10, PIECE); 8]);
+    let least = 8 * 64 * 2 * PIECE * 1000 / 8021;
+    assert!(all > least && all < least + least / 50, "{all} {least}");
 }

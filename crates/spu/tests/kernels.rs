@@ -39,7 +39,7 @@ fn check(way: Way, mode: Mode, blocks: u32, effort: Effort) {
         for count in [1, 2, 3, 4, 5, 9, 17, 64] {
             let mut data = noise(count as u64, 16 * count);
             let right = expected(way, mode, &aes, &iv, &data);
-            compiled.load(&mut machine, aes.round_keys());
+            compiled.load(&mut machine, aes.round_keys()).unwrap();
             compiled
                 .run(&mut machine, aes.round_keys(), &iv, &mut data)
                 .unwrap_or_else(|fault| panic!("{fault}"));

@@ -77,7 +77,7 @@ fn what_was_scheduled_is_what_happens() {
         let compiled = of.compile(10, Effort::Full).unwrap();
         let keys = [[1; 16]; 11];
         let mut machine = Machine::new();
-        compiled.load(&mut machine, &keys);
+        compiled.load(&mut machine, &keys).unwrap();
         let mut cycles = |blocks: usize| {
             compiled.run(&mut machine, &keys, &[0; 16], &mut vec![0; 16 * blocks]).unwrap().cycles
         };

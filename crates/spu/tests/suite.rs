@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lockstep_core::backend::Device;
-use lockstep_spu::device::{Spu, SpuOptions};
+use lockstep_spu::device::Spu;
 
-fn spes(spes: usize) -> Arc<dyn Device> {
-    Arc::new(Spu::new(SpuOptions { spes }))
+fn spes(spes: u16) -> Arc<dyn Device> {
+    Arc::new(Spu::with_spes(spes).expect("1 to 16"))
 }
 
 lockstep_core::backend_suite!(vperm, spes(8), "spu/vperm");

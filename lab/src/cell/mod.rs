@@ -11,7 +11,7 @@ mod window;
 
 use lockstep_core::work::{Operation, Pass};
 use lockstep_spu::asm::AsmError;
-use lockstep_spu::kernels::{KERNELS, Loop, Named};
+use lockstep_spu::kernels::{KERNELS, Loop, Named, Refused};
 use lockstep_spu::sim::Fault;
 
 pub use measured::{BLOCKS, Measured, name};
@@ -52,6 +52,12 @@ pub enum Error {
     /// A program does what the hardware would not.
     #[error("{0}")]
     Fault(#[from] Fault),
+}
+
+impl From<Refused> for Error {
+    fn from(why: Refused) -> Error {
+        Error::Kernel(why.to_string())
+    }
 }
 
 /// The names of all kernels.

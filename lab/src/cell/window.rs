@@ -172,7 +172,7 @@ fn observed(
 ) -> Result<Vec<Issue>, Error> {
     let keys = vec![[0; 16]; rounds + 1];
     let mut machine = Machine::new();
-    compiled.load(&mut machine, &keys);
+    compiled.load(&mut machine, &keys)?;
     let mut trace = Trace::new(cycles);
     compiled.run_observed(&mut machine, &keys, &[0; 16], &mut vec![0; bytes], &mut trace)?;
     Ok(trace.issues().to_vec())

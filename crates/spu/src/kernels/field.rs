@@ -1,14 +1,17 @@
-//! The arithmetic behind the tables: GF(2^8) of FIPS 197, and GF(2^4) for the vector-permute kernels.
+//! The arithmetic behind the tables: GF(2^8) of FIPS 197, and GF(2^4) for the vector-permute kernels. Products and linear
+//! maps in GF(2^8) have no branch and no address that depends on their operands.
+
+/// Ones if the bit is set. Keys come through here, so that there is no branch.
+fn ones_if(a: u8, bit: usize) -> u8 {
+    0u8.wrapping_sub(a >> bit & 1)
+}
 
 /// Product in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1.
-pub(crate) fn mul(mut a: u8, mut b: u8) -> u8 {
+pub(crate) fn mul(mut a: u8, b: u8) -> u8 {
     let mut product = 0;
-    while b != 0 {
-        if b & 1 != 0 {
-            product ^= a;
-        }
-        a = a << 1 ^ if a & 0x80 != 0 { 0x1b } else { 0 };
-        b >>= 1;
+    for bit in 0..8 {
+        product ^= a & ones_if(b, bit);
+        a = a << 1 ^ 0x1b & ones_if(a, 7);
     }
     product
 }
@@ -42,7 +45,7 @@ impl Linear {
     }
 
     pub(crate) fn apply(&self, a: u8) -> u8 {
-        (0..8).filter(|bit| a >> bit & 1 != 0).fold(0, |sum, bit| sum ^ self.0[bit])
+        (0..8).fold(0, |sum, bit| sum ^ self.0[bit] & ones_if(a, bit))
     }
 
     /// The inverse map.

@@ -1,20 +1,22 @@
 //! GHASH by 16 tables of 256 quadwords, as the paper wanted it: for each byte of a block what it adds to the product with H.
 
+use zeroize::Zeroizing;
+
 use super::cipher::Block;
 use super::modes::Parameter;
 use super::tables::{TABLES, add, entries};
 use crate::schedule::Flow;
 
-/// The tables of a hash key, laid out as those of the cipher.
-pub(crate) fn contents(h: &Block) -> Vec<u8> {
+/// The tables of a hash key, laid out as those of the cipher. No branch and no address depends on it.
+pub(crate) fn contents(h: &Block) -> Zeroizing<Vec<u8>> {
     // H times x^j: bit j counts from the most significant bit of byte 0.
-    let mut powers = [0u128; 128];
-    let mut power = u128::from_be_bytes(*h);
-    for place in &mut powers {
-        *place = power;
-        power = power >> 1 ^ if power & 1 != 0 { 0xe1 << 120 } else { 0 };
+    let mut powers = Zeroizing::new([0u128; 128]);
+    let mut power = Zeroizing::new(u128::from_be_bytes(*h));
+    for place in powers.iter_mut() {
+        *place = *power;
+        *power = *power >> 1 ^ (0xe1 << 120) & 0u128.wrapping_sub(*power & 1);
     }
-    let mut bytes = vec![0; TABLES];
+    let mut bytes = Zeroizing::new(vec![0; TABLES]);
     for place in 0..16 {
         for value in 1..256usize {
             let product = (0..8)

@@ -5,6 +5,8 @@
 //! gives a constant that depends on the next two bits alone (00, 00, FF, 80), so the tables are made such that the
 //! constants cancel. And the masks for the other two bits come from a shift on the odd pipe.
 
+use zeroize::Zeroizing;
+
 use super::cipher::{Block, Cipher};
 use super::field::sbox;
 use super::permutation::{SHIFT_ROWS, after, rotated};
@@ -107,8 +109,8 @@ impl Lookup {
 }
 
 impl Cipher for Lookup {
-    fn key_form(&self, keys: &[Block]) -> Vec<Block> {
-        keys.to_vec()
+    fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
+        Zeroizing::new(keys.to_vec())
     }
 
     fn enter(&self, _: &mut Flow, block: Value) -> Value {

@@ -1,8 +1,8 @@
 //! What a kernel takes, in the paper's terms.
 
-use super::{Compiled, LARGEST, Loop};
+use super::{Compiled, LARGEST, Loop, Refused};
 use crate::schedule::Effort;
-use crate::sim::{CLOCK_HZ, Fault, Machine, Observer, Summary, Trace};
+use crate::sim::{CLOCK_HZ, Machine, Observer, Summary, Trace};
 
 /// Clocks of a loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,10 +39,10 @@ pub fn clocks(of: Loop, effort: Effort) -> Result<Clocks, String> {
 }
 
 /// Cycles of a call for so many blocks.
-fn cycles(compiled: &Compiled, rounds: usize, blocks: usize) -> Result<u64, Fault> {
+fn cycles(compiled: &Compiled, rounds: usize, blocks: usize) -> Result<u64, Refused> {
     let keys = vec![[0; 16]; rounds + 1];
     let mut machine = Machine::new();
-    compiled.load(&mut machine, &keys);
+    compiled.load(&mut machine, &keys)?;
     Ok(compiled.run(&mut machine, &keys, &[0; 16], &mut vec![0; 16 * blocks])?.cycles)
 }
 
@@ -70,7 +70,7 @@ fn observe(of: Loop, rounds: usize, observer: &mut impl Observer) -> Result<(), 
     let compiled = of.compile(rounds, Effort::Full)?;
     let keys = vec![[0; 16]; rounds + 1];
     let mut machine = Machine::new();
-    compiled.load(&mut machine, &keys);
+    compiled.load(&mut machine, &keys).map_err(|why| why.to_string())?;
     let run = compiled.run_observed(&mut machine, &keys, &[0; 16], &mut vec![0; LARGEST], observer);
     run.map(drop).map_err(|fault| fault.to_string())
 }

@@ -12,6 +12,7 @@ mod plain;
 mod tables;
 mod vperm;
 
+use std::fmt;
 use std::sync::LazyLock;
 
 use cipher::{Block, Cipher};
@@ -20,6 +21,7 @@ pub use modes::{Mode, Parameter};
 pub use named::{KERNELS, Named};
 use tables::Tables;
 use vperm::Vperm;
+use zeroize::Zeroizing;
 
 use crate::schedule::{Effort, Program, compile};
 use crate::sim::{Fault, LOCAL_STORE, Machine, Observer, Run, Silent};
@@ -81,10 +83,52 @@ pub struct Compiled {
     pub of: Loop,
     /// The program.
     pub program: Program,
+    rounds: usize,
     cipher: Box<dyn Cipher>,
     parameters: Vec<Parameter>,
     input_at: u32,
     output_at: u32,
+}
+
+/// Why a compiled loop does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// It was compiled for another size of keys.
+    Keys {
+        /// Round keys given.
+        found: usize,
+        /// Round keys that it takes.
+        expected: usize,
+    },
+    /// Data that are no whole blocks, none, or more than [`LARGEST`] bytes.
+    Data(usize),
+    /// The program is wrong.
+    Fault(Fault),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Keys { found, expected } => {
+                write!(f, "{found} round keys for a loop that was compiled for {expected}")
+            }
+            Refused::Data(len) => {
+                write!(
+                    f,
+                    "{len} bytes of data: a run takes whole blocks of 16 bytes, {LARGEST} bytes at most"
+                )
+            }
+            Refused::Fault(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Refused {
+        Refused::Fault(fault)
+    }
 }
 
 /// The most bytes of one run: a transfer's.
@@ -101,7 +145,7 @@ impl Loop {
     pub fn compile(self, rounds: usize, effort: Effort) -> Result<Compiled, String> {
         let fits = match (self.way, self.mode) {
             (Way::Plain, mode) => mode == Mode::Ctr,
-            (way, Mode::CtrCached) => way == Way::Tables,
+            (way, Mode::CtrCached) => way.cipher().caching().is_some(),
             _ => true,
         };
         if !fits || self.blocks == 0 {
@@ -133,26 +177,29 @@ impl Loop {
                 "code, tables and buffers need {end} bytes: the local store has {LOCAL_STORE}"
             ));
         }
-        Ok(Compiled { of: self, program, cipher: self.way.cipher(), parameters, input_at, output_at })
+        let cipher = self.way.cipher();
+        Ok(Compiled { of: self, program, rounds, cipher, parameters, input_at, output_at })
     }
 }
 
 impl Compiled {
     /// Puts the program and the keys into a machine. `keys` are the round keys in the order of encryption.
-    pub fn load(&self, machine: &mut Machine, keys: &[Block]) {
+    ///
+    /// # Errors
+    /// [`Refused::Keys`].
+    pub fn load(&self, machine: &mut Machine, keys: &[Block]) -> Result<(), Refused> {
+        self.check_keys(keys)?;
         machine.load(&self.program.image);
         if self.of.way == Way::Tables {
             static CONTENTS: LazyLock<Vec<u8>> = LazyLock::new(tables::contents);
             machine.memory_mut(range(0, tables::TABLES)).copy_from_slice(&CONTENTS);
         }
         if self.of.way == Way::Ghash {
-            return;
+            return Ok(());
         }
         let forms = self.cipher.key_form(keys);
-        let chain_key = {
-            let entered = self.cipher.enter_block(*forms.last().expect("keys"));
-            std::array::from_fn(|i| forms[0][i] ^ entered[i])
-        };
+        let entered = Zeroizing::new(self.cipher.enter_block(forms[self.rounds]));
+        let chain_key = Zeroizing::new(std::array::from_fn(|i| forms[0][i] ^ entered[i]));
         for (&what, &at) in self.parameters.iter().zip(&self.program.parameters) {
             match what {
                 Parameter::RoundKey(round) => write(machine, at, &forms[round]),
@@ -160,39 +207,45 @@ impl Compiled {
                 _ => {}
             }
         }
+        Ok(())
+    }
+
+    /// Bytes that [`Compiled::load`] brings into the local store: code, constants and keys, and tables.
+    pub fn loaded_bytes(&self) -> [usize; 2] {
+        let tables = if self.of.way.has_tables() { tables::TABLES } else { 0 };
+        [self.program.image.bytes.len(), tables]
+    }
+
+    fn check_keys(&self, keys: &[Block]) -> Result<(), Refused> {
+        let expected = self.rounds + 1;
+        if keys.len() == expected { Ok(()) } else { Err(Refused::Keys { found: keys.len(), expected }) }
     }
 
     /// The same for GHASH, which has a hash key.
     pub fn load_hash_key(&self, machine: &mut Machine, h: &Block) {
         machine.load(&self.program.image);
-        let tables = zeroize::Zeroizing::new(ghash::contents(h));
+        let tables = ghash::contents(h);
         machine.memory_mut(range(0, tables.len())).copy_from_slice(&tables);
     }
 
     /// Runs the loop over whole blocks, at most [`LARGEST`] bytes, in place. `register` is the counter, IV or hash.
     ///
     /// # Errors
-    /// [`Fault`] if the program is wrong.
-    ///
-    /// # Panics
-    /// If there are more bytes, or no whole blocks.
+    /// [`Refused`].
     pub fn run(
         &self,
         machine: &mut Machine,
         keys: &[Block],
         register: &Block,
         data: &mut [u8],
-    ) -> Result<Run, Fault> {
+    ) -> Result<Run, Refused> {
         self.run_observed(machine, keys, register, data, &mut Silent)
     }
 
     /// The same, observed.
     ///
     /// # Errors
-    /// [`Fault`] if the program is wrong.
-    ///
-    /// # Panics
-    /// As [`Compiled::run`].
+    /// [`Refused`].
     pub fn run_observed(
         &self,
         machine: &mut Machine,
@@ -200,8 +253,11 @@ impl Compiled {
         register: &Block,
         data: &mut [u8],
         observer: &mut impl Observer,
-    ) -> Result<Run, Fault> {
-        assert!(data.len() <= LARGEST && data.len().is_multiple_of(16));
+    ) -> Result<Run, Refused> {
+        self.check_keys(keys)?;
+        if data.is_empty() || data.len() > LARGEST || !data.len().is_multiple_of(16) {
+            return Err(Refused::Data(data.len()));
+        }
         let group = if self.of.mode.is_chain() { 1 } else { self.of.blocks as usize };
         let iterations = (data.len() / 16).div_ceil(group).max(self.program.stages as usize) as u64;
         let turns = iterations - (self.program.stages - 1);
@@ -209,16 +265,14 @@ impl Compiled {
             match what {
                 Parameter::Counter | Parameter::Hash => write(machine, at, register),
                 Parameter::FirstRound => {
-                    write(machine, at, &self.cipher.rest_of_first_round(keys, register));
+                    let caching = self.cipher.caching().expect("checked when it was compiled");
+                    write(machine, at, &caching.rest_of_first_round(keys, register));
                 }
                 Parameter::Chain => {
                     // As if it came from a block before: without the last round key.
-                    let last = self.cipher.key_form(keys).pop().expect("keys");
-                    write(
-                        machine,
-                        at,
-                        &self.cipher.enter_block(std::array::from_fn(|i| register[i] ^ last[i])),
-                    );
+                    let last = &self.cipher.key_form(keys)[self.rounds];
+                    let before = Zeroizing::new(std::array::from_fn(|i| register[i] ^ last[i]));
+                    write(machine, at, &Zeroizing::new(self.cipher.enter_block(*before)));
                 }
                 Parameter::Input => write(machine, at, &scalar(self.input_at)),
                 Parameter::Output => write(machine, at, &scalar(self.output_at)),

@@ -138,7 +138,8 @@ impl Building<'_> {
 
     fn counters(&mut self, cached: bool) {
         let keys = self.keys();
-        let rest = cached.then(|| self.parameter(Parameter::FirstRound));
+        let caching = self.cipher.caching().filter(|_| cached);
+        let rest = caching.map(|cipher| (self.parameter(Parameter::FirstRound), cipher));
         self.parameters.push(Parameter::Counter);
         let (carried, counter) = self.flow.carried();
         let input = self.pointer(Parameter::Input);
@@ -160,8 +161,8 @@ impl Building<'_> {
             let entered = self.flow.xor(entered, keys[0]);
             let (out, _) = match rest {
                 None => self.cipher.run(&mut self.flow, &keys, entered, false),
-                Some(rest) => {
-                    let first = self.cipher.first_round_of_counter(&mut self.flow, entered, rest);
+                Some((rest, cipher)) => {
+                    let first = cipher.first_round(&mut self.flow, entered, rest);
                     self.cipher.run(&mut self.flow, &keys[1..], first, false)
                 }
             };

@@ -24,7 +24,3 @@ pub(crate) fn inverse(p: &Permutation) -> Permutation {
     }
     back
 }
-
-pub(crate) fn permuted(block: &[u8; 16], p: &Permutation) -> [u8; 16] {
-    p.map(|at| block[usize::from(at)])
-}

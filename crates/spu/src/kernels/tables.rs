@@ -9,7 +9,9 @@
 //! Addresses depend on the data. A local store has no cache that could tell, but these kernels are not called constant time
 //! all the same.
 
-use super::cipher::{Block, Cipher};
+use zeroize::Zeroizing;
+
+use super::cipher::{Block, Caching, Cipher};
 use super::field::{mul, sbox};
 use super::permutation::{SHIFT_ROWS, inverse, rotated};
 use crate::schedule::{Flow, Value};
@@ -77,8 +79,8 @@ fn addresses(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
 }
 
 impl Cipher for Tables {
-    fn key_form(&self, keys: &[Block]) -> Vec<Block> {
-        keys.to_vec()
+    fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
+        Zeroizing::new(keys.to_vec())
     }
 
     fn enter(&self, _: &mut Flow, block: Value) -> Value {
@@ -111,7 +113,13 @@ impl Cipher for Tables {
         (f.xor(s, *last), chained.then_some(s))
     }
 
-    fn first_round_of_counter(&self, f: &mut Flow, entered: Value, rest: Value) -> Value {
+    fn caching(&self) -> Option<&dyn Caching> {
+        Some(self)
+    }
+}
+
+impl Caching for Tables {
+    fn first_round(&self, f: &mut Flow, entered: Value, rest: Value) -> Value {
         // Only what is used of the addresses is computed.
         let addresses = addresses(f, entered, 0);
         let entries: Vec<Value> =
@@ -119,8 +127,8 @@ impl Cipher for Tables {
         add(f, rest, &entries)
     }
 
-    fn rest_of_first_round(&self, keys: &[Block], counter: &Block) -> Block {
-        let mut sum = keys[1];
+    fn rest_of_first_round(&self, keys: &[Block], counter: &Block) -> Zeroizing<Block> {
+        let mut sum = Zeroizing::new(keys[1]);
         for place in 0..12 {
             let entry = entry(place, counter[place] ^ keys[0][place]);
             sum.iter_mut().zip(entry).for_each(|(sum, byte)| *sum ^= byte);

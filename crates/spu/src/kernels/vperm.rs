@@ -13,9 +13,11 @@
 //! ShiftRows costs nothing: bytes stay where they are, the rotations of MixColumns change from round to round instead (with
 //! period four), and the last permutation brings all home.
 
+use zeroize::Zeroizing;
+
 use super::cipher::{Block, Cipher};
 use super::field::{Linear, Tower, affine_linear, inverse4, mul, mul4};
-use super::permutation::{IDENTITY, Permutation, SHIFT_ROWS, after, inverse, permuted, rotated};
+use super::permutation::{IDENTITY, Permutation, SHIFT_ROWS, after, inverse, rotated};
 use crate::schedule::{Flow, Value};
 
 /// AES by vector permutation, in one direction.
@@ -24,9 +26,9 @@ pub(crate) struct Vperm {
     a: u8,
     decrypts: bool,
     /// From a byte of AES to the form of the rounds: to the tower, in decryption after undoing the S-box's affine map.
-    form: [u8; 256],
+    form: Linear,
     /// What follows the inversion: back from the tower, and in encryption the linear part of the affine map.
-    substituted: [u8; 256],
+    substituted: Linear,
 }
 
 /// The two indices that a block's bytes are turned into: look both up and add.
@@ -49,20 +51,19 @@ impl Vperm {
         let tower = Tower::new();
         let affine = Linear::of(affine_linear);
         let (undo_affine, to_aes) = (affine.inverse(), tower.from_aes.inverse());
-        let table = |map: &dyn Fn(u8) -> u8| std::array::from_fn(|byte| map(byte as u8));
         let form = match decrypts {
-            false => table(&|byte| tower.from_aes.apply(byte)),
-            true => table(&|byte| tower.from_aes.apply(undo_affine.apply(byte))),
+            false => tower.from_aes,
+            true => Linear::of(|byte| tower.from_aes.apply(undo_affine.apply(byte))),
         };
         let substituted = match decrypts {
-            false => table(&|inverse| affine.apply(to_aes.apply(inverse))),
-            true => table(&|inverse| to_aes.apply(inverse)),
+            false => Linear::of(|inverse| affine.apply(to_aes.apply(inverse))),
+            true => to_aes,
         };
         Vperm { a: tower.a, decrypts, form, substituted }
     }
 
     fn form(&self, byte: u8) -> u8 {
-        self.form[usize::from(byte)]
+        self.form.apply(byte)
     }
 
     fn shift_rows(&self) -> Permutation {
@@ -105,7 +106,7 @@ impl Vperm {
         let byte = |p: u8, r: u8| {
             let k = mul4(p ^ r, over);
             let i = mul4(p ^ k, over);
-            map(self.substituted[usize::from(i << 4 | p)])
+            map(self.substituted.apply(i << 4 | p))
         };
         let by_p = f.constant(std::array::from_fn(|n| byte(inverse4(n as u8), 0)));
         let by_r = f.constant(std::array::from_fn(|n| byte(0, inverse4(n as u8))));
@@ -150,22 +151,21 @@ impl Vperm {
 }
 
 impl Cipher for Vperm {
-    fn key_form(&self, keys: &[Block]) -> Vec<Block> {
+    fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
         let rounds = keys.len() - 1;
-        let mut forms = Vec::new();
-        for round in 0..=rounds {
-            let mut key = if self.decrypts { keys[rounds - round] } else { keys[round] };
-            if self.decrypts && round != 0 && round != rounds {
-                key = inverse_mix_columns(&key);
-            }
+        let mut forms = Zeroizing::new(vec![[0; 16]; keys.len()]);
+        for (round, form) in forms.iter_mut().enumerate() {
+            let middle = round != 0 && round != rounds;
+            let key = if self.decrypts { &keys[rounds - round] } else { &keys[round] };
+            let key = Zeroizing::new(if self.decrypts && middle { inverse_mix_columns(key) } else { *key });
             // The affine map's constant: in decryption before each S-box, in encryption behind it.
-            if (self.decrypts && round != rounds) || (!self.decrypts && round != 0) {
-                key = key.map(|byte| byte ^ 0x63);
+            let adds = if self.decrypts { round != rounds } else { round != 0 };
+            let affine = if adds { 0x63 } else { 0 };
+            let places = if round == rounds { IDENTITY } else { self.places(round) };
+            for (byte, place) in form.iter_mut().zip(places) {
+                let own = key[usize::from(place)] ^ affine;
+                *byte = if round == rounds { own } else { self.form(own) };
             }
-            if round != rounds {
-                key = permuted(&key, &self.places(round)).map(|byte| self.form(byte));
-            }
-            forms.push(key);
         }
         forms
     }
