@@ -11,19 +11,48 @@ pub(crate) type Block = [u8; 16];
 /// Between the rounds a block may have a form of its own (another basis, other places of the bytes); round keys have
 /// it too.
 pub(crate) trait Cipher: Send + Sync {
-    /// The round keys, in the order in which they are used, in the form that [`Cipher::run`] wants. Takes the same time
-    /// whatever the keys.
-    fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>>;
+    /// The round keys, in the order in which they are used, in the form of the rounds. Takes the same time whatever the
+    /// keys.
+    fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
+        Zeroizing::new(keys.to_vec())
+    }
 
     /// A block in the form of the rounds, without any key. Linear.
-    fn enter(&self, f: &mut Flow, block: Value) -> Value;
+    fn enter(&self, _: &mut Flow, block: Value) -> Value {
+        block
+    }
 
     /// The same done outside, for chaining values, in the same time whatever the block.
-    fn enter_block(&self, block: Block) -> Block;
+    fn enter_block(&self, block: Block) -> Block {
+        block
+    }
 
-    /// All rounds, from an entered block to which the first round key has been added. If `chained`, also the entered
-    /// result but for the last round key.
-    fn run(&self, f: &mut Flow, keys: &[Value], entered: Value, chained: bool) -> (Value, Option<Value>);
+    /// One of the rounds but the last, by its number from 1 on.
+    fn round(&self, f: &mut Flow, number: usize, x: Value, key: Value) -> Value;
+
+    /// The last round. If `chained`, also the entered result but for the round key.
+    fn last_round(
+        &self,
+        f: &mut Flow,
+        number: usize,
+        x: Value,
+        key: Value,
+        chained: bool,
+    ) -> (Value, Option<Value>);
+
+    /// All rounds, from an entered block to which the first round key has been added, after `done` rounds.
+    fn run(
+        &self,
+        f: &mut Flow,
+        keys: &[Value],
+        done: usize,
+        entered: Value,
+        chained: bool,
+    ) -> (Value, Option<Value>) {
+        let last = keys.len() - 1;
+        let x = (done + 1..last).fold(entered, |x, number| self.round(f, number, x, keys[number]));
+        self.last_round(f, last, x, keys[last], chained)
+    }
 
     /// The first round of counter blocks by parts, where the cipher can do that.
     fn caching(&self) -> Option<&dyn Caching> {

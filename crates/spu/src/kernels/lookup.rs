@@ -5,8 +5,6 @@
 //! gives a constant that depends on the next two bits alone (00, 00, FF, 80), so the tables are made such that the
 //! constants cancel. And the masks for the other two bits come from a shift on the odd pipe.
 
-use zeroize::Zeroizing;
-
 use super::cipher::{Block, Cipher};
 use super::field::sbox;
 use super::permutation::{SHIFT_ROWS, after, rotated};
@@ -109,28 +107,21 @@ impl Lookup {
 }
 
 impl Cipher for Lookup {
-    fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
-        Zeroizing::new(keys.to_vec())
+    fn round(&self, f: &mut Flow, _: usize, x: Value, key: Value) -> Value {
+        let s = self.substitute(f, x);
+        self.mix(f, s, key)
     }
 
-    fn enter(&self, _: &mut Flow, block: Value) -> Value {
-        block
-    }
-
-    fn enter_block(&self, block: Block) -> Block {
-        block
-    }
-
-    fn run(&self, f: &mut Flow, keys: &[Value], entered: Value, chained: bool) -> (Value, Option<Value>) {
-        let (last, middle) = keys[1..].split_last().expect("AES has ten rounds at least");
-        let mut x = entered;
-        for &key in middle {
-            let s = self.substitute(f, x);
-            x = self.mix(f, s, key);
-        }
+    fn last_round(
+        &self,
+        f: &mut Flow,
+        _: usize,
+        x: Value,
+        key: Value,
+        chained: bool,
+    ) -> (Value, Option<Value>) {
         let s = self.substitute(f, x);
         let shifted = f.permute(s, SHIFT_ROWS);
-        let out = f.xor(shifted, *last);
-        (out, chained.then_some(shifted))
+        (f.xor(shifted, key), chained.then_some(shifted))
     }
 }

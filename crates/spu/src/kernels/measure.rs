@@ -2,7 +2,7 @@
 
 use super::{Compiled, LARGEST, Loop, Refused};
 use crate::schedule::Effort;
-use crate::sim::{CLOCK_HZ, Machine, Observer, Summary, Trace};
+use crate::sim::{CLOCK_HZ, Machine, Observer, Rules, Summary, Trace};
 
 /// Clocks of a loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,11 +27,19 @@ impl Clocks {
 /// # Errors
 /// In words, if it cannot be compiled or stops.
 pub fn clocks(of: Loop, effort: Effort) -> Result<Clocks, String> {
+    clocks_by(of, effort, Rules::default())
+}
+
+/// The same on a machine with other rules than those that the loop was scheduled by.
+///
+/// # Errors
+/// As [`clocks`].
+pub fn clocks_by(of: Loop, effort: Effort, rules: Rules) -> Result<Clocks, String> {
     let mut block = [0.0; 3];
     for (clocks, rounds) in block.iter_mut().zip([10, 12, 14]) {
         let compiled = of.compile(rounds, effort)?;
-        let long = cycles(&compiled, rounds, LARGEST / 16).map_err(|fault| fault.to_string())?;
-        let short = cycles(&compiled, rounds, LARGEST / 32).map_err(|fault| fault.to_string())?;
+        let long = cycles(&compiled, rounds, LARGEST / 16, rules).map_err(|fault| fault.to_string())?;
+        let short = cycles(&compiled, rounds, LARGEST / 32, rules).map_err(|fault| fault.to_string())?;
         *clocks = (long - short) as f64 / (LARGEST / 32) as f64;
     }
     let round = (block[2] - block[0]) / 4.0;
@@ -39,9 +47,9 @@ pub fn clocks(of: Loop, effort: Effort) -> Result<Clocks, String> {
 }
 
 /// Cycles of a call for so many blocks.
-fn cycles(compiled: &Compiled, rounds: usize, blocks: usize) -> Result<u64, Refused> {
+fn cycles(compiled: &Compiled, rounds: usize, blocks: usize, rules: Rules) -> Result<u64, Refused> {
     let keys = vec![[0; 16]; rounds + 1];
-    let mut machine = Machine::new();
+    let mut machine = Machine::with_rules(rules);
     compiled.load(&mut machine, &keys)?;
     Ok(compiled.run(&mut machine, &keys, &[0; 16], &mut vec![0; 16 * blocks])?.cycles)
 }

@@ -9,6 +9,7 @@ mod modes;
 mod named;
 mod permutation;
 mod plain;
+mod rolled;
 mod tables;
 mod vperm;
 
@@ -19,6 +20,7 @@ use cipher::{Block, Cipher};
 use lookup::Lookup;
 pub use modes::{Mode, Parameter};
 pub use named::{KERNELS, Named};
+pub use rolled::RoundLoop;
 use tables::Tables;
 use vperm::Vperm;
 use zeroize::Zeroizing;
@@ -302,4 +304,44 @@ fn scalar(word: u32) -> Block {
     let mut block = [0; 16];
     block[..4].copy_from_slice(&word.to_be_bytes());
     block
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::ZeroizeOnDrop;
+
+    use super::*;
+
+    /// Compiles for what wipes itself only.
+    fn assert_wiped(_: &impl ZeroizeOnDrop) {}
+
+    #[test]
+    fn what_is_made_of_keys_is_wiped() {
+        let keys = [[7; 16]; 11];
+        for way in [Way::Plain, Way::Lookup, Way::Vperm, Way::VpermInverse, Way::Tables] {
+            let cipher = way.cipher();
+            assert_wiped(&cipher.key_form(&keys));
+            if let Some(caching) = cipher.caching() {
+                assert_wiped(&caching.rest_of_first_round(&keys, &[1; 16]));
+            }
+        }
+        assert_wiped(&ghash::contents(&[7; 16]));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let of = Loop { way: Way::Lookup, mode: Mode::Ctr, blocks: 1, overlaps: false };
+        let compiled = of.compile(10, Effort::Full).unwrap();
+        let mut machine = Machine::new();
+        let keys = [[0; 16]; 15];
+        let wrong = Refused::Keys { found: 15, expected: 11 };
+        assert_eq!(compiled.load(&mut machine, &keys), Err(wrong.clone()));
+        assert_eq!(compiled.load(&mut machine, &[]), Err(Refused::Keys { found: 0, expected: 11 }));
+        compiled.load(&mut machine, &keys[..11]).unwrap();
+        assert_eq!(compiled.run(&mut machine, &keys, &[0; 16], &mut [0; 16]), Err(wrong));
+        for len in [0, 15, LARGEST + 16] {
+            let refused = compiled.run(&mut machine, &keys[..11], &[0; 16], &mut vec![0; len]);
+            assert_eq!(refused, Err(Refused::Data(len)));
+        }
+    }
 }

@@ -130,7 +130,7 @@ impl Building<'_> {
             let block = self.flow.load_at(input, BLOCK * (k - i32::from(before)));
             let entered = self.cipher.enter(&mut self.flow, block);
             let entered = self.flow.xor(entered, keys[0]);
-            let (out, _) = self.cipher.run(&mut self.flow, &keys, entered, false);
+            let (out, _) = self.cipher.run(&mut self.flow, &keys, 0, entered, false);
             let out = finish(self, again, k, out);
             self.flow.store_at(out, output, BLOCK * k);
         }
@@ -160,10 +160,10 @@ impl Building<'_> {
             let entered = self.cipher.enter(&mut self.flow, mine);
             let entered = self.flow.xor(entered, keys[0]);
             let (out, _) = match rest {
-                None => self.cipher.run(&mut self.flow, &keys, entered, false),
+                None => self.cipher.run(&mut self.flow, &keys, 0, entered, false),
                 Some((rest, cipher)) => {
                     let first = cipher.first_round(&mut self.flow, entered, rest);
-                    self.cipher.run(&mut self.flow, &keys[1..], first, false)
+                    self.cipher.run(&mut self.flow, &keys, 1, first, false)
                 }
             };
             let data = self.flow.load_at(input, BLOCK * k);
@@ -188,7 +188,7 @@ impl Building<'_> {
         let entered = self.cipher.enter(&mut self.flow, block);
         let entered = self.flow.xor(entered, chain_key);
         let entered = self.flow.xor(entered, chain);
-        let (out, chained) = self.cipher.run(&mut self.flow, &keys, entered, true);
+        let (out, chained) = self.cipher.run(&mut self.flow, &keys, 0, entered, true);
         self.flow.store_at(out, output, 0);
         self.flow.carry(carried, chained.expect("it was asked for"));
     }
@@ -202,7 +202,7 @@ impl Building<'_> {
         let input = self.pointer(Parameter::Input);
         let output = self.pointer(Parameter::Output);
         let entered = self.flow.xor(chain, chain_key);
-        let (out, chained) = self.cipher.run(&mut self.flow, &keys, entered, true);
+        let (out, chained) = self.cipher.run(&mut self.flow, &keys, 0, entered, true);
         let data = self.flow.load_at(input, 0);
         let out = self.flow.xor(out, data);
         self.flow.store_at(out, output, 0);

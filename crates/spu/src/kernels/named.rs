@@ -83,7 +83,7 @@ pub const KERNELS: &[Named] = &[
     },
     Named {
         name: "spu/ctr-vperm",
-        description: "CTR, S-box by vector permutation, 4 blocks in flight",
+        description: "CTR, S-box by vector permutation, 4 blocks a turn, turns overlap",
         constant_time: true,
         paper: None,
         loops: ctr!(one, Vperm, 4),
@@ -118,7 +118,7 @@ pub const KERNELS: &[Named] = &[
     },
     Named {
         name: "spu/ctr4",
-        description: "CTR by lookups in registers, 4 blocks in flight, pipes balanced",
+        description: "CTR by lookups in registers, pipes balanced, 4 blocks a turn, turns overlap",
         constant_time: true,
         paper: Some((20.0, -2.75)),
         loops: ctr!(one, LookupBalanced, 4),
@@ -139,14 +139,14 @@ pub const KERNELS: &[Named] = &[
     },
     Named {
         name: "spu/tab4",
-        description: "CTR by tables of 64 KiB, at least 4 blocks in flight",
+        description: "CTR by tables of 64 KiB, 2 blocks a turn, turns overlap",
         constant_time: false,
         paper: None,
         loops: ctr!(one, Tables, 2),
     },
     Named {
         name: "spu/tab4-cached",
-        description: "CTR by tables of 64 KiB, at least 4 blocks in flight, most of the first round cached",
+        description: "CTR by tables of 64 KiB, most of the first round cached, 2 blocks a turn, turns overlap",
         constant_time: false,
         paper: None,
         loops: &[
@@ -184,21 +184,21 @@ pub const KERNELS: &[Named] = &[
     },
     Named {
         name: "spu/ecb4",
-        description: "ECB encryption by lookups in registers, 4 blocks in flight, pipes balanced",
+        description: "ECB encryption by lookups in registers, pipes balanced, 4 blocks a turn, turns overlap",
         constant_time: true,
         paper: Some((20.0, -4.75)),
         loops: &[(Pass::EcbEncrypt, one(Way::LookupBalanced, Mode::Ecb, 4))],
     },
     Named {
         name: "spu/ecb-decrypt",
-        description: "ECB decryption by vector permutation, 4 blocks in flight",
+        description: "ECB decryption by vector permutation, 4 blocks a turn, turns overlap",
         constant_time: true,
         paper: None,
         loops: &[(Pass::EcbDecrypt, one(Way::VpermInverse, Mode::Ecb, 4))],
     },
     Named {
         name: "spu/cbc-decrypt",
-        description: "CBC decryption by vector permutation, 4 blocks in flight",
+        description: "CBC decryption by vector permutation, 4 blocks a turn, turns overlap",
         constant_time: true,
         paper: None,
         loops: &[(Pass::CbcDecrypt, one(Way::VpermInverse, Mode::CbcDecrypt, 4))],

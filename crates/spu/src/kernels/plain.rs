@@ -128,8 +128,16 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     let image = asm.finish().map_err(|error| error.to_string())?;
     // As long as it takes with a penalty for each branch; only the budget depends on it.
     let interval = 90 * rounds as u64;
-    let program =
-        Program { image, parameters: places, turns_at, stages: 1, interval, counts: [0; 2], registers: 52 };
+    let program = Program {
+        image,
+        parameters: places,
+        carried: Vec::new(),
+        turns_at,
+        stages: 1,
+        interval,
+        counts: [0; 2],
+        registers: 52,
+    };
     Ok((program, parameters))
 }
 

@@ -79,26 +79,20 @@ fn addresses(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
 }
 
 impl Cipher for Tables {
-    fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
-        Zeroizing::new(keys.to_vec())
+    fn round(&self, f: &mut Flow, _: usize, x: Value, key: Value) -> Value {
+        let entries = entries(f, x, self.shared);
+        add(f, key, &entries)
     }
 
-    fn enter(&self, _: &mut Flow, block: Value) -> Value {
-        block
-    }
-
-    fn enter_block(&self, block: Block) -> Block {
-        block
-    }
-
-    fn run(&self, f: &mut Flow, keys: &[Value], entered: Value, chained: bool) -> (Value, Option<Value>) {
-        let (last, middle) = keys[1..].split_last().expect("AES has ten rounds at least");
-        let mut x = entered;
-        for &key in middle {
-            let entries = entries(f, x, self.shared);
-            x = add(f, key, &entries);
-        }
-        // The last round wants the S-box alone: the byte times 1 of each column, which is a row too low.
+    /// It wants the S-box alone: the byte times 1 of each column, which is a row too low.
+    fn last_round(
+        &self,
+        f: &mut Flow,
+        _: usize,
+        x: Value,
+        key: Value,
+        chained: bool,
+    ) -> (Value, Option<Value>) {
         let mut out = None;
         for (place, entry) in entries(f, x, self.shared).into_iter().enumerate() {
             let to = usize::from(inverse(&SHIFT_ROWS)[place]);
@@ -110,7 +104,7 @@ impl Cipher for Tables {
             });
         }
         let s = f.permute(out.expect("sixteen bytes"), rotated(ROW_OF_ONE));
-        (f.xor(s, *last), chained.then_some(s))
+        (f.xor(s, key), chained.then_some(s))
     }
 
     fn caching(&self) -> Option<&dyn Caching> {

@@ -185,23 +185,29 @@ impl Cipher for Vperm {
         block.map(|byte| self.form(byte))
     }
 
-    fn run(&self, f: &mut Flow, keys: &[Value], entered: Value, chained: bool) -> (Value, Option<Value>) {
-        let (last, middle) = keys[1..].split_last().expect("AES has ten rounds at least");
-        let mut x = entered;
-        for (i, &key) in middle.iter().enumerate() {
-            let s = self.invert(f, x);
-            x = self.mix(f, s, key, i + 1);
-        }
+    fn round(&self, f: &mut Flow, number: usize, x: Value, key: Value) -> Value {
+        let s = self.invert(f, x);
+        self.mix(f, s, key, number)
+    }
+
+    fn last_round(
+        &self,
+        f: &mut Flow,
+        number: usize,
+        x: Value,
+        key: Value,
+        chained: bool,
+    ) -> (Value, Option<Value>) {
         let s = self.invert(f, x);
         // Bytes come home with the last ShiftRows.
-        let home = after(&inverse(&self.places(middle.len())), &self.shift_rows());
+        let home = after(&inverse(&self.places(number - 1)), &self.shift_rows());
         let leave = |f: &mut Flow, map: &dyn Fn(u8) -> u8| {
             let out = self.finish(f, s, map);
             if home == IDENTITY { out } else { f.permute(out, home) }
         };
         let chain = chained.then(|| leave(f, &|byte| self.form(byte)));
         let out = leave(f, &|byte| byte);
-        (f.xor(out, *last), chain)
+        (f.xor(out, key), chain)
     }
 }
 

@@ -90,6 +90,11 @@ pub(super) fn program(
     Ok(Program {
         image,
         parameters: body.parameters.iter().map(|&at| base + at as u32 * 16).collect(),
+        carried: body
+            .carried
+            .iter()
+            .map(|state| registers.of[state.value.0 as usize].expect("every carried value has a register"))
+            .collect(),
         turns_at,
         stages: placement.stages as u64,
         interval: interval as u64,

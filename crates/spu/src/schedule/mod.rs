@@ -19,7 +19,7 @@ mod place;
 mod registers;
 
 use crate::asm::Image;
-use crate::isa::Op;
+use crate::isa::{Op, Reg};
 pub use flow::{Carried, Flow, Value};
 use place::Placement;
 
@@ -41,6 +41,8 @@ pub struct Program {
     pub image: Image,
     /// Where each parameter of the flow lies, in the order in which they were made.
     pub parameters: Vec<u32>,
+    /// Where each carried value is when the program has ended, in the order in which they were made.
+    pub carried: Vec<Reg>,
     /// Where the number of turns of the loop is to be written, as a word in the preferred slot.
     pub turns_at: u32,
     /// Iterations that overlap: the loop must be entered with at least so many to do, and turns once for each but

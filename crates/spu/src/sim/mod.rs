@@ -17,15 +17,29 @@ pub use trace::{Cause, Issue, Observer, Silent, Summary, Trace};
 use zeroize::Zeroize;
 
 use crate::asm::Image;
-use crate::isa::{Inst, Reg};
+use crate::isa::{Class, Inst, Reg};
 use decoded::{Decoded, NO_REGISTER};
 
 /// Bytes of the local store.
 pub const LOCAL_STORE: usize = 256 * 1024;
 const ADDRESS_MASK: u32 = LOCAL_STORE as u32 - 1;
 
-/// Cycles lost by a branch that goes elsewhere than predicted.
-pub const PENALTY: u64 = 18;
+/// What the cycle model takes for granted. Others than the SPU's are for asking what would be different.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Cycles more than the SPU's until the results of a class can be used.
+    pub slower: Option<(Class, i8)>,
+    /// Cycles lost by a branch that goes elsewhere than predicted.
+    pub penalty: u64,
+}
+
+impl Default for Rules {
+    /// The SPU's.
+    fn default() -> Rules {
+        Rules { slower: None, penalty: 18 }
+    }
+}
+
 /// Cycles from a hint until its branch can issue without waiting.
 const HINT_CYCLES: u64 = 15;
 /// So many instructions at the least are between a hint and its branch, or the branch does not see it.
@@ -95,6 +109,7 @@ pub struct Machine {
     /// By quadword: whether it has instructions, or data that have been executed.
     guarded: Vec<bool>,
     entry: u32,
+    rules: Rules,
 }
 
 impl Default for Machine {
@@ -106,6 +121,11 @@ impl Default for Machine {
 impl Machine {
     /// All zero.
     pub fn new() -> Machine {
+        Machine::with_rules(Rules::default())
+    }
+
+    /// The same by other rules.
+    pub fn with_rules(rules: Rules) -> Machine {
         Machine {
             registers: vec![0; 256],
             memory: vec![0; LOCAL_STORE],
@@ -113,6 +133,7 @@ impl Machine {
             decoded: vec![Decoded::default(); LOCAL_STORE / 4],
             guarded: vec![false; LOCAL_STORE / 16],
             entry: 0,
+            rules,
         }
     }
 
@@ -195,7 +216,8 @@ impl Machine {
     /// # Errors
     /// As [`Machine::run`].
     pub fn run_observed(&mut self, budget: u64, observer: &mut impl Observer) -> Result<Run, Fault> {
-        let mut clock = Clock::new(budget);
+        let rules = self.rules;
+        let mut clock = Clock::new(budget, rules.penalty);
         let mut pc = self.entry;
         // Locals, so that the loop need not go through `self`.
         let Machine { registers, memory, code, decoded, guarded, .. } = self;
@@ -204,7 +226,7 @@ impl Machine {
         loop {
             let at = (pc >> 2) as usize & (LOCAL_STORE / 4 - 1);
             if !decoded[at].known {
-                decoded[at] = decode(memory, code, pc)?;
+                decoded[at] = decode(memory, code, pc, rules)?;
                 guarded[at / 4] = true;
             }
             let inst = &decoded[at];
@@ -242,14 +264,20 @@ impl Drop for Machine {
     }
 }
 
-fn decode(memory: &[u8; LOCAL_STORE], code: &Range<u32>, pc: u32) -> Result<Decoded, Fault> {
+fn decode(memory: &[u8; LOCAL_STORE], code: &Range<u32>, pc: u32, rules: Rules) -> Result<Decoded, Fault> {
     if !code.contains(&pc) {
         return Err(Fault { address: pc, kind: FaultKind::OutsideCode });
     }
     let at = pc as usize;
     let word = u32::from_be_bytes(memory[at..at + 4].try_into().expect("four bytes"));
     let inst = Inst::decode(word).ok_or(Fault { address: pc, kind: FaultKind::Unknown(word) })?;
-    Ok(Decoded::new(&inst, pc))
+    let mut decoded = Decoded::new(&inst, pc);
+    if let Some((class, more)) = rules.slower
+        && class == inst.op.class()
+    {
+        decoded.latency = decoded.latency.saturating_add_signed(more);
+    }
+    Ok(decoded)
 }
 
 /// The active hint: the latest one.
@@ -272,13 +300,14 @@ struct Clock {
     hint: Hint,
     instructions: u64,
     budget: u64,
+    penalty: u64,
 }
 
 impl Clock {
-    fn new(budget: u64) -> Clock {
+    fn new(budget: u64, penalty: u64) -> Clock {
         let hint = Hint { branch: u32::MAX, target: 0, cycle: 0, count: 0 };
         // Counting starts at 1 so that the first issue is at a cycle after `last`.
-        Clock { ready: [0; 256], last: 0, open: false, hint, instructions: 0, budget: budget.max(1) }
+        Clock { ready: [0; 256], last: 0, open: false, hint, instructions: 0, budget: budget.max(1), penalty }
     }
 
     /// The cycle in which the instruction issues.
@@ -323,8 +352,8 @@ impl Clock {
         let hinted = pc == self.hint.branch && self.hint_is_seen();
         let predicted = if hinted { self.hint.target } else { pc.wrapping_add(4) & ADDRESS_MASK };
         if predicted != goes_to {
-            self.last = issued + PENALTY;
-            observer.lost(PENALTY);
+            self.last = issued + self.penalty;
+            observer.lost(self.penalty);
         }
     }
 }

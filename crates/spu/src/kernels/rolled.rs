@@ -1,0 +1,122 @@
+//! The loop over the rounds kept, as the paper kept it, to see what unrolling gains: a turn is one round of so many blocks,
+//! with its branch, its count and its key from the local store. It ends before the last round, which is another.
+
+use super::cipher::Block;
+use super::{Way, range, scalar, tables, write};
+use crate::schedule::{Effort, Flow, Program, compile};
+use crate::sim::{Fault, Machine, Run};
+
+/// A compiled loop over rounds.
+pub struct RoundLoop {
+    way: Way,
+    blocks: usize,
+    program: Program,
+    keys_at: u32,
+}
+
+impl RoundLoop {
+    /// Compiles it for so many blocks at once.
+    ///
+    /// # Errors
+    /// In words, if registers do not suffice, or rounds are not all alike.
+    pub fn compile(way: Way, blocks: u32) -> Result<RoundLoop, String> {
+        if !matches!(way, Way::Lookup | Way::LookupBalanced | Way::Tables) || blocks == 0 {
+            return Err(format!("there is no loop over rounds of {blocks} blocks by {way:?}"));
+        }
+        let cipher = way.cipher();
+        let mut f = Flow::new();
+        let (pointer, key_at) = f.carried();
+        let key = f.load_at(key_at, 0);
+        let next = f.add_to_words(key_at, 16);
+        f.carry(pointer, next);
+        let states: Vec<_> = (0..blocks).map(|_| f.carried()).collect();
+        for (k, (carried, state)) in states.into_iter().enumerate() {
+            f.block_in_flight(k as u32);
+            let next = cipher.round(&mut f, 1, state, key);
+            f.carry(carried, next);
+        }
+        let origin = if way.has_tables() { tables::TABLES } else { 0 };
+        let program = compile(&f, Effort::Full, origin as u32)?;
+        let keys_at = program.image.end().next_multiple_of(128);
+        Ok(RoundLoop { way, blocks: blocks as usize, program, keys_at })
+    }
+
+    /// All rounds of these keys but the last one, in place; the blocks must have the first key already.
+    ///
+    /// # Errors
+    /// [`Fault`] if the program is wrong.
+    ///
+    /// # Panics
+    /// If there are other than the blocks it was compiled for, or fewer than three keys.
+    pub fn run(&self, keys: &[Block], blocks: &mut [Block]) -> Result<Run, Fault> {
+        assert!(blocks.len() == self.blocks && keys.len() > 2);
+        let mut machine = Machine::new();
+        machine.load(&self.program.image);
+        if self.way.has_tables() {
+            machine.memory_mut(range(0, tables::TABLES)).copy_from_slice(&tables::contents());
+        }
+        for (key, at) in keys[1..].iter().zip((self.keys_at..).step_by(16)) {
+            write(&mut machine, at, key);
+        }
+        let [pointer, states @ ..] = &self.program.parameters[..] else {
+            unreachable!("a pointer and states")
+        };
+        write(&mut machine, *pointer, &scalar(self.keys_at));
+        states.iter().zip(&*blocks).for_each(|(&at, block)| write(&mut machine, at, block));
+        let turns = keys.len() as u64 - 2 - (self.program.stages - 1);
+        write(&mut machine, self.program.turns_at, &scalar(turns as u32));
+        let run = machine.run(4096 + keys.len() as u64 * 64 * self.program.interval)?;
+        for (block, &reg) in blocks.iter_mut().zip(&self.program.carried[1..]) {
+            *block = machine.register(reg).to_be_bytes();
+        }
+        Ok(run)
+    }
+
+    /// Clocks of a round of a block, in the long run.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn clocks(&self) -> Result<f64, String> {
+        let cycles = |rounds: usize| {
+            let run = self.run(&vec![[0; 16]; rounds + 1], &mut vec![[0; 16]; self.blocks]);
+            run.map(|run| run.cycles).map_err(|fault| fault.to_string())
+        };
+        Ok((cycles(1000)? - cycles(500)?) as f64 / (500 * self.blocks) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::field::sbox;
+    use super::super::permutation::SHIFT_ROWS;
+    use super::*;
+    use lockstep_reference::Aes;
+
+    #[test]
+    fn with_the_last_round_it_is_aes() {
+        for (way, count) in [(Way::Lookup, 1), (Way::LookupBalanced, 4), (Way::Tables, 2)] {
+            let rounds = RoundLoop::compile(way, count).unwrap();
+            for len in [16, 24, 32] {
+                let aes = Aes::new(&(0..len).collect::<Vec<u8>>());
+                let keys = aes.round_keys();
+                let plain: Vec<Block> = (0..count).map(|k| [k as u8 * 17 + 3; 16]).collect();
+                let mut blocks = plain.clone();
+                let add = |block: &mut Block, key: &Block| {
+                    block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+                };
+                blocks.iter_mut().for_each(|block| add(block, &keys[0]));
+                rounds.run(keys, &mut blocks).unwrap();
+                for (block, plain) in blocks.iter_mut().zip(&plain) {
+                    *block = SHIFT_ROWS.map(|at| sbox(block[usize::from(at)]));
+                    add(block, keys.last().unwrap());
+                    assert_eq!(
+                        block.to_vec(),
+                        lockstep_reference::ecb::encrypt(&aes, plain),
+                        "{way:?} {len}"
+                    );
+                }
+            }
+        }
+        assert!(RoundLoop::compile(Way::Vperm, 4).is_err());
+    }
+}
