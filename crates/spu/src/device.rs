@@ -320,7 +320,7 @@ fn run_share(
 /// Makes an SPE ready: what is brought into its local store, and what it computes of the key.
 fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block]) -> Result<Transfer, String> {
     let mut bytes_in = compiled.loaded_bytes().iter().sum::<usize>() as u64;
-    if compiled.of.way != Way::Ghash {
+    if !compiled.of.way.is_hash() {
         compiled.load(machine, keys).map_err(in_words)?;
         return Ok(Transfer { bytes_in, clocks: 0, bytes_out: 0 });
     }

@@ -95,7 +95,7 @@ fn hints() {
     // Eight instructions in between are enough, seven are not.
     let between = |count: usize| {
         let filler: String = (0..count).map(|i| if i % 2 == 0 { " nop\n" } else { " lnop\n" }).collect();
-        let pad = if count % 2 == 0 { "" } else { " nop\n" };
+        let pad = if count.is_multiple_of(2) { "" } else { " nop\n" };
         cycles(&format!("{pad} hbrr branch,away\n{filler}branch: br away\n stop 1\naway: stop 0"))
     };
     assert_eq!(between(8), 1 + 15 + 1);

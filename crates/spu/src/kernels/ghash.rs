@@ -1,43 +1,83 @@
 //! GHASH by 16 tables of 256 quadwords, as the paper wanted it: for each byte of a block what it adds to the product with H.
+//! And without addresses that depend on data: for each of 128 bits, all of what it would add, masked.
 
 use zeroize::Zeroizing;
 
 use super::cipher::Block;
 use super::modes::Parameter;
 use super::tables::{TABLES, add, entries};
-use crate::schedule::Flow;
+use crate::schedule::{Flow, Value};
 
-/// The tables of a hash key, laid out as those of the cipher. No branch and no address depends on it.
-pub(crate) fn contents(h: &Block) -> Zeroizing<Vec<u8>> {
-    // H times x^j: bit j counts from the most significant bit of byte 0.
-    let mut powers = Zeroizing::new([0u128; 128]);
-    let mut power = Zeroizing::new(u128::from_be_bytes(*h));
-    for place in powers.iter_mut() {
-        *place = *power;
-        *power = *power >> 1 ^ (0xe1 << 120) & 0u128.wrapping_sub(*power & 1);
+/// Bytes of the powers that the loop over bits takes.
+pub(crate) const POWERS: usize = 128 * 16;
+
+/// H times x^j, by j: bit j counts from the most significant bit of byte 0. No branch depends on H.
+fn multiples(h: &Block) -> Zeroizing<[u128; 128]> {
+    let mut multiples = Zeroizing::new([0u128; 128]);
+    let mut multiple = Zeroizing::new(u128::from_be_bytes(*h));
+    for place in multiples.iter_mut() {
+        *place = *multiple;
+        *multiple = *multiple >> 1 ^ (0xe1 << 120) & 0u128.wrapping_sub(*multiple & 1);
     }
+    multiples
+}
+
+/// The tables of a hash key, laid out as those of the cipher.
+pub(crate) fn tables(h: &Block) -> Zeroizing<Vec<u8>> {
+    let multiples = multiples(h);
     let mut bytes = Zeroizing::new(vec![0; TABLES]);
     for place in 0..16 {
         for value in 1..256usize {
             let product = (0..8)
                 .filter(|bit| value >> (7 - bit) & 1 != 0)
-                .fold(0, |sum, bit| sum ^ powers[8 * place + bit]);
+                .fold(0, |sum, bit| sum ^ multiples[8 * place + bit]);
             bytes[(value * 16 + place) * 16..][..16].copy_from_slice(&product.to_be_bytes());
         }
     }
     bytes
 }
 
+/// What each bit adds.
+pub(crate) fn powers(h: &Block) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(multiples(h).iter().flat_map(|multiple| multiple.to_be_bytes()).collect())
+}
+
+/// The product by tables.
+fn by_tables(f: &mut Flow, x: Value) -> Value {
+    let entries = entries(f, x, 3);
+    add(f, entries[0], &entries[1..])
+}
+
+/// The product bit by bit: sixteen bits become sixteen bytes, each of which is then copied to all places and is a mask.
+fn by_bits(f: &mut Flow, x: Value) -> Value {
+    // They lie at address 0. A copy, so that loads are placed with what needs them, not into what is left.
+    let powers = f.constant([0; 16]);
+    let powers = f.copy(powers);
+    let mut sums: [Option<Value>; 4] = [None; 4];
+    for half in 0..8 {
+        // To the right half of the preferred slot, bytes 2 and 3.
+        let turned = f.rotate_bytes(x, (2 * half + 14) % 16);
+        let masks = f.spread_bits(turned);
+        for bit in 0..16 {
+            let mask = f.permute(masks, [bit as u8; 16]);
+            let power = f.load_at(powers, 16 * (16 * half + bit));
+            let added = f.and(power, mask);
+            let sum = &mut sums[bit as usize % 4];
+            *sum = Some(sum.map_or(added, |sum| f.xor(sum, added)));
+        }
+    }
+    f.sum(&sums.map(|sum| sum.expect("32 bits each")))
+}
+
 /// The loop: one block after the other, each product waits for the one before. The running hash is stored each time.
-pub(crate) fn build() -> (Flow, Vec<Parameter>) {
+pub(crate) fn build(with_tables: bool) -> (Flow, Vec<Parameter>) {
     let mut f = Flow::new();
     let (hash, y) = f.carried();
     let (input, from) = f.carried();
     let (output, to) = f.carried();
     let block = f.load_at(from, 0);
     let x = f.xor(y, block);
-    let entries = entries(&mut f, x, 3);
-    let next = add(&mut f, entries[0], &entries[1..]);
+    let next = if with_tables { by_tables(&mut f, x) } else { by_bits(&mut f, x) };
     f.store_at(next, to, 0);
     f.carry(hash, next);
     let next_from = f.add_to_words(from, 16);

@@ -45,13 +45,15 @@ pub enum Way {
     Tables,
     /// No cipher, but GHASH by tables in the local store, whatever the mode.
     Ghash,
+    /// The same bit by bit, without addresses that depend on data.
+    GhashBits,
 }
 
 impl Way {
     fn cipher(self) -> Box<dyn Cipher> {
         match self {
             // GHASH has no round keys.
-            Way::Plain | Way::Lookup | Way::Ghash => Box::new(Lookup { balanced: false }),
+            Way::Plain | Way::Lookup | Way::Ghash | Way::GhashBits => Box::new(Lookup { balanced: false }),
             Way::LookupBalanced => Box::new(Lookup { balanced: true }),
             Way::Vperm => Box::new(Vperm::encryption()),
             Way::VpermInverse => Box::new(Vperm::decryption()),
@@ -61,8 +63,18 @@ impl Way {
 }
 
 impl Way {
-    fn has_tables(self) -> bool {
-        matches!(self, Way::Tables | Way::Ghash)
+    /// True of GHASH, which has a hash key for round keys.
+    pub fn is_hash(self) -> bool {
+        matches!(self, Way::Ghash | Way::GhashBits)
+    }
+
+    /// Bytes of its tables, which lie at the start of the local store.
+    fn tables(self) -> usize {
+        match self {
+            Way::Tables | Way::Ghash => tables::TABLES,
+            Way::GhashBits => ghash::POWERS,
+            _ => 0,
+        }
     }
 }
 
@@ -157,16 +169,15 @@ impl Loop {
             Way::Plain => plain::program(rounds)?,
             way => {
                 let (flow, parameters) = match way {
-                    Way::Ghash => ghash::build(),
+                    Way::Ghash | Way::GhashBits => ghash::build(way == Way::Ghash),
                     _ => modes::build(&*way.cipher(), self.mode, rounds, self.blocks),
                 };
                 // Tables lie at the start, code and constants behind them.
-                let origin = if way.has_tables() { tables::TABLES } else { 0 };
                 let effort = match effort {
                     Effort::Full if !self.overlaps => Effort::Straight,
                     effort => effort,
                 };
-                (compile(&flow, effort, origin as u32)?, parameters)
+                (compile(&flow, effort, way.tables() as u32)?, parameters)
             }
         };
         let buffer = LARGEST + SLACK;
@@ -196,7 +207,7 @@ impl Compiled {
             static CONTENTS: LazyLock<Vec<u8>> = LazyLock::new(tables::contents);
             machine.memory_mut(range(0, tables::TABLES)).copy_from_slice(&CONTENTS);
         }
-        if self.of.way == Way::Ghash {
+        if self.of.way.is_hash() {
             return Ok(());
         }
         let forms = self.cipher.key_form(keys);
@@ -214,8 +225,7 @@ impl Compiled {
 
     /// Bytes that [`Compiled::load`] brings into the local store: code, constants and keys, and tables.
     pub fn loaded_bytes(&self) -> [usize; 2] {
-        let tables = if self.of.way.has_tables() { tables::TABLES } else { 0 };
-        [self.program.image.bytes.len(), tables]
+        [self.program.image.bytes.len(), self.of.way.tables()]
     }
 
     fn check_keys(&self, keys: &[Block]) -> Result<(), Refused> {
@@ -226,7 +236,7 @@ impl Compiled {
     /// The same for GHASH, which has a hash key.
     pub fn load_hash_key(&self, machine: &mut Machine, h: &Block) {
         machine.load(&self.program.image);
-        let tables = ghash::contents(h);
+        let tables = if self.of.way == Way::Ghash { ghash::tables(h) } else { ghash::powers(h) };
         machine.memory_mut(range(0, tables.len())).copy_from_slice(&tables);
     }
 
@@ -325,7 +335,8 @@ mod tests {
                 assert_wiped(&caching.rest_of_first_round(&keys, &[1; 16]));
             }
         }
-        assert_wiped(&ghash::contents(&[7; 16]));
+        assert_wiped(&ghash::tables(&[7; 16]));
+        assert_wiped(&ghash::powers(&[7; 16]));
     }
 
     #[test]

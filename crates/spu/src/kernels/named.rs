@@ -53,7 +53,7 @@ const FAST_CBC: Loop = one(Way::Lookup, Mode::CbcEncrypt, 1);
 pub const KERNELS: &[Named] = &[
     Named {
         name: "spu/vperm",
-        description: "all modes but GCM; S-box by vector permutation, chains by lookups in registers",
+        description: "all modes; S-box by vector permutation, chains by lookups in registers, GHASH bit by bit",
         constant_time: true,
         paper: None,
         loops: &[
@@ -67,6 +67,7 @@ pub const KERNELS: &[Named] = &[
             (Pass::Cfb128Encrypt, one(Way::Lookup, Mode::CfbEncrypt, 1)),
             (Pass::Cfb128Decrypt, one(Way::Vperm, Mode::CfbDecrypt, 4)),
             (Pass::Ofb, one(Way::Lookup, Mode::Ofb, 1)),
+            (Pass::Ghash, one(Way::GhashBits, Mode::Ecb, 1)),
         ],
     },
     Named {

@@ -35,8 +35,7 @@ impl RoundLoop {
             let next = cipher.round(&mut f, 1, state, key);
             f.carry(carried, next);
         }
-        let origin = if way.has_tables() { tables::TABLES } else { 0 };
-        let program = compile(&f, Effort::Full, origin as u32)?;
+        let program = compile(&f, Effort::Full, way.tables() as u32)?;
         let keys_at = program.image.end().next_multiple_of(128);
         Ok(RoundLoop { way, blocks: blocks as usize, program, keys_at })
     }
@@ -52,7 +51,7 @@ impl RoundLoop {
         assert!(blocks.len() == self.blocks && keys.len() > 2);
         let mut machine = Machine::new();
         machine.load(&self.program.image);
-        if self.way.has_tables() {
+        if self.way == Way::Tables {
             machine.memory_mut(range(0, tables::TABLES)).copy_from_slice(&tables::contents());
         }
         for (key, at) in keys[1..].iter().zip((self.keys_at..).step_by(16)) {

@@ -236,6 +236,11 @@ impl Flow {
         self.shuffle(a, a, control)
     }
 
+    /// A byte of ones or zeros for each of the 16 bits on the right of the preferred slot, the leftmost bit first.
+    pub fn spread_bits(&mut self, a: Value) -> Value {
+        self.node(Op::Fsmb, [Some(a), None, None], 0)
+    }
+
     /// A quadword shifted left by up to 7 bits.
     pub fn shift_left(&mut self, a: Value, bits: i32) -> Value {
         self.with(Op::Shlqbii, a, bits)
