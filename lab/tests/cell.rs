@@ -1,6 +1,8 @@
 //! What the lab says of the Cell.
 
+use lockstep_core::work::Pass;
 use lockstep_lab::cell::{self, Error, Lost, Report, Window, paper};
+use lockstep_spu::kernels::Way;
 
 fn window(name: &str, bits: u32, cycles: Option<u64>) -> Window {
     let kernel = cell::kernel(name).unwrap();
@@ -32,6 +34,44 @@ fn every_figure_of_the_paper_is_met() {
     let ctr4 = &json["table_2"][4];
     assert_eq!((&ctr4["name"], &ctr4["ours"]["kernel"]), (&"CTR4".into(), &"spu/ctr4".into()));
     assert!(ctr4["difference_percent"][0].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn modes_are_the_sums_of_their_passes() {
+    let report = Report::measure().unwrap();
+    let json = report.json();
+    let clocks = |kernel: &str, mode: &str| {
+        let all = json["composed"].as_array().unwrap();
+        let one = all.iter().find(|one| one["kernel"] == kernel && one["mode"] == mode).unwrap();
+        one["clocks"][0].as_f64().unwrap()
+    };
+    let of = |kernel: &str, pass| report.find(kernel, pass).unwrap().clocks.block[0];
+    let ctr = of("spu/vperm", Pass::Ctr);
+    assert_eq!(clocks("spu/gcm", "GCM"), ctr + of("spu/gcm", Pass::Ghash));
+    assert_eq!(clocks("spu/vperm", "GCM"), ctr + of("spu/vperm", Pass::Ghash));
+    assert_eq!(clocks("spu/vperm", "CCM"), ctr + of("spu/vperm", Pass::CbcEncrypt));
+    assert_eq!(clocks("spu/vperm", "CMAC"), of("spu/vperm", Pass::CbcEncrypt));
+}
+
+#[test]
+fn what_no_block_takes_is_told() {
+    let report = Report::measure().unwrap();
+    for one in report.measured() {
+        let tables = match one.of.way {
+            Way::Tables | Way::Ghash => 65536,
+            Way::GhashBits => 2048,
+            _ => 0,
+        };
+        assert_eq!(one.loaded[1], tables);
+        // Code, and 11 keys at the least; some hundred clocks to begin and to end.
+        assert!(one.loaded[0] > 500 && one.loaded[0] < 32768, "{}: {:?}", one.kernel.name, one.loaded);
+        assert!(
+            one.once_a_call() > -300.0 && one.once_a_call() < 1000.0,
+            "{}: {}",
+            one.kernel.name,
+            one.once_a_call()
+        );
+    }
 }
 
 #[test]
@@ -94,5 +134,5 @@ fn programs_are_listed_and_run() {
     let error = cell::listing("a.s", "nop\n frob $3\n").unwrap_err().to_string();
     assert!(error.starts_with("a.s:2: "), "{error}");
     let error = cell::run("a.s", "again: br again\n", 10, 1000).unwrap_err().to_string();
-    assert!(error.contains("1000 cycles"), "{error}");
+    assert!(error.starts_with("a.s: 0x00000: ") && error.contains("1000 cycles"), "{error}");
 }

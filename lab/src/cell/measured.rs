@@ -4,7 +4,7 @@ use lockstep_core::work::Pass;
 use lockstep_spu::kernels::measure::{Clocks, clocks, summary};
 use lockstep_spu::kernels::{KERNELS, LARGEST, Loop, Named};
 use lockstep_spu::schedule::Effort;
-use lockstep_spu::sim::Summary;
+use lockstep_spu::sim::{Chip, Summary};
 
 use super::Error;
 
@@ -23,6 +23,8 @@ pub struct Measured {
     pub clocks: Clocks,
     /// Totals of a call with keys of 128 bits.
     pub summary: Summary,
+    /// Bytes that are brought in before the first call with a key of 128 bits: code, constants and keys, and tables.
+    pub loaded: [usize; 2],
 }
 
 /// Blocks that [`Measured::summary`] is of.
@@ -30,7 +32,7 @@ pub const BLOCKS: u64 = LARGEST as u64 / 16;
 
 impl Measured {
     fn of(kernel: &'static Named, pass: Pass, of: Loop) -> Result<Measured, Error> {
-        let stages = of.compile(10, Effort::Full).map_err(Error::Kernel)?.program.stages;
+        let compiled = of.compile(10, Effort::Full).map_err(Error::Kernel)?;
         Ok(Measured {
             kernel,
             pass,
@@ -39,11 +41,22 @@ impl Measured {
             in_flight: if pass.is_serial() || pass == Pass::Ghash {
                 1
             } else {
-                stages * u64::from(of.blocks)
+                compiled.program.stages * u64::from(of.blocks)
             },
             clocks: clocks(of, Effort::Full).map_err(Error::Kernel)?,
             summary: summary(of, 10).map_err(Error::Kernel)?,
+            loaded: compiled.loaded_bytes(),
         })
+    }
+
+    /// Clocks of a call that are no block's: its beginning and its end.
+    pub fn once_a_call(&self) -> f64 {
+        self.summary.cycles() as f64 - self.clocks.block[0] * BLOCKS as f64
+    }
+
+    /// Clocks until what is loaded is there.
+    pub fn load_clocks(&self) -> f64 {
+        Chip::CELL.latency + self.loaded.iter().sum::<usize>() as f64 / Chip::CELL.port
     }
 
     /// Clocks a block that were lost to this cause.

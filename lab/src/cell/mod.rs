@@ -7,6 +7,7 @@ pub mod paper;
 mod picture;
 mod program;
 mod report;
+mod variants;
 mod window;
 
 use lockstep_core::work::{Operation, Pass};
@@ -50,8 +51,13 @@ pub enum Error {
     #[error("{0}")]
     Assembly(#[from] AsmError),
     /// A program does what the hardware would not.
-    #[error("{0}")]
-    Fault(#[from] Fault),
+    #[error("{file}: {fault}")]
+    Fault {
+        /// The program's name.
+        file: String,
+        /// Where, and what.
+        fault: Fault,
+    },
 }
 
 impl From<Refused> for Error {

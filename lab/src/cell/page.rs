@@ -2,7 +2,7 @@
 
 use super::picture::svg;
 use super::window::Window;
-use super::{Error, Report, kernel};
+use super::{Error, Report, kernel, variants};
 
 /// What is written by people; `{{name}}` is filled in.
 const TEMPLATE: &str = include_str!("page.md");
@@ -67,7 +67,11 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         ("table_2", report.table_2()),
         ("table_3", report.table_3()),
         ("further", report.further()),
+        ("composed", report.composed()),
+        ("besides", report.besides()),
         ("cycles", report.cycles()),
+        ("rolled", variants::rolled(report)?),
+        ("sensitivity", variants::sensitivity()?),
     ] {
         markdown = markdown.replace(&format!("{{{{{name}}}}}\n"), &table.markdown());
     }

@@ -41,14 +41,15 @@ fn word(image: &Image, at: u32) -> String {
 /// totals.
 ///
 /// # Errors
-/// [`Error::Assembly`], or [`Error::Fault`] with the address.
+/// [`Error::Assembly`], or [`Error::Fault`] with file and address.
 pub fn run(file: &str, source: &str, shown: u64, budget: u64) -> Result<String, Error> {
     let image = assemble(file, source)?;
     let mut machine = Machine::new();
     machine.load(&image);
     let range = 1..shown.saturating_add(1);
     let (mut trace, mut summary) = (Trace::new(range.clone()), Summary::default());
-    let run = machine.run_observed(budget, &mut Both(&mut trace, &mut summary))?;
+    let run = machine.run_observed(budget, &mut Both(&mut trace, &mut summary));
+    let run = run.map_err(|fault| Error::Fault { file: file.into(), fault })?;
     let title = format!(
         "{file}: {} instructions in {} cycles, then stop {:#x}",
         run.instructions, run.cycles, run.code

@@ -7,7 +7,6 @@ use super::paper::{Row, TABLE_1, TABLE_2, TABLE_3};
 use super::{Error, paper};
 use crate::Table;
 use lockstep_core::work::Pass;
-use lockstep_spu::kernels::Way;
 use lockstep_spu::sim::CLOCK_HZ;
 
 /// All kernels, measured.
@@ -38,6 +37,23 @@ const RATES: [&str; 13] = [
     "ours %",
     "off the line",
 ];
+
+/// Modes that core composes of passes, on the kernels that have them.
+const COMPOSED: [(&str, &str, &[Pass]); 4] = [
+    ("spu/vperm", "GCM", &[Pass::Ctr32, Pass::Ghash]),
+    ("spu/gcm", "GCM", &[Pass::Ctr32, Pass::Ghash]),
+    ("spu/vperm", "CCM", &[Pass::Ctr, Pass::CbcMac]),
+    ("spu/vperm", "CMAC", &[Pass::CbcMac]),
+];
+
+/// True of a loop that another kernel has too: the cipher beside GHASH.
+fn is_repeated(one: &Measured) -> bool {
+    one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash
+}
+
+fn gigabits(clocks: f64) -> f64 {
+    128.0 * CLOCK_HZ / 1e9 / clocks
+}
 
 impl Report {
     /// Measures every kernel, in some seconds.
@@ -107,19 +123,67 @@ impl Report {
         head[1] = "";
         let mut table = Table::new("What the paper had not", &head, 2);
         for one in self.measured.iter().filter(|one| one.kernel.paper.is_none()) {
-            // The same loop in another kernel, or the cipher beside GHASH.
-            if one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash {
+            if is_repeated(one) {
                 continue;
             }
             let mut row = own(one.kernel.name, one);
             row.remove(11);
             row[1] = measured::name(one.pass).into();
-            if one.of.way == Way::Ghash {
+            if one.of.way.is_hash() {
                 // There are no rounds.
                 row[6] = "-".into();
                 row[7] = "-".into();
             }
             table.rows.push(row);
+        }
+        table
+    }
+
+    /// Modes that are more than one pass: clocks of a block in the steady state.
+    pub fn composed(&self) -> Table {
+        let head = ["", "mode", "passes", "clocks 128", "192", "256", "Gbit/s 128", "192", "256"];
+        let mut table = Table::new("Modes of several passes", &head, 3);
+        for (name, mode, passes) in COMPOSED {
+            let clocks = self.composed_clocks(name, passes);
+            let words: Vec<&str> = passes.iter().map(|&pass| measured::name(pass)).collect();
+            let mut row = vec![name.to_string(), mode.to_string(), words.join(", ")];
+            row.extend(clocks.map(number));
+            row.extend(clocks.map(|clocks| format!("{:.3}", gigabits(clocks))));
+            table.rows.push(row);
+        }
+        table
+    }
+
+    fn composed_clocks(&self, kernel: &str, passes: &[Pass]) -> [f64; 3] {
+        let one = |pass| {
+            let measured = self.find(kernel, pass).or_else(|| {
+                // Counters of 32 bits and chains without output are the same loops.
+                let same = if pass == Pass::Ctr32 { Pass::Ctr } else { Pass::CbcEncrypt };
+                self.find(kernel, same)
+            });
+            measured.expect("kernels have the passes of their modes").clocks.block
+        };
+        std::array::from_fn(|size| passes.iter().map(|&pass| one(pass)[size]).sum())
+    }
+
+    /// What is no block's: loading, and the beginning and the end of a call.
+    pub fn besides(&self) -> Table {
+        let head = ["kernel", "", "code, constants, keys", "tables", "clocks to load", "once a call", "in %"];
+        let mut table = Table::new("Besides: bytes and clocks, 128-bit keys", &head, 2);
+        for one in &self.measured {
+            if is_repeated(one) {
+                continue;
+            }
+            let call = one.once_a_call();
+            table.rows.push(vec![
+                one.kernel.name.into(),
+                measured::name(one.pass).into(),
+                one.loaded[0].to_string(),
+                one.loaded[1].to_string(),
+                format!("{:.0}", one.load_clocks()),
+                format!("{call:.0}"),
+                format!("{:.2}", 100.0 * call / (one.clocks.block[0] * BLOCKS as f64)),
+            ]);
         }
         table
     }
@@ -141,7 +205,7 @@ impl Report {
         ];
         let mut table = Table::new("Where the cycles go: a block, 128-bit keys, a call of 16 KiB", &head, 2);
         for one in &self.measured {
-            if one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash {
+            if is_repeated(one) {
                 continue;
             }
             let a_block = |count: u64| format!("{:.2}", count as f64 / BLOCKS as f64);
@@ -166,7 +230,16 @@ impl Report {
     /// Everything, for a terminal.
     pub fn text(&self) -> String {
         let mut text: String = wrap(INTRODUCTION, 120).into_iter().map(|line| line + "\n").collect();
-        for table in [self.table_1(), self.table_2(), self.table_3(), self.further(), self.cycles()] {
+        let tables = [
+            self.table_1(),
+            self.table_2(),
+            self.table_3(),
+            self.further(),
+            self.composed(),
+            self.besides(),
+            self.cycles(),
+        ];
+        for table in tables {
             text += "\n";
             text += &table.text();
         }
@@ -181,6 +254,18 @@ impl Report {
             "table_1": rows(TABLE_1),
             "table_2": rows(TABLE_2),
             "table_3": rows(TABLE_3),
+            "composed": COMPOSED
+                .iter()
+                .map(|&(kernel, mode, passes)| {
+                    let clocks = self.composed_clocks(kernel, passes);
+                    json!({
+                        "kernel": kernel,
+                        "mode": mode,
+                        "clocks": clocks,
+                        "gigabits_per_second": clocks.map(gigabits),
+                    })
+                })
+                .collect::<Value>(),
             "kernels": self.measured.iter().map(measured_json).collect::<Value>(),
         })
     }
@@ -212,6 +297,12 @@ fn measured_json(one: &Measured) -> Value {
         "round": one.clocks.round,
         "last": one.clocks.last,
         "gigabits_per_second": one.clocks.gigabits(),
+        "load": {
+            "program_bytes": one.loaded[0],
+            "table_bytes": one.loaded[1],
+            "clocks": one.load_clocks(),
+        },
+        "once_a_call_clocks": one.once_a_call(),
         "call": {
             "blocks": BLOCKS,
             "cycles": one.summary.cycles(),
@@ -232,7 +323,7 @@ pub(super) fn differences(row: &paper::Row, ours: &Measured) -> [f64; 3] {
     std::array::from_fn(|i| 100.0 * (rates[i] / row.gigabits[i] - 1.0))
 }
 
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').into()
 }

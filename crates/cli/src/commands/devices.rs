@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use clap::Args;
 use lockstep::Engine;
-use lockstep::engine::{BackendOptions, discover};
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::{Device, KernelInfo};
 use lockstep::hazmat::work::Operation;
@@ -29,7 +28,7 @@ pub(crate) struct Devices {
 
 pub(crate) fn run(args: &Devices) -> Result<()> {
     let engine = args.engine.engine()?;
-    let found = discover(&BackendOptions { threads: engine.threads() });
+    let found = super::discover(&engine);
     let choices: Vec<_> = Operation::all().map(|operation| Choice::of(&engine, operation)).collect();
     if args.json {
         let devices: Vec<_> = found.devices.iter().map(|device| device_json(&**device)).collect();

@@ -60,7 +60,7 @@ pub(crate) struct Trace {
     kernel: String,
 
     /// Show so many cycles [default: one turn of the loop]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_SHOWN))]
     cycles: Option<u32>,
 
     /// Of kernels that do several passes show this one, such as `CbcDecrypt` [default: the first]
@@ -84,13 +84,22 @@ pub(crate) struct Asm {
     run: bool,
 
     /// Show so many cycles
-    #[arg(long, value_name = "N", default_value = "1000", requires = "run")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1000",
+        requires = "run",
+        value_parser = clap::value_parser!(u32).range(1..=MOST_SHOWN)
+    )]
     cycles: u32,
 
     /// Give up after so many cycles
     #[arg(long, value_name = "N", default_value = "100000000", requires = "run")]
     budget: u32,
 }
+
+/// Each cycle that is shown is kept until all are.
+const MOST_SHOWN: i64 = 1_000_000;
 
 /// The longest program; the local store has a 64th of that.
 const LONGEST: u64 = 16 << 20;

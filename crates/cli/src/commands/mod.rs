@@ -14,6 +14,11 @@ pub(crate) mod openssl_conf;
 pub(crate) mod selftest;
 
 use std::io::Write;
+use std::sync::Arc;
+
+use lockstep::Engine;
+use lockstep::engine::{BackendOptions, Discovered};
+use lockstep::hazmat::backend::Device;
 
 use crate::args::{Cli, Command};
 use crate::error::Result;
@@ -34,6 +39,15 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }
+}
+
+/// All devices of this machine, and the one that the engine made because it was named.
+fn discover(engine: &Engine) -> Discovered {
+    let mut found = lockstep::engine::discover(&BackendOptions { threads: engine.threads() });
+    let is_new = |device: &&Arc<dyn Device>| found.devices.iter().all(|other| other.id() != device.id());
+    let made: Vec<_> = engine.devices().iter().filter(is_new).cloned().collect();
+    found.devices.extend(made);
+    found
 }
 
 /// Text to standard output.

@@ -1,7 +1,6 @@
 //! `lockstep selftest`
 
 use clap::Args;
-use lockstep::engine::{BackendOptions, discover};
 use lockstep::hazmat::backend::{Device, KernelId};
 use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest};
@@ -42,7 +41,7 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
         Some(choice) => choice == name,
     };
     let mut outcomes = Vec::new();
-    for device in discover(&BackendOptions { threads: engine.threads() }).devices {
+    for device in super::discover(&engine).devices {
         let unnamed = matches!(args.engine.device.as_deref(), None | Some("auto" | ""));
         // Simulated devices are slow, and used by name only.
         if !wanted(&args.engine.device, &device.id().to_string()) || unnamed && device.is_simulated() {

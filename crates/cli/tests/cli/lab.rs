@@ -49,9 +49,39 @@ fn programs_are_assembled_and_run() {
     folder.run(["lab", "cell", "asm", "--run", "loop.s"]).failed(2, "still running after");
     folder.write("far.s", "brz $3,elsewhere\n");
     folder.run(["lab", "cell", "asm", "far.s"]).failed(2, "far.s:1");
+    // A name and a line for each mistake, and what was expected.
+    for (name, source, expected) in [
+        ("mnemonic.s", "nop\nfrob $3\n", "mnemonic.s:2: unknown instruction `frob`: expected"),
+        ("register.s", "nop\nxor $3,$4,$200\n", "register.s:2: `$200` is no register: expected $0 to $127"),
+        ("label.s", "br nowhere\n", "label.s:1: unknown symbol `nowhere`: expected a label"),
+        ("range.s", "nop\nil $3,40000\n", "range.s:2: `il`: 40000 is out of range, expected -32768 to 32767"),
+        ("large.s", "nop\n.data\n.space 262140\n", "large.s:3: .data ends at 262156"),
+        ("open.s", "nop\n/* never\n", "open.s:2: a comment is not closed"),
+    ] {
+        folder.write(name, source);
+        folder.run(["lab", "cell", "asm", name]).failed(2, expected);
+    }
+    // A name and an address for what goes wrong later.
+    for (name, source, expected) in [
+        ("self.s", "nop\nstqa $3,0\nstop 0\n", "self.s: 0x00004: a store to 0x00000 overwrites code"),
+        (
+            "later.s",
+            "nop\nstqa $3,16\n.align 4\nstop 0\n",
+            "later.s: 0x00004: a store to 0x00010 overwrites code",
+        ),
+        ("out.s", "il $3,-16\nbi $3\n", "out.s: 0x3fff0: the program ran or branched outside"),
+        ("empty.s", "", "empty.s: 0x00000: the program ran or branched outside"),
+        ("word.s", ".long 0xffffffff\n", "word.s: 0x00000: 0xffffffff is no instruction"),
+    ] {
+        folder.write(name, source);
+        folder.run(["lab", "cell", "asm", "--run", name]).failed(2, expected);
+    }
     folder.write("binary.s", [0xff; 4]);
     folder.run(["lab", "cell", "asm", "binary.s"]).failed(2, "UTF-8");
     folder.run(["lab", "cell", "asm", "--cycles", "5", "loop.s"]).failed_usage("--run");
+    // Cycles that are shown are kept: not billions.
+    folder.run(["lab", "cell", "asm", "--run", "--cycles", "1000001", "loop.s"]).failed_usage("--cycles");
+    folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "1000001"]).failed_usage("--cycles");
 }
 
 #[test]
@@ -81,6 +111,28 @@ fn the_spu_agrees_with_the_processor() {
         }
     }
     cipher("ofb", &["--device", "spu", "--kernel", "spu/ctr4"]).failed(2, "spu/ctr4");
+    // Modes of several passes, by the kernel that is taken, and Cells of other sizes.
+    for (mode, iv) in [("gcm", true), ("ccm", true), ("cmac", false)] {
+        let run = |device: &str, more: &[&str]| {
+            let mut args =
+                vec!["cipher", "--mode", mode, "--key-file", "raw", "--device", device, "--verify", "off"];
+            if iv {
+                args.extend(["--iv-hex", "000102030405060708090a0b"]);
+            }
+            args.extend(more);
+            args.push("data");
+            folder.run(args).succeeded().stdout
+        };
+        let expected = run("cpu", &[]);
+        assert!(run("spu", &[]) == expected && run("spu:3", &[]) == expected, "{mode}");
+        if mode == "gcm" {
+            assert!(run("spu:16", &["--kernel", "spu/gcm"]) == expected);
+        }
+    }
+    folder.run(["devices", "--device", "spu:17"]).failed(2, "spu:1 to spu:16");
+    let told = folder.run(["devices", "--device", "spu:4"]).succeeded().text().to_string();
+    assert!(told.contains("\nspu:4: Cell with 4 SPEs (simulated"), "{told}");
+    folder.run(["selftest", "--device", "spu:1", "--kernel", "spu/cbc2"]).succeeded();
     // By name only.
     let told = folder.run(["devices", "--json"]).succeeded().json();
     let chosen = told["chosen"].to_string();

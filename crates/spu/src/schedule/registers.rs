@@ -24,13 +24,10 @@ pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, 
     let circle = placement.interval * 2;
     let slot = |node: usize| placement.times[node] * 2 + body.nodes[node].pipe();
     let mut of: Vec<Option<Reg>> = vec![None; body.made_by.len()];
-    let mut next = FIRST;
-    let mut whole = || {
-        next += 1;
-        (next <= Reg::COUNT).then(|| Reg::new(next as u8 - 1))
+    let too_many = |count: usize| {
+        let most = Reg::COUNT - FIRST;
+        format!("{count} values at once: the SPU has {most} registers for them")
     };
-    let too_many = |what: usize| format!("{what} values at once: the SPU has 126 registers for them");
-    let turns = whole().expect("the first");
     // Constants and parameters that are used, and carried values with what is carried on.
     let mut last_use = vec![0; body.made_by.len()];
     let mut used = vec![false; body.made_by.len()];
@@ -41,17 +38,28 @@ pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, 
             used[source] = true;
         }
     }
+    let carried: Vec<_> = body.carried.iter().map(|state| state.value.0 as usize).collect();
+    let pooled: Vec<_> = (0..of.len())
+        .filter(|value| body.pool_of[*value].is_some() && used[*value] && !carried.contains(value))
+        .collect();
+    // One more for the turns.
+    let whole = 1 + carried.len() + pooled.len();
+    if whole > Reg::COUNT - FIRST {
+        return Err(too_many(whole));
+    }
+    let mut registers = (FIRST..).map(|number| Reg::new(number as u8));
+    let mut whole_circle = || registers.next().expect("they have been counted");
+    let turns = whole_circle();
     for state in &body.carried {
-        let reg = whole().ok_or_else(|| too_many(body.carried.len()))?;
+        let reg = whole_circle();
         of[state.value.0 as usize] = Some(reg);
         let next = state.next.expect("every carried value is carried on");
         of[next.0 as usize] = Some(reg);
     }
-    for value in 0..of.len() {
-        if body.pool_of[value].is_some() && of[value].is_none() && used[value] {
-            of[value] = Some(whole().ok_or_else(|| too_many(value))?);
-        }
+    for value in pooled {
+        of[value] = Some(whole_circle());
     }
+    let next = FIRST + whole;
     // Arcs, from the first on the circle.
     let mut arcs: Vec<(usize, usize, Value)> = Vec::new();
     for (i, node) in body.nodes.iter().enumerate() {
@@ -80,7 +88,7 @@ pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, 
         };
         busy[at].iter_mut().zip(&arc).for_each(|(busy, arc)| *busy |= arc);
         if next + at >= Reg::COUNT {
-            return Err(too_many(next + at - FIRST));
+            return Err(too_many(next + busy.len() - FIRST));
         }
         of[value.0 as usize] = Some(Reg::new((next + at) as u8));
     }
