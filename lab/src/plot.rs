@@ -47,7 +47,7 @@ fn span(values: impl Iterator<Item = f64>, base: f64) -> Option<(f64, f64)> {
     let (low, high) = logs.fold((f64::MAX, f64::MIN), |(low, high), log| (low.min(log), high.max(log)));
     // Rounding errors of logarithms must not add a power.
     let (low, high) = ((low + 1e-9).floor(), (high - 1e-9).ceil());
-    (low <= high).then(|| (low, if low < high { high } else { high + 1.0 }))
+    (low <= high).then_some((low, if low < high { high } else { high + 1.0 }))
 }
 
 impl Plot {
