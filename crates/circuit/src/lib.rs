@@ -1,31 +1,53 @@
-//! Circuits of 3-input lookup tables: read from `kernels/circuit/aes.circuit`, evaluated, and written out in the
-//! languages of kernels. Used by tests only; the headers it makes are checked in.
+//! Circuits of 3-input lookup tables: read from `aes.circuit`, evaluated, and written out in the languages of kernels:
+//! [`cuda()`] and [`wgsl()`]. Used by tests only; what it writes is checked in beside the kernels.
+#![forbid(unsafe_code)]
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
+use std::collections::HashMap;
+
+mod cuda;
+mod expression;
+mod wgsl;
+
+pub use cuda::cuda;
+pub use expression::cheapest;
+pub use wgsl::wgsl;
+
+/// The file itself.
+pub const AES: &str = include_str!("../aes.circuit");
+
+/// The circuits of AES.
+///
+/// # Panics
+/// Never: the file is part of the crate, and a test reads it.
+pub fn aes() -> Vec<Circuit> {
+    parse(AES).unwrap_or_else(|error| panic!("aes.circuit: {error}"))
+}
 
 /// An operation: `name = lop3(operands, table)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lop3 {
+pub struct Lop3 {
     /// What it computes.
-    pub(crate) name: String,
+    pub name: String,
     /// Names of earlier operations or of inputs; `None` where the table does not depend on the operand.
-    pub(crate) operands: [Option<String>; 3],
+    pub operands: [Option<String>; 3],
     /// Bit 4a + 2b + c is the value at a, b, c.
-    pub(crate) table: u8,
+    pub table: u8,
 }
 
 /// Operations in an order in which they can be computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Circuit {
+pub struct Circuit {
     /// As the file calls it.
-    pub(crate) name: String,
+    pub name: String,
     /// The operations.
-    pub(crate) operations: Vec<Lop3>,
+    pub operations: Vec<Lop3>,
 }
 
-/// Reads a file of circuits. The error names the line.
-pub(crate) fn parse(text: &str) -> Result<Vec<Circuit>, String> {
+/// Reads a file of circuits.
+///
+/// # Errors
+/// Names the line that is no operation, or has a name twice.
+pub fn parse(text: &str) -> Result<Vec<Circuit>, String> {
     let mut circuits: Vec<Circuit> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -72,7 +94,7 @@ fn depends_on(table: u8, operand: usize) -> bool {
 
 impl Circuit {
     /// The values of all operations, for 64 inputs at once: `input` gives those of the names that no operation has.
-    pub(crate) fn evaluate(&self, input: impl Fn(&str) -> u64) -> HashMap<&str, u64> {
+    pub fn evaluate(&self, input: impl Fn(&str) -> u64) -> HashMap<&str, u64> {
         let mut values: HashMap<&str, u64> = HashMap::new();
         for operation in &self.operations {
             let [a, b, c] = operation.operands.each_ref().map(|operand| match operand {
@@ -114,63 +136,4 @@ fn place(name: &str) -> Place {
         (b'o', 4) if is_digits(&[1, 3]) => Place::Output { row: digit(1), bit: digit(3) },
         _ => Place::Inner,
     }
-}
-
-/// The header for CUDA: each circuit as a function that replaces its bytes, bit planes of 32 blocks.
-pub(crate) fn cuda(circuits: &[Circuit]) -> String {
-    let mut out = String::from(
-        "// Made from aes.circuit by crates/cuda/circuit/mod.rs: do not edit. tests/circuit.rs makes it anew.\n\
-         //\n\
-         // Bytes are bit planes, bit 0 the least significant. A column's `keys.quad(2 * row + half)` gives the\n\
-         // planes of bits 4 * half to 4 * half + 3 of the round key's byte in that row.\n\
-         #pragma once\n\
-         #include \"../common/bits.cuh\"\n",
-    );
-    for circuit in circuits {
-        cuda_function(&mut out, circuit);
-    }
-    out
-}
-
-fn cuda_function(out: &mut String, circuit: &Circuit) {
-    let rows = if circuit.is_column() { 4 } else { 1 };
-    let parameters: Vec<String> = (0..rows).map(|row| format!("u32 (&row{row})[8]")).collect();
-    let (template, keys) =
-        if rows == 4 { ("template <class Keys>\n", ", const Keys &keys") } else { ("", "") };
-    let name = &circuit.name;
-    writeln!(out, "\n// {} tables.", circuit.operations.len()).unwrap();
-    writeln!(out, "{template}__device__ inline void {name}({}{keys}) {{", parameters.join(", ")).unwrap();
-    let mut loaded = HashSet::new();
-    let mut results = Vec::new();
-    for operation in &circuit.operations {
-        let operands = operation.operands.each_ref().map(|operand| match operand.as_deref() {
-            None => "0".to_owned(),
-            Some(name) => match place(name) {
-                Place::Input { row, bit } => format!("row{row}[{bit}]"),
-                Place::Key { row, bit } => {
-                    let (quad, member) = (2 * row + bit / 4, ["x", "y", "z", "w"][bit % 4]);
-                    if loaded.insert(quad) {
-                        writeln!(out, "    u32x4 key{quad} = keys.quad({quad});").unwrap();
-                    }
-                    format!("key{quad}.{member}")
-                }
-                Place::Output { .. } | Place::Inner => name.to_owned(),
-            },
-        });
-        let name = &operation.name;
-        writeln!(out, "    u32 {name} = lop3<0x{:02X}>({});", operation.table, operands.join(", ")).unwrap();
-        if let Place::Output { row, bit } = place(name) {
-            results.push((row, bit, name));
-        }
-    }
-    // In the end: inputs may be needed until then.
-    results.sort();
-    for row in results.chunks(8) {
-        let stores: Vec<String> =
-            row.iter().map(|(row, bit, name)| format!("row{row}[{bit}] = {name};")).collect();
-        for half in stores.chunks(4) {
-            writeln!(out, "    {}", half.join(" ")).unwrap();
-        }
-    }
-    out.push_str("}\n");
 }
