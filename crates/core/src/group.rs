@@ -57,7 +57,7 @@ impl Group {
 
     /// How many bytes each device is to have, of so many: in proportion to its speed.
     fn targets(&self, costs: &[Cost], bytes: usize) -> Vec<usize> {
-        let most = (bytes / self.least_share).clamp(1, costs.len());
+        let most = (bytes / self.least_share).clamp(1, costs.len().max(1)).min(costs.len());
         let speed = |cost: &Cost| 1.0 / cost.ns_per_byte.max(f64::MIN_POSITIVE);
         let total: f64 = costs[..most].iter().map(speed).sum();
         costs[..most].iter().map(|cost| (bytes as f64 * speed(cost) / total).ceil() as usize).collect()
@@ -167,7 +167,7 @@ impl Device for Group {
     }
 
     fn is_trusted(&self) -> bool {
-        self.members.iter().all(|member| member.is_trusted())
+        !self.members.is_empty() && self.members.iter().all(|member| member.is_trusted())
     }
 
     fn members(&self) -> &[Arc<dyn Device>] {

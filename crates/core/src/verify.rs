@@ -5,7 +5,7 @@
 //! done again, and [`Planner::incidents`] tells. So input that is overwritten is copied first. Registers are compared as well.
 //!
 //! MACs and tags leave no blocks to take samples of: where there are many, a message in 256 is computed again as a whole. Work
-//! on a device's own or on page-locked memory is compared by samples too: see `resident.rs`.
+//! on a device's own or on page-locked memory is compared by samples too, its tags and MACs never: see `resident.rs`.
 //!
 //! Not seen, but by [`Verify::Full`]: the MAC of a single long message; blocks at the end that are not whole. Never seen: work
 //! on host or page-locked memory that is submitted without [`Plan::run`].
@@ -145,9 +145,43 @@ pub(crate) fn run(plan: Plan<'_>, judge: &Judge<'_>, work: Work<'_, '_>) -> Resu
         Task::Recipe(recipe, messages) if messages.iter().all(|message| is_host(&message.data, false)) => {
             run_recipe(plan, judge, recipe, messages)
         }
-        task => {
-            let work = Work { stream: work.stream, task };
-            resident::submit(plan, *judge, work, Waits::Now)?.wait()
+        Task::Pass(pass, segments) => {
+            let registers: Zeroizing<Vec<Block>> =
+                Zeroizing::new(segments.iter().map(|segment| *segment.register).collect());
+            let task = Task::Pass(pass, &mut *segments);
+            let started = resident::start(plan, *judge, Work { stream: work.stream, task }, Waits::Now);
+            let outcome = started.and_then(|started| started.finish().map(|_| ()));
+            outcome.inspect_err(|_| {
+                for (segment, register) in segments.iter_mut().zip(registers.iter()) {
+                    *segment.register = *register;
+                }
+            })
+        }
+        Task::Recipe(recipe, messages) => {
+            let task = Task::Recipe(recipe, &mut *messages);
+            let started = resident::start(plan, *judge, Work { stream: work.stream, task }, Waits::Now);
+            let outcome = started.and_then(|started| started.finish()).and_then(|zeros| {
+                // Zeros are what refused messages become, and no others.
+                if zeros.iter().all(|&index| messages[index].status != Status::Done) {
+                    return Ok(());
+                }
+                for message in messages.iter_mut() {
+                    let _ = message.data.zero_output(plan.planner());
+                }
+                Err(Error::WrongResult { device: plan.device.id() })
+            });
+            outcome.inspect_err(|_| disown(messages))
+        }
+        task => plan.submit_unverified(Work { stream: work.stream, task })?.wait(),
+    }
+}
+
+/// No message of a call that failed counts.
+fn disown(messages: &mut [AeadMessage<'_>]) {
+    for message in messages {
+        message.status = Status::Pending;
+        if let Tag::Write(tag) = &mut message.tag {
+            tag.fill(0);
         }
     }
 }
@@ -158,7 +192,7 @@ pub(crate) fn submit<'w, 'd: 'w, 'p: 'w>(
     judge: Judge<'p>,
     work: Work<'w, 'd>,
 ) -> Result<Completion<'w>> {
-    resident::submit(plan, judge, work, Waits::Later)
+    resident::start(plan, judge, work, Waits::Later).map(resident::Started::completion)
 }
 
 /// Why a device was not asked.
@@ -315,8 +349,9 @@ fn samples_agree(
     }
     blocks_by(judge, pass, &mut places, |sample| {
         let segment = &segments[sample.message];
-        let tweak =
-            segment.tweak.map(|tweak| Tweak { position: tweak.position + sample.number as u64, ..tweak });
+        let tweak = segment
+            .tweak
+            .map(|tweak| Tweak { position: tweak.position.wrapping_add(sample.number as u64), ..tweak });
         (segment.key, tweak)
     })?;
     Ok(places.iter().all(|Place { block, sample, .. }| {
@@ -415,8 +450,8 @@ fn run_recipe(
     again.inspect_err(|_| {
         for message in messages.iter_mut() {
             output(&mut message.data).fill(0);
-            message.status = Status::Pending;
         }
+        disown(messages);
     })
 }
 

@@ -57,14 +57,32 @@ enum Place {
     Pinned,
 }
 
+/// What is opened: with a tag that is right, or not.
+fn sealed(len: usize) -> (Vec<u8>, [u8; 16]) {
+    lockstep_reference::gcm::seal(&lockstep_reference::Aes::new(&[1; 16]), &[1; 12], b"", &bytes(len))
+}
+
 /// Does one operation on so many bytes; what came of it, and what is in the output then.
 fn run(planner: &Planner, operation: Operation, len: usize, place: Place) -> (Result<()>, Vec<u8>) {
+    run_with(planner, operation, len, place, true)
+}
+
+fn run_with(
+    planner: &Planner,
+    operation: Operation,
+    len: usize,
+    place: Place,
+    is_genuine: bool,
+) -> (Result<()>, Vec<u8>) {
+    let opens = operation == Operation::Recipe(Recipe::GcmOpen);
+    let (input, mut given) = if opens { sealed(len) } else { (bytes(len), [0; 16]) };
+    given[3] ^= u8::from(!is_genuine);
     let memory = planner.devices()[0].memory().unwrap();
     let buffers: [Box<dyn DeviceBuffer>; 2] = [0, 1].map(|_| memory.allocate(len).unwrap());
     let [from, to] = [0, usize::from(place != Place::Same)].map(|index| buffers[index].slice());
-    memory.upload(&bytes(len), &from, Stream::default()).unwrap();
+    memory.upload(&input, &from, Stream::default()).unwrap();
     let pinned = memory.allocate_pinned(2 * len).unwrap();
-    pinned.lock()[..len].copy_from_slice(&bytes(len));
+    pinned.lock()[..len].copy_from_slice(&input);
     let data = if place == Place::Pinned {
         Data::pinned(pinned.slice(0..len), pinned.slice(len..2 * len)).unwrap()
     } else {
@@ -75,20 +93,31 @@ fn run(planner: &Planner, operation: Operation, len: usize, place: Place) -> (Re
     let outcome = match operation {
         Operation::Pass(pass) => {
             let tweak = pass.is_xts().then_some(Tweak { key: &keys[1], position: 3 });
-            let mut segments = [Segment { key: &keys[0], tweak, register: &mut [9; 16], data }];
+            let mut register = [9; 16];
+            let mut segments = [Segment { key: &keys[0], tweak, register: &mut register, data }];
             match place {
+                Place::Pinned => {
+                    let outcome = plan.run(Task::Pass(pass, &mut segments));
+                    assert!(outcome.is_ok() || register == [9; 16], "the register is as it was");
+                    outcome
+                }
                 // Nothing but the completion brings the verdict.
-                Place::Pinned => plan.run(Task::Pass(pass, &mut segments)),
                 _ => plan.submit(Task::Pass(pass, &mut segments)).and_then(Completion::wait),
             }
         }
         Operation::Recipe(recipe) => {
-            let mut tag = [0; 16];
-            let tag = if recipe == Recipe::GcmSeal { Tag::Write(&mut tag) } else { Tag::Expect(&[5; 16]) };
+            let mut made = [0; 16];
+            let tag = if opens { Tag::Expect(&given) } else { Tag::Write(&mut made) };
             let status = Status::Pending;
             let mut messages = [AeadMessage { key: &keys[0], nonce: &[1; 12], aad: b"", data, tag, status }];
             let outcome = plan.run(Task::Recipe(recipe, &mut messages));
-            assert!(outcome.is_err() || (messages[0].status == Status::Done) == (recipe == Recipe::GcmSeal));
+            let expected = match &outcome {
+                Err(_) => Status::Pending,
+                Ok(()) if is_genuine => Status::Done,
+                Ok(()) => Status::AuthenticationFailed,
+            };
+            assert_eq!(messages[0].status, expected);
+            assert!(opens || outcome.is_err() == (made == [0; 16]), "no tag of what was not sealed");
             outcome
         }
     };
@@ -114,8 +143,7 @@ fn wrong_results_are_seen_and_zeroed() {
                 let (right, far) = planner(verify, None);
                 let (outcome, good) = run(&right, operation, len, place);
                 assert_eq!(outcome, Ok(()), "{operation} {place:?}");
-                let refused = operation == Operation::Recipe(Recipe::GcmOpen);
-                assert_eq!(good == vec![0; len], refused, "{operation}");
+                assert!(good != vec![0; len], "{operation}");
                 // The last work was that one; before it came the self-test.
                 let (wrong, _) = planner(verify, Some(far.submitted() - 1));
                 let (outcome, output) = run(&wrong, operation, len, place);
@@ -145,4 +173,38 @@ fn off_is_off() {
     run(&right, Operation::Pass(Pass::EcbEncrypt), 16, Place::Apart).0.unwrap();
     let (wrong, _) = planner(Verify::Off, Some(far.submitted() - 1));
     assert_eq!(run(&wrong, Operation::Pass(Pass::EcbEncrypt), 16, Place::Apart).0, Ok(()));
+}
+
+/// What a refused message becomes is no wrong result; a message that was opened to zeros is one.
+#[test]
+fn zeros_are_for_refused_messages() {
+    let open = Operation::Recipe(Recipe::GcmOpen);
+    for verify in [Verify::Sample, Verify::Full] {
+        for place in [Place::Same, Place::Apart, Place::Pinned] {
+            let (planner, _) = planner(verify, None);
+            assert_eq!(run_with(&planner, open, 70_001, place, false), (Ok(()), vec![0; 70_001]));
+        }
+    }
+    // One bit of this plaintext is set, and the device loses it.
+    let aes = lockstep_reference::Aes::new(&[1; 16]);
+    let mut plain = [0; 16];
+    plain[0] = 0x40;
+    let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &[1; 12], b"", &plain);
+    let once = |corrupt_at| {
+        let (planner, far) = planner(Verify::Sample, corrupt_at);
+        let memory = planner.devices()[0].memory().unwrap();
+        let buffer = memory.allocate(16).unwrap();
+        memory.upload(&sealed, &buffer.slice(), Stream::default()).unwrap();
+        let plan = planner.plan(open, KeySize::Aes128, 16, Some(FAR)).unwrap();
+        let key = Key::new(&[1; 16]).unwrap();
+        let data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
+        let (tag, status) = (Tag::Expect(&tag), Status::Pending);
+        let mut messages = [AeadMessage { key: &key, nonce: &[1; 12], aad: b"", data, tag, status }];
+        let outcome = plan.run(Task::Recipe(Recipe::GcmOpen, &mut messages));
+        (outcome, messages[0].status, far.submitted())
+    };
+    let (outcome, status, submitted) = once(None);
+    assert_eq!((outcome, status), (Ok(()), Status::Done));
+    let (outcome, status, _) = once(Some(submitted - 1));
+    assert_eq!((outcome, status), (Err(Error::WrongResult { device: FAR }), Status::Pending));
 }

@@ -23,7 +23,9 @@ pub(crate) fn spread(
         return run(pass, segments);
     }
     let targets = vec![bytes.div_ceil(shares).next_multiple_of(4096); shares];
-    let done = share::segments(pass, segments, &targets, |lists| {
+    let done = share::segments(pass, segments, &targets, |mut lists| {
+        // A thread for nothing is a thread too many.
+        lists.retain(|list| !list.is_empty());
         share::at_once(lists, |segments| run(pass, segments));
         Ok(())
     });
@@ -44,5 +46,7 @@ pub(crate) fn spread_messages(
         return run(messages);
     }
     let targets = vec![bytes.div_ceil(shares); shares];
-    share::at_once(share::items(messages, &targets, weight), run);
+    let mut lists = share::items(messages, &targets, weight);
+    lists.retain(|list| !list.is_empty());
+    share::at_once(lists, run);
 }

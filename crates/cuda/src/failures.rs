@@ -166,31 +166,52 @@ fn data_on_the_device_are_zeroed_when_work_on_them_fails() {
 #[test]
 fn messages_that_could_not_be_sealed_or_opened_do_not_count() {
     let key = Key::new(&[1; 16]).unwrap();
-    let good = {
-        let (device, control) = device();
-        let (mut data, mut tag) = (vec![5; 1000], [0; 16]);
-        assert_eq!(gcm(&device, &key, Recipe::GcmSeal, &mut data, &mut tag).unwrap(), Status::Done);
-        let sealed = lockstep_reference::gcm::seal(
-            &lockstep_reference::Aes::new(&[1; 16]),
-            &[3; 12],
-            b"x",
-            &[5; 1000],
-        );
-        assert_eq!((data, tag), sealed);
-        (sealed, control.launches.load(SeqCst))
-    };
-    let ((sealed, tag), launches) = good;
-    assert!(launches >= 4, "expansion, tweaks, CTR, GHASH and tags");
+    let aes = lockstep_reference::Aes::new(&[1; 16]);
+    let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &[3; 12], b"x", &[5; 1000]);
     for recipe in Recipe::ALL {
+        let (device, control) = device();
+        let seals = recipe == Recipe::GcmSeal;
+        let (mut data, mut made) = if seals { (vec![5; 1000], [0; 16]) } else { (sealed.clone(), tag) };
+        assert_eq!(gcm(&device, &key, recipe, &mut data, &mut made).unwrap(), Status::Done);
+        assert_eq!((data, made), (if seals { sealed.clone() } else { vec![5; 1000] }, tag));
+        let launches = control.launches.load(SeqCst);
+        assert!(launches >= 4, "expansion, blocks before, CTR, GHASH and tags");
         for at in 0..launches {
-            let (device, control) = device();
+            let (device, control) = self::device();
             *control.launch.lock().unwrap() = Some((at, failed()));
-            let (mut data, mut tag) = (sealed.clone(), tag);
-            let error = gcm(&device, &key, recipe, &mut data, &mut tag).unwrap_err();
+            let (mut data, mut kept) = (sealed.clone(), tag);
+            let error = gcm(&device, &key, recipe, &mut data, &mut kept).unwrap_err();
             assert_eq!(reason(&error), "no (TEST)");
-            assert_eq!(data, sealed, "host data are as they were");
+            assert_eq!((data, kept), (sealed.clone(), tag), "what the host has is as it was");
         }
     }
+}
+
+/// A large call that fails late leaves neither data nor tags.
+#[test]
+fn many_messages_of_which_the_last_fail_leave_nothing() {
+    let (device, control) = device();
+    let key = Key::new(&[1; 16]).unwrap();
+    // Six chunks: the first of them are delivered before the wait for the fifth, which comes after those for the first two.
+    let (mut data, mut tags) = (vec![vec![5; CHUNK]; 6], vec![[7; 16]; 6]);
+    *control.wait.lock().unwrap() = Some((4, failed()));
+    let mut messages: Vec<_> = (data.iter_mut().zip(&mut tags))
+        .map(|(data, tag)| AeadMessage {
+            key: &key,
+            nonce: &[3; 12],
+            aad: b"x",
+            data: Data::in_place(data),
+            tag: Tag::Write(tag),
+            status: Status::Done,
+        })
+        .collect();
+    let error = device
+        .submit(TABLE, Task::Recipe(Recipe::GcmSeal, &mut messages).into())
+        .and_then(|completion| completion.wait())
+        .unwrap_err();
+    assert_eq!(reason(&error), "no (TEST)");
+    assert!(messages.iter().all(|message| message.status == Status::Pending));
+    assert!(data.iter().flatten().all(|&byte| byte == 0) && tags == [[0; 16]; 6]);
 }
 
 /// One message; the status is its own after a success, and pending after a failure.

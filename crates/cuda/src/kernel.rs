@@ -413,6 +413,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn helpers_are_there() {
+        use helper::*;
+        let there = kernels();
+        for entry in [
+            CHAIN_KEYS,
+            CHAIN_ENCRYPT,
+            CHAIN_DECRYPT,
+            GHASH_POWERS,
+            GHASH_TILES,
+            GHASH_EACH,
+            GCM_TAGS,
+            GCM_ZERO,
+            GCM_MESSAGES,
+            UNIFORM_TILES,
+            EDGES,
+            SET_REGISTERS,
+            TABLE_SEGMENTS,
+            TABLE_RESULTS,
+            GATHER,
+        ] {
+            assert!(there.contains(entry.name), "{}", entry.name);
+        }
+    }
+
     /// What the kernels export is what is said here.
     #[test]
     fn numbers_agree() {

@@ -11,8 +11,8 @@ use crate::gpu::{Buffer, Gpu, Pinned, Stream};
 /// No lane is smaller: small calls then find lanes that fit.
 const SMALLEST: usize = 64 * 1024;
 
-/// More idle lanes than these are given back: four for each of two callers.
-const MOST_IDLE: usize = 8;
+/// More idle lanes than these are given back: four for each of two callers, and two of each to fetch samples by.
+const MOST_IDLE: usize = 12;
 
 /// Larger ones too: room for a chunk and what belongs to it.
 const LARGEST_IDLE: usize = 32 << 20;
@@ -56,15 +56,25 @@ impl Lane {
     /// Makes room, for new content.
     pub(crate) fn reserve(&mut self, gpu: &Arc<Gpu>, host: usize, device: usize) -> Result<()> {
         if self.host.len() < host {
-            self.host = gpu.pinned(host.next_power_of_two())?;
+            self.host = gpu.pinned(room(gpu, host)?)?;
             self.used = 0;
         }
         if self.device.len() < device {
-            self.device = gpu.buffer(device.next_power_of_two())?;
+            self.device = gpu.buffer(room(gpu, device)?)?;
         }
         self.used = self.used.max(host);
         Ok(())
     }
+}
+
+/// A little more than is asked for, so that lanes need not grow often.
+fn room(gpu: &Gpu, len: usize) -> Result<usize> {
+    let rounded = if len > LARGEST_IDLE {
+        len.checked_next_multiple_of(1 << 20)
+    } else {
+        Some(len.next_power_of_two())
+    };
+    rounded.ok_or_else(|| gpu.failed("too much for one launch: give it less at once"))
 }
 
 /// Lanes that nobody uses.

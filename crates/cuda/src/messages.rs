@@ -84,10 +84,14 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// Nothing of the call counts.
-    pub(crate) fn disown(&mut self) {
-        if let Messages::Aead(messages) = self {
-            messages.iter_mut().for_each(|message| message.status = Status::Pending);
+    /// Nothing of the call counts; tags may have been delivered.
+    pub(crate) fn disown(&mut self, delivered: bool) {
+        let Messages::Aead(messages) = self else { return };
+        for message in messages.iter_mut() {
+            message.status = Status::Pending;
+            if let (Tag::Write(tag), true) = (&mut message.tag, delivered) {
+                tag.fill(0);
+            }
         }
     }
 }

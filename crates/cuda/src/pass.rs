@@ -167,7 +167,7 @@ impl Flight<'_, '_> {
     fn fail(&mut self) {
         // Dropping a lane waits for what it was used for, and wipes it.
         self.chunks.clear();
-        self.messages.disown();
+        self.messages.disown(self.delivered);
         if self.task.plan.kind.only_reads() {
             return;
         }

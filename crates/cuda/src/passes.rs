@@ -105,7 +105,7 @@ impl Register {
     }
 }
 
-/// The plan of a pass, if there is one yet.
+/// The plan of a pass, if there is one.
 pub(crate) fn plan(pass: Pass) -> Option<&'static Plan> {
     match pass {
         Pass::EcbEncrypt => Some(&ecb::ENCRYPT),

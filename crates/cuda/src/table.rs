@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Pending};
 use lockstep_core::data::{Data, DeviceSlice};
+use lockstep_core::mode::gcm::MAX_DATA;
 use lockstep_core::work::{Stream, Table};
 use lockstep_core::{Error, Result};
 
@@ -42,7 +43,12 @@ pub(crate) fn submit<'w>(
     let key_bytes = keys_each * task.size.bytes();
     let shared = table.keys.len() == key_bytes;
     let gcm = matches!(task.plan.kind, Kind::Gcm { .. });
+    // No message is longer than all of the data: others are refused.
+    let longest_bytes = table.longest.min(table.from.len());
     check(table, key_bytes, shared, gcm)?;
+    if gcm && longest_bytes as u64 > MAX_DATA {
+        return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
+    }
     if count == 0 {
         return Ok(Completion::Done);
     }
@@ -55,8 +61,8 @@ pub(crate) fn submit<'w>(
     }
 
     let limits = *task.gpu.limits();
-    let tiling = family.tiling(&limits, &task.options, 1, table.longest);
-    let tiles_each = tiling.tiles(table.longest).max(1);
+    let tiling = family.tiling(&limits, &task.options, 1, longest_bytes);
+    let tiles_each = tiling.tiles(longest_bytes).max(1);
     let tiles = tiles_each.checked_mul(count as u64).ok_or_else(too_many)?;
     let scratch_bytes = match task.plan.kind {
         Kind::Chain(_) => Chain::scratch(count, task.size),
@@ -75,7 +81,7 @@ pub(crate) fn submit<'w>(
         Kind::Ghash if shared => (1, 1),
         _ => (blocks_each * count, if shared { 1 } else { count }),
     };
-    let longest = (table.longest.div_ceil(16) + usize::from(gcm)) as u64;
+    let longest = (longest_bytes.div_ceil(16) + usize::from(gcm)) as u64;
     let levels =
         if hashes { uniform_levels(&limits, longest, count as u64, keys as u64) } else { Vec::new() };
     let tweak_tiling = family.tiling(&limits, &task.options, runs, 16 * blocks);
@@ -160,7 +166,7 @@ pub(crate) fn submit<'w>(
         .long(table.from.address())
         .long(table.to.address())
         .long(table.from.len() as u64)
-        .long(table.longest as u64)
+        .long(longest_bytes as u64)
         .long(tiles_each)
         .long(at(segments))
         .long(at(first_tile))
@@ -173,7 +179,10 @@ pub(crate) fn submit<'w>(
         .word(shared.into())
         .word(unit as u32);
     let output = (!task.plan.kind.only_reads()).then(|| table.to.clone());
-    let outputs: Vec<DeviceSlice> = output.into_iter().chain([table.status.clone()]).collect();
+    let written_tags =
+        matches!(task.plan.kind, Kind::Gcm { opens: false }).then(|| table.tags.clone()).flatten();
+    let outputs: Vec<DeviceSlice> =
+        output.into_iter().chain([table.status.clone()]).chain(written_tags).collect();
     let finished = (|| {
         batch.launch(helper::TABLE_SEGMENTS, one_each(count as u64 + 1), &arrays, 0)?;
         batch.expand(table.keys.address(), keys as u32)?;

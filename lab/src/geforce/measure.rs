@@ -209,7 +209,8 @@ impl Bench<'_> {
 
     fn processor(&self, bytes: usize) -> Result<Point, Error> {
         let mut data = self.input[..bytes].to_vec();
-        // Each run encrypts what the one before has left: that is as fast, and an odd number of runs is undone by one.
+        // Each run encrypts what the one before has left: that is as fast. After an even number the plaintext is back, and one
+        // more gives the ciphertext.
         let mut runs = 0;
         let seconds = time(|| {
             runs += 1;

@@ -30,7 +30,7 @@ const INTRODUCTION: &str = "AES-128-CTR by the kernels of A. Di Biagio and other
 Hardware using the CUDA framework (2009), and by ours. Medians after a run to warm up, random data, every output compared \
 with the CPU's.";
 
-/// The kernel of the paper that is the fastest, in Mbit/s, at a size.
+/// The fastest of some kernels at a size.
 fn best<'p>(points: &'p [Point], bytes: usize, kernels: &[&str]) -> Option<&'p Point> {
     let here = points.iter().filter(|point| point.bytes == bytes && kernels.contains(&point.kernel));
     here.min_by(|a, b| a.seconds.total_cmp(&b.seconds))

@@ -153,6 +153,7 @@ fn the_cuda_paper() {
     assert_eq!(told["host_to_host"].as_array().unwrap().len(), 7);
     let page = std::fs::read_to_string(folder.path("page.html")).unwrap();
     assert!(page.contains("NVIDIA 8800 GT") && page.matches("<svg").count() == 3);
+    folder.run([&args[..], &["--html", "page.html"]].concat()).failed(2, "page.html");
     folder.run(["lab", "cuda", "--device", "cuda:77"]).failed(2, "no device `cuda:77`: there are");
     folder.run([&args[..], &["--html", "nowhere/page.html"]].concat()).failed(2, "nowhere/page.html");
     folder.run(["lab", "cuda", "--largest", "4095"]).failed(2, "");

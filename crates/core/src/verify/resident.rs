@@ -2,9 +2,9 @@
 //! waited for. The same for page-locked memory, if the work is waited for at once: its input is read before the work starts,
 //! which waits for whatever else uses it.
 //!
-//! Nothing is done again, since the input may be overwritten: wrong output is zeroed, and the completion fails. Messages that
-//! only the device knows ([`Task::Table`]) are not compared, because their keys never come to the host; nor are registers,
-//! tags and MACs.
+//! Nothing is done again, since the input may be overwritten: wrong output is zeroed, and the completion fails. Not compared,
+//! whatever was asked for: messages that only the device knows ([`Task::Table`]), because their keys never come to the host;
+//! registers, tags and MACs; and calls whose data lie in places of several kinds.
 
 use zeroize::Zeroizing;
 
@@ -19,8 +19,13 @@ use crate::work::{Operation, Pass, Recipe, Segment, Task, Tweak, Work};
 /// Bytes of a piece where everything is compared.
 const PIECE: usize = 64 * 1024;
 
+/// Most bytes of a call where everything is compared: they are on the host twice, and a third time on the device.
+const MOST: usize = 1 << 30;
+
 /// Consecutive bytes of a message that are computed again.
 struct Piece<'d> {
+    /// Index of the message in the call.
+    message: usize,
     key: &'d Key,
     tweak: Option<Tweak<'d>>,
     /// The register that the message began with.
@@ -32,6 +37,8 @@ struct Piece<'d> {
 
 /// A message whose data are on the device.
 struct Resident<'d> {
+    /// Its index in the call.
+    message: usize,
     key: &'d Key,
     tweak: Option<Tweak<'d>>,
     register: Block,
@@ -39,6 +46,7 @@ struct Resident<'d> {
 }
 
 fn resident<'d>(
+    message: usize,
     key: &'d Key,
     tweak: Option<Tweak<'d>>,
     register: Block,
@@ -49,7 +57,7 @@ fn resident<'d>(
         Data::Pinned { from, to } => Data::Pinned { from: from.clone(), to: to.clone() },
         Data::Host(_) => return None,
     };
-    Some(Resident { key, tweak, register, data })
+    Some(Resident { message, key, tweak, register, data })
 }
 
 /// When the work will be waited for.
@@ -68,8 +76,10 @@ impl Fetch for Pinned {
     }
 
     fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        let parts = self.0.iter().map(|slice| slice.buffer().lock()[slice.range()].to_vec());
-        Ok(Zeroizing::new(parts.collect::<Vec<_>>().concat()))
+        // Room for all at once: what grows leaves copies behind.
+        let mut all = Zeroizing::new(Vec::with_capacity(self.0.iter().map(PinnedSlice::len).sum()));
+        self.0.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
+        Ok(all)
     }
 }
 
@@ -86,20 +96,23 @@ impl Fetch for Fetched {
     }
 }
 
-/// All messages of a task, with the pass that their data go through; none if some are elsewhere, or nothing is written.
+/// All messages of a task that have data, with the pass that these go through; none if some are elsewhere, or nothing is
+/// written.
 fn messages<'d>(task: &Task<'_, 'd>) -> Option<(Pass, Vec<Resident<'d>>)> {
     match task {
         Task::Pass(pass, _) if pass.is_read_only() => None,
         Task::Pass(pass, segments) => {
-            let all = segments.iter().map(|s| resident(s.key, s.tweak, *s.register, &s.data));
+            let all = segments.iter().enumerate().filter(|(_, segment)| !segment.data.is_empty());
+            let all = all.map(|(index, s)| resident(index, s.key, s.tweak, *s.register, &s.data));
             Some((*pass, all.collect::<Option<_>>()?))
         }
         Task::Recipe(_, messages) => {
-            let all = messages.iter().map(|message| {
+            let all = messages.iter().enumerate().filter(|(_, message)| !message.data.is_empty());
+            let all = all.map(|(index, message)| {
                 let mut counter = Block::default();
                 counter[..12].copy_from_slice(message.nonce);
                 counter[15] = 2;
-                resident(message.key, None, counter, &message.data)
+                resident(index, message.key, None, counter, &message.data)
             });
             Some((Pass::Ctr32, all.collect::<Option<_>>()?))
         }
@@ -113,19 +126,50 @@ enum Places {
     Pinned(Vec<PinnedSlice>, Vec<PinnedSlice>),
 }
 
-/// Starts the work; its completion brings the verdict.
-pub(super) fn submit<'w, 'd: 'w, 'p: 'w>(
+/// Work that was started.
+pub(super) enum Started<'w, 'd> {
+    /// Nobody will look at its results.
+    Unverified(Completion<'w>),
+    Verified(Box<Verified<'w, 'd>>),
+}
+
+impl<'w, 'd: 'w> Started<'w, 'd> {
+    /// Its completion brings the verdict.
+    pub(super) fn completion(self) -> Completion<'w> {
+        match self {
+            Started::Unverified(completion) => completion,
+            Started::Verified(verified) => Completion::Pending(verified),
+        }
+    }
+
+    /// Waits for it; messages whose output is zeros that it should not be, unless they were refused.
+    pub(super) fn finish(self) -> Result<Vec<usize>> {
+        match self {
+            Started::Unverified(completion) => completion.wait().map(|()| Vec::new()),
+            Started::Verified(verified) => verified.finish(),
+        }
+    }
+}
+
+/// Starts the work.
+pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     plan: Plan<'p>,
     judge: Judge<'p>,
     work: Work<'w, 'd>,
     waits: Waits,
-) -> Result<Completion<'w>> {
+) -> Result<Started<'w, 'd>> {
+    let unverified = |work| plan.submit_unverified(work).map(Started::Unverified);
     let (Some((pass, messages)), Some(memory)) = (messages(&work.task), plan.device.memory()) else {
-        return plan.submit_unverified(work);
+        return unverified(work);
     };
     let refused_are_zeros = matches!(work.task, Task::Recipe(Recipe::GcmOpen, _));
     let mut wanted = Vec::new();
     if judge.verify == Verify::Full {
+        if messages.iter().map(|message| message.data.len()).fold(0, usize::saturating_add) > MOST {
+            let reason =
+                "more than 1 GiB at once is too much to compare: give it less, or compare samples".into();
+            return Err(Error::DeviceFailed { device: plan.device.id(), reason });
+        }
         for (index, message) in messages.iter().enumerate() {
             let bytes = message.data.len();
             wanted.extend((0..bytes).step_by(PIECE).map(|at| (index, at / 16, PIECE.min(bytes - at))));
@@ -134,12 +178,12 @@ pub(super) fn submit<'w, 'd: 'w, 'p: 'w>(
         let samples = samples(&judge, messages.iter().map(|message| message.data.len()));
         wanted.extend(samples.iter().map(|sample| (sample.message, sample.number, 16)));
     }
-    let Some(places) = places(&messages, &wanted) else { return plan.submit_unverified(work) };
+    let Some(places) = places(&messages, &wanted) else { return unverified(work) };
     let pieces = wanted
         .iter()
         .map(|&(index, number, bytes)| {
-            let &Resident { key, tweak, register, .. } = &messages[index];
-            Piece { key, tweak, register, number, bytes }
+            let &Resident { message, key, tweak, register, .. } = &messages[index];
+            Piece { message, key, tweak, register, number, bytes }
         })
         .collect();
     let stream = work.stream;
@@ -147,16 +191,24 @@ pub(super) fn submit<'w, 'd: 'w, 'p: 'w>(
         Places::Device(from, to) => {
             let input = memory.fetch(&from, stream)?;
             let work = plan.submit_unverified(work)?;
-            (input, work, memory.fetch(&to, stream)?)
+            match memory.fetch(&to, stream) {
+                Ok(output) => (input, work, output),
+                Err(error) => {
+                    // It is under way, and nobody will know what it did.
+                    let _ = work.wait();
+                    zero(plan, messages.into_iter().map(|message| message.data));
+                    return Err(error);
+                }
+            }
         }
         Places::Pinned(from, to) if waits == Waits::Now => {
             let input = Box::new(Fetched(Box::new(Pinned(from)).wait()?));
             (input, plan.submit_unverified(work)?, Box::new(Pinned(to)))
         }
-        Places::Pinned(..) => return plan.submit_unverified(work),
+        Places::Pinned(..) => return unverified(work),
     };
     let messages = messages.into_iter().map(|message| message.data).collect();
-    Ok(Completion::Pending(Box::new(Verified {
+    Ok(Started::Verified(Box::new(Verified {
         plan,
         judge,
         pass,
@@ -198,8 +250,15 @@ fn places(messages: &[Resident<'_>], wanted: &[(usize, usize, usize)]) -> Option
     }
 }
 
+/// What nobody vouches for is no result.
+fn zero<'d>(plan: Plan<'_>, messages: impl Iterator<Item = Data<'d>>) {
+    for mut data in messages {
+        let _ = data.zero_output(plan.planner());
+    }
+}
+
 /// Work under way, and what it is compared by.
-struct Verified<'w, 'd> {
+pub(super) struct Verified<'w, 'd> {
     plan: Plan<'w>,
     judge: Judge<'w>,
     pass: Pass,
@@ -218,6 +277,14 @@ impl Pending for Verified<'_, '_> {
     }
 
     fn wait(self: Box<Self>) -> Result<()> {
+        // Which messages were refused is not known here.
+        self.finish().map(|_| ())
+    }
+}
+
+impl Verified<'_, '_> {
+    /// Messages whose output is zeros that it should not be: those that were refused.
+    fn finish(self: Box<Self>) -> Result<Vec<usize>> {
         let Verified { plan, judge, pass, refused_are_zeros, pieces, input, work, output, messages } = *self;
         work.wait()?;
         let agrees = input
@@ -225,19 +292,17 @@ impl Pending for Verified<'_, '_> {
             .and_then(|input| Ok((input, output.wait()?)))
             .and_then(|(input, output)| agree(&judge, pass, refused_are_zeros, &pieces, &input, &output));
         let error = match agrees {
-            Ok(true) => return Ok(()),
-            Ok(false) => Error::WrongResult { device: plan.device.id() },
+            Ok(Some(zeros)) => return Ok(zeros),
+            Ok(None) => Error::WrongResult { device: plan.device.id() },
             Err(error) => error,
         };
-        // What nobody vouches for is no result.
-        for mut data in messages {
-            let _ = data.zero_output(plan.planner());
-        }
+        zero(plan, messages.into_iter());
         Err(error)
     }
 }
 
-/// Input and output have each piece with the block before it, if there is one, one behind the other.
+/// Input and output have each piece with the block before it, if there is one, one behind the other. None if they do not agree;
+/// else the messages that are zeros, where these may be.
 fn agree(
     judge: &Judge<'_>,
     pass: Pass,
@@ -245,7 +310,8 @@ fn agree(
     pieces: &[Piece<'_>],
     mut input: &[u8],
     mut output: &[u8],
-) -> Result<bool> {
+) -> Result<Option<Vec<usize>>> {
+    let bytes = input.len();
     let mut again: Vec<Zeroizing<Vec<u8>>> = Vec::new();
     let mut registers: Zeroizing<Vec<Block>> = Zeroizing::new(Vec::new());
     let mut found = Vec::new();
@@ -269,15 +335,22 @@ fn agree(
         .zip(registers.iter_mut())
         .map(|((piece, data), register)| {
             let at = piece.number as u64;
-            let tweak = piece.tweak.map(|tweak| Tweak { position: tweak.position + at, ..tweak });
+            let tweak = piece.tweak.map(|tweak| Tweak { position: tweak.position.wrapping_add(at), ..tweak });
             Segment { key: piece.key, tweak, register, data: Data::in_place(data) }
         })
         .collect();
-    let Some(first) = segments.first() else { return Ok(true) };
-    let (size, bytes) = (first.key.size(), input.len());
+    let Some(first) = segments.first() else { return Ok(Some(Vec::new())) };
+    let size = first.key.size();
     judge.planner.plan(Operation::Pass(pass), size, bytes, None)?.run(Task::Pass(pass, &mut segments))?;
     drop(segments);
-    Ok(again.iter().zip(found).all(|(again, found)| {
-        again[..] == *found || (refused_are_zeros && found.iter().all(|&byte| byte == 0))
-    }))
+    let mut zeros = Vec::new();
+    for ((again, found), piece) in again.iter().zip(found).zip(pieces) {
+        if again[..] != *found {
+            if !refused_are_zeros || found.iter().any(|&byte| byte != 0) {
+                return Ok(None);
+            }
+            zeros.push(piece.message);
+        }
+    }
+    Ok(Some(zeros))
 }

@@ -44,6 +44,10 @@ pub(crate) struct Cuda {
     /// Write a page with plots to this file, too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     html: Option<PathBuf>,
+
+    /// Replace that file if it exists
+    #[arg(long, requires = "html")]
+    force: bool,
 }
 
 fn positive(text: &str) -> std::result::Result<f64, String> {
@@ -61,7 +65,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     let most = most.ok_or_else(|| failed("--largest: give a size from 4K to 4G"))?;
     // A place that cannot be written to is found before minutes are spent.
     let guard = Guard::creating();
-    let mut page = args.html.as_deref().map(|path| OutputFile::create(path, true)).transpose()?;
+    let mut page = args.html.as_deref().map(|path| OutputFile::create(path, args.force)).transpose()?;
     let _guard = page.as_ref().and_then(OutputFile::temporary_path).map(|temporary| guard.at(temporary));
     let note = Note::new();
     let measured = geforce::measure(&device, most, |step| note.show(&step))
@@ -69,13 +73,15 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     drop(note);
     let worth = Worth { dollars: args.dollars, watts: args.watts };
     let report = Report { measured, date: today(), worth };
+    // What was measured is told first: it took its time.
+    if args.json { print_json(&report.json()) } else { print(&report.text()) }?;
     if let (Some(page), Some(path)) = (&mut page, &args.html) {
         page.write_all(report.html().as_bytes()).map_err(Error::io("write", path))?;
     }
     if let Some(page) = page {
         page.commit(false)?;
     }
-    if args.json { print_json(&report.json()) } else { print(&report.text()) }
+    Ok(())
 }
 
 /// The device of this name, or the first GPU.
