@@ -47,6 +47,20 @@ pub(crate) fn available(architecture: Architecture) -> Result<(), Missing> {
     })
 }
 
+/// Whether the machine code of a module is in the program or in the cache, so that nothing needs to be compiled.
+pub(crate) fn is_at_hand(module: &str, architecture: Architecture) -> bool {
+    carried(MACHINE_CODE, module, architecture).is_some()
+        || (Nvrtc::open().ok())
+            .and_then(|nvrtc| place_in_cache(module, source(SOURCES, module)?.as_str(), architecture, &nvrtc))
+            .is_some_and(|path| path.exists())
+}
+
+/// Where the code of a module is kept, once it was compiled.
+fn place_in_cache(module: &str, source: &str, architecture: Architecture, nvrtc: &Nvrtc) -> Option<PathBuf> {
+    let options = options(nvrtc.supported(), architecture);
+    cache().map(|folder| folder.join(cache_name(module, source, &options, nvrtc.version())))
+}
+
 /// The machine code of a module, as the driver takes it.
 ///
 /// # Errors
@@ -61,7 +75,7 @@ pub(crate) fn image(module: &str, architecture: Architecture) -> Result<Cow<'sta
     let source =
         source(SOURCES, module).ok_or_else(|| failed(format!("no source of the module {module}")))?;
     let options = options(nvrtc.supported(), architecture);
-    let cached = cache().map(|folder| folder.join(cache_name(module, &source, &options, nvrtc.version())));
+    let cached = place_in_cache(module, &source, architecture, &nvrtc);
     if let Some(code) = cached.as_deref().and_then(|path| fs::read(path).ok()).filter(|code| !code.is_empty())
     {
         return Ok(Cow::Owned(code));

@@ -29,6 +29,9 @@ pub struct Cuda {
     options: LaunchOptions,
 }
 
+/// What compiling at run time takes at least, for the planner.
+const COMPILATION_NS: f64 = 60e9;
+
 /// What is run in place of a kernel to see what calls and transfers cost by themselves. They encrypt nothing, and so
 /// are no kernels: no planner can choose them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +176,12 @@ impl Device for Cuda {
         }
         // Estimates for data in ordinary host memory, which goes through staging buffers: work on memory of the device
         // has no other device to be compared with. Of kernels, the faster wins.
+        let at_hand = self.gpu.is_at_hand(family.expand(key))
+            && family.tilings().all(|tiling| self.gpu.is_at_hand(tiling.entry(Part::EcbEncrypt, key)));
+        if !at_hand {
+            // Kernels that must be compiled first are for who names the device: no work is made faster by waiting for that.
+            return Some(Cost::new(COMPILATION_NS, 0.1));
+        }
         Some(if self.simulated {
             Cost::new(1e6, 1e-4 * family.gb_per_s)
         } else if matches!(operation, Operation::Pass(pass) if pass.is_serial()) {

@@ -300,6 +300,16 @@ fn a_wrong_byte_is_caught_and_the_work_redone() {
     }
 }
 
+/// The planner's own choice never waits for a compiler.
+#[test]
+fn what_must_be_compiled_first_is_dear() {
+    let (device, control) = device();
+    let cost = || device.cost(BITSLICE, Operation::Pass(Pass::Ctr), KeySize::Aes128).unwrap();
+    assert!(cost().fixed_ns < 1e9);
+    control.compiles.store(true, SeqCst);
+    assert!(cost().fixed_ns > 10e9);
+}
+
 #[test]
 fn nothing_stays_allocated() {
     let (device, control) = device();

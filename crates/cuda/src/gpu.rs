@@ -54,6 +54,10 @@ impl Gpu {
         self.machine.lacks(entry)
     }
 
+    pub(crate) fn is_at_hand(&self, entry: Entry) -> bool {
+        self.machine.is_at_hand(entry)
+    }
+
     /// What was launched so far.
     pub(crate) fn counters(&self) -> Vec<Counter> {
         lock(&self.counters).values().cloned().collect()

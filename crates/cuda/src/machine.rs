@@ -107,6 +107,11 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// True if there is no such entry point here and never will be.
     fn lacks(&self, entry: Entry) -> bool;
 
+    /// True if the entry point can run without being compiled before, which may take minutes.
+    fn is_at_hand(&self, _entry: Entry) -> bool {
+        true
+    }
+
     /// Allocates device memory of undefined content, at a multiple of 256.
     fn allocate(&self, len: usize) -> Outcome<u64>;
 

@@ -27,6 +27,7 @@ fn help() {
         "lab cell ",
         "lab cell trace ",
         "lab cell asm ",
+        "lab cuda ",
         "openssl-conf ",
         "completions ",
         "man ",

@@ -75,6 +75,8 @@ pub(crate) struct Driver {
     architecture: Architecture,
     limits: Limits,
     opened: OnceLock<Result<Opened, Fault>>,
+    /// Modules that were asked for, and whether their code is at hand.
+    at_hand: Mutex<HashMap<&'static str, bool>>,
 }
 
 /// The context and what is loaded into it. Handles are kept as integers: the driver's functions may be called with them
@@ -123,6 +125,7 @@ impl Driver {
                 shared: attribute(SHARED_OPTIN)?.max(attribute(SHARED)?),
             },
             opened: OnceLock::new(),
+            at_hand: Mutex::default(),
         })
     }
 
@@ -226,6 +229,11 @@ unsafe impl Machine for Driver {
     fn lacks(&self, _entry: Entry) -> bool {
         // What is compiled for it is what the emulator has.
         false
+    }
+
+    fn is_at_hand(&self, entry: Entry) -> bool {
+        let mut known = lock(&self.at_hand);
+        *known.entry(entry.module).or_insert_with(|| compile::is_at_hand(entry.module, self.architecture))
     }
 
     fn allocate(&self, len: usize) -> Outcome<u64> {

@@ -20,6 +20,8 @@ pub(crate) struct Control {
     /// The copy to the host whose first byte comes out wrong.
     pub(crate) wrong_copy: Mutex<Option<u64>>,
     pub(crate) copies: AtomicU64,
+    /// Kernels must be compiled before they run.
+    pub(crate) compiles: AtomicBool,
     /// After a sticky error nothing works.
     lost: AtomicBool,
     /// Calls that came after that.
@@ -67,6 +69,10 @@ unsafe impl Machine for Failing {
 
     fn lacks(&self, entry: Entry) -> bool {
         self.emulator.lacks(entry)
+    }
+
+    fn is_at_hand(&self, _entry: Entry) -> bool {
+        !self.control.compiles.load(SeqCst)
     }
 
     fn allocate(&self, len: usize) -> Outcome<u64> {
