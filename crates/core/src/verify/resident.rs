@@ -284,8 +284,8 @@ impl Pending for Verified<'_, '_> {
 
 impl Verified<'_, '_> {
     /// Messages whose output is zeros that it should not be: those that were refused.
-    fn finish(self: Box<Self>) -> Result<Vec<usize>> {
-        let Verified { plan, judge, pass, refused_are_zeros, pieces, input, work, output, messages } = *self;
+    fn finish(self) -> Result<Vec<usize>> {
+        let Verified { plan, judge, pass, refused_are_zeros, pieces, input, work, output, messages } = self;
         work.wait()?;
         let agrees = input
             .wait()
