@@ -3,6 +3,7 @@
 //! - [`key`]: AES keys. [`data`]: where data lie. [`work`]: what a backend is asked to do. [`backend`]: what a
 //!   backend is. [`planner`]: which device and kernel does it. [`selftest`]: no kernel is used before it has
 //!   proved itself. [`share`]: work shared out. [`group`]: several devices as one.
+//! - [`register`], [`distinct`]: what devices that cut work into pieces have in common.
 //! - [`mode`]: the modes of operation, as recipes of passes, for single messages and batches.
 //! - [`stream`]: the same piece by piece.
 //!
@@ -12,6 +13,7 @@
 
 pub mod backend;
 pub mod data;
+pub mod distinct;
 pub mod error;
 #[cfg(any(test, feature = "suite"))]
 pub mod far;
@@ -19,6 +21,7 @@ pub mod group;
 pub mod key;
 pub mod mode;
 pub mod planner;
+pub mod register;
 pub mod selftest;
 pub mod share;
 pub mod stream;

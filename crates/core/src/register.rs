@@ -1,0 +1,65 @@
+//! What becomes of the register of a segment: for devices that cut segments into pieces.
+
+use crate::key::Block;
+use crate::work::Pass;
+
+/// What the register is behind a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Register {
+    /// It stays.
+    Keep = 0,
+    /// A counter of 128 bits.
+    Counter = 1,
+    /// A counter of 32 bits in the last four bytes.
+    Counter32 = 2,
+    /// The last whole block of the ciphertext that was read.
+    LastCiphertext = 3,
+    /// What only the computation tells.
+    Told = 4,
+}
+
+impl Register {
+    /// That of a pass.
+    pub const fn of(pass: Pass) -> Register {
+        match pass {
+            Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => Register::Keep,
+            Pass::Ctr => Register::Counter,
+            Pass::Ctr32 => Register::Counter32,
+            Pass::CbcDecrypt | Pass::Cfb128Decrypt => Register::LastCiphertext,
+            _ => Register::Told,
+        }
+    }
+
+    /// The register behind `bytes` of data, of which `last` is the last whole block, if there is one.
+    pub fn after(self, register: Block, bytes: usize, last: Option<Block>) -> Block {
+        let blocks = bytes.div_ceil(16) as u128;
+        match self {
+            Register::Keep | Register::Told => register,
+            Register::Counter => u128::from_be_bytes(register).wrapping_add(blocks).to_be_bytes(),
+            Register::Counter32 => {
+                let counter = u128::from_be_bytes(register);
+                let low = (counter as u32).wrapping_add(blocks as u32);
+                (counter >> 32 << 32 | u128::from(low)).to_be_bytes()
+            }
+            Register::LastCiphertext => last.unwrap_or(register),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_move_on() {
+        let ones = [0xff; 16];
+        assert_eq!(Register::Keep.after(ones, 99, None), ones);
+        assert_eq!(Register::Counter.after(ones, 17, None)[15], 1);
+        let mut low = ones;
+        low[12..].copy_from_slice(&[0, 0, 0, 1]);
+        assert_eq!(Register::Counter32.after(ones, 17, None), low);
+        assert_eq!(Register::LastCiphertext.after(ones, 15, None), ones);
+        assert_eq!(Register::LastCiphertext.after(ones, 16, Some(low)), low);
+    }
+}

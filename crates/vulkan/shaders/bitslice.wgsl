@@ -1,0 +1,11 @@
+// A pass by bit planes: 32 rows at once. `start` and `finish_row` are of the pass.
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let number = id.x / LANES;
+    if number >= launch.tiles { return; }
+    let tile = tiles[launch.first + number];
+    let lane = id.x % LANES;
+    let schedule = schedule_of(tile.key, DECRYPTS);
+    finish(tile, lane, schedule, cipher(start(tile, lane, schedule), schedule));
+}

@@ -1,0 +1,106 @@
+// The serial modes: one message after the other is the only order within it, so an invocation takes 32 messages, each with
+// a key of its own, and its planes have a block of each. A tile is a message; `extra` is where its register lies.
+//
+// The messages of a launch should come in the order of their lengths: an invocation works as long as its longest.
+
+// What a launch does: `option`. src/passes.rs has the same.
+const CBC_ENCRYPT = 0u;
+const CFB_ENCRYPT = 1u;
+const CFB8_ENCRYPT = 2u;
+const CFB8_DECRYPT = 3u;
+const CFB1_ENCRYPT = 4u;
+const CFB1_DECRYPT = 5u;
+const OFB = 6u;
+const PCBC_ENCRYPT = 7u;
+const PCBC_DECRYPT = 8u;
+const CBC_MAC = 9u;
+
+// In scratch: for each invocation the planes of the round keys of its messages, and behind those of all, what goes into
+// the cipher and comes out of it.
+fn planes_of(number: u32) -> u32 { return launch.scratch + 32u * number * (launch.rounds + 1u); }
+fn blocks_of(number: u32) -> u32 {
+    let invocations = (launch.tiles + 31u) / 32u;
+    return planes_of(invocations) + 32u * number;
+}
+
+fn steps_of(tile: Tile) -> u32 {
+    if launch.option >= CFB8_ENCRYPT && launch.option <= CFB8_DECRYPT { return tile.blocks; }
+    if launch.option >= CFB1_ENCRYPT && launch.option <= CFB1_DECRYPT { return 8u * tile.blocks; }
+    return (tile.blocks + 15u) / 16u;
+}
+
+// What goes into the cipher.
+fn chain_input(tile: Tile, step: u32) -> vec4<u32> {
+    if launch.option == PCBC_DECRYPT { return data[tile.at + step]; }
+    let before = data[tile.extra];
+    if launch.option == CBC_ENCRYPT || launch.option == PCBC_ENCRYPT || launch.option == CBC_MAC {
+        return before ^ data[tile.at + step];
+    }
+    return before;
+}
+
+// The register with some bits pushed in at its end.
+fn push_byte(a: vec4<u32>, byte: u32) -> vec4<u32> {
+    return (a >> vec4(8u)) | vec4(a.yzw << vec3(24u), byte << 24u);
+}
+fn push_bit(a: vec4<u32>, bit: u32) -> vec4<u32> {
+    let words = swap_bytes(a);
+    return swap_bytes((words << vec4(1u)) | vec4(words.yzw >> vec3(31u), bit));
+}
+
+// What is done with what comes out.
+fn chain_output(tile: Tile, step: u32, block: vec4<u32>) {
+    let place = tile.at + step;
+    if launch.option >= CFB8_ENCRYPT && launch.option <= CFB1_DECRYPT {
+        let is_byte = launch.option <= CFB8_DECRYPT;
+        let index = select(step / 8u, step, is_byte);
+        let word = data[tile.at + index / 16u][index / 4u % 4u];
+        // The bits this step is about, at the lower end of what is moved there.
+        let shift = 8u * (index % 4u) + select(7u - step % 8u, 0u, is_byte);
+        let ones = select(1u, 0xffu, is_byte);
+        let text = (word >> shift) & ones;
+        let result = text ^ (select(block.x >> 7u, block.x, is_byte) & ones);
+        data[tile.at + index / 16u][index / 4u % 4u] = (word & ~(ones << shift)) | (result << shift);
+        let fed_back = select(text, result, launch.option == CFB8_ENCRYPT || launch.option == CFB1_ENCRYPT);
+        if is_byte {
+            data[tile.extra] = push_byte(data[tile.extra], fed_back);
+        } else {
+            data[tile.extra] = push_bit(data[tile.extra], fed_back);
+        }
+        return;
+    }
+    let text = data[place];
+    let before = data[tile.extra];
+    // A partial block ends the message, and leaves the register.
+    let is_whole = tile.blocks >= 16u * (step + 1u);
+    var result = block;
+    var reg = block;
+    if launch.option == CFB_ENCRYPT {
+        result = block ^ text;
+        reg = result;
+    } else if launch.option == OFB {
+        result = block ^ text;
+    } else if launch.option == PCBC_ENCRYPT {
+        reg = block ^ text;
+    } else if launch.option == PCBC_DECRYPT {
+        result = block ^ before;
+        reg = result ^ text;
+    }
+    if launch.option != CBC_MAC { data[place] = result; }
+    if is_whole { data[tile.extra] = reg; }
+}
+
+fn byte_at(place: u32) -> Byte {
+    let low = data[place];
+    let high = data[place + 1u];
+    return Byte(low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w);
+}
+
+fn put_byte(place: u32, byte: Byte) {
+    data[place] = vec4(byte.b0, byte.b1, byte.b2, byte.b3);
+    data[place + 1u] = vec4(byte.b4, byte.b5, byte.b6, byte.b7);
+}
+
+fn message_of(number: u32, row: u32) -> Tile {
+    return tiles[launch.first + min(32u * number + row, launch.tiles - 1u)];
+}

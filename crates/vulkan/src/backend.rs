@@ -1,0 +1,76 @@
+//! Which devices there are: GPUs, and software that acts as one.
+
+use std::sync::Arc;
+
+use lockstep_core::backend::{Backend, Device, DeviceId, Discovery, Missing, Unit};
+
+use crate::device::Vulkan;
+
+const BACKEND: &str = "vulkan";
+
+/// The name of a software device, such as Mesa's lavapipe.
+pub const SOFTWARE: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("software") };
+
+/// The name of a software device of OpenGL, such as Mesa's llvmpipe.
+pub const SOFTWARE_GL: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("software-gl") };
+
+/// The backend of whatever wgpu reaches: `vulkan:0` and so on, and `vulkan:software`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct VulkanBackend;
+
+impl Backend for VulkanBackend {
+    fn name(&self) -> &'static str {
+        BACKEND
+    }
+
+    fn discover(&self) -> Discovery {
+        // A driver may do anything.
+        let adapters = std::panic::catch_unwind(adapters).unwrap_or_default();
+        let (mut devices, mut software): (Vec<Arc<dyn Device>>, Vec<Arc<dyn Device>>) = Default::default();
+        let mut seen: Vec<(u32, u32)> = Vec::new();
+        for adapter in adapters {
+            let info = adapter.get_info();
+            if info.device_type == wgpu::DeviceType::Cpu {
+                let id = if info.backend == wgpu::Backend::Gl { SOFTWARE_GL } else { SOFTWARE };
+                if software.iter().all(|device| device.id() != id) {
+                    software.push(Arc::new(Vulkan::new(id, adapter)));
+                }
+                continue;
+            }
+            // By OpenGL only what is not there by Vulkan.
+            let by_gl = info.backend == wgpu::Backend::Gl;
+            if by_gl && (seen.contains(&(info.vendor, info.device)) || !devices.is_empty()) {
+                continue;
+            }
+            seen.push((info.vendor, info.device));
+            let unit = Unit::Number(devices.len() as u16);
+            devices.push(Arc::new(Vulkan::new(DeviceId { backend: BACKEND, unit }, adapter)));
+        }
+        let missing = devices.is_empty().then(|| missing(!software.is_empty()));
+        devices.append(&mut software);
+        Discovery { devices, missing }
+    }
+}
+
+/// All adapters, those of OpenGL last.
+fn adapters() -> Vec<wgpu::Adapter> {
+    let backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::GL;
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends,
+        // Neither validation layers nor debug names, whatever is installed.
+        flags: wgpu::InstanceFlags::empty(),
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let mut adapters = pollster::block_on(instance.enumerate_adapters(backends));
+    adapters.sort_by_key(|adapter| adapter.get_info().backend == wgpu::Backend::Gl);
+    adapters
+}
+
+fn missing(has_software: bool) -> Missing {
+    let (reason, remedy) = match (cfg!(target_vendor = "apple"), has_software) {
+        (true, _) => ("no GPU that speaks Metal", "use a Mac with one"),
+        (false, true) => ("no GPU, only software that acts as one", "install the GPU's Vulkan driver"),
+        (false, false) => ("no Vulkan or OpenGL ES device", "install the GPU's driver and libvulkan.so.1"),
+    };
+    Missing { reason: reason.into(), remedy: remedy.into() }
+}

@@ -1,0 +1,201 @@
+//! An adapter as a device of `lockstep-core`.
+
+use std::sync::{Arc, OnceLock};
+
+use lockstep_core::backend::{Completion, Cost, Counter, Device, DeviceId, KernelId, KernelInfo};
+use lockstep_core::work::{Operation, Pass, Segment, Task as CoreTask, Work};
+use lockstep_core::{Error, KeySize, Result};
+
+use crate::chunk::Task;
+use crate::gpu::Gpu;
+use crate::kernel::{FAMILIES, Family, LaunchOptions};
+use crate::lane::Lanes;
+use crate::pass;
+use crate::passes::plan;
+
+/// Bytes that are sent to the device at once: large enough to fill it and to pay for its launches, small enough to
+/// overlap. A software device shares the caches with whoever fills its buffers.
+const CHUNK: usize = 4 << 20;
+const SOFTWARE_CHUNK: usize = 1 << 20;
+
+/// From so many bytes a segment on, invocations share tiles: shorter ones would leave most of a tile empty.
+const WIDE_FROM: usize = 8 << 10;
+
+/// A GPU, or software that acts as one.
+pub struct Vulkan {
+    id: DeviceId,
+    adapter: wgpu::Adapter,
+    description: String,
+    software: bool,
+    /// Opened at its first use.
+    gpu: OnceLock<Result<Arc<Gpu>>>,
+    lanes: Arc<Lanes>,
+    infos: Vec<KernelInfo>,
+    options: LaunchOptions,
+}
+
+/// What is run in place of a kernel to see what calls and transfers cost by themselves. They encrypt nothing, and so
+/// are no kernels: no planner can choose them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overhead {
+    /// Nothing at all: the call.
+    Null,
+    /// Data travel to the device and back, unchanged.
+    Copy,
+}
+
+impl Vulkan {
+    pub(crate) fn new(id: DeviceId, adapter: wgpu::Adapter) -> Vulkan {
+        let info = adapter.get_info();
+        let missing = lacks(&adapter);
+        let infos = FAMILIES.iter().map(|family| KernelInfo {
+            name: family.name,
+            description: family.description,
+            constant_time: family.constant_time,
+            missing: missing.clone(),
+        });
+        let driver = [info.driver.trim(), info.driver_info.trim()].join(" ");
+        let driver = if driver.trim().is_empty() { String::new() } else { format!(", {}", driver.trim()) };
+        Vulkan {
+            id,
+            description: format!("{}, {}{driver}", info.name.trim(), interface(info.backend)),
+            software: info.device_type == wgpu::DeviceType::Cpu,
+            infos: infos.collect(),
+            adapter,
+            gpu: OnceLock::new(),
+            lanes: Arc::default(),
+            options: LaunchOptions::default(),
+        }
+    }
+
+    /// The same device, with work handed to it in another way.
+    pub fn with_launches(mut self, options: LaunchOptions) -> Vulkan {
+        self.options = options;
+        self
+    }
+
+    /// Gives the device up as if its driver had lost it: for tests of what happens then.
+    ///
+    /// # Errors
+    /// If it could not even be opened.
+    pub fn lose(&self) -> Result<()> {
+        self.gpu()?.lose();
+        Ok(())
+    }
+
+    /// Does to the segments what a pass by a kernel would, but for the kernel.
+    ///
+    /// # Errors
+    /// Those of [`Device::submit`].
+    pub fn overhead<'w, 'd: 'w>(
+        &self,
+        what: Overhead,
+        segments: &'w mut [Segment<'d>],
+    ) -> Result<Completion<'w>> {
+        match (what, segments.first()) {
+            (Overhead::Copy, Some(_)) => self.start(None, Pass::EcbEncrypt, segments),
+            _ => Ok(Completion::Done),
+        }
+    }
+
+    fn gpu(&self) -> Result<Arc<Gpu>> {
+        self.gpu.get_or_init(|| Gpu::open(self.id, &self.adapter)).clone()
+    }
+
+    fn family(&self, kernel: KernelId) -> Option<&'static Family> {
+        let index = usize::from(kernel.0);
+        let info = self.infos.get(index)?;
+        FAMILIES.get(index).filter(|_| info.missing.is_none())
+    }
+
+    fn start<'w, 'd: 'w>(
+        &self,
+        family: Option<&'static Family>,
+        pass: Pass,
+        segments: &'w mut [Segment<'d>],
+    ) -> Result<Completion<'w>> {
+        let Some(first) = segments.first() else { return Ok(Completion::Done) };
+        let size = first.key.size();
+        let bytes: usize = segments.iter().map(|segment| segment.data.len()).sum();
+        let wide = !self.software && bytes / segments.len() >= WIDE_FROM;
+        let wide = self.options.wide.unwrap_or(wide);
+        let task = Task { gpu: self.gpu()?, family, plan: plan(pass), size, wide };
+        let chunk = if self.software { SOFTWARE_CHUNK } else { CHUNK };
+        let chunk = self.options.chunk.unwrap_or(chunk);
+        pass::submit(&self.lanes, task, segments, chunk, self.id)
+    }
+}
+
+/// The interface that a device is reached by.
+fn interface(backend: wgpu::Backend) -> &'static str {
+    match backend {
+        wgpu::Backend::Vulkan => "Vulkan",
+        wgpu::Backend::Metal => "Metal",
+        wgpu::Backend::Gl => "OpenGL ES",
+        _ => "an unknown interface",
+    }
+}
+
+/// What an adapter is too small for, if it is.
+fn lacks(adapter: &wgpu::Adapter) -> Option<String> {
+    let compute = wgpu::DownlevelFlags::COMPUTE_SHADERS;
+    if !adapter.get_downlevel_capabilities().flags.contains(compute) {
+        return Some("its driver has no compute shaders".into());
+    }
+    let (limits, needed) = (adapter.limits(), wgpu::Limits::downlevel_defaults());
+    let too_small = limits.max_compute_workgroup_storage_size < needed.max_compute_workgroup_storage_size
+        || limits.max_storage_buffers_per_shader_stage < 3
+        || limits.max_storage_buffer_binding_size < needed.max_storage_buffer_binding_size;
+    too_small.then(|| "its limits are below those of a Raspberry Pi 4".into())
+}
+
+impl Device for Vulkan {
+    fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.software
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.infos
+    }
+
+    fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
+        self.family(kernel)?;
+        let Operation::Pass(pass) = operation else { return None };
+        // Guesses, on the careful side: no two of these devices are alike.
+        Some(match (self.software, pass.is_serial()) {
+            (true, true) => Cost::new(1e6, 0.001),
+            (true, false) => Cost::new(1e6, 0.2),
+            // A message is one lane of one invocation: the CPU is faster unless thousands come at once.
+            (false, true) => Cost::new(300_000.0, 0.001),
+            (false, false) => Cost::new(300_000.0, 2.0),
+        })
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        match self.gpu.get() {
+            Some(Ok(gpu)) => gpu.counters(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let operation = work.task.operation();
+        let unsupported = || Error::Unsupported {
+            kernel: self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name),
+            operation: operation.to_string(),
+        };
+        let family = self.family(kernel).ok_or_else(unsupported)?;
+        match work.task {
+            CoreTask::Pass(pass, segments) => self.start(Some(family), pass, segments),
+            CoreTask::Recipe(..) | CoreTask::Table(..) => Err(unsupported()),
+        }
+    }
+}

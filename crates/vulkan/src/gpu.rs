@@ -1,0 +1,231 @@
+//! A device of wgpu whose failures are values: whatever is refused or lost ends in an error of this call and of all that
+//! follow, and never in a panic.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use lockstep_core::backend::{Counter, DeviceId};
+use lockstep_core::{Error, Result};
+
+use crate::kernel::Program;
+use crate::launch::Launch;
+use crate::shader;
+
+/// A device that is open.
+pub(crate) struct Gpu {
+    id: DeviceId,
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    bindings: wgpu::BindGroupLayout,
+    layout: wgpu::PipelineLayout,
+    pipelines: Mutex<HashMap<Program, Arc<OnceLock<Result<wgpu::ComputePipeline>>>>>,
+    /// Why it can be used no more.
+    trouble: Arc<Mutex<Option<String>>>,
+    counters: Mutex<BTreeMap<&'static str, Counter>>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Where a launch finds what it needs, in one buffer of what is given and one of what is worked on.
+pub(crate) struct Bindings<'a> {
+    pub(crate) work: &'a wgpu::Buffer,
+    pub(crate) work_bytes: usize,
+    pub(crate) given: &'a wgpu::Buffer,
+    pub(crate) tiles: (usize, usize),
+    pub(crate) schedules: (usize, usize),
+    pub(crate) launch: usize,
+}
+
+/// Buffers are made at multiples of it, and bound at multiples of it: no device asks for more.
+pub(crate) const ALIGNMENT: usize = 256;
+
+impl Gpu {
+    /// Opens an adapter.
+    pub(crate) fn open(id: DeviceId, adapter: &wgpu::Adapter) -> Result<Arc<Gpu>> {
+        let failed = |reason: String| Error::DeviceFailed { device: id, reason };
+        // No more than every Raspberry Pi 4 has, but the binding as large as it may be.
+        let limits = wgpu::Limits {
+            max_storage_buffer_binding_size: adapter.limits().max_storage_buffer_binding_size,
+            max_buffer_size: adapter.limits().max_buffer_size,
+            ..wgpu::Limits::downlevel_defaults()
+        };
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("lockstep"),
+            required_limits: limits,
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            ..Default::default()
+        };
+        let opened = pollster::block_on(adapter.request_device(&descriptor));
+        let (device, queue) = opened.map_err(|error| failed(format!("the driver does not open it: {error}")))?;
+        let trouble: Arc<Mutex<Option<String>>> = Arc::default();
+        let (lost, uncaptured) = (Arc::clone(&trouble), Arc::clone(&trouble));
+        device.set_device_lost_callback(move |_, message| {
+            lock(&lost).get_or_insert_with(|| lost_because(&message));
+        });
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            lock(&uncaptured).get_or_insert_with(|| error.to_string());
+        }));
+        let entry = |binding, ty| wgpu::BindGroupLayoutEntry {
+            binding,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+            count: None,
+        };
+        let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
+        let bindings = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+            label: None,
+            entries: &[
+                entry(0, storage(false)),
+                entry(1, storage(true)),
+                entry(2, storage(true)),
+                entry(3, wgpu::BufferBindingType::Uniform),
+            ],
+        });
+        let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: None,
+            bind_group_layouts: &[Some(&bindings)],
+            immediate_size: 0,
+        });
+        let gpu = Gpu {
+            id,
+            device,
+            queue,
+            bindings,
+            layout,
+            pipelines: Mutex::default(),
+            trouble,
+            counters: Mutex::default(),
+        };
+        gpu.check()?;
+        Ok(Arc::new(gpu))
+    }
+
+    pub(crate) fn failed(&self, reason: impl Into<String>) -> Error {
+        Error::DeviceFailed { device: self.id, reason: reason.into() }
+    }
+
+    pub(crate) fn counters(&self) -> Vec<Counter> {
+        lock(&self.counters).values().cloned().collect()
+    }
+
+    /// An error if the device has ever failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &*lock(&self.trouble) {
+            Some(reason) => Err(self.failed(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// As if the driver had lost the device.
+    pub(crate) fn lose(&self) {
+        self.device.destroy();
+        lock(&self.trouble).get_or_insert_with(|| lost_because("it was given up"));
+    }
+
+    /// What wgpu refuses inside is the error of this call.
+    pub(crate) fn call<T>(&self, inside: impl FnOnce(&wgpu::Device, &wgpu::Queue) -> T) -> Result<T> {
+        self.check()?;
+        let scopes = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
+            .map(|filter| self.device.push_error_scope(filter));
+        let value = inside(&self.device, &self.queue);
+        let mut error = None;
+        for scope in scopes.into_iter().rev() {
+            error = error.or(pollster::block_on(scope.pop()));
+        }
+        self.check()?;
+        match error {
+            None => Ok(value),
+            Some(wgpu::Error::OutOfMemory { .. }) => {
+                Err(self.failed("not enough memory on the device: give it less at once"))
+            }
+            Some(error) => Err(self.failed(error.to_string())),
+        }
+    }
+
+    /// The program, compiled at its first use.
+    pub(crate) fn pipeline(&self, program: Program) -> Result<wgpu::ComputePipeline> {
+        let place = Arc::clone(lock(&self.pipelines).entry(program).or_default());
+        place.get_or_init(|| self.compile(program)).clone()
+    }
+
+    fn compile(&self, program: Program) -> Result<wgpu::ComputePipeline> {
+        let text = shader::source(program);
+        self.call(|device, _| {
+            let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+                label: Some(program.name()),
+                source: wgpu::ShaderSource::Wgsl(text.into()),
+            });
+            device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(program.name()),
+                layout: Some(&self.layout),
+                module: &module,
+                entry_point: Some("main"),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    // Workgroup memory is filled before it is read.
+                    zero_initialize_workgroup_memory: false,
+                    ..Default::default()
+                },
+                cache: None,
+            })
+        })
+    }
+
+    /// Records a launch.
+    pub(crate) fn launch(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        launch: &Launch,
+        bindings: &Bindings<'_>,
+    ) -> Result<()> {
+        let pipeline = self.pipeline(launch.program)?;
+        let part = |buffer, offset: usize, bytes: usize| {
+            let size = std::num::NonZero::new(bytes as u64);
+            wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: offset as u64, size })
+        };
+        let resources = [
+            part(bindings.work, 0, bindings.work_bytes),
+            part(bindings.given, bindings.tiles.0, bindings.tiles.1),
+            part(bindings.given, bindings.schedules.0, bindings.schedules.1),
+            part(bindings.given, bindings.launch, Launch::SIZE),
+        ];
+        let entries: Vec<_> = (resources.into_iter().zip(0..))
+            .map(|(resource, binding)| wgpu::BindGroupEntry { binding, resource })
+            .collect();
+        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &self.bindings,
+            entries: &entries,
+        });
+        pass.set_pipeline(&pipeline);
+        pass.set_bind_group(0, &group, &[]);
+        pass.dispatch_workgroups(launch.workgroups(), 1, 1);
+        let name = launch.program.name();
+        let mut counters = lock(&self.counters);
+        let counter = counters.entry(name).or_insert(Counter { name, launches: 0, bytes: 0 });
+        counter.launches += 1;
+        counter.bytes += launch.bytes;
+        Ok(())
+    }
+
+    pub(crate) fn limits(&self) -> wgpu::Limits {
+        self.device.limits()
+    }
+
+    /// Waits for a submission and all before it.
+    pub(crate) fn wait(&self, submission: &wgpu::SubmissionIndex) -> Result<()> {
+        let until = wgpu::PollType::Wait { submission_index: Some(submission.clone()), timeout: None };
+        self.call(|device, _| device.poll(until))?.map_err(|error| self.failed(error.to_string()))?;
+        Ok(())
+    }
+
+    /// Lets callbacks of what has ended run.
+    pub(crate) fn look(&self) {
+        let _ = self.call(|device, _| device.poll(wgpu::PollType::Poll));
+    }
+}
+
+fn lost_because(message: &str) -> String {
+    format!("the device was lost ({}): restart the program to use it again", message.trim_end_matches('.'))
+}

@@ -1,0 +1,140 @@
+//! The kernels, and the programs they are made of.
+
+/// A function that a family of kernels has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    EcbEncrypt,
+    EcbDecrypt,
+    Ctr,
+    CbcDecrypt,
+    CfbDecrypt,
+    XtsEncrypt,
+    XtsDecrypt,
+}
+
+impl Part {
+    /// True if it runs the cipher backward.
+    pub(crate) fn decrypts(self) -> bool {
+        matches!(self, Part::EcbDecrypt | Part::CbcDecrypt | Part::XtsDecrypt)
+    }
+
+    pub(crate) fn counts(self) -> bool {
+        self == Part::Ctr
+    }
+
+    pub(crate) fn tweaks(self) -> bool {
+        matches!(self, Part::XtsEncrypt | Part::XtsDecrypt)
+    }
+
+    /// True if results must not lie where the input does: another invocation still needs that.
+    pub(crate) fn looks_back(self) -> bool {
+        matches!(self, Part::CbcDecrypt | Part::CfbDecrypt)
+    }
+}
+
+/// What is compiled: a shader with one entry point, for every key size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Program {
+    /// `wide`: 32 neighbouring invocations share a tile.
+    Bitslice {
+        part: Part,
+        wide: bool,
+    },
+    Table {
+        part: Part,
+        wide: bool,
+    },
+    GhashPowers,
+    GhashRuns,
+    ChainKeys {
+        decrypts: bool,
+    },
+    ChainSteps {
+        decrypts: bool,
+    },
+}
+
+/// Blocks of an invocation.
+pub(crate) const ROWS: usize = 32;
+/// Invocations that share a wide tile.
+pub(crate) const WIDE: usize = 32;
+/// Blocks of a run of GHASH.
+pub(crate) const GHASH_RUN: usize = 64;
+/// Levels it has factors for: 64^4 blocks are 2^28 bytes.
+pub(crate) const GHASH_LEVELS: usize = 4;
+/// Messages of an invocation of a chain.
+pub(crate) const CHAIN_MESSAGES: usize = 32;
+
+impl Program {
+    /// Invocations of a workgroup.
+    pub(crate) fn workgroup(self) -> usize {
+        match self {
+            Program::ChainKeys { .. } | Program::ChainSteps { .. } => 32,
+            _ => 64,
+        }
+    }
+
+    /// Its name, for people.
+    pub(crate) fn name(self) -> &'static str {
+        macro_rules! part {
+            ($family:literal, $part:expr) => {
+                match $part {
+                    Part::EcbEncrypt => concat!($family, "_ecb_encrypt"),
+                    Part::EcbDecrypt => concat!($family, "_ecb_decrypt"),
+                    Part::Ctr => concat!($family, "_ctr"),
+                    Part::CbcDecrypt => concat!($family, "_cbc_decrypt"),
+                    Part::CfbDecrypt => concat!($family, "_cfb_decrypt"),
+                    Part::XtsEncrypt => concat!($family, "_xts_encrypt"),
+                    Part::XtsDecrypt => concat!($family, "_xts_decrypt"),
+                }
+            };
+        }
+        match self {
+            Program::Bitslice { part, wide: true } => part!("bitslice", part),
+            Program::Bitslice { part, wide: false } => part!("bitslice_lane", part),
+            Program::Table { part, wide: true } => part!("table", part),
+            Program::Table { part, wide: false } => part!("table_lane", part),
+            Program::GhashPowers => "ghash_powers",
+            Program::GhashRuns => "ghash_runs",
+            Program::ChainKeys { decrypts: false } => "chain_keys_encrypt",
+            Program::ChainKeys { decrypts: true } => "chain_keys_decrypt",
+            Program::ChainSteps { decrypts: false } => "chain_encrypt",
+            Program::ChainSteps { decrypts: true } => "chain_decrypt",
+        }
+    }
+}
+
+/// A family of programs of one design: an implementation of AES. Serial modes and GHASH have programs that all share,
+/// which are constant time.
+pub(crate) struct Family {
+    /// As users know it.
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) constant_time: bool,
+    pub(crate) program: fn(Part, bool) -> Program,
+}
+
+/// All of them, the default one first.
+pub(crate) static FAMILIES: [Family; 2] = [
+    Family {
+        name: "vulkan/bitslice",
+        description: "bitsliced, 32 blocks an invocation",
+        constant_time: true,
+        program: |part, wide| Program::Bitslice { part, wide },
+    },
+    Family {
+        name: "vulkan/table",
+        description: "a T-table in workgroup memory, eight copies",
+        constant_time: false,
+        program: |part, wide| Program::Table { part, wide },
+    },
+];
+
+/// How work is handed to a device, for measurements and tests. What is not said here is as it is best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LaunchOptions {
+    /// True: always 32 invocations a tile, as is best for long messages on a GPU; false: never.
+    pub wide: Option<bool>,
+    /// Bytes of a piece of work that is sent to the device.
+    pub chunk: Option<usize>,
+}

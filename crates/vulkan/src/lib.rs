@@ -1,0 +1,35 @@
+//! The portable GPU backend: AES in WGSL by way of wgpu, on whatever speaks Vulkan, Metal or OpenGL ES, and on software
+//! devices such as Mesa's lavapipe.
+//!
+//! | module | what |
+//! |---|---|
+//! | `backend` | which devices there are |
+//! | [`device`] | an adapter as a device of `lockstep-core` |
+//! | `kernel` | the kernels, and the programs they are made of |
+//! | `shader` | the programs' text |
+//! | `passes` | for each pass, the programs it takes |
+//! | `pass`, `cut`, `chunk` | a pass over segments: cut into chunks, each a submission |
+//! | `lane` | buffers on both sides |
+//! | `power` | powers of x, for XTS |
+//! | `launch` | what programs are launched with |
+//! | `gpu` | a device of wgpu whose failures are values |
+//!
+//! The shaders are in `shaders/`.
+#![deny(unsafe_code)]
+
+mod backend;
+mod chunk;
+mod cut;
+pub mod device;
+mod gpu;
+mod kernel;
+mod lane;
+mod launch;
+mod pass;
+mod passes;
+mod power;
+mod shader;
+
+pub use backend::{SOFTWARE, SOFTWARE_GL, VulkanBackend};
+pub use device::{Overhead, Vulkan};
+pub use kernel::LaunchOptions;

@@ -1,0 +1,197 @@
+//! A pass over segments in host memory, which pass through lanes in chunks.
+//!
+//! Host memory is written when all has succeeded, if all is under way at once. Larger calls write results on the way,
+//! and on failure their outputs are zeroed: nobody finds half a result.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use lockstep_core::backend::{Completion, Pending};
+use lockstep_core::data::Data;
+use lockstep_core::register::Register;
+use lockstep_core::work::Segment;
+use lockstep_core::{Block, Error, Result};
+
+use crate::chunk::{Chunk, Task};
+use crate::cut::{Piece, cut};
+use crate::lane::Lanes;
+use crate::passes::Kind;
+
+/// Chunks of a call that are under way at once: one on its way there, one at work, one on its way back, and one that
+/// the host fills or empties.
+const LANES: usize = 4;
+
+/// Bytes of a message that are hashed in one go: 2^21 blocks, of the 2^24 that GHASH has levels for.
+const HASHED_AT_ONCE: usize = 32 << 20;
+
+/// Bytes of a message that a chain works on in one go: no driver should think that it hangs.
+const CHAINED_AT_ONCE: usize = 64 << 10;
+
+/// A call under way.
+struct Flight<'w, 'd> {
+    lanes: Arc<Lanes>,
+    task: Task,
+    segments: &'w mut [Segment<'d>],
+    chunks: VecDeque<Chunk>,
+    /// Registers to be left, by segment; those that the device tells are left when they come.
+    registers: Vec<(usize, Block)>,
+    /// Results have been written to borrowed host memory.
+    delivered: bool,
+}
+
+/// Starts a pass. `chunk` is how much is sent at once.
+pub(crate) fn submit<'w, 'd: 'w>(
+    lanes: &Arc<Lanes>,
+    task: Task,
+    segments: &'w mut [Segment<'d>],
+    chunk: usize,
+    id: lockstep_core::backend::DeviceId,
+) -> Result<Completion<'w>> {
+    // What cannot be reached is refused before anything is done.
+    for segment in segments.iter().filter(|segment| !segment.data.is_empty()) {
+        let what = match &segment.data {
+            Data::Host(_) => continue,
+            Data::Pinned { .. } => "pinned memory".into(),
+            Data::Device { from, .. } => format!("memory of {}", from.device()),
+        };
+        return Err(Error::OutOfReach { device: id, what });
+    }
+    let mut flight = Flight {
+        lanes: Arc::clone(lanes),
+        registers: registers(task.plan.register, segments),
+        task,
+        segments,
+        chunks: VecDeque::new(),
+        delivered: false,
+    };
+    match flight.start(chunk) {
+        Ok(()) => Ok(Completion::Pending(Box::new(flight))),
+        Err(error) => {
+            flight.fail();
+            Err(error)
+        }
+    }
+}
+
+/// The registers behind all segments, as far as the host knows. Input is read, so this comes before anything is
+/// written.
+fn registers(kind: Register, segments: &[Segment<'_>]) -> Vec<(usize, Block)> {
+    if kind == Register::Told {
+        return Vec::new();
+    }
+    let mut registers = Vec::with_capacity(segments.len());
+    for (index, segment) in segments.iter().enumerate() {
+        let len = segment.data.len();
+        let last = match &segment.data {
+            Data::Host(data) if len >= 16 => data.input()[..len / 16 * 16].last_chunk().copied(),
+            _ => None,
+        };
+        registers.push((index, kind.after(*segment.register, len, last)));
+    }
+    registers
+}
+
+impl Flight<'_, '_> {
+    fn start(&mut self, chunk: usize) -> Result<()> {
+        let most = match self.task.plan.kind {
+            Kind::Tiles(_) => {
+                let work = self.segments.iter().enumerate();
+                let work = work.map(|(segment, it)| Piece { segment, range: 0..it.data.len() });
+                for pieces in cut(work, chunk, Some(self.task.tile())) {
+                    self.queue(pieces)?;
+                }
+                return Ok(());
+            }
+            Kind::Ghash => HASHED_AT_ONCE,
+            Kind::Chain(_) => CHAINED_AT_ONCE,
+        };
+        // A part of each message after the other, since each begins with the register behind the one before.
+        let longest = self.segments.iter().map(|segment| segment.data.len()).max().unwrap_or(0);
+        for start in (0..longest).step_by(most) {
+            self.settle()?;
+            let ranges = self.segments.iter().map(|segment| start..segment.data.len().min(start + most));
+            let work = ranges.enumerate().map(|(segment, range)| Piece { segment, range });
+            for pieces in cut(work, chunk, None) {
+                self.queue(pieces)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self, pieces: Vec<Piece>) -> Result<()> {
+        if self.chunks.len() == LANES {
+            self.land()?;
+        }
+        let lane = self.lanes.take();
+        self.chunks.push_back(self.task.queue(lane, pieces, self.segments)?);
+        Ok(())
+    }
+
+    /// Waits for the oldest chunk, and brings its results.
+    fn land(&mut self) -> Result<()> {
+        let Some(mut chunk) = self.chunks.pop_front() else { return Ok(()) };
+        self.task.gpu.wait(&chunk.submission)?;
+        self.delivered = true;
+        chunk.deliver(&self.task.gpu, self.segments)?;
+        self.lanes.give(&self.task.gpu, chunk.lane);
+        Ok(())
+    }
+
+    /// Waits for all chunks.
+    fn settle(&mut self) -> Result<()> {
+        while !self.chunks.is_empty() {
+            self.land()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        // Nothing is written before all of what is under way has succeeded.
+        if let Some(last) = self.chunks.back() {
+            self.task.gpu.wait(&last.submission)?;
+        }
+        self.settle()?;
+        for (index, register) in std::mem::take(&mut self.registers) {
+            *self.segments[index].register = register;
+        }
+        Ok(())
+    }
+
+    /// Leaves no half of a result.
+    fn fail(&mut self) {
+        self.abandon();
+        if self.delivered && !self.task.plan.kind.only_reads() {
+            for segment in &mut *self.segments {
+                if let Data::Host(data) = &mut segment.data {
+                    data.output().fill(0);
+                }
+            }
+        }
+    }
+
+    /// The device is waited for, and the lanes are wiped.
+    fn abandon(&mut self) {
+        for chunk in self.chunks.drain(..) {
+            if self.task.gpu.wait(&chunk.submission).is_ok() {
+                self.lanes.give(&self.task.gpu, chunk.lane);
+            }
+        }
+    }
+}
+
+impl Pending for Flight<'_, '_> {
+    fn is_ready(&self) -> bool {
+        self.task.gpu.look();
+        self.task.gpu.check().is_err() || self.chunks.iter().all(|chunk| chunk.lane.is_past())
+    }
+
+    fn wait(mut self: Box<Self>) -> Result<()> {
+        self.finish().inspect_err(|_| self.fail())
+    }
+}
+
+impl Drop for Flight<'_, '_> {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
