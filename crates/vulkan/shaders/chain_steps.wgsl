@@ -1,4 +1,4 @@
-// All steps of an invocation's messages.
+// Some steps of an invocation's messages.
 
 @compute @workgroup_size(32)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -7,7 +7,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let blocks = blocks_of(id.x);
     var steps = 0u;
     for (var row = 0u; row < here; row++) { steps = max(steps, steps_of(message_of(id.x, row))); }
-    for (var step = 0u; step < steps; step++) {
+    steps = min(steps, launch.step + launch.steps);
+    for (var step = launch.step; step < steps; step++) {
         for (var row = 0u; row < here; row++) {
             let tile = message_of(id.x, row);
             if step < steps_of(tile) { data[blocks + row] = chain_input(tile, step); }

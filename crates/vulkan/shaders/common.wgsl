@@ -21,15 +21,16 @@ struct Launch {
     option: u32,   // of the pass
     to: u32,       // what is added to a block's place for where its result goes
     scratch: u32,  // the first block of what the pass needs beside
-    limit: u32,    // of the pass
-    reserved: u32,
+    step: u32,     // chains: the first one
+    steps: u32,    // chains: how many at most
 }
 
 @group(0) @binding(0) var<storage, read_write> data: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> tiles: array<Tile>;
 // Round keys: of each key those for encryption, and behind them those for decryption in the order of use.
 @group(0) @binding(2) var<storage, read> schedules: array<vec4<u32>>;
-@group(0) @binding(3) var<uniform> launch: Launch;
+// Not a uniform: lavapipe compiles a shader anew whenever a uniform changes that it branches on.
+@group(0) @binding(3) var<storage, read> launch: Launch;
 
 fn schedule_of(key: u32, decrypts: u32) -> u32 { return (2u * key + decrypts) * (launch.rounds + 1u); }
 

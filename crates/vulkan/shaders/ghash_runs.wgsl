@@ -9,7 +9,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var i = 0u; i < tile.blocks; i++) {
         let block = number_of(data[tile.at + i]);
         // Above the lowest level the last block is done already.
-        if launch.option == 0u { sum = times(sum ^ block, factor); } else { sum = times(sum, factor) ^ block; }
+        let is_lowest = launch.option == 0u;
+        sum = times(sum ^ select(vec4(0u), block, is_lowest), factor) ^ select(block, vec4(0u), is_lowest);
     }
     data[tile.extra] = swap_bytes(sum.wzyx);
 }

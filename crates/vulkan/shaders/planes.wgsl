@@ -28,3 +28,6 @@ fn add_bytes(a: Byte, b: Byte) -> Byte {
     return Byte(a.b0 ^ b.b0, a.b1 ^ b.b1, a.b2 ^ b.b2, a.b3 ^ b.b3, a.b4 ^ b.b4, a.b5 ^ b.b5, a.b6 ^ b.b6,
                 a.b7 ^ b.b7);
 }
+
+// The words one place down, and one more behind them.
+fn pushed(b: Byte, word: u32) -> Byte { return Byte(b.b1, b.b2, b.b3, b.b4, b.b5, b.b6, b.b7, word); }

@@ -1,7 +1,8 @@
 // A pass by lookups in workgroup memory, block by block. NOT constant time: addresses depend on the state.
 //
 // Of the four T-tables only the first is kept, the others being its rotations, but COPIES times, so that neighbouring
-// invocations seldom meet in a bank: 8 KiB, of the 16 that every device has. src/shader.rs writes TABLE.
+// invocations seldom meet in a bank: 8 KiB, of the 16 that every device has. It comes behind the round keys, from
+// `launch.scratch` on.
 
 const COPIES = 8u;
 const INVOCATIONS = 64u;
@@ -53,7 +54,10 @@ fn cipher(block: vec4<u32>, schedule: u32, copy: u32) -> vec4<u32> {
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    for (var i = local; i < 256u * COPIES; i += INVOCATIONS) { table[i] = TABLE[i / COPIES]; }
+    for (var i = local; i < 256u * COPIES; i += INVOCATIONS) {
+        let entry = i / COPIES;
+        table[i] = schedules[launch.scratch + entry / 4u][entry % 4u];
+    }
     workgroupBarrier();
     let number = id.x / LANES;
     if number >= launch.tiles { return; }

@@ -18,22 +18,27 @@ pub const SOFTWARE_GL: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named
 #[derive(Debug, Clone, Copy, Default)]
 pub struct VulkanBackend;
 
-impl Backend for VulkanBackend {
-    fn name(&self) -> &'static str {
-        BACKEND
-    }
+/// What was found, as what it is.
+pub struct Found {
+    /// GPUs first.
+    pub devices: Vec<Vulkan>,
+    /// Why there is no GPU, if there is none.
+    pub missing: Option<Missing>,
+}
 
-    fn discover(&self) -> Discovery {
+impl VulkanBackend {
+    /// The devices there are.
+    pub fn find(&self) -> Found {
         // A driver may do anything.
         let adapters = std::panic::catch_unwind(adapters).unwrap_or_default();
-        let (mut devices, mut software): (Vec<Arc<dyn Device>>, Vec<Arc<dyn Device>>) = Default::default();
+        let (mut devices, mut software): (Vec<Vulkan>, Vec<Vulkan>) = Default::default();
         let mut seen: Vec<(u32, u32)> = Vec::new();
         for adapter in adapters {
             let info = adapter.get_info();
             if info.device_type == wgpu::DeviceType::Cpu {
                 let id = if info.backend == wgpu::Backend::Gl { SOFTWARE_GL } else { SOFTWARE };
                 if software.iter().all(|device| device.id() != id) {
-                    software.push(Arc::new(Vulkan::new(id, adapter)));
+                    software.push(Vulkan::new(id, adapter));
                 }
                 continue;
             }
@@ -44,10 +49,22 @@ impl Backend for VulkanBackend {
             }
             seen.push((info.vendor, info.device));
             let unit = Unit::Number(devices.len() as u16);
-            devices.push(Arc::new(Vulkan::new(DeviceId { backend: BACKEND, unit }, adapter)));
+            devices.push(Vulkan::new(DeviceId { backend: BACKEND, unit }, adapter));
         }
         let missing = devices.is_empty().then(|| missing(!software.is_empty()));
         devices.append(&mut software);
+        Found { devices, missing }
+    }
+}
+
+impl Backend for VulkanBackend {
+    fn name(&self) -> &'static str {
+        BACKEND
+    }
+
+    fn discover(&self) -> Discovery {
+        let Found { devices, missing } = self.find();
+        let devices = devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect();
         Discovery { devices, missing }
     }
 }

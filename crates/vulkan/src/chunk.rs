@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 
 use crate::cut::Piece;
 use crate::gpu::{ALIGNMENT, Bindings, Gpu};
-use crate::kernel::{CHAIN_MESSAGES, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, ROWS, WIDE};
+use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, ROWS, WIDE};
 use crate::lane::{Lane, Room};
 use crate::launch::{Launch, Tile};
-use crate::passes::{Kind, Plan};
+use crate::passes::{CFB1_DECRYPT, CFB1_ENCRYPT, CFB8_DECRYPT, CFB8_ENCRYPT, Kind, Plan};
 use crate::power::{power_of_x, times_power_of_x};
 
 /// What all chunks of a call have in common.
@@ -61,6 +61,8 @@ impl Layout {
 struct Orders {
     tiles: Vec<Tile>,
     launches: Vec<Launch>,
+    /// The T-tables that launches want, by direction.
+    tables: Vec<bool>,
 }
 
 impl Task {
@@ -107,12 +109,22 @@ impl Task {
             }
         }
 
+        // Tables lie behind the round keys.
+        for launch in &mut orders.launches {
+            if let Program::Table { part, .. } = launch.program {
+                let block = 2 * (self.size.rounds() + 1) * keys.all().len() + 64 * orders.tables.len();
+                launch.scratch = block as u32;
+                orders.tables.push(part.decrypts());
+            }
+        }
+
         // What is given: launches, tiles, round keys, each from a multiple of the alignment on.
         let tiles = orders.launches.len() * ALIGNMENT;
         let tile_bytes = Tile::SIZE * orders.tiles.len().max(1);
         let schedules = (tiles + tile_bytes).next_multiple_of(ALIGNMENT);
         let schedule_bytes = 2 * 16 * (self.size.rounds() + 1);
-        let schedules_bytes = schedule_bytes * keys.all().len();
+        let tables = schedules + schedule_bytes * keys.all().len();
+        let schedules_bytes = tables - schedules + crate::table::BYTES * orders.tables.len();
         let given = (schedules + schedules_bytes).next_multiple_of(ALIGNMENT);
         let (back, back_bytes) = if self.plan.kind.only_reads() {
             (16 * registers, 16 * pieces.len())
@@ -137,6 +149,10 @@ impl Task {
                 let schedule = schedule(key);
                 let at = schedules + schedule_bytes * number;
                 view.slice(at..at + schedule_bytes).copy_from_slice(&schedule);
+            }
+            for (index, &decrypts) in orders.tables.iter().enumerate() {
+                let at = tables + crate::table::BYTES * index;
+                view.slice(at..at + crate::table::BYTES).copy_from_slice(&crate::table::bytes(decrypts));
             }
             if has_registers {
                 for (index, piece) in pieces.iter().enumerate() {
@@ -265,6 +281,8 @@ impl Work<'_, '_> {
             option: 0,
             to: 0,
             scratch: 0,
+            step: 0,
+            steps: 0,
             invocations,
             bytes: 0,
         }
@@ -405,7 +423,21 @@ impl Work<'_, '_> {
         let decrypts = self.task.plan.chain_decrypts();
         let launch = |program| Launch { scratch, option, ..self.launch(program, 0, self.pieces.len(), invocations) };
         orders.launches.push(launch(Program::ChainKeys { decrypts }));
-        orders.launches.push(Launch { bytes: self.bytes(), ..launch(Program::ChainSteps { decrypts }) });
+        let longest = orders.tiles.iter().map(|tile| steps_of(option, tile.blocks)).max().unwrap_or(0);
+        for step in (0..longest).step_by(CHAIN_STEPS as usize) {
+            let bytes = if step == 0 { self.bytes() } else { 0 };
+            let program = Program::ChainSteps { decrypts };
+            orders.launches.push(Launch { step, steps: CHAIN_STEPS, bytes, ..launch(program) });
+        }
+    }
+}
+
+/// How often a chain runs the cipher for so many bytes.
+fn steps_of(option: u32, bytes: u32) -> u32 {
+    match option {
+        CFB8_ENCRYPT | CFB8_DECRYPT => bytes,
+        CFB1_ENCRYPT | CFB1_DECRYPT => 8 * bytes,
+        _ => bytes.div_ceil(16),
     }
 }
 

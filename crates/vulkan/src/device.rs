@@ -144,7 +144,7 @@ fn lacks(adapter: &wgpu::Adapter) -> Option<String> {
     }
     let (limits, needed) = (adapter.limits(), wgpu::Limits::downlevel_defaults());
     let too_small = limits.max_compute_workgroup_storage_size < needed.max_compute_workgroup_storage_size
-        || limits.max_storage_buffers_per_shader_stage < 3
+        || limits.max_storage_buffers_per_shader_stage < needed.max_storage_buffers_per_shader_stage
         || limits.max_storage_buffer_binding_size < needed.max_storage_buffer_binding_size;
     too_small.then(|| "its limits are below those of a Raspberry Pi 4".into())
 }

@@ -80,7 +80,7 @@ impl Gpu {
                 entry(0, storage(false)),
                 entry(1, storage(true)),
                 entry(2, storage(true)),
-                entry(3, wgpu::BufferBindingType::Uniform),
+                entry(3, storage(true)),
             ],
         });
         let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {

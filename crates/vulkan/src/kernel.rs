@@ -64,6 +64,9 @@ pub(crate) const GHASH_RUN: usize = 64;
 pub(crate) const GHASH_LEVELS: usize = 4;
 /// Messages of an invocation of a chain.
 pub(crate) const CHAIN_MESSAGES: usize = 32;
+/// Steps of a launch of a chain: no driver should think that it hangs, and llvmpipe ends an invocation that has been
+/// through 65535 turns of its loops, of which a step takes up to 78.
+pub(crate) const CHAIN_STEPS: u32 = 512;
 
 impl Program {
     /// Invocations of a workgroup.

@@ -1,7 +1,7 @@
 //! Lanes: buffers through which work passes, on both sides. Several lanes overlap copies and kernels.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use lockstep_core::Result;
 use wgpu::BufferUsages;
@@ -17,31 +17,47 @@ const MOST_IDLE: usize = 8;
 /// Larger ones too: room for a chunk and what belongs to it.
 const LARGEST_IDLE: usize = 16 << 20;
 
-/// How a mapping ended.
+/// A request for a buffer's bytes, and how it ended.
 #[derive(Clone, Default)]
-pub(crate) struct Mapping(Arc<AtomicU8>);
+struct Mapping(Arc<(Mutex<Option<bool>>, Condvar)>);
 
 impl Mapping {
-    const PENDING: u8 = 0;
-    const DONE: u8 = 1;
-    const FAILED: u8 = 2;
-
     /// Asks for the buffer's bytes once the device is done with them.
     fn begin(buffer: &wgpu::Buffer, mode: wgpu::MapMode, len: usize) -> Mapping {
         let mapping = Mapping::default();
         let state = Arc::clone(&mapping.0);
         buffer.map_async(mode, ..len as u64, move |result| {
-            state.store(if result.is_ok() { Mapping::DONE } else { Mapping::FAILED }, Ordering::Release);
+            *lock(&state.0) = Some(result.is_ok());
+            state.1.notify_all();
         });
         mapping
     }
 
-    pub(crate) fn is_past(&self) -> bool {
-        self.0.load(Ordering::Acquire) != Mapping::PENDING
+    fn is_past(&self) -> bool {
+        lock(&self.0.0).is_some()
     }
 
-    fn is_done(&self) -> bool {
-        self.0.load(Ordering::Acquire) == Mapping::DONE
+    /// Waits for the answer, which another thread may be about to bring: the one that saw the submission end.
+    fn wait(&self, gpu: &Gpu) -> Result<()> {
+        let mut state = lock(&self.0.0);
+        loop {
+            match *state {
+                Some(true) => return Ok(()),
+                Some(false) => {
+                    gpu.check()?;
+                    return Err(gpu.failed("the driver does not give results back"));
+                }
+                None => {}
+            }
+            let waited = self.0.1.wait_timeout(state, Duration::from_millis(1));
+            state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            if state.is_none() {
+                drop(state);
+                gpu.check()?;
+                gpu.look();
+                state = lock(&self.0.0);
+            }
+        }
     }
 }
 
@@ -53,6 +69,8 @@ pub(crate) struct Lane {
     pub(crate) download: Place,
     /// Bytes of `upload` that must be wiped.
     used: usize,
+    /// Bytes of `download` that must be.
+    returned: usize,
     uploaded: Mapping,
     downloaded: Mapping,
 }
@@ -109,6 +127,7 @@ impl Lane {
             work: place(),
             download: place(),
             used: 0,
+            returned: 0,
             uploaded: Mapping::default(),
             downloaded: Mapping::default(),
         }
@@ -121,7 +140,7 @@ impl Lane {
         if self.upload.reserve(gpu, upload, BufferUsages::MAP_WRITE | BufferUsages::COPY_SRC, true)? {
             self.used = 0;
         }
-        self.given.reserve(gpu, room.given, storage | BufferUsages::UNIFORM, false)?;
+        self.given.reserve(gpu, room.given, storage, false)?;
         self.work.reserve(gpu, room.work, storage, false)?;
         self.download.reserve(gpu, room.download, BufferUsages::MAP_READ | BufferUsages::COPY_DST, false)?;
         self.used = self.used.max(upload);
@@ -159,6 +178,7 @@ impl Lane {
     pub(crate) fn map(&mut self, gpu: &Gpu, download: usize) -> Result<()> {
         let (down, up) = (self.download.get(gpu)?, self.upload.get(gpu)?);
         let len = self.upload.len;
+        self.returned = download;
         (self.downloaded, self.uploaded) = gpu.call(|_, _| {
             (Mapping::begin(down, wgpu::MapMode::Read, download), Mapping::begin(up, wgpu::MapMode::Write, len))
         })?;
@@ -172,27 +192,23 @@ impl Lane {
 
     /// Shows the first bytes of what came back; after the submission has been waited for.
     pub(crate) fn read(&mut self, gpu: &Gpu, len: usize, read: impl FnOnce(&[u8])) -> Result<()> {
-        let lost = || gpu.failed("the driver does not give results back");
-        if !self.downloaded.is_done() || !self.uploaded.is_done() {
-            return Err(lost());
-        }
+        self.downloaded.wait(gpu)?;
+        self.uploaded.wait(gpu)?;
         let download = self.download.get(gpu)?;
         let view = gpu.call(|_, _| download.get_mapped_range(..len as u64))?;
         let view = view.map_err(|error| gpu.failed(error.to_string()))?;
         read(&view);
         drop(view);
-        download.unmap();
-        self.downloaded = Mapping::default();
         Ok(())
     }
 
     /// Leaves nothing of keys and data on either side, as far as the device still answers. The buffers of the device
     /// itself have been wiped with the work.
     fn wipe(&mut self, gpu: &Gpu) -> Result<()> {
-        let upload = self.upload.get(gpu)?;
-        if self.downloaded.is_done() {
-            self.download.get(gpu)?.unmap();
-        }
+        self.downloaded.wait(gpu)?;
+        self.uploaded.wait(gpu)?;
+        let (upload, download) = (self.upload.get(gpu)?, self.download.get(gpu)?);
+        download.unmap();
         let zeros = [0; 16 * 1024];
         let used = std::mem::take(&mut self.used);
         let view = gpu.call(|_, _| upload.get_mapped_range_mut(..used as u64))?;
@@ -202,10 +218,10 @@ impl Lane {
             view.slice(at..end).copy_from_slice(&zeros[..end - at]);
         }
         drop(view);
-        let download = self.download.get(gpu)?;
+        let len = std::mem::take(&mut self.returned) as u64;
         gpu.call(|device, queue| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            encoder.clear_buffer(download, 0, None);
+            encoder.clear_buffer(download, 0, Some(len));
             queue.submit([encoder.finish()]);
         })
     }

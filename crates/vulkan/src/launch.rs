@@ -37,6 +37,8 @@ pub(crate) struct Launch {
     pub(crate) option: u32,
     pub(crate) to: u32,
     pub(crate) scratch: u32,
+    pub(crate) step: u32,
+    pub(crate) steps: u32,
     /// Invocations, which are not among what the program is told.
     pub(crate) invocations: usize,
     /// Bytes of data, for the counters.
@@ -48,7 +50,7 @@ impl Launch {
 
     pub(crate) fn bytes(&self) -> [u8; Launch::SIZE] {
         let mut bytes = [0; Launch::SIZE];
-        let words = [self.first, self.tiles, self.rounds, self.option, self.to, self.scratch];
+        let words: [u32; 8] = [self.first, self.tiles, self.rounds, self.option, self.to, self.scratch, self.step, self.steps];
         for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -71,9 +73,12 @@ mod tests {
         assert_eq!(bytes[..16], [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);
         assert_eq!(bytes[16..], [7; 16]);
         let program = Program::GhashRuns;
+        let (first, tiles, rounds, option) = (1, 2, 3, 4);
+        let (to, scratch, step, steps) = (5, 6, 7, 8);
+        let (invocations, bytes) = (65, 0);
         let launch =
-            Launch { program, first: 1, tiles: 2, rounds: 3, option: 4, to: 5, scratch: 6, invocations: 65, bytes: 0 };
-        assert_eq!(launch.bytes()[20..], [6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            Launch { program, first, tiles, rounds, option, to, scratch, step, steps, invocations, bytes };
+        assert_eq!(launch.bytes()[20..], [6, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0]);
         assert_eq!(launch.workgroups(), 2);
     }
 }

@@ -7,6 +7,7 @@
 //! | [`device`] | an adapter as a device of `lockstep-core` |
 //! | `kernel` | the kernels, and the programs they are made of |
 //! | `shader` | the programs' text |
+//! | `table` | what `vulkan/table` looks up |
 //! | `passes` | for each pass, the programs it takes |
 //! | `pass`, `cut`, `chunk` | a pass over segments: cut into chunks, each a submission |
 //! | `lane` | buffers on both sides |
@@ -29,7 +30,8 @@ mod pass;
 mod passes;
 mod power;
 mod shader;
+mod table;
 
-pub use backend::{SOFTWARE, SOFTWARE_GL, VulkanBackend};
+pub use backend::{Found, SOFTWARE, SOFTWARE_GL, VulkanBackend};
 pub use device::{Overhead, Vulkan};
 pub use kernel::LaunchOptions;

@@ -24,8 +24,8 @@ const LANES: usize = 4;
 /// Bytes of a message that are hashed in one go: 2^21 blocks, of the 2^24 that GHASH has levels for.
 const HASHED_AT_ONCE: usize = 32 << 20;
 
-/// Bytes of a message that a chain works on in one go: no driver should think that it hangs.
-const CHAINED_AT_ONCE: usize = 64 << 10;
+/// Bytes of a message that a chain works on in one go: not too many launches.
+const CHAINED_AT_ONCE: usize = 32 << 10;
 
 /// A call under way.
 struct Flight<'w, 'd> {

@@ -3,7 +3,7 @@
 use lockstep_core::register::Register;
 use lockstep_core::work::Pass;
 
-use crate::kernel::{FAMILIES, Family, Part, Program};
+use crate::kernel::Part;
 
 /// How a pass is done on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,11 @@ pub(crate) enum Kind {
     Chain(u32),
 }
 
-/// CBC-MAC and PCBC decryption among the chains.
+/// Chains that are more than a number.
+pub(crate) const CFB8_ENCRYPT: u32 = 2;
+pub(crate) const CFB8_DECRYPT: u32 = 3;
+pub(crate) const CFB1_ENCRYPT: u32 = 4;
+pub(crate) const CFB1_DECRYPT: u32 = 5;
 const PCBC_DECRYPT: u32 = 8;
 const CBC_MAC: u32 = 9;
 
@@ -48,10 +52,10 @@ pub(crate) fn plan(pass: Pass) -> Plan {
         Pass::Ghash => Kind::Ghash,
         Pass::CbcEncrypt => Kind::Chain(0),
         Pass::Cfb128Encrypt => Kind::Chain(1),
-        Pass::Cfb8Encrypt => Kind::Chain(2),
-        Pass::Cfb8Decrypt => Kind::Chain(3),
-        Pass::Cfb1Encrypt => Kind::Chain(4),
-        Pass::Cfb1Decrypt => Kind::Chain(5),
+        Pass::Cfb8Encrypt => Kind::Chain(CFB8_ENCRYPT),
+        Pass::Cfb8Decrypt => Kind::Chain(CFB8_DECRYPT),
+        Pass::Cfb1Encrypt => Kind::Chain(CFB1_ENCRYPT),
+        Pass::Cfb1Decrypt => Kind::Chain(CFB1_DECRYPT),
         Pass::Ofb => Kind::Chain(6),
         Pass::PcbcEncrypt => Kind::Chain(7),
         Pass::PcbcDecrypt => Kind::Chain(PCBC_DECRYPT),
@@ -70,39 +74,4 @@ impl Plan {
     pub(crate) fn counter_mask(self) -> u32 {
         if self.register == Register::Counter32 { 0 } else { u32::MAX }
     }
-
-    /// The programs that a family needs for it, in one shape.
-    pub(crate) fn programs(self, family: &Family, wide: bool) -> Vec<Program> {
-        match self.kind {
-            Kind::Tiles(part) if part.tweaks() => {
-                vec![(family.program)(Part::EcbEncrypt, false), (family.program)(part, wide)]
-            }
-            Kind::Tiles(part) => vec![(family.program)(part, wide)],
-            Kind::Ghash => {
-                vec![(family.program)(Part::EcbEncrypt, false), Program::GhashPowers, Program::GhashRuns]
-            }
-            Kind::Chain(_) => {
-                let decrypts = self.chain_decrypts();
-                vec![Program::ChainKeys { decrypts }, Program::ChainSteps { decrypts }]
-            }
-        }
-    }
-}
-
-/// Every program there is.
-#[cfg_attr(not(test), expect(dead_code, reason = "what tests go through"))]
-pub(crate) fn all_programs() -> Vec<Program> {
-    let mut all: Vec<Program> = Vec::new();
-    for family in &FAMILIES {
-        for pass in Pass::ALL {
-            for wide in [false, true] {
-                for program in plan(pass).programs(family, wide) {
-                    if !all.contains(&program) {
-                        all.push(program);
-                    }
-                }
-            }
-        }
-    }
-    all
 }

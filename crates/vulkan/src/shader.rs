@@ -34,7 +34,6 @@ pub(crate) fn source(program: Program) -> String {
         Program::Table { part, wide } => {
             text += &constants(wide, part.decrypts());
             rows(&mut text, part);
-            text += &table(part.decrypts());
             text += TABLE;
         }
         Program::GhashPowers | Program::GhashRuns => {
@@ -115,30 +114,32 @@ fn component(c: usize) -> &'static str {
     ["x", "y", "z", "w"][c]
 }
 
+/// Eight groups go into a state and out of it one after the other, by turning it: loops keep shaders small, and a driver
+/// compiles them soon.
 fn between_groups_and_planes() -> String {
-    let mut text = format!("fn planes_of_groups({}) -> State {{\n", list(8, |g| format!("g{g}: Group")));
-    let byte = |p: usize| {
-        let words = list(8, |g| format!("g{g}.b{}.{}", p % 4, component(p / 4)));
-        format!("\n        transpose_bits(Byte({words}))")
-    };
-    writeln!(text, "    return State({});\n}}", list(16, byte)).unwrap();
+    let mut text = String::new();
+    let turned = |word: &dyn Fn(usize) -> String| list(16, |p| format!("pushed(s.p{p}, {})", word(p)));
+    writeln!(
+        text,
+        "fn with_group(s: State, g: Group) -> State {{ return State({}); }}",
+        turned(&|p| format!("g.b{}.{}", p % 4, component(p / 4)))
+    )
+    .unwrap();
+    writeln!(text, "fn without_group(s: State) -> State {{ return State({}); }}", turned(&|_| "0u".into()))
+        .unwrap();
+    let block = |row: usize| format!("vec4({})", list(4, |column| format!("s.p{}.b0", 4 * column + row)));
+    writeln!(
+        text,
+        "fn first_group(s: State) -> Group {{ return transpose_bytes(Group({})); }}",
+        list(4, block)
+    )
+    .unwrap();
     writeln!(
         text,
         "fn transposed(s: State) -> State {{ return State({}); }}",
         list(16, |p| format!("transpose_bits(s.p{p})"))
     )
     .unwrap();
-    for g in 0..8 {
-        let block = |row: usize| {
-            format!("vec4({})", list(4, |column| format!("s.p{}.b{g}", 4 * column + row)))
-        };
-        writeln!(
-            text,
-            "fn group{g}(s: State) -> Group {{ return transpose_bytes(Group({})); }}",
-            list(4, block)
-        )
-        .unwrap();
-    }
     text
 }
 
@@ -155,36 +156,39 @@ enum Keys {
 fn cipher(decrypts: bool, keys: Keys) -> String {
     let (sbox, column, turn) = if decrypts { ("inverse_sbox", "inverse_column", 12) } else { ("sbox", "column", 4) };
     let source = |p: usize| (p + turn * (p % 4)) % 16;
-    let plane = |p: usize| format!("byte_at(keys + 32u * round + {}u)", 2 * p);
-    let mut text = String::from("fn cipher(start: State, keys: u32) -> State {\n");
-    if keys == Keys::Planes {
-        let byte = |p: usize| format!("add_bytes(start.p{p}, byte_at(keys + {}u))", 2 * p);
-        writeln!(text, "    var s = State({});", list(16, byte)).unwrap();
-    } else {
-        text += "    var s = start;\n";
-    }
-    text += "    for (var round = 1u; round < launch.rounds; round++) {\n";
-    if keys == Keys::Words {
-        text += "        let key = schedules[keys + round];\n";
-    }
+    let mut text = String::new();
+    // One round with MixColumns, and the last without.
+    text += "fn mixed_round(s: State, key: vec4<u32>) -> State {\n";
     for c in 0..4 {
         let bytes = list(4, |row| format!("s.p{}", source(4 * c + row)));
-        let key = if keys == Keys::Words { format!("key.{}", component(c)) } else { "0u".into() };
-        writeln!(text, "        let c{c} = {column}({bytes}, {key});").unwrap();
+        writeln!(text, "    let c{c} = {column}({bytes}, key.{});", component(c)).unwrap();
     }
     let mixed = |p: usize| format!("c{}.row{}", p / 4, p % 4);
-    let next = list(16, |p| match keys {
-        Keys::Words => mixed(p),
-        Keys::Planes => format!("add_bytes({}, {})", mixed(p), plane(p)),
-    });
-    writeln!(text, "        s = State({next});\n    }}").unwrap();
-    let last = list(16, |p| format!("{sbox}(s.p{})", source(p)));
+    writeln!(text, "    return State({});\n}}", list(16, mixed)).unwrap();
+    writeln!(
+        text,
+        "fn last_round(s: State) -> State {{ return State({}); }}",
+        list(16, |p| format!("{sbox}(s.p{})", source(p)))
+    )
+    .unwrap();
     match keys {
-        Keys::Words => writeln!(text, "    return State({last});\n}}").unwrap(),
+        Keys::Words => {
+            text += "fn cipher(start: State, keys: u32) -> State {\n\
+                     \x20   var s = start;\n\
+                     \x20   for (var round = 1u; round < launch.rounds; round++) {\n\
+                     \x20       s = mixed_round(s, schedules[keys + round]);\n\
+                     \x20   }\n\
+                     \x20   return last_round(s);\n\
+                     }\n";
+        }
         Keys::Planes => {
-            writeln!(text, "    let round = launch.rounds;\n    let l = State({last});").unwrap();
-            let sum = list(16, |p| format!("add_bytes(l.p{p}, {})", plane(p)));
-            writeln!(text, "    return State({sum});\n}}").unwrap();
+            let sum = list(16, |p| format!("add_bytes(s.p{p}, byte_at(keys + 32u * round + {}u))", 2 * p));
+            text += "fn cipher(start: State, keys: u32) -> State {\n\
+                     \x20   var s = start;\n\
+                     \x20   for (var round = 0u; round <= launch.rounds; round++) {\n\
+                     \x20       if round == launch.rounds { s = last_round(s); }\n\
+                     \x20       else if round > 0u { s = mixed_round(s, vec4(0u)); }\n";
+            writeln!(text, "        s = State({sum});\n    }}\n    return s;\n}}").unwrap();
         }
     }
     text
@@ -219,31 +223,40 @@ fn rows(text: &mut String, part: Part) {
     .unwrap();
 }
 
-/// Eight groups of four rows, and the state they make.
-fn groups(text: &mut String) {
-    for g in 0..8 {
-        let rows = list(4, |row| format!("r{}", 4 * g + row));
-        writeln!(text, "    let g{g} = transpose_bytes(Group({rows}));").unwrap();
-    }
-    writeln!(text, "    return planes_of_groups({});\n}}", list(8, |g| format!("g{g}"))).unwrap();
+/// A loop over groups of rows; `row` is the first of a group.
+const GROUPS: &str = "    for (var row = 0u; row < 32u; row += 4u) {\n";
+
+/// A function that makes a state of the rows that an expression gives for each `row`.
+fn state_of_rows(head: &str, row: impl Fn(usize) -> String) -> String {
+    let rows: String = (0..4).map(|i| format!("        let r{i} = {};\n", row(i))).collect();
+    format!(
+        "{head}    var s: State;\n{GROUPS}{rows}\
+         \x20       s = with_group(s, transpose_bytes(Group(r0, r1, r2, r3)));\n    }}\n\
+         \x20   return transposed(s);\n}}\n"
+    )
+}
+
+/// A function that hands the blocks of `state` to a statement for each `row`.
+fn rows_of_state(head: &str, take: impl Fn(usize, &str) -> String) -> String {
+    let takes: String = (0..4).map(|i| format!("        {}\n", take(i, &format!("g.b{i}")))).collect();
+    format!(
+        "{head}    var s = transposed(state);\n{GROUPS}        let g = first_group(s);\n{takes}\
+         \x20       s = without_group(s);\n    }}\n}}\n"
+    )
 }
 
 fn start_blocks(part: Part) -> String {
-    let mut text = String::from(
+    let mut head = String::from(
         "fn start(tile: Tile, lane: u32, schedule: u32) -> State {\n    let key = schedules[schedule];\n",
     );
-    if part.tweaks() {
-        text += "    var tweak = row_tweak(tile, lane);\n";
+    if !part.tweaks() {
+        return state_of_rows(&head, |i| format!("row_in(tile, lane + LANES * (row + {i}u)) ^ key"));
     }
-    for row in 0..32 {
-        let tweak = if part.tweaks() { " ^ tweak" } else { "" };
-        writeln!(text, "    let r{row} = row_in(tile, lane + LANES * {row}u) ^ key{tweak};").unwrap();
-        if part.tweaks() && row < 31 {
-            text += "    tweak = row_next(tweak);\n";
-        }
-    }
-    groups(&mut text);
-    text
+    head += "    var tweak = row_tweak(tile, lane);\n";
+    state_of_rows(&head, |i| {
+        let input = format!("row_in(tile, lane + LANES * (row + {i}u)) ^ key ^ tweak");
+        format!("{input};\n        tweak = row_next(tweak)")
+    })
 }
 
 /// Bits of a row's number in the order of planes: see `shaders/planes.wgsl`.
@@ -285,37 +298,28 @@ fn start_counters(wide: bool) -> String {
 }
 
 fn finish(part: Part) -> String {
-    let mut text = String::from(
+    let mut head = String::from(
         "fn finish(tile: Tile, lane: u32, schedule: u32, state: State) {\n\
-         \x20   let key = schedules[schedule + launch.rounds];\n\
-         \x20   let s = transposed(state);\n",
+         \x20   let key = schedules[schedule + launch.rounds];\n",
     );
     if part.tweaks() {
-        text += "    var tweak = row_tweak(tile, lane);\n";
+        head += "    var tweak = row_tweak(tile, lane);\n";
     }
-    for g in 0..8 {
-        writeln!(text, "    let g{g} = group{g}(s);").unwrap();
-        for place in 0..4 {
-            let index = format!("lane + LANES * {}u", 4 * g + place);
-            let added = if part.tweaks() { "tweak".into() } else { format!("row_out(tile, {index})") };
-            writeln!(text, "    store(tile, {index}, g{g}.b{place} ^ key ^ {added});").unwrap();
-            if part.tweaks() {
-                text += "    tweak = row_next(tweak);\n";
-            }
+    rows_of_state(&head, |i, block| {
+        let index = format!("lane + LANES * (row + {i}u)");
+        if part.tweaks() {
+            return format!("store(tile, {index}, {block} ^ key ^ tweak);\n        tweak = row_next(tweak);");
         }
-    }
-    text += "}\n";
-    text
+        format!("store(tile, {index}, {block} ^ key ^ row_out(tile, {index}));")
+    })
 }
 
 /// For chains: the planes of a round key of 32 messages, and how a state is put into data.
 fn key_planes() -> String {
-    let mut text = String::from("fn key_planes(number: u32, round: u32) -> State {\n");
-    for row in 0..32 {
-        let key = format!("message_of(number, {row}u).key");
-        writeln!(text, "    let r{row} = schedules[schedule_of({key}, DECRYPTS) + round];").unwrap();
-    }
-    groups(&mut text);
+    let head = "fn key_planes(number: u32, round: u32) -> State {\n";
+    let mut text = state_of_rows(head, |i| {
+        format!("schedules[schedule_of(message_of(number, row + {i}u).key, DECRYPTS) + round]")
+    });
     text += "fn put_state(place: u32, s: State) {\n";
     for p in 0..16 {
         writeln!(text, "    put_byte(place + {}u, s.p{p});", 2 * p).unwrap();
@@ -326,73 +330,16 @@ fn key_planes() -> String {
 
 /// For chains: 32 blocks in data to planes, and back.
 fn block_planes() -> String {
-    let mut text = String::from("fn block_planes(place: u32) -> State {\n");
-    for row in 0..32 {
-        writeln!(text, "    let r{row} = data[place + {row}u];").unwrap();
-    }
-    groups(&mut text);
-    text += "fn put_blocks(place: u32, state: State) {\n    let s = transposed(state);\n";
-    for g in 0..8 {
-        writeln!(text, "    let g{g} = group{g}(s);").unwrap();
-        for row in 0..4 {
-            writeln!(text, "    data[place + {}u] = g{g}.b{row};", 4 * g + row).unwrap();
-        }
-    }
-    text += "}\n";
-    text
-}
-
-/// The T-table of a direction for row 0, computed: SubBytes and the column that MixColumns makes of the byte.
-fn table(decrypts: bool) -> String {
-    let (sbox, inverse) = substitutions();
-    let words = list(256, |byte| {
-        let word = if decrypts {
-            [14, 9, 13, 11].map(|factor| times(inverse[byte], factor))
-        } else {
-            [2, 1, 1, 3].map(|factor| times(sbox[byte], factor))
-        };
-        format!("{:#010x}u", u32::from_le_bytes(word))
+    let rows = state_of_rows("fn block_planes(place: u32) -> State {\n", |i| format!("data[place + row + {i}u]"));
+    let blocks = rows_of_state("fn put_blocks(place: u32, state: State) {\n", |i, block| {
+        format!("data[place + row + {i}u] = {block};")
     });
-    format!("const TABLE = array<u32, 256>({words});\n")
-}
-
-/// A product in GF(2^8).
-fn times(mut a: u8, mut b: u8) -> u8 {
-    let mut sum = 0;
-    while b != 0 {
-        sum ^= if b & 1 == 1 { a } else { 0 };
-        a = a << 1 ^ if a & 0x80 != 0 { 0x1b } else { 0 };
-        b >>= 1;
-    }
-    sum
-}
-
-/// The S-box (FIPS 197, 5.1.1) and its inverse, by powers of 3, which reach every byte but 0, and of its inverse.
-fn substitutions() -> ([u8; 256], [u8; 256]) {
-    let (mut sbox, mut inverse) = ([0; 256], [0; 256]);
-    sbox[0] = 0x63;
-    inverse[0x63] = 0;
-    let (mut power, mut reciprocal) = (1u8, 1u8);
-    for _ in 0..255 {
-        power = times(power, 3);
-        reciprocal = times(reciprocal, 0xf6);
-        let turned = (1..5).fold(reciprocal, |sum, by| sum ^ reciprocal.rotate_left(by));
-        sbox[usize::from(power)] = turned ^ 0x63;
-        inverse[usize::from(turned ^ 0x63)] = power;
-    }
-    (sbox, inverse)
+    rows + &blocks
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_s_box_is_that_of_fips_197() {
-        let (sbox, inverse) = substitutions();
-        assert_eq!([0x00, 0x53, 0xff, 0x9a].map(|b: usize| sbox[b]), [0x63, 0xed, 0x16, 0xb8]);
-        assert!((0..=255u8).all(|b| inverse[usize::from(sbox[usize::from(b)])] == b));
-    }
 
     #[test]
     fn functions_are_found_whole() {

@@ -1,6 +1,5 @@
 //! The shared suite, for every kernel, on a software device; or on the device that LOCKSTEP_TEST_DEVICE names.
 
-use std::io::Write;
 use std::sync::{Arc, OnceLock};
 
 use lockstep_core::backend::{Backend, Device};
