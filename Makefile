@@ -18,10 +18,12 @@ run: build
 	@tools/run.sh $(LOCKSTEP) $(FILE)
 
 build: tools-present
-	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked --workspace --exclude lockstep-provider
 
 ## make provider          the module for OpenSSL 3: target/release/lockstep.so
+# By itself, so that Cargo does not put into it what the command has beyond it: wgpu.
 provider: build
+	$(CARGO) build --release --locked -p lockstep-provider
 	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER)
 
 ## make install           after make provider: command, module, configuration and manual pages to PREFIX=/usr/local

@@ -35,6 +35,14 @@ python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 # The provider is tested inside of OpenSSL; building the newest takes Perl with its modules.
 echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
 perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
+# The GPU backend is tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL ES.
+if [ "$(uname -s)" = Linux ]; then
+    ls /usr/share/vulkan/icd.d/lvp_icd.*json >/dev/null 2>&1 || missing+=(mesa-vulkan-drivers)
+    libraries=$(ldconfig -p 2>/dev/null || true)
+    [[ $libraries == *libvulkan.so.1* ]] || missing+=(libvulkan1)
+    [[ $libraries == *libEGL.so.1* ]] || missing+=(libegl1)
+    [[ $libraries == *libEGL_mesa.so.0* ]] || missing+=(libegl-mesa0 libgl1-mesa-dri)
+fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 root=()

@@ -36,6 +36,8 @@ pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })),
         Box::new(CudaBackend),
+        #[cfg(feature = "vulkan")]
+        Box::new(lockstep_vulkan::VulkanBackend),
         Box::new(SpuBackend),
     ]
 }
@@ -53,6 +55,9 @@ pub fn discover(options: &BackendOptions) -> Discovered {
     discover_among(&backends(options))
 }
 
+/// Backends that are asked only if they are named: nobody has measured yet when their devices are worth choosing.
+const BY_NAME: [&str; 1] = ["vulkan"];
+
 /// Asks the backends that a selection needs: those it names, and the CPU's, by which others are verified. To look for GPUs
 /// starts their drivers, which is not for programs that want none.
 fn discover_for(options: &BackendOptions, selection: &Selection) -> Discovered {
@@ -61,6 +66,8 @@ fn discover_for(options: &BackendOptions, selection: &Selection) -> Discovered {
     let wanted: Vec<&str> = names.filter_map(|name| name.split([':', '/']).next()).collect();
     if wanted.iter().any(|name| backends.iter().any(|backend| backend.name() == *name)) {
         backends.retain(|backend| backend.name() == "cpu" || wanted.contains(&backend.name()));
+    } else {
+        backends.retain(|backend| !BY_NAME.contains(&backend.name()));
     }
     let mut found = discover_among(&backends);
     let name =

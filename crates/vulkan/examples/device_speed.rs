@@ -4,14 +4,14 @@
 //! cargo run --release -p lockstep-vulkan --example device_speed -- DEVICE [LARGEST_BYTES [KERNEL]]
 //! ```
 //!
-//! What is timed is from submission to completion, the median of several runs after one to warm up; the first result of a
+//! WIDE=0 or 1 and CHUNK=BYTES set the options of the same names. What is timed is from submission to completion, the median of several runs after one to warm up; the first result of a
 //! kernel, which includes opening the device and compiling the program, is timed apart. Outputs are compared with the
 //! oracle, a few blocks of each size.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use lockstep_core::backend::{Backend, Device, KernelId};
+use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
 use lockstep_core::work::{Pass, Segment, Task, Tweak};
 use lockstep_core::{Key, KeySize, Result};
@@ -58,7 +58,14 @@ fn time(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(times[times.len() / 2])
 }
 
-fn run(device: &Vulkan, kernel: KernelId, pass: Pass, key: &Key, input: &[u8], output: &mut [u8]) -> Result<()> {
+fn run(
+    device: &Vulkan,
+    kernel: KernelId,
+    pass: Pass,
+    key: &Key,
+    input: &[u8],
+    output: &mut [u8],
+) -> Result<()> {
     let mut register = [0x24; 16];
     let tweak = pass.is_xts().then_some(Tweak { key, position: 0 });
     let data = if pass.is_read_only() { Data::read_only(input) } else { Data::copy(input, output)? };
@@ -92,9 +99,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         return Err("usage: device_speed DEVICE [LARGEST_BYTES [KERNEL]]".into());
     };
     let largest: usize = rest.first().map_or(Ok(64 << 20), |text| text.parse())?;
-    let mut options = LaunchOptions::default();
-    options.wide = std::env::var("WIDE").ok().map(|value| value == "1");
-    options.chunk = std::env::var("CHUNK").ok().and_then(|value| value.parse().ok());
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<usize>().ok());
+    let options = LaunchOptions { wide: number("WIDE").map(|wide| wide == 1), chunk: number("CHUNK") };
     let start = Instant::now();
     let found = VulkanBackend.find();
     println!("found devices in {:.3} s", start.elapsed().as_secs_f64());

@@ -27,34 +27,38 @@ pub struct Found {
 }
 
 impl VulkanBackend {
-    /// The devices there are.
+    /// The devices there are: by Vulkan or Metal, and only where neither has any by OpenGL ES, which takes longer to start
+    /// than all the rest.
     pub fn find(&self) -> Found {
-        // A driver may do anything.
-        let adapters = std::panic::catch_unwind(adapters).unwrap_or_default();
-        let (mut devices, mut software): (Vec<Vulkan>, Vec<Vulkan>) = Default::default();
-        let mut seen: Vec<(u32, u32)> = Vec::new();
-        for adapter in adapters {
-            let info = adapter.get_info();
-            if info.device_type == wgpu::DeviceType::Cpu {
-                let id = if info.backend == wgpu::Backend::Gl { SOFTWARE_GL } else { SOFTWARE };
-                if software.iter().all(|device| device.id() != id) {
-                    software.push(Vulkan::new(id, adapter));
-                }
-                continue;
+        let found = found(wgpu::Backends::VULKAN | wgpu::Backends::METAL);
+        if found.devices.is_empty() { self.find_by_opengl() } else { found }
+    }
+
+    /// Those that OpenGL ES reaches, whatever else does.
+    pub fn find_by_opengl(&self) -> Found {
+        found(wgpu::Backends::GL)
+    }
+}
+
+fn found(backends: wgpu::Backends) -> Found {
+    // A driver may do anything.
+    let adapters = std::panic::catch_unwind(|| adapters(backends)).unwrap_or_default();
+    let (mut devices, mut software): (Vec<Vulkan>, Vec<Vulkan>) = Default::default();
+    for adapter in adapters {
+        let info = adapter.get_info();
+        if info.device_type == wgpu::DeviceType::Cpu {
+            let id = if info.backend == wgpu::Backend::Gl { SOFTWARE_GL } else { SOFTWARE };
+            if software.iter().all(|device| device.id() != id) {
+                software.push(Vulkan::new(id, adapter));
             }
-            // By OpenGL only what is not there by Vulkan.
-            let by_gl = info.backend == wgpu::Backend::Gl;
-            if by_gl && (seen.contains(&(info.vendor, info.device)) || !devices.is_empty()) {
-                continue;
-            }
-            seen.push((info.vendor, info.device));
+        } else {
             let unit = Unit::Number(devices.len() as u16);
             devices.push(Vulkan::new(DeviceId { backend: BACKEND, unit }, adapter));
         }
-        let missing = devices.is_empty().then(|| missing(!software.is_empty()));
-        devices.append(&mut software);
-        Found { devices, missing }
     }
+    let missing = devices.is_empty().then(|| missing(!software.is_empty()));
+    devices.append(&mut software);
+    Found { devices, missing }
 }
 
 impl Backend for VulkanBackend {
@@ -69,18 +73,14 @@ impl Backend for VulkanBackend {
     }
 }
 
-/// All adapters, those of OpenGL last.
-fn adapters() -> Vec<wgpu::Adapter> {
-    let backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::GL;
+fn adapters(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends,
         // Neither validation layers nor debug names, whatever is installed.
         flags: wgpu::InstanceFlags::empty(),
         ..wgpu::InstanceDescriptor::new_without_display_handle()
     });
-    let mut adapters = pollster::block_on(instance.enumerate_adapters(backends));
-    adapters.sort_by_key(|adapter| adapter.get_info().backend == wgpu::Backend::Gl);
-    adapters
+    pollster::block_on(instance.enumerate_adapters(backends))
 }
 
 fn missing(has_software: bool) -> Missing {

@@ -12,7 +12,9 @@ use zeroize::Zeroizing;
 
 use crate::cut::Piece;
 use crate::gpu::{ALIGNMENT, Bindings, Gpu};
-use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, ROWS, WIDE};
+use crate::kernel::{
+    CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, ROWS, WIDE,
+};
 use crate::lane::{Lane, Room};
 use crate::launch::{Launch, Tile};
 use crate::passes::{CFB1_DECRYPT, CFB1_ENCRYPT, CFB8_DECRYPT, CFB8_ENCRYPT, Kind, Plan};
@@ -72,7 +74,12 @@ impl Task {
     }
 
     /// Submits pieces of segments, all in host memory.
-    pub(crate) fn queue(&self, mut lane: Lane, pieces: Vec<Piece>, segments: &[Segment<'_>]) -> Result<Chunk> {
+    pub(crate) fn queue(
+        &self,
+        mut lane: Lane,
+        pieces: Vec<Piece>,
+        segments: &[Segment<'_>],
+    ) -> Result<Chunk> {
         let mut keys = DistinctKeys::default();
         let numbers: Vec<(u32, u32)> = pieces
             .iter()
@@ -101,7 +108,8 @@ impl Task {
 
         let mut orders = Orders::default();
         if let Some(family) = self.family {
-            let plan = Work { task: self, family, pieces: &pieces, segments, numbers: &numbers, places: &places };
+            let plan =
+                Work { task: self, family, pieces: &pieces, segments, numbers: &numbers, places: &places };
             match self.plan.kind {
                 Kind::Tiles(part) => plan.tiles(&mut orders, part, registers, to)?,
                 Kind::Ghash => plan.ghash(&mut orders, &mut layout, registers, zeros, keys.all().len())?,
@@ -141,7 +149,8 @@ impl Task {
 
         lane.fill(&self.gpu, given + room.work_in, |view| {
             for (index, launch) in orders.launches.iter().enumerate() {
-                view.slice(ALIGNMENT * index..ALIGNMENT * index + Launch::SIZE).copy_from_slice(&launch.bytes());
+                view.slice(ALIGNMENT * index..ALIGNMENT * index + Launch::SIZE)
+                    .copy_from_slice(&launch.bytes());
             }
             let tiles_bytes: Vec<u8> = orders.tiles.iter().flat_map(Tile::bytes).collect();
             view.slice(tiles..tiles + tiles_bytes.len()).copy_from_slice(&tiles_bytes);
@@ -305,7 +314,12 @@ impl Work<'_, '_> {
             }
         }
         let tiles = orders.tiles.len() - first;
-        orders.launches.push(self.launch((self.family.program)(Part::EcbEncrypt, false), first, tiles, tiles));
+        orders.launches.push(self.launch(
+            (self.family.program)(Part::EcbEncrypt, false),
+            first,
+            tiles,
+            tiles,
+        ));
     }
 
     fn tiles(&self, orders: &mut Orders, part: Part, registers: usize, to: usize) -> Result<()> {
@@ -377,7 +391,8 @@ impl Work<'_, '_> {
                 // Counted from the end: the first run has what does not fill the others.
                 let short = blocks - (runs - 1) * GHASH_RUN;
                 for run in 0..runs {
-                    let (skip, len) = if run == 0 { (0, short) } else { (short + (run - 1) * GHASH_RUN, GHASH_RUN) };
+                    let (skip, len) =
+                        if run == 0 { (0, short) } else { (short + (run - 1) * GHASH_RUN, GHASH_RUN) };
                     let register = if level == 0 && run == 0 {
                         *self.segments[self.pieces[index].segment].register
                     } else {
@@ -421,7 +436,8 @@ impl Work<'_, '_> {
         // Of each invocation the planes of its round keys, and 32 blocks.
         let scratch = layout.section(invocations * (self.task.size.rounds() + 2) * 32) as u32;
         let decrypts = self.task.plan.chain_decrypts();
-        let launch = |program| Launch { scratch, option, ..self.launch(program, 0, self.pieces.len(), invocations) };
+        let launch =
+            |program| Launch { scratch, option, ..self.launch(program, 0, self.pieces.len(), invocations) };
         orders.launches.push(launch(Program::ChainKeys { decrypts }));
         let longest = orders.tiles.iter().map(|tile| steps_of(option, tile.blocks)).max().unwrap_or(0);
         for step in (0..longest).step_by(CHAIN_STEPS as usize) {

@@ -16,7 +16,11 @@ const MOST_PIECES: usize = 16 * 1024;
 
 /// The chunks of what is to be done of segments, each of at most `size` bytes if it can be. Segments are cut at multiples of
 /// `unit` bytes, or not at all.
-pub(crate) fn cut(work: impl IntoIterator<Item = Piece>, size: usize, unit: Option<usize>) -> Vec<Vec<Piece>> {
+pub(crate) fn cut(
+    work: impl IntoIterator<Item = Piece>,
+    size: usize,
+    unit: Option<usize>,
+) -> Vec<Vec<Piece>> {
     let (mut chunks, mut chunk, mut used) = (Vec::new(), Vec::new(), 0usize);
     for Piece { segment, range } in work {
         let mut at = range.start;
@@ -78,6 +82,9 @@ mod tests {
 
     #[test]
     fn what_must_stay_whole_does() {
-        assert_eq!(lengths(&[3000, 1000, 1000, 9000, 1], 4096, None), [vec![3000, 1000], vec![1000], vec![9000], vec![1]]);
+        assert_eq!(
+            lengths(&[3000, 1000, 1000, 9000, 1], 4096, None),
+            [vec![3000, 1000], vec![1000], vec![9000], vec![1]]
+        );
     }
 }

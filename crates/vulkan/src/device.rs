@@ -126,6 +126,11 @@ impl Vulkan {
     }
 }
 
+/// Serial modes have programs of bit planes alone.
+fn does(family: &Family, pass: Pass) -> bool {
+    !pass.is_serial() || family.constant_time
+}
+
 /// The interface that a device is reached by.
 fn interface(backend: wgpu::Backend) -> &'static str {
     match backend {
@@ -167,8 +172,11 @@ impl Device for Vulkan {
     }
 
     fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
-        self.family(kernel)?;
+        let family = self.family(kernel)?;
         let Operation::Pass(pass) = operation else { return None };
+        if !does(family, pass) {
+            return None;
+        }
         // Guesses, on the careful side: no two of these devices are alike.
         Some(match (self.software, pass.is_serial()) {
             (true, true) => Cost::new(1e6, 0.001),
@@ -194,8 +202,8 @@ impl Device for Vulkan {
         };
         let family = self.family(kernel).ok_or_else(unsupported)?;
         match work.task {
-            CoreTask::Pass(pass, segments) => self.start(Some(family), pass, segments),
-            CoreTask::Recipe(..) | CoreTask::Table(..) => Err(unsupported()),
+            CoreTask::Pass(pass, segments) if does(family, pass) => self.start(Some(family), pass, segments),
+            _ => Err(unsupported()),
         }
     }
 }

@@ -58,7 +58,8 @@ impl Gpu {
             ..Default::default()
         };
         let opened = pollster::block_on(adapter.request_device(&descriptor));
-        let (device, queue) = opened.map_err(|error| failed(format!("the driver does not open it: {error}")))?;
+        let (device, queue) =
+            opened.map_err(|error| failed(format!("the driver does not open it: {error}")))?;
         let trouble: Arc<Mutex<Option<String>>> = Arc::default();
         let (lost, uncaptured) = (Arc::clone(&trouble), Arc::clone(&trouble));
         device.set_device_lost_callback(move |_, message| {
@@ -127,8 +128,9 @@ impl Gpu {
     /// What wgpu refuses inside is the error of this call.
     pub(crate) fn call<T>(&self, inside: impl FnOnce(&wgpu::Device, &wgpu::Queue) -> T) -> Result<T> {
         self.check()?;
-        let scopes = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
-            .map(|filter| self.device.push_error_scope(filter));
+        let scopes =
+            [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
+                .map(|filter| self.device.push_error_scope(filter));
         let value = inside(&self.device, &self.queue);
         let mut error = None;
         for scope in scopes.into_iter().rev() {

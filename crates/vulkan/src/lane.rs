@@ -91,7 +91,9 @@ impl Place {
         let len = len.max(SMALLEST).next_power_of_two();
         let most = gpu.limits().max_buffer_size as usize;
         if len > most {
-            return Err(gpu.failed(format!("a buffer of {len} bytes where {most} are allowed: give it less at once")));
+            return Err(
+                gpu.failed(format!("a buffer of {len} bytes where {most} are allowed: give it less at once"))
+            );
         }
         let descriptor =
             wgpu::BufferDescriptor { label: None, size: len as u64, usage, mapped_at_creation: mapped };
@@ -180,7 +182,10 @@ impl Lane {
         let len = self.upload.len;
         self.returned = download;
         (self.downloaded, self.uploaded) = gpu.call(|_, _| {
-            (Mapping::begin(down, wgpu::MapMode::Read, download), Mapping::begin(up, wgpu::MapMode::Write, len))
+            (
+                Mapping::begin(down, wgpu::MapMode::Read, download),
+                Mapping::begin(up, wgpu::MapMode::Write, len),
+            )
         })?;
         Ok(())
     }

@@ -50,7 +50,8 @@ impl Launch {
 
     pub(crate) fn bytes(&self) -> [u8; Launch::SIZE] {
         let mut bytes = [0; Launch::SIZE];
-        let words: [u32; 8] = [self.first, self.tiles, self.rounds, self.option, self.to, self.scratch, self.step, self.steps];
+        let words: [u32; 8] =
+            [self.first, self.tiles, self.rounds, self.option, self.to, self.scratch, self.step, self.steps];
         for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }

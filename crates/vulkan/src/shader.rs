@@ -154,7 +154,8 @@ enum Keys {
 
 /// The rounds. Bytes move by other names: byte p of the next state is computed from those that ShiftRows brings.
 fn cipher(decrypts: bool, keys: Keys) -> String {
-    let (sbox, column, turn) = if decrypts { ("inverse_sbox", "inverse_column", 12) } else { ("sbox", "column", 4) };
+    let (sbox, column, turn) =
+        if decrypts { ("inverse_sbox", "inverse_column", 12) } else { ("sbox", "column", 4) };
     let source = |p: usize| (p + turn * (p % 4)) % 16;
     let mut text = String::new();
     // One round with MixColumns, and the last without.
@@ -330,7 +331,8 @@ fn key_planes() -> String {
 
 /// For chains: 32 blocks in data to planes, and back.
 fn block_planes() -> String {
-    let rows = state_of_rows("fn block_planes(place: u32) -> State {\n", |i| format!("data[place + row + {i}u]"));
+    let rows =
+        state_of_rows("fn block_planes(place: u32) -> State {\n", |i| format!("data[place + row + {i}u]"));
     let blocks = rows_of_state("fn put_blocks(place: u32, state: State) {\n", |i, block| {
         format!("data[place + row + {i}u] = {block};")
     });

@@ -10,9 +10,5 @@ fn shader_is_up_to_date() {
     if std::env::var_os("LOCKSTEP_REGENERATE").is_some() {
         std::fs::write(&path, &text).unwrap();
     }
-    assert!(
-        std::fs::read_to_string(&path).unwrap_or_default() == text,
-        "{} is out of date",
-        path.display()
-    );
+    assert!(std::fs::read_to_string(&path).unwrap_or_default() == text, "{} is out of date", path.display());
 }

@@ -60,9 +60,11 @@ fn run(stream: &mut CipherStream, data: &[u8], split: &[usize]) -> crate::Result
 
 /// Any split gives what one call gives.
 pub fn any_split_gives_the_same(subject: &Subject) {
+    // How pieces are put together does not depend on the key: one size on devices where each piece takes long.
+    let most = if subject.slow { 1 } else { KeySize::ALL.len() };
     for cipher in Cipher::ALL {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
-            for size in sizes(subject, cipher, direction) {
+            for size in sizes(subject, cipher, direction).into_iter().take(most) {
                 if !ready(subject, cipher, size) {
                     continue;
                 }

@@ -1,0 +1,71 @@
+//! The software device that tests run on, or the device that LOCKSTEP_TEST_DEVICE names.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo};
+use lockstep_core::work::{Operation, Work};
+use lockstep_core::{Error, KeySize, Result};
+use lockstep_vulkan::{SOFTWARE, SOFTWARE_GL, Vulkan, VulkanBackend};
+
+/// The device of this name. None, said loudly, if this machine has no such thing; where `CI` is set that is a failure.
+pub(crate) fn by_name(name: &str) -> Option<Vulkan> {
+    let by_opengl = name == SOFTWARE_GL.to_string();
+    let found = if by_opengl { VulkanBackend.find_by_opengl() } else { VulkanBackend.find() };
+    let device = found.devices.into_iter().find(|device| device.id().to_string() == name);
+    if device.is_none() {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "no {name}: install Mesa's software drivers: tools/setup.sh"
+        );
+        // Not by `eprintln!`, which the test harness swallows.
+        let _ =
+            writeln!(std::io::stderr(), "NOT TESTED: {name} is not here: install Mesa's software drivers");
+    }
+    device
+}
+
+/// The device that tests are about.
+#[allow(dead_code, reason = "not every test file is about it")]
+pub(crate) fn device() -> Option<Vulkan> {
+    by_name(&std::env::var("LOCKSTEP_TEST_DEVICE").unwrap_or(SOFTWARE.to_string()))
+}
+
+/// The device, or one that can do nothing and says so.
+#[allow(dead_code, reason = "not every test file runs the suite")]
+pub(crate) fn or_absent(device: Option<Vulkan>) -> Arc<dyn Device> {
+    let Some(device) = device else {
+        let info = |name| KernelInfo {
+            name,
+            description: "",
+            constant_time: true,
+            missing: Some("this machine has no software device".into()),
+        };
+        return Arc::new(Absent(vec![info("vulkan/bitslice"), info("vulkan/table")]));
+    };
+    Arc::new(device)
+}
+
+struct Absent(Vec<KernelInfo>);
+
+impl Device for Absent {
+    fn id(&self) -> DeviceId {
+        SOFTWARE
+    }
+
+    fn description(&self) -> String {
+        "nothing".into()
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.0
+    }
+
+    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
+        None
+    }
+
+    fn submit<'w, 'd: 'w>(&self, _: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        Err(Error::Unsupported { kernel: "nothing", operation: work.task.operation().to_string() })
+    }
+}
