@@ -15,7 +15,9 @@ build() {
     tools/cuda_kernels.py "$folder/kernels" --arch "${2:-90}"
     export LOCKSTEP_CUDA_KERNELS
     LOCKSTEP_CUDA_KERNELS=$(cd "$folder/kernels" && pwd)
-    cargo build --release --locked -p lockstep-cli -p lockstep-provider
+    # One by one: together, the provider would get what only the command has, wgpu.
+    cargo build --release --locked -p lockstep-cli
+    cargo build --release --locked -p lockstep-provider
     cargo build --release --locked -p lockstep-cuda --example device_speed
     local suite
     suite=$(cargo test --release --locked -p lockstep-cuda --test suite --no-run 2>&1 | sed -n 's/.*(\(.*suite-[0-9a-f]*\))$/\1/p')

@@ -21,8 +21,10 @@ use crate::passes::Kind;
 /// the host fills or empties.
 const LANES: usize = 4;
 
-/// Bytes of a message that are hashed in one go: 2^21 blocks, of the 2^24 that GHASH has levels for.
+/// Bytes of a message that are hashed in one go, at most and in chunks: 2^21 blocks, of the 2^24 that GHASH has levels
+/// for.
 const HASHED_AT_ONCE: usize = 32 << 20;
+const HASHED_CHUNKS: usize = 8;
 
 /// Bytes of a message that a chain works on in one go: not too many launches.
 const CHAINED_AT_ONCE: usize = 32 << 10;
@@ -102,7 +104,7 @@ impl Flight<'_, '_> {
                 }
                 return Ok(());
             }
-            Kind::Ghash => HASHED_AT_ONCE,
+            Kind::Ghash => HASHED_AT_ONCE.min(chunk.max(16).saturating_mul(HASHED_CHUNKS) / 16 * 16),
             Kind::Chain(_) => CHAINED_AT_ONCE,
         };
         // A part of each message after the other, since each begins with the register behind the one before.
