@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::data::Data;
 use crate::error::Result;
 use crate::key::{Block, Key};
+use crate::register::Register;
 use crate::work::{Pass, Segment, Tweak};
 
 /// Segments are cut at multiples of so many bytes: a page, which is whole blocks too.
@@ -171,13 +172,11 @@ impl Dealer<'_> {
 
 /// The register behind whole blocks of host data that have not been worked on yet.
 fn register_behind(pass: Pass, register: &Block, data: &Data<'_>) -> Block {
-    match (pass, data) {
-        (Pass::Ctr | Pass::Ctr32, data) => counter_after(pass, register, data.len() as u128 / 16),
-        (Pass::CbcDecrypt | Pass::Cfb128Decrypt, Data::Host(data)) => {
-            data.input()[data.len() - 16..].try_into().expect("16 bytes")
-        }
-        _ => *register,
-    }
+    let last = match data {
+        Data::Host(data) => data.input().last_chunk().copied(),
+        _ => None,
+    };
+    Register::of(pass).after(*register, data.len(), last)
 }
 
 /// The counter of a pass of CTR so many blocks on.

@@ -1,13 +1,14 @@
 //! One launch sequence: descriptions, keys and data go to the device, kernels run, results come back, and the device
 //! memory that was used is wiped, all queued on one stream.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, PinnedSlice};
+use lockstep_core::distinct::DistinctKeys;
+use lockstep_core::register::Register;
 use lockstep_core::work::Tag;
-use lockstep_core::{Block, Key, KeySize, Result};
+use lockstep_core::{Block, KeySize, Result};
 
 use crate::cut::Piece;
 use crate::gpu::{Event, Gpu, Stream};
@@ -15,7 +16,7 @@ use crate::kernel::{Family, GHASH_ROWS, LaunchOptions};
 use crate::lane::{Lane, Layout};
 use crate::launch;
 use crate::messages::{Messages, counter};
-use crate::passes::{Batch, Chain, Extra, Gcm, Hashing, Kind, Level, Levels, Plan, Register, Tiled, Tweaks};
+use crate::passes::{Batch, Chain, Extra, Gcm, Hashing, Kind, Level, Levels, Plan, Tiled, Tweaks};
 
 /// What all chunks of a call have in common.
 pub(crate) struct Task {
@@ -56,26 +57,6 @@ struct Places {
     data: Range<usize>,
 }
 
-/// Keys of a chunk, each once.
-#[derive(Default)]
-struct Keys<'d> {
-    all: Vec<&'d Key>,
-    numbers: HashMap<*const Key, u32>,
-}
-
-impl<'d> Keys<'d> {
-    /// The number of a key; keys are the same if they are the same object.
-    fn number(&mut self, key: &'d Key) -> u32 {
-        match self.all.last() {
-            Some(last) if std::ptr::eq(*last, key) => self.all.len() as u32 - 1,
-            _ => *self.numbers.entry(key).or_insert_with(|| {
-                self.all.push(key);
-                self.all.len() as u32 - 1
-            }),
-        }
-    }
-}
-
 impl Task {
     /// Queues pieces of segments that are all with the host, or all on the device.
     pub(crate) fn queue(
@@ -88,7 +69,7 @@ impl Task {
         let family = self.family.unwrap_or(&crate::kernel::FAMILIES[0]);
         let bytes: usize = pieces.iter().map(|piece| piece.range.len()).sum();
         let tiling = family.tiling(self.gpu.limits(), &self.options, pieces.len(), bytes);
-        let mut keys = Keys::default();
+        let mut keys = DistinctKeys::default();
         let mut numbers: Vec<(u32, u32)> = pieces
             .iter()
             .map(|piece| {
@@ -104,7 +85,7 @@ impl Task {
             pieces = order.into_iter().map(|index| pieces[index].clone()).collect();
         }
         // What is encrypted before the pass, by key; neighbours under one key together.
-        let hash_keys = 0..keys.all.len() as u32;
+        let hash_keys = 0..keys.all().len() as u32;
         let prelude: Vec<u32> = match self.plan.kind {
             Kind::Ghash => hash_keys.clone().collect(),
             Kind::Gcm { .. } => hash_keys.clone().chain(numbers.iter().map(|&(key, _)| key)).collect(),
@@ -118,12 +99,12 @@ impl Task {
                 (piece.range.len().div_ceil(16) + beside) as u64
             };
             let blocks: Vec<u64> = pieces.iter().map(blocks).collect();
-            Levels::of(self.gpu.limits(), &blocks, keys.all.len())
+            Levels::of(self.gpu.limits(), &blocks, keys.all().len())
         });
         let levels = levels.flatten();
 
         // First what is copied to the device, borrowed host memory at its end; then what is only there.
-        let mut places = self.places(pieces.len(), keys.all.len(), prelude.len(), runs.len());
+        let mut places = self.places(pieces.len(), keys.all().len(), prelude.len(), runs.len());
         let aads: Vec<usize> = (pieces.iter().filter_map(|piece| messages.aead(piece.segment)))
             .map(|aead| places.layout.packed(aead.aad.len()))
             .collect();
@@ -147,14 +128,14 @@ impl Task {
             at[index] = places.layout.section(piece.range.len());
         }
         let tiles = pieces.iter().map(|piece| tiling.tiles(piece.range.len())).sum::<u64>();
-        let schedules = places.layout.section(keys.all.len() * family.schedule(self.size));
+        let schedules = places.layout.section(keys.all().len() * family.schedule(self.size));
         let scratch_bytes = match self.plan.kind {
             Kind::Chain(_) => Chain::scratch(pieces.len(), self.size),
             _ => Some(if self.plan.edges { 16 * tiles as usize } else { 0 }),
         };
         let too_much = || self.gpu.failed("too much for one launch: give it less at once");
         let scratch = places.layout.section(scratch_bytes.ok_or_else(too_much)?);
-        let rows = places.layout.section(if levels.is_some() { GHASH_ROWS * keys.all.len() } else { 0 });
+        let rows = places.layout.section(if levels.is_some() { GHASH_ROWS * keys.all().len() } else { 0 });
         let outputs: Vec<usize> = (levels.iter().flat_map(Levels::first_tiles))
             .map(|level| places.layout.section(16 * Levels::tiles(level) as usize))
             .collect();
@@ -193,7 +174,7 @@ impl Task {
                 put(host, at[index], &data.input()[piece.range.clone()]);
             }
             if let (Some(aead), Kind::Gcm { opens }) = (messages.aead(piece.segment), self.plan.kind) {
-                let block = places.registers + 16 * (keys.all.len() + index);
+                let block = places.registers + 16 * (keys.all().len() + index);
                 put(host, block, &counter(aead.nonce, 1));
                 put(host, aads[index], aead.aad);
                 let tag = places.tags + 16 * index;
@@ -217,9 +198,9 @@ impl Task {
             }
         }
         if self.plan.kind.hashes() {
-            host[places.registers..places.registers + 16 * keys.all.len()].fill(0);
+            host[places.registers..places.registers + 16 * keys.all().len()].fill(0);
         }
-        for (number, key) in keys.all.iter().enumerate() {
+        for (number, key) in keys.all().iter().enumerate() {
             put(host, places.keys + self.size.bytes() * number, key.bytes());
         }
         let over = self.tweaks(host, &places, &runs, base, family);
@@ -255,7 +236,7 @@ impl Task {
                 schedules: address(schedules),
                 scratch: address(scratch),
                 hashing: self.plan.kind.hashes().then(|| Hashing {
-                    keys: keys.all.len() as u32,
+                    keys: keys.all().len() as u32,
                     stride: 16,
                     levels: (levels.iter().flat_map(Levels::first_tiles).zip(&first_tiles).zip(&outputs))
                         .map(|((level, &first_tile), &output)| Level {
@@ -270,7 +251,7 @@ impl Task {
                     .then(|| Gcm { extras: address(places.extras), status: address(places.statuses) }),
                 bytes: bytes as u64,
             };
-            batch.expand(address(places.keys), keys.all.len() as u32)?;
+            batch.expand(address(places.keys), keys.all().len() as u32)?;
             (self.plan.run)(&batch)?;
         }
 
@@ -424,13 +405,5 @@ mod tests {
     fn runs_are_of_one_key() {
         assert_eq!(runs(&[]), []);
         assert_eq!(runs(&[1, 1, 3, 1]), [(1, 0..2), (3, 2..3), (1, 3..4)]);
-    }
-
-    #[test]
-    fn a_key_has_one_number() {
-        let [a, b] = [Key::new(&[0; 16]).unwrap(), Key::new(&[0; 16]).unwrap()];
-        let mut keys = Keys::default();
-        assert_eq!([&a, &a, &b, &a, &b].map(|key| keys.number(key)), [0, 0, 1, 0, 1]);
-        assert_eq!(keys.all.len(), 2);
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lockstep_core::Block;
 use lockstep_core::data::Data;
+use lockstep_core::register::Register;
 
 use crate::messages::Messages;
 use crate::passes::Plan;
@@ -73,7 +74,7 @@ pub(crate) fn cut(
 
 /// The last whole block of a range of the input, if the plan needs it and there is one.
 fn last_block(plan: &Plan, data: &Data<'_>, range: &Range<usize>) -> Option<Block> {
-    if plan.register != crate::passes::Register::LastCiphertext || range.len() < 16 {
+    if plan.register != Register::LastCiphertext || range.len() < 16 {
         return None;
     }
     let end = range.start + range.len() / 16 * 16;

@@ -1,7 +1,8 @@
 //! The passes: for each a file that says what it launches, in order.
 
+use lockstep_core::register::Register;
 use lockstep_core::work::Pass;
-use lockstep_core::{Block, KeySize, Result};
+use lockstep_core::{KeySize, Result};
 
 use crate::gpu::{Gpu, Stream};
 use crate::kernel::{Family, Part, Tiling, helper, one_each};
@@ -69,39 +70,6 @@ impl Kind {
     /// True if there is something to do for a message without data.
     pub(crate) fn minds_empty(self) -> bool {
         matches!(self, Kind::Gcm { .. })
-    }
-}
-
-/// What becomes of a register.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum Register {
-    /// It stays.
-    Keep = 0,
-    /// A counter of 128 bits.
-    Counter = 1,
-    /// A counter of 32 bits in the last four bytes.
-    Counter32 = 2,
-    /// The last whole block of the ciphertext that was read; `edges` finds it on the device.
-    LastCiphertext = 3,
-    /// What the kernel says.
-    Told = 4,
-}
-
-impl Register {
-    /// The register behind `bytes` of data, of which `last` is the last whole block, if there is one.
-    pub(crate) fn after(self, register: Block, bytes: usize, last: Option<Block>) -> Block {
-        let blocks = bytes.div_ceil(16) as u128;
-        match self {
-            Register::Keep | Register::Told => register,
-            Register::Counter => u128::from_be_bytes(register).wrapping_add(blocks).to_be_bytes(),
-            Register::Counter32 => {
-                let counter = u128::from_be_bytes(register);
-                let low = (counter as u32).wrapping_add(blocks as u32);
-                (counter >> 32 << 32 | u128::from(low)).to_be_bytes()
-            }
-            Register::LastCiphertext => last.unwrap_or(register),
-        }
     }
 }
 
@@ -225,18 +193,6 @@ impl Batch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn registers_move_on() {
-        let ones = [0xff; 16];
-        assert_eq!(Register::Keep.after(ones, 99, None), ones);
-        assert_eq!(Register::Counter.after(ones, 17, None)[15], 1);
-        let mut low = ones;
-        low[12..].copy_from_slice(&[0, 0, 0, 1]);
-        assert_eq!(Register::Counter32.after(ones, 17, None), low);
-        assert_eq!(Register::LastCiphertext.after(ones, 15, None), ones);
-        assert_eq!(Register::LastCiphertext.after(ones, 16, Some(low)), low);
-    }
 
     #[test]
     fn what_families_claim_has_a_plan() {
