@@ -7,7 +7,7 @@ PROVIDER = $(TARGET)/release/lockstep.so
 PREFIX ?= /usr/local
 INSTALL ?= install
 
-.PHONY: help build provider install run test test-full test-provider test-provider-newest lint bench bench-files \
+.PHONY: help build provider install run test test-full test-vulkan test-provider test-provider-newest lint bench bench-files \
 	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages tools-present clean
 
 help:
@@ -18,12 +18,10 @@ run: build
 	@tools/run.sh $(LOCKSTEP) $(FILE)
 
 build: tools-present
-	$(CARGO) build --release --locked --workspace --exclude lockstep-provider
+	$(CARGO) build --release --locked --workspace --exclude lockstep-vulkan
 
 ## make provider          the module for OpenSSL 3: target/release/lockstep.so
-# By itself, so that Cargo does not put into it what the command has beyond it: wgpu.
 provider: build
-	$(CARGO) build --release --locked -p lockstep-provider
 	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER)
 
 ## make install           after make provider: command, module, configuration and manual pages to PREFIX=/usr/local
@@ -39,7 +37,7 @@ install:
 
 ## make test              all tests but the longest; installs nginx, Apache, curl and wrk to try the provider with
 test: provider
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --exclude lockstep-vulkan --locked
 	tools/pyca_interop.py $(LOCKSTEP)
 	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
 
@@ -54,13 +52,19 @@ test-provider-newest: provider
 		CARGO_TARGET_DIR=$(TARGET)/with-openssl-newest $(CARGO) test -p lockstep-provider --locked && \
 		PATH=$$prefix/bin:$$PATH tools/provider-test/openssl.py $(TARGET)/release/lockstep.so
 
+## make test-vulkan       the Vulkan backend on Mesa's software devices; not part of the others yet
+test-vulkan:
+	tools/setup.sh vulkan
+	$(CARGO) clippy -p lockstep-vulkan --all-targets --locked -- -D warnings
+	$(CARGO) test -p lockstep-vulkan --locked
+
 ## make test-full         make test, and: formatting, clippy, docs, newest OpenSSL, leaks, sanitizers, fuzzing, Arm, GPU code
 test-full: lint test test-provider-newest leak-test asan miri fuzz arm64-test kernel-check
 
 lint: tools-present
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
+	$(CARGO) clippy --workspace --exclude lockstep-vulkan --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude lockstep-vulkan --no-deps --locked --quiet --document-private-items
 
 ## make bench             the processor's kernels beside OpenSSL, AWS-LC and RustCrypto
 bench: build

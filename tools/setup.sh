@@ -4,6 +4,7 @@
 #
 #   tools/setup.sh              for `make` and `make test`
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
+#   tools/setup.sh vulkan       for make test-vulkan: Mesa's software devices as well
 set -euo pipefail
 
 command -v cargo >/dev/null || {
@@ -15,7 +16,7 @@ command -v cargo >/dev/null || {
 wanted="cc:gcc make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils
     pkg-config:pkgconf"
 case ${1:-} in
-"") ;;
+"" | vulkan) ;;
 # Apache's program without the package that runs it as a service.
 programs) wanted+=" nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
 *)
@@ -35,8 +36,8 @@ python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 # The provider is tested inside of OpenSSL; building the newest takes Perl with its modules.
 echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
 perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
-# The GPU backend is tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL ES.
-if [ "$(uname -s)" = Linux ]; then
+# The Vulkan backend is tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL ES.
+if [ "${1:-}" = vulkan ]; then
     ls /usr/share/vulkan/icd.d/lvp_icd.*json >/dev/null 2>&1 || missing+=(mesa-vulkan-drivers)
     libraries=$(ldconfig -p 2>/dev/null || true)
     [[ $libraries == *libvulkan.so.1* ]] || missing+=(libvulkan1)

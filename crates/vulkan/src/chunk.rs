@@ -262,7 +262,7 @@ fn schedule(key: &Key) -> Zeroizing<Vec<u8>> {
 
 /// InvMixColumns on the four bytes of a word, without looking anything up: MixColumns after a factor of 4x^2 + 5.
 fn inverse_mix_column(a: u32) -> u32 {
-    let double = |a: u32| (a & 0x7f7f_7f7f) << 1 ^ (a >> 7 & 0x0101_0101) * 0x1b;
+    let double = |a: u32| ((a & 0x7f7f_7f7f) << 1) ^ ((a >> 7 & 0x0101_0101) * 0x1b);
     let a = a ^ double(double(a ^ a.rotate_right(16)));
     let next = a.rotate_right(8);
     double(a ^ next) ^ next ^ a.rotate_right(16) ^ a.rotate_right(24)

@@ -32,12 +32,10 @@ pub(crate) fn cut(
                 None if rest <= room => rest,
                 None => 0,
             };
-            if len == 0 || chunk.len() == MOST_PIECES {
-                if !chunk.is_empty() {
-                    chunks.push(std::mem::take(&mut chunk));
-                    used = 0;
-                    continue;
-                }
+            if (len == 0 || chunk.len() == MOST_PIECES) && !chunk.is_empty() {
+                chunks.push(std::mem::take(&mut chunk));
+                used = 0;
+                continue;
             }
             // One that is larger than a chunk, or whose unit is, has a chunk of its own.
             let len = if len > 0 { len } else { rest.min(unit.unwrap_or(rest)) };
