@@ -75,6 +75,9 @@ type CompiledLoops = HashMap<(Loop, usize), Arc<Compiled>>;
 /// Compiled loops, by rounds, for all devices.
 static COMPILED: LazyLock<Mutex<CompiledLoops>> = LazyLock::new(Mutex::default);
 
+/// What encrypts zero for GHASH.
+const HASH_KEY: Loop = Loop { way: Way::Vperm, mode: Mode::Ecb, blocks: 4, overlaps: true };
+
 /// Work of this size is worth a thread for each SPE.
 const THREADS_FROM: usize = 64 * 1024;
 
@@ -138,7 +141,7 @@ impl Spu {
             let host = segment.data.reborrow().into_host(self.id)?;
             let size = segment.key.size();
             let compiled = compiled(of, size.rounds()).map_err(|why| self.failed(why))?;
-            cut(&mut tasks, pass, index, *segment.register, host.input(), compiled);
+            cut(&mut tasks, pass, index, segment.register, host.input(), compiled);
         }
         let keys: Vec<&[Block]> =
             segments.iter().map(|segment| segment.key.round_keys().as_blocks()).collect();
@@ -146,7 +149,7 @@ impl Spu {
         self.run_tasks(pass, &mut tasks, &keys)?;
         for task in &tasks {
             let segment = &mut segments[task.segment];
-            *segment.register = task.register;
+            *segment.register = *task.register;
             if !pass.is_read_only() {
                 let mut host = segment.data.reborrow().into_host(self.id)?;
                 write_back(&mut host, task);
@@ -173,11 +176,23 @@ impl Spu {
             work.map(one).collect()
         } else {
             std::thread::scope(|scope| {
-                let threads: Vec<_> = work.map(|share| scope.spawn(|| one(share))).collect();
-                let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Share, String>>| {
-                    thread.join().unwrap_or_else(|_| Err("the simulator panicked".into()))
+                // Shares for which there is no thread are worked on here, when the others are on their way.
+                let begin = |share| {
+                    let share = Arc::new(Mutex::new(Some(share)));
+                    let theirs = Arc::clone(&share);
+                    let taken = move || lock(&theirs).take().map(one);
+                    (std::thread::Builder::new().spawn_scoped(scope, taken).ok(), share)
                 };
-                threads.into_iter().map(join).collect()
+                let begun: Vec<_> = work.map(begin).collect();
+                let mut outcomes = Vec::new();
+                for (thread, share) in begun {
+                    let outcome = match thread {
+                        Some(thread) => thread.join().unwrap_or_default(),
+                        None => lock(&share).take().map(one),
+                    };
+                    outcomes.push(outcome.unwrap_or_else(|| Err("the simulator panicked".into())));
+                }
+                outcomes
             })
         };
         let mut transfers = Vec::new();
@@ -211,7 +226,7 @@ impl Drop for Lent<'_> {
 struct Piece {
     segment: usize,
     range: Range<usize>,
-    register: Block,
+    register: Zeroizing<Block>,
     data: Zeroizing<Vec<u8>>,
     compiled: Arc<Compiled>,
 }
@@ -228,13 +243,13 @@ fn cut(
     pieces: &mut Vec<Piece>,
     pass: Pass,
     segment: usize,
-    register: Block,
+    register: &Block,
     input: &[u8],
     compiled: Arc<Compiled>,
 ) {
     let serial = pass.is_serial() || pass == Pass::Ghash;
     let largest = if serial { input.len().max(1) } else { LARGEST };
-    let mut register = register;
+    let mut register = Zeroizing::new(*register);
     let mut at = 0;
     while at < input.len() {
         let mut len = largest.min(input.len() - at);
@@ -245,7 +260,10 @@ fn cut(
             len = (len as u64).min(until_wrap * 16) as usize;
         }
         let data = Zeroizing::new(input[at..at + len].to_vec());
-        let next = if serial { register } else { register_after(pass, register, &data, &[]) };
+        let next = match serial {
+            true => register.clone(),
+            false => Zeroizing::new(register_after(pass, &register, &data, &[])),
+        };
         // The last piece's register is the segment's.
         let own = std::mem::replace(&mut register, next);
         pieces.push(Piece {
@@ -260,16 +278,16 @@ fn cut(
 }
 
 /// The register as the next segment must find it.
-fn register_after(pass: Pass, register: Block, input: &[u8], output: &[u8]) -> Block {
+fn register_after(pass: Pass, register: &Block, input: &[u8], output: &[u8]) -> Block {
     let blocks = input.len().div_ceil(16);
     let last = |bytes: &[u8]| match bytes.as_chunks::<16>().0.last() {
         Some(block) => *block,
-        None => register,
+        None => *register,
     };
     match pass {
-        Pass::Ctr => u128::from_be_bytes(register).wrapping_add(blocks as u128).to_be_bytes(),
+        Pass::Ctr => u128::from_be_bytes(*register).wrapping_add(blocks as u128).to_be_bytes(),
         Pass::Ctr32 => {
-            let mut next = register;
+            let mut next = *register;
             let low = u32::from_be_bytes(register[12..].try_into().expect("four bytes"));
             next[12..].copy_from_slice(&low.wrapping_add(blocks as u32).to_be_bytes());
             next
@@ -280,7 +298,7 @@ fn register_after(pass: Pass, register: Block, input: &[u8], output: &[u8]) -> B
             let (input, output) = (last(input), last(output));
             std::array::from_fn(|i| input[i] ^ output[i])
         }
-        _ => register,
+        _ => *register,
     }
 }
 
@@ -295,7 +313,7 @@ fn run_share(
     for piece in share {
         let keys = keys[piece.segment];
         if loaded != Some((Arc::as_ptr(&piece.compiled), keys.as_ptr())) {
-            done.transfers.push(load(machine, &piece.compiled, keys)?);
+            load(machine, &piece.compiled, keys, &mut done)?;
             loaded = Some((Arc::as_ptr(&piece.compiled), keys.as_ptr()));
         }
         let compiled = Arc::clone(&piece.compiled);
@@ -306,33 +324,37 @@ fn run_share(
             buffer[..part.len()].copy_from_slice(part);
             let run = compiled.run(machine, keys, &piece.register, buffer).map_err(in_words)?;
             let output = &buffer[..part.len()];
-            piece.register = register_after(pass, piece.register, part, output);
+            *piece.register = register_after(pass, &piece.register, part, output);
             part.copy_from_slice(output);
             let bytes = buffer.len() as u64;
             let bytes_out = if pass.is_read_only() { 0 } else { bytes };
-            done.transfers.push(Transfer { bytes_in: bytes, clocks: run.cycles, bytes_out });
+            done.transfers.push(Transfer { bytes_in: bytes, clocks: run.cycles, bytes_out, alone: false });
             done.instructions += run.instructions;
         }
     }
     Ok(done)
 }
 
-/// Makes an SPE ready: what is brought into its local store, and what it computes of the key.
-fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block]) -> Result<Transfer, String> {
-    let mut bytes_in = compiled.loaded_bytes().iter().sum::<usize>() as u64;
-    if !compiled.of.way.is_hash() {
+/// Makes an SPE ready: what is brought into its local store, and what it computes of the key. It takes the place of what was
+/// there, so nothing else is under way.
+fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block], done: &mut Share) -> Result<(), String> {
+    let bytes = |compiled: &Compiled| compiled.loaded_bytes().iter().sum::<usize>() as u64;
+    if compiled.of.way.is_hash() {
+        // The hash key is the encryption of zero, a block that comes in with the program. When it is out, the main
+        // processor makes what the loop wants of it.
+        let encrypt = self::compiled(HASH_KEY, keys.len() - 1)?;
+        encrypt.load(machine, keys).map_err(in_words)?;
+        let mut h = Zeroizing::new([0; 16]);
+        let run = encrypt.run(machine, keys, &[0; 16], &mut *h).map_err(in_words)?;
+        let bytes_in = bytes(&encrypt) + 16;
+        done.transfers.push(Transfer { bytes_in, clocks: run.cycles, bytes_out: 16, alone: true });
+        done.instructions += run.instructions;
+        compiled.load_hash_key(machine, &h);
+    } else {
         compiled.load(machine, keys).map_err(in_words)?;
-        return Ok(Transfer { bytes_in, clocks: 0, bytes_out: 0 });
     }
-    // The hash key is the encryption of zero.
-    let encrypt =
-        self::compiled(Loop { way: Way::Vperm, mode: Mode::Ecb, blocks: 4, overlaps: true }, keys.len() - 1)?;
-    encrypt.load(machine, keys).map_err(in_words)?;
-    let mut h = Zeroizing::new([0; 16]);
-    let run = encrypt.run(machine, keys, &[0; 16], &mut *h).map_err(in_words)?;
-    bytes_in += encrypt.loaded_bytes().iter().sum::<usize>() as u64;
-    compiled.load_hash_key(machine, &h);
-    Ok(Transfer { bytes_in, clocks: run.cycles, bytes_out: 16 })
+    done.transfers.push(Transfer { bytes_in: bytes(compiled), clocks: 0, bytes_out: 0, alone: true });
+    Ok(())
 }
 
 fn in_words(why: Refused) -> String {

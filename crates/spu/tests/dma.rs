@@ -6,7 +6,7 @@ use lockstep_spu::sim::{Chip, Transfer, clocks};
 const CHIP: Chip = Chip { latency: 10.0, port: 8.0, memory: 8.0 };
 
 fn row(pieces: usize, bytes_in: u64, clocks: u64, bytes_out: u64) -> Vec<Transfer> {
-    vec![Transfer { bytes_in, clocks, bytes_out }; pieces]
+    vec![Transfer { bytes_in, clocks, bytes_out, alone: false }; pieces]
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn output_waits_for_its_buffer() {
     assert_eq!(clocks(&CHIP, &[row(3, 0, 1, 800)]), 311);
     // Seen by the processor: the fifth starts when the third is out.
     let mut pieces = row(5, 0, 1, 800);
-    pieces[4] = Transfer { bytes_in: 0, clocks: 1000, bytes_out: 0 };
+    pieces[4] = Transfer { bytes_in: 0, clocks: 1000, bytes_out: 0, alone: false };
     assert_eq!(clocks(&CHIP, &[pieces]), 311 + 1000);
 }
 
@@ -82,4 +82,45 @@ fn the_cell() {
     let all = clocks(&Chip::CELL, &vec![row(64, PIECE, 10, PIECE); 8]);
     let least = 8 * 64 * 2 * PIECE * 1000 / 8021;
     assert!(all > least && all < least + least / 50, "{all} {least}");
+}
+
+#[test]
+fn long_calls_end_and_lose_no_clock() {
+    const LONG: u64 = 1 << 35;
+    assert_eq!(clocks(&CHIP, &[row(1, 800, LONG, 400)]), 110 + LONG + 60);
+    // 1600 bytes at 8.02 a clock: 199.5.
+    assert_eq!(clocks(&Chip::CELL, &vec![row(1, 800, LONG, 800); 2]), LONG + 2 * 290 + 399);
+    // Uneven pieces on three SPEs; the longest row has the last word. Its transfers in and out are hidden or its own.
+    let uneven = |clocks: u64| -> Vec<Transfer> {
+        (0..9).map(|i| Transfer { clocks: clocks + 7 * i, ..row(1, 801 + i, 0, 1000 + i)[0] }).collect()
+    };
+    let rows = [uneven(1 << 32), uneven((1 << 32) + 12_345), uneven((1 << 31) + 77)];
+    // 12 345 clocks after the others have begun nobody else moves anything at the end: the last out is 1008 bytes. At the
+    // beginning three come in at once, a third of 8 bytes a clock each.
+    let first = 10 + 3 * 801_u64.div_ceil(8);
+    let computing = 9 * ((1 << 32) + 12_345) + 7 * 36;
+    let found = clocks(&CHIP, &rows);
+    let expected = first + computing + 10 + 126;
+    assert!(found.abs_diff(expected) <= 3, "{found} {expected}");
+    // Far more than a part of a clock would survive beside a large number.
+    let many = vec![row(1000, 801, 1 << 26, 803); 8];
+    let found = clocks(&Chip::CELL, &many);
+    assert!(found > 1000 << 26 && found < (1000 << 26) + 4000, "{found}");
+}
+
+#[test]
+fn what_is_alone_has_nothing_beside_it() {
+    let load = Transfer { alone: true, ..row(1, 800, 0, 0)[0] };
+    let piece = row(1, 80, 100, 80)[0];
+    // Loaded at 110. Two pieces come until 130 and 140, are computed until 230 and 330, and the second goes out until 350.
+    assert_eq!(clocks(&CHIP, &[vec![load, piece, piece]]), 350);
+    // Another load waits for that: 460, and so on.
+    assert_eq!(clocks(&CHIP, &[vec![load, piece, piece, load, piece]]), 350 + 110 + 140);
+    // What it brings out counts as well: 110, 115, 127; the next comes until 147.
+    let with_output = Transfer { clocks: 5, bytes_out: 16, ..load };
+    assert_eq!(clocks(&CHIP, &[vec![with_output, piece]]), 127 + 140);
+    // Without the word the load of the second key would be asked for while the first piece is computed.
+    let beside = Transfer { alone: false, ..load };
+    assert!(clocks(&CHIP, &[vec![beside, piece, beside, piece]]) < 2 * (110 + 140));
+    assert_eq!(clocks(&CHIP, &[vec![load, piece, load, piece]]), 2 * (110 + 140));
 }

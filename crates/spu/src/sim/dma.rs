@@ -40,6 +40,9 @@ pub struct Transfer {
     pub clocks: u64,
     /// Bytes written to memory after.
     pub bytes_out: u64,
+    /// Asked for when all before it has gone out, and nothing behind it is asked for until it has: such as another program,
+    /// which takes the place of the one that works.
+    pub alone: bool,
 }
 
 /// Buffers for each direction.
@@ -48,8 +51,8 @@ const BUFFERS: usize = 2;
 /// A command of the memory flow controller.
 #[derive(Debug, Clone, Copy)]
 struct Command {
-    /// When its first byte can move.
-    ready: f64,
+    /// Clocks until its first byte can move.
+    wait: f64,
     /// Bytes that have not yet moved.
     left: f64,
 }
@@ -61,8 +64,8 @@ struct Spe<'p> {
     arrived: usize,
     computed: usize,
     gone: usize,
-    /// When the piece that is being computed is done.
-    busy_until: Option<f64>,
+    /// Clocks until the piece that is being computed is done.
+    busy: Option<f64>,
     /// Commands in their order, in and out: one after the other, since each direction has one port.
     queues: [VecDeque<Command>; 2],
 }
@@ -70,60 +73,88 @@ struct Spe<'p> {
 const IN: usize = 0;
 const OUT: usize = 1;
 
-/// Less than this is nothing: what rounding leaves of bytes and clocks.
-const NOTHING: f64 = 1e-6;
+/// Takes a step away from the clocks that something takes: all of them if it ends with the step, but for rounding. All
+/// times are counted from the latest event, so that they are as exact in a long call as in a short one.
+fn less(clocks: f64, step: f64) -> f64 {
+    let same = 1e-9 + 8.0 * f64::EPSILON * step;
+    if clocks <= step + same { 0.0 } else { clocks - step }
+}
 
 impl Spe<'_> {
     fn is_done(&self) -> bool {
         self.gone == self.pieces.len()
     }
 
+    /// Whether the next piece may be asked for.
+    fn may_ask(&self) -> bool {
+        let Some(next) = self.pieces.get(self.asked) else { return false };
+        let before = self.asked.checked_sub(1).map(|before| &self.pieces[before]);
+        let waits = next.alone || before.is_some_and(|before| before.alone);
+        // The buffer of a piece is free when the piece has been computed.
+        self.asked < self.computed + BUFFERS && (!waits || self.gone == self.asked)
+    }
+
     /// What the program does when it looks: asks for input where a buffer is free, starts to compute what is there if
     /// the output has a place. True if anything was begun.
-    fn proceed(&mut self, chip: &Chip, now: f64) -> bool {
+    fn proceed(&mut self, chip: &Chip) -> bool {
         let mut begun = false;
-        // The buffer of a piece is free when the piece has been computed.
-        while self.asked < self.pieces.len() && self.asked < self.computed + BUFFERS {
+        while self.may_ask() {
             let bytes = self.pieces[self.asked].bytes_in;
             self.asked += 1;
-            self.command(chip, IN, bytes, now);
+            self.command(chip, IN, bytes);
             begun = true;
         }
         let at = self.computed;
-        if self.busy_until.is_none() && at < self.arrived && at < self.gone + BUFFERS {
-            self.busy_until = Some(now + self.pieces[at].clocks as f64);
+        if self.busy.is_none() && at < self.arrived && at < self.gone + BUFFERS {
+            self.busy = Some(self.pieces[at].clocks as f64);
             begun = true;
         }
         begun
     }
 
-    fn command(&mut self, chip: &Chip, way: usize, bytes: u64, now: f64) {
+    fn command(&mut self, chip: &Chip, way: usize, bytes: u64) {
         // Nothing to move takes no command, but comes after what was asked for before.
-        let ready = if bytes == 0 { now } else { now + chip.latency };
-        self.queues[way].push_back(Command { ready, left: bytes as f64 });
+        let wait = if bytes == 0 { 0.0 } else { chip.latency };
+        self.queues[way].push_back(Command { wait, left: bytes as f64 });
     }
 
     /// Takes note of what is over.
-    fn note(&mut self, chip: &Chip, now: f64) -> bool {
+    fn note(&mut self, chip: &Chip) -> bool {
         let mut over = false;
         for way in [IN, OUT] {
-            while let Some(first) = self.queues[way].front() {
-                if first.ready > now + NOTHING || first.left > NOTHING {
-                    break;
-                }
+            while self.queues[way].front().is_some_and(|first| first.wait == 0.0 && first.left == 0.0) {
                 self.queues[way].pop_front();
                 *[&mut self.arrived, &mut self.gone][way] += 1;
                 over = true;
             }
         }
-        if self.busy_until.is_some_and(|until| until <= now + NOTHING) {
-            self.busy_until = None;
+        if self.busy == Some(0.0) {
+            self.busy = None;
             let bytes = self.pieces[self.computed].bytes_out;
             self.computed += 1;
-            self.command(chip, OUT, bytes, now);
+            self.command(chip, OUT, bytes);
             over = true;
         }
         over
+    }
+
+    /// The first commands of both queues.
+    fn firsts(&self) -> impl Iterator<Item = &Command> {
+        self.queues.iter().filter_map(VecDeque::front)
+    }
+
+    /// Time passes: `rate` is that of each command which moves.
+    fn pass(&mut self, step: f64, rate: f64) {
+        for queue in &mut self.queues {
+            for (place, command) in queue.iter_mut().enumerate() {
+                if command.wait > 0.0 {
+                    command.wait = less(command.wait, step);
+                } else if place == 0 {
+                    command.left = less(command.left / rate, step) * rate;
+                }
+            }
+        }
+        self.busy = self.busy.map(|busy| less(busy, step));
     }
 }
 
@@ -137,43 +168,37 @@ pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
             arrived: 0,
             computed: 0,
             gone: 0,
-            busy_until: None,
+            busy: None,
             queues: Default::default(),
         })
         .collect();
-    let mut now = 0.0;
+    // Whole clocks, and a part of one.
+    let (mut whole, mut part) = (0, 0.0);
     while !spes.iter().all(Spe::is_done) {
         // Without time passing, until nothing more happens.
         let mut happens = false;
         for spe in &mut spes {
-            happens |= spe.note(chip, now) | spe.proceed(chip, now);
+            happens |= spe.note(chip) | spe.proceed(chip);
         }
         if happens {
             continue;
         }
-        let moving = |command: &&mut Command| command.ready <= now + NOTHING;
-        let flows = spes
-            .iter_mut()
-            .flat_map(|spe| spe.queues.iter_mut().filter_map(VecDeque::front_mut))
-            .filter(moving)
-            .count();
+        let flows = spes.iter().flat_map(Spe::firsts).filter(|command| command.wait == 0.0).count();
         let rate = chip.port.min(chip.memory / flows as f64);
-        let firsts = || spes.iter().flat_map(|spe| spe.queues.iter().filter_map(VecDeque::front));
-        let ends = firsts().map(|command| match command.ready <= now + NOTHING {
-            true => now + command.left / rate,
-            false => command.ready,
+        let ends = spes.iter().flat_map(Spe::firsts).map(|command| match command.wait {
+            0.0 => command.left / rate,
+            wait => wait,
         });
-        let next = ends.chain(spes.iter().filter_map(|spe| spe.busy_until)).fold(f64::INFINITY, f64::min);
-        assert!(next.is_finite(), "an SPE waits for what nobody does");
+        // What ends next is over then, so that each turn brings something to its end.
+        let step = ends.chain(spes.iter().filter_map(|spe| spe.busy)).fold(f64::INFINITY, f64::min);
+        assert!(step.is_finite(), "an SPE waits for what nobody does");
         for spe in &mut spes {
-            for first in spe.queues.iter_mut().filter_map(VecDeque::front_mut) {
-                if first.ready <= now + NOTHING {
-                    first.left -= rate * (next - now);
-                }
-            }
+            spe.pass(step, rate);
         }
-        now = next;
+        part += step;
+        whole += part as u64;
+        part = part.fract();
     }
     // Rounding is not a clock.
-    (now - NOTHING * 1000.0).ceil().max(0.0) as u64
+    whole + u64::from(part > 1e-3)
 }
