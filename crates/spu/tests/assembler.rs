@@ -42,6 +42,24 @@ fn bad_text_is_refused_with_place_and_expectation() {
         (".long 1<<64", "1: a shift by 64: expected 0 to 63"),
         (".brinfo 1", "unknown directive `.brinfo`"),
         ("nop\n.data\n.space 262140", "3: .data ends at 262156: the local store has 262144"),
+        // What the GNU assembler does not know when it reads the line it takes for an address.
+        ("nop;nop;br later;.set later,8", "1: `later` is not known yet"),
+        ("nop\nlqr $3,later\n.set later,16", "2: `later` is not known yet: expected a number set before"),
+        ("nop\nhbrr later,0\n.set later,8", "2: `later` is not known yet"),
+        ("nop;a:nop;.align 3;b:nop;br b-a", "1: `b-a` is not known yet"),
+        ("nop;a:nop;.align 3;b:nop;brnz $3,b-a", "1: `b-a` is not known yet"),
+        ("nop;a:nop;.align 3;b:nop;lqr $3,b-a", "1: `b-a` is not known yet"),
+        ("a:nop\n.set k,b-a\nb:nop\nbr k", "4: `k` is not known yet"),
+        ("nop\n.data\na:.long 1\n.text\nb:br b-a", "5: `b-a` is not known yet"),
+        ("x: nop\n.align 3\ny: nop\n.space y-x", "4: addresses beside `-`, which are not known yet"),
+        ("ai $lrx,$3,1\n.set lrx,5", "1: `$lrx` is no register: names that begin with lr or sp"),
+        ("ai $Spare,$3,1\n.set Spare,5", "1: `$Spare` is no register: names that begin with lr or sp"),
+        (".long 0xffffffffffffffffffffffffffffffff", "does not fit: expected 64 bits"),
+        ("ai $3,$4,340282366920938463463374607431768211455", "does not fit: expected 64 bits"),
+        (".long 0x10000000000000000", "does not fit: expected 64 bits"),
+        (".octa 0x+5", "`0x+5` is no number"),
+        ("nop\n.ident \"a\nnop", "2: a string is not closed on its line: expected `\"`"),
+        (".ident \"a\\\"\nnop", "1: a string is not closed on its line"),
         ("br 0x7fffffff", "expected -262144 to 262143 bytes, or a label"),
     ];
     for (source, expected) in cases {
@@ -84,7 +102,7 @@ fn text_means_what_it_means_to_gnu() {
     for (expression, value) in expressions {
         assert_eq!(words(&format!(".long {expression}")), [value], "{expression}");
     }
-    let programs: [(&str, &[u32]); 19] = [
+    let programs: [(&str, &[u32]); 24] = [
         // The value of a name is that of its last definition before.
         (".set a,1\n.long a\n.set a,2\n.long a", &[1, 2]),
         ("a=3\n.long a\na=a+1\n.long a", &[3, 4]),
@@ -100,6 +118,11 @@ fn text_means_what_it_means_to_gnu() {
         ("nop\nnop\nhbra 8,12", &[0x4020_0000, 0x4020_0000, 0x1000_0182]),
         ("a:nop\n.set k,a\nnop\nbr k", &[0x4020_0000, 0x4020_0000, 0x327f_ff00]),
         ("a:nop\nb:nop\nbr b-a", &[0x4020_0000, 0x4020_0000, 0x3200_0080]),
+        ("a:nop\nb:nop\n.set k,b-a\nbr k", &[0x4020_0000, 0x4020_0000, 0x3200_0080]),
+        ("a:nop\n.space 4\nb:br b-a", &[0x4020_0000, 0, 0x3200_0100]),
+        ("a:nop\n.align 3\nb:nop\n.long b-a", &[0x4020_0000, 0x0020_0000, 0x4020_0000, 8]),
+        ("lr $LR,$Sp\nai $3,$Lr,0", &[0x0400_0080, 0x1c00_0003]),
+        (".octa 0xffffffffffffffffffffffffffffffff", &[!0; 4]),
         // Filling: with instructions to an alignment, with zeros for space.
         ("nop\n.byte 1\n.align 3\nnop", &[0x4020_0000, 0x0100_0000, 0x4020_0000]),
         (".byte 1\n.align 3", &[0x0100_0000, 0x0020_0000]),

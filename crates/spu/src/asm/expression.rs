@@ -10,11 +10,13 @@ pub(super) struct Value {
     pub number: i64,
     /// Addresses in it, those taken away counted negative: 1 makes it an address, 0 a number.
     pub addresses: i32,
+    /// Of an address, the run it lies in: see [`Place::run`].
+    run: usize,
 }
 
 impl Value {
     fn number(number: i64) -> Value {
-        Value { number, addresses: 0 }
+        Value { number, addresses: 0, run: 0 }
     }
 }
 
@@ -23,6 +25,8 @@ impl Value {
 pub(super) struct Place {
     pub section: usize,
     pub offset: u32,
+    /// What lies between two places of a run is known when it is read. An alignment begins another, even if it fills nothing.
+    pub run: usize,
     /// Statements up to it.
     pub order: usize,
 }
@@ -33,14 +37,17 @@ pub(super) struct Definition {
     pub place: Place,
     pub line: usize,
     pub text: String,
+    /// The text is a number, which was known when it was read.
+    pub known: bool,
 }
 
 /// What symbols stand for.
 pub(super) struct Symbols<'a> {
-    pub labels: &'a HashMap<String, (usize, u32)>,
+    pub labels: &'a HashMap<String, Place>,
     /// By name, in their order.
     pub sets: &'a HashMap<String, Vec<Definition>>,
-    /// Where sections start; not known as long as the program is read.
+    /// Where sections start. Not known as long as the program is read: then only numbers and differences within a run have a
+    /// value, and addresses are counted from their section.
     pub bases: Option<&'a [u32]>,
 }
 
@@ -96,6 +103,9 @@ impl Parser<'_> {
             };
             self.rest = &self.rest[operator.len()..];
             let right = self.level(level + 1)?;
+            if self.symbols.bases.is_none() {
+                known_now(operator, left, right)?;
+            }
             left = apply(operator, left, right)?;
         }
     }
@@ -120,7 +130,9 @@ impl Parser<'_> {
                 let of = self.unary()?;
                 match first {
                     '+' => of,
-                    '-' => Value { number: of.number.wrapping_neg(), addresses: -of.addresses },
+                    '-' if of.addresses == 0 || self.symbols.bases.is_some() => {
+                        Value { number: of.number.wrapping_neg(), addresses: -of.addresses, run: 0 }
+                    }
                     _ if of.addresses != 0 => {
                         return Err(format!("`{first}` of an address: expected a number"));
                     }
@@ -152,18 +164,21 @@ impl Parser<'_> {
             return Err(format!("an expression has more than {MOST_ATOMS} parts, those of .set included"));
         }
         if token == "." {
-            return self.address(token, self.place.section, self.place.offset);
+            return Ok(self.address(self.place));
         }
         if token.starts_with(|c: char| c.is_ascii_digit()) {
             let value = number(token)?;
             // Up to 64 bits, with or without sign.
-            let value = i64::try_from(value).or_else(|_| u64::try_from(value).map(|value| value as i64));
-            return value.map(Value::number).map_err(|_| format!("`{token}` does not fit: expected 64 bits"));
+            let value = u64::try_from(value).map(|value| Value::number(value as i64));
+            return value.map_err(|_| format!("`{token}` does not fit: expected 64 bits"));
         }
-        if let Some(&(section, offset)) = self.symbols.labels.get(token) {
-            return self.address(token, section, offset);
+        if let Some(&place) = self.symbols.labels.get(token) {
+            return Ok(self.address(place));
         }
         let definition = self.definition(token)?;
+        if self.symbols.bases.is_none() && !definition.known {
+            return Err(format!("`{token}` was set to what was not known then: expected a number"));
+        }
         let depth = self.depth + 1;
         if depth > DEEPEST {
             return Err(format!("`{token}` is defined by itself"));
@@ -174,11 +189,9 @@ impl Parser<'_> {
         Parser { rest, symbols: self.symbols, place, depth, atoms: self.atoms }.whole()
     }
 
-    fn address(&self, name: &str, section: usize, offset: u32) -> Result<Value, String> {
-        let bases = self.symbols.bases.ok_or_else(|| {
-            format!("`{name}` is an address, which is not known yet: expected a number or a name set before")
-        })?;
-        Ok(Value { number: i64::from(bases[section] + offset), addresses: 1 })
+    fn address(&self, place: Place) -> Value {
+        let base = self.symbols.bases.map_or(0, |bases| bases[place.section]);
+        Value { number: i64::from(base + place.offset), addresses: 1, run: place.run }
     }
 
     /// The latest definition before this place. One that comes later counts if it is the only one.
@@ -196,7 +209,7 @@ impl Parser<'_> {
 }
 
 /// An integer in decimal, hexadecimal, octal or binary.
-pub(super) fn number(token: &str) -> Result<i128, String> {
+pub(super) fn number(token: &str) -> Result<u128, String> {
     let lower = token.to_ascii_lowercase();
     let (digits, radix) = match lower.as_bytes() {
         [b'0', b'x', ..] => (&lower[2..], 16),
@@ -204,9 +217,20 @@ pub(super) fn number(token: &str) -> Result<i128, String> {
         [b'0', _, ..] => (&lower[1..], 8),
         _ => (&lower[..], 10),
     };
-    u128::from_str_radix(digits, radix)
-        .map(|value| value as i128)
-        .map_err(|_| format!("`{token}` is no number"))
+    // The library takes a sign.
+    let value = u128::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'));
+    value.ok_or_else(|| format!("`{token}` is no number"))
+}
+
+/// Refuses what has no value before sections have their places. Like the GNU assembler, which looks no further than to the
+/// end of what cannot grow any more.
+fn known_now(operator: &str, left: Value, right: Value) -> Result<(), String> {
+    let known = match (left.addresses, right.addresses) {
+        (_, 0) => true,
+        (0, _) => operator == "+",
+        _ => operator == "-" && left.run == right.run,
+    };
+    if known { Ok(()) } else { Err(format!("addresses beside `{operator}`, which are not known yet")) }
 }
 
 fn apply(operator: &str, left: Value, right: Value) -> Result<Value, String> {
@@ -241,7 +265,8 @@ fn apply(operator: &str, left: Value, right: Value) -> Result<Value, String> {
         "%" if b != 0 => a.wrapping_rem(b),
         _ => return Err("division by zero".into()),
     };
-    Ok(Value { number, addresses })
+    let run = if left.addresses == 0 { right.run } else { left.run };
+    Ok(Value { number, addresses, run })
 }
 
 /// How far to shift.

@@ -25,7 +25,8 @@ pub fn assemble(file: &str, source: &str) -> Result<Image, AsmError> {
     let mut last = 1;
     for (i, line) in source.lines().enumerate() {
         last = i + 1;
-        let mut statements = statements(std::mem::take(&mut begun), line, &mut in_comment);
+        let statements = statements(std::mem::take(&mut begun), line, &mut in_comment);
+        let mut statements = statements.map_err(at_line(last))?;
         // A comment over several lines parts words, not statements.
         if in_comment {
             begun = statements.pop().unwrap_or_default();
@@ -42,7 +43,7 @@ pub fn assemble(file: &str, source: &str) -> Result<Image, AsmError> {
 
 /// A line's statements, the first of which has begun before: between `;`, without comments, which go from `#` on or from
 /// `/*` to `*/`.
-fn statements(begun: String, line: &str, in_comment: &mut bool) -> Vec<String> {
+fn statements(begun: String, line: &str, in_comment: &mut bool) -> Result<Vec<String>, String> {
     let mut found = vec![begun];
     let mut in_string = false;
     let mut chars = line.chars().peekable();
@@ -78,15 +79,17 @@ fn statements(begun: String, line: &str, in_comment: &mut bool) -> Vec<String> {
             }
         }
     }
-    found
+    // The GNU assembler goes on in the next line.
+    if in_string { Err("a string is not closed on its line: expected `\"`".into()) } else { Ok(found) }
 }
 
 struct Program {
     sections: Vec<Section>,
     current: usize,
-    /// Section and offset.
-    labels: HashMap<String, (usize, u32)>,
+    labels: HashMap<String, Place>,
     sets: HashMap<String, Vec<Definition>>,
+    /// Of [`Place::run`].
+    run: usize,
     /// Statements so far.
     order: usize,
 }
@@ -105,7 +108,7 @@ struct Placed {
 }
 
 enum Item {
-    Inst(Op, Vec<String>),
+    Inst(Op, Vec<Written>),
     /// Bytes of an integer, and the expression.
     Data(u32, String),
     Bytes([u8; 16]),
@@ -115,6 +118,13 @@ enum Item {
     Fill(u32),
 }
 
+/// An operand.
+struct Written {
+    text: String,
+    /// A number, known when it was read.
+    known: bool,
+}
+
 impl Program {
     fn new() -> Program {
         let mut program = Program {
@@ -122,6 +132,7 @@ impl Program {
             current: 0,
             labels: HashMap::new(),
             sets: HashMap::new(),
+            run: 0,
             order: 0,
         };
         program.enter(".text");
@@ -134,10 +145,16 @@ impl Program {
             self.sections.push(Section { name: name.into(), size: 0, align: 16, items: Vec::new() });
             self.sections.len() - 1
         });
+        self.run += 1;
     }
 
     fn here(&self) -> Place {
-        Place { section: self.current, offset: self.sections[self.current].size, order: self.order }
+        Place {
+            section: self.current,
+            offset: self.sections[self.current].size,
+            run: self.run,
+            order: self.order,
+        }
     }
 
     fn statement(&mut self, text: &str, line: usize) -> Result<(), String> {
@@ -160,7 +177,7 @@ impl Program {
                 return Err(format!("`{name}` is set and a label"));
             }
             let place = self.here();
-            if self.labels.insert(name.into(), (place.section, place.offset)).is_some() {
+            if self.labels.insert(name.into(), place).is_some() {
                 return Err(format!("label `{name}` is defined twice"));
             }
             text = rest.trim_start();
@@ -188,8 +205,10 @@ impl Program {
             return Err(format!("`{name}` is set to nothing: expected a number or a symbol"));
         }
         // What is known is a number from now on; addresses and names that come later have to wait.
-        let text = self.now(text).map_or_else(|_| text.to_string(), |number| number.to_string());
-        let definition = Definition { place: self.here(), line, text };
+        let now = self.now(text).map(|number| number.to_string());
+        let known = now.is_ok();
+        let text = now.unwrap_or_else(|_| text.to_string());
+        let definition = Definition { place: self.here(), line, text, known };
         self.sets.entry(name.into()).or_default().push(definition);
         Ok(())
     }
@@ -219,6 +238,8 @@ impl Program {
         if !self.sections[0].size.is_multiple_of(4) {
             return Err(format!("`{mnemonic}` at an address that is no multiple of 4: expected .align 2"));
         }
+        let written = |text: String| Written { known: self.now(&text).is_ok(), text };
+        let operands = operands.into_iter().map(written).collect();
         self.add(line, 4, Item::Inst(op, operands))
     }
 
@@ -267,6 +288,7 @@ impl Program {
                 section.align = section.align.max(to as u32);
                 let fill = section.size.next_multiple_of(to as u32) - section.size;
                 self.add(line, fill, Item::Fill(fill))?;
+                self.run += 1;
             }
             "space" | "skip" | "zero" => {
                 need(1..=2)?;
@@ -293,12 +315,11 @@ impl Program {
             }
             "octa" => {
                 for operand in operands {
-                    let (sign, digits) = match operand.strip_prefix('-') {
-                        Some(digits) => (-1, digits),
-                        None => (1, operand.as_str()),
+                    let value = match operand.strip_prefix('-') {
+                        Some(digits) => number(digits)?.wrapping_neg(),
+                        None => number(operand)?,
                     };
-                    let value = number(digits)?;
-                    self.add(line, 16, Item::Bytes((value.wrapping_mul(sign) as u128).to_be_bytes()))?;
+                    self.add(line, 16, Item::Bytes(value.to_be_bytes()))?;
                 }
             }
             "byte" | "short" | "hword" | "half" | "long" | "int" | "word" | "quad" => {
@@ -324,7 +345,13 @@ impl Program {
     /// The value of an expression that is needed at once, so that it may not name addresses.
     fn now(&self, text: &str) -> Result<i64, String> {
         let symbols = Symbols { labels: &self.labels, sets: &self.sets, bases: None };
-        evaluate(text, &symbols, self.here()).map(|value| value.number)
+        let value = evaluate(text, &symbols, self.here())?;
+        match value.addresses {
+            0 => Ok(value.number),
+            _ => Err(format!(
+                "`{text}` is an address, which is not known yet: expected a number or a name set before"
+            )),
+        }
     }
 
     fn lay_out(self) -> Result<Image, (usize, String)> {
@@ -392,14 +419,14 @@ impl Program {
         // Those that nobody uses too.
         let mut definitions: Vec<&Definition> = self.sets.values().flatten().collect();
         definitions.sort_by_key(|definition| definition.place.order);
-        for Definition { place, line, text } in definitions {
+        for Definition { place, line, text, .. } in definitions {
             let before = Place { order: place.order - 1, ..*place };
             evaluate(text, &symbols, before).map_err(|message| (*line, message))?;
         }
         let symbols = self
             .labels
             .iter()
-            .map(|(name, &(section, offset))| (name.clone(), bases[section] + offset))
+            .map(|(name, place)| (name.clone(), bases[place.section] + place.offset))
             .collect();
         Ok(Image { origin: 0, bytes, code: 0..self.sections[0].size & !3, entry: 0, symbols, constants })
     }
@@ -484,7 +511,7 @@ fn shape(format: Format) -> &'static [Operand] {
 
 fn instruction(
     op: Op,
-    operands: &[String],
+    operands: &[Written],
     at: u32,
     place: Place,
     symbols: &Symbols<'_>,
@@ -494,17 +521,23 @@ fn instruction(
     let is_absolute =
         matches!(op.format(), Format::Ri16Absolute | Format::Ri16AbsoluteStore | Format::HintAbsolute);
     // A number is a distance where the instruction has one, and an address where it has that.
-    let address = |text: &str, distances: bool| {
+    let address = |Written { text, known }: &Written, distances: bool| {
         let found = match value(text)? {
-            Value { number, addresses: 0 } if distances => match number {
+            // The GNU assembler takes what it does not know yet for an address.
+            Value { addresses: 0, .. } if distances && !known => {
+                return Err(format!(
+                    "`{text}` is not known yet: expected a number set before, or an address"
+                ));
+            }
+            Value { number, addresses: 0, .. } if distances => match number {
                 -0x4_0000..=0x3_ffff => (i64::from(at) + number) & 0x3_ffff,
                 _ => {
                     return Err(format!("{number} is too far: expected -262144 to 262143 bytes, or a label"));
                 }
             },
             // Such as `.-8` in the first word: distances wrap with the local store.
-            Value { number: number @ -0x4_0000..=-1, addresses: 1 } if distances => number & 0x3_ffff,
-            Value { number, addresses: 0 | 1 } => number,
+            Value { number: number @ -0x4_0000..=-1, addresses: 1, .. } if distances => number & 0x3_ffff,
+            Value { number, addresses: 0 | 1, .. } => number,
             _ => return Err(format!("`{text}` is neither a number nor an address")),
         };
         match found {
@@ -513,18 +546,19 @@ fn instruction(
         }
     };
     let number = |text: &str, unit| match value(text)? {
-        Value { number, addresses: 0 | 1 } => in_range(op, number, unit),
+        Value { number, addresses: 0 | 1, .. } => in_range(op, number, unit),
         _ => Err(format!("`{text}` is neither a number nor an address")),
     };
-    for (operand, text) in shape(op.format()).iter().zip(operands) {
+    for (operand, written) in shape(op.format()).iter().zip(operands) {
+        let text = &written.text;
         match operand {
             Operand::Rt => inst.rt = register(text, place, symbols)?,
             Operand::Ra => inst.ra = register(text, place, symbols)?,
             Operand::Rb => inst.rb = register(text, place, symbols)?,
             Operand::Rc => inst.rc = register(text, place, symbols)?,
             Operand::Value => inst.imm = number(text, 1)?,
-            Operand::Target => set_target(&mut inst, at, address(text, !is_absolute)?)?,
-            Operand::Hinted => set_branch(&mut inst, at, address(text, true)?)?,
+            Operand::Target => set_target(&mut inst, at, address(written, !is_absolute)?)?,
+            Operand::Hinted => set_branch(&mut inst, at, address(written, true)?)?,
             Operand::Memory => {
                 let inner =
                     text.strip_suffix(')').and_then(|text| text.rfind('$').map(|at| text.split_at(at)));
@@ -555,11 +589,17 @@ fn in_range(op: Op, value: i64, unit: i64) -> Result<i32, String> {
 fn register(text: &str, place: Place, symbols: &Symbols<'_>) -> Result<Reg, String> {
     let expected = || format!("`{text}` is no register: expected $0 to $127 or $name");
     let name = text.trim().strip_prefix('$').ok_or_else(expected)?.trim();
-    let number = match name {
+    let number = match name.to_ascii_lowercase().as_str() {
         "lr" => 0,
-        "sp" | "SP" => 1,
+        "sp" => 1,
+        // The GNU assembler reads no further than that.
+        lower if lower.starts_with("lr") || lower.starts_with("sp") => {
+            return Err(format!(
+                "`{text}` is no register: names that begin with lr or sp stand for $lr and $sp"
+            ));
+        }
         _ => match evaluate(name, symbols, place) {
-            Ok(Value { number, addresses: 0 }) => number,
+            Ok(Value { number, addresses: 0, .. }) => number,
             Ok(_) => return Err(expected()),
             Err(error) => return Err(format!("{}: {error}", expected())),
         },

@@ -27,6 +27,15 @@ place:	.equ	later,(a+1)*2
 	hbr	16,$3
 	lqa	$3,16
 	br	place-start
+near:	nop
+	nop
+far:	.set	between,far-near
+	br	between
+	brnz	$3,far-near
+	lqr	$3,far-near-8
+	hbrr	far-near,between+4
+	.space	4
+beyond:	br	beyond-near
 	# Immediates at their limits.
 	il	$3,-32768 ; il $3,32767
 	ilh	$3,65535; ilhu $3,-32768; iohl $3,65535
@@ -38,6 +47,8 @@ place:	.equ	later,(a+1)*2
 	.set	Rx,79
 	ai	$Rx,$(Rx+1),a
 	lr	$3,$Rx
+	lr	$LR,$Sp
+	lqd	$lR,16($SP)
 	# Filling.
 	.byte	1
 	.align	3
@@ -47,7 +58,7 @@ place:	.equ	later,(a+1)*2
 	.space	3,7
 	.fill	2,4,0x55
 	.fill	1,8,-1
-	.octa	0x0123456789abcdef0123456789abcdef, -1
+	.octa	0x0123456789abcdef0123456789abcdef, -1, 0xffffffffffffffffffffffffffffffff
 	.short	65535, -32768
 	.byte	255, -128
 	.align	2
