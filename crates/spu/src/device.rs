@@ -373,7 +373,7 @@ impl Device for Spu {
     fn description(&self) -> String {
         match (self.id.unit, self.spes.len()) {
             (Unit::Only, spes) => {
-                format!("Cell with {spes} SPEs; {NAME}:1 to {NAME}:{MOST_SPES} have as many")
+                format!("Cell with {spes} SPEs; {NAME}:1 to {NAME}:{MOST_SPES} have as many SPEs as they say")
             }
             (_, 1) => "Cell with 1 SPE".into(),
             (_, spes) => format!("Cell with {spes} SPEs"),

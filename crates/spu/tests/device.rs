@@ -47,7 +47,7 @@ fn discovery_says_that_it_is_simulated() {
     let [device] = found.devices.as_slice() else { panic!("one device") };
     assert_eq!(device.id().to_string(), "spu");
     assert!(device.is_simulated());
-    assert_eq!(device.description(), "Cell with 8 SPEs; spu:1 to spu:16 have as many");
+    assert_eq!(device.description(), "Cell with 8 SPEs; spu:1 to spu:16 have as many SPEs as they say");
     assert_eq!(device.kernels().len(), KERNELS.len());
 }
 

@@ -11,7 +11,7 @@ fn run(source: &str) -> Run {
     machine.run(10_000).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-/// Cycles from the issue of the first to that of the stop, both included, less those of the same without `middle`.
+/// Cycles from the issue of the first instruction to that of the stop, both included.
 fn cycles(source: &str) -> u64 {
     run(source).cycles
 }
@@ -146,6 +146,13 @@ fn bad_programs_stop_with_a_message() {
     assert!(fault(later, 100).contains("0x00004: a store to 0x00010 overwrites code"));
     let data = " br data\n.align 4\ndata: .long 0x40200000\n .long 0x00200000\n stqa $3,data\n stop 0";
     assert!(fault(data, 100).contains("0x00018: a store to 0x00010 overwrites code"));
+    // What is refused has not been done.
+    let mut machine = Machine::new();
+    machine.load(&assemble("bad.s", "nop\n stqa $3,0\n stop 0").unwrap());
+    machine.set_register(Reg::new(3), u128::MAX);
+    let before = machine.memory(0..16).to_vec();
+    machine.run(100).unwrap_err();
+    assert_eq!(machine.memory(0..16), before);
     let mut machine = Machine::new();
     machine.load(&assemble("x.s", "l: br l").unwrap());
     assert_eq!(machine.run(5).unwrap_err().kind, FaultKind::Budget(5));

@@ -5,41 +5,51 @@ use zeroize::Zeroizing;
 
 use super::cipher::Block;
 use super::modes::Parameter;
-use super::tables::{TABLES, add, entries};
+use super::tables::{add, entries};
 use crate::schedule::{Flow, Value};
 
 /// Bytes of the powers that the loop over bits takes.
 pub(crate) const POWERS: usize = 128 * 16;
 
-/// H times x^j, by j: bit j counts from the most significant bit of byte 0. No branch depends on H.
-fn multiples(h: &Block) -> Zeroizing<[u128; 128]> {
-    let mut multiples = Zeroizing::new([0u128; 128]);
-    let mut multiple = Zeroizing::new(u128::from_be_bytes(*h));
-    for place in multiples.iter_mut() {
-        *place = *multiple;
-        *multiple = *multiple >> 1 ^ (0xe1 << 120) & 0u128.wrapping_sub(*multiple & 1);
+/// H times x^j, by j: bit j counts from the most significant bit of byte 0. No branch depends on H. They are made where they
+/// stay, since what is moved leaves copies.
+fn fill_multiples(multiples: &mut [u128; 128], h: &Block) {
+    multiples[0] = u128::from_be_bytes(*h);
+    for j in 1..128 {
+        let before = multiples[j - 1];
+        multiples[j] = before >> 1 ^ (0xe1 << 120) & 0u128.wrapping_sub(before & 1);
     }
-    multiples
 }
 
-/// The tables of a hash key, laid out as those of the cipher.
-pub(crate) fn tables(h: &Block) -> Zeroizing<Vec<u8>> {
-    let multiples = multiples(h);
-    let mut bytes = Zeroizing::new(vec![0; TABLES]);
+/// Fills in the tables of a hash key, laid out as those of the cipher: 64 KiB.
+pub(crate) fn fill_tables(bytes: &mut [u8], h: &Block) {
+    let mut multiples = Zeroizing::new([0; 128]);
+    fill_multiples(&mut multiples, h);
+    bytes.fill(0);
+    let mut product = Zeroizing::new(0);
     for place in 0..16 {
         for value in 1..256usize {
-            let product = (0..8)
-                .filter(|bit| value >> (7 - bit) & 1 != 0)
-                .fold(0, |sum, bit| sum ^ multiples[8 * place + bit]);
-            bytes[(value * 16 + place) * 16..][..16].copy_from_slice(&product.to_be_bytes());
+            *product = 0;
+            for bit in (0..8).filter(|bit| value >> (7 - bit) & 1 != 0) {
+                *product ^= multiples[8 * place + bit];
+            }
+            write(&mut bytes[(value * 16 + place) * 16..][..16], *product);
         }
     }
-    bytes
 }
 
-/// What each bit adds.
-pub(crate) fn powers(h: &Block) -> Zeroizing<Vec<u8>> {
-    Zeroizing::new(multiples(h).iter().flat_map(|multiple| multiple.to_be_bytes()).collect())
+/// Fills in what each bit adds: 2 KiB.
+pub(crate) fn fill_powers(bytes: &mut [u8], h: &Block) {
+    let mut multiples = Zeroizing::new([0; 128]);
+    fill_multiples(&mut multiples, h);
+    for (bytes, multiple) in bytes.chunks_exact_mut(16).zip(&*multiples) {
+        write(bytes, *multiple);
+    }
+}
+
+/// Writes sixteen bytes, of which nothing stays elsewhere.
+fn write(bytes: &mut [u8], value: u128) {
+    bytes.copy_from_slice(&*Zeroizing::new(value.to_be_bytes()));
 }
 
 /// The product by tables.

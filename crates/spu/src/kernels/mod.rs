@@ -158,7 +158,9 @@ impl Loop {
     /// In words, if registers or local store do not suffice.
     pub fn compile(self, rounds: usize, effort: Effort) -> Result<Compiled, String> {
         let fits = match (self.way, self.mode) {
-            (Way::Plain, mode) => mode == Mode::Ctr,
+            (Way::Plain, mode) => mode == Mode::Ctr && self.blocks == 1,
+            // Whatever the mode: one block after the other.
+            (Way::Ghash | Way::GhashBits, _) => self.blocks == 1,
             (way, Mode::CtrCached) => way.cipher().caching().is_some(),
             _ => true,
         };
@@ -236,8 +238,11 @@ impl Compiled {
     /// The same for GHASH, which has a hash key.
     pub fn load_hash_key(&self, machine: &mut Machine, h: &Block) {
         machine.load(&self.program.image);
-        let tables = if self.of.way == Way::Ghash { ghash::tables(h) } else { ghash::powers(h) };
-        machine.memory_mut(range(0, tables.len())).copy_from_slice(&tables);
+        let tables = machine.memory_mut(range(0, self.of.way.tables()));
+        match self.of.way {
+            Way::Ghash => ghash::fill_tables(tables, h),
+            _ => ghash::fill_powers(tables, h),
+        }
     }
 
     /// Runs the loop over whole blocks, at most [`LARGEST`] bytes, in place. `register` is the counter, IV or hash.
@@ -335,8 +340,6 @@ mod tests {
                 assert_wiped(&caching.rest_of_first_round(&keys, &[1; 16]));
             }
         }
-        assert_wiped(&ghash::tables(&[7; 16]));
-        assert_wiped(&ghash::powers(&[7; 16]));
     }
 
     #[test]
@@ -350,6 +353,11 @@ mod tests {
         assert_eq!(compiled.load(&mut machine, &[]), Err(Refused::Keys { found: 0, expected: 11 }));
         compiled.load(&mut machine, &keys[..11]).unwrap();
         assert_eq!(compiled.run(&mut machine, &keys, &[0; 16], &mut [0; 16]), Err(wrong));
+        for way in [Way::Plain, Way::Ghash, Way::GhashBits] {
+            let of = Loop { way, mode: Mode::Ctr, blocks: 2, overlaps: false };
+            let refused = of.compile(10, Effort::Full).err().unwrap();
+            assert!(refused.starts_with("there is no loop"), "{refused}");
+        }
         for len in [0, 15, LARGEST + 16] {
             let refused = compiled.run(&mut machine, &keys[..11], &[0; 16], &mut vec![0; len]);
             assert_eq!(refused, Err(Refused::Data(len)));

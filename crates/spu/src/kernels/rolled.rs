@@ -46,9 +46,11 @@ impl RoundLoop {
     /// [`Fault`] if the program is wrong.
     ///
     /// # Panics
-    /// If there are other than the blocks it was compiled for, or fewer than three keys.
+    /// If there are other than the blocks it was compiled for, or too few keys for the turns that overlap.
     pub fn run(&self, keys: &[Block], blocks: &mut [Block]) -> Result<Run, Fault> {
-        assert!(blocks.len() == self.blocks && keys.len() > 2);
+        let overlapping = self.program.stages as usize;
+        assert!(blocks.len() == self.blocks, "{} blocks, not {}", self.blocks, blocks.len());
+        assert!(keys.len() > overlapping + 1, "{} keys for {overlapping} turns that overlap", keys.len());
         let mut machine = Machine::new();
         machine.load(&self.program.image);
         if self.way == Way::Tables {

@@ -15,8 +15,11 @@ pub(super) enum Next {
         branch: u32,
         target: u32,
     },
-    /// A store to this quadword.
-    Stored(u32),
+    /// A store to the quadword at this address, which the caller does: there may be code.
+    Store {
+        at: u32,
+        value: u128,
+    },
     Stop(u32),
 }
 
@@ -92,14 +95,12 @@ fn load(memory: &[u8; LOCAL_STORE], address: u32) -> u128 {
     u128::from_be_bytes(memory[at..at + 16].try_into().expect("a quadword"))
 }
 
-fn store(memory: &mut [u8; LOCAL_STORE], address: u32, value: u128) -> Next {
-    let at = address & ADDRESS_MASK & !15;
-    memory[at as usize..at as usize + 16].copy_from_slice(&value.to_be_bytes());
-    Next::Stored(at)
+fn store(address: u32, value: u128) -> Next {
+    Next::Store { at: address & ADDRESS_MASK & !15, value }
 }
 
 #[inline(always)]
-pub(super) fn step(inst: &Decoded, r: &mut Registers, memory: &mut [u8; LOCAL_STORE]) -> Next {
+pub(super) fn step(inst: &Decoded, r: &mut Registers, memory: &[u8; LOCAL_STORE]) -> Next {
     let Decoded { imm, wide, .. } = *inst;
     let a = r[usize::from(inst.ra)];
     let b = r[usize::from(inst.rb)];
@@ -178,9 +179,9 @@ pub(super) fn step(inst: &Decoded, r: &mut Registers, memory: &mut [u8; LOCAL_ST
         Op::Lqd => load(memory, scalar(a).wrapping_add(imm)),
         Op::Lqx => load(memory, scalar(a).wrapping_add(scalar(b))),
         Op::Lqa | Op::Lqr => load(memory, imm),
-        Op::Stqd => return store(memory, scalar(a).wrapping_add(imm), t),
-        Op::Stqx => return store(memory, scalar(a).wrapping_add(scalar(b)), t),
-        Op::Stqa | Op::Stqr => return store(memory, imm, t),
+        Op::Stqd => return store(scalar(a).wrapping_add(imm), t),
+        Op::Stqx => return store(scalar(a).wrapping_add(scalar(b)), t),
+        Op::Stqa | Op::Stqr => return store(imm, t),
         Op::Br => return branch(true, imm),
         Op::Brnz => return branch(scalar(t) != 0, imm),
         Op::Brz => return branch(scalar(t) == 0, imm),

@@ -243,10 +243,11 @@ impl Machine {
                     clock.hint = Hint { branch, target, cycle: issued, count: clock.instructions };
                     pc = pc.wrapping_add(4) & ADDRESS_MASK;
                 }
-                execute::Next::Stored(at) => {
+                execute::Next::Store { at, value } => {
                     if guarded[(at >> 4) as usize] {
                         return Err(Fault { address: pc, kind: FaultKind::SelfModification { written: at } });
                     }
+                    memory[at as usize..at as usize + 16].copy_from_slice(&value.to_be_bytes());
                     pc = pc.wrapping_add(4) & ADDRESS_MASK;
                 }
                 execute::Next::Stop(code) => {
