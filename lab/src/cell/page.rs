@@ -2,7 +2,7 @@
 
 use super::picture::svg;
 use super::window::Window;
-use super::{Error, Report, kernel, variants};
+use super::{Error, Report, kernel};
 
 /// What is written by people; `{{name}}` is filled in.
 const TEMPLATE: &str = include_str!("page.md");
@@ -70,8 +70,8 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         ("composed", report.composed()),
         ("besides", report.besides()),
         ("cycles", report.cycles()),
-        ("rolled", variants::rolled(report)?),
-        ("sensitivity", variants::sensitivity()?),
+        ("rolled", report.rolled()),
+        ("sensitivity", report.other_rules()),
     ] {
         markdown = markdown.replace(&format!("{{{{{name}}}}}\n"), &table.markdown());
     }

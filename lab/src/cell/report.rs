@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::measured::{self, BLOCKS, Measured};
 use super::paper::{Row, TABLE_1, TABLE_2, TABLE_3};
+use super::variants::{self, OtherRules, Rolled};
 use super::{Error, paper};
 use crate::Table;
 use lockstep_core::work::Pass;
@@ -12,6 +13,8 @@ use lockstep_spu::sim::CLOCK_HZ;
 /// All kernels, measured.
 pub struct Report {
     measured: Vec<Measured>,
+    rolled: Vec<Rolled>,
+    other_rules: Vec<OtherRules>,
 }
 
 /// What the columns hold.
@@ -61,7 +64,9 @@ impl Report {
     /// # Errors
     /// [`Error::Kernel`] if one does not run: a mistake of ours.
     pub fn measure() -> Result<Report, Error> {
-        Ok(Report { measured: measured::all()? })
+        let measured = measured::all()?;
+        let rolled = variants::rolled(&measured)?;
+        Ok(Report { measured, rolled, other_rules: variants::other_rules()? })
     }
 
     /// The kernels.
@@ -227,6 +232,16 @@ impl Report {
         table
     }
 
+    /// Loops over the rounds beside unrolled ones.
+    pub fn rolled(&self) -> Table {
+        variants::rolled_table(&self.rolled)
+    }
+
+    /// Other rules than the SPU's.
+    pub fn other_rules(&self) -> Table {
+        variants::other_rules_table(&self.other_rules)
+    }
+
     /// Everything, for a terminal.
     pub fn text(&self) -> String {
         let mut text: String = wrap(INTRODUCTION, 120).into_iter().map(|line| line + "\n").collect();
@@ -238,6 +253,8 @@ impl Report {
             self.composed(),
             self.besides(),
             self.cycles(),
+            self.rolled(),
+            self.other_rules(),
         ];
         for table in tables {
             text += "\n";
@@ -266,6 +283,8 @@ impl Report {
                     })
                 })
                 .collect::<Value>(),
+            "rolled": self.rolled.iter().map(Rolled::json).collect::<Value>(),
+            "other_rules": self.other_rules.iter().map(OtherRules::json).collect::<Value>(),
             "kernels": self.measured.iter().map(measured_json).collect::<Value>(),
         })
     }

@@ -1,16 +1,29 @@
 //! The same otherwise: with a loop over the rounds, and by other rules than the SPU's.
 
 use lockstep_spu::isa::Class;
-use lockstep_spu::kernels::measure::clocks_by;
-use lockstep_spu::kernels::{RoundLoop, Way};
+use lockstep_spu::kernels::measure::{clocks, clocks_by};
+use lockstep_spu::kernels::{Loop, Mode, RoundLoop, Way};
 use lockstep_spu::schedule::Effort;
 use lockstep_spu::sim::Rules;
+use serde_json::{Value, json};
 
+use super::measured::Measured;
 use super::report::number;
-use super::{Error, Report, kernel};
+use super::{Error, kernel};
 use crate::Table;
 
-/// What is rolled, and the unrolled kernel beside it.
+/// A loop that keeps the rounds, one with as many blocks in flight that does not, and a kernel whose iterations overlap.
+pub(super) struct Rolled {
+    what: &'static str,
+    blocks: u32,
+    /// Clocks of a round of a block.
+    kept: f64,
+    unrolled: f64,
+    kernel: &'static str,
+    kernel_in_flight: u64,
+    kernel_round: f64,
+}
+
 const ROLLED: [(&str, Way, u32, &str); 3] = [
     ("lookups in registers, a chain", Way::Lookup, 1, "spu/cbc2"),
     ("lookups in registers, pipes balanced", Way::LookupBalanced, 4, "spu/ctr4"),
@@ -21,34 +34,82 @@ const ROLLED: [(&str, Way, u32, &str); 3] = [
 ///
 /// # Errors
 /// [`Error::Kernel`] if one does not run: a mistake of ours.
-pub(super) fn rolled(report: &Report) -> Result<Table, Error> {
-    let head = ["", "unrolled", "blocks a turn", "a round a turn", "unrolled", "gain"];
+pub(super) fn rolled(measured: &[Measured]) -> Result<Vec<Rolled>, Error> {
+    let one = |(what, way, blocks, name): (_, Way, u32, _)| {
+        let kept = RoundLoop::compile(way, blocks).and_then(|one| one.clocks()).map_err(Error::Kernel)?;
+        let kernel = measured.iter().find(|one| one.kernel.name == name).expect("all kernels are measured");
+        let unrolled = match kernel.of.mode.is_chain() {
+            true => kernel.clocks,
+            false => clocks(Loop { way, mode: Mode::Ctr, blocks, overlaps: false }, Effort::Full)
+                .map_err(Error::Kernel)?,
+        };
+        Ok(Rolled {
+            what,
+            blocks,
+            kept,
+            unrolled: unrolled.round,
+            kernel: name,
+            kernel_in_flight: kernel.in_flight,
+            kernel_round: kernel.clocks.round,
+        })
+    };
+    ROLLED.into_iter().map(one).collect()
+}
+
+pub(super) fn rolled_table(rolled: &[Rolled]) -> Table {
+    let head = [
+        "",
+        "in flight",
+        "a round a turn",
+        "all rounds a turn",
+        "kernel",
+        "its blocks in flight",
+        "its clocks",
+    ];
     let mut table =
-        Table::new("The loop over the rounds, kept and unrolled: clocks of a round of a block", &head, 2);
-    for (what, way, blocks, unrolled) in ROLLED {
-        let rolled = RoundLoop::compile(way, blocks).and_then(|one| one.clocks()).map_err(Error::Kernel)?;
-        let pass = kernel(unrolled)?.loops[0].0;
-        let ours = report.find(unrolled, pass).expect("the report has all kernels").clocks.round;
+        Table::new("The loop over the rounds, kept and unrolled: clocks of a round of a block", &head, 1);
+    for one in rolled {
         table.rows.push(vec![
-            what.into(),
-            unrolled.into(),
-            blocks.to_string(),
-            number(rolled),
-            number(ours),
-            number(rolled - ours),
+            one.what.into(),
+            one.blocks.to_string(),
+            number(one.kept),
+            number(one.unrolled),
+            one.kernel.into(),
+            one.kernel_in_flight.to_string(),
+            number(one.kernel_round),
         ]);
     }
-    Ok(table)
+    table
+}
+
+impl Rolled {
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "what": self.what,
+            "in_flight": self.blocks,
+            "a_round_a_turn": self.kept,
+            "all_rounds_a_turn": self.unrolled,
+            "kernel": self.kernel,
+            "kernel_in_flight": self.kernel_in_flight,
+            "kernel_round": self.kernel_round,
+        })
+    }
 }
 
 /// Kernels of which it is asked what other rules would do to them.
 const ASKED: [&str; 3] = ["spu/ctr0", "spu/cbc2", "spu/ctr4"];
 
+/// Clocks of a block with a key of 128 bits, of [`ASKED`], by these rules.
+pub(super) struct OtherRules {
+    what: &'static str,
+    clocks: [f64; 3],
+}
+
 /// Clocks of programs that were scheduled by the SPU's rules on a machine with others.
 ///
 /// # Errors
 /// [`Error::Kernel`] if one does not run: a mistake of ours.
-pub(super) fn sensitivity() -> Result<Table, Error> {
+pub(super) fn other_rules() -> Result<Vec<OtherRules>, Error> {
     let rules = Rules::default();
     let class = |class, more| Rules { slower: Some((class, more)), ..rules };
     let variants = [
@@ -61,16 +122,33 @@ pub(super) fn sensitivity() -> Result<Table, Error> {
         ("loads take 5", class(Class::Ls, -1)),
         ("loads take 7", class(Class::Ls, 1)),
     ];
-    let mut head = vec![""];
-    head.extend(ASKED.iter().flat_map(|name| [*name, "last"]));
-    let mut table = Table::new("By other rules: round and last", &head, 1);
-    for (what, rules) in variants {
-        let mut row = vec![what.to_string()];
-        for name in ASKED {
-            let clocks = clocks_by(kernel(name)?.loops[0].1, Effort::Full, rules).map_err(Error::Kernel)?;
-            row.extend([number(clocks.round), number(clocks.last)]);
+    let one = |(what, rules)| {
+        let mut clocks = [0.0; 3];
+        for (clocks, name) in clocks.iter_mut().zip(ASKED) {
+            let of = kernel(name)?.loops[0].1;
+            *clocks = clocks_by(of, Effort::Full, rules).map_err(Error::Kernel)?.block[0];
         }
+        Ok(OtherRules { what, clocks })
+    };
+    variants.into_iter().map(one).collect()
+}
+
+pub(super) fn other_rules_table(all: &[OtherRules]) -> Table {
+    let mut head = vec![""];
+    head.extend(ASKED);
+    let mut table = Table::new("By other rules: clocks of a block, 128-bit keys", &head, 1);
+    for one in all {
+        let mut row = vec![one.what.to_string()];
+        row.extend(one.clocks.map(number));
         table.rows.push(row);
     }
-    Ok(table)
+    table
+}
+
+impl OtherRules {
+    pub(super) fn json(&self) -> Value {
+        let clocks: serde_json::Map<String, Value> =
+            ASKED.iter().zip(self.clocks).map(|(name, clocks)| ((*name).into(), clocks.into())).collect();
+        json!({ "rules": self.what, "clocks": clocks })
+    }
 }
