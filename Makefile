@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 INSTALL ?= install
 
 .PHONY: help build provider install run test test-full test-vulkan test-provider test-provider-newest lint bench bench-files \
-	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages tools-present clean
+	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages spu-gnu tools-present clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -114,6 +114,10 @@ kernel-check:
 ## make lab-pages         docs/papers: the papers' tables beside ours, with pictures
 lab-pages: build
 	$(LOCKSTEP) lab cell --page docs/papers/cell.md
+
+## make spu-gnu           the SPU's assembler beside GNU as, built from Debian's binutils-source (minutes, once)
+spu-gnu:
+	sh crates/spu/tests/gnu/check.sh $(TARGET)/spu-gnu
 
 ## make gpu-check         on a machine with a GPU: self-tests, the suite on each kernel, benchmark, openssl (DEVICE=cuda:0)
 gpu-check: tools-present
