@@ -71,6 +71,18 @@ impl Backend for VulkanBackend {
         let devices = devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect();
         Discovery { devices, missing }
     }
+
+    fn named(&self, name: &str) -> Option<Result<Arc<dyn Device>, Missing>> {
+        if name != SOFTWARE_GL.to_string() {
+            return None;
+        }
+        let found = self.find_by_opengl();
+        let device = found.devices.into_iter().find(|device| device.id() == SOFTWARE_GL);
+        Some(device.map(|device| Arc::new(device) as Arc<dyn Device>).ok_or_else(|| Missing {
+            reason: "no software device for OpenGL ES".into(),
+            remedy: "install Mesa's libEGL and its software driver".into(),
+        }))
+    }
 }
 
 fn adapters(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
