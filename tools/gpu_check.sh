@@ -50,7 +50,7 @@ run() {
             echo "NOT TESTED: compute-sanitizer is not here"
         fi
         LIMIT=${BENCH_LIMIT:-300} step "benchmark" "$folder/device_speed" "$device" "$out/$name.json" "$out/$name.md" "${LARGEST:-1073741824}"
-        LIMIT=180 step "the CUDA paper's table" sh -c '"$1" lab cuda --device "$2" --json --html "$3.html" >"$3.json"' lab \
+        LIMIT=180 step "the CUDA paper's table" sh -c '"$1" lab cuda --device "$2" --json --force --html "$3.html" >"$3.json"' lab \
             "$folder/lockstep" "$device" "$out/$name-geforce8"
         if command -v openssl >/dev/null; then
             LOCKSTEP_TEST_DEVICE=$device step "openssl and nginx" python3 tools/provider-test/device.py "$folder/lockstep.so"
