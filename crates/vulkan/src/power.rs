@@ -46,7 +46,7 @@ mod tests {
         for exponent in 0..2000u64 {
             assert_eq!(power_of_x(exponent), power);
             assert_eq!(times_power_of_x(1, exponent as u32), power);
-            power = power << 1 ^ (power >> 127) * FOLD;
+            power = (power << 1) ^ ((power >> 127) * FOLD);
         }
         // x^(2^128) = x, so x^(2^64) squared 64 times is x again.
         let mut power = times_power_of_x(power_of_x(u64::MAX), 1);
