@@ -36,15 +36,20 @@ impl Register {
         let blocks = bytes.div_ceil(16) as u128;
         match self {
             Register::Keep | Register::Told => register,
-            Register::Counter => u128::from_be_bytes(register).wrapping_add(blocks).to_be_bytes(),
-            Register::Counter32 => {
-                let counter = u128::from_be_bytes(register);
-                let low = (counter as u32).wrapping_add(blocks as u32);
-                (counter >> 32 << 32 | u128::from(low)).to_be_bytes()
-            }
+            Register::Counter => counter_after(Pass::Ctr, &register, blocks),
+            Register::Counter32 => counter_after(Pass::Ctr32, &register, blocks),
             Register::LastCiphertext => last.unwrap_or(register),
         }
     }
+}
+
+/// The counter of a pass of CTR so many blocks on.
+pub fn counter_after(pass: Pass, counter: &Block, blocks: u128) -> Block {
+    let counter = u128::from_be_bytes(*counter);
+    let next = counter.wrapping_add(blocks);
+    // In GCM the last 32 bits alone count (SP 800-38D, 6.2).
+    let counting = if pass == Pass::Ctr32 { u128::from(u32::MAX) } else { u128::MAX };
+    ((counter & !counting) | (next & counting)).to_be_bytes()
 }
 
 #[cfg(test)]

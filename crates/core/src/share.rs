@@ -179,15 +179,6 @@ fn register_behind(pass: Pass, register: &Block, data: &Data<'_>) -> Block {
     Register::of(pass).after(*register, data.len(), last)
 }
 
-/// The counter of a pass of CTR so many blocks on.
-pub fn counter_after(pass: Pass, counter: &Block, blocks: u128) -> Block {
-    let counter = u128::from_be_bytes(*counter);
-    let next = counter.wrapping_add(blocks);
-    // In GCM the last 32 bits alone count (SP 800-38D, 6.2).
-    let counting = if pass == Pass::Ctr32 { u128::from(u32::MAX) } else { u128::MAX };
-    ((counter & !counting) | (next & counting)).to_be_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::key::Block;
 use crate::mode::gcm;
 use crate::planner::{Plan, Planner};
-use crate::share::counter_after;
+use crate::register::counter_after;
 use crate::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task, Tweak, Work};
 
 /// How results of devices are checked.

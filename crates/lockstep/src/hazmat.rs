@@ -16,6 +16,8 @@
 //! use [`crate::encrypt`], [`crate::seal`] and their like. [`crate::Engine::planner`] is what the functions in here ask for.
 
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
-pub use lockstep_core::{backend, data, group, key, mode, planner, selftest, share, stream, verify, work};
+pub use lockstep_core::{
+    backend, data, group, key, mode, planner, register, selftest, share, stream, verify, work,
+};
 /// AES of one piece of one message at once, on the calling thread: without planner, threads or allocation.
 pub use lockstep_cpu::inline;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use lockstep::hazmat::inline::{Block, Span};
-use lockstep::hazmat::share::counter_after;
+use lockstep::hazmat::register::counter_after;
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroizing;
 
