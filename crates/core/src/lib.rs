@@ -3,7 +3,8 @@
 //! - [`key`]: AES keys. [`data`]: where data lie. [`work`]: what a backend is asked to do. [`backend`]: what a
 //!   backend is. [`planner`]: which device and kernel does it. [`selftest`]: no kernel is used before it has
 //!   proved itself. [`share`]: work shared out. [`group`]: several devices as one.
-//! - [`register`], [`distinct`]: what devices that cut work into pieces have in common.
+//! - [`register`], [`distinct`]: what devices that cut work into pieces have in common. [`cache`]: what is kept for the
+//!   next process. [`environment`]: variables.
 //! - [`mode`]: the modes of operation, as recipes of passes, for single messages and batches.
 //! - [`stream`]: the same piece by piece.
 //!
@@ -12,8 +13,10 @@
 #![deny(unsafe_code)]
 
 pub mod backend;
+pub mod cache;
 pub mod data;
 pub mod distinct;
+pub mod environment;
 pub mod error;
 #[cfg(any(test, feature = "suite"))]
 pub mod far;

@@ -3,13 +3,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lockstep_core::backend::Missing;
+use lockstep_core::cache::Cache;
 
-use crate::machine::environment;
 use crate::machine::nvrtc::{ENV_NVRTC, Nvrtc};
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
@@ -51,14 +49,12 @@ pub(crate) fn available(architecture: Architecture) -> Result<(), Missing> {
 pub(crate) fn is_at_hand(module: &str, architecture: Architecture) -> bool {
     carried(MACHINE_CODE, module, architecture).is_some()
         || (Nvrtc::open().ok())
-            .and_then(|nvrtc| place_in_cache(module, source(SOURCES, module)?.as_str(), architecture, &nvrtc))
-            .is_some_and(|path| path.exists())
-}
-
-/// Where the code of a module is kept, once it was compiled.
-fn place_in_cache(module: &str, source: &str, architecture: Architecture, nvrtc: &Nvrtc) -> Option<PathBuf> {
-    let options = options(nvrtc.supported(), architecture);
-    cache().map(|folder| folder.join(cache_name(module, source, &options, nvrtc.version())))
+            .and_then(|nvrtc| {
+                let source = source(SOURCES, module)?;
+                let options = options(nvrtc.supported(), architecture);
+                Some(cache()?.contains(&cache_name(module, &source, &options, nvrtc.version())))
+            })
+            .unwrap_or(false)
 }
 
 /// The machine code of a module, as the driver takes it.
@@ -75,15 +71,15 @@ pub(crate) fn image(module: &str, architecture: Architecture) -> Result<Cow<'sta
     let source =
         source(SOURCES, module).ok_or_else(|| failed(format!("no source of the module {module}")))?;
     let options = options(nvrtc.supported(), architecture);
-    let cached = place_in_cache(module, &source, architecture, &nvrtc);
-    if let Some(code) = cached.as_deref().and_then(|path| fs::read(path).ok()).filter(|code| !code.is_empty())
-    {
+    let (cache, name) = (cache(), cache_name(module, &source, &options, nvrtc.version()));
+    let kept = cache.as_ref().and_then(|cache| cache.read(&name, MOST_CODE));
+    if let Some(code) = kept.filter(|code| !code.is_empty()) {
         return Ok(Cow::Owned(code));
     }
     let code = nvrtc.compile(module, &source, &options).map_err(failed)?;
-    if let Some(path) = cached {
+    if let Some(cache) = cache {
         // A cache that cannot be written to costs time, nothing else.
-        let _ = store(&path, &code);
+        let _ = cache.write(&name, &code);
     }
     Ok(Cow::Owned(code))
 }
@@ -162,42 +158,16 @@ fn options(supported: &[u32], architecture: Architecture) -> Vec<String> {
     vec![format!("--gpu-architecture={target}"), "--std=c++17".into()]
 }
 
-/// `lockstep/cuda` in the user's cache.
-fn cache() -> Option<PathBuf> {
-    let folder = |name, below: &str| {
-        let value = environment(name).filter(|value| Path::new(value).is_absolute())?;
-        Some(Path::new(&value).join(below))
-    };
-    let cache = folder("XDG_CACHE_HOME", "").or_else(|| folder("HOME", ".cache"));
-    cache.or_else(|| folder("LOCALAPPDATA", "")).map(|cache| cache.join("lockstep").join("cuda"))
+/// No module is near so long.
+const MOST_CODE: u64 = 256 << 20;
+
+fn cache() -> Option<Cache> {
+    Cache::of_user("cuda")
 }
 
 /// Says everything that the code depends on.
 fn cache_name(module: &str, source: &str, options: &[String], version: (i32, i32)) -> String {
-    let all = format!("{version:?} {options:?} {source}");
-    // FNV-1a from two beginnings: 128 bits against accidents; nobody gains by a collision in a cache of his own.
-    let hash = |start: u64| {
-        all.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-    };
-    let (first, second) = (hash(0xcbf2_9ce4_8422_2325), hash(0x9e37_79b9_7f4a_7c15));
-    format!("{module}-{first:016x}{second:016x}.bin")
-}
-
-/// Writes a file that appears whole or not at all, for nobody else to write to.
-fn store(path: &Path, code: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
-    let fresh = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file = fs::File::create(&fresh)?;
-    let written = file.write_all(code).and_then(|()| fs::rename(&fresh, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&fresh);
-    }
-    written
+    format!("{module}-{}.bin", Cache::name_of(&format!("{version:?} {options:?} {source}")))
 }
 
 #[cfg(test)]
@@ -273,7 +243,7 @@ mod tests {
     fn nvrtc_compiles_modules() {
         let Ok(nvrtc) = Nvrtc::open() else {
             let why = format!("NOT TESTED: compilation at run time: no libnvrtc; name it in {ENV_NVRTC}\n");
-            let _ = std::io::stderr().write_all(why.as_bytes());
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), why.as_bytes());
             return;
         };
         let modules = SOURCES.iter().filter_map(|(path, _)| path.strip_suffix(".cu")?.rsplit('/').next());

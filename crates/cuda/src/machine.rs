@@ -191,17 +191,3 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Gives a point back.
     fn free_event(&self, event: EventHandle);
 }
-
-/// A variable that names code or places for it; none in a program that has more rights than its user, who must not choose
-/// what it runs.
-pub(crate) fn environment(name: &str) -> Option<std::ffi::OsString> {
-    if has_more_rights_than_its_user() { None } else { std::env::var_os(name) }
-}
-
-fn has_more_rights_than_its_user() -> bool {
-    // SAFETY: reads what the kernel keeps of the process itself.
-    #[cfg(target_os = "linux")]
-    return unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-    #[cfg(not(target_os = "linux"))]
-    return false;
-}

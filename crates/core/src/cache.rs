@@ -1,0 +1,168 @@
+//! The user's cache directory: what took long to find out, kept for the next process. Nothing in it is needed: a file that
+//! is not there, cannot be read or cannot be written costs time and nothing else.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A folder of small files in the user's cache directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+impl Cache {
+    /// `lockstep/PART` in the user's cache: `$XDG_CACHE_HOME`, `$HOME/.cache` or `%LOCALAPPDATA%`, whichever is there and
+    /// an absolute path.
+    pub fn of_user(part: &str) -> Option<Cache> {
+        Cache::of(part, crate::environment::variable)
+    }
+
+    fn of(part: &str, environment: impl Fn(&str) -> Option<OsString>) -> Option<Cache> {
+        let folder = |name, below: &str| {
+            let value = environment(name).filter(|value| Path::new(value).is_absolute())?;
+            Some(Path::new(&value).join(below))
+        };
+        let cache = folder("XDG_CACHE_HOME", "").or_else(|| folder("HOME", ".cache"));
+        let cache = cache.or_else(|| folder("LOCALAPPDATA", ""))?;
+        Some(Cache::at(cache.join("lockstep").join(part)))
+    }
+
+    /// This folder, which need not be there yet.
+    pub fn at(folder: impl Into<PathBuf>) -> Cache {
+        Cache { folder: folder.into() }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A name for a file that depends on all of this: 128 bits against accidents. Nobody gains by a collision in a cache
+    /// of his own.
+    pub fn name_of(all: &str) -> String {
+        let (first, second) = (fnv(0xcbf2_9ce4_8422_2325, all.as_bytes()), fnv(GOLDEN, all.as_bytes()));
+        format!("{first:016x}{second:016x}")
+    }
+
+    /// True if there is a file of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.folder.join(name).exists()
+    }
+
+    /// The files there are, by name.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+
+    /// What a file of this name holds, if it is there, can be read and is no longer than `most` bytes.
+    pub fn read(&self, name: &str, most: u64) -> Option<Vec<u8>> {
+        let path = self.folder.join(name);
+        // Opening anything but a file might wait for somebody to write to it.
+        let info = fs::metadata(&path).ok()?;
+        if !info.is_file() || info.len() > most {
+            return None;
+        }
+        fs::read(path).ok()
+    }
+
+    /// Writes a file that appears whole or not at all, for nobody else to write to.
+    ///
+    /// # Errors
+    /// Those of the file system. Nothing is left behind then.
+    pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.folder)?;
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let fresh = self.folder.join(format!("{name}.{}-{number}.new", std::process::id()));
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&fresh)?;
+        let written = file.write_all(content).and_then(|()| fs::rename(&fresh, self.folder.join(name)));
+        if written.is_err() {
+            let _ = fs::remove_file(&fresh);
+        }
+        written
+    }
+
+    /// Removes a file, if it is there.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.folder.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
+
+/// 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// FNV-1a from a beginning of its own.
+pub(crate) fn fnv(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that goes with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("lockstep-cache-{}-{name}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn it_lies_where_users_expect_it() {
+        let of = |pairs: &'static [(&str, &str)]| {
+            let found = Cache::of("part", |name| {
+                pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value))
+            });
+            found.map(|cache| cache.folder().to_string_lossy().into_owned())
+        };
+        assert_eq!(of(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]).unwrap(), "/x/lockstep/part");
+        assert_eq!(of(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]).unwrap(), "/h/.cache/lockstep/part");
+        assert_eq!(of(&[("HOME", "relative")]), None);
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn files_are_whole_or_not_there() {
+        let folder = Folder::new("whole");
+        let cache = Cache::at(folder.0.join("deep").join("er"));
+        assert!(!cache.contains("a") && cache.read("a", 100).is_none() && cache.names().is_empty());
+        cache.write("a", b"one").unwrap();
+        cache.write("a", b"two").unwrap();
+        assert_eq!(cache.read("a", 3).unwrap(), b"two");
+        assert!(cache.read("a", 2).is_none(), "longer than it may be");
+        assert_eq!(cache.names(), ["a"]);
+        cache.remove("a").unwrap();
+        cache.remove("a").unwrap();
+        assert!(cache.names().is_empty());
+        // A folder in the way: an error, and nothing left.
+        fs::create_dir(cache.folder().join("b")).unwrap();
+        fs::write(cache.folder().join("b").join("c"), b"").unwrap();
+        cache.write("b", b"one").unwrap_err();
+        assert_eq!(cache.names(), ["b"]);
+        assert!(cache.read("b", 100).is_none());
+    }
+}
