@@ -100,9 +100,9 @@ pub trait Device: Send + Sync {
         false
     }
 
-    /// The devices that it consists of, if it is a group of them: each proves itself.
-    fn members(&self) -> &[Arc<dyn Device>] {
-        &[]
+    /// The devices that it consists of, if it is a group of them, with their part in a kernel: each proves itself.
+    fn parts(&self, _kernel: KernelId, _operation: Operation) -> Vec<Part> {
+        Vec::new()
     }
 
     /// Its kernels. A [`KernelId`] is an index into this list, which never changes.
@@ -134,8 +134,17 @@ pub trait Device: Send + Sync {
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>>;
 }
 
+/// A member of a group, and the kernel that does its part.
+#[derive(Clone)]
+pub struct Part {
+    /// The member.
+    pub device: Arc<dyn Device>,
+    /// Its kernel.
+    pub kernel: KernelId,
+}
+
 /// A kernel of a device, as an index into [`Device::kernels`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelId(pub u16);
 
 /// What is known about a kernel.

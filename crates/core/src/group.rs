@@ -1,10 +1,10 @@
 //! Several devices as one: work on host memory is shared out among them, by what each says it costs. Work on a device's own
 //! memory is that device's.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use crate::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit, kernel_by_name};
+use crate::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Part, Unit, kernel_by_name};
 use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::key::KeySize;
@@ -12,14 +12,26 @@ use crate::share;
 use crate::work::{AeadMessage, Operation, Pass, Recipe, Segment, Tag, Task, Work};
 
 /// A device gets at least so many bytes: fewer are not worth its launches.
-const LEAST_SHARE: usize = 1 << 20;
+pub(crate) const LEAST_SHARE: usize = 1 << 20;
 
-/// Devices that work together. All have the same kernels.
+/// Devices that work together.
 pub struct Group {
     id: DeviceId,
     members: Vec<Arc<dyn Device>>,
     kernels: Vec<KernelInfo>,
+    kind: Kind,
     least_share: usize,
+    /// What was measured of the members, where it was: better than what they state.
+    measured: RwLock<BTreeMap<(KernelId, Operation, KeySize), Vec<Cost>>>,
+}
+
+/// What its kernels are.
+#[derive(PartialEq)]
+enum Kind {
+    /// Those that all members have, by name.
+    Alike,
+    /// Those of the second of two; the first, which is the processor itself, takes its cheapest.
+    BesideProcessor,
 }
 
 impl Group {
@@ -35,7 +47,24 @@ impl Group {
             }
         }
         let id = DeviceId { backend, unit: Unit::Named(interned(name)) };
-        Group { id, members, kernels, least_share: LEAST_SHARE }
+        Group::of(id, members, kernels, Kind::Alike)
+    }
+
+    /// A device with the processor that runs this program beside it: `cpu+cuda:0` with the kernel `cpu+cuda/bitslice`.
+    pub fn beside(processor: Arc<dyn Device>, other: Arc<dyn Device>) -> Group {
+        let (near, far) = (processor.id().backend, other.id());
+        let kernels = other.kernels().iter().map(|info| KernelInfo {
+            name: interned(&format!("{near}+{}", info.name)),
+            description: "shared out between the processor and a device",
+            ..info.clone()
+        });
+        let id = DeviceId { backend: interned(&format!("{near}+{}", far.backend)), unit: far.unit };
+        let kernels = kernels.collect();
+        Group::of(id, vec![processor, other], kernels, Kind::BesideProcessor)
+    }
+
+    fn of(id: DeviceId, members: Vec<Arc<dyn Device>>, kernels: Vec<KernelInfo>, kind: Kind) -> Group {
+        Group { id, members, kernels, kind, least_share: LEAST_SHARE, measured: RwLock::default() }
     }
 
     /// The same group, whose devices take smaller shares: for tests.
@@ -44,23 +73,54 @@ impl Group {
         self
     }
 
-    fn kernel_of(&self, member: usize, kernel: KernelId) -> Option<KernelId> {
-        let name = self.kernels.get(usize::from(kernel.0))?.name;
-        kernel_by_name(&*self.members[member], name).ok()
+    /// Shares work out by these costs from now on, one for each member.
+    pub fn learn(&self, kernel: KernelId, operation: Operation, key: KeySize, costs: Vec<Cost>) {
+        let mut measured = self.measured.write().unwrap_or_else(PoisonError::into_inner);
+        measured.insert((kernel, operation, key), costs);
+    }
+
+    fn kernel_of(&self, member: usize, kernel: KernelId, operation: Operation) -> Option<KernelId> {
+        let device = &*self.members[member];
+        match (&self.kind, member) {
+            (Kind::Alike, _) => kernel_by_name(device, self.kernels.get(usize::from(kernel.0))?.name).ok(),
+            (Kind::BesideProcessor, 0) => cheapest(device, operation),
+            (Kind::BesideProcessor, _) => {
+                let info = device.kernels().get(usize::from(kernel.0))?;
+                info.missing.is_none().then_some(kernel)
+            }
+        }
     }
 
     fn costs(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Vec<Cost>> {
+        let measured = self.measured.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(costs) = measured.get(&(kernel, operation, key)) {
+            return Some(costs.clone());
+        }
         (0..self.members.len())
-            .map(|member| self.members[member].cost(self.kernel_of(member, kernel)?, operation, key))
+            .map(|member| {
+                self.members[member].cost(self.kernel_of(member, kernel, operation)?, operation, key)
+            })
             .collect()
     }
 
-    /// How many bytes each device is to have, of so many: in proportion to its speed.
+    /// How many bytes each device is to have, of so many, for all to end at one time.
     fn targets(&self, costs: &[Cost], bytes: usize) -> Vec<usize> {
         let most = (bytes / self.least_share).clamp(1, costs.len().max(1)).min(costs.len());
         let speed = |cost: &Cost| 1.0 / cost.ns_per_byte.max(f64::MIN_POSITIVE);
-        let total: f64 = costs[..most].iter().map(speed).sum();
-        costs[..most].iter().map(|cost| (bytes as f64 * speed(cost) / total).ceil() as usize).collect()
+        let mut working: Vec<&Cost> = costs[..most].iter().collect();
+        // The time t at which the sum of (t - fixed) * speed is all there is; who has not even begun by then is left out.
+        let end = loop {
+            let head_start: f64 = working.iter().map(|cost| cost.fixed_ns * speed(cost)).sum();
+            let together: f64 = working.iter().map(|cost| speed(cost)).sum();
+            let end = (bytes as f64 + head_start) / together;
+            let before = working.len();
+            working.retain(|cost| cost.fixed_ns < end);
+            if working.len() == before || working.is_empty() {
+                break end;
+            }
+        };
+        let share = |cost: &Cost| ((end - cost.fixed_ns).max(0.0) * speed(cost)).ceil() as usize;
+        costs[..most].iter().map(share).collect()
     }
 
     fn run_pass(
@@ -72,7 +132,10 @@ impl Group {
         targets: &[usize],
     ) -> Result<()> {
         let outcome = share::segments(pass, segments, targets, |lists| {
-            self.each(lists, kernel, |list| Work { stream, task: Task::Pass(pass, list) })
+            self.each(lists, kernel, Operation::Pass(pass), |list| Work {
+                stream,
+                task: Task::Pass(pass, list),
+            })
         });
         outcome.inspect_err(|_| {
             if !pass.is_read_only() {
@@ -90,7 +153,9 @@ impl Group {
         targets: &[usize],
     ) -> Result<()> {
         let lists = share::items(messages, targets, weight);
-        let outcome = self.each(lists, kernel, |list| Work { stream, task: Task::Recipe(recipe, list) });
+        let operation = Operation::Recipe(recipe);
+        let outcome =
+            self.each(lists, kernel, operation, |list| Work { stream, task: Task::Recipe(recipe, list) });
         outcome.inspect_err(|_| {
             for message in messages.iter_mut() {
                 message.status = crate::work::Status::Pending;
@@ -107,13 +172,14 @@ impl Group {
         &self,
         lists: Vec<&'w mut [T]>,
         kernel: KernelId,
+        operation: Operation,
         work: impl Fn(&'w mut [T]) -> Work<'w, 'd> + Sync,
     ) -> Result<()> {
         let mut shares: Vec<(usize, &mut [T])> = lists.into_iter().enumerate().collect();
         shares.retain(|(_, list)| !list.is_empty());
         let outcome = Mutex::new(Ok(()));
         share::at_once(shares, |(member, list)| {
-            let done = match self.kernel_of(member, kernel) {
+            let done = match self.kernel_of(member, kernel, operation) {
                 Some(kernel) => self.members[member].submit(kernel, work(list)).and_then(Completion::wait),
                 None => Err(Error::OutOfReach { device: self.id, what: "a kernel that all have".into() }),
             };
@@ -126,6 +192,18 @@ impl Group {
         });
         outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The kernel of a device that states the least for long work of this kind.
+fn cheapest(device: &dyn Device, operation: Operation) -> Option<KernelId> {
+    const LONG: usize = 1 << 20;
+    let usable =
+        device.kernels().iter().enumerate().filter(|(_, info)| info.constant_time && info.missing.is_none());
+    let costs = usable.filter_map(|(number, _)| {
+        let kernel = KernelId(number as u16);
+        Some((kernel, device.cost(kernel, operation, KeySize::Aes128)?.ns(LONG)))
+    });
+    costs.min_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(kernel, _)| kernel)
 }
 
 /// Nobody is to take half of a result for a whole one.
@@ -170,8 +248,12 @@ impl Device for Group {
         !self.members.is_empty() && self.members.iter().all(|member| member.is_trusted())
     }
 
-    fn members(&self) -> &[Arc<dyn Device>] {
-        &self.members
+    fn parts(&self, kernel: KernelId, operation: Operation) -> Vec<Part> {
+        let part = |member: usize| {
+            let kernel = self.kernel_of(member, kernel, operation)?;
+            Some(Part { device: Arc::clone(&self.members[member]), kernel })
+        };
+        (0..self.members.len()).filter_map(part).collect()
     }
 
     fn kernels(&self) -> &[KernelInfo] {

@@ -1,7 +1,8 @@
 //! The core of Lockstep: keys, modes as recipes of passes, batches, the interface of backends, and the planner.
 //!
 //! - [`key`]: AES keys. [`data`]: where data lie. [`work`]: what a backend is asked to do. [`backend`]: what a
-//!   backend is. [`planner`]: which device and kernel does it. [`selftest`]: no kernel is used before it has
+//!   backend is. [`planner`]: which device and kernel does it.
+//!   [`timing`], [`calibrate`]: how long that takes. [`selftest`]: no kernel is used before it has
 //!   proved itself. [`share`]: work shared out. [`group`]: several devices as one.
 //! - [`register`], [`distinct`]: what devices that cut work into pieces have in common. [`cache`]: what is kept for the
 //!   next process. [`environment`]: variables.
@@ -14,6 +15,7 @@
 
 pub mod backend;
 pub mod cache;
+pub mod calibrate;
 pub mod data;
 pub mod distinct;
 pub mod environment;
@@ -30,6 +32,7 @@ pub mod share;
 pub mod stream;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
+pub mod timing;
 pub mod verify;
 pub mod work;
 

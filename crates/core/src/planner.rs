@@ -1,20 +1,30 @@
 //! The planner: which device and kernel does a piece of work.
 //!
-//! It takes the cheapest by the costs that devices state. Kernels that leak timing and simulated devices are taken
-//! only when asked for by name. No kernel is used for an operation before it has passed the known-answer test of
-//! that operation on that very device ([`crate::selftest`]); one that fails is passed over, and
-//! [`Planner::failures`] tells.
+//! It takes the cheapest, by what was measured on this machine ([`crate::calibrate`]) and by what devices state where nothing
+//! was. Kernels that leak timing and simulated devices are taken only when asked for by name. No kernel is used for an
+//! operation before it has passed the known-answer test of that operation on that very device ([`crate::selftest`]); one
+//! that fails is passed over, and [`Planner::failures`] tells.
+//!
+//! **It looks for other devices late.** To start a GPU's driver takes longer than most work. So a planner that may choose
+//! begins with the processor, and looks around when that has been at work for as long as is worth the trouble
+//! ([`Planner::looking`]). In the same way an operation is measured when it has taken as long as measuring does.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+mod names;
+mod roster;
 
-use crate::backend::{Completion, Cost, Device, DeviceId, KernelId, kernel_by_name};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+
+use crate::backend::{Completion, Device, DeviceId, KernelId};
+use crate::calibrate::Calibrator;
 use crate::error::{Error, Result};
-use crate::group::Group;
 use crate::key::KeySize;
-use crate::selftest;
+use crate::timing::Shape;
 use crate::verify::{self, Judge, Verify};
 use crate::work::{Operation, Work};
+
+pub(crate) use roster::{Candidate, Measured, Roster};
 
 /// What the user asked for; nothing asked for means `auto`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,15 +35,36 @@ pub struct Selection {
     pub kernel: Option<String>,
 }
 
+/// Work from so many bytes on counts: it is what other devices are looked for and measured for. What is shorter is done
+/// before a GPU has begun.
+const COUNTS_FROM: usize = 16 << 10;
+
+/// Other devices are looked for when the processor has been at work for so long, in nanoseconds, if none is known to be there:
+/// 60 ms, which it takes to find that there is none, are then 3 %.
+const LOOK_AFTER_NS: u64 = 2_000_000_000;
+
+/// The same if one was there and measured before: about what its driver takes to start.
+const LOOK_AGAIN_AFTER_NS: u64 = 200_000_000;
+
+/// An operation is measured when it has taken so long, in nanoseconds: about as long as measuring it takes.
+const MEASURE_AFTER_NS: u64 = 50_000_000;
+
 /// Chooses devices and kernels. Shared by all work of a program; never locked but to remember an incident.
 pub struct Planner {
-    devices: Vec<Arc<dyn Device>>,
-    /// For each operation and key size, who can do it.
-    candidates: Vec<[Vec<Candidate>; 3]>,
-    /// For each kernel of each device and each operation: the outcome of its self-test, once it was run.
-    proofs: Vec<Vec<Vec<OnceLock<Result<()>>>>>,
-    /// The kernel that was asked for, for messages.
-    forced: Option<&'static str>,
+    /// Those that need not be looked for.
+    near: Roster,
+    /// All, once they were looked for.
+    all: OnceLock<Roster>,
+    /// There may be others than the near ones.
+    looks: bool,
+    /// Looks for them, once.
+    look: Mutex<Option<Look>>,
+    is_looking: AtomicBool,
+    /// What was measured before of the near ones has been read.
+    recalled: Once,
+    /// Nanoseconds of work that counts, about.
+    spent: AtomicU64,
+    calibrator: Option<Calibrator>,
     verify: Verify,
     /// Over the processor that runs this program: what others' results are compared with, and who works for them.
     trusted: Option<Box<Planner>>,
@@ -41,15 +72,54 @@ pub struct Planner {
     is_narrowed: bool,
     calls: AtomicUsize,
     incidents: Mutex<Vec<Error>>,
+    /// How many there were, those that are not remembered too.
+    told: AtomicUsize,
+    /// What was chosen, if somebody wants to know.
+    decisions: Option<Mutex<BTreeMap<DecisionKey, Decision>>>,
 }
+
+/// Finds the devices beside the processor.
+pub type Look = Box<dyn FnOnce() -> Vec<Arc<dyn Device>> + Send>;
 
 /// Incidents that are remembered.
 const MOST_INCIDENTS: usize = 64;
 
-struct Candidate {
-    device: usize,
-    kernel: KernelId,
-    cost: Cost,
+/// What somebody weighed, and what was decided: for people.
+#[derive(Debug, Clone)]
+pub struct Considered {
+    /// The device.
+    pub device: DeviceId,
+    /// Its kernel.
+    pub kernel: &'static str,
+    /// Nanoseconds that the work would take.
+    pub ns: f64,
+    /// True if that rests on measurements, false if on what the device states.
+    pub is_measured: bool,
+    /// Why it was passed over although it may be the cheapest.
+    pub passed_over: Option<String>,
+    /// True for the one that is chosen.
+    pub is_chosen: bool,
+}
+
+/// Work of one kind and about one size: operation, key size, the binary logarithm of the bytes, and whether there are several
+/// messages.
+type DecisionKey = (Operation, KeySize, u32, bool);
+
+/// What was chosen for work of one kind and about one size.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// The operation.
+    pub operation: Operation,
+    /// The size of the keys.
+    pub key: KeySize,
+    /// The first work of this kind.
+    pub shape: Shape,
+    /// How many calls there were.
+    pub calls: u64,
+    /// All their bytes.
+    pub bytes: u64,
+    /// Who could have done the first of them, the chosen one marked.
+    pub considered: Vec<Considered>,
 }
 
 /// A choice of the planner.
@@ -111,6 +181,10 @@ impl<'p> Plan<'p> {
 
     /// Remembers that the device failed, and that others did its work.
     pub(crate) fn tell(self, incident: Error) {
+        if let Error::DeviceFailed { device, .. } | Error::WrongResult { device } = &incident {
+            self.planner.roster().count_failure(*device);
+        }
+        self.planner.told.fetch_add(1, Ordering::Relaxed);
         let mut incidents = self.planner.incidents.lock().unwrap_or_else(PoisonError::into_inner);
         if incidents.len() < MOST_INCIDENTS {
             incidents.push(incident);
@@ -133,54 +207,33 @@ impl Planner {
         Ok(Planner { trusted, ..Planner::over(devices, selection)? })
     }
 
+    /// A planner that chooses by itself: among these devices, and, once there is enough to do, among those that `look` finds
+    /// as well.
+    pub fn looking(near: Vec<Arc<dyn Device>>, look: Look) -> Planner {
+        let mut planner = Planner::new(near, &Selection::default()).expect("nothing was selected");
+        planner.looks = true;
+        planner.look = Mutex::new(Some(look));
+        planner
+    }
+
     fn over(devices: Vec<Arc<dyn Device>>, selection: &Selection) -> Result<Planner> {
-        let devices = select_devices(devices, selection)?;
-        let mut forced = None;
-        let mut candidates: Vec<[Vec<Candidate>; 3]> =
-            (0..Operation::COUNT).map(|_| std::array::from_fn(|_| Vec::new())).collect();
-        for (index, device) in devices.iter().enumerate() {
-            for (number, info) in device.kernels().iter().enumerate() {
-                let wanted = match &selection.kernel {
-                    Some(name) => name == info.name,
-                    None => info.constant_time,
-                };
-                if !wanted || info.missing.is_some() {
-                    continue;
-                }
-                if selection.kernel.is_some() {
-                    forced = Some(info.name);
-                }
-                let kernel = KernelId(number as u16);
-                for operation in Operation::all() {
-                    for size in KeySize::ALL {
-                        if let Some(cost) = device.cost(kernel, operation, size) {
-                            candidates[operation.index()][size as usize].push(Candidate {
-                                device: index,
-                                kernel,
-                                cost,
-                            });
-                        }
-                    }
-                }
-            }
-        }
-        let proofs = devices
-            .iter()
-            .map(|device| {
-                let unproved = || (0..Operation::COUNT).map(|_| OnceLock::new()).collect();
-                device.kernels().iter().map(|_| unproved()).collect()
-            })
-            .collect();
+        let near = Roster::new(names::select(devices, selection)?, selection, None);
         Ok(Planner {
-            devices,
-            candidates,
-            proofs,
-            forced,
+            near,
+            all: OnceLock::new(),
+            looks: false,
+            look: Mutex::new(None),
+            is_looking: AtomicBool::new(false),
+            recalled: Once::new(),
+            spent: AtomicU64::new(0),
+            calibrator: None,
             verify: Verify::default(),
             trusted: None,
             is_narrowed: selection.device.is_some() || selection.kernel.is_some(),
             calls: AtomicUsize::new(0),
             incidents: Mutex::default(),
+            told: AtomicUsize::new(0),
+            decisions: None,
         })
     }
 
@@ -207,14 +260,70 @@ impl Planner {
         self.incidents.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The devices it chooses among.
+    /// Chooses by what was measured, and measures what it needs.
+    pub fn with_calibrator(mut self, calibrator: Calibrator) -> Planner {
+        self.calibrator = Some(calibrator);
+        self
+    }
+
+    /// Remembers what it chooses, for [`Planner::decisions`].
+    pub fn with_decisions(mut self) -> Planner {
+        self.decisions = Some(Mutex::default());
+        self
+    }
+
+    /// What was chosen so far, if it is remembered.
+    pub fn decisions(&self) -> Vec<Decision> {
+        let decisions = self.decisions.as_ref().map(|all| all.lock().unwrap_or_else(PoisonError::into_inner));
+        decisions.map_or_else(Vec::new, |all| all.values().cloned().collect())
+    }
+
+    /// The devices it chooses among; looks for all there are.
     pub fn devices(&self) -> &[Arc<dyn Device>] {
-        &self.devices
+        &self.all().devices
+    }
+
+    /// The devices that it has found so far, without looking further.
+    pub fn devices_so_far(&self) -> &[Arc<dyn Device>] {
+        &self.roster().devices
+    }
+
+    fn roster(&self) -> &Roster {
+        self.all.get().unwrap_or(&self.near)
+    }
+
+    /// After looking for all devices there are.
+    pub(crate) fn all(&self) -> &Roster {
+        if !self.looks {
+            return &self.near;
+        }
+        self.all.get_or_init(|| {
+            let look = self.look.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let found = look.map_or_else(Vec::new, |look| look());
+            let mut devices = self.near.devices.clone();
+            devices.extend(found.into_iter().filter(|device| !device.is_simulated()));
+            let roster = Roster::new(devices, &Selection::default(), Some(&self.near));
+            self.recall(&roster);
+            roster
+        })
+    }
+
+    /// Takes what was measured before, by earlier processes.
+    fn recall(&self, roster: &Roster) {
+        if let Some(calibrator) = &self.calibrator {
+            calibrator.recall(roster, self.verify);
+        }
+    }
+
+    fn recall_near(&self) {
+        if !self.recalled.is_completed() {
+            self.recalled.call_once(|| self.recall(&self.near));
+        }
     }
 
     /// True if some kernel it may use does this operation.
     pub fn supports(&self, operation: Operation, key: KeySize) -> bool {
-        !self.candidates[operation.index()][key as usize].is_empty()
+        !self.roster().choice(operation, key).candidates.is_empty()
     }
 
     /// The device of this name, if it is among those chosen from.
@@ -222,13 +331,14 @@ impl Planner {
     /// # Errors
     /// [`Error::UnknownDevice`] if it is not.
     pub fn device(&self, id: DeviceId) -> Result<&dyn Device> {
-        match self.devices.iter().find(|device| device.id() == id) {
+        let roster = if self.roster().has(id) { self.roster() } else { self.all() };
+        match roster.devices.iter().find(|device| device.id() == id) {
             Some(device) => Ok(&**device),
-            None => Err(Error::UnknownDevice { name: id.to_string(), known: known(&self.devices) }),
+            None => Err(Error::UnknownDevice { name: id.to_string(), known: names::known(&roster.devices) }),
         }
     }
 
-    /// The cheapest proven kernel for so many bytes, on the device where they are, if they are on one.
+    /// The cheapest proven kernel for so much work, on the device where the data are, if they are on one.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if no kernel it may use does the operation; [`Error::SelfTest`] if none of those that
@@ -238,123 +348,199 @@ impl Planner {
         &self,
         operation: Operation,
         key: KeySize,
-        bytes: usize,
+        work: impl Into<Shape>,
         resident: Option<DeviceId>,
     ) -> Result<Plan<'_>> {
-        let all = &self.candidates[operation.index()][key as usize];
-        let mut best: Option<(&Candidate, f64)> = None;
-        for candidate in all {
-            if resident.is_some_and(|id| self.devices[candidate.device].id() != id) {
-                continue;
-            }
-            let ns = candidate.cost.ns(bytes);
-            if best.is_none_or(|(_, least)| ns < least) && self.prove(candidate, operation).is_ok() {
-                best = Some((candidate, ns));
-            }
+        self.plan_shape(operation, key, work.into(), resident)
+    }
+
+    fn plan_shape(
+        &self,
+        operation: Operation,
+        key: KeySize,
+        shape: Shape,
+        resident: Option<DeviceId>,
+    ) -> Result<Plan<'_>> {
+        let mut roster = self.roster();
+        if resident.is_some_and(|id| !roster.has(id)) {
+            roster = self.all();
+        }
+        if roster.has_rivals && self.calibrator.is_some() {
+            self.recall_near();
+        }
+        let mut best = self.best(roster, operation, key, shape, resident);
+        if shape.bytes >= COUNTS_FROM
+            && resident.is_none()
+            && let Some((_, ns)) = best
+            && self.learns(roster, operation, key, ns)
+        {
+            roster = self.roster();
+            best = self.best(roster, operation, key, shape, resident);
+        }
+        if let Some(decisions) = &self.decisions {
+            self.decide(decisions, operation, key, shape, resident);
         }
         match best {
-            Some((candidate, _)) => {
-                Ok(Plan { planner: self, device: &*self.devices[candidate.device], kernel: candidate.kernel })
-            }
-            None => Err(self.no_plan(operation, all, resident)),
+            Some((index, _)) => Ok(self.plan_of(roster, &roster.choice(operation, key).candidates[index])),
+            None => Err(self.no_plan(roster, operation, key, resident)),
         }
     }
 
-    #[cold]
-    fn no_plan(&self, operation: Operation, candidates: &[Candidate], resident: Option<DeviceId>) -> Error {
-        let here =
-            |candidate: &&Candidate| resident.is_none_or(|id| self.devices[candidate.device].id() == id);
-        let failed = candidates
-            .iter()
-            .filter(here)
-            .find_map(|candidate| self.prove(candidate, operation).clone().err());
-        match failed {
-            Some(error) => error,
-            None if resident.is_some_and(|id| self.device(id).is_err()) => {
-                self.device(resident.expect("checked")).err().expect("checked")
+    pub(crate) fn plan_of<'p>(&'p self, roster: &'p Roster, candidate: &Candidate) -> Plan<'p> {
+        Plan { planner: self, device: &*roster.member_of(candidate).device, kernel: candidate.kernel }
+    }
+
+    /// The candidate that takes least, and how long.
+    fn best(
+        &self,
+        roster: &Roster,
+        operation: Operation,
+        key: KeySize,
+        shape: Shape,
+        resident: Option<DeviceId>,
+    ) -> Option<(usize, f64)> {
+        let choice = roster.choice(operation, key);
+        let among = |gives_up: bool| {
+            let mut best: Option<(usize, f64)> = None;
+            for (index, candidate) in choice.candidates.iter().enumerate() {
+                let member = roster.member_of(candidate);
+                if resident.is_some_and(|id| member.device.id() != id)
+                    || (gives_up && roster.is_given_up(candidate))
+                {
+                    continue;
+                }
+                let ns = choice.ns(index, member.pair().is_some(), shape, resident.is_some());
+                if ns < best.map_or(f64::INFINITY, |(_, least)| least)
+                    && roster.prove(candidate, operation).is_ok()
+                {
+                    best = Some((index, ns));
+                }
             }
-            None => Error::Unsupported {
-                kernel: self.forced.unwrap_or("this machine"),
-                operation: operation.to_string(),
-            },
+            best
+        };
+        // A device that fails all the time is better than none.
+        let gives_up = resident.is_none() && !self.is_narrowed;
+        among(gives_up).or_else(|| among(false))
+    }
+
+    /// Counts work that takes so long. True if something has been found out that may change the choice.
+    fn learns(&self, roster: &Roster, operation: Operation, key: KeySize, ns: f64) -> bool {
+        if !self.recalled.is_completed() {
+            self.recall_near();
+            return true;
         }
+        let add = |sum: &AtomicU64| sum.fetch_add(ns as u64, Ordering::Relaxed) + ns as u64;
+        if self.looks && self.all.get().is_none() {
+            if add(&self.spent) < self.look_after() || self.is_looking.swap(true, Ordering::Relaxed) {
+                return false;
+            }
+            self.all();
+            return true;
+        }
+        let choice = roster.choice(operation, key);
+        let Some(calibrator) = self.calibrator.as_ref().filter(|_| roster.has_rivals) else { return false };
+        if choice.measured.get().is_some() || add(&choice.spent) < MEASURE_AFTER_NS {
+            return false;
+        }
+        choice.measured.get_or_init(|| calibrator.measure(self, roster, operation, key));
+        true
+    }
+
+    fn look_after(&self) -> u64 {
+        let knows_others = self.calibrator.as_ref().is_some_and(Calibrator::knows_others);
+        if knows_others { LOOK_AGAIN_AFTER_NS } else { LOOK_AFTER_NS }
+    }
+
+    /// Everybody who could do the work, and what is known of them; the chosen one is marked. Nothing is measured or looked for.
+    pub fn consider(
+        &self,
+        operation: Operation,
+        key: KeySize,
+        work: impl Into<Shape>,
+        resident: Option<DeviceId>,
+    ) -> Vec<Considered> {
+        self.recall_near();
+        let (shape, roster) = (work.into(), self.roster());
+        let choice = roster.choice(operation, key);
+        let chosen = self.best(roster, operation, key, shape, resident).map(|(index, _)| index);
+        let mut all = Vec::new();
+        for (index, candidate) in choice.candidates.iter().enumerate() {
+            let member = roster.member_of(candidate);
+            let ns = choice.ns(index, member.pair().is_some(), shape, resident.is_some());
+            if resident.is_some_and(|id| member.device.id() != id) || !ns.is_finite() {
+                continue;
+            }
+            let failed = roster.proof(candidate, operation).and_then(|proof| proof.as_ref().err());
+            let given_up = || roster.is_given_up(candidate).then(|| "it has failed too often".to_owned());
+            all.push(Considered {
+                device: member.device.id(),
+                kernel: member.device.kernels()[usize::from(candidate.kernel.0)].name,
+                ns,
+                is_measured: choice.is_measured(index, resident.is_some()),
+                passed_over: failed.map(ToString::to_string).or_else(given_up),
+                is_chosen: chosen == Some(index),
+            });
+        }
+        all.sort_by(|one, other| one.ns.total_cmp(&other.ns));
+        all
+    }
+
+    fn decide(
+        &self,
+        decisions: &Mutex<BTreeMap<DecisionKey, Decision>>,
+        operation: Operation,
+        key: KeySize,
+        shape: Shape,
+        resident: Option<DeviceId>,
+    ) {
+        let about = (operation, key, (shape.bytes + 1).ilog2(), shape.messages > 1);
+        let mut decisions = decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let decision = decisions.entry(about).or_insert_with(|| {
+            let considered = self.consider(operation, key, shape, resident);
+            Decision { operation, key, shape, calls: 0, bytes: 0, considered }
+        });
+        decision.calls += 1;
+        decision.bytes += shape.bytes as u64;
+    }
+
+    #[cold]
+    fn no_plan(
+        &self,
+        roster: &Roster,
+        operation: Operation,
+        key: KeySize,
+        resident: Option<DeviceId>,
+    ) -> Error {
+        if let Some(id) = resident
+            && let Err(error) = self.device(id)
+        {
+            return error;
+        }
+        let here =
+            |candidate: &&Candidate| resident.is_none_or(|id| roster.member_of(candidate).device.id() == id);
+        let all = roster.choice(operation, key).candidates.iter().filter(here);
+        let failed = all.filter_map(|candidate| roster.proof(candidate, operation)?.clone().err()).next();
+        failed.unwrap_or_else(|| Error::Unsupported {
+            kernel: roster.forced.unwrap_or("this machine"),
+            operation: operation.to_string(),
+        })
     }
 
     /// Kernels that failed their self-test so far, with what they failed.
     pub fn failures(&self) -> Vec<Error> {
-        let outcomes = self.proofs.iter().flatten().flatten().filter_map(OnceLock::get);
-        outcomes.filter_map(|outcome| outcome.as_ref().err().cloned()).collect()
+        self.roster().failures().filter_map(|outcome| outcome.as_ref().err().cloned()).collect()
     }
 
-    fn prove(&self, candidate: &Candidate, operation: Operation) -> &Result<()> {
-        let proof = &self.proofs[candidate.device][usize::from(candidate.kernel.0)][operation.index()];
-        proof.get_or_init(|| {
-            let device = &*self.devices[candidate.device];
-            let name = device.kernels()[usize::from(candidate.kernel.0)].name;
-            for member in device.members() {
-                selftest::run(&**member, kernel_by_name(&**member, name)?, operation)?;
-            }
-            selftest::run(device, candidate.kernel, operation)
-        })
+    /// How often a device failed or did wrong so far.
+    pub(crate) fn told(&self) -> usize {
+        self.told.load(Ordering::Relaxed)
     }
-}
 
-fn known(devices: &[Arc<dyn Device>]) -> String {
-    let names: Vec<_> = devices.iter().map(|device| device.id().to_string()).collect();
-    if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) }
-}
+    pub(crate) fn verify(&self) -> Verify {
+        self.verify
+    }
 
-/// The devices that a name means: one, or several of a backend, `cuda:0,1` or `cuda:all`, each alone and all together.
-fn named(devices: &[Arc<dyn Device>], name: &str) -> Result<Vec<Arc<dyn Device>>> {
-    let find = |name: &str| devices.iter().find(|device| device.id().to_string() == *name).cloned();
-    if let Some(device) = find(name) {
-        return Ok(vec![device]);
+    pub(crate) fn calibrator(&self) -> Option<&Calibrator> {
+        self.calibrator.as_ref()
     }
-    let unknown = || Error::UnknownDevice { name: name.into(), known: known(devices) };
-    let (backend, units) = name.split_once(':').ok_or_else(unknown)?;
-    let mut members: Vec<Arc<dyn Device>> = if units == "all" {
-        let real = |device: &&Arc<dyn Device>| device.id().backend == backend && !device.is_simulated();
-        devices.iter().filter(real).cloned().collect()
-    } else {
-        let one = |unit: &str| find(&format!("{backend}:{unit}")).ok_or_else(unknown);
-        units.split(',').map(one).collect::<Result<_>>()?
-    };
-    let mut seen = Vec::new();
-    members.retain(|device| {
-        let is_new = !seen.contains(&device.id());
-        seen.push(device.id());
-        is_new
-    });
-    match members.first() {
-        None => return Err(unknown()),
-        Some(first) if members.len() > 1 => {
-            let group = Group::new(first.id().backend, units, members.clone());
-            members.insert(0, Arc::new(group));
-        }
-        Some(_) => {}
-    }
-    Ok(members)
-}
-
-fn select_devices(mut devices: Vec<Arc<dyn Device>>, selection: &Selection) -> Result<Vec<Arc<dyn Device>>> {
-    if let Some(name) = &selection.device {
-        devices = named(&devices, name)?;
-    }
-    if let Some(name) = &selection.kernel {
-        // A kernel's name begins with its backend's: `cpu/soft`.
-        let backend = name.split('/').next().unwrap_or_default();
-        let Some(device) = devices.iter().find(|device| device.id().backend == backend) else {
-            return Err(Error::UnknownDevice { name: backend.into(), known: known(&devices) });
-        };
-        kernel_by_name(&**device, name)?;
-        devices.retain(|device| device.id().backend == backend);
-        // A kernel's name alone means the simulated device only where there is no real one.
-        if selection.device.is_none() && devices.iter().any(|device| !device.is_simulated()) {
-            devices.retain(|device| !device.is_simulated());
-        }
-    }
-    if selection.device.is_none() && selection.kernel.is_none() {
-        devices.retain(|device| !device.is_simulated());
-    }
-    Ok(devices)
 }

@@ -22,6 +22,7 @@ use crate::key::Block;
 use crate::mode::gcm;
 use crate::planner::{Plan, Planner};
 use crate::register::counter_after;
+use crate::timing::Shape;
 use crate::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task, Tweak, Work};
 
 /// How results of devices are checked.
@@ -217,8 +218,8 @@ fn verdict(
 
 fn run_pass(plan: Plan<'_>, judge: &Judge<'_>, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
     let Some(size) = segments.first().map(|segment| segment.key.size()) else { return Ok(()) };
-    let bytes = segments.iter().map(|segment| segment.data.len()).sum();
-    let ours = judge.planner.plan(Operation::Pass(pass), size, bytes, None)?;
+    let shape = Shape::of(segments.iter().map(|segment| segment.data.len()));
+    let ours = judge.planner.plan(Operation::Pass(pass), size, shape, None)?;
     let Some(originals) = Originals::keep(segments.iter().map(|segment| &segment.data)) else {
         plan.tell(no_memory(plan));
         return ours.run(Task::Pass(pass, segments));

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::key::{Block, Key, KeySize};
 use crate::mode::xts;
 use crate::planner::Planner;
+use crate::timing::Shape;
 use crate::work::{Operation, Pass, Segment, Task, Tweak};
 
 /// A mode of operation without authentication.
@@ -195,8 +196,8 @@ impl Cipher {
 /// Runs one pass over segments whose keys have one size; nothing if there are none.
 pub(crate) fn run_segments(planner: &Planner, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
     let Some(first) = segments.first() else { return Ok(()) };
-    let bytes = segments.iter().map(|segment| segment.data.len()).sum();
-    let plan = planner.plan(Operation::Pass(pass), first.key.size(), bytes, first.data.device())?;
+    let shape = Shape::of(segments.iter().map(|segment| segment.data.len()));
+    let plan = planner.plan(Operation::Pass(pass), first.key.size(), shape, first.data.device())?;
     plan.run(Task::Pass(pass, segments))
 }
 

@@ -12,6 +12,7 @@ use crate::key::{Block, Key, KeySize};
 use crate::mode::by_key_size;
 use crate::mode::cipher::run_segments;
 use crate::planner::Planner;
+use crate::timing::Shape;
 use crate::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task};
 
 /// SP 800-38D, 5.2.1.1: 2^39 - 256 bits of plaintext.
@@ -80,9 +81,9 @@ pub(crate) fn run_sized(
     messages: &mut [AeadMessage<'_>],
 ) -> Result<()> {
     if messages.iter().all(|message| message.nonce.len() == 12) {
-        let bytes = messages.iter().map(|message| message.data.len()).sum();
+        let shape = Shape::of(messages.iter().map(|message| message.data.len()));
         let resident = messages.first().and_then(|message| message.data.device());
-        match planner.plan(Operation::Recipe(recipe), size, bytes, resident) {
+        match planner.plan(Operation::Recipe(recipe), size, shape, resident) {
             Ok(plan) => return plan.run(Task::Recipe(recipe, messages)),
             // No fused kernel where the data are, or none that proved itself: by passes then.
             Err(Error::Unsupported { .. } | Error::SelfTest { .. }) => {}

@@ -1,0 +1,351 @@
+//! Calibration: what operations really take, on each device by each kernel of this machine.
+//!
+//! A measurement runs the operation as users do, through the planner and with the verification it is set to, on data in host
+//! memory (and in the device's own, if it has some), in place, at five lengths from 64 bytes to 16 MiB, and many short
+//! messages at once; the shortest of some runs counts. One operation takes some 10 ms a kernel, all of a device less than
+//! 2 seconds, compilation of GPU programs not counted ([`measure`]).
+//!
+//! What was measured is kept in the user's cache directory, a file for each device, under a key that has its name, its
+//! description (model and driver) and the version of this library ([`store`]). Files that are damaged, or of another device or
+//! version, are ignored and written anew; a directory that cannot be written to costs the measurement, nothing else.
+
+mod measure;
+mod store;
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use crate::backend::{Cost, Device, DeviceId};
+use crate::cache::Cache;
+use crate::error::Result;
+use crate::key::KeySize;
+use crate::planner::{Candidate, Measured, Planner, Roster};
+use crate::timing::{Shape, Timing};
+use crate::verify::Verify;
+use crate::work::Operation;
+
+use measure::Bench;
+pub use measure::Place;
+use store::{Entry, Store};
+
+/// How long something takes.
+pub trait Clock: Send + Sync {
+    /// Does the work, and gives the nanoseconds that it took.
+    ///
+    /// # Errors
+    /// Those of the work.
+    fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f64>;
+}
+
+/// The time that passes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        let start = Instant::now();
+        work()?;
+        Ok(start.elapsed().as_nanos() as f64)
+    }
+}
+
+/// Measures, and keeps what was measured.
+pub struct Calibrator {
+    clock: Box<dyn Clock>,
+    cache: Option<Cache>,
+    /// One measurement at a time, for others would disturb it.
+    turn: Mutex<()>,
+}
+
+/// What an operation was found to take.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The device.
+    pub device: DeviceId,
+    /// Its kernel.
+    pub kernel: &'static str,
+    /// The operation.
+    pub operation: Operation,
+    /// The size of the keys.
+    pub key: KeySize,
+    /// Where the data were.
+    pub place: Place,
+    /// The time it takes.
+    pub timing: Timing,
+}
+
+/// A device that says that it takes a second to begin says that its programs must be compiled first: it is believed.
+const NOT_AT_HAND_NS: f64 = 1e9;
+
+/// Of one device, a kernel that by its own account takes so many times as long as another for long work is not measured.
+const HOPELESS: f64 = 4.0;
+
+/// Sharing work out is measured where by calculation it takes so much of the time of the better one alone.
+const WORTH_SHARING: f64 = 0.9;
+
+impl Calibrator {
+    /// By this clock; `cache` is where results are kept, if anywhere.
+    pub fn new(clock: impl Clock + 'static, cache: Option<Cache>) -> Calibrator {
+        Calibrator { clock: Box::new(clock), cache, turn: Mutex::new(()) }
+    }
+
+    /// By the time that passes, kept in the user's cache directory.
+    pub fn of_user() -> Calibrator {
+        Calibrator::new(SystemClock, Cache::of_user("calibration"))
+    }
+
+    /// Forgets what was measured of all devices.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn forget(&self) -> std::io::Result<()> {
+        let Some(cache) = &self.cache else { return Ok(()) };
+        cache.names().iter().filter(|name| store::is_ours(name)).try_for_each(|name| cache.remove(name))
+    }
+
+    /// True if a real device other than the processor has been measured on this machine.
+    pub(crate) fn knows_others(&self) -> bool {
+        let names = self.cache.as_ref().map_or_else(Vec::new, Cache::names);
+        names.iter().any(|name| store::is_of_other_device(name))
+    }
+
+    /// Takes what is kept for operations of which all that would be measured is known.
+    pub(crate) fn recall(&self, roster: &Roster, verify: Verify) {
+        let Some(cache) = &self.cache else { return };
+        let stores: Vec<Store> =
+            roster.members().iter().map(|member| Store::read(cache, &*member.device)).collect();
+        for operation in Operation::all() {
+            for key in KeySize::ALL {
+                let choice = roster.choice(operation, key);
+                let found = choice.candidates.iter().map(|candidate| {
+                    let of = |place, verify| {
+                        let kernel = kernel_name(roster, candidate);
+                        stores[candidate.member].timing(kernel, operation, key, place, verify).cloned()
+                    };
+                    let verify = judged(&*roster.member_of(candidate).device, verify);
+                    Measured { host: of(Place::Host, verify), device: of(Place::Device, verify) }
+                });
+                let found: Vec<Measured> = found.collect();
+                let is_known = |(index, measured): (usize, &Measured)| {
+                    let candidate = &choice.candidates[index];
+                    measured.host.is_some()
+                        || roster.member_of(candidate).pair().is_some()
+                        || !is_promising(roster, operation, key, candidate)
+                };
+                let mut found = found;
+                for index in 0..found.len() {
+                    let candidate = &choice.candidates[index];
+                    let is_pair = roster.member_of(candidate).pair().is_some();
+                    if is_pair && !learns_to_share(roster, operation, key, &found, candidate) {
+                        found[index] = Measured::default();
+                    }
+                }
+                let has_any = found.iter().any(|measured| measured.host.is_some());
+                if has_any && found.iter().enumerate().all(is_known) {
+                    choice.set_measured(found);
+                }
+            }
+        }
+    }
+
+    /// Measures all who can do an operation on host memory, and keeps it.
+    pub(crate) fn measure(
+        &self,
+        planner: &Planner,
+        roster: &Roster,
+        operation: Operation,
+        key: KeySize,
+    ) -> Vec<Measured> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bench = Bench::new(&*self.clock);
+        let all = self.measure_choice(&mut bench, planner, roster, operation, key, false);
+        self.keep(roster, planner.verify(), &[(operation, key, &all)]);
+        all
+    }
+
+    fn measure_choice(
+        &self,
+        bench: &mut Bench<'_>,
+        planner: &Planner,
+        roster: &Roster,
+        operation: Operation,
+        key: KeySize,
+        also_on_device: bool,
+    ) -> Vec<Measured> {
+        let choice = roster.choice(operation, key);
+        let mut all = vec![Measured::default(); choice.candidates.len()];
+        for (measured, candidate) in all.iter_mut().zip(&choice.candidates) {
+            let member = roster.member_of(candidate);
+            if member.pair().is_some()
+                || !is_promising(roster, operation, key, candidate)
+                || roster.prove(candidate, operation).is_err()
+            {
+                continue;
+            }
+            let plan = planner.plan_of(roster, candidate);
+            // A device that fails is not measured: it is chosen by what it states, and found out then.
+            measured.host = bench.timing(plan, operation, key, Place::Host).ok();
+            if also_on_device && member.device.memory().is_some() {
+                measured.device = bench.timing(plan, operation, key, Place::Device).ok();
+            }
+        }
+        for index in 0..all.len() {
+            let candidate = &choice.candidates[index];
+            if learns_to_share(roster, operation, key, &all, candidate)
+                && roster.prove(candidate, operation).is_ok()
+            {
+                all[index].host =
+                    bench.timing(planner.plan_of(roster, candidate), operation, key, Place::Host).ok();
+            }
+        }
+        all
+    }
+
+    /// Keeps what was measured, beside what is kept already.
+    fn keep(&self, roster: &Roster, verify: Verify, findings: &[(Operation, KeySize, &Vec<Measured>)]) {
+        let Some(cache) = &self.cache else { return };
+        for (number, member) in roster.members().iter().enumerate() {
+            let mut entries = Vec::new();
+            for (operation, key, all) in findings {
+                let candidates = &roster.choice(*operation, *key).candidates;
+                for (candidate, measured) in candidates.iter().zip(*all).filter(|(c, _)| c.member == number) {
+                    let places = [(Place::Host, &measured.host), (Place::Device, &measured.device)];
+                    for (place, timing) in places.into_iter().filter_map(|(p, t)| Some((p, t.clone()?))) {
+                        entries.push(Entry {
+                            kernel: kernel_name(roster, candidate).into(),
+                            operation: *operation,
+                            key: *key,
+                            place,
+                            verify: judged(&*member.device, verify),
+                            timing,
+                        });
+                    }
+                }
+            }
+            if !entries.is_empty() {
+                let mut store = Store::read(cache, &*member.device);
+                entries.into_iter().for_each(|entry| store.set(entry));
+                // What cannot be kept is measured again.
+                let _ = store.write(cache, &*member.device);
+            }
+        }
+    }
+}
+
+impl Planner {
+    /// Measures every operation by every kernel that may be chosen, in host memory and in the devices' own, and keeps it:
+    /// less than 2 seconds a device. `report` is told before each operation how many are done, and of how many.
+    ///
+    /// Only a planner that has a [`Calibrator`] does; and it goes on with what was known when it began.
+    pub fn calibrate(&self, report: &mut dyn FnMut(usize, usize)) -> Vec<Finding> {
+        let Some(calibrator) = self.calibrator() else { return Vec::new() };
+        let roster = self.all();
+        let _turn = calibrator.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bench = Bench::new(&*calibrator.clock);
+        let mut findings = Vec::new();
+        for (done, operation) in Operation::all().enumerate() {
+            report(done, Operation::COUNT);
+            let mut measure = |key| calibrator.measure_choice(&mut bench, self, roster, operation, key, true);
+            let (least, most) = (measure(KeySize::Aes128), measure(KeySize::Aes256));
+            // 12 rounds lie between 10 and 14.
+            let middle = between(roster, operation, [&least, &most]);
+            let [one, two, three] = KeySize::ALL;
+            let all = [(operation, one, &least), (operation, two, &middle), (operation, three, &most)];
+            calibrator.keep(roster, self.verify(), &all);
+            for (key, all) in KeySize::ALL.into_iter().zip([least, middle, most]) {
+                for (candidate, measured) in roster.choice(operation, key).candidates.iter().zip(all) {
+                    let finding = |place, timing: Option<Timing>| {
+                        let device = roster.member_of(candidate).device.id();
+                        let kernel = kernel_name(roster, candidate);
+                        Some(Finding { device, kernel, operation, key, place, timing: timing? })
+                    };
+                    findings.extend(finding(Place::Host, measured.host));
+                    findings.extend(finding(Place::Device, measured.device));
+                }
+            }
+        }
+        report(Operation::COUNT, Operation::COUNT);
+        findings
+    }
+}
+
+/// For 192 bits, by kernel, what lies between 128 and 256.
+fn between(roster: &Roster, operation: Operation, ends: [&Vec<Measured>; 2]) -> Vec<Measured> {
+    let of = |key: KeySize, all: &Vec<Measured>, candidate: &Candidate| {
+        let candidates = &roster.choice(operation, key).candidates;
+        let same = |other: &Candidate| other.member == candidate.member && other.kernel == candidate.kernel;
+        let index = candidates.iter().position(same)?;
+        all.get(index).cloned()
+    };
+    let middle = roster.choice(operation, KeySize::Aes192).candidates.iter().map(|candidate| {
+        let least = of(KeySize::Aes128, ends[0], candidate).unwrap_or_default();
+        let most = of(KeySize::Aes256, ends[1], candidate).unwrap_or_default();
+        let mean = |a: Option<Timing>, b: Option<Timing>| a?.between(&b?);
+        Measured { host: mean(least.host, most.host), device: mean(least.device, most.device) }
+    });
+    middle.collect()
+}
+
+/// Work that is long.
+const LONG: usize = 16 << 20;
+
+/// True if a candidate may be the best for something.
+fn is_promising(roster: &Roster, operation: Operation, key: KeySize, candidate: &Candidate) -> bool {
+    let stated = |candidate: &Candidate| candidate.stated.ns(Shape::from(LONG));
+    let candidates = roster.choice(operation, key).candidates.iter();
+    let same = candidates.filter(|other| other.member == candidate.member);
+    let best = same.map(stated).fold(f64::INFINITY, f64::min);
+    candidate.stated.fixed_ns() < NOT_AT_HAND_NS && stated(candidate) <= HOPELESS * best
+}
+
+/// If the candidate is the processor with a device beside it, and to share out pays by what each alone was measured to take, it
+/// is told how. True then.
+fn learns_to_share(
+    roster: &Roster,
+    operation: Operation,
+    key: KeySize,
+    all: &[Measured],
+    candidate: &Candidate,
+) -> bool {
+    let Some(pair) = roster.member_of(candidate).pair() else { return false };
+    let of = |wanted: &dyn Fn(&Candidate) -> bool| {
+        let those = roster.choice(operation, key).candidates.iter().zip(all);
+        let timings = those.filter(|(c, _)| wanted(c)).filter_map(|(_, measured)| measured.host.as_ref());
+        timings.min_by(|one, other| one.ns(LONG.into()).total_cmp(&other.ns(LONG.into())))
+    };
+    let near = of(&|other| roster.member_of(other).device.is_trusted());
+    let far =
+        of(&|other| other.kernel == candidate.kernel && roster.member_of(other).device.id() == pair.other);
+    let costs = near.zip(far).and_then(|(near, far)| worth_sharing(operation, [near, far]));
+    let learns = costs.is_some();
+    if let Some(costs) = costs {
+        pair.group.learn(candidate.kernel, operation, key, costs);
+    }
+    learns
+}
+
+/// What each costs in work that both share, if that takes less than the better one alone by as much as is worth it.
+fn worth_sharing(operation: Operation, timings: [&Timing; 2]) -> Option<Vec<Cost>> {
+    /// Long enough for both to be at full speed.
+    const HUGE: f64 = 64.0 * 1024.0 * 1024.0;
+    if matches!(operation, Operation::Pass(pass) if !crate::share::can_cut(pass)) {
+        return None;
+    }
+    let costs = timings.map(Timing::marginal);
+    let speed: f64 = costs.iter().map(|cost| 1.0 / cost.ns_per_byte).sum();
+    let head_start: f64 = costs.iter().map(|cost| cost.fixed_ns / cost.ns_per_byte).sum();
+    let together = (HUGE + head_start) / speed;
+    let alone =
+        costs.iter().map(|cost| cost.fixed_ns + HUGE * cost.ns_per_byte).fold(f64::INFINITY, f64::min);
+    (together < WORTH_SHARING * alone).then(|| costs.into())
+}
+
+/// The processor is not verified, so that it takes the same however others are.
+fn judged(device: &dyn Device, verify: Verify) -> Verify {
+    if device.is_trusted() { Verify::Off } else { verify }
+}
+
+fn kernel_name(roster: &Roster, candidate: &Candidate) -> &'static str {
+    roster.member_of(candidate).device.kernels()[usize::from(candidate.kernel.0)].name
+}

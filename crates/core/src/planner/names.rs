@@ -1,0 +1,71 @@
+//! Which devices a selection names.
+
+use std::sync::Arc;
+
+use super::Selection;
+use crate::backend::{Device, kernel_by_name};
+use crate::error::{Error, Result};
+use crate::group::Group;
+
+pub(super) fn known(devices: &[Arc<dyn Device>]) -> String {
+    let names: Vec<_> = devices.iter().map(|device| device.id().to_string()).collect();
+    if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) }
+}
+
+/// The devices that a name means: one, or several of a backend, `cuda:0,1` or `cuda:all`, each alone and all together.
+fn named(devices: &[Arc<dyn Device>], name: &str) -> Result<Vec<Arc<dyn Device>>> {
+    let find = |name: &str| devices.iter().find(|device| device.id().to_string() == *name).cloned();
+    if let Some(device) = find(name) {
+        return Ok(vec![device]);
+    }
+    let unknown = || Error::UnknownDevice { name: name.into(), known: known(devices) };
+    let (backend, units) = name.split_once(':').ok_or_else(unknown)?;
+    let mut members: Vec<Arc<dyn Device>> = if units == "all" {
+        let real = |device: &&Arc<dyn Device>| device.id().backend == backend && !device.is_simulated();
+        devices.iter().filter(real).cloned().collect()
+    } else {
+        let one = |unit: &str| find(&format!("{backend}:{unit}")).ok_or_else(unknown);
+        units.split(',').map(one).collect::<Result<_>>()?
+    };
+    let mut seen = Vec::new();
+    members.retain(|device| {
+        let is_new = !seen.contains(&device.id());
+        seen.push(device.id());
+        is_new
+    });
+    match members.first() {
+        None => return Err(unknown()),
+        Some(first) if members.len() > 1 => {
+            let group = Group::new(first.id().backend, units, members.clone());
+            members.insert(0, Arc::new(group));
+        }
+        Some(_) => {}
+    }
+    Ok(members)
+}
+
+pub(super) fn select(
+    mut devices: Vec<Arc<dyn Device>>,
+    selection: &Selection,
+) -> Result<Vec<Arc<dyn Device>>> {
+    if let Some(name) = &selection.device {
+        devices = named(&devices, name)?;
+    }
+    if let Some(name) = &selection.kernel {
+        // A kernel's name begins with its backend's: `cpu/soft`.
+        let backend = name.split('/').next().unwrap_or_default();
+        let Some(device) = devices.iter().find(|device| device.id().backend == backend) else {
+            return Err(Error::UnknownDevice { name: backend.into(), known: known(&devices) });
+        };
+        kernel_by_name(&**device, name)?;
+        devices.retain(|device| device.id().backend == backend);
+        // A kernel's name alone means the simulated device only where there is no real one.
+        if selection.device.is_none() && devices.iter().any(|device| !device.is_simulated()) {
+            devices.retain(|device| !device.is_simulated());
+        }
+    }
+    if selection.device.is_none() && selection.kernel.is_none() {
+        devices.retain(|device| !device.is_simulated());
+    }
+    Ok(devices)
+}
