@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep::Engine;
-use lockstep::engine::Verify;
+use lockstep::engine::{EngineBuilder, Verify};
 
 use crate::commands::{
-    bench, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man, openssl_conf, selftest,
+    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man,
+    openssl_conf, selftest,
 };
 use crate::error::Result;
 
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Cipher(cipher::Cipher),
     Devices(devices::Devices),
     Selftest(selftest::Selftest),
+    Calibrate(calibrate::Calibrate),
     Bench(bench::Bench),
     Lab(lab::Lab),
     OpensslConf(openssl_conf::OpensslConf),
@@ -78,11 +80,20 @@ pub(crate) struct EngineArgs {
 
 impl EngineArgs {
     pub(crate) fn engine(&self) -> Result<Engine> {
-        self.engine_with_threads(self.threads)
+        Ok(self.builder(self.threads).build()?)
     }
 
     /// With another number of threads than was asked for.
     pub(crate) fn engine_with_threads(&self, threads: Option<usize>) -> Result<Engine> {
+        Ok(self.builder(threads).build()?)
+    }
+
+    /// One that can say afterwards what it chose, if it is to.
+    pub(crate) fn engine_for(&self, messages: &ProgressArgs) -> Result<Engine> {
+        Ok(self.builder(self.threads).remember_decisions(messages.explain).build()?)
+    }
+
+    fn builder(&self, threads: Option<usize>) -> EngineBuilder {
         let mut builder = Engine::builder();
         if let Some(device) = &self.device {
             builder = builder.device(device);
@@ -100,7 +111,7 @@ impl EngineArgs {
                 How::Full => Verify::Full,
             });
         }
-        Ok(builder.build()?)
+        builder
     }
 }
 
@@ -126,6 +137,10 @@ pub(crate) struct ProgressArgs {
     /// When done, tell what was done as a line of JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// When done, tell which kernels did the work, and what was known of the others
+    #[arg(long)]
+    pub(crate) explain: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

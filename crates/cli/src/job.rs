@@ -10,7 +10,7 @@ use crate::args::ProgressArgs;
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::{signals, terminal, text};
+use crate::{explain, signals, terminal, text};
 
 /// What was done.
 pub(crate) struct Done {
@@ -52,6 +52,9 @@ pub(crate) fn run(
     }
     let done = outcome?;
     output.commit()?;
+    if args.explain {
+        terminal::say(&explain::explain(planner));
+    }
     if args.json {
         let mut summary = json!({
             "done": verb,

@@ -9,6 +9,7 @@ mod args;
 mod bench;
 mod commands;
 mod error;
+mod explain;
 mod identities;
 mod input;
 mod job;

@@ -79,7 +79,7 @@ pub struct Finding {
 const NOT_AT_HAND_NS: f64 = 1e9;
 
 /// Of one device, a kernel that by its own account takes so many times as long as another for long work is not measured.
-const HOPELESS: f64 = 4.0;
+const HOPELESS: f64 = 2.0;
 
 /// Sharing work out is measured where by calculation it takes so much of the time of the better one alone.
 const WORTH_SHARING: f64 = 0.9;

@@ -492,7 +492,8 @@ fn what_is_stale_foreign_or_damaged_is_measured_again() {
     assert_eq!(older.choice(CTR, 1024), "near", "each has its own");
 
     let intact: Vec<_> = folder.files().iter().map(|file| std::fs::read(file).unwrap()).collect();
-    let damages: [fn(&[u8]) -> Vec<u8>; 6] = [
+    type Damage = fn(&[u8]) -> Vec<u8>;
+    let damages: [Damage; 6] = [
         |_| Vec::new(),
         |file| file[..file.len() / 2].to_vec(),
         |file| [&file[..60], b"7", &file[60..]].concat(),
@@ -629,4 +630,51 @@ fn decisions_are_remembered_if_somebody_asks() {
     let [cheapest, other] = &decisions[0].considered[..] else { panic!("{decisions:?}") };
     assert!(cheapest.is_chosen && cheapest.kernel == "far/kernel" && !cheapest.is_measured);
     assert!(!other.is_chosen && other.ns > cheapest.ns);
+}
+
+#[test]
+fn of_one_device_a_kernel_must_be_clearly_better() {
+    let clock = Arc::new(Virtual::default());
+    let make = |second: f64| {
+        /// Two kernels, of which the second takes so much of the time of the first.
+        struct Two(Timed, [KernelInfo; 2], f64);
+        impl Device for Two {
+            fn id(&self) -> DeviceId {
+                self.0.id()
+            }
+            fn description(&self) -> String {
+                self.0.description()
+            }
+            fn is_trusted(&self) -> bool {
+                true
+            }
+            fn kernels(&self) -> &[KernelInfo] {
+                &self.1
+            }
+            fn cost(&self, kernel: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
+                Some(Cost::new(1.0, if kernel.0 == 0 { 1.1 } else { 1.0 }))
+            }
+            fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+                let completion = self.0.submit(KernelId(0), work)?;
+                if kernel.0 == 1 {
+                    self.0.clock.0.lock().unwrap().values_mut().for_each(|ns| *ns *= self.2);
+                }
+                Ok(completion)
+            }
+        }
+        let near = Timed::new("near", "near/first", NEAR, &clock);
+        let kernels =
+            ["near/first", "near/second"].map(|name| KernelInfo { name, ..near.kernels[0].clone() });
+        let far = Timed::new("far", "far/kernel", DEVICE, &clock);
+        let devices: Vec<Arc<dyn Device>> = vec![Arc::new(Two(near, kernels, second)), Arc::new(far)];
+        let planner = Planner::new(devices, &Selection::default()).unwrap().with_verify(Verify::Off);
+        let planner = planner.with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None));
+        for _ in 0..500 {
+            let _ = planner.plan(CTR, KEY, 1 << 18, None).unwrap();
+        }
+        planner.plan(CTR, KEY, 1 << 14, None).unwrap().kernel_name()
+    };
+    assert_eq!(make(0.95), "near/first");
+    assert_eq!(make(0.8), "near/second");
+    assert_eq!(make(1.3), "near/first");
 }

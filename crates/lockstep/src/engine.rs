@@ -1,8 +1,9 @@
 //! Which devices do the work: found once, shared by everything a program does.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lockstep_core::backend::{Backend, Device, Missing};
+use lockstep_core::calibrate::Calibrator;
 use lockstep_core::planner::{Planner, Selection};
 pub use lockstep_core::verify::Verify;
 use lockstep_core::work::AeadMessage;
@@ -55,19 +56,31 @@ pub fn discover(options: &BackendOptions) -> Discovered {
     discover_among(&backends(options))
 }
 
-/// Backends that are asked only if they are named: nobody has measured yet when their devices are worth choosing.
-const BY_NAME: [&str; 1] = ["vulkan"];
+/// The backend of the processor itself, which need not be looked for.
+const PROCESSOR: &str = "cpu";
 
-/// Asks the backends that a selection needs: those it names, and the CPU's, by which others are verified. To look for GPUs
-/// starts their drivers, which is not for programs that want none.
+/// A planner that chooses by itself: it looks for other devices than the CPU when there is enough to do for them, for that
+/// starts their drivers. What it does not find is told by the second.
+fn look_late(options: BackendOptions) -> (Planner, Arc<OnceLock<Vec<(&'static str, Missing)>>>) {
+    let is_near = |backend: &Box<dyn Backend>| backend.name() == PROCESSOR;
+    let (near, others): (Vec<_>, Vec<_>) = backends(&options).into_iter().partition(is_near);
+    let missing = Arc::new(OnceLock::new());
+    let tell = Arc::clone(&missing);
+    let look = Box::new(move || {
+        let found = discover_among(&others);
+        let _ = tell.set(found.missing);
+        found.devices
+    });
+    (Planner::looking(discover_among(&near).devices, look), missing)
+}
+
+/// Asks the backends that a selection needs: those it names, and the CPU's, by which others are verified.
 fn discover_for(options: &BackendOptions, selection: &Selection) -> Discovered {
     let mut backends = backends(options);
     let names = [&selection.device, &selection.kernel].into_iter().flatten();
     let wanted: Vec<&str> = names.filter_map(|name| name.split([':', '/']).next()).collect();
     if wanted.iter().any(|name| backends.iter().any(|backend| backend.name() == *name)) {
-        backends.retain(|backend| backend.name() == "cpu" || wanted.contains(&backend.name()));
-    } else {
-        backends.retain(|backend| !BY_NAME.contains(&backend.name()));
+        backends.retain(|backend| backend.name() == PROCESSOR || wanted.contains(&backend.name()));
     }
     let mut found = discover_among(&backends);
     let name =
@@ -102,7 +115,7 @@ pub struct Engine {
 struct Inner {
     planner: Arc<Planner>,
     threads: usize,
-    missing: Vec<(&'static str, Missing)>,
+    missing: Arc<OnceLock<Vec<(&'static str, Missing)>>>,
 }
 
 impl Engine {
@@ -129,14 +142,20 @@ impl Engine {
         self.inner.threads
     }
 
-    /// The devices that the planner chooses among.
+    /// The devices that the planner chooses among; looks for all there are, which starts the drivers of GPUs.
     pub fn devices(&self) -> &[Arc<dyn Device>] {
         self.inner.planner.devices()
     }
 
-    /// Backends without a real device on this machine, by name, and why.
+    /// The devices that the planner knows of, without looking further.
+    pub fn devices_so_far(&self) -> &[Arc<dyn Device>] {
+        self.inner.planner.devices_so_far()
+    }
+
+    /// Backends without a real device on this machine, by name, and why; looks for all there are.
     pub fn missing(&self) -> &[(&'static str, Missing)] {
-        &self.inner.missing
+        self.devices();
+        self.inner.missing.get().map_or(&[], Vec::as_slice)
     }
 
     /// What devices did wrong or failed to do, and the CPU has done in their place.
@@ -155,7 +174,7 @@ impl Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let devices: Vec<_> = self.devices().iter().map(|device| device.id().to_string()).collect();
+        let devices: Vec<_> = self.devices_so_far().iter().map(|device| device.id().to_string()).collect();
         f.debug_struct("Engine").field("devices", &devices).field("threads", &self.threads()).finish()
     }
 }
@@ -168,6 +187,7 @@ pub struct EngineBuilder {
     kernel: Option<String>,
     threads: Option<usize>,
     verify: Option<Verify>,
+    remembers: bool,
 }
 
 impl EngineBuilder {
@@ -196,7 +216,13 @@ impl EngineBuilder {
         self
     }
 
-    /// Finds devices and makes the engine.
+    /// Remembers what the planner chooses, for [`Planner::decisions`].
+    pub fn remember_decisions(mut self, remembers: bool) -> Self {
+        self.remembers = remembers;
+        self
+    }
+
+    /// Makes the engine, and finds its devices if some were named.
     ///
     /// # Errors
     /// [`Error::Setting`] for a number of threads that cannot be, [`Error::Core`] for devices and kernels that are not
@@ -227,11 +253,18 @@ impl EngineBuilder {
                 expected: "say off, sample or full",
             })?,
         };
-        let found = discover_for(&BackendOptions { threads }, &selection);
-        let planner =
-            Planner::new(found.devices, &selection).map_err(|error| why_not(error, &found.missing))?;
-        let planner = Arc::new(planner.with_verify(verify));
-        Ok(Engine { inner: Arc::new(Inner { planner, threads, missing: found.missing }) })
+        let options = BackendOptions { threads };
+        let (planner, missing) = if selection == Selection::default() {
+            look_late(options)
+        } else {
+            let found = discover_for(&options, &selection);
+            let planner =
+                Planner::new(found.devices, &selection).map_err(|error| why_not(error, &found.missing))?;
+            (planner, Arc::new(OnceLock::from(found.missing)))
+        };
+        let planner = planner.with_verify(verify).with_calibrator(Calibrator::of_user());
+        let planner = Arc::new(if self.remembers { planner.with_decisions() } else { planner });
+        Ok(Engine { inner: Arc::new(Inner { planner, threads, missing }) })
     }
 }
 

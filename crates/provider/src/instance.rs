@@ -64,7 +64,7 @@ impl Instance {
         let kernel = named.unwrap_or_else(InlineKernel::best);
         let device_is_named = engine
             .as_ref()
-            .is_some_and(|engine| engine.devices().iter().any(|device| device.id().backend != "cpu"));
+            .is_some_and(|engine| engine.devices_so_far().iter().any(|device| device.id().backend != "cpu"));
         let threshold =
             settings.threshold.unwrap_or(if device_is_named { DEVICE_THRESHOLD } else { CPU_THRESHOLD });
         let trace = match &settings.trace {
@@ -135,7 +135,7 @@ impl Instance {
 
     /// What the devices of this process have done, self-tests included: a line for each entry point.
     fn device_totals(&self) -> Vec<String> {
-        let devices = self.engines.get().into_iter().flat_map(Engine::devices);
+        let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
         let lines = devices.flat_map(|device| {
             let id = device.id();
             let line = move |counter: Counter| {

@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     let key_file: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
     sources::check(&args.output, &args.input, &key_file)?;
     let raw = Raw {
-        planner: Arc::clone(args.engine.engine()?.planner()),
+        planner: Arc::clone(args.engine.engine_for(&args.messages)?.planner()),
         decrypt: args.decrypt,
         key: key(args)?,
         iv: hex("--iv-hex", args.iv_hex.as_deref())?.to_vec(),

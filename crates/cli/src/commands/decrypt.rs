@@ -70,7 +70,7 @@ pub(crate) struct Decrypt {
 }
 
 pub(crate) fn run(args: &Decrypt) -> Result<()> {
-    let engine = args.engine.engine()?;
+    let engine = args.engine.engine_for(&args.messages)?;
     sources::check(&args.output, &args.input, &sources_of(args))?;
     let mut input = Input::open(&args.input)?;
     if args.range.is_some() && input.len().is_none() {

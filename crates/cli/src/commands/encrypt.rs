@@ -68,7 +68,7 @@ pub(crate) struct Encrypt {
 }
 
 pub(crate) fn run(args: &Encrypt) -> Result<()> {
-    let engine = args.engine.engine()?;
+    let engine = args.engine.engine_for(&args.messages)?;
     sources::check(&args.output, &args.input, &sources_of(args))?;
     let input = Input::open(&args.input)?;
     Output::check(&args.output, &input, Content::Binary)?;

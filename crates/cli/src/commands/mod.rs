@@ -1,6 +1,7 @@
 //! One module a subcommand: its part of the command line, and `run`.
 
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod cipher;
 pub(crate) mod completions;
 pub(crate) mod decrypt;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Cipher(args) => cipher::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Selftest(args) => selftest::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::OpensslConf(args) => openssl_conf::run(&args),

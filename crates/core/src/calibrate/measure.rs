@@ -106,7 +106,7 @@ impl<'c> Bench<'c> {
                 let of = |len: usize| Shape { messages: LANES, bytes: LANES * len, longest: len };
                 let short = at(of(SHORT))?;
                 let ratio = LANE / SHORT;
-                if short * ratio as f64 > 8.0 * LONGEST_NS {
+                if short * ratio as f64 > 2.0 * LONGEST_NS {
                     (0.0, Some((short - fixed).max(0.0) / of(SHORT).bytes as f64))
                 } else {
                     let long = at(of(LANE))?;

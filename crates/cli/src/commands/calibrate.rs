@@ -1,0 +1,138 @@
+//! `lockstep calibrate`
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use lockstep::hazmat::KeySize;
+use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
+use lockstep::hazmat::timing::Shape;
+use lockstep::hazmat::work::Operation;
+use serde_json::{Value, json};
+
+use crate::args::EngineArgs;
+use crate::error::{Result, failed};
+use crate::explain::time;
+use crate::progress::Note;
+use crate::text;
+
+/// Measure how long each operation takes on each device, for `auto` to choose by
+///
+/// What is found is kept in the user's cache directory (`$XDG_CACHE_HOME/lockstep/calibration`, or that below `~/.cache`).
+/// Nobody needs to call this: what is not known is measured when there is enough work for it to matter. Simulated
+/// devices are measured where `--device` names one.
+#[derive(Debug, Args)]
+pub(crate) struct Calibrate {
+    /// Forget all that was measured, and measure nothing
+    #[arg(long, conflicts_with_all = ["json", "device", "kernel"])]
+    forget: bool,
+
+    /// Tell it as JSON, times in nanoseconds
+    #[arg(long)]
+    json: bool,
+
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+pub(crate) fn run(args: &Calibrate) -> Result<()> {
+    if args.forget {
+        return Calibrator::of_user()
+            .forget()
+            .map_err(|error| failed(format!("the cache of measurements cannot be cleared: {error}")));
+    }
+    let engine = args.engine.engine()?;
+    let note = Note::new();
+    let findings = engine.planner().calibrate(&mut |done, all| {
+        if !args.quiet && done < all {
+            note.show(&format!("measuring, {done} of {all} operations done"));
+        }
+    });
+    drop(note);
+    if args.json {
+        return super::print_json(&as_json(&findings));
+    }
+    super::print(&table(&findings))
+}
+
+fn as_json(findings: &[Finding]) -> Value {
+    let one = |finding: &Finding| {
+        let Finding { device, kernel, operation, key, place, timing } = finding;
+        let points: Vec<_> =
+            timing.points().iter().map(|point| json!({ "bytes": point.bytes, "ns": point.ns })).collect();
+        json!({
+            "device": device.to_string(),
+            "kernel": kernel,
+            "operation": operation.to_string(),
+            "key_bits": key.bits(),
+            "memory": place.name(),
+            "fixed_ns": timing.fixed_ns(),
+            "bytes_per_second": timing.bytes_per_second(),
+            "ns_per_message": timing.per_message_ns(),
+            "ns_per_byte_of_many_messages": timing.wide_ns_per_byte(),
+            "single_messages": points,
+        })
+    };
+    json!({ "measured": findings.iter().map(one).collect::<Vec<_>>() })
+}
+
+/// For AES-256: what a call costs, the rate of long messages, and who is the fastest from which length on.
+fn table(findings: &[Finding]) -> String {
+    let mut text = String::from(
+        "AES-256. The shortest call; GB/s of long messages in host memory, of many short ones side by side, and in the \
+         device's memory\n\n",
+    );
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "  {:<15} {:<10} {:<22} {:>9} {:>8} {:>8} {:>8}",
+        "operation", "device", "kernel", "shortest", "GB/s", "many", "device"
+    );
+    let of = |operation: Operation, place: Place| {
+        findings.iter().filter(move |finding| {
+            (finding.operation, finding.place, finding.key) == (operation, place, KeySize::Aes256)
+        })
+    };
+    let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{:.3}", rate / 1e9));
+    for operation in Operation::all() {
+        for finding in of(operation, Place::Host) {
+            let there = of(operation, Place::Device)
+                .find(|other| (other.device, other.kernel) == (finding.device, finding.kernel));
+            let _ = writeln!(
+                text,
+                "  {:<15} {:<10} {:<22} {:>9} {:>8} {:>8} {:>8}",
+                operation.to_string(),
+                finding.device.to_string(),
+                finding.kernel,
+                time(finding.timing.fixed_ns()),
+                rate(Some(finding.timing.bytes_per_second())),
+                rate(finding.timing.wide_ns_per_byte().map(|ns| 1e9 / ns.max(1e-3))),
+                rate(there.map(|there| there.timing.bytes_per_second())),
+            );
+        }
+    }
+    text += "\nThe fastest for one message in host memory, from which length on\n\n";
+    for operation in Operation::all() {
+        let candidates: Vec<_> = of(operation, Place::Host).collect();
+        let mut fastest = Vec::new();
+        // Eighths of an octave, up to a gigabyte.
+        for step in 4 * 8..=30 * 8 {
+            let bytes = 2f64.powf(f64::from(step) / 8.0) as usize;
+            let ns = |finding: &&&Finding| finding.timing.ns(Shape::from(bytes));
+            let best = candidates.iter().min_by(|one, other| ns(one).total_cmp(&ns(other)));
+            let Some(best) = best else { continue };
+            if fastest.last().is_none_or(|(_, last)| *last != best.kernel) {
+                fastest.push((bytes, best.kernel));
+            }
+        }
+        let ranges = fastest.iter().enumerate().map(|(index, (bytes, kernel))| match index {
+            0 => (*kernel).to_owned(),
+            _ => format!("{kernel} from {}", text::bytes(*bytes as u64)),
+        });
+        let _ = writeln!(text, "  {:<15} {}", operation.to_string(), ranges.collect::<Vec<_>>().join(", "));
+    }
+    text
+}

@@ -1,0 +1,82 @@
+//! Which kernels did the work, and why: `--explain`.
+
+use std::fmt::Write as _;
+
+use lockstep::hazmat::planner::{Considered, Decision, Planner};
+
+use crate::text;
+
+/// More than these of the others are not of interest.
+const MOST_OTHERS: usize = 4;
+
+/// What a planner decided, for people.
+pub(crate) fn explain(planner: &Planner) -> String {
+    let decisions = planner.decisions();
+    if decisions.is_empty() {
+        return "no work was planned".into();
+    }
+    let mut text = String::new();
+    for decision in &decisions {
+        describe(&mut text, decision);
+    }
+    text.trim_end().to_owned()
+}
+
+fn describe(text: &mut String, decision: &Decision) {
+    let Decision { operation, key, shape, calls, bytes, considered } = decision;
+    let messages = match shape.messages {
+        1 => String::new(),
+        messages => format!(" in {messages} messages"),
+    };
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "{operation}, AES-{}, {}{messages}; {calls} call{} like it, {} in all",
+        key.bits(),
+        text::bytes(shape.bytes as u64),
+        if *calls == 1 { "" } else { "s" },
+        text::bytes(*bytes),
+    );
+    let (chosen, others): (Vec<_>, Vec<_>) = considered.iter().partition(|choice| choice.is_chosen);
+    for choice in chosen.iter().chain(others.iter().take(MOST_OTHERS)) {
+        let _ = writeln!(text, "  {}", line(choice));
+    }
+    if others.len() > MOST_OTHERS {
+        let _ = writeln!(text, "  and {} slower ones", others.len() - MOST_OTHERS);
+    }
+}
+
+fn line(choice: &Considered) -> String {
+    let mark = if choice.is_chosen { "->" } else { "  " };
+    let source = if choice.is_measured { "measured" } else { "as the device states" };
+    let why = choice.passed_over.as_ref().map_or(String::new(), |why| format!("; passed over: {why}"));
+    format!("{mark} {:>9}  {} on {}, {source}{why}", time(choice.ns), choice.kernel, choice.device)
+}
+
+/// A time with its unit, to three figures.
+pub(crate) fn time(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 999.5 => (ns, "ns"),
+        ns if ns < 999_500.0 => (ns / 1e3, "us"),
+        ns if ns < 999_500_000.0 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    match value {
+        value if value < 9.995 => format!("{value:.2} {unit}"),
+        value if value < 99.95 => format!("{value:.1} {unit}"),
+        value => format!("{value:.0} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn times_have_three_figures() {
+        let all = [0.0, 1.234, 99.9, 999.7, 12_345.0, 99_960.0, 5e6, 2.5e9, 123e9].map(time);
+        let expected =
+            ["0.00 ns", "1.23 ns", "99.9 ns", "1.00 us", "12.3 us", "100 us", "5.00 ms", "2.50 s", "123 s"];
+        assert_eq!(all, expected);
+    }
+}
