@@ -53,8 +53,12 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
     let _ = writeln!(text, "\nchosen on {} CPU threads, AES-256:", engine.threads());
     let _ = writeln!(text, "  {:<18} {:<22} {:<22}", "", "1 KiB", "16 MiB");
     for choice in &choices {
-        let [small, large] = &choice.kernels;
+        let mark = |index: usize| if choice.is_measured[index] { "" } else { " *" };
+        let [small, large] = [0, 1].map(|index| format!("{}{}", choice.kernels[index], mark(index)));
         let _ = writeln!(text, "  {:<18} {small:<22} {large:<22}", choice.operation.to_string());
+    }
+    if choices.iter().any(|choice| choice.is_measured.contains(&false)) {
+        text += "* by what the device states; `lockstep calibrate` measures\n";
     }
     super::print(&text.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
 }
@@ -96,6 +100,8 @@ fn device_json(device: &dyn Device) -> Value {
 struct Choice {
     operation: Operation,
     kernels: [String; 2],
+    /// Whether that rests on measurements.
+    is_measured: [bool; 2],
 }
 
 impl Choice {
@@ -106,13 +112,18 @@ impl Choice {
                 // A recipe that nobody offers is composed of passes.
                 Err(_) => "-".into(),
             });
-        Choice { operation, kernels }
+        let is_measured = SIZES.map(|bytes| {
+            let considered = engine.planner().consider(operation, KeySize::Aes256, bytes, None);
+            considered.iter().any(|choice| choice.is_chosen && choice.is_measured)
+        });
+        Choice { operation, kernels, is_measured }
     }
 
     fn json(&self) -> Value {
-        let by_size = SIZES.iter().zip(&self.kernels).map(|(bytes, kernel)| {
+        let by_size = SIZES.iter().zip(&self.kernels).zip(&self.is_measured);
+        let by_size = by_size.map(|((bytes, kernel), measured)| {
             let kernel = Some(kernel).filter(|kernel| *kernel != "-");
-            json!({ "bytes": bytes, "kernel": kernel })
+            json!({ "bytes": bytes, "kernel": kernel, "measured": measured })
         });
         json!({ "operation": self.operation.to_string(), "by_size": by_size.collect::<Vec<_>>() })
     }

@@ -69,6 +69,8 @@ impl Folder {
         for name in ["LOCKSTEP_DEVICE", "LOCKSTEP_KERNEL", "LOCKSTEP_THREADS", "COLUMNS", "NO_COLOR"] {
             command.env_remove(name);
         }
+        // Not the user's.
+        command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
         command
     }
 

@@ -1,6 +1,7 @@
 //! The command as its users meet it: run as a process, by its exit codes, messages and files.
 
 mod bad_input;
+mod calibrate;
 mod common;
 mod files;
 mod lab;
