@@ -47,9 +47,12 @@ pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
 pub struct Discovered {
     /// All devices, simulated ones too.
     pub devices: Vec<Arc<dyn Device>>,
-    /// Backends without a real device here, by name, and why.
-    pub missing: Vec<(&'static str, Missing)>,
+    /// Backends without a real device here.
+    pub missing: Absent,
 }
+
+/// Backends without a real device here, by name, and why.
+pub type Absent = Vec<(&'static str, Missing)>;
 
 /// Asks every backend for its devices.
 pub fn discover(options: &BackendOptions) -> Discovered {
@@ -61,9 +64,9 @@ const PROCESSOR: &str = "cpu";
 
 /// A planner that chooses by itself: it looks for other devices than the CPU when there is enough to do for them, for that
 /// starts their drivers. What it does not find is told by the second.
-fn look_late(options: BackendOptions) -> (Planner, Arc<OnceLock<Vec<(&'static str, Missing)>>>) {
-    let is_near = |backend: &Box<dyn Backend>| backend.name() == PROCESSOR;
-    let (near, others): (Vec<_>, Vec<_>) = backends(&options).into_iter().partition(is_near);
+fn look_late(options: BackendOptions) -> (Planner, Arc<OnceLock<Absent>>) {
+    let (near, others): (Vec<_>, Vec<_>) =
+        backends(&options).into_iter().partition(|backend| backend.name() == PROCESSOR);
     let missing = Arc::new(OnceLock::new());
     let tell = Arc::clone(&missing);
     let look = Box::new(move || {
@@ -115,7 +118,7 @@ pub struct Engine {
 struct Inner {
     planner: Arc<Planner>,
     threads: usize,
-    missing: Arc<OnceLock<Vec<(&'static str, Missing)>>>,
+    missing: Arc<OnceLock<Absent>>,
 }
 
 impl Engine {
