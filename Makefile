@@ -49,7 +49,7 @@ test-provider: provider
 ## make test-provider-newest  the provider inside of the newest OpenSSL, which is built for it (minutes, once)
 test-provider-newest: provider
 	prefix=$$(tools/openssl_newest.sh) && OPENSSL_DIR=$$prefix OPENSSL_STATIC=1 \
-		CARGO_TARGET_DIR=$(TARGET)/with-openssl-newest $(CARGO) test -p lockstep-provider --locked && \
+		$(CARGO) test -p lockstep-provider --locked && \
 		PATH=$$prefix/bin:$$PATH tools/provider-test/openssl.py $(TARGET)/release/lockstep.so
 
 ## make test-vulkan       the Vulkan backend on Mesa's software devices; not part of the others yet

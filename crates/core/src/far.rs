@@ -11,7 +11,9 @@ use std::thread;
 use std::time::Duration;
 
 mod memory;
+mod near;
 mod oracle;
+pub use near::Near;
 pub(crate) use oracle::pass as oracle_pass;
 mod table;
 

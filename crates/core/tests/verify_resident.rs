@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Cost, Device, DeviceBuffer, DeviceId, KernelId, KernelInfo, Unit};
 use lockstep_core::data::Data;
-use lockstep_core::far::{Behaviour, FAR, Far};
+use lockstep_core::far::{Behaviour, FAR, Far, Near};
 use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::verify::Verify;
 use lockstep_core::work::{
@@ -12,35 +12,10 @@ use lockstep_core::work::{
 };
 use lockstep_core::{Error, Key, KeySize, Result};
 
-/// The processor that the results of others are compared with.
-struct Near(Far, [KernelInfo; 1]);
-
-impl Device for Near {
-    fn id(&self) -> DeviceId {
-        DeviceId { backend: "near", unit: Unit::Only }
-    }
-    fn description(&self) -> String {
-        "near".into()
-    }
-    fn is_trusted(&self) -> bool {
-        true
-    }
-    fn kernels(&self) -> &[KernelInfo] {
-        &self.1
-    }
-    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
-        Some(Cost::new(1.0, 1.0))
-    }
-    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        self.0.submit(kernel, work)
-    }
-}
-
 /// A planner over a device that answers wrong in the work with a number.
 fn planner(verify: Verify, corrupt_at: Option<u64>) -> (Planner, Arc<Far>) {
     let far = Arc::new(Far::new(Behaviour { corrupt_at, ..Behaviour::default() }));
-    let info = KernelInfo { name: "near/right", description: "near", constant_time: true, missing: None };
-    let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&far) as _, Arc::new(Near(Far::default(), [info]))];
+    let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&far) as _, Arc::<Near>::default()];
     let selection = Selection { device: Some(FAR.to_string()), kernel: None };
     (Planner::new(devices, &selection).unwrap().with_verify(verify), far)
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
+use lockstep_core::backend::{Device, DeviceId, KernelId, Unit};
 use lockstep_core::data::Data;
-use lockstep_core::far::Far;
+use lockstep_core::far::Near;
 use lockstep_core::planner::{Planner, Selection};
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Tag, Task, Work};
+use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Tag, Task};
 use lockstep_core::{Error, Key, KeySize, Result};
 
 use crate::cut::CHUNK;
@@ -236,39 +236,13 @@ fn pinned_data_are_zeroed_when_work_on_them_fails() {
     assert_eq!(buffer.lock()[..], [vec![0; 500], vec![5; 500]].concat());
 }
 
-/// The processor that results are compared with.
-struct Near(Far, [KernelInfo; 1]);
-
-impl Device for Near {
-    fn id(&self) -> DeviceId {
-        DeviceId { backend: "near", unit: Unit::Only }
-    }
-    fn description(&self) -> String {
-        "near".into()
-    }
-    fn is_trusted(&self) -> bool {
-        true
-    }
-    fn kernels(&self) -> &[KernelInfo] {
-        &self.1
-    }
-    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
-        Some(Cost::new(1e9, 1e-3))
-    }
-    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        self.0.submit(kernel, work)
-    }
-}
-
 /// A GPU that returns a wrong byte is found out: what the host has is made again, what stays on the device is zeroed.
 #[test]
 fn a_wrong_byte_is_caught_and_the_work_redone() {
     for on_device in [false, true] {
         let (device, control) = device();
-        let info = KernelInfo { name: "near/right", description: "near", constant_time: true, missing: None };
         let device = Arc::new(device);
-        let devices: Vec<Arc<dyn Device>> =
-            vec![Arc::clone(&device) as _, Arc::new(Near(Far::default(), [info]))];
+        let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&device) as _, Arc::<Near>::default()];
         let selection = Selection { device: Some(NAME.to_string()), kernel: None };
         let planner = Planner::new(devices, &selection).unwrap();
         let memory = device.memory().unwrap();
