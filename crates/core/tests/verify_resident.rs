@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Completion, Cost, Device, DeviceBuffer, DeviceId, KernelId, KernelInfo, Unit};
+use lockstep_core::backend::{Completion, Device, DeviceBuffer};
 use lockstep_core::data::Data;
 use lockstep_core::far::{Behaviour, FAR, Far, Near};
 use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::verify::Verify;
-use lockstep_core::work::{
-    AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Tag, Task, Tweak, Work,
-};
+use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Tag, Task, Tweak};
 use lockstep_core::{Error, Key, KeySize, Result};
 
 /// A planner over a device that answers wrong in the work with a number.
