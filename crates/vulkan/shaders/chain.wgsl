@@ -1,7 +1,11 @@
-// The serial modes: one message after the other is the only order within it, so an invocation takes 32 messages, each with
-// a key of its own, and its planes have a block of each. A tile is a message; `extra` is where its register lies.
+// The serial modes: one message after the other is the only order within it, so an invocation takes MESSAGES of them, each
+// with a key of its own. A tile is a message; `extra` is where its register lies.
 //
 // The messages of a launch should come in the order of their lengths: an invocation works as long as its longest.
+
+// A state is the rows of all messages: bit 8 * column + message of a plane. So ShiftRows turns words, and one circuit of a
+// column does all four of a message.
+const MESSAGES = 8u;
 
 // What a launch does: `option`. src/passes.rs has the same.
 const CBC_ENCRYPT = 0u;
@@ -15,13 +19,8 @@ const PCBC_ENCRYPT = 7u;
 const PCBC_DECRYPT = 8u;
 const CBC_MAC = 9u;
 
-// In scratch: for each invocation the planes of the round keys of its messages, and behind those of all, what goes into
-// the cipher and comes out of it.
-fn planes_of(number: u32) -> u32 { return launch.scratch + 32u * number * (launch.rounds + 1u); }
-fn blocks_of(number: u32) -> u32 {
-    let invocations = (launch.tiles + 31u) / 32u;
-    return planes_of(invocations) + 32u * number;
-}
+// In scratch: for each invocation the planes of the round keys of its messages.
+fn planes_of(number: u32) -> u32 { return launch.scratch + MESSAGES * number * (launch.rounds + 1u); }
 
 fn steps_of(tile: Tile) -> u32 {
     if launch.option >= CFB8_ENCRYPT && launch.option <= CFB8_DECRYPT { return tile.blocks; }
@@ -101,6 +100,41 @@ fn put_byte(place: u32, byte: Byte) {
     data[place + 1u] = vec4(byte.b4, byte.b5, byte.b6, byte.b7);
 }
 
-fn message_of(number: u32, row: u32) -> Tile {
-    return tiles[launch.first + min(32u * number + row, launch.tiles - 1u)];
+fn message_of(number: u32, index: u32) -> Tile {
+    return tiles[launch.first + min(MESSAGES * number + index, launch.tiles - 1u)];
+}
+
+// Of a block's 16 bytes, rows for columns. Its own inverse.
+fn turned_block(b: vec4<u32>) -> vec4<u32> {
+    let x = lower(b.x, b.z, 16u, 0x0000ffffu);
+    let y = lower(b.y, b.w, 16u, 0x0000ffffu);
+    let z = upper(b.x, b.z, 16u, 0x0000ffffu);
+    let w = upper(b.y, b.w, 16u, 0x0000ffffu);
+    return vec4(lower(x, y, 8u, 0x00ff00ffu), upper(x, y, 8u, 0x00ff00ffu), lower(z, w, 8u, 0x00ff00ffu),
+                upper(z, w, 8u, 0x00ff00ffu));
+}
+
+// Eight blocks go into a state and out of it one after the other, by pushing it on; in between bits and words trade places.
+fn with_block(s: Column, block: vec4<u32>) -> Column {
+    let rows = turned_block(block);
+    return Column(pushed(s.row0, rows.x), pushed(s.row1, rows.y), pushed(s.row2, rows.z), pushed(s.row3, rows.w));
+}
+fn without_block(s: Column) -> Column {
+    return Column(pushed(s.row0, 0u), pushed(s.row1, 0u), pushed(s.row2, 0u), pushed(s.row3, 0u));
+}
+fn first_block(s: Column) -> vec4<u32> { return turned_block(vec4(s.row0.b0, s.row1.b0, s.row2.b0, s.row3.b0)); }
+fn transposed(s: Column) -> Column {
+    return Column(transpose_bits(s.row0), transpose_bits(s.row1), transpose_bits(s.row2), transpose_bits(s.row3));
+}
+
+// ShiftRows, or its inverse.
+fn turned_byte(a: Byte, by: u32) -> Byte {
+    let back = 32u - by;
+    return Byte((a.b0 >> by) | (a.b0 << back), (a.b1 >> by) | (a.b1 << back), (a.b2 >> by) | (a.b2 << back),
+                (a.b3 >> by) | (a.b3 << back), (a.b4 >> by) | (a.b4 << back), (a.b5 >> by) | (a.b5 << back),
+                (a.b6 >> by) | (a.b6 << back), (a.b7 >> by) | (a.b7 << back));
+}
+fn shifted(s: Column) -> Column {
+    let by = select(8u, 24u, DECRYPTS == 1u);
+    return Column(s.row0, turned_byte(s.row1, by), turned_byte(s.row2, 16u), turned_byte(s.row3, 32u - by));
 }

@@ -2,8 +2,17 @@
 
 @compute @workgroup_size(32)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    if 32u * id.x >= launch.tiles { return; }
+    if MESSAGES * id.x >= launch.tiles { return; }
     for (var round = 0u; round <= launch.rounds; round++) {
-        put_state(planes_of(id.x) + 32u * round, key_planes(id.x, round));
+        var s: Column;
+        for (var i = 0u; i < MESSAGES; i++) {
+            s = with_block(s, schedules[schedule_of(message_of(id.x, i).key, DECRYPTS) + round]);
+        }
+        s = transposed(s);
+        let place = planes_of(id.x) + MESSAGES * round;
+        put_byte(place, s.row0);
+        put_byte(place + 2u, s.row1);
+        put_byte(place + 4u, s.row2);
+        put_byte(place + 6u, s.row3);
     }
 }

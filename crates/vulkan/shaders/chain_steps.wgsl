@@ -1,22 +1,37 @@
-// Some steps of an invocation's messages.
+// Some steps of an invocation's messages. `substituted` and `mixed` are of the direction: a round's S-boxes, and its columns.
+
+fn cipher(start: Column, keys: u32) -> Column {
+    var s = start;
+    for (var round = 0u; round <= launch.rounds; round++) {
+        if round == launch.rounds { s = substituted(shifted(s)); }
+        else if round > 0u { s = mixed(shifted(s)); }
+        let key = keys + MESSAGES * round;
+        s = Column(add_bytes(s.row0, byte_at(key)), add_bytes(s.row1, byte_at(key + 2u)), add_bytes(s.row2, byte_at(key + 4u)),
+                   add_bytes(s.row3, byte_at(key + 6u)));
+    }
+    return s;
+}
 
 @compute @workgroup_size(32)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    if 32u * id.x >= launch.tiles { return; }
-    let here = min(launch.tiles - 32u * id.x, 32u);
-    let blocks = blocks_of(id.x);
+    if MESSAGES * id.x >= launch.tiles { return; }
+    let here = min(launch.tiles - MESSAGES * id.x, MESSAGES);
     var steps = 0u;
-    for (var row = 0u; row < here; row++) { steps = max(steps, steps_of(message_of(id.x, row))); }
+    for (var i = 0u; i < here; i++) { steps = max(steps, steps_of(message_of(id.x, i))); }
     steps = min(steps, launch.step + launch.steps);
     for (var step = launch.step; step < steps; step++) {
-        for (var row = 0u; row < here; row++) {
-            let tile = message_of(id.x, row);
-            if step < steps_of(tile) { data[blocks + row] = chain_input(tile, step); }
+        var s: Column;
+        for (var i = 0u; i < MESSAGES; i++) {
+            let tile = message_of(id.x, i);
+            var block = vec4(0u);
+            if i < here && step < steps_of(tile) { block = chain_input(tile, step); }
+            s = with_block(s, block);
         }
-        put_blocks(blocks, cipher(block_planes(blocks), planes_of(id.x)));
-        for (var row = 0u; row < here; row++) {
-            let tile = message_of(id.x, row);
-            if step < steps_of(tile) { chain_output(tile, step, data[blocks + row]); }
+        s = transposed(cipher(transposed(s), planes_of(id.x)));
+        for (var i = 0u; i < here; i++) {
+            let tile = message_of(id.x, i);
+            if step < steps_of(tile) { chain_output(tile, step, first_block(s)); }
+            s = without_block(s);
         }
     }
 }

@@ -433,8 +433,8 @@ impl Work<'_, '_> {
         // An invocation works as long as its longest message.
         orders.tiles.sort_by_key(|tile| std::cmp::Reverse(tile.blocks));
         let invocations = self.pieces.len().div_ceil(CHAIN_MESSAGES);
-        // Of each invocation the planes of its round keys, and 32 blocks.
-        let scratch = layout.section(invocations * (self.task.size.rounds() + 2) * 32) as u32;
+        // Of each invocation the planes of its round keys.
+        let scratch = layout.section(invocations * (self.task.size.rounds() + 1) * CHAIN_MESSAGES) as u32;
         let decrypts = self.task.plan.chain_decrypts();
         let launch =
             |program| Launch { scratch, option, ..self.launch(program, 0, self.pieces.len(), invocations) };

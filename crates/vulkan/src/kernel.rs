@@ -63,10 +63,10 @@ pub(crate) const GHASH_RUN: usize = 64;
 /// Levels it has factors for: 64^4 blocks are 2^28 bytes.
 pub(crate) const GHASH_LEVELS: usize = 4;
 /// Messages of an invocation of a chain.
-pub(crate) const CHAIN_MESSAGES: usize = 32;
+pub(crate) const CHAIN_MESSAGES: usize = 8;
 /// Steps of a launch of a chain: no driver should think that it hangs, and llvmpipe ends an invocation that has been
-/// through 65535 turns of its loops, of which a step takes up to 78.
-pub(crate) const CHAIN_STEPS: u32 = 512;
+/// through 65535 turns of its loops, of which a step takes up to 31.
+pub(crate) const CHAIN_STEPS: u32 = 1024;
 
 impl Program {
     /// Invocations of a workgroup.

@@ -25,7 +25,7 @@ pub(crate) fn source(program: Program) -> String {
         Program::Bitslice { part, wide } => {
             text += &constants(wide, part.decrypts());
             planes(&mut text, part.decrypts());
-            text += &cipher(part.decrypts(), Keys::Words);
+            text += &cipher(part.decrypts());
             rows(&mut text, part);
             text += &if part.counts() { start_counters(wide) } else { start_blocks(part) };
             text += &finish(part);
@@ -43,17 +43,25 @@ pub(crate) fn source(program: Program) -> String {
         }
         Program::ChainKeys { decrypts } => {
             text += &constants(false, decrypts);
-            planes(&mut text, decrypts);
+            circuits(&mut text, &[]);
             text += CHAIN;
-            text += &key_planes();
             text += CHAIN_KEYS;
         }
         Program::ChainSteps { decrypts } => {
             text += &constants(false, decrypts);
-            planes(&mut text, decrypts);
+            let names = circuits_of(decrypts);
+            circuits(&mut text, &names);
             text += CHAIN;
-            text += &cipher(decrypts, Keys::Planes);
-            text += &block_planes();
+            let [sbox, column] = names;
+            let rows = |item: &dyn Fn(usize) -> String| list(4, item);
+            writeln!(
+                text,
+                "fn substituted(s: Column) -> Column {{ return Column({}); }}\n\
+                 fn mixed(s: Column) -> Column {{ return {column}({}, 0u); }}",
+                rows(&|row| format!("{sbox}(s.row{row})")),
+                rows(&|row| format!("s.row{row}"))
+            )
+            .unwrap();
             text += CHAIN_STEPS;
         }
     }
@@ -77,18 +85,27 @@ fn list(count: usize, item: impl Fn(usize) -> String) -> String {
     (0..count).map(item).collect::<Vec<_>>().join(", ")
 }
 
-/// Bit planes with the circuits of a direction.
-fn planes(text: &mut String, decrypts: bool) {
+/// S-box and column of a direction.
+fn circuits_of(decrypts: bool) -> [&'static str; 2] {
+    if decrypts { ["inverse_sbox", "inverse_column"] } else { ["sbox", "column"] }
+}
+
+/// Bit planes, and these circuits.
+fn circuits(text: &mut String, names: &[&str]) {
     let head = CIRCUITS.find("\n\n// ").unwrap_or(CIRCUITS.len());
     *text += &CIRCUITS[..head];
     *text += "\n";
-    let names = if decrypts { ["inverse_sbox", "inverse_column"] } else { ["sbox", "column"] };
     for name in names {
         *text += function(CIRCUITS, name);
     }
     *text += PLANES;
-    writeln!(text, "struct State {{ {} }}", list(16, |p| format!("p{p}: Byte"))).unwrap();
     *text += &transpose_bits();
+}
+
+/// 32 blocks as bit planes, with the circuits of a direction.
+fn planes(text: &mut String, decrypts: bool) {
+    circuits(text, &circuits_of(decrypts));
+    writeln!(text, "struct State {{ {} }}", list(16, |p| format!("p{p}: Byte"))).unwrap();
     *text += &between_groups_and_planes();
 }
 
@@ -143,19 +160,10 @@ fn between_groups_and_planes() -> String {
     text
 }
 
-/// Where rounds find their keys.
-#[derive(Clone, Copy, PartialEq)]
-enum Keys {
-    /// In a schedule; the first and the last are added to blocks, which is cheaper.
-    Words,
-    /// As planes in data, all of them.
-    Planes,
-}
-
 /// The rounds. Bytes move by other names: byte p of the next state is computed from those that ShiftRows brings.
-fn cipher(decrypts: bool, keys: Keys) -> String {
-    let (sbox, column, turn) =
-        if decrypts { ("inverse_sbox", "inverse_column", 12) } else { ("sbox", "column", 4) };
+fn cipher(decrypts: bool) -> String {
+    let [sbox, column] = circuits_of(decrypts);
+    let turn = if decrypts { 12 } else { 4 };
     let source = |p: usize| (p + turn * (p % 4)) % 16;
     let mut text = String::new();
     // One round with MixColumns, and the last without.
@@ -172,26 +180,13 @@ fn cipher(decrypts: bool, keys: Keys) -> String {
         list(16, |p| format!("{sbox}(s.p{})", source(p)))
     )
     .unwrap();
-    match keys {
-        Keys::Words => {
-            text += "fn cipher(start: State, keys: u32) -> State {\n\
-                     \x20   var s = start;\n\
-                     \x20   for (var round = 1u; round < launch.rounds; round++) {\n\
-                     \x20       s = mixed_round(s, schedules[keys + round]);\n\
-                     \x20   }\n\
-                     \x20   return last_round(s);\n\
-                     }\n";
-        }
-        Keys::Planes => {
-            let sum = list(16, |p| format!("add_bytes(s.p{p}, byte_at(keys + 32u * round + {}u))", 2 * p));
-            text += "fn cipher(start: State, keys: u32) -> State {\n\
-                     \x20   var s = start;\n\
-                     \x20   for (var round = 0u; round <= launch.rounds; round++) {\n\
-                     \x20       if round == launch.rounds { s = last_round(s); }\n\
-                     \x20       else if round > 0u { s = mixed_round(s, vec4(0u)); }\n";
-            writeln!(text, "        s = State({sum});\n    }}\n    return s;\n}}").unwrap();
-        }
-    }
+    text += "fn cipher(start: State, keys: u32) -> State {\n\
+             \x20   var s = start;\n\
+             \x20   for (var round = 1u; round < launch.rounds; round++) {\n\
+             \x20       s = mixed_round(s, schedules[keys + round]);\n\
+             \x20   }\n\
+             \x20   return last_round(s);\n\
+             }\n";
     text
 }
 
@@ -313,30 +308,6 @@ fn finish(part: Part) -> String {
         }
         format!("store(tile, {index}, {block} ^ key ^ row_out(tile, {index}));")
     })
-}
-
-/// For chains: the planes of a round key of 32 messages, and how a state is put into data.
-fn key_planes() -> String {
-    let head = "fn key_planes(number: u32, round: u32) -> State {\n";
-    let mut text = state_of_rows(head, |i| {
-        format!("schedules[schedule_of(message_of(number, row + {i}u).key, DECRYPTS) + round]")
-    });
-    text += "fn put_state(place: u32, s: State) {\n";
-    for p in 0..16 {
-        writeln!(text, "    put_byte(place + {}u, s.p{p});", 2 * p).unwrap();
-    }
-    text += "}\n";
-    text
-}
-
-/// For chains: 32 blocks in data to planes, and back.
-fn block_planes() -> String {
-    let rows =
-        state_of_rows("fn block_planes(place: u32) -> State {\n", |i| format!("data[place + row + {i}u]"));
-    let blocks = rows_of_state("fn put_blocks(place: u32, state: State) {\n", |i, block| {
-        format!("data[place + row + {i}u] = {block};")
-    });
-    rows + &blocks
 }
 
 #[cfg(test)]
