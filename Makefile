@@ -18,10 +18,12 @@ run: build
 	@tools/run.sh $(LOCKSTEP) $(FILE)
 
 build: tools-present
-	$(CARGO) build --release --locked --workspace --exclude lockstep-vulkan
+	$(CARGO) build --release --locked --workspace --exclude lockstep-provider
 
 ## make provider          the module for OpenSSL 3: target/release/lockstep.so
+# Built by itself: together with the command it would get what only the command has, wgpu.
 provider: build
+	$(CARGO) build --release --locked -p lockstep-provider
 	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER)
 
 ## make install           after make provider: command, module, configuration and manual pages to PREFIX=/usr/local
@@ -35,9 +37,10 @@ install:
 	$(INSTALL) -m 644 docs/lockstep-provider.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	$(LOCKSTEP) man --out-dir $(DESTDIR)$(PREFIX)/share/man/man1
 
-## make test              all tests but the longest; installs nginx, Apache, curl and wrk to try the provider with
+## make test              all tests but the longest; installs nginx, Apache, curl and wrk for the provider, Mesa for GPUs
 test: provider
-	$(CARGO) test --workspace --exclude lockstep-vulkan --locked
+	tools/setup.sh vulkan
+	$(CARGO) test --workspace --locked
 	tools/pyca_interop.py $(LOCKSTEP)
 	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
 
@@ -52,10 +55,9 @@ test-provider-newest: provider
 		$(CARGO) test -p lockstep-provider --locked && \
 		PATH=$$prefix/bin:$$PATH tools/provider-test/openssl.py $(TARGET)/release/lockstep.so
 
-## make test-vulkan       the Vulkan backend on Mesa's software devices; not part of the others yet
+## make test-vulkan       of these, those of the portable GPU backend, on Mesa's software devices
 test-vulkan:
 	tools/setup.sh vulkan
-	$(CARGO) clippy -p lockstep-vulkan --all-targets --locked -- -D warnings
 	$(CARGO) test -p lockstep-vulkan --locked
 
 ## make test-full         make test, and: formatting, clippy, docs, newest OpenSSL, leaks, sanitizers, fuzzing, Arm, GPU code
@@ -63,8 +65,8 @@ test-full: lint test test-provider-newest leak-test asan miri fuzz arm64-test ke
 
 lint: tools-present
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --exclude lockstep-vulkan --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude lockstep-vulkan --no-deps --locked --quiet --document-private-items
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
 
 ## make bench             the processor's kernels beside OpenSSL, AWS-LC and RustCrypto
 bench: build

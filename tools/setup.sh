@@ -2,9 +2,9 @@
 # Checks for what the build and the tests call, and installs from Debian's packages what is missing, if it may.
 # Otherwise it names it in one line.
 #
-#   tools/setup.sh              for `make` and `make test`
+#   tools/setup.sh              for `make` and `make run`
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
-#   tools/setup.sh vulkan       for make test-vulkan: Mesa's software devices as well
+#   tools/setup.sh vulkan       for make test: Mesa's software devices as well
 set -euo pipefail
 
 command -v cargo >/dev/null || {

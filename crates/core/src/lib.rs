@@ -4,8 +4,8 @@
 //!   backend is. [`planner`]: which device and kernel does it.
 //!   [`timing`], [`calibrate`]: how long that takes. [`selftest`]: no kernel is used before it has
 //!   proved itself. [`share`]: work shared out. [`group`]: several devices as one.
-//! - [`register`], [`distinct`]: what devices that cut work into pieces have in common. [`cache`]: what is kept for the
-//!   next process. [`environment`]: variables.
+//! - [`messages`], [`register`], [`distinct`]: what devices that cut work into pieces have in common. [`cache`]: what is kept
+//!   for the next process. [`environment`]: variables.
 //! - [`mode`]: the modes of operation, as recipes of passes, for single messages and batches.
 //! - [`stream`]: the same piece by piece.
 //!
@@ -24,6 +24,7 @@ pub mod error;
 pub mod far;
 pub mod group;
 pub mod key;
+pub mod messages;
 pub mod mode;
 pub mod planner;
 pub mod register;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lockstep_core::data::{Data, PinnedSlice};
 use lockstep_core::distinct::DistinctKeys;
+use lockstep_core::messages::{Messages, counter};
 use lockstep_core::register::Register;
 use lockstep_core::work::Tag;
 use lockstep_core::{Block, KeySize, Result};
@@ -15,7 +16,6 @@ use crate::gpu::{Event, Gpu, Stream};
 use crate::kernel::{Family, GHASH_ROWS, LaunchOptions};
 use crate::lane::{Lane, Layout};
 use crate::launch;
-use crate::messages::{Messages, counter};
 use crate::passes::{Batch, Chain, Extra, Gcm, Hashing, Kind, Level, Levels, Plan, Tiled, Tweaks};
 
 /// What all chunks of a call have in common.

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use lockstep_core::Block;
 use lockstep_core::data::Data;
+use lockstep_core::messages::Messages;
 use lockstep_core::register::Register;
 
-use crate::messages::Messages;
 use crate::passes::Plan;
 
 /// Bytes of a chunk: large enough to fill the device and to pay for its launches, small enough to overlap.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, KernelId, KernelInfo,
 };
+use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Task as CoreTask, Work};
 use lockstep_core::{Error, KeySize, Result};
 
@@ -14,7 +15,6 @@ use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
 use crate::lane::Lanes;
 use crate::machine::Machine;
 use crate::memory::Memory;
-use crate::messages::Messages;
 use crate::passes::{Kind, Plan};
 use crate::{pass, passes, table};
 

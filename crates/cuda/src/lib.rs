@@ -30,7 +30,6 @@ mod lane;
 mod launch;
 mod machine;
 mod memory;
-mod messages;
 mod pass;
 mod passes;
 mod table;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Pending};
 use lockstep_core::data::{Data, PinnedSlice};
+use lockstep_core::messages::Messages;
 use lockstep_core::work::Stream;
 use lockstep_core::{Block, Result};
 
@@ -18,7 +19,6 @@ use crate::gpu::Event;
 use crate::kernel::Family;
 use crate::lane::Lanes;
 use crate::machine::Hold;
-use crate::messages::Messages;
 
 /// Chunks of a call that are under way at once: one on its way there, one at work, one on its way back, and one that
 /// the host fills or empties.

@@ -6,6 +6,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if number >= launch.tiles { return; }
     let tile = tiles[launch.first + number];
     let lane = id.x % LANES;
+    if is_refused(tile) {
+        zero(tile, lane);
+        return;
+    }
     let schedule = schedule_of(tile.key, DECRYPTS);
     finish(tile, lane, schedule, cipher(start(tile, lane, schedule), schedule));
 }

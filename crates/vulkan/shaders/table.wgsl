@@ -63,6 +63,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_
     if number >= launch.tiles { return; }
     let tile = tiles[launch.first + number];
     let lane = id.x % LANES;
+    if is_refused(tile) {
+        zero(tile, lane);
+        return;
+    }
     let schedule = schedule_of(tile.key, DECRYPTS);
     let copy = local % COPIES;
     var tweak = row_tweak(tile, lane);

@@ -50,6 +50,23 @@ pub(crate) fn cut(
     chunks
 }
 
+/// The chunks of whole messages of so many bytes, each of at most `size` bytes if it can be.
+pub(crate) fn gather(messages: impl IntoIterator<Item = (Piece, usize)>, size: usize) -> Vec<Vec<Piece>> {
+    let (mut chunks, mut chunk, mut used) = (Vec::new(), Vec::new(), 0usize);
+    for (piece, bytes) in messages {
+        if !chunk.is_empty() && (used + bytes > size || chunk.len() == MOST_PIECES) {
+            chunks.push(std::mem::take(&mut chunk));
+            used = 0;
+        }
+        chunk.push(piece);
+        used += bytes;
+    }
+    if !chunk.is_empty() {
+        chunks.push(chunk);
+    }
+    chunks
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +93,20 @@ mod tests {
         assert_eq!(lengths(&[4000, 1000], 4096, Some(512)), [vec![4000], vec![1000]]);
         assert_eq!(lengths(&[700], 100, Some(512)), [vec![512], vec![188]]);
         assert_eq!(lengths(&vec![1; MOST_PIECES + 1], usize::MAX, Some(512)).len(), 2);
+    }
+
+    #[test]
+    fn messages_are_gathered_whole() {
+        let gathered = |lengths: &[usize]| -> Vec<usize> {
+            let piece = |(segment, &bytes): (usize, &usize)| (Piece { segment, range: 0..0 }, bytes);
+            let chunks = gather(lengths.iter().enumerate().map(piece), 100);
+            let order: Vec<usize> = chunks.iter().flatten().map(|piece| piece.segment).collect();
+            assert_eq!(order, (0..lengths.len()).collect::<Vec<_>>());
+            chunks.iter().map(Vec::len).collect()
+        };
+        assert_eq!(gathered(&[]), [0; 0]);
+        assert_eq!(gathered(&[0, 50, 50, 0, 1, 200, 99, 1]), [4, 1, 1, 2]);
+        assert_eq!(gathered(&vec![0; MOST_PIECES + 1]), [MOST_PIECES, 1]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use lockstep_core::backend::{Completion, Cost, Counter, Device, DeviceId, KernelId, KernelInfo};
+use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Segment, Task as CoreTask, Work};
 use lockstep_core::{Error, KeySize, Result};
 
@@ -11,7 +12,7 @@ use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
 use crate::lane::Lanes;
 use crate::pass;
-use crate::passes::plan;
+use crate::passes::{Plan, plan, recipe};
 
 /// Bytes that are sent to the device at once: large enough to fill it and to pay for its launches, small enough to
 /// overlap. A software device shares the caches with whoever fills its buffers.
@@ -93,7 +94,9 @@ impl Vulkan {
         segments: &'w mut [Segment<'d>],
     ) -> Result<Completion<'w>> {
         match (what, segments.first()) {
-            (Overhead::Copy, Some(_)) => self.start(None, Pass::EcbEncrypt, segments),
+            (Overhead::Copy, Some(_)) => {
+                self.start(None, plan(Pass::EcbEncrypt), Messages::Segments(segments))
+            }
             _ => Ok(Completion::Done),
         }
     }
@@ -111,24 +114,29 @@ impl Vulkan {
     fn start<'w, 'd: 'w>(
         &self,
         family: Option<&'static Family>,
-        pass: Pass,
-        segments: &'w mut [Segment<'d>],
+        plan: Plan,
+        messages: Messages<'w, 'd>,
     ) -> Result<Completion<'w>> {
-        let Some(first) = segments.first() else { return Ok(Completion::Done) };
-        let size = first.key.size();
-        let bytes: usize = segments.iter().map(|segment| segment.data.len()).sum();
-        let wide = !self.software && bytes / segments.len() >= WIDE_FROM;
+        if messages.is_empty() {
+            return Ok(Completion::Done);
+        }
+        let size = messages.key(0).size();
+        let bytes: usize = (0..messages.len()).map(|index| messages.data(index).len()).sum();
+        let wide = !self.software && bytes / messages.len() >= WIDE_FROM;
         let wide = self.options.wide.unwrap_or(wide);
-        let task = Task { gpu: self.gpu()?, family, plan: plan(pass), size, wide };
+        let task = Task { gpu: self.gpu()?, family, plan, size, wide };
         let chunk = if self.software { SOFTWARE_CHUNK } else { CHUNK };
         let chunk = self.options.chunk.unwrap_or(chunk);
-        pass::submit(&self.lanes, task, segments, chunk, self.id)
+        pass::submit(&self.lanes, task, messages, chunk, self.id)
     }
 }
 
 /// Serial modes have programs of bit planes alone.
-fn does(family: &Family, pass: Pass) -> bool {
-    !pass.is_serial() || family.constant_time
+fn does(family: &Family, operation: Operation) -> bool {
+    match operation {
+        Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
+        Operation::Recipe(_) => true,
+    }
 }
 
 /// The interface that a device is reached by.
@@ -173,12 +181,12 @@ impl Device for Vulkan {
 
     fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
         let family = self.family(kernel)?;
-        let Operation::Pass(pass) = operation else { return None };
-        if !does(family, pass) {
+        if !does(family, operation) {
             return None;
         }
+        let serial = matches!(operation, Operation::Pass(pass) if pass.is_serial());
         // Guesses, on the careful side: no two of these devices are alike.
-        Some(match (self.software, pass.is_serial()) {
+        Some(match (self.software, serial) {
             (true, true) => Cost::new(1e6, 0.001),
             (true, false) => Cost::new(1e6, 0.2),
             // A message is one lane of one invocation: the CPU is faster unless thousands come at once.
@@ -202,7 +210,13 @@ impl Device for Vulkan {
         };
         let family = self.family(kernel).ok_or_else(unsupported)?;
         match work.task {
-            CoreTask::Pass(pass, segments) if does(family, pass) => self.start(Some(family), pass, segments),
+            _ if !does(family, operation) => Err(unsupported()),
+            CoreTask::Pass(pass, segments) => {
+                self.start(Some(family), plan(pass), Messages::Segments(segments))
+            }
+            CoreTask::Recipe(which, messages) => {
+                self.start(Some(family), recipe(which), Messages::Aead(messages))
+            }
             _ => Err(unsupported()),
         }
     }

@@ -46,6 +46,8 @@ pub(crate) enum Program {
     },
     GhashPowers,
     GhashRuns,
+    GcmPads,
+    GcmTags,
     ChainKeys {
         decrypts: bool,
     },
@@ -99,6 +101,8 @@ impl Program {
             Program::Table { part, wide: false } => part!("table_lane", part),
             Program::GhashPowers => "ghash_powers",
             Program::GhashRuns => "ghash_runs",
+            Program::GcmPads => "gcm_pads",
+            Program::GcmTags => "gcm_tags",
             Program::ChainKeys { decrypts: false } => "chain_keys_encrypt",
             Program::ChainKeys { decrypts: true } => "chain_keys_decrypt",
             Program::ChainSteps { decrypts: false } => "chain_encrypt",

@@ -9,7 +9,8 @@
 //! | `shader` | the programs' text |
 //! | `table` | what `vulkan/table` looks up |
 //! | `passes` | for each pass, the programs it takes |
-//! | `pass`, `cut`, `chunk` | a pass over segments: cut into chunks, each a submission |
+//! | `pass`, `cut`, `chunk`, `orders` | a pass over segments, or GCM: cut into chunks, each a submission with its launches |
+//! | `gcm` | GCM of messages that are too long for a submission |
 //! | `lane` | buffers on both sides |
 //! | `power` | powers of x, for XTS |
 //! | `launch` | what programs are launched with |
@@ -22,10 +23,12 @@ mod backend;
 mod chunk;
 mod cut;
 pub mod device;
+mod gcm;
 mod gpu;
 mod kernel;
 mod lane;
 mod launch;
+mod orders;
 mod pass;
 mod passes;
 mod power;

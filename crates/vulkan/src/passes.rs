@@ -1,7 +1,7 @@
 //! The passes: what programs each takes, in order.
 
 use lockstep_core::register::Register;
-use lockstep_core::work::Pass;
+use lockstep_core::work::{Pass, Recipe};
 
 use crate::kernel::Part;
 
@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Ghash,
     /// A message a lane, from its beginning to its end: a number of `shaders/chain.wgsl`.
     Chain(u32),
+    /// Whole messages of GCM.
+    Gcm { opens: bool },
 }
 
 /// Chains that are more than a number.
@@ -33,6 +35,11 @@ const PCBC_DECRYPT: u32 = 8;
 const CBC_MAC: u32 = 9;
 
 impl Kind {
+    /// True if hash keys are needed.
+    pub(crate) fn hashes(self) -> bool {
+        matches!(self, Kind::Ghash | Kind::Gcm { .. })
+    }
+
     /// True if there is no output but the register.
     pub(crate) fn only_reads(self) -> bool {
         matches!(self, Kind::Ghash | Kind::Chain(CBC_MAC))
@@ -64,7 +71,17 @@ pub(crate) fn plan(pass: Pass) -> Plan {
     Plan { kind, register: Register::of(pass) }
 }
 
+/// The plan of a recipe.
+pub(crate) fn recipe(recipe: Recipe) -> Plan {
+    Plan { kind: Kind::Gcm { opens: recipe == Recipe::GcmOpen }, register: Register::Keep }
+}
+
 impl Plan {
+    /// How the register moves on from tile to tile. Messages of GCM have none that is left.
+    pub(crate) fn moves(self) -> Register {
+        if let Kind::Gcm { .. } = self.kind { Register::Counter32 } else { self.register }
+    }
+
     /// Key schedules hold both directions; chains have planes of one.
     pub(crate) fn chain_decrypts(self) -> bool {
         self.kind == Kind::Chain(PCBC_DECRYPT)
@@ -72,6 +89,6 @@ impl Plan {
 
     /// `Launch::option` of tiles: which bits of a counter count.
     pub(crate) fn counter_mask(self) -> u32 {
-        if self.register == Register::Counter32 { 0 } else { u32::MAX }
+        if self.moves() == Register::Counter32 { 0 } else { u32::MAX }
     }
 }

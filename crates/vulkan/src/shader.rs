@@ -14,6 +14,9 @@ const TABLE: &str = include_str!("../shaders/table.wgsl");
 const GHASH: &str = include_str!("../shaders/ghash.wgsl");
 const GHASH_POWERS: &str = include_str!("../shaders/ghash_powers.wgsl");
 const GHASH_RUNS: &str = include_str!("../shaders/ghash_runs.wgsl");
+const GCM: &str = include_str!("../shaders/gcm.wgsl");
+const GCM_PADS: &str = include_str!("../shaders/gcm_pads.wgsl");
+const GCM_TAGS: &str = include_str!("../shaders/gcm_tags.wgsl");
 const CHAIN: &str = include_str!("../shaders/chain.wgsl");
 const CHAIN_KEYS: &str = include_str!("../shaders/chain_keys.wgsl");
 const CHAIN_STEPS: &str = include_str!("../shaders/chain_steps.wgsl");
@@ -40,6 +43,10 @@ pub(crate) fn source(program: Program) -> String {
             writeln!(text, "const RUN = {}u;", crate::kernel::GHASH_RUN).unwrap();
             text += GHASH;
             text += if program == Program::GhashPowers { GHASH_POWERS } else { GHASH_RUNS };
+        }
+        Program::GcmPads | Program::GcmTags => {
+            text += GCM;
+            text += if program == Program::GcmPads { GCM_PADS } else { GCM_TAGS };
         }
         Program::ChainKeys { decrypts } => {
             text += &constants(false, decrypts);
@@ -209,12 +216,18 @@ fn rows(text: &mut String, part: Part) {
     } else {
         ("vec4(0u)", "tweak")
     };
+    // CTR of a message of GCM waits for the verdict on its tag; shaders/gcm_tags.wgsl has the numbers.
+    let refused = if part.counts() { "launch.step == 1u && data[tile.extra].x != 1u" } else { "false" };
     writeln!(
         text,
-        "fn row_in(tile: Tile, index: u32) -> vec4<u32> {{ return {input}; }}\n\
+        "fn is_refused(tile: Tile) -> bool {{ return {refused}; }}\n\
+         fn row_in(tile: Tile, index: u32) -> vec4<u32> {{ return {input}; }}\n\
          fn row_out(tile: Tile, index: u32) -> vec4<u32> {{ return {output}; }}\n\
          fn row_tweak(tile: Tile, lane: u32) -> vec4<u32> {{ return {first}; }}\n\
-         fn row_next(tweak: vec4<u32>) -> vec4<u32> {{ return {next}; }}"
+         fn row_next(tweak: vec4<u32>) -> vec4<u32> {{ return {next}; }}\n\
+         fn zero(tile: Tile, lane: u32) {{\n\
+         \x20   for (var index = lane; index < tile.blocks; index += LANES) {{ store(tile, index, vec4(0u)); }}\n\
+         }}"
     )
     .unwrap();
 }

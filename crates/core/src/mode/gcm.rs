@@ -121,7 +121,7 @@ pub(crate) fn zero_failed(planner: &Planner, messages: &mut [AeadMessage<'_>]) -
 }
 
 /// Writes the tag, or compares it in constant time.
-pub(crate) fn settle(tag: &mut Tag<'_>, computed: &Block) -> Status {
+pub fn settle(tag: &mut Tag<'_>, computed: &Block) -> Status {
     match tag {
         Tag::Write(tag) => {
             tag.copy_from_slice(&computed[..tag.len()]);
@@ -133,7 +133,7 @@ pub(crate) fn settle(tag: &mut Tag<'_>, computed: &Block) -> Status {
 }
 
 /// The block of two bit lengths that ends a GHASH (SP 800-38D, 7.1, step 5).
-pub(crate) fn lengths_block(aad: u64, data: u64) -> Block {
+pub fn lengths_block(aad: u64, data: u64) -> Block {
     (u128::from(aad * 8) << 64 | u128::from(data * 8)).to_be_bytes()
 }
 

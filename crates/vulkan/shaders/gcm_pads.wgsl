@@ -1,0 +1,8 @@
+// Zeros behind the end of ciphertexts. A tile is a last block, `blocks` how many bytes it has.
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if id.x >= launch.tiles { return; }
+    let tile = tiles[launch.first + id.x];
+    data[tile.at] = first_bytes(data[tile.at], tile.blocks);
+}

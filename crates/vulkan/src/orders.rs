@@ -1,0 +1,327 @@
+//! What a chunk is told to do: its launches, their tiles, and where in `work` things are.
+
+use lockstep_core::data::Data;
+use lockstep_core::messages::Messages;
+use lockstep_core::work::Tag;
+use lockstep_core::{Block, Result};
+
+use crate::chunk::Task;
+use crate::cut::Piece;
+use crate::kernel::{
+    CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, ROWS, WIDE,
+};
+use crate::launch::{Launch, Tile};
+use crate::passes::{CFB1_DECRYPT, CFB1_ENCRYPT, CFB8_DECRYPT, CFB8_ENCRYPT};
+use crate::power::{power_of_x, times_power_of_x};
+
+/// Blocks of `work`, section by section.
+#[derive(Default)]
+pub(crate) struct Layout {
+    pub(crate) blocks: usize,
+}
+
+impl Layout {
+    /// The next section, and its first block.
+    pub(crate) fn section(&mut self, blocks: usize) -> usize {
+        let at = self.blocks;
+        self.blocks += blocks;
+        at
+    }
+}
+
+/// What a chunk is told to do.
+#[derive(Default)]
+pub(crate) struct Orders {
+    pub(crate) tiles: Vec<Tile>,
+    pub(crate) launches: Vec<Launch>,
+    /// The T-tables that launches want, by direction.
+    pub(crate) tables: Vec<bool>,
+}
+
+/// Where things begin in `work`. What a pass has not is empty.
+pub(crate) struct Places {
+    /// Registers that the device reads or leaves, one a piece.
+    pub(crate) registers: usize,
+    /// Zeros, one a key: encrypted they are hash keys.
+    pub(crate) zeros: usize,
+    /// Of GCM: the first counters, one a piece, which become masks of tags; tags, then statuses, which come back.
+    pub(crate) masks: usize,
+    pub(crate) tags: usize,
+    /// Of each piece: of GCM what is hashed, associated data first.
+    pub(crate) hashed: Vec<usize>,
+    /// Of each piece: its data.
+    pub(crate) data: Vec<usize>,
+    /// How much further results lie.
+    pub(crate) to: usize,
+}
+
+/// What is hashed: the piece, its first block and how many, the register, and where the hash goes.
+struct Hashed {
+    piece: usize,
+    at: usize,
+    blocks: usize,
+    register: Block,
+    output: usize,
+}
+
+/// What orders are made of.
+pub(crate) struct Work<'a, 'w, 'd> {
+    pub(crate) task: &'a Task,
+    pub(crate) family: &'static Family,
+    pub(crate) pieces: &'a [Piece],
+    pub(crate) messages: &'a Messages<'w, 'd>,
+    /// Of each piece the numbers of its key and of its tweak's key.
+    pub(crate) numbers: &'a [(u32, u32)],
+    pub(crate) keys: usize,
+    pub(crate) places: &'a Places,
+}
+
+impl Work<'_, '_, '_> {
+    fn launch(&self, program: Program, first: usize, tiles: usize, invocations: usize) -> Launch {
+        Launch {
+            program,
+            first: first as u32,
+            tiles: tiles as u32,
+            rounds: self.task.size.rounds() as u32,
+            option: 0,
+            to: 0,
+            scratch: 0,
+            step: 0,
+            steps: 0,
+            invocations,
+            bytes: 0,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.range.len() as u64).sum()
+    }
+
+    /// Encrypts blocks that lie one behind the other, `keys` being theirs.
+    fn prelude(&self, orders: &mut Orders, at: usize, keys: impl IntoIterator<Item = u32>) {
+        let first = orders.tiles.len();
+        for (index, key) in keys.into_iter().enumerate() {
+            match orders.tiles[first..].last_mut() {
+                Some(last) if last.key == key && (last.blocks as usize) < ROWS => last.blocks += 1,
+                _ => {
+                    let at = (at + index) as u32;
+                    orders.tiles.push(Tile { at, blocks: 1, key, ..Tile::default() });
+                }
+            }
+        }
+        let tiles = orders.tiles.len() - first;
+        orders.launches.push(self.launch(
+            (self.family.program)(Part::EcbEncrypt, false),
+            first,
+            tiles,
+            tiles,
+        ));
+    }
+
+    /// A pass in tiles; if it is gated, not for messages whose tags are wrong, which are zeroed.
+    pub(crate) fn tiles(&self, orders: &mut Orders, part: Part, gated: bool) {
+        let count = self.pieces.len();
+        if part.tweaks() {
+            self.prelude(orders, self.places.registers, self.numbers.iter().map(|&(_, tweak)| tweak));
+        }
+        let first = orders.tiles.len();
+        let whole = self.task.tile();
+        let moves = self.task.plan.moves();
+        for (index, piece) in self.pieces.iter().enumerate() {
+            let Data::Host(data) = self.messages.data(piece.segment) else { continue };
+            let begin = self.messages.register(piece.segment);
+            let mut power = match self.messages.tweak(piece.segment) {
+                Some(tweak) if part.tweaks() => {
+                    power_of_x(tweak.position.wrapping_add(piece.range.start as u64 / 16))
+                }
+                _ => 0,
+            };
+            let extra = if gated { self.places.tags + count } else { self.places.registers };
+            for start in piece.range.clone().step_by(whole) {
+                let register = if part.tweaks() {
+                    power.to_le_bytes()
+                } else {
+                    let last = (start >= 16).then(|| block_at(data.input(), start - 16));
+                    moves.after(begin, start, last)
+                };
+                let bytes = whole.min(piece.range.end - start);
+                orders.tiles.push(Tile {
+                    at: (self.places.data[index] + (start - piece.range.start) / 16) as u32,
+                    blocks: bytes.div_ceil(16) as u32,
+                    key: self.numbers[index].0,
+                    extra: (extra + index) as u32,
+                    register,
+                });
+                power = times_power_of_x(power, (whole / 16) as u32);
+            }
+        }
+        let tiles = orders.tiles.len() - first;
+        if tiles == 0 {
+            return;
+        }
+        let invocations = tiles * if self.task.wide { WIDE } else { 1 };
+        let program = (self.family.program)(part, self.task.wide);
+        let option = self.task.plan.counter_mask();
+        let launch = self.launch(program, first, tiles, invocations);
+        let (to, step) = (self.places.to as u32, u32::from(gated));
+        orders.launches.push(Launch { option, to, step, bytes: self.bytes(), ..launch });
+    }
+
+    /// GHASH of segments.
+    pub(crate) fn ghash(&self, orders: &mut Orders, layout: &mut Layout) -> Result<()> {
+        self.prelude(orders, self.places.zeros, 0..self.keys as u32);
+        let hashed = (self.pieces.iter().enumerate()).map(|(index, piece)| Hashed {
+            piece: index,
+            at: self.places.hashed[index],
+            blocks: piece.range.len() / 16,
+            register: self.messages.register(piece.segment),
+            output: self.places.registers + index,
+        });
+        self.hash(orders, layout, hashed.collect())
+    }
+
+    /// GCM (SP 800-38D, 7.1 and 7.2): tags are made, or compared before anything is decrypted.
+    pub(crate) fn gcm(&self, orders: &mut Orders, layout: &mut Layout, opens: bool) -> Result<()> {
+        let count = self.pieces.len();
+        let mut keys: Vec<u32> = (0..self.keys as u32).collect();
+        keys.extend(self.numbers.iter().map(|&(key, _)| key));
+        // Masks lie behind the hash keys.
+        self.prelude(orders, self.places.zeros, keys);
+        if !opens {
+            self.tiles(orders, Part::Ctr, false);
+            self.pads(orders);
+        }
+        let hashes = layout.section(count);
+        let hashed = (self.pieces.iter().enumerate()).map(|(index, piece)| Hashed {
+            piece: index,
+            at: self.places.hashed[index],
+            // With the block of lengths.
+            blocks: self.places.data[index] - self.places.hashed[index] + piece.range.len().div_ceil(16) + 1,
+            register: Block::default(),
+            output: hashes + index,
+        });
+        self.hash(orders, layout, hashed.collect())?;
+        let first = orders.tiles.len();
+        for (index, piece) in self.pieces.iter().enumerate() {
+            let Some(message) = self.messages.aead(piece.segment) else { continue };
+            let mut register = Block::default();
+            if let Tag::Expect(tag) = &message.tag {
+                register[..tag.len()].copy_from_slice(tag);
+            }
+            orders.tiles.push(Tile {
+                at: (hashes + index) as u32,
+                blocks: message.tag.len() as u32,
+                key: 0,
+                extra: (self.places.masks + index) as u32,
+                register,
+            });
+        }
+        let launch = self.launch(Program::GcmTags, first, count, count);
+        let (scratch, option) = (self.places.tags as u32, u32::from(opens));
+        orders.launches.push(Launch { scratch, option, ..launch });
+        if opens {
+            self.tiles(orders, Part::Ctr, true);
+        }
+        Ok(())
+    }
+
+    /// Zeros behind the last bytes of ciphertexts: what is hashed is filled up with them.
+    fn pads(&self, orders: &mut Orders) {
+        let first = orders.tiles.len();
+        for (piece, data) in self.pieces.iter().zip(&self.places.data) {
+            let (whole, rest) = (piece.range.len() / 16, piece.range.len() % 16);
+            if rest > 0 {
+                let at = (data + whole) as u32;
+                orders.tiles.push(Tile { at, blocks: rest as u32, ..Tile::default() });
+            }
+        }
+        let count = orders.tiles.len() - first;
+        if count > 0 {
+            orders.launches.push(self.launch(Program::GcmPads, first, count, count));
+        }
+    }
+
+    /// Hashes, under keys that are there.
+    fn hash(&self, orders: &mut Orders, layout: &mut Layout, mut left: Vec<Hashed>) -> Result<()> {
+        let first = orders.tiles.len();
+        let at = |key| (self.places.zeros + key) as u32;
+        orders.tiles.extend((0..self.keys).map(|key| Tile { at: at(key), blocks: 1, ..Tile::default() }));
+        let scratch = layout.section(GHASH_LEVELS * self.keys) as u32;
+        let powers = self.launch(Program::GhashPowers, first, self.keys, self.keys);
+        orders.launches.push(Launch { scratch, ..powers });
+        for level in 0..GHASH_LEVELS {
+            let first = orders.tiles.len();
+            let mut next = Vec::new();
+            for message in left {
+                let runs = message.blocks.div_ceil(GHASH_RUN);
+                let output = if runs == 1 { message.output } else { layout.section(runs) };
+                // Counted from the end: the first run has what does not fill the others.
+                let short = message.blocks - (runs - 1) * GHASH_RUN;
+                for run in 0..runs {
+                    let (skip, len) =
+                        if run == 0 { (0, short) } else { (short + (run - 1) * GHASH_RUN, GHASH_RUN) };
+                    orders.tiles.push(Tile {
+                        at: (message.at + skip) as u32,
+                        blocks: len as u32,
+                        key: self.numbers[message.piece].0,
+                        extra: (output + run) as u32,
+                        register: if run == 0 { message.register } else { Block::default() },
+                    });
+                }
+                if runs > 1 {
+                    next.push(Hashed { at: output, blocks: runs, register: Block::default(), ..message });
+                }
+            }
+            let tiles = orders.tiles.len() - first;
+            let bytes = if level == 0 { self.bytes() } else { 0 };
+            let launch = self.launch(Program::GhashRuns, first, tiles, tiles);
+            orders.launches.push(Launch { scratch, option: level as u32, bytes, ..launch });
+            left = next;
+            if left.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(self.task.gpu.failed("a message too long for GHASH at once: report this"))
+    }
+
+    pub(crate) fn chain(&self, orders: &mut Orders, layout: &mut Layout, option: u32) {
+        orders.tiles.extend(self.pieces.iter().enumerate().map(|(index, piece)| Tile {
+            at: self.places.data[index] as u32,
+            blocks: piece.range.len() as u32,
+            key: self.numbers[index].0,
+            extra: (self.places.registers + index) as u32,
+            register: Block::default(),
+        }));
+        // An invocation works as long as its longest message.
+        orders.tiles.sort_by_key(|tile| std::cmp::Reverse(tile.blocks));
+        let invocations = self.pieces.len().div_ceil(CHAIN_MESSAGES);
+        // Of each invocation the planes of its round keys.
+        let scratch = layout.section(invocations * (self.task.size.rounds() + 1) * CHAIN_MESSAGES) as u32;
+        let decrypts = self.task.plan.chain_decrypts();
+        let launch =
+            |program| Launch { scratch, option, ..self.launch(program, 0, self.pieces.len(), invocations) };
+        orders.launches.push(launch(Program::ChainKeys { decrypts }));
+        let longest = orders.tiles.iter().map(|tile| steps_of(option, tile.blocks)).max().unwrap_or(0);
+        for step in (0..longest).step_by(CHAIN_STEPS as usize) {
+            let bytes = if step == 0 { self.bytes() } else { 0 };
+            let program = Program::ChainSteps { decrypts };
+            orders.launches.push(Launch { step, steps: CHAIN_STEPS, bytes, ..launch(program) });
+        }
+    }
+}
+
+/// How often a chain runs the cipher for so many bytes.
+fn steps_of(option: u32, bytes: u32) -> u32 {
+    match option {
+        CFB8_ENCRYPT | CFB8_DECRYPT => bytes,
+        CFB1_ENCRYPT | CFB1_DECRYPT => 8 * bytes,
+        _ => bytes.div_ceil(16),
+    }
+}
+
+/// The block at a place.
+fn block_at(data: &[u8], at: usize) -> Block {
+    let mut block = Block::default();
+    block.copy_from_slice(&data[at..at + 16]);
+    block
+}
