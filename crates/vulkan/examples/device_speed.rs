@@ -100,7 +100,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     };
     let largest: usize = rest.first().map_or(Ok(64 << 20), |text| text.parse())?;
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<usize>().ok());
-    let options = LaunchOptions { wide: number("WIDE").map(|wide| wide == 1), chunk: number("CHUNK") };
+    let options =
+        LaunchOptions { wide: number("WIDE").map(|wide| wide == 1), chunk: number("CHUNK"), buffer: None };
     let start = Instant::now();
     let found = VulkanBackend.find();
     println!("found devices in {:.3} s", start.elapsed().as_secs_f64());

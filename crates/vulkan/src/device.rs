@@ -102,7 +102,7 @@ impl Vulkan {
     }
 
     fn gpu(&self) -> Result<Arc<Gpu>> {
-        self.gpu.get_or_init(|| Gpu::open(self.id, &self.adapter)).clone()
+        self.gpu.get_or_init(|| Gpu::open(self.id, &self.adapter, self.options.buffer)).clone()
     }
 
     fn family(&self, kernel: KernelId) -> Option<&'static Family> {

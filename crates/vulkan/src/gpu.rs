@@ -42,13 +42,14 @@ pub(crate) struct Bindings<'a> {
 pub(crate) const ALIGNMENT: usize = 256;
 
 impl Gpu {
-    /// Opens an adapter.
-    pub(crate) fn open(id: DeviceId, adapter: &wgpu::Adapter) -> Result<Arc<Gpu>> {
+    /// Opens an adapter, for buffers of so many bytes or as many as it has.
+    pub(crate) fn open(id: DeviceId, adapter: &wgpu::Adapter, buffer: Option<u64>) -> Result<Arc<Gpu>> {
         let failed = |reason: String| Error::DeviceFailed { device: id, reason };
         // No more than every Raspberry Pi 4 has, but the binding as large as it may be.
         let limits = wgpu::Limits {
-            max_storage_buffer_binding_size: adapter.limits().max_storage_buffer_binding_size,
-            max_buffer_size: adapter.limits().max_buffer_size,
+            max_storage_buffer_binding_size: buffer
+                .unwrap_or(adapter.limits().max_storage_buffer_binding_size),
+            max_buffer_size: buffer.unwrap_or(adapter.limits().max_buffer_size),
             ..wgpu::Limits::downlevel_defaults()
         };
         let descriptor = wgpu::DeviceDescriptor {

@@ -144,4 +144,6 @@ pub struct LaunchOptions {
     pub wide: Option<bool>,
     /// Bytes of a piece of work that is sent to the device.
     pub chunk: Option<usize>,
+    /// Bytes of the largest buffer that is asked of the driver, which does not open the device if it has not so much.
+    pub buffer: Option<u64>,
 }

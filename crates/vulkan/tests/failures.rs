@@ -1,11 +1,17 @@
-//! What happens when a device is lost, and when it is asked for what it cannot do.
+//! What happens when a device does not open or is lost, and when it is asked for what it cannot do.
 
 mod software;
 
-use lockstep_core::backend::{Device, KernelId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
 use lockstep_core::data::Data;
+use lockstep_core::far::Far;
+use lockstep_core::mode::{Cipher, CipherKey, Direction};
+use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::suite::{noise, test_key};
-use lockstep_core::work::{Pass, Segment, Task};
+use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
 use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_vulkan::{LaunchOptions, Vulkan};
 
@@ -60,16 +66,157 @@ fn a_completion_that_is_dropped_leaves_a_lost_device_alone() {
 #[test]
 fn more_than_a_buffer_holds_is_an_error() {
     let Some(device) = software::device() else { return };
-    let device =
-        device.with_launches(LaunchOptions { chunk: Some(usize::MAX / 4), ..LaunchOptions::default() });
+    let options =
+        LaunchOptions { chunk: Some(usize::MAX / 4), buffer: Some(1 << 20), ..LaunchOptions::default() };
+    let device = device.with_launches(options);
     let key = test_key(1, KeySize::Aes128);
-    let mut data = vec![0; 130 << 20];
-    let refused = run(&device, &key, &mut data, || ());
-    match refused {
+    let mut data = vec![5; 2 << 20];
+    match run(&device, &key, &mut data, || ()) {
         Err(Error::DeviceFailed { reason, .. }) => assert!(reason.contains("less at once"), "{reason}"),
-        // Where a binding may have more.
-        other => other.unwrap(),
+        other => panic!("{other:?}"),
     }
+    assert!(data.iter().all(|&byte| byte == 5), "a call that was refused touched its data");
     // It goes on working.
     run(&device, &key, &mut data[..1000], || ()).unwrap();
+}
+
+/// More memory than there is, asked of the driver itself.
+#[test]
+fn a_device_that_does_not_open_is_an_error() {
+    let Some(device) = software::device() else { return };
+    let device = unopened(device);
+    let key = test_key(1, KeySize::Aes128);
+    let mut data = noise(1, 100);
+    for _ in 0..2 {
+        match run(&device, &key, &mut data, || ()) {
+            Err(Error::DeviceFailed { reason, .. }) => assert!(reason.contains("does not open"), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(data == noise(1, 100));
+}
+
+/// A device whose driver refuses to open it, since more is asked than it has.
+fn unopened(device: Vulkan) -> Vulkan {
+    device.with_launches(LaunchOptions { buffer: Some(u64::MAX), ..LaunchOptions::default() })
+}
+
+/// A device as planners see it: a GPU that is cheap, or the processor, which is dear. The GPU may be lost in the middle of
+/// each piece of work.
+struct Seen {
+    device: Kind,
+    kernels: Vec<KernelInfo>,
+}
+
+enum Kind {
+    Gpu(Vulkan, Arc<AtomicBool>),
+    Processor(Far),
+}
+
+impl Seen {
+    fn gpu(device: Vulkan) -> (Seen, Arc<AtomicBool>) {
+        let fails = Arc::new(AtomicBool::new(false));
+        let kernels = device.kernels()[..1].to_vec();
+        (Seen { device: Kind::Gpu(device, Arc::clone(&fails)), kernels }, fails)
+    }
+
+    fn processor() -> Seen {
+        let far = Far::default();
+        Seen { kernels: far.kernels()[..1].to_vec(), device: Kind::Processor(far) }
+    }
+}
+
+impl Device for Seen {
+    fn id(&self) -> DeviceId {
+        match &self.device {
+            Kind::Gpu(..) => DeviceId { backend: "vulkan", unit: Unit::Number(0) },
+            Kind::Processor(_) => DeviceId { backend: "cpu", unit: Unit::Only },
+        }
+    }
+    fn description(&self) -> String {
+        "a test".into()
+    }
+    fn is_trusted(&self) -> bool {
+        matches!(self.device, Kind::Processor(_))
+    }
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+    fn cost(&self, kernel: KernelId, operation: Operation, size: KeySize) -> Option<Cost> {
+        match &self.device {
+            Kind::Gpu(gpu, _) => gpu.cost(kernel, operation, size).map(|_| Cost::new(1.0, 1000.0)),
+            Kind::Processor(far) => far.cost(kernel, operation, size).map(|_| Cost::new(1e9, 1.0)),
+        }
+    }
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        match &self.device {
+            Kind::Processor(far) => far.submit(kernel, work),
+            Kind::Gpu(gpu, fails) => {
+                let completion = gpu.submit(kernel, work)?;
+                if fails.load(Ordering::SeqCst) {
+                    gpu.lose()?;
+                }
+                Ok(completion)
+            }
+        }
+    }
+}
+
+fn planner(gpu: Seen, selection: &Selection) -> Planner {
+    Planner::new(vec![Arc::new(Seen::processor()), Arc::new(gpu)], selection).unwrap()
+}
+
+fn encrypt(planner: &Planner, data: &mut [u8]) -> Result<()> {
+    let key = CipherKey::new(Cipher::Ctr, &[3; 16]).unwrap();
+    Cipher::Ctr.one(planner, Direction::Encrypt, &key, &mut [9; 16], Data::in_place(data))
+}
+
+fn expected(len: usize) -> Vec<u8> {
+    lockstep_reference::ctr::apply(&lockstep_reference::Aes::new(&[3; 16]), &[9; 16], &noise(5, len))
+}
+
+/// Who named no device gets an answer whatever becomes of the GPU; who named it learns of it.
+#[test]
+fn work_of_a_lost_device_is_done_again() {
+    let Some(device) = software::device() else { return };
+    let device = device.with_launches(LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() });
+    let (gpu, fails) = Seen::gpu(device);
+    let planner = planner(gpu, &Selection::default());
+    let len = 50_000;
+    let mut data = noise(5, len);
+    encrypt(&planner, &mut data).unwrap();
+    assert!(data == expected(len) && planner.incidents().is_empty());
+    fails.store(true, Ordering::SeqCst);
+    // Lost in the middle, and lost before.
+    for incidents in 1..3 {
+        let mut data = noise(5, len);
+        encrypt(&planner, &mut data).unwrap();
+        assert!(data == expected(len), "the processor's answer");
+        let told = planner.incidents();
+        assert_eq!(told.len(), incidents);
+        assert!(told[0].to_string().contains("lost"), "{}", told[0]);
+    }
+}
+
+#[test]
+fn who_named_the_device_is_told() {
+    let Some(device) = software::device() else { return };
+    let (gpu, fails) = Seen::gpu(device);
+    let planner = planner(gpu, &Selection { device: Some("vulkan:0".into()), kernel: None });
+    encrypt(&planner, &mut noise(5, 1000)).unwrap();
+    fails.store(true, Ordering::SeqCst);
+    is_lost(encrypt(&planner, &mut noise(5, 1000)));
+}
+
+/// A driver that is broken: its device fails its self-test, and the processor works.
+#[test]
+fn a_device_that_does_not_open_is_passed_over() {
+    let Some(device) = software::device() else { return };
+    let (gpu, _) = Seen::gpu(unopened(device));
+    let planner = planner(gpu, &Selection::default());
+    let mut data = noise(5, 5000);
+    encrypt(&planner, &mut data).unwrap();
+    assert!(data == expected(5000));
+    let failures = planner.failures();
+    assert!(failures.iter().any(|failure| failure.to_string().contains("does not open")), "{failures:?}");
 }
