@@ -3,10 +3,6 @@
 //
 // The messages of a launch should come in the order of their lengths: an invocation works as long as its longest.
 
-// A state is the rows of all messages: bit 8 * column + message of a plane. So ShiftRows turns words, and one circuit of a
-// column does all four of a message.
-const MESSAGES = 8u;
-
 // What a launch does: `option`. src/passes.rs has the same.
 const CBC_ENCRYPT = 0u;
 const CFB_ENCRYPT = 1u;
@@ -89,6 +85,11 @@ fn chain_output(tile: Tile, step: u32, block: vec4<u32>) {
     if is_whole { data[tile.extra] = reg; }
 }
 
+// Planes in scratch.
+fn column_at(place: u32) -> Column {
+    return Column(byte_at(place), byte_at(place + 2u), byte_at(place + 4u), byte_at(place + 6u));
+}
+
 fn byte_at(place: u32) -> Byte {
     let low = data[place];
     let high = data[place + 1u];
@@ -98,43 +99,4 @@ fn byte_at(place: u32) -> Byte {
 fn put_byte(place: u32, byte: Byte) {
     data[place] = vec4(byte.b0, byte.b1, byte.b2, byte.b3);
     data[place + 1u] = vec4(byte.b4, byte.b5, byte.b6, byte.b7);
-}
-
-fn message_of(number: u32, index: u32) -> Tile {
-    return tiles[launch.first + min(MESSAGES * number + index, launch.tiles - 1u)];
-}
-
-// Of a block's 16 bytes, rows for columns. Its own inverse.
-fn turned_block(b: vec4<u32>) -> vec4<u32> {
-    let x = lower(b.x, b.z, 16u, 0x0000ffffu);
-    let y = lower(b.y, b.w, 16u, 0x0000ffffu);
-    let z = upper(b.x, b.z, 16u, 0x0000ffffu);
-    let w = upper(b.y, b.w, 16u, 0x0000ffffu);
-    return vec4(lower(x, y, 8u, 0x00ff00ffu), upper(x, y, 8u, 0x00ff00ffu), lower(z, w, 8u, 0x00ff00ffu),
-                upper(z, w, 8u, 0x00ff00ffu));
-}
-
-// Eight blocks go into a state and out of it one after the other, by pushing it on; in between bits and words trade places.
-fn with_block(s: Column, block: vec4<u32>) -> Column {
-    let rows = turned_block(block);
-    return Column(pushed(s.row0, rows.x), pushed(s.row1, rows.y), pushed(s.row2, rows.z), pushed(s.row3, rows.w));
-}
-fn without_block(s: Column) -> Column {
-    return Column(pushed(s.row0, 0u), pushed(s.row1, 0u), pushed(s.row2, 0u), pushed(s.row3, 0u));
-}
-fn first_block(s: Column) -> vec4<u32> { return turned_block(vec4(s.row0.b0, s.row1.b0, s.row2.b0, s.row3.b0)); }
-fn transposed(s: Column) -> Column {
-    return Column(transpose_bits(s.row0), transpose_bits(s.row1), transpose_bits(s.row2), transpose_bits(s.row3));
-}
-
-// ShiftRows, or its inverse.
-fn turned_byte(a: Byte, by: u32) -> Byte {
-    let back = 32u - by;
-    return Byte((a.b0 >> by) | (a.b0 << back), (a.b1 >> by) | (a.b1 << back), (a.b2 >> by) | (a.b2 << back),
-                (a.b3 >> by) | (a.b3 << back), (a.b4 >> by) | (a.b4 << back), (a.b5 >> by) | (a.b5 << back),
-                (a.b6 >> by) | (a.b6 << back), (a.b7 >> by) | (a.b7 << back));
-}
-fn shifted(s: Column) -> Column {
-    let by = select(8u, 24u, DECRYPTS == 1u);
-    return Column(s.row0, turned_byte(s.row1, by), turned_byte(s.row2, 16u), turned_byte(s.row3, 32u - by));
 }

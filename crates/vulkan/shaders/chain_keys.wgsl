@@ -4,11 +4,7 @@
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if MESSAGES * id.x >= launch.tiles { return; }
     for (var round = 0u; round <= launch.rounds; round++) {
-        var s: Column;
-        for (var i = 0u; i < MESSAGES; i++) {
-            s = with_block(s, schedules[schedule_of(message_of(id.x, i).key, DECRYPTS) + round]);
-        }
-        s = transposed(s);
+        let s = key_planes(id.x, round);
         let place = planes_of(id.x) + MESSAGES * round;
         put_byte(place, s.row0);
         put_byte(place + 2u, s.row1);

@@ -5,9 +5,7 @@ fn cipher(start: Column, keys: u32) -> Column {
     for (var round = 0u; round <= launch.rounds; round++) {
         if round == launch.rounds { s = substituted(shifted(s)); }
         else if round > 0u { s = mixed(shifted(s)); }
-        let key = keys + MESSAGES * round;
-        s = Column(add_bytes(s.row0, byte_at(key)), add_bytes(s.row1, byte_at(key + 2u)), add_bytes(s.row2, byte_at(key + 4u)),
-                   add_bytes(s.row3, byte_at(key + 6u)));
+        s = sum_of(s, column_at(keys + MESSAGES * round));
     }
     return s;
 }

@@ -44,6 +44,7 @@ pub(crate) enum Program {
         part: Part,
         wide: bool,
     },
+    Blocks,
     GhashPowers,
     GhashRuns,
     GcmPads,
@@ -64,7 +65,7 @@ pub(crate) const WIDE: usize = 32;
 pub(crate) const GHASH_RUN: usize = 64;
 /// Levels it has factors for: 64^4 blocks are 2^28 bytes.
 pub(crate) const GHASH_LEVELS: usize = 4;
-/// Messages of an invocation of a chain.
+/// Messages of an invocation of a chain, and blocks of one that encrypts single blocks.
 pub(crate) const CHAIN_MESSAGES: usize = 8;
 /// Steps of a launch of a chain: no driver should think that it hangs, and llvmpipe ends an invocation that has been
 /// through 65535 turns of its loops, of which a step takes up to 31.
@@ -74,7 +75,7 @@ impl Program {
     /// Invocations of a workgroup.
     pub(crate) fn workgroup(self) -> usize {
         match self {
-            Program::ChainKeys { .. } | Program::ChainSteps { .. } => 32,
+            Program::Blocks | Program::ChainKeys { .. } | Program::ChainSteps { .. } => 32,
             _ => 64,
         }
     }
@@ -99,6 +100,7 @@ impl Program {
             Program::Bitslice { part, wide: false } => part!("bitslice_lane", part),
             Program::Table { part, wide: true } => part!("table", part),
             Program::Table { part, wide: false } => part!("table_lane", part),
+            Program::Blocks => "blocks_encrypt",
             Program::GhashPowers => "ghash_powers",
             Program::GhashRuns => "ghash_runs",
             Program::GcmPads => "gcm_pads",

@@ -7,9 +7,7 @@ use lockstep_core::{Block, Result};
 
 use crate::chunk::Task;
 use crate::cut::Piece;
-use crate::kernel::{
-    CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, ROWS, WIDE,
-};
+use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, WIDE};
 use crate::launch::{Launch, Tile};
 use crate::passes::{CFB1_DECRYPT, CFB1_ENCRYPT, CFB8_DECRYPT, CFB8_ENCRYPT};
 use crate::power::{power_of_x, times_power_of_x};
@@ -100,22 +98,11 @@ impl Work<'_, '_, '_> {
     /// Encrypts blocks that lie one behind the other, `keys` being theirs.
     fn prelude(&self, orders: &mut Orders, at: usize, keys: impl IntoIterator<Item = u32>) {
         let first = orders.tiles.len();
-        for (index, key) in keys.into_iter().enumerate() {
-            match orders.tiles[first..].last_mut() {
-                Some(last) if last.key == key && (last.blocks as usize) < ROWS => last.blocks += 1,
-                _ => {
-                    let at = (at + index) as u32;
-                    orders.tiles.push(Tile { at, blocks: 1, key, ..Tile::default() });
-                }
-            }
-        }
+        let tile = |(index, key)| Tile { at: (at + index) as u32, blocks: 1, key, ..Tile::default() };
+        orders.tiles.extend(keys.into_iter().enumerate().map(tile));
         let tiles = orders.tiles.len() - first;
-        orders.launches.push(self.launch(
-            (self.family.program)(Part::EcbEncrypt, false),
-            first,
-            tiles,
-            tiles,
-        ));
+        let invocations = tiles.div_ceil(CHAIN_MESSAGES);
+        orders.launches.push(self.launch(Program::Blocks, first, tiles, invocations));
     }
 
     /// A pass in tiles; if it is gated, not for messages whose tags are wrong, which are zeroed.

@@ -17,6 +17,8 @@ const GHASH_RUNS: &str = include_str!("../shaders/ghash_runs.wgsl");
 const GCM: &str = include_str!("../shaders/gcm.wgsl");
 const GCM_PADS: &str = include_str!("../shaders/gcm_pads.wgsl");
 const GCM_TAGS: &str = include_str!("../shaders/gcm_tags.wgsl");
+const COLUMNS: &str = include_str!("../shaders/columns.wgsl");
+const BLOCKS: &str = include_str!("../shaders/blocks.wgsl");
 const CHAIN: &str = include_str!("../shaders/chain.wgsl");
 const CHAIN_KEYS: &str = include_str!("../shaders/chain_keys.wgsl");
 const CHAIN_STEPS: &str = include_str!("../shaders/chain_steps.wgsl");
@@ -48,27 +50,18 @@ pub(crate) fn source(program: Program) -> String {
             text += GCM;
             text += if program == Program::GcmPads { GCM_PADS } else { GCM_TAGS };
         }
+        Program::Blocks => {
+            columns(&mut text, false);
+            text += BLOCKS;
+        }
         Program::ChainKeys { decrypts } => {
-            text += &constants(false, decrypts);
-            circuits(&mut text, &[]);
+            columns(&mut text, decrypts);
             text += CHAIN;
             text += CHAIN_KEYS;
         }
         Program::ChainSteps { decrypts } => {
-            text += &constants(false, decrypts);
-            let names = circuits_of(decrypts);
-            circuits(&mut text, &names);
+            columns(&mut text, decrypts);
             text += CHAIN;
-            let [sbox, column] = names;
-            let rows = |item: &dyn Fn(usize) -> String| list(4, item);
-            writeln!(
-                text,
-                "fn substituted(s: Column) -> Column {{ return Column({}); }}\n\
-                 fn mixed(s: Column) -> Column {{ return {column}({}, 0u); }}",
-                rows(&|row| format!("{sbox}(s.row{row})")),
-                rows(&|row| format!("s.row{row}"))
-            )
-            .unwrap();
             text += CHAIN_STEPS;
         }
     }
@@ -107,6 +100,24 @@ fn circuits(text: &mut String, names: &[&str]) {
     }
     *text += PLANES;
     *text += &transpose_bits();
+}
+
+/// Eight blocks as bit planes, with the circuits of a direction.
+fn columns(text: &mut String, decrypts: bool) {
+    *text += &constants(false, decrypts);
+    let names = circuits_of(decrypts);
+    circuits(text, &names);
+    *text += COLUMNS;
+    let [sbox, column] = names;
+    let rows = |item: &dyn Fn(usize) -> String| list(4, item);
+    writeln!(
+        text,
+        "fn substituted(s: Column) -> Column {{ return Column({}); }}\n\
+         fn mixed(s: Column) -> Column {{ return {column}({}, 0u); }}",
+        rows(&|row| format!("{sbox}(s.row{row})")),
+        rows(&|row| format!("s.row{row}"))
+    )
+    .unwrap();
 }
 
 /// 32 blocks as bit planes, with the circuits of a direction.
