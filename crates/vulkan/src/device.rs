@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use lockstep_core::backend::{Completion, Cost, Counter, Device, DeviceId, KernelId, KernelInfo};
+use lockstep_core::cache::Cache;
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Segment, Task as CoreTask, Work};
 use lockstep_core::{Error, KeySize, Result};
@@ -33,6 +34,8 @@ pub struct Vulkan {
     lanes: Arc<Lanes>,
     infos: Vec<KernelInfo>,
     options: LaunchOptions,
+    /// Where compiled programs are kept.
+    cache: Option<Cache>,
 }
 
 /// What is run in place of a kernel to see what calls and transfers cost by themselves. They encrypt nothing, and so
@@ -66,7 +69,14 @@ impl Vulkan {
             gpu: OnceLock::new(),
             lanes: Arc::default(),
             options: LaunchOptions::default(),
+            cache: Cache::of_user("vulkan"),
         }
+    }
+
+    /// The same device, with compiled programs kept elsewhere.
+    pub fn with_cache(mut self, cache: Cache) -> Vulkan {
+        self.cache = Some(cache);
+        self
     }
 
     /// The same device, with work handed to it in another way.
@@ -102,7 +112,9 @@ impl Vulkan {
     }
 
     fn gpu(&self) -> Result<Arc<Gpu>> {
-        self.gpu.get_or_init(|| Gpu::open(self.id, &self.adapter, self.options.buffer)).clone()
+        self.gpu
+            .get_or_init(|| Gpu::open(self.id, &self.adapter, self.options.buffer, self.cache.as_ref()))
+            .clone()
     }
 
     fn family(&self, kernel: KernelId) -> Option<&'static Family> {

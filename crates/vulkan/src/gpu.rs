@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use lockstep_core::backend::{Counter, DeviceId};
+use lockstep_core::cache::Cache;
 use lockstep_core::{Error, Result};
 
+use crate::cache::Programs;
 use crate::kernel::Program;
 use crate::launch::Launch;
 use crate::shader;
@@ -19,6 +21,7 @@ pub(crate) struct Gpu {
     bindings: wgpu::BindGroupLayout,
     layout: wgpu::PipelineLayout,
     pipelines: Mutex<HashMap<Program, Arc<OnceLock<Result<wgpu::ComputePipeline>>>>>,
+    programs: Option<Programs>,
     /// Why it can be used no more.
     trouble: Arc<Mutex<Option<String>>>,
     counters: Mutex<BTreeMap<&'static str, Counter>>,
@@ -42,8 +45,13 @@ pub(crate) struct Bindings<'a> {
 pub(crate) const ALIGNMENT: usize = 256;
 
 impl Gpu {
-    /// Opens an adapter, for buffers of so many bytes or as many as it has.
-    pub(crate) fn open(id: DeviceId, adapter: &wgpu::Adapter, buffer: Option<u64>) -> Result<Arc<Gpu>> {
+    /// Opens an adapter, for buffers of so many bytes or as many as it has. Compiled programs are kept in `cache`.
+    pub(crate) fn open(
+        id: DeviceId,
+        adapter: &wgpu::Adapter,
+        buffer: Option<u64>,
+        cache: Option<&Cache>,
+    ) -> Result<Arc<Gpu>> {
         let failed = |reason: String| Error::DeviceFailed { device: id, reason };
         // No more than every Raspberry Pi 4 has, but the binding as large as it may be.
         let limits = wgpu::Limits {
@@ -55,6 +63,7 @@ impl Gpu {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("lockstep"),
             required_limits: limits,
+            required_features: adapter.features() & wgpu::Features::PIPELINE_CACHE,
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
         };
@@ -90,8 +99,10 @@ impl Gpu {
             bind_group_layouts: &[Some(&bindings)],
             immediate_size: 0,
         });
+        let programs = cache.and_then(|cache| Programs::open(&device, &adapter.get_info(), cache));
         let gpu = Gpu {
             id,
+            programs,
             device,
             queue,
             bindings,
@@ -155,7 +166,7 @@ impl Gpu {
 
     fn compile(&self, program: Program) -> Result<wgpu::ComputePipeline> {
         let text = shader::source(program);
-        self.call(|device, _| {
+        let compiled = self.call(|device, _| {
             let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
                 label: Some(program.name()),
                 source: wgpu::ShaderSource::Wgsl(text.into()),
@@ -170,9 +181,13 @@ impl Gpu {
                     zero_initialize_workgroup_memory: false,
                     ..Default::default()
                 },
-                cache: None,
+                cache: self.programs.as_ref().map(Programs::cache),
             })
-        })
+        })?;
+        if let Some(programs) = &self.programs {
+            programs.keep();
+        }
+        Ok(compiled)
     }
 
     /// Records a launch.

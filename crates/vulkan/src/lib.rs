@@ -15,11 +15,13 @@
 //! | `power` | powers of x, for XTS |
 //! | `launch` | what programs are launched with |
 //! | `gpu` | a device of wgpu whose failures are values |
+//! | `cache` | compiled programs, kept for the next process |
 //!
 //! The shaders are in `shaders/`.
 #![deny(unsafe_code)]
 
 mod backend;
+mod cache;
 mod chunk;
 mod cut;
 pub mod device;

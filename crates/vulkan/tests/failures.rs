@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
+use lockstep_core::cache::Cache;
 use lockstep_core::data::Data;
 use lockstep_core::far::Far;
 use lockstep_core::mode::{Cipher, CipherKey, Direction};
@@ -219,4 +220,41 @@ fn a_device_that_does_not_open_is_passed_over() {
     assert!(data == expected(5000));
     let failures = planner.failures();
     assert!(failures.iter().any(|failure| failure.to_string().contains("does not open")), "{failures:?}");
+}
+
+/// A folder that goes with the test.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Compiled programs are kept, if their driver gives them away, and nothing depends on them.
+#[test]
+fn a_cache_that_is_damaged_or_cannot_be_written_is_harmless() {
+    let Some(device) = software::device() else { return };
+    let folder = Folder(std::env::temp_dir().join(format!("lockstep-vulkan-{}", std::process::id())));
+    let cache = Cache::at(folder.0.join("cache"));
+    let key = test_key(1, KeySize::Aes128);
+    let encrypted = |device: Vulkan| {
+        let mut data = noise(1, 100);
+        run(&device, &key, &mut data, || ()).unwrap();
+        data
+    };
+    let expected = encrypted(device.with_cache(cache.clone()));
+    for name in cache.names() {
+        let content = cache.read(&name, 1 << 30).unwrap();
+        for damaged in [&[][..], &content[..content.len() / 2], &noise(1, content.len())] {
+            cache.write(&name, damaged).unwrap();
+            assert_eq!(encrypted(software::device().unwrap().with_cache(cache.clone())), expected);
+            assert!(cache.read(&name, 1 << 30).unwrap() != damaged, "it is written anew");
+        }
+    }
+    // A file where the folder should be.
+    std::fs::create_dir_all(&folder.0).unwrap();
+    std::fs::write(folder.0.join("file"), b"").unwrap();
+    let nowhere = Cache::at(folder.0.join("file").join("cache"));
+    assert_eq!(encrypted(software::device().unwrap().with_cache(nowhere)), expected);
 }
