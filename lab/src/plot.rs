@@ -1,17 +1,32 @@
-//! Plots as SVG: lines over logarithmic axes, as the papers draw throughput against size.
+//! Plots as SVG: lines over logarithmic axes, as the papers draw throughput against size, or over even ones.
+//!
+//! A picture is complete by itself. In a page with a style sheet the classes `ground`, `grid`, `ink`, `mark` and `series`
+//! let it follow the page's colours.
 
 use std::fmt::Write;
 
 /// A line of a plot.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Line {
     /// Its name in the legend.
     pub name: String,
-    /// Points, from left to right; both coordinates are above 0.
+    /// Points, from left to right; on logarithmic axes both coordinates are above 0.
     pub points: Vec<(f64, f64)>,
+    /// The least and the most at each point, or nothing.
+    pub spread: Vec<(f64, f64)>,
 }
 
-/// A plot with logarithmic axes.
+/// How the values of an axis lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// Each step to the right is a factor.
+    #[default]
+    Logarithmic,
+    /// From nought, in even steps.
+    Even,
+}
+
+/// A plot.
 #[derive(Debug, Clone)]
 pub struct Plot {
     /// What it shows.
@@ -20,131 +35,261 @@ pub struct Plot {
     pub across: (String, fn(f64) -> String),
     /// What is upwards.
     pub up: String,
+    /// Of both axes.
+    pub scale: Scale,
     /// The lines.
     pub lines: Vec<Line>,
+    /// Places to the right that are marked, with a word.
+    pub marks: Vec<(f64, String)>,
 }
 
 /// Told apart by people who do not see all colours, too: each has dashes of its own.
 const STYLES: [(&str, &str); 8] = [
-    ("#1f5fa8", ""),
+    ("#2f74c0", ""),
     ("#d1495b", "7 3"),
     ("#2f8f4e", "2 3"),
-    ("#8a5a00", "9 3 2 3"),
-    ("#6a4c93", "5 2"),
-    ("#00798c", "12 4"),
-    ("#444444", "3 2"),
-    ("#b5179e", "8 2 2 2 2 2"),
+    ("#b07400", "9 3 2 3"),
+    ("#8a63c9", "5 2"),
+    ("#008c9e", "12 4"),
+    ("#7a7a7a", "3 2"),
+    ("#c2379f", "8 2 2 2 2 2"),
 ];
+
+/// The colour of a series by its number.
+pub fn colour(index: usize) -> &'static str {
+    STYLES[index % STYLES.len()].0
+}
 
 const LEFT: f64 = 70.0;
 const TOP: f64 = 34.0;
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 340.0;
 
-/// The smallest and the largest of some values, each rounded away to a power of the base.
-fn span(values: impl Iterator<Item = f64>, base: f64) -> Option<(f64, f64)> {
-    let logs = values.filter(|value| *value > 0.0 && value.is_finite()).map(|value| value.log(base));
-    let (low, high) = logs.fold((f64::MAX, f64::MIN), |(low, high), log| (low.min(log), high.max(log)));
-    // Rounding errors of logarithms must not add a power.
-    let (low, high) = ((low + 1e-9).floor(), (high - 1e-9).ceil());
-    (low <= high).then_some((low, if low < high { high } else { high + 1.0 }))
+/// From where to where an axis goes, with what is written at it.
+struct Axis {
+    low: f64,
+    high: f64,
+    scale: Scale,
+    labels: Vec<f64>,
+    /// Thin lines without a word.
+    minor: Vec<f64>,
+}
+
+/// The least and the greatest of some values that can be shown.
+fn extent(values: impl Iterator<Item = f64>, scale: Scale) -> Option<(f64, f64)> {
+    let shown = |value: &f64| value.is_finite() && (*value > 0.0 || scale == Scale::Even && *value >= 0.0);
+    let (low, high) = values
+        .filter(shown)
+        .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    (low <= high).then_some((low, high))
+}
+
+impl Axis {
+    /// Ends at powers of two; at most a dozen labels.
+    fn powers_of_two((low, high): (f64, f64)) -> Axis {
+        // Rounding errors of logarithms must not add a power.
+        let (low, high) = ((low.log2() + 1e-9).floor(), (high.log2() - 1e-9).ceil());
+        let high = if low < high { high } else { low + 1.0 };
+        let step = ((high - low) / 12.0).ceil().max(1.0);
+        let labels = (0..).map(|i| low + f64::from(i) * step).take_while(|at| *at <= high).map(f64::exp2);
+        Axis {
+            labels: labels.collect(),
+            low: low.exp2(),
+            high: high.exp2(),
+            scale: Scale::Logarithmic,
+            minor: Vec::new(),
+        }
+    }
+
+    /// Ends at 1, 2 or 5 times a power of ten.
+    fn decades((low, high): (f64, f64)) -> Axis {
+        let (first, last) = (low.log10().floor() as i32 - 1, high.log10().ceil() as i32 + 1);
+        let steps = |digits: &'static [f64]| {
+            (first..=last).flat_map(move |power| digits.iter().map(move |digit| digit * 10f64.powi(power)))
+        };
+        let all = || steps(&[1.0, 2.0, 5.0]);
+        let from = all().filter(|at| *at <= low * (1.0 + 1e-9)).last().unwrap_or(low);
+        let to = all().find(|at| *at >= high * (1.0 - 1e-9) && *at > from * 1.5).unwrap_or(high);
+        let inside = |at: &f64| *at >= from * (1.0 - 1e-9) && *at <= to * (1.0 + 1e-9);
+        // Too many numbers are as bad as none.
+        let labels: &'static [f64] = if to / from > 2000.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        Axis {
+            low: from,
+            high: to,
+            scale: Scale::Logarithmic,
+            labels: steps(labels).filter(inside).collect(),
+            minor: steps(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).filter(inside).collect(),
+        }
+    }
+
+    /// From nought, at most eight even steps of 1, 2 or 5 times a power of ten.
+    fn even((_, high): (f64, f64)) -> Axis {
+        let high = if high > 0.0 { high } else { 1.0 };
+        let power = 10f64.powi((high / 8.0).log10().floor() as i32);
+        let step = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
+        let step = step.into_iter().find(|step| high / step <= 8.0).unwrap_or(10.0 * power);
+        let count = (high / step - 1e-9).ceil() as u32;
+        let labels: Vec<f64> = (0..=count).map(|i| f64::from(i) * step).collect();
+        Axis { low: 0.0, high: f64::from(count) * step, scale: Scale::Even, labels, minor: Vec::new() }
+    }
+
+    /// Where a value lies, from 0 to 1.
+    fn place(&self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
+            Scale::Even => (value - self.low) / (self.high - self.low),
+        }
+    }
+}
+
+/// A number with as many digits as it needs.
+fn short(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The beginning of a picture of this size: background and title.
+pub(crate) fn frame(title: &str, width: f64, height: f64) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n<title>{title}</title>\n\
+         <rect class=\"ground\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text class=\"ink\" x=\"16\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n",
+        title = escaped(title)
+    )
 }
 
 impl Plot {
     /// The picture; empty axes say that there is nothing to show.
     pub fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|line| &line.points);
-        let across = span(points().map(|point| point.0), 2.0);
-        let up = span(points().map(|point| point.1), 10.0);
+        let spreads = self.lines.iter().flat_map(|line| &line.spread).flat_map(|(low, high)| [*low, *high]);
+        let across = extent(points().map(|point| point.0), self.scale);
+        let up = extent(points().map(|point| point.1).chain(spreads), self.scale);
+        // Long names need wider columns.
+        let longest = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or_default();
+        let columns = if longest > 26 { 2 } else { 3 };
         let (total_width, legend) = (LEFT + WIDTH + 20.0, TOP + HEIGHT + 58.0);
-        let total_height = legend + 18.0 * self.lines.len().div_ceil(3) as f64;
-        let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {total_width} {total_height}\" \
-             width=\"{total_width}\" height=\"{total_height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-             <text x=\"{LEFT}\" y=\"20\" font-size=\"14\">{title}</text>\n",
-            title = escaped(&self.title)
-        );
+        let total_height = legend + 18.0 * self.lines.len().div_ceil(columns) as f64;
+        let mut out = frame(&self.title, total_width, total_height);
         let (Some(across), Some(up)) = (across, up) else {
-            return out + "<text x=\"70\" y=\"60\">nothing was measured</text>\n</svg>\n";
+            return out + "<text class=\"ink\" x=\"70\" y=\"60\">nothing was measured</text>\n</svg>\n";
         };
-        let x = |value: f64| LEFT + (value.log2() - across.0) / (across.1 - across.0) * WIDTH;
-        let y = |value: f64| TOP + HEIGHT - (value.log10() - up.0) / (up.1 - up.0) * HEIGHT;
-        self.axes(&mut out, across, up, x, y);
+        let (across, up) = match self.scale {
+            Scale::Logarithmic => (Axis::powers_of_two(across), Axis::decades(up)),
+            Scale::Even => (Axis::even(across), Axis::even(up)),
+        };
+        let x = |value: f64| LEFT + across.place(value) * WIDTH;
+        let y = |value: f64| TOP + HEIGHT - up.place(value) * HEIGHT;
+        self.axes(&mut out, &across, &up, x, y);
+        self.marked(&mut out, &across, x);
         for (index, line) in self.lines.iter().enumerate() {
             let (colour, dashes) = STYLES[index % STYLES.len()];
             let mut path = String::new();
             for (number, &(right, high)) in line.points.iter().enumerate() {
                 let letter = if number == 0 { 'M' } else { 'L' };
+                let (x, y_) = (x(right), y(high));
                 // Writing to a string does not fail.
-                let _ = write!(path, "{letter}{:.1} {:.1}", x(right), y(high));
-                let _ = writeln!(
-                    out,
-                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.5\" fill=\"{colour}\"/>",
-                    x(right),
-                    y(high)
-                );
+                let _ = write!(path, "{letter}{x:.1} {y_:.1}");
+                if let Some(&(least, most)) = line.spread.get(number) {
+                    let _ = writeln!(
+                        out,
+                        "<path d=\"M{x:.1} {:.1}V{:.1}\" stroke=\"{colour}\" stroke-width=\"3\" opacity=\"0.35\"/>",
+                        y(least),
+                        y(most)
+                    );
+                }
+                let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y_:.1}\" r=\"2.5\" fill=\"{colour}\"/>");
             }
             let style = format!("stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dashes}\"");
-            let _ = writeln!(out, "<path d=\"{path}\" fill=\"none\" {style}/>");
-            let (left, top) = (LEFT + (index % 3) as f64 * 210.0, legend + (index / 3) as f64 * 18.0);
-            let _ = writeln!(out, "<path d=\"M{left} {}h28\" fill=\"none\" {style}/>", top - 4.0);
-            let _ = writeln!(out, "<text x=\"{}\" y=\"{top}\">{}</text>", left + 34.0, escaped(&line.name));
+            let _ = writeln!(out, "<path class=\"series\" d=\"{path}\" fill=\"none\" {style}/>");
+            let wide = (WIDTH + 20.0) / columns as f64;
+            let (left, top) =
+                (LEFT + (index % columns) as f64 * wide, legend + (index / columns) as f64 * 18.0);
+            let _ = writeln!(out, "<path d=\"M{left:.1} {}h28\" fill=\"none\" {style}/>", top - 4.0);
+            let _ = writeln!(
+                out,
+                "<text class=\"ink\" x=\"{:.1}\" y=\"{top}\">{}</text>",
+                left + 34.0,
+                escaped(&line.name)
+            );
         }
         out + "</svg>\n"
+    }
+
+    fn marked(&self, out: &mut String, across: &Axis, x: impl Fn(f64) -> f64) {
+        for (number, (value, words)) in self.marks.iter().enumerate() {
+            if !(across.low..=across.high).contains(value) {
+                continue;
+            }
+            let place = x(*value);
+            let _ = writeln!(
+                out,
+                "<path class=\"mark\" d=\"M{place:.1} {TOP}V{}\" stroke=\"#333\" stroke-dasharray=\"4 4\"/>",
+                TOP + HEIGHT
+            );
+            // Words stay inside of the picture, and beside those of other marks.
+            let end = place > LEFT + WIDTH / 2.0;
+            let (shift, anchor) = if end { (-5.0, "end") } else { (5.0, "start") };
+            let _ = writeln!(
+                out,
+                "<text class=\"ink\" x=\"{:.1}\" y=\"{}\" text-anchor=\"{anchor}\" font-style=\"italic\">{}</text>",
+                place + shift,
+                TOP + 14.0 + 15.0 * (number % 6) as f64,
+                escaped(words)
+            );
+        }
     }
 
     fn axes(
         &self,
         out: &mut String,
-        across: (f64, f64),
-        up: (f64, f64),
+        across: &Axis,
+        up: &Axis,
         x: impl Fn(f64) -> f64,
         y: impl Fn(f64) -> f64,
     ) {
         let (bottom, right) = (TOP + HEIGHT, LEFT + WIDTH);
-        // At most a dozen numbers.
-        let step = ((across.1 - across.0) / 12.0).ceil().max(1.0);
-        let mut at = across.0;
-        while at <= across.1 {
-            let (value, place) = (at.exp2(), x(at.exp2()));
-            let _ = writeln!(out, "<path d=\"M{place:.1} {TOP}V{bottom}\" stroke=\"#e4e4e4\"/>");
+        for &value in &across.labels {
+            let place = x(value);
+            let _ =
+                writeln!(out, "<path class=\"grid\" d=\"M{place:.1} {TOP}V{bottom}\" stroke=\"#dcdcdc\"/>");
             let label = escaped(&(self.across.1)(value));
             let _ = writeln!(
                 out,
-                "<text x=\"{place:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
+                "<text class=\"ink\" x=\"{place:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
                 bottom + 16.0
             );
-            at += step;
         }
-        for power in up.0 as i32..=up.1 as i32 {
-            for digit in 1..10 {
-                let value = f64::from(digit) * 10f64.powi(power);
-                if value.log10() > up.1 + 1e-9 {
-                    break;
-                }
-                let colour = if digit == 1 { "#cccccc" } else { "#f0f0f0" };
-                let _ = writeln!(out, "<path d=\"M{LEFT} {:.1}H{right}\" stroke=\"{colour}\"/>", y(value));
+        for (values, colour) in [(&up.minor, "#eeeeee"), (&up.labels, "#d0d0d0")] {
+            for &value in values {
+                let place = y(value);
+                let _ = writeln!(
+                    out,
+                    "<path class=\"grid\" d=\"M{LEFT} {place:.1}H{right}\" stroke=\"{colour}\"/>"
+                );
             }
-            let value = 10f64.powi(power);
+        }
+        for &value in &up.labels {
             let _ = writeln!(
                 out,
-                "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{value}</text>",
+                "<text class=\"ink\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 LEFT - 6.0,
-                y(value) + 4.0
+                y(value) + 4.0,
+                short(value)
             );
         }
         let middle = LEFT + WIDTH / 2.0;
         let _ = writeln!(
             out,
-            "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            "<text class=\"ink\" x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             bottom + 34.0,
             escaped(&self.across.0)
         );
         let centre = TOP + HEIGHT / 2.0;
         let _ = writeln!(
             out,
-            "<text x=\"16\" y=\"{centre}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {centre})\">{}</text>",
+            "<text class=\"ink\" x=\"16\" y=\"{centre}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {centre})\">{}</text>",
             escaped(&self.up)
         );
     }
@@ -166,6 +311,11 @@ pub fn number(value: f64) -> String {
     format!("{value:.0}")
 }
 
+/// A number with what it has behind the point.
+pub fn decimal(value: f64) -> String {
+    short(value)
+}
+
 /// Text for XML.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
@@ -175,24 +325,35 @@ pub fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn plot(points: Vec<(f64, f64)>) -> String {
-        let lines = vec![Line { name: "a < b".into(), points }];
-        Plot { title: "T".into(), across: ("bytes".into(), bytes), up: "GB/s".into(), lines }.svg()
+    fn plot(scale: Scale, points: Vec<(f64, f64)>) -> String {
+        let lines = vec![Line { name: "a < b".into(), points, spread: Vec::new() }];
+        let marks = vec![(2048.0, "here".into())];
+        let across = ("bytes".into(), bytes as fn(f64) -> String);
+        Plot { title: "T".into(), across, up: "GB/s".into(), scale, lines, marks }.svg()
     }
 
     #[test]
-    fn axes_end_at_powers() {
-        assert_eq!(span([4096.0, 65536.0].into_iter(), 2.0), Some((12.0, 16.0)));
-        assert_eq!(span([0.3, 250.0].into_iter(), 10.0), Some((-1.0, 3.0)));
-        assert_eq!(span([1000.0].into_iter(), 10.0), Some((3.0, 4.0)));
-        assert_eq!(span([0.0].into_iter(), 10.0), None);
+    fn axes_end_at_round_numbers() {
+        let ends = |axis: Axis| (axis.low, axis.high);
+        assert_eq!(ends(Axis::powers_of_two((4096.0, 65536.0))), (4096.0, 65536.0));
+        assert_eq!(ends(Axis::powers_of_two((16.0, 16.0))), (16.0, 32.0));
+        assert_eq!(ends(Axis::decades((0.3, 250.0))), (0.2, 500.0));
+        assert_eq!(ends(Axis::decades((1000.0, 1000.0))), (1000.0, 2000.0));
+        assert_eq!(ends(Axis::even((0.0, 1.93))), (0.0, 2.0));
+        assert_eq!(Axis::even((0.0, 7.5)).labels, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        assert_eq!(extent([0.0].into_iter(), Scale::Logarithmic), None);
+        assert_eq!(extent([0.0, f64::NAN].into_iter(), Scale::Even), Some((0.0, 0.0)));
     }
 
     #[test]
     fn points_lie_where_their_values_are() {
-        let svg = plot(vec![(1024.0, 1.0), (4096.0, 100.0)]);
+        let svg = plot(Scale::Logarithmic, vec![(1024.0, 1.0), (4096.0, 100.0)]);
         assert!(svg.contains("M70.0 374.0L710.0 34.0"), "{svg}");
         assert!(svg.contains(">2 Ki<") && svg.contains("a &lt; b"));
-        assert!(plot(Vec::new()).contains("nothing was measured"));
+        // The mark is half way.
+        assert!(svg.contains("M390.0 34V374") && svg.contains(">here<"), "{svg}");
+        assert!(plot(Scale::Logarithmic, Vec::new()).contains("nothing was measured"));
+        let svg = plot(Scale::Even, vec![(0.0, 0.0), (4.0, 2.0)]);
+        assert!(svg.contains("M70.0 374.0L710.0 34.0"), "{svg}");
     }
 }

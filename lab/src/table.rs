@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::plot::escaped;
+
 /// A table: the first columns are text, the others numbers.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -53,6 +55,23 @@ impl Table {
         text.extend(self.rows.iter().map(|row| line(row)));
         text
     }
+
+    /// For a page in HTML, with its title; classes `text` and `number` tell what is in a cell.
+    pub fn html(&self) -> String {
+        let row = |cells: &[String], tag: &str| {
+            let cell = |(column, cell): (usize, &String)| {
+                let class = if column < self.text_columns { "text" } else { "number" };
+                format!("<{tag} class=\"{class}\">{}</{tag}>", escaped(cell))
+            };
+            format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
+        };
+        let rows: String = self.rows.iter().map(|cells| row(cells, "td")).collect();
+        format!(
+            "<h3>{}</h3>\n<div class=\"wide\"><table>\n<thead>{}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n",
+            escaped(&self.title),
+            row(&self.head, "th")
+        )
+    }
 }
 
 #[cfg(test)]
@@ -65,5 +84,7 @@ mod tests {
         table.rows.push(vec!["ours".into(), "12.5".into()]);
         assert_eq!(table.text(), "Rates\n\n  who   Gbit/s\n  ours    12.5\n");
         assert_eq!(table.markdown(), "| who | Gbit/s |\n|---|--:|\n| ours | 12.5 |\n");
+        table.rows.push(vec!["a<b".into(), "1".into()]);
+        assert!(table.html().contains("<td class=\"text\">a&lt;b</td><td class=\"number\">1</td>"));
     }
 }

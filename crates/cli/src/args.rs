@@ -105,11 +105,7 @@ impl EngineArgs {
             builder = builder.threads(threads);
         }
         if let Some(how) = self.verify {
-            builder = builder.verify(match how {
-                How::Off => Verify::Off,
-                How::Sample => Verify::Sample,
-                How::Full => Verify::Full,
-            });
+            builder = builder.verify(how.into());
         }
         builder
     }
@@ -120,6 +116,16 @@ pub(crate) enum How {
     Off,
     Sample,
     Full,
+}
+
+impl From<How> for Verify {
+    fn from(how: How) -> Verify {
+        match how {
+            How::Off => Verify::Off,
+            How::Sample => Verify::Sample,
+            How::Full => Verify::Full,
+        }
+    }
 }
 
 /// What is told on the way.

@@ -8,6 +8,7 @@
 mod args;
 mod bench;
 mod commands;
+mod date;
 mod error;
 mod explain;
 mod identities;

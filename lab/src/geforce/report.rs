@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::paper::{self, TABLE_1};
 use super::{Measured, Point};
 use crate::Table;
-use crate::plot::{self, Line, Plot, escaped};
+use crate::plot::{self, Line, Plot, Scale, escaped};
 
 /// What the device costs, if its user says so.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,7 +62,10 @@ impl Report {
             let place = (across, point.rate());
             match lines.iter_mut().find(|line| line.name == point.kernel) {
                 Some(line) => line.points.push(place),
-                None => lines.push(Line { name: point.kernel.into(), points: vec![place] }),
+                None => {
+                    let name = point.kernel.into();
+                    lines.push(Line { name, points: vec![place], spread: Vec::new() });
+                }
             }
         }
         lines
@@ -75,7 +78,9 @@ impl Report {
             title: "Data on the device: throughput against size (the paper's Figures 5 and 6)".into(),
             across: ("bytes of plaintext".into(), plot::bytes),
             up: up(),
+            scale: Scale::Logarithmic,
             lines: Report::lines(&self.measured.sizes, |point| Some(point.bytes as f64)),
+            marks: Vec::new(),
         }];
         for bytes in paper::FIGURE_7 {
             let of = |point: &Point| point.threads.filter(|_| point.bytes == bytes).map(f64::from);
@@ -83,7 +88,9 @@ impl Report {
                 title: format!("{} KiB: throughput against threads of a block (Figure 7)", bytes >> 10),
                 across: ("threads of a block".into(), plot::number),
                 up: up(),
+                scale: Scale::Logarithmic,
                 lines: Report::lines(&self.measured.threads, of),
+                marks: Vec::new(),
             });
         }
         plots

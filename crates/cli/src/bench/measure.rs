@@ -1,118 +1,260 @@
 //! Rounds in which every contender runs once, in turn.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lockstep::Engine;
+use serde_json::{Value, json};
 
-use super::openssl;
-use super::work::{Contender, Work, random};
+use super::cpu_time::{self, Curve};
+use super::energy::Meter;
+use super::work::{Run, random};
+use crate::error::{Error, Result, failed};
+use crate::signals;
 
-/// What a contender reached, in bytes per second: the median of the rounds, and the spread.
-#[derive(Clone, Copy, Debug)]
+/// How long and how often it is measured, and what is noted on the way.
+pub(crate) struct Setting {
+    /// Rounds that count, after one of warm-up.
+    pub(crate) rounds: usize,
+    /// For each contender in each round.
+    pub(crate) time: Duration,
+    /// Who takes longer than this for one call is not asked for larger ones.
+    pub(crate) patience: Duration,
+    pub(crate) curve: Curve,
+    pub(crate) meter: Option<Meter>,
+}
+
+/// Someone who does the work, and someone else who does it again to verify it.
+pub(crate) struct Contender {
+    /// Who, for tables.
+    pub(crate) name: Arc<str>,
+    pub(crate) run: Run,
+    pub(crate) judge: Run,
+}
+
+/// The median of the rounds, and the spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rate {
     pub(crate) median: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
 }
 
-/// One work at one size.
-pub(crate) struct Outcome {
-    pub(crate) work: &'static str,
-    /// Bytes of a message.
-    pub(crate) size: usize,
-    /// Messages in a call.
-    pub(crate) messages: usize,
-    /// The kernel that did ours.
-    pub(crate) kernel: &'static str,
-    /// Ours first.
-    pub(crate) rates: Vec<(String, Rate)>,
+/// What a contender reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) name: Arc<str>,
+    /// In bytes per second.
+    pub(crate) rate: Rate,
+    /// Seconds of CPU time for a byte; nothing for programs that are not children of ours to the end.
+    pub(crate) cpu: Option<f64>,
+    /// Joules for a byte, of the whole processor, where it tells.
+    pub(crate) joules: Option<f64>,
+    /// Seconds of the first call: self-tests, compilation, memory. It counts for nothing else.
+    pub(crate) first: Option<f64>,
 }
 
-impl Outcome {
-    /// Ours against another, as the median of the ratios would be.
-    pub(crate) fn ratio(&self, peer: &str) -> Option<f64> {
-        let ours = self.rates.first()?.1.median;
-        let (_, theirs) = self.rates.iter().find(|(name, _)| name.starts_with(peer))?;
-        Some(ours / theirs.median)
-    }
-}
-
-/// Measures one work at one size. `with_openssl` adds the installed program, which takes a second a round.
-pub(crate) fn run(
-    engine: &Engine,
-    work: Work,
-    size: usize,
-    rounds: usize,
-    time: Duration,
-    with_openssl: bool,
-) -> Result<Outcome, String> {
-    let mut contenders = work.contenders(engine, size);
-    let bytes = work.bytes(size);
-    let mut data = random(bytes);
-    compare(work, &mut contenders, &data)?;
-    let version = openssl::version().filter(|_| with_openssl);
-    let mut rates: Vec<(String, Vec<f64>)> =
-        contenders.iter().map(|contender| (contender.name.to_owned(), Vec::new())).collect();
-    if let (Some(version), Some(_)) = (&version, work.openssl) {
-        rates.push((version.clone(), Vec::new()));
-    }
-    for round in 0..=rounds {
-        let mut results = Vec::new();
-        for contender in &mut contenders {
-            results.push(time_one(contender, &mut data, time));
-        }
-        if let (Some(_), Some((cipher, decrypts))) = (&version, work.openssl) {
-            results.push(openssl::speed(cipher, decrypts, size).ok_or("`openssl speed` gave no result")?);
-        }
-        // The first round warms up caches and clocks.
-        if round > 0 {
-            rates.iter_mut().zip(results).for_each(|((_, rates), rate)| rates.push(rate));
-        }
-    }
-    let rates = rates.into_iter().map(|(name, rates)| (name, Rate::of(rates))).collect();
-    Ok(Outcome { work: work.name, size, messages: bytes / size, kernel: work.kernel(engine, size), rates })
-}
-
-/// Every contender must do the same to the same data.
-fn compare(work: Work, contenders: &mut [Contender], data: &[u8]) -> Result<(), String> {
-    let mut expected = data.to_vec();
-    let (ours, peers) = contenders.split_first_mut().expect("ours is there");
-    (ours.run)(&mut expected);
-    for peer in peers.iter_mut().filter(|peer| peer.comparable) {
-        let mut output = data.to_vec();
-        (peer.run)(&mut output);
-        if output != expected {
-            return Err(format!("{}: the output of {} differs from ours", work.name, peer.name));
-        }
-    }
-    Ok(())
-}
-
-fn time_one(contender: &mut Contender, data: &mut [u8], time: Duration) -> f64 {
-    let mut runs = 0u64;
-    let mut batch = 1u64;
-    let start = Instant::now();
-    loop {
-        for _ in 0..batch {
-            (contender.run)(black_box(data));
-        }
-        runs += batch;
-        let elapsed = start.elapsed();
-        if elapsed >= time {
-            return runs as f64 * data.len() as f64 / elapsed.as_secs_f64();
-        }
-        // Look at the clock about a hundred times in all.
-        batch = (runs / 64).max(1);
+impl Measured {
+    pub(crate) fn json(&self) -> Value {
+        let Rate { median, least, most } = self.rate;
+        json!({
+            "median": median, "min": least, "max": most,
+            "cpu_seconds_per_gb": self.cpu.map(|cpu| cpu * 1e9),
+            "joules_per_gb": self.joules.map(|joules| joules * 1e9),
+            "first_call_seconds": self.first,
+        })
     }
 }
 
 impl Rate {
-    fn of(mut rates: Vec<f64>) -> Rate {
+    /// Of some rounds, at least one.
+    pub(crate) fn of(mut rates: Vec<f64>) -> Rate {
         rates.sort_by(f64::total_cmp);
         let middle = rates.len() / 2;
         let median =
             if rates.len() % 2 == 1 { rates[middle] } else { (rates[middle - 1] + rates[middle]) / 2.0 };
         Rate { median, least: rates[0], most: rates[rates.len() - 1] }
+    }
+}
+
+/// What the stretches of a contender took so far.
+#[derive(Default)]
+struct Taken {
+    rates: Vec<f64>,
+    bytes: f64,
+    cpu: Duration,
+    joules: Option<f64>,
+}
+
+/// Runs all of them on calls of so many bytes. What a contender makes is compared with what its judge makes of the same
+/// data by the same calls: after the first call and after each stretch that is timed.
+pub(crate) fn rounds(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Measured>> {
+    rounds_with(setting, contenders, bytes, |_| Ok(()))
+}
+
+/// The same, with something that belongs to each round after it; round 0 warms up.
+pub(crate) fn rounds_with(
+    setting: &Setting,
+    contenders: &mut [Contender],
+    bytes: usize,
+    mut after: impl FnMut(usize) -> Result<()>,
+) -> Result<Vec<Measured>> {
+    let mut data = random(bytes);
+    let mut check = vec![0; bytes];
+    let mut call = 0;
+    let mut firsts = Vec::new();
+    for contender in &mut *contenders {
+        check.copy_from_slice(&data);
+        let start = Instant::now();
+        let digest = (contender.run)(&mut data, call)?;
+        firsts.push(start.elapsed().as_secs_f64());
+        verify(contender, (call, 1), digest, &data, &mut check)?;
+        call += 1;
+    }
+    let mut taken: Vec<Taken> = contenders.iter().map(|_| Taken::default()).collect();
+    for round in 0..=setting.rounds {
+        for turn in 0..contenders.len() {
+            stop_if_told()?;
+            // Each round begins with another one.
+            let index = (turn + round) % contenders.len();
+            let contender = &mut contenders[index];
+            check.copy_from_slice(&data);
+            let stretch = stretch(setting, contender, &mut data, call)?;
+            verify(contender, (call, stretch.calls), stretch.digest, &data, &mut check)?;
+            call += stretch.calls;
+            // The first round warms up caches and clocks.
+            if round > 0 {
+                let bytes = stretch.calls as f64 * bytes as f64;
+                let taken = &mut taken[index];
+                taken.rates.push(bytes / stretch.seconds);
+                taken.bytes += bytes;
+                taken.cpu += stretch.cpu;
+                taken.joules = stretch.joules.map(|joules| joules + taken.joules.unwrap_or(0.0));
+            }
+        }
+        after(round)?;
+    }
+    let measured = contenders.iter().zip(taken).zip(firsts).map(|((contender, taken), first)| Measured {
+        name: Arc::clone(&contender.name),
+        rate: Rate::of(taken.rates),
+        cpu: Some(taken.cpu.as_secs_f64() / taken.bytes),
+        joules: taken.joules.map(|joules| joules / taken.bytes),
+        first: Some(first),
+    });
+    Ok(measured.collect())
+}
+
+/// Some calls in a row.
+struct Stretch {
+    calls: u64,
+    digest: u128,
+    seconds: f64,
+    cpu: Duration,
+    joules: Option<f64>,
+}
+
+fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: u64) -> Result<Stretch> {
+    let (mut calls, mut batch, mut digest) = (0u64, 1u64, 0u128);
+    let energy = setting.meter.as_ref().and_then(Meter::read);
+    setting.curve.begin(&contender.name);
+    let cpu = cpu_time::of_process();
+    let start = Instant::now();
+    let elapsed = loop {
+        for number in calls..calls + batch {
+            digest = digest.rotate_left(1) ^ (contender.run)(black_box(data), call + number)?;
+        }
+        calls += batch;
+        let elapsed = start.elapsed();
+        if elapsed >= setting.time {
+            break elapsed;
+        }
+        // Look at the clock about a hundred times in all.
+        batch = (calls / 64).max(1);
+    };
+    let cpu = cpu_time::of_process() - cpu;
+    setting.curve.end();
+    let joules = setting.meter.as_ref().zip(energy).and_then(|(meter, before)| meter.since(&before));
+    Ok(Stretch { calls, digest, seconds: elapsed.as_secs_f64(), cpu, joules })
+}
+
+/// The judge makes the same calls on the same data, and must come to the same.
+pub(super) fn verify(
+    contender: &mut Contender,
+    (first, calls): (u64, u64),
+    digest: u128,
+    data: &[u8],
+    check: &mut [u8],
+) -> Result<()> {
+    let mut expected = 0u128;
+    for call in first..first + calls {
+        expected = expected.rotate_left(1) ^ (contender.judge)(check, call)?;
+    }
+    if data != check || digest != expected {
+        return Err(failed(format!(
+            "{} computed something else than the processor that verifies it: report this, and do not use it",
+            contender.name
+        )));
+    }
+    Ok(())
+}
+
+/// Ends a measurement once a signal has come.
+pub(super) fn stop_if_told() -> Result<()> {
+    if signals::stopped() { Err(Error::Stopped) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting() -> Setting {
+        let time = Duration::from_micros(100);
+        Setting { rounds: 3, time, patience: time, curve: Curve::start(time), meter: None }
+    }
+
+    fn adding(what: u8) -> Run {
+        Box::new(move |data, call| {
+            data.iter_mut().for_each(|byte| *byte = byte.wrapping_add(what ^ call as u8));
+            Ok(u128::from(call))
+        })
+    }
+
+    fn contender(run: Run) -> Contender {
+        Contender { name: "c".into(), run, judge: adding(3) }
+    }
+
+    #[test]
+    fn what_is_right_is_measured() {
+        let mut contenders = [contender(adding(3)), contender(adding(3))];
+        let measured = rounds(&setting(), &mut contenders, 64).unwrap();
+        assert_eq!(measured.len(), 2);
+        for one in measured {
+            let Rate { median, least, most } = one.rate;
+            assert!(0.0 < least && least <= median && median <= most);
+        }
+    }
+
+    /// Wrong once in the middle of many calls, in data or in the digest, is found.
+    #[test]
+    fn one_wrong_call_is_found() {
+        for wrong_data in [true, false] {
+            let mut right = adding(3);
+            let run = move |data: &mut [u8], call| {
+                let digest = right(data, call)?;
+                if call != 7 {
+                    return Ok(digest);
+                }
+                data[5] ^= u8::from(wrong_data) << 4;
+                Ok(digest ^ u128::from(!wrong_data))
+            };
+            let error = rounds(&setting(), &mut [contender(Box::new(run))], 64).unwrap_err();
+            assert!(error.to_string().contains("something else"), "{error}");
+        }
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(Rate::of(vec![3.0, 1.0, 2.0]), Rate { median: 2.0, least: 1.0, most: 3.0 });
+        assert_eq!(Rate::of(vec![4.0, 1.0, 2.0, 3.0]).median, 2.5);
     }
 }

@@ -1,74 +1,239 @@
-//! The results as a table for people and as JSON for programs.
+//! What was measured, as tables for people and as JSON for programs.
 
 use std::fmt::Write;
 
-use lockstep::Engine;
-use serde_json::{Value, json};
+use lockstep_lab::Table;
+use lockstep_lab::bars::Bars;
+use lockstep_lab::plot::{self, Line, Plot, Scale};
+use serde_json::{Map, Value, json};
 
-use super::Outcome;
+use super::cpu_time::Sample;
+use super::machine::Machine;
+use super::measure::{Measured, Rate};
+use super::suite::Suite;
+use super::{page, peers};
 
-/// A table: rates in GB/s (10^9 bytes per second) with the spread, and how they compare with ours.
-pub(crate) fn table(engine: &Engine, outcomes: &[Outcome]) -> String {
-    let mut text = String::new();
-    for device in engine.devices() {
-        let _ = writeln!(text, "{}: {}", device.id(), device.description());
-    }
-    text += "GB/s, median of the rounds (least to most); in brackets: how many times as fast lockstep is\n\n";
-    for outcome in outcomes {
-        let many = if outcome.messages > 1 { format!("{} x ", outcome.messages) } else { String::new() };
-        let _ = writeln!(text, "{} {many}{} [{}]", outcome.work, human(outcome.size), outcome.kernel);
-        for (i, (name, rate)) in outcome.rates.iter().enumerate() {
-            let ours = outcome.rates[0].1.median;
-            let ratio = if i == 0 { String::new() } else { format!("  ({:.2} x)", ours / rate.median) };
-            let _ = writeln!(
-                text,
-                "  {name:<28} {:>8.3}  ({:.3} to {:.3}){ratio}",
-                rate.median / 1e9,
-                rate.least / 1e9,
-                rate.most / 1e9
-            );
+/// What a suite found.
+pub(crate) struct Chapter {
+    pub(crate) suite: Suite,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) pictures: Vec<Picture>,
+    /// Sentences.
+    pub(crate) findings: Vec<String>,
+    pub(crate) json: Value,
+}
+
+/// A picture of either kind.
+pub(crate) enum Picture {
+    Plot(Plot),
+    Bars(Bars),
+}
+
+impl Picture {
+    pub(crate) fn svg(&self) -> String {
+        match self {
+            Picture::Plot(plot) => plot.svg(),
+            Picture::Bars(bars) => bars.svg(),
         }
     }
-    text
 }
 
-/// The same as one JSON document.
-pub(crate) fn json(engine: &Engine, outcomes: &[Outcome]) -> Value {
-    let devices: Vec<_> = engine
-        .devices()
-        .iter()
-        .map(|device| json!({"id": device.id().to_string(), "description": device.description()}))
-        .collect();
-    let results: Vec<_> = outcomes
-        .iter()
-        .map(|outcome| {
-            let rates: serde_json::Map<_, _> = outcome
-                .rates
-                .iter()
-                .map(|(name, rate)| {
-                    let rate = json!({"median": rate.median, "min": rate.least, "max": rate.most});
-                    (name.clone(), rate)
-                })
-                .collect();
-            json!({
-                "work": outcome.work,
-                "size": outcome.size,
-                "messages": outcome.messages,
-                "kernel": outcome.kernel,
-                "bytes_per_second": rates,
-                "ratio_to_openssl": outcome.ratio("OpenSSL"),
-                "ratio_to_aws_lc": outcome.ratio("aws-lc"),
-                "ratio_to_rustcrypto": outcome.ratio("rustcrypto"),
+/// All of a run.
+pub(crate) struct Report {
+    pub(crate) date: String,
+    pub(crate) command: String,
+    pub(crate) machine: Machine,
+    /// Names and descriptions.
+    pub(crate) devices: Vec<(String, String)>,
+    pub(crate) openssl: Vec<String>,
+    /// What measures energy, or why nothing does.
+    pub(crate) energy: String,
+    pub(crate) chapters: Vec<Chapter>,
+    pub(crate) cpu_use: Vec<Sample>,
+}
+
+/// What holds for all suites.
+pub(super) const HONESTLY: &str = "Medians of the rounds, after one round of warm-up that does not count; every round runs all \
+contenders in turn. ± is half of the spread between the slowest and the fastest round. GB/s are 10^9 bytes per second, of data \
+in host memory, read and written. Each timed call was made again by another kernel of the processor, and both came to the same \
+bytes. First calls, with self-tests and compilation, are told by themselves and not counted.";
+
+impl Report {
+    /// Everything in it but the chapters, by lines.
+    pub(super) fn about(&self) -> Vec<(&'static str, String)> {
+        let mut lines = self.machine.lines();
+        lines.extend(self.devices.iter().map(|(name, what)| ("device", format!("{name}: {what}"))));
+        let mut versions = vec![concat!("lockstep ", env!("CARGO_PKG_VERSION")).to_owned()];
+        versions.extend(self.openssl.iter().cloned());
+        versions.extend(peers::VERSIONS.map(|(_, version)| version.to_owned()));
+        lines.push(("versions", versions.join("; ")));
+        lines.push(("energy", self.energy.clone()));
+        lines.push(("date", self.date.clone()));
+        lines.push(("command", self.command.clone()));
+        lines
+    }
+
+    /// For a terminal.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, what) in self.about() {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{name}: {what}");
+        }
+        let _ = writeln!(text, "\n{HONESTLY}");
+        for chapter in &self.chapters {
+            let _ = writeln!(text, "\n== {}: {}\n", chapter.suite.name(), chapter.suite.about());
+            for table in &chapter.tables {
+                text += &table.text();
+                text.push('\n');
+            }
+            chapter.findings.iter().for_each(|finding| {
+                let _ = writeln!(text, "{finding}");
+            });
+        }
+        text
+    }
+
+    /// For programs.
+    pub(crate) fn json(&self) -> Value {
+        let devices: Vec<_> =
+            self.devices.iter().map(|(id, what)| json!({"id": id, "description": what})).collect();
+        let suites: Map<_, _> = self
+            .chapters
+            .iter()
+            .map(|chapter| {
+                let mut value = chapter.json.clone();
+                value["findings"] = json!(chapter.findings);
+                (chapter.suite.name().to_owned(), value)
             })
+            .collect();
+        let cpu_use: Vec<_> = self
+            .cpu_use
+            .iter()
+            .map(|sample| json!({"who": &*sample.who, "seconds": sample.at, "processors": sample.processors}))
+            .collect();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "date": self.date,
+            "command": self.command,
+            "machine": self.machine.json(),
+            "devices": devices,
+            "openssl": self.openssl,
+            "energy": self.energy,
+            "suites": suites,
+            "cpu_use": cpu_use,
         })
-        .collect();
-    json!({"version": env!("CARGO_PKG_VERSION"), "devices": devices, "results": results})
+    }
+
+    /// A page that needs nothing else.
+    pub(crate) fn html(&self) -> String {
+        page::html(self)
+    }
+
+    /// Processors in use over the run, one line for each that was at work.
+    pub(super) fn cpu_plot(&self) -> Option<Plot> {
+        let mut lines: Vec<Line> = Vec::new();
+        for sample in &self.cpu_use {
+            let place = (sample.at, sample.processors);
+            match lines.iter_mut().find(|line| line.name == *sample.who) {
+                Some(line) => line.points.push(place),
+                None => {
+                    let name = sample.who.to_string();
+                    lines.push(Line { name, points: vec![place], spread: Vec::new() });
+                }
+            }
+        }
+        (!lines.is_empty()).then(|| Plot {
+            title: "CPU use over this run: processors busy while each was at work".into(),
+            across: ("seconds since the beginning".into(), plot::decimal),
+            up: "processors".into(),
+            scale: Scale::Even,
+            lines,
+            marks: Vec::new(),
+        })
+    }
 }
 
-fn human(bytes: usize) -> String {
+/// A rate and its spread in a cell.
+pub(super) fn rate(rate: Rate) -> String {
+    let half = (rate.most - rate.least) / 2.0 / rate.median * 100.0;
+    format!("{} ±{half:.0} %", digits(rate.median / 1e9))
+}
+
+/// Seconds of CPU time for a gigabyte.
+pub(super) fn cpu(measured: &Measured) -> String {
+    measured.cpu.map_or("-".into(), |cpu| digits(cpu * 1e9))
+}
+
+/// Joules for a gigabyte.
+pub(super) fn joules(measured: &Measured) -> String {
+    measured.joules.map_or("-".into(), |joules| digits(joules * 1e9))
+}
+
+/// Three digits that count.
+pub(super) fn digits(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        size if size >= 0.1 => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// A time for people.
+pub(super) fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 1e-3 => format!("{} ms", digits(s * 1e3)),
+        s if s >= 1e-6 => format!("{} µs", digits(s * 1e6)),
+        s => format!("{:.0} ns", s * 1e9),
+    }
+}
+
+/// A size for people.
+pub(super) fn size(bytes: usize) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
         bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
         bytes => format!("{bytes} B"),
+    }
+}
+
+/// The size of an outcome's messages, for people.
+pub(super) fn size_of(outcome: &super::suite::Outcome) -> String {
+    size(outcome.shape.size)
+}
+
+/// Which first calls took long enough to be worth a word.
+pub(super) fn first_calls<'m>(measured: impl Iterator<Item = &'m Measured>) -> Option<String> {
+    let mut longest: Vec<(&str, f64)> = Vec::new();
+    for one in measured {
+        let Some(first) = one.first else { continue };
+        match longest.iter_mut().find(|(name, _)| *name == &*one.name) {
+            Some((_, most)) => *most = most.max(first),
+            None => longest.push((&one.name, first)),
+        }
+    }
+    let told: Vec<_> = longest.iter().map(|(name, first)| format!("{name} {}", time(*first))).collect();
+    (!told.is_empty()).then(|| format!("Longest first calls, not counted: {}.", told.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn for_people() {
+        assert_eq!(rate(Rate { median: 20e9, least: 19e9, most: 21e9 }), "20.0 ±5 %");
+        assert_eq!(
+            [digits(123.4), digits(1.234), digits(0.1234), digits(0.01234)],
+            ["123", "1.23", "0.123", "0.0123"]
+        );
+        assert_eq!(
+            [time(1.5), time(0.0123), time(1.5e-6), time(25e-9)],
+            ["1.50 s", "12.3 ms", "1.50 µs", "25 ns"]
+        );
+        assert_eq!([size(16), size(16384), size(3 << 20), size(1500)], ["16 B", "16 KiB", "3 MiB", "1500 B"]);
     }
 }

@@ -1,225 +1,346 @@
-//! What is measured: works by name, each a closure over random data.
+//! What is measured: works by name, each a call that can be made any number of times on the same buffer.
 
 use std::sync::Arc;
 
 use lockstep::Engine;
-use lockstep::hazmat::Key;
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message, gcm, xts};
-use lockstep::hazmat::work::{AeadMessage, Operation, Recipe, Status, Tag};
+use lockstep::hazmat::work::{AeadMessage, Operation, Pass, Recipe, Status, Tag};
+use lockstep::hazmat::{self, Block, Key};
 
-use super::peers;
+/// A call on a buffer, in place, by its number, on which IVs and nonces depend: no call undoes the one before, so that a
+/// buffer after many calls is right only if each of them was. Returns what does not lie in the buffer: a digest of tags.
+pub(crate) type Run = Box<dyn FnMut(&mut [u8], u64) -> hazmat::Result<u128>>;
 
-/// A timed piece of work on a buffer; it may be run any number of times on the same buffer.
-pub(crate) type Run = Box<dyn FnMut(&mut [u8])>;
-
-/// Someone who does the work.
-pub(crate) struct Contender {
-    /// Who.
-    pub(crate) name: &'static str,
-    /// How.
-    pub(crate) run: Run,
-    /// False where outputs differ by design, such as a batch against one stream.
-    pub(crate) comparable: bool,
-}
-
-/// A work by name.
-#[derive(Clone, Copy)]
+/// A work by name, such as `ctr-128` or `cbc-256-decrypt`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Work {
     /// Its name on the command line.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// What it is.
     pub(crate) what: What,
     /// Key bytes (of each of two keys for XTS).
     pub(crate) key: usize,
-    /// The name `openssl speed -evp` has for it, and whether it decrypts.
-    pub(crate) openssl: Option<(&'static str, bool)>,
 }
 
 /// What a work is.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
-    /// One message.
-    One(Cipher, Direction),
-    /// One GCM message.
+    /// A mode without authentication.
+    Cipher(Cipher, Direction),
+    /// GCM.
     Gcm(Direction),
-    /// 64 messages as one batch.
-    Batch(Cipher),
-    /// Short GCM messages, each with a key of its own, as one batch.
-    GcmBatch,
 }
 
-const fn one(
-    name: &'static str,
-    cipher: Cipher,
-    direction: Direction,
-    key: usize,
-    openssl: &'static str,
-) -> Work {
-    let decrypts = matches!(direction, Direction::Decrypt);
-    Work { name, what: What::One(cipher, direction), key, openssl: Some((openssl, decrypts)) }
+/// How much is worked on in a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Bytes of a message.
+    pub(crate) size: usize,
+    /// Messages of a call: with more than one, each has a key of its own, which is new in each call.
+    pub(crate) messages: usize,
 }
 
-const fn gcm_work(name: &'static str, direction: Direction, key: usize, openssl: &'static str) -> Work {
-    let decrypts = matches!(direction, Direction::Decrypt);
-    Work { name, what: What::Gcm(direction), key, openssl: Some((openssl, decrypts)) }
+impl Shape {
+    /// One message.
+    pub(crate) const fn one(size: usize) -> Shape {
+        Shape { size, messages: 1 }
+    }
+
+    /// Bytes of a call.
+    pub(crate) const fn bytes(self) -> usize {
+        self.size * self.messages
+    }
 }
 
-const ENCRYPT: Direction = Direction::Encrypt;
-const DECRYPT: Direction = Direction::Decrypt;
+const MODES: [(&str, Cipher); 7] = [
+    ("ecb", Cipher::Ecb),
+    ("ctr", Cipher::Ctr),
+    ("xts", Cipher::Xts),
+    ("cbc", Cipher::Cbc),
+    ("cfb", Cipher::Cfb128),
+    ("ofb", Cipher::Ofb),
+    ("pcbc", Cipher::Pcbc),
+];
 
 /// All works.
-pub(crate) const WORKS: &[Work] = &[
-    one("ctr-128", Cipher::Ctr, ENCRYPT, 16, "aes-128-ctr"),
-    one("ctr-256", Cipher::Ctr, ENCRYPT, 32, "aes-256-ctr"),
-    gcm_work("gcm-128", ENCRYPT, 16, "aes-128-gcm"),
-    gcm_work("gcm-256", ENCRYPT, 32, "aes-256-gcm"),
-    gcm_work("gcm-256-open", DECRYPT, 32, "aes-256-gcm"),
-    one("ecb-128", Cipher::Ecb, ENCRYPT, 16, "aes-128-ecb"),
-    one("ecb-256", Cipher::Ecb, ENCRYPT, 32, "aes-256-ecb"),
-    one("ecb-128-decrypt", Cipher::Ecb, DECRYPT, 16, "aes-128-ecb"),
-    one("xts-128", Cipher::Xts, ENCRYPT, 16, "aes-128-xts"),
-    one("xts-256", Cipher::Xts, ENCRYPT, 32, "aes-256-xts"),
-    one("cbc-128-decrypt", Cipher::Cbc, DECRYPT, 16, "aes-128-cbc"),
-    one("cbc-256-decrypt", Cipher::Cbc, DECRYPT, 32, "aes-256-cbc"),
-    one("cfb-128-decrypt", Cipher::Cfb128, DECRYPT, 16, "aes-128-cfb"),
-    one("cbc-128", Cipher::Cbc, ENCRYPT, 16, "aes-128-cbc"),
-    Work {
-        name: "cbc-128-x64",
-        what: What::Batch(Cipher::Cbc),
-        key: 16,
-        openssl: Some(("aes-128-cbc", false)),
-    },
-    Work { name: "gcm-128-keys", what: What::GcmBatch, key: 16, openssl: None },
-];
+pub(crate) fn all() -> Vec<Work> {
+    let mut works = Vec::new();
+    for (mode, cipher) in MODES {
+        for bits in [128, 192, 256] {
+            // SP 800-38E has no XTS with AES-192.
+            if cipher == Cipher::Xts && bits == 192 {
+                continue;
+            }
+            let key = bits / 8;
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                let what = What::Cipher(cipher, direction);
+                let name = match (cipher, direction) {
+                    (_, Direction::Encrypt) => format!("{mode}-{bits}"),
+                    // The same as the other way.
+                    (Cipher::Ctr | Cipher::Ofb, _) => continue,
+                    _ => format!("{mode}-{bits}-decrypt"),
+                };
+                works.push(Work { name, what, key });
+            }
+        }
+    }
+    for bits in [128, 192, 256] {
+        for (direction, end) in [(Direction::Encrypt, ""), (Direction::Decrypt, "-open")] {
+            let name = format!("gcm-{bits}{end}");
+            works.push(Work { name, what: What::Gcm(direction), key: bits / 8 });
+        }
+    }
+    works
+}
+
+/// The works whose names begin with one of these, in the order in which they are named.
+pub(crate) fn beginning_with(names: &[&str]) -> Vec<Work> {
+    let all = all();
+    let mut works: Vec<Work> = Vec::new();
+    for work in names.iter().flat_map(|name| all.iter().filter(|work| work.name.starts_with(*name))) {
+        if !works.contains(work) {
+            works.push(work.clone());
+        }
+    }
+    works
+}
+
+/// The work of exactly this name.
+pub(crate) fn named(name: &str) -> Option<Work> {
+    all().into_iter().find(|work| work.name == name)
+}
+
+/// Keys for all messages, and for opening what is opened.
+pub(crate) struct Inputs {
+    keys: Arc<[u8]>,
+    /// Bytes of a message's keys.
+    each: usize,
+    sealed: Arc<[u8]>,
+    tags: Arc<[Block]>,
+}
 
 impl Work {
     /// True if messages of `size` bytes are ones that the mode takes.
-    pub(crate) fn takes(self, size: usize) -> bool {
-        !self.is_xts() || size as u64 <= xts::MAX_DATA_UNIT
-    }
-
-    /// Ours first, then the peers in this process.
-    pub(crate) fn contenders(self, engine: &Engine, size: usize) -> Vec<Contender> {
-        let key = random(self.key * if self.is_xts() { 2 } else { 1 });
-        let mut all =
-            vec![Contender { name: "lockstep", run: self.ours(engine, &key, size), comparable: true }];
-        all.extend(peers::contenders(self, &key, size));
-        all
-    }
-
-    /// Bytes that one run works on for messages of `size` bytes.
-    pub(crate) fn bytes(self, size: usize) -> usize {
+    pub(crate) fn takes(&self, size: usize) -> bool {
         match self.what {
-            What::Batch(_) => 64 * size,
-            // As many as a busy server has at hand, bounded where they are long.
-            What::GcmBatch => 10_000.min((64 << 20) / size.max(1)).max(1) * size,
-            _ => size,
+            What::Cipher(Cipher::Xts, _) => (16..=xts::MAX_DATA_UNIT).contains(&(size as u64)),
+            What::Cipher(Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc, _) => size.is_multiple_of(16),
+            _ => true,
         }
     }
 
-    fn is_xts(self) -> bool {
-        matches!(self.what, What::One(Cipher::Xts, _))
+    /// Random keys; and messages to open, sealed by `sealer`.
+    pub(crate) fn inputs(&self, shape: Shape, sealer: &Engine) -> hazmat::Result<Inputs> {
+        let each = self.key * if matches!(self.what, What::Cipher(Cipher::Xts, _)) { 2 } else { 1 };
+        let keys: Arc<[u8]> = random(each * shape.messages).into();
+        let mut inputs = Inputs { keys, each, sealed: Arc::default(), tags: Arc::default() };
+        if self.what == What::Gcm(Direction::Decrypt) {
+            let mut sealed = random(shape.bytes());
+            let mut tags = vec![[0; 16]; shape.messages];
+            let keys = inputs.aes_keys();
+            let mut messages = gcm_messages(&keys, &NONCE, shape.size, &mut sealed, &mut tags);
+            gcm::seal(sealer.planner(), &mut messages)?;
+            inputs.sealed = sealed.into();
+            inputs.tags = tags.into();
+        }
+        Ok(inputs)
     }
 
-    /// The kernel that the planner takes for it.
-    pub(crate) fn kernel(self, engine: &Engine, size: usize) -> &'static str {
-        let operation = match self.what {
-            What::One(cipher, direction) => Operation::Pass(cipher.pass(direction)),
-            What::Batch(cipher) => Operation::Pass(cipher.pass(ENCRYPT)),
-            What::Gcm(DECRYPT) => Operation::Recipe(Recipe::GcmOpen),
-            What::Gcm(ENCRYPT) | What::GcmBatch => Operation::Recipe(Recipe::GcmSeal),
-        };
-        let size_of_key = Key::new(&vec![0; self.key]).expect("a length of AES").size();
-        engine
-            .planner()
-            .plan(operation, size_of_key, size, None)
-            .map_or("composed", |plan| plan.kernel_name())
-    }
-
-    fn ours(self, engine: &Engine, key: &[u8], size: usize) -> Run {
-        let engine = engine.clone();
-        let opener = engine.clone();
+    /// What the engine's planner is asked for: the one operation, or those that it is composed of.
+    fn operations(&self) -> (Operation, &'static [Operation]) {
+        const COMPOSED: &[Operation] = &[Operation::Pass(Pass::Ctr32), Operation::Pass(Pass::Ghash)];
         match self.what {
-            What::One(cipher, direction) => {
-                let key = CipherKey::new(cipher, key).expect("a random key");
-                Box::new(move |data| {
-                    let data = Data::in_place(data);
-                    let mut iv = IV;
-                    cipher.one(engine.planner(), direction, &key, &mut iv, data).expect("bench");
-                })
+            What::Cipher(cipher, direction) => (Operation::Pass(cipher.pass(direction)), &[]),
+            What::Gcm(Direction::Encrypt) => (Operation::Recipe(Recipe::GcmSeal), COMPOSED),
+            What::Gcm(Direction::Decrypt) => (Operation::Recipe(Recipe::GcmOpen), COMPOSED),
+        }
+    }
+
+    /// True if the engine's devices and kernels do this work.
+    pub(crate) fn is_done_by(&self, engine: &Engine) -> bool {
+        let size = Key::new(&vec![0; self.key]).expect("a length of AES").size();
+        let does = |operation: &Operation| engine.planner().supports(*operation, size);
+        let (whole, composed) = self.operations();
+        does(&whole) || !composed.is_empty() && composed.iter().all(does)
+    }
+
+    /// The kernel that the planner takes for it, and the device.
+    pub(crate) fn kernel(&self, engine: &Engine, shape: Shape) -> (&'static str, String) {
+        let size = Key::new(&vec![0; self.key]).expect("a length of AES").size();
+        let (whole, composed) = self.operations();
+        let operations = std::iter::once(&whole).chain(composed);
+        let plan = operations
+            .filter_map(|operation| engine.planner().plan(*operation, size, shape.bytes(), None).ok())
+            .next();
+        plan.map_or(("-", "-".into()), |plan| (plan.kernel_name(), plan.device.id().to_string()))
+    }
+
+    /// The work by this library.
+    pub(crate) fn ours(&self, engine: &Engine, inputs: &Inputs, shape: Shape) -> hazmat::Result<Run> {
+        let planner = Arc::clone(engine.planner());
+        let (all, each) = (Arc::clone(&inputs.keys), inputs.each);
+        match self.what {
+            What::Cipher(cipher, direction) if shape.messages == 1 => {
+                let key = CipherKey::new(cipher, &all)?;
+                Ok(Box::new(move |data, call| {
+                    let mut iv = iv(call);
+                    cipher.one(&planner, direction, &key, &mut iv, Data::in_place(data))?;
+                    Ok(0)
+                }))
             }
-            What::Gcm(direction) => {
-                let key = Key::new(key).expect("a length of AES");
-                let mut tag = [0; 16];
-                let mut sealed = random(size);
-                let seal = move |key: &Key, data: &mut [u8], tag: &mut [u8]| {
-                    let (data, tag) = (Data::in_place(data), Tag::Write(tag));
-                    let nonce = &IV[..12];
-                    let message = AeadMessage { key, nonce, aad: &[], data, tag, status: Status::Pending };
-                    gcm::seal(engine.planner(), &mut [message]).expect("bench");
-                };
-                if direction == ENCRYPT {
-                    return Box::new(move |data| seal(&key, data, &mut tag));
-                }
-                seal(&key, &mut sealed, &mut tag);
-                Box::new(move |data| {
-                    let (data, tag) = (Data::copy(&sealed, data).expect("one size"), Tag::Expect(&tag));
-                    let nonce = &IV[..12];
+            What::Cipher(cipher, direction) => Ok(Box::new(move |data, call| {
+                let keys: Vec<_> =
+                    all.chunks(each).map(|key| CipherKey::new(cipher, key)).collect::<Result<_, _>>()?;
+                let mut ivs = vec![iv(call); keys.len()];
+                let parts = data.chunks_exact_mut(shape.size).zip(&keys).zip(&mut ivs);
+                let mut messages: Vec<_> =
+                    parts.map(|((data, key), iv)| Message { key, iv, data: Data::in_place(data) }).collect();
+                cipher.run(&planner, direction, &mut messages)?;
+                Ok(0)
+            })),
+            What::Gcm(Direction::Encrypt) if shape.messages == 1 => {
+                let key = Key::new(&all)?;
+                Ok(Box::new(move |data, call| {
+                    let mut tag = [0; 16];
+                    let (nonce, status) = (nonce(call), Status::Pending);
+                    let (data, tag_to) = (Data::in_place(data), Tag::Write(&mut tag));
                     let message =
-                        AeadMessage { key: &key, nonce, aad: &[], data, tag, status: Status::Pending };
-                    gcm::open(opener.planner(), &mut [message]).expect("bench");
-                })
+                        AeadMessage { key: &key, nonce: &nonce, aad: &[], data, tag: tag_to, status };
+                    gcm::seal(&planner, &mut [message])?;
+                    Ok(u128::from_le_bytes(tag))
+                }))
             }
-            What::Batch(cipher) => {
-                let keys: Vec<_> = (0..64)
-                    .map(|_| CipherKey::new(cipher, &random(key.len())).expect("a random key"))
-                    .collect();
-                Box::new(move |data| {
-                    let mut ivs = [IV; 64];
-                    let mut messages: Vec<_> = data
-                        .chunks_exact_mut(size)
-                        .zip(&keys)
-                        .zip(&mut ivs)
-                        .map(|((data, key), iv)| Message { key, iv, data: Data::in_place(data) })
-                        .collect();
-                    cipher.run(engine.planner(), ENCRYPT, &mut messages).expect("bench");
-                })
+            What::Gcm(Direction::Encrypt) => {
+                let mut tags = vec![[0; 16]; shape.messages];
+                Ok(Box::new(move |data, call| {
+                    let keys: Vec<_> = all.chunks(each).map(Key::new).collect::<Result<_, _>>()?;
+                    let nonce = nonce(call);
+                    let mut messages = gcm_messages(&keys, &nonce, shape.size, data, &mut tags);
+                    gcm::seal(&planner, &mut messages)?;
+                    Ok(folded(tags.iter().map(|tag| u128::from_le_bytes(*tag))))
+                }))
             }
-            What::GcmBatch => {
-                let keys: Arc<[u8]> = random(self.bytes(size) / size * key.len()).into();
-                let length = key.len();
-                let mut tags = vec![[0; 16]; keys.len() / length];
-                Box::new(move |data| {
-                    // New keys in each run: their expansion is part of the work.
-                    let keys: Vec<_> =
-                        keys.chunks(length).map(|key| Key::new(key).expect("a length")).collect();
-                    let mut messages: Vec<_> = data
-                        .chunks_exact_mut(size)
-                        .zip(&keys)
-                        .zip(&mut tags)
-                        .map(|((data, key), tag)| AeadMessage {
+            // The same messages each time: their tags are checked in each call.
+            What::Gcm(Direction::Decrypt) => {
+                let (sealed, tags) = (Arc::clone(&inputs.sealed), Arc::clone(&inputs.tags));
+                let mut prepared = if shape.messages == 1 { inputs.aes_keys() } else { Vec::new() };
+                Ok(Box::new(move |data, _| {
+                    if shape.messages > 1 {
+                        prepared = all.chunks(each).map(Key::new).collect::<Result<_, _>>()?;
+                    }
+                    let parts = sealed.chunks_exact(shape.size).zip(data.chunks_exact_mut(shape.size));
+                    let mut messages = Vec::with_capacity(prepared.len());
+                    for (((from, to), key), tag) in parts.zip(&prepared).zip(&*tags) {
+                        messages.push(AeadMessage {
                             key,
-                            nonce: &IV[..12],
+                            nonce: &NONCE,
                             aad: &[],
-                            data: Data::in_place(data),
-                            tag: Tag::Write(tag),
+                            data: Data::copy(from, to)?,
+                            tag: Tag::Expect(tag),
                             status: Status::Pending,
-                        })
-                        .collect();
-                    gcm::seal(engine.planner(), &mut messages).expect("bench");
-                })
+                        });
+                    }
+                    gcm::open(&planner, &mut messages)?;
+                    Ok(0)
+                }))
             }
         }
     }
 }
 
+impl Inputs {
+    /// The bytes of each message's keys.
+    pub(super) fn keys(&self) -> Arc<[u8]> {
+        Arc::clone(&self.keys)
+    }
+
+    fn aes_keys(&self) -> Vec<Key> {
+        self.keys.chunks(self.each).map(|key| Key::new(key).expect("a length of AES")).collect()
+    }
+}
+
+fn gcm_messages<'d>(
+    keys: &'d [Key],
+    nonce: &'d [u8; 12],
+    size: usize,
+    data: &'d mut [u8],
+    tags: &'d mut [Block],
+) -> Vec<AeadMessage<'d>> {
+    let parts = data.chunks_exact_mut(size).zip(keys).zip(tags);
+    parts
+        .map(|((data, key), tag)| AeadMessage {
+            key,
+            nonce,
+            aad: &[],
+            data: Data::in_place(data),
+            tag: Tag::Write(tag),
+            status: Status::Pending,
+        })
+        .collect()
+}
+
+/// One number of many, that depends on their order.
+pub(super) fn folded(values: impl Iterator<Item = u128>) -> u128 {
+    values.fold(0, |sum, value| sum.rotate_left(1) ^ value)
+}
+
 /// Any IV does: nothing made here is kept.
-pub(super) const IV: [u8; 16] = *b"benchmark iv 016";
+const IV: Block = *b"benchmark iv 016";
+const NONCE: [u8; 12] = *b"benchmark iv";
+
+/// The IV of a call. The upper half differs, so that counters of different calls are far from each other.
+pub(super) fn iv(call: u64) -> Block {
+    (u128::from_be_bytes(IV) ^ (u128::from(call) << 64)).to_be_bytes()
+}
+
+/// The nonce of a call.
+pub(super) fn nonce(call: u64) -> [u8; 12] {
+    iv(call)[..12].try_into().expect("12 bytes of 16")
+}
 
 /// Random bytes.
 pub(crate) fn random(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     getrandom::fill(&mut bytes).expect("the system has random bytes");
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(kernel: &str) -> Engine {
+        Engine::builder().device("cpu").kernel(kernel).threads(1).build().unwrap()
+    }
+
+    /// Each work, as one message and as several, by two kernels: the same after several calls, and never what it was before.
+    #[test]
+    fn calls_do_not_undo_each_other() {
+        let (ours, judge) = (engine("auto"), engine("cpu/soft"));
+        for work in all() {
+            for shape in [Shape::one(96), Shape { size: 48, messages: 3 }] {
+                let inputs = work.inputs(shape, &judge).unwrap();
+                let mut runs = [&ours, &judge].map(|engine| work.ours(engine, &inputs, shape).unwrap());
+                let start = random(shape.bytes());
+                let mut buffers = [start.clone(), start.clone()];
+                for call in 0..4 {
+                    let told: Vec<_> = runs
+                        .iter_mut()
+                        .zip(&mut buffers)
+                        .map(|(run, buffer)| run(buffer, call).unwrap())
+                        .collect();
+                    assert!(told[0] == told[1] && buffers[0] == buffers[1], "{} call {call}", work.name);
+                    assert!(buffers[0] != start, "{} call {call}", work.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(beginning_with(&["xts", "ctr-1"]).len(), 4 + 2);
+        assert!(beginning_with(&["abacus"]).is_empty() && named("ctr").is_none());
+        assert!(!named("xts-128").unwrap().takes(32 << 20) && !named("ecb-128").unwrap().takes(17));
+    }
 }

@@ -1,53 +1,103 @@
 //! `lockstep bench`
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueHint};
+use lockstep::OutputFile;
+use lockstep::engine::{ENV_DEVICE, ENV_KERNEL, Verify};
+use std::io::Write;
 
 use super::{print, print_json};
-use crate::args::EngineArgs;
-use crate::bench::{self, WORKS};
-use crate::error::{Result, failed};
-use crate::text;
+use crate::args::How;
+use crate::bench::{self, OpenSsl, Options, Report, Session, Suite};
+use crate::error::{Error, Result, failed};
+use crate::signals::Guard;
+use crate::{date, terminal, text};
 
-/// Sizes that tell most: what fits a first-level cache, and what does not.
-const SIZES: [u64; 2] = [16 << 10, 1 << 20];
-
-/// Most bytes of one buffer.
+/// Most bytes of one message, and of all in a call.
 const MAX_SIZE: u64 = 1 << 30;
+const MAX_MESSAGES: u64 = 1 << 20;
 
-/// Measure this machine beside the other implementations on it: the installed `openssl`, AWS-LC and RustCrypto
+/// Measure this machine: its devices and kernels, and other implementations beside them
 ///
-/// All run in turn in each round, after one round of warm-up, on random data in host memory, and outputs are
-/// compared before anything is timed. One thread is used unless `--threads` says otherwise.
+/// Everybody runs once in each round, in turn, on random data in host memory; medians are told, with their spread. Every
+/// call that is timed is verified by another kernel of the processor. docs/benchmarks.md says how to read the results.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// Measure these only: the beginning of a name, such as `ctr` or `gcm-128` [default: all]
+    /// What to measure [default: peers]
+    #[arg(value_name = "SUITE", value_enum)]
+    suites: Vec<Suite>,
+
+    /// Measure these only: the beginning of a name, such as `ctr` or `gcm-128`; may be repeated
     #[arg(short, long, value_name = "MODE")]
-    pub(crate) mode: Vec<String>,
+    mode: Vec<String>,
 
-    /// Measure messages of this size only, such as `16K` or `64M` [default: 16K and 1M]
+    /// Measure messages (or files) of this size only, such as `16K` or `64M`; may be repeated
     #[arg(short, long, value_name = "SIZE", value_parser = text::parse_size)]
-    pub(crate) size: Vec<u64>,
+    size: Vec<u64>,
 
-    /// Rounds, of which the median is told
-    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) rounds: u16,
+    /// In the suite `batch`, measure so many messages at once only; may be repeated
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_MESSAGES))]
+    messages: Vec<u64>,
 
-    /// Seconds for each contender in each round (`openssl speed` takes one always)
-    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds)]
-    pub(crate) seconds: Duration,
+    /// Rounds, of which the median is told [default: 3 to 9, by suite]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: Option<u16>,
 
-    /// Leave the installed `openssl` out
+    /// Seconds for each in each round (`openssl speed` takes one always) [default: 0.02 to 0.2, by suite]
+    #[arg(long, visible_alias = "time", value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<Duration>,
+
+    /// Only try it out: few and short rounds, small sizes, no `openssl speed`. The figures are worth little
     #[arg(long)]
-    pub(crate) no_openssl: bool,
+    quick: bool,
+
+    /// Measure this `openssl` program, too; may be repeated [env: OPENSSL_NEWEST]
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
+    openssl: Vec<PathBuf>,
+
+    /// Leave OpenSSL out
+    #[arg(long, conflicts_with = "openssl")]
+    no_openssl: bool,
+
+    /// In the suite `files`, work in this folder [default: the system's for temporary files]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    dir: Option<PathBuf>,
 
     /// Tell it as JSON, rates in bytes per second
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 
-    #[command(flatten)]
-    pub(crate) engine: EngineArgs,
+    /// Write a page with plots to this file, too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    html: Option<PathBuf>,
+
+    /// Replace that file if it exists
+    #[arg(short, long, requires = "html")]
+    force: bool,
+
+    /// No progress, no warnings
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Measure this device, such as `cpu`, or `auto` for what the planner chooses; may be repeated [env: LOCKSTEP_DEVICE]
+    /// [default: auto and all real ones]
+    #[arg(long, value_name = "DEVICE", help_heading = "Devices")]
+    device: Vec<String>,
+
+    /// Measure this kernel, such as `cpu/soft`; may be repeated [env: LOCKSTEP_KERNEL] [default: by suite]
+    #[arg(long, value_name = "KERNEL", help_heading = "Devices")]
+    kernel: Vec<String>,
+
+    /// Use so many CPU threads [env: LOCKSTEP_THREADS] [default: one in `peers`, else one for each processor]
+    #[arg(long, value_name = "N", help_heading = "Devices")]
+    threads: Option<usize>,
+
+    /// Compare what other devices compute with the CPU while they are measured: not at all, a block in 64 KiB, or all
+    /// [env: LOCKSTEP_VERIFY] [default: sample]
+    #[arg(long, value_name = "HOW", help_heading = "Devices")]
+    verify: Option<How>,
 }
 
 fn seconds(text: &str) -> std::result::Result<Duration, String> {
@@ -59,29 +109,120 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
 }
 
 pub(crate) fn run(args: &Bench) -> Result<()> {
-    let chosen =
-        |name: &str| args.mode.is_empty() || args.mode.iter().any(|mode| name.starts_with(mode.as_str()));
-    let works: Vec<_> = WORKS.iter().filter(|work| chosen(work.name)).collect();
-    if works.is_empty() {
-        let names: Vec<_> = WORKS.iter().map(|work| work.name).collect();
-        return Err(failed(format!("nothing of that name to measure: there are {}", names.join(", "))));
+    let options = options(args)?;
+    if let Some(path) = &args.html {
+        check_page(path, args.force)?;
     }
-    let sizes = if args.size.is_empty() { &SIZES[..] } else { &args.size };
-    if let Some(size) = sizes.iter().find(|&&size| size == 0 || size % 16 != 0 || size > MAX_SIZE) {
-        return Err(failed(format!("{size} bytes: sizes are multiples of 16, up to 1 GiB")));
-    }
-    let engine = args.engine.engine_with_threads(args.engine.threads.or(Some(1)))?;
-    let mut outcomes = Vec::new();
-    for work in works {
-        for &size in sizes.iter().filter(|&&size| work.takes(size as usize)) {
-            let rounds = usize::from(args.rounds);
-            let outcome = bench::run(&engine, *work, size as usize, rounds, args.seconds, !args.no_openssl);
-            outcomes.push(outcome.map_err(failed)?);
+    let openssl = options.openssl.iter().map(|openssl| openssl.version.clone()).collect();
+    let machine = bench::Machine::here();
+    let date = date::now();
+    let session = Session::new(options, !args.quiet);
+    let mut chapters = Vec::new();
+    let suites = if args.suites.is_empty() { &[Suite::Peers][..] } else { &args.suites };
+    for (number, suite) in suites.iter().enumerate() {
+        if !suites[..number].contains(suite) {
+            chapters.extend(suite.run(&session)?);
         }
     }
-    if args.json {
-        print_json(&bench::json(&engine, &outcomes))
-    } else {
-        print(&bench::table(&engine, &outcomes))
+    let report = Report {
+        date,
+        command: command(),
+        machine,
+        devices: session.described(),
+        openssl,
+        energy: session.energy(),
+        chapters,
+        cpu_use: session.curve.finish(),
+    };
+    drop(session);
+    // What was measured is told first: it took its time.
+    let told = if args.json { print_json(&report.json()) } else { print(&report.text()) };
+    if let Some(path) = &args.html {
+        // A reader of standard output who has gone away wanted no more of that, but the page was asked for, too.
+        if told.as_ref().err().is_none_or(Error::is_broken_pipe) {
+            write_page(path, args.force, &report.html())?;
+        }
     }
+    told
+}
+
+fn options(args: &Bench) -> Result<Options> {
+    if let Some(size) = args.size.iter().find(|&&size| size == 0 || size % 16 != 0 || size > MAX_SIZE) {
+        return Err(failed(format!("{size} bytes: sizes are multiples of 16, up to 1 GiB")));
+    }
+    let bytes = args.size.iter().max().zip(args.messages.iter().max());
+    if bytes.is_some_and(|(size, messages)| size * messages > MAX_SIZE) {
+        return Err(failed("that is more than 1 GiB in a call: take smaller or fewer messages"));
+    }
+    let quiet = args.quiet;
+    let newest = std::env::var_os(bench::ENV_NEWEST).filter(|program| !program.is_empty());
+    let mut programs: Vec<(PathBuf, bool)> = args.openssl.iter().map(|path| (path.clone(), true)).collect();
+    if !args.no_openssl && !args.quick {
+        programs.insert(0, ("openssl".into(), false));
+        programs.extend(newest.map(|program| (program.into(), true)));
+    }
+    let mut openssl: Vec<OpenSsl> = Vec::new();
+    for (program, wanted) in programs {
+        match OpenSsl::find(&program) {
+            Some(found) if openssl.iter().any(|other| other.version == found.version) => terminal::warn(
+                quiet,
+                &format!("{} is {} again: measured once", program.display(), found.version),
+            ),
+            Some(found) => openssl.push(found),
+            None if wanted => {
+                return Err(failed(format!("{} is no `openssl` program that runs", program.display())));
+            }
+            None => terminal::warn(quiet, "there is no `openssl` here: it is left out"),
+        }
+    }
+    // As for all commands, the environment stands in for what is not said.
+    let from_env = |named: &[String], variable| match std::env::var(variable) {
+        Ok(value) if named.is_empty() && !value.is_empty() && value != "auto" => vec![value],
+        _ => named.to_vec(),
+    };
+    Ok(Options {
+        modes: args.mode.clone(),
+        sizes: args.size.iter().map(|size| *size as usize).collect(),
+        messages: args.messages.iter().map(|messages| *messages as usize).collect(),
+        devices: from_env(&args.device, ENV_DEVICE),
+        kernels: from_env(&args.kernel, ENV_KERNEL),
+        threads: args.threads,
+        verify: args.verify.map(Verify::from),
+        rounds: args.rounds.map(usize::from),
+        time: args.seconds,
+        quick: args.quick,
+        folder: args.dir.clone(),
+        openssl,
+    })
+}
+
+/// The command line as it was given.
+fn command() -> String {
+    let words = std::env::args_os().skip(1).map(|word| {
+        let word = text::printable(&word.to_string_lossy());
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    std::iter::once("lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Finds out before minutes are spent whether the page can be written.
+fn check_page(path: &Path, force: bool) -> Result<()> {
+    let guard = Guard::creating();
+    let page = OutputFile::create(path, force)?;
+    drop(page);
+    drop(guard);
+    Ok(())
+}
+
+fn write_page(path: &Path, force: bool, html: &str) -> Result<()> {
+    let guard = Guard::creating();
+    let mut page = OutputFile::create(path, force)?;
+    let _guard = page.temporary_path().map(|temporary| guard.at(temporary));
+    page.write_all(html.as_bytes()).map_err(Error::io("write", path))?;
+    Ok(page.commit(false)?)
 }

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueHint};
 use lockstep::OutputFile;
@@ -10,6 +9,7 @@ use lockstep::hazmat::backend::Device;
 use lockstep_lab::geforce::{self, Report, Worth};
 
 use crate::commands::{print, print_json};
+use crate::date;
 use crate::error::{Error, Result, failed};
 use crate::progress::Note;
 use crate::signals::Guard;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
         .map_err(|error| failed(error.to_string()))?;
     drop(note);
     let worth = Worth { dollars: args.dollars, watts: args.watts };
-    let report = Report { measured, date: today(), worth };
+    let report = Report { measured, date: date::today(), worth };
     // What was measured is told first: it took its time.
     if args.json { print_json(&report.json()) } else { print(&report.text()) }?;
     if let (Some(page), Some(path)) = (&mut page, &args.html) {
@@ -99,42 +99,9 @@ fn device(name: Option<&str>) -> Result<lockstep_cuda::Cuda> {
     })
 }
 
-/// The day in Greenwich, as 2026-01-31.
-fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let (year, month, day) = civil(seconds / 86_400);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// Year, month and day of a day after 1970-01-01, in the Gregorian calendar.
-fn civil(mut days: u64) -> (u64, usize, u64) {
-    let mut year = 1970;
-    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let mut month = 0;
-    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    (year, month + 1, days + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days() {
-        for (days, date) in
-            [(0, (1970, 1, 1)), (58, (1970, 2, 28)), (11_016, (2000, 2, 29)), (20_778, (2026, 11, 21))]
-        {
-            assert_eq!(civil(days), date);
-        }
-    }
 
     #[test]
     fn numbers() {

@@ -1,0 +1,161 @@
+//! CPU time of this process: of each stretch that is measured, and as a curve over a run.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of this process so far, of all threads, in the program and in the system for it.
+pub(crate) fn of_process() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+/// CPU time of the children that have ended and were waited for; in steps of the system's clock, a hundredth of a second.
+/// Nothing where the system does not tell.
+pub(crate) fn of_children() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is the program's name in brackets, which may hold anything.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ').skip(13);
+    let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
+/// A stretch of time, who was at work in it, and how many processors were.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) who: Arc<str>,
+    /// Seconds since the beginning of the run, at the middle of the stretch.
+    pub(crate) at: f64,
+    /// CPU time divided by time: 1 is one processor all the time.
+    pub(crate) processors: f64,
+}
+
+/// Samples of CPU use while something is measured, taken by a thread of its own.
+#[derive(Clone)]
+pub(crate) struct Curve(Arc<Mutex<State>>);
+
+struct State {
+    begun: Instant,
+    /// Who is at work, and since when with how much CPU time.
+    now: Option<(Arc<str>, Instant, Duration)>,
+    samples: Vec<Sample>,
+    /// Samples are at least this far from each other.
+    interval: Duration,
+    ended: bool,
+}
+
+/// More samples than can be told apart in a picture are thinned out.
+const MOST_SAMPLES: usize = 2000;
+
+impl Curve {
+    /// Starts a thread that samples twenty times a second, or as often as stretches of this length need.
+    pub(crate) fn start(stretch: Duration) -> Curve {
+        let interval = (stretch / 3).clamp(Duration::from_millis(5), Duration::from_millis(50));
+        let state = State { begun: Instant::now(), now: None, samples: Vec::new(), interval, ended: false };
+        let curve = Curve(Arc::new(Mutex::new(state)));
+        let watched = curve.clone();
+        // Without the thread there is still a sample at the end of each stretch.
+        let _ = std::thread::Builder::new().name("cpu-time".into()).spawn(move || {
+            loop {
+                let mut state = watched.state();
+                if state.ended {
+                    return;
+                }
+                state.sample();
+                let interval = state.interval;
+                drop(state);
+                std::thread::sleep(interval);
+            }
+        });
+        curve
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on this one is at work.
+    pub(crate) fn begin(&self, who: &Arc<str>) {
+        let mut state = self.state();
+        state.now = Some((Arc::clone(who), Instant::now(), of_process()));
+    }
+
+    /// From here on nobody is.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.sample();
+        state.now = None;
+    }
+
+    /// All samples, and the end of the sampling.
+    pub(crate) fn finish(&self) -> Vec<Sample> {
+        let mut state = self.state();
+        state.ended = true;
+        std::mem::take(&mut state.samples)
+    }
+}
+
+impl State {
+    fn sample(&mut self) {
+        let Some((who, since, used)) = &self.now else { return };
+        let (now, cpu) = (Instant::now(), of_process());
+        let elapsed = now - *since;
+        // What is shorter than the clocks are good for says nothing.
+        if elapsed < self.interval / 3 {
+            return;
+        }
+        let middle = (*since - self.begun) + elapsed / 2;
+        let processors = cpu.saturating_sub(*used).as_secs_f64() / elapsed.as_secs_f64();
+        let who = Arc::clone(who);
+        self.samples.push(Sample { who: Arc::clone(&who), at: middle.as_secs_f64(), processors });
+        self.now = Some((who, now, cpu));
+        if self.samples.len() > MOST_SAMPLES {
+            // Half as many, and from now on half as often.
+            let mut number = 0;
+            self.samples.retain(|_| {
+                number += 1;
+                number % 2 == 0
+            });
+            self.interval *= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_told_from_rest() {
+        let curve = Curve::start(Duration::from_millis(60));
+        let (busy, idle): (Arc<str>, Arc<str>) = ("busy".into(), "idle".into());
+        let before = of_process();
+        curve.begin(&busy);
+        while of_process() - before < Duration::from_millis(200) {
+            std::hint::black_box(0);
+        }
+        curve.end();
+        curve.begin(&idle);
+        std::thread::sleep(Duration::from_millis(100));
+        curve.end();
+        let samples = curve.finish();
+        let of = |who: &str| samples.iter().filter(move |sample| &*sample.who == who).collect::<Vec<_>>();
+        assert!(!of("busy").is_empty() && !of("idle").is_empty());
+        // Other tests of this process may be at work meanwhile, so nothing is said of idleness.
+        assert!(of("busy").iter().any(|sample| sample.processors > 0.0), "{samples:?}");
+        assert!(samples.windows(2).all(|pair| pair[0].at < pair[1].at));
+    }
+
+    #[test]
+    fn children_are_counted() {
+        let Some(before) = of_children() else {
+            assert!(!cfg!(target_os = "linux"));
+            return;
+        };
+        // At least a few hundredths of a second of work.
+        let count = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+        assert!(std::process::Command::new("sh").args(["-c", count]).status().unwrap().success());
+        assert!(of_children().unwrap() > before);
+    }
+}

@@ -1,0 +1,64 @@
+//! A report as one page of HTML that loads nothing.
+
+use std::fmt::Write;
+
+use lockstep_lab::Table;
+use lockstep_lab::plot::escaped;
+
+use super::report::{HONESTLY, Report};
+
+const STYLE: &str = include_str!("page.css");
+
+/// The page.
+pub(super) fn html(report: &Report) -> String {
+    let mut out = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
+         <title>lockstep bench, {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <h1>lockstep bench</h1>\n<p class=\"lead\">{}</p>\n<dl>\n",
+        escaped(&report.date),
+        escaped(HONESTLY)
+    );
+    for (name, what) in report.about() {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escaped(&what));
+    }
+    out += "</dl>\n";
+    if report.chapters.len() > 1 {
+        let link = |name| format!("<a href=\"#{name}\">{name}</a>");
+        let links: Vec<_> = report.chapters.iter().map(|chapter| link(chapter.suite.name())).collect();
+        let _ = writeln!(out, "<nav>{}</nav>", links.join(" "));
+    }
+    for chapter in &report.chapters {
+        let name = chapter.suite.name();
+        let _ = writeln!(
+            out,
+            "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{}</p>",
+            escaped(chapter.suite.about())
+        );
+        if !chapter.findings.is_empty() {
+            let items: String =
+                chapter.findings.iter().map(|finding| format!("<li>{}</li>\n", escaped(finding))).collect();
+            let _ = writeln!(out, "<ul class=\"findings\">\n{items}</ul>");
+        }
+        for picture in &chapter.pictures {
+            figure(&mut out, &picture.svg());
+        }
+        out.extend(chapter.tables.iter().map(Table::html));
+        out += "</section>\n";
+    }
+    if let Some(plot) = report.cpu_plot() {
+        out += "<section id=\"cpu-use\">\n<h2>CPU use</h2>\n<p>CPU time of this process, divided by time: 1 is one \
+                processor all the time. What a device other than the processor takes over shows here as what is left \
+                free. Times between measurements are left out.</p>\n";
+        figure(&mut out, &plot.svg());
+        out += "</section>\n";
+    }
+    out + "</main>\n</body>\n</html>\n"
+}
+
+/// A picture that scrolls by itself where it is wider than the page.
+fn figure(out: &mut String, svg: &str) {
+    let _ = writeln!(out, "<figure class=\"wide\">\n{svg}</figure>");
+}

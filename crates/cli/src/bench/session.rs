@@ -1,0 +1,309 @@
+//! Who is measured: engines for devices and kernels by name, and for those that verify them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockstep::Engine;
+use lockstep::engine::{BackendOptions, Verify};
+
+use super::cpu_time::Curve;
+use super::energy::Meter;
+use super::measure::{Contender, Setting};
+use super::openssl::OpenSsl;
+use super::work::{self, Inputs, Run, Shape, Work};
+use crate::error::{Result, failed};
+use crate::progress::Note;
+
+/// What was asked for on the command line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Options {
+    /// Beginnings of names of works; none means the suite's own.
+    pub(crate) modes: Vec<String>,
+    pub(crate) sizes: Vec<usize>,
+    pub(crate) messages: Vec<usize>,
+    /// Names of devices, `auto` too; none means all that are real.
+    pub(crate) devices: Vec<String>,
+    pub(crate) kernels: Vec<String>,
+    pub(crate) threads: Option<usize>,
+    pub(crate) verify: Option<Verify>,
+    pub(crate) rounds: Option<usize>,
+    pub(crate) time: Option<Duration>,
+    pub(crate) quick: bool,
+    /// Where files of the suite `files` lie.
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) openssl: Vec<OpenSsl>,
+}
+
+/// A run of the command.
+pub(crate) struct Session {
+    pub(crate) options: Options,
+    pub(crate) curve: Curve,
+    pub(crate) meter: std::result::Result<Meter, String>,
+    note: Option<Note>,
+    engines: RefCell<HashMap<Key, Engine>>,
+}
+
+/// Device, kernel and threads of an engine.
+type Key = (String, Option<String>, Option<usize>);
+
+/// What the planner chooses for itself.
+pub(crate) const AUTO: &str = "auto";
+
+/// Stretches of a run that is only tried out.
+const QUICK: Duration = Duration::from_millis(2);
+
+/// Who is measured, and by which engine.
+#[derive(Clone)]
+pub(crate) struct Subject {
+    /// A device's name, or a kernel's.
+    pub(crate) name: String,
+    pub(crate) engine: Engine,
+}
+
+impl Session {
+    /// Begins; with progress on the terminal unless it is not wanted.
+    pub(crate) fn new(options: Options, with_progress: bool) -> Session {
+        let stretch = options.time.unwrap_or(if options.quick { QUICK } else { Duration::from_millis(50) });
+        Session {
+            curve: Curve::start(stretch),
+            meter: Meter::find(),
+            note: with_progress.then(Note::new),
+            engines: RefCell::default(),
+            options,
+        }
+    }
+
+    /// Says what is being done.
+    pub(crate) fn note(&self, what: &str) {
+        if let Some(note) = &self.note {
+            note.show(what);
+        }
+    }
+
+    /// How it is measured where nothing else was asked for.
+    pub(crate) fn setting(&self, rounds: usize, time: Duration) -> Setting {
+        let quick = self.options.quick;
+        Setting {
+            rounds: self.options.rounds.unwrap_or(if quick { 2 } else { rounds }),
+            time: self.options.time.unwrap_or(if quick { QUICK } else { time }),
+            patience: Duration::from_millis(if quick { 100 } else { 2000 }),
+            curve: self.curve.clone(),
+            meter: self.meter.as_ref().ok().cloned(),
+        }
+    }
+
+    /// The sizes that were asked for, or these; the second ones if it is to be quick.
+    pub(crate) fn sizes(&self, usual: &[usize], quick: &[usize]) -> Vec<usize> {
+        match &self.options {
+            Options { sizes, .. } if !sizes.is_empty() => sizes.clone(),
+            Options { quick: true, .. } => quick.to_vec(),
+            _ => usual.to_vec(),
+        }
+    }
+
+    /// The works that were asked for, or these.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub(crate) fn works(&self, usual: &[&str]) -> Result<Vec<Work>> {
+        if self.options.modes.is_empty() {
+            let named = usual.iter().map(|name| work::named(name).expect("a work of ours"));
+            return Ok(named.collect());
+        }
+        let names: Vec<&str> = self.options.modes.iter().map(String::as_str).collect();
+        let works = work::beginning_with(&names);
+        if works.is_empty() {
+            return Err(no_such_work());
+        }
+        Ok(works)
+    }
+
+    /// The devices that are measured: those named, or all real ones, which may be none that does the work.
+    pub(crate) fn devices(&self) -> Result<Vec<String>> {
+        if !self.options.devices.is_empty() {
+            return Ok(self.options.devices.clone());
+        }
+        if let Some(kernel) = self.options.kernels.first() {
+            // A kernel's name says whose it is.
+            let engine = self.engine(AUTO, Some(kernel))?;
+            return Ok(engine.devices().iter().map(|device| device.id().to_string()).collect());
+        }
+        let threads = self.engine(AUTO, None)?.threads();
+        let found = lockstep::engine::discover(&BackendOptions { threads });
+        let real = found.devices.iter().filter(|device| !device.is_simulated());
+        Ok(real.map(|device| device.id().to_string()).collect())
+    }
+
+    /// The planner's own choice, if devices were not named, and each device.
+    pub(crate) fn subjects(&self) -> Result<Vec<Subject>> {
+        let mut names = self.devices()?;
+        if self.options.devices.is_empty() && self.options.kernels.is_empty() {
+            names.insert(0, AUTO.into());
+        }
+        let mut subjects = Vec::new();
+        for device in names {
+            let of_backend = self
+                .options
+                .kernels
+                .iter()
+                .filter(|kernel| is_of_backend(kernel, &device))
+                .collect::<Vec<_>>();
+            if self.options.kernels.is_empty() {
+                subjects.push(Subject { engine: self.engine(&device, None)?, name: device });
+            } else {
+                for kernel in of_backend {
+                    let engine = self.engine(&device, Some(kernel))?;
+                    subjects.push(Subject { name: format!("{kernel} on {device}"), engine });
+                }
+            }
+        }
+        if subjects.is_empty() {
+            return Err(failed("no device has a kernel of that name: see `lockstep devices`"));
+        }
+        Ok(subjects)
+    }
+
+    /// Each kernel of each device: those named, or all that are constant time.
+    pub(crate) fn kernels(&self) -> Result<Vec<Subject>> {
+        if !self.options.kernels.is_empty() {
+            return self.subjects();
+        }
+        let devices = self.devices()?;
+        let mut subjects = Vec::new();
+        for device in &devices {
+            let engine = self.engine(device, None)?;
+            for info in engine.devices().first().map(|device| device.kernels()).unwrap_or_default() {
+                if !info.constant_time || info.missing.is_some() {
+                    continue;
+                }
+                // Devices of one backend have kernels of the same names.
+                let alone = devices.iter().filter(|other| is_of_backend(info.name, other)).count() == 1;
+                let name = if alone { info.name.into() } else { format!("{} on {device}", info.name) };
+                subjects.push(Subject { name, engine: self.engine(device, Some(info.name))? });
+            }
+        }
+        Ok(subjects)
+    }
+
+    /// The engine over a device (or `auto`) and a kernel.
+    pub(crate) fn engine(&self, device: &str, kernel: Option<&str>) -> Result<Engine> {
+        self.engine_on(device, kernel, self.options.threads)
+    }
+
+    /// The same with another number of threads.
+    pub(crate) fn engine_on(
+        &self,
+        device: &str,
+        kernel: Option<&str>,
+        threads: Option<usize>,
+    ) -> Result<Engine> {
+        let key = (device.to_owned(), kernel.map(str::to_owned), threads);
+        if let Some(engine) = self.engines.borrow().get(&key) {
+            return Ok(engine.clone());
+        }
+        // A kernel alone leaves the choice of the device, and what the environment says does not count here.
+        let mut builder = Engine::builder().device(device).kernel(kernel.unwrap_or(AUTO));
+        if let Some(threads) = threads {
+            builder = builder.threads(threads);
+        }
+        if let Some(verify) = self.options.verify {
+            builder = builder.verify(verify);
+        }
+        let engine = builder.build()?;
+        self.engines.borrow_mut().insert(key, engine.clone());
+        Ok(engine)
+    }
+
+    /// Who verifies a work: the processor, by another kernel than the one that is measured.
+    pub(crate) fn judge(&self, work: &Work, measured: &str) -> Result<Engine> {
+        let cpu = self.engine_on("cpu", None, None)?;
+        for info in cpu.devices().first().map(|device| device.kernels()).unwrap_or_default() {
+            if info.name == measured || !info.constant_time || info.missing.is_some() {
+                continue;
+            }
+            let engine = self.engine_on("cpu", Some(info.name), None)?;
+            if work.is_done_by(&engine) {
+                return Ok(engine);
+            }
+        }
+        // A processor with one kernel only: what others compute is compared with that.
+        Ok(cpu)
+    }
+
+    /// Keys and sealed messages for a work.
+    pub(crate) fn inputs(&self, work: &Work, shape: Shape) -> Result<Inputs> {
+        Ok(work.inputs(shape, &self.judge(work, "")?)?)
+    }
+
+    /// A subject as a contender, if it does the work.
+    pub(crate) fn contender(
+        &self,
+        subject: &Subject,
+        work: &Work,
+        inputs: &Inputs,
+        shape: Shape,
+    ) -> Result<Option<Contender>> {
+        if !work.is_done_by(&subject.engine) {
+            return Ok(None);
+        }
+        let (kernel, _) = work.kernel(&subject.engine, shape);
+        let run = work.ours(&subject.engine, inputs, shape)?;
+        self.judged(&subject.name, run, kernel, work, inputs, shape).map(Some)
+    }
+
+    /// Someone with a judge.
+    pub(crate) fn judged(
+        &self,
+        name: &str,
+        run: Run,
+        kernel: &str,
+        work: &Work,
+        inputs: &Inputs,
+        shape: Shape,
+    ) -> Result<Contender> {
+        let judge = work.ours(&self.judge(work, kernel)?, inputs, shape)?;
+        Ok(Contender { name: Arc::from(name), run, judge })
+    }
+
+    /// What measures energy here, or why nothing does.
+    pub(crate) fn energy(&self) -> String {
+        match &self.meter {
+            Ok(meter) => {
+                let plural = if meter.packages() == 1 { "" } else { "s" };
+                format!(
+                    "RAPL of {} processor package{plural}, with all that runs on them; GPUs are not included",
+                    meter.packages()
+                )
+            }
+            Err(why) => format!("not exposed here: {why}"),
+        }
+    }
+
+    /// The devices that took part, with what they are.
+    pub(crate) fn described(&self) -> Vec<(String, String)> {
+        let mut all: Vec<(String, String)> = Vec::new();
+        for engine in self.engines.borrow().values() {
+            for device in engine.devices() {
+                let pair = (device.id().to_string(), device.description());
+                if !all.iter().any(|(name, _)| *name == pair.0) {
+                    all.push(pair);
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+}
+
+fn is_of_backend(kernel: &str, device: &str) -> bool {
+    let backend = device.split(':').next().unwrap_or_default();
+    device == AUTO || kernel.split('/').next() == Some(backend)
+}
+
+fn no_such_work() -> crate::error::Error {
+    let names: Vec<_> = work::all().into_iter().map(|work| work.name).collect();
+    failed(format!("nothing of that name to measure: there are {}", names.join(", ")))
+}

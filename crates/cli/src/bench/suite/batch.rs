@@ -1,0 +1,66 @@
+//! Many messages at once: messages x sizes.
+
+use std::time::Duration;
+
+use lockstep_lab::plot as axis;
+use serde_json::json;
+
+use super::throughput::table;
+use super::{Suite, by_shape, plot};
+use crate::bench::Session;
+use crate::bench::report::{self, Chapter, Picture};
+use crate::bench::work::Shape;
+use crate::error::{Result, failed};
+
+const WORKS: [&str; 2] = ["gcm-256", "cbc-256"];
+const SIZES: [usize; 3] = [64, 1 << 10, 16 << 10];
+const MESSAGES: [usize; 6] = [1, 4, 16, 64, 1024, 16_384];
+const QUICK_SIZES: [usize; 1] = [256];
+const QUICK_MESSAGES: [usize; 2] = [1, 16];
+
+/// No call works on more than this.
+const MOST: usize = 256 << 20;
+
+pub(super) fn run(session: &Session) -> Result<Chapter> {
+    let works = session.works(&WORKS)?;
+    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
+    let counts = match (&session.options.messages, session.options.quick) {
+        (asked, _) if !asked.is_empty() => asked.clone(),
+        (_, true) => QUICK_MESSAGES.to_vec(),
+        _ => MESSAGES.to_vec(),
+    };
+    let subjects = session.subjects()?;
+    let setting = session.setting(3, Duration::from_millis(50));
+    let (mut tables, mut pictures, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    let mut firsts = Vec::new();
+    for work in &works {
+        for &size in &sizes {
+            let shapes: Vec<_> = counts
+                .iter()
+                .filter(|&&messages| size.saturating_mul(messages) <= MOST)
+                .map(|&messages| Shape { size, messages })
+                .collect();
+            let outcomes = by_shape(session, &setting, &subjects, work, &shapes)?;
+            if outcomes.is_empty() {
+                continue;
+            }
+            let title = format!("{}, messages of {}", work.name, report::size(size));
+            tables.push(table(&format!("{title}, GB/s by messages in a call"), &outcomes, |outcome| {
+                outcome.shape.messages.to_string()
+            }));
+            if outcomes.len() > 1 {
+                let across = ("messages in a call", axis::number as fn(f64) -> String);
+                pictures.push(Picture::Plot(plot(&title, across, &outcomes, |outcome| {
+                    outcome.shape.messages as f64
+                })));
+            }
+            results.extend(super::json(&work.name, &outcomes));
+            firsts.extend(outcomes.into_iter().flat_map(|outcome| outcome.measured));
+        }
+    }
+    if results.is_empty() {
+        return Err(failed("none of the devices does any of this work in these batches"));
+    }
+    let findings = report::first_calls(firsts.iter()).into_iter().collect();
+    Ok(Chapter { suite: Suite::Batch, tables, pictures, findings, json: json!({"results": results}) })
+}

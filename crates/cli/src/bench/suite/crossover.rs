@@ -1,0 +1,201 @@
+//! Each device and the planner's choice over sizes: where which device wins, and whether `auto` keeps up.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::throughput::{costs, table};
+use super::{BYTES, Outcome, Suite, by_shape, plot};
+use crate::bench::Session;
+use crate::bench::measure::Measured;
+use crate::bench::report::{self, Chapter, Picture};
+use crate::bench::session::AUTO;
+use crate::bench::work::Shape;
+use crate::error::{Result, failed};
+
+const WORKS: [&str; 1] = ["ctr-256"];
+/// 16 bytes to 256 MiB, each four times the one before.
+const SIZES: [usize; 13] = {
+    let mut sizes = [16; 13];
+    let mut i = 1;
+    while i < 13 {
+        sizes[i] = sizes[i - 1] * 4;
+        i += 1;
+    }
+    sizes
+};
+const QUICK_SIZES: [usize; 3] = [16, 4 << 10, 256 << 10];
+
+/// How far behind the best single device `auto` may be.
+const TOLERANCE: f64 = 0.97;
+
+pub(super) fn run(session: &Session) -> Result<Chapter> {
+    let works = session.works(&WORKS)?;
+    let shapes: Vec<_> = session.sizes(&SIZES, &QUICK_SIZES).into_iter().map(Shape::one).collect();
+    let subjects = session.subjects()?;
+    let setting = session.setting(5, Duration::from_millis(50));
+    let (mut tables, mut pictures, mut results, mut findings) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    for work in &works {
+        let outcomes = by_shape(session, &setting, &subjects, work, &shapes)?;
+        if outcomes.is_empty() {
+            continue;
+        }
+        let mut plot =
+            plot(&format!("{}: each device against size", work.name), BYTES, &outcomes, |outcome| {
+                outcome.shape.size as f64
+            });
+        let crossings = crossings(&outcomes);
+        plot.marks = crossings.iter().map(|(size, to)| (*size, format!("from here {to}"))).collect();
+        tables.push(table(&format!("{}, GB/s", work.name), &outcomes, report::size_of));
+        pictures.push(Picture::Plot(plot));
+        findings.push(format!("{}: {}", work.name, winners(&outcomes)));
+        findings.extend(behind(&work.name, &outcomes));
+        let mut result = json!({"work": work.name, "sizes": super::json(&work.name, &outcomes)});
+        result["crossovers"] =
+            crossings.iter().map(|(size, to)| json!({"bytes": size.round(), "to": to})).collect();
+        results.push(result);
+        all.push((work.name.clone(), outcomes));
+    }
+    if all.is_empty() {
+        return Err(failed("none of the devices does any of this work at these sizes"));
+    }
+    tables.push(costs("CPU time at the largest size, seconds for a gigabyte", &all, report::cpu));
+    let measured = all.iter().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured);
+    findings.extend(report::first_calls(measured));
+    Ok(Chapter { suite: Suite::Crossover, tables, pictures, findings, json: json!({"results": results}) })
+}
+
+fn devices(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
+    outcome.measured.iter().filter(|one| &*one.name != AUTO)
+}
+
+/// The fastest device.
+fn best(outcome: &Outcome) -> Option<&Measured> {
+    devices(outcome).max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))
+}
+
+/// Sizes from which on another device is the fastest: where the lines between the points that were measured cross.
+fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
+    let mut found = Vec::new();
+    for pair in outcomes.windows(2) {
+        let (Some(before), Some(after)) = (best(&pair[0]), best(&pair[1])) else { continue };
+        if before.name == after.name {
+            continue;
+        }
+        // How far the new one is ahead, on the logarithmic scale of the plot.
+        let lead = |outcome: &Outcome| {
+            let rate = |name: &str| outcome.of(name).map(|one| one.rate.median.ln());
+            Some(rate(&after.name)? - rate(&before.name)?)
+        };
+        let [from, to] = [&pair[0], &pair[1]].map(|outcome| (outcome.shape.size as f64).ln());
+        let at = match (lead(&pair[0]), lead(&pair[1])) {
+            (Some(low), Some(high)) if high > low => from + (to - from) * (-low / (high - low)),
+            // One of the two was too slow, or is not there.
+            _ => (from + to) / 2.0,
+        };
+        found.push((at.exp(), after.name.to_string()));
+    }
+    found
+}
+
+/// Who is fastest from where to where.
+fn winners(outcomes: &[Outcome]) -> String {
+    let mut parts: Vec<(String, usize, usize)> = Vec::new();
+    for outcome in outcomes {
+        let Some(best) = best(outcome) else { continue };
+        let size = outcome.shape.size;
+        match parts.last_mut() {
+            Some((name, _, to)) if *name == *best.name => *to = size,
+            _ => parts.push((best.name.to_string(), size, size)),
+        }
+    }
+    let told = parts.iter().map(|(name, from, to)| {
+        format!("{name} is the fastest device from {} to {}", report::size(*from), report::size(*to))
+    });
+    let told = told.collect::<Vec<_>>().join("; ");
+    let alone = outcomes.iter().all(|outcome| devices(outcome).count() < 2);
+    if alone { format!("{told}, and the only one") } else { told }
+}
+
+/// Sizes at which `auto` is behind the best single device.
+fn behind(work: &str, outcomes: &[Outcome]) -> Vec<String> {
+    let mut behind = Vec::new();
+    let mut compared = 0;
+    for outcome in outcomes {
+        let (Some(auto), Some(best)) = (outcome.of(AUTO), best(outcome)) else { continue };
+        compared += 1;
+        let ratio = auto.rate.median / best.rate.median;
+        if ratio < TOLERANCE {
+            let doubt = if auto.rate.most >= best.rate.least { ", inside of the spread" } else { "" };
+            behind.push(format!(
+                "{} by {:.0} % ({}{doubt})",
+                report::size(outcome.shape.size),
+                (1.0 - ratio) * 100.0,
+                best.name
+            ));
+        }
+    }
+    match (compared, behind.is_empty()) {
+        (0, _) => Vec::new(),
+        (_, true) => {
+            vec![format!("{work}: auto is nowhere more than 3 % behind the best single device")]
+        }
+        _ => vec![format!(
+            "{work}: auto is more than 3 % behind the best single device at {}",
+            behind.join(", ")
+        )],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::measure::Rate;
+
+    fn outcome(size: usize, rates: &[(&str, f64)]) -> Outcome {
+        let one = |&(name, median): &(&str, f64)| Measured {
+            name: name.into(),
+            rate: Rate { median, least: median * 0.99, most: median * 1.01 },
+            cpu: None,
+            joules: None,
+            first: None,
+        };
+        Outcome { shape: Shape::one(size), measured: rates.iter().map(one).collect() }
+    }
+
+    #[test]
+    fn lines_cross_where_they_do() {
+        let outcomes = [
+            outcome(16, &[("cpu", 4.0), ("gpu", 1.0)]),
+            outcome(256, &[("cpu", 4.0), ("gpu", 16.0)]),
+            outcome(4096, &[("cpu", 4.0), ("gpu", 64.0)]),
+        ];
+        let found = crossings(&outcomes);
+        assert_eq!(found.len(), 1);
+        assert!((found[0].0 - 64.0).abs() < 1e-6 && found[0].1 == "gpu", "{found:?}");
+        assert_eq!(
+            winners(&outcomes),
+            "cpu is the fastest device from 16 B to 16 B; gpu is the fastest device from 256 B to 4 KiB"
+        );
+    }
+
+    #[test]
+    fn auto_is_held_against_the_best() {
+        let outcomes = [
+            outcome(16, &[("auto", 4.0), ("cpu", 4.0), ("gpu", 1.0)]),
+            outcome(256, &[("auto", 4.0), ("cpu", 4.0), ("gpu", 5.0)]),
+            outcome(4096, &[("auto", 9.6), ("cpu", 4.0), ("gpu", 10.0)]),
+        ];
+        assert!(behind("w", &outcomes[..1])[0].contains("nowhere"));
+        let told = behind("w", &outcomes);
+        assert_eq!(
+            told,
+            [
+                "w: auto is more than 3 % behind the best single device at 256 B by 20 % (gpu), 4 KiB by 4 % (gpu)"
+            ]
+        );
+        assert!(behind("w", &[outcome(16, &[("cpu", 1.0)])]).is_empty());
+    }
+}

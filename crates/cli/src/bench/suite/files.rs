@@ -1,0 +1,318 @@
+//! Real files: this command beside `cp` and `openssl enc`, each as a program of its own.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
+use lockstep::{Engine, FileKey, Options, keyfile};
+use lockstep_lab::Table;
+use lockstep_lab::bars::{Bar, Bars};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::Suite;
+use crate::bench::Session;
+use crate::bench::cpu_time;
+use crate::bench::measure::{Rate, stop_if_told};
+use crate::bench::report::{self, Chapter, Picture};
+use crate::bench::session::AUTO;
+use crate::bench::work::random;
+use crate::error::{Error, Result, failed};
+use crate::signals::Guard;
+use crate::text;
+
+const SIZES: [usize; 1] = [256 << 20];
+const QUICK_SIZES: [usize; 1] = [1 << 20];
+
+/// What is left behind by a contender, to be verified.
+enum Made {
+    /// A message in the format of files.
+    Message,
+    /// The plaintext.
+    Plaintext,
+    /// AES-256-CTR of the plaintext under a key and IV.
+    Ctr([u8; 32], [u8; 16]),
+    /// Nothing.
+    Nothing,
+}
+
+struct Contender {
+    name: String,
+    command: Box<dyn Fn() -> Command>,
+    made: Made,
+    seconds: Vec<f64>,
+    cpu: Option<Duration>,
+}
+
+/// The files of a run, in a folder that goes with it.
+struct Place {
+    folder: TempDir,
+    plaintext: Vec<u8>,
+    key: FileKey,
+    engine: Engine,
+}
+
+impl Place {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+pub(super) fn run(session: &Session) -> Result<Chapter> {
+    let mut table = Table::new(
+        "Files",
+        &["size", "who", "seconds", "least", "most", "GB/s", "times cp's", "CPU s/GB"],
+        2,
+    );
+    let (mut results, mut pictures) = (Vec::new(), Vec::new());
+    let mut findings = Vec::new();
+    for size in session.sizes(&SIZES, &QUICK_SIZES) {
+        // A signal raises a flag, and the folder is removed on the way out.
+        let guard = Guard::creating();
+        let place = prepare(session, size)?;
+        let mut contenders = contenders(session, &place)?;
+        measure(session, &place, &mut contenders)?;
+        findings =
+            vec![format!("Files in {}.", place.folder.path().parent().unwrap_or(Path::new("/")).display())];
+        drop(place);
+        drop(guard);
+        let cp =
+            contenders.iter().find(|one| one.name == "cp").map(|one| Rate::of(one.seconds.clone()).median);
+        let mut bars = Bars {
+            title: format!("A file of {}: GB/s from start to end of the program", report::size(size)),
+            series: vec!["median; the line: least to most".into()],
+            groups: Vec::new(),
+        };
+        for one in contenders {
+            let Rate { median, least, most } = Rate::of(one.seconds.clone());
+            let rate = |seconds: f64| size as f64 / seconds / 1e9;
+            let cpu = one.cpu.map(|cpu| cpu.as_secs_f64() / one.seconds.len() as f64 / size as f64 * 1e9);
+            table.rows.push(vec![
+                report::size(size),
+                one.name.clone(),
+                format!("{median:.3}"),
+                format!("{least:.3}"),
+                format!("{most:.3}"),
+                report::digits(rate(median)),
+                cp.map_or("-".into(), |cp| format!("{:.2}", median / cp)),
+                cpu.map_or("-".into(), report::digits),
+            ]);
+            bars.groups.push((
+                one.name.clone(),
+                vec![Bar { series: 0, value: rate(median), spread: (rate(most), rate(least)) }],
+            ));
+            results.push(json!({
+                "size": size, "who": one.name, "verified": !matches!(one.made, Made::Nothing),
+                "seconds": {"median": median, "min": least, "max": most}, "cpu_seconds_per_gb": cpu,
+            }));
+        }
+        pictures.push(Picture::Bars(bars));
+    }
+    let json = json!({"results": results});
+    Ok(Chapter { suite: Suite::Files, tables: vec![table], pictures, findings, json })
+}
+
+fn prepare(session: &Session, size: usize) -> Result<Place> {
+    let parent = session.options.folder.clone().unwrap_or_else(std::env::temp_dir);
+    let folder = tempfile::Builder::new().prefix("lockstep-bench-").tempdir_in(&parent);
+    let folder =
+        folder.map_err(|error| failed(format!("cannot make a folder in {}: {error}", parent.display())))?;
+    let key = FileKey::generate()?;
+    keyfile::create(&folder.path().join("key"), &key)?;
+    let plaintext = random(size);
+    let engine = session.engine_on("cpu", None, None)?;
+    let place = Place { folder, plaintext, key, engine };
+    session.note(&format!("files: writing {}", text::bytes(size as u64)));
+    write(&place.path("plain"), &place.plaintext)?;
+    let mut message = Vec::new();
+    lockstep::encrypt(&place.engine, &place.key, b"", &place.plaintext[..], &mut message, Options::new())?;
+    write(&place.path("message"), &message)?;
+    Ok(place)
+}
+
+fn write(path: &Path, content: &[u8]) -> Result<()> {
+    let mut file = File::create(path).map_err(Error::io("create", path))?;
+    file.write_all(content).map_err(Error::io("write", path))
+}
+
+fn contenders(session: &Session, place: &Place) -> Result<Vec<Contender>> {
+    let program =
+        std::env::current_exe().map_err(|error| failed(format!("cannot find this program: {error}")))?;
+    let mut devices = session.devices()?;
+    if session.options.devices.is_empty() {
+        // What `auto` takes on a machine without anything else.
+        devices.retain(|device| device != "cpu");
+        devices.insert(0, AUTO.into());
+    }
+    let mut all = Vec::new();
+    for device in devices {
+        let threads = session.options.threads;
+        let suffix = if device == AUTO { String::new() } else { format!(", {device}") };
+        let lockstep = |verb: &'static str, from: PathBuf, to: PathBuf| {
+            let (program, device) = (program.clone(), device.clone());
+            let key = place.path("key");
+            Box::new(move || {
+                let mut command = Command::new(&program);
+                command.args([verb, "--quiet", "--device", &device, "--force", "-k"]).arg(&key);
+                if let Some(threads) = threads {
+                    command.args(["--threads", &threads.to_string()]);
+                }
+                command.arg("-o").arg(&to).arg(&from);
+                command
+            })
+        };
+        let (plain, message, out) = (place.path("plain"), place.path("message"), place.path("out"));
+        let null = PathBuf::from("/dev/null");
+        let name = |what: &str| format!("{what}{suffix}");
+        all.push(Contender::new(
+            name("encrypt"),
+            lockstep("encrypt", plain.clone(), out.clone()),
+            Made::Message,
+        ));
+        all.push(Contender::new(name("decrypt"), lockstep("decrypt", message, out), Made::Plaintext));
+        all.push(Contender::new(
+            name("encrypt to /dev/null"),
+            lockstep("encrypt", plain, null),
+            Made::Nothing,
+        ));
+    }
+    let (plain, out) = (place.path("plain"), place.path("out"));
+    let copy = move || {
+        let mut command = Command::new("cp");
+        command.arg(&plain).arg(&out);
+        command
+    };
+    all.push(Contender::new("cp".into(), Box::new(copy), Made::Plaintext));
+    for openssl in &session.options.openssl {
+        let key: [u8; 32] = random(32).try_into().expect("32 bytes");
+        let iv: [u8; 16] = random(16).try_into().expect("16 bytes");
+        let (plain, out, program) = (place.path("plain"), place.path("out"), openssl.clone());
+        let enc = move |to: &Path| {
+            let mut command = program.command();
+            // A key for a file of random bytes: it may be seen.
+            command.args(["enc", "-aes-256-ctr", "-K", &text::to_hex(&key), "-iv", &text::to_hex(&iv)]);
+            command.arg("-in").arg(&plain).arg("-out").arg(to);
+            command
+        };
+        let short = openssl.version.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        let to_null = enc.clone();
+        all.push(Contender::new(format!("{short} enc"), Box::new(move || enc(&out)), Made::Ctr(key, iv)));
+        all.push(Contender::new(
+            format!("{short} enc to /dev/null"),
+            Box::new(move || to_null(Path::new("/dev/null"))),
+            Made::Nothing,
+        ));
+    }
+    Ok(all)
+}
+
+impl Contender {
+    fn new(name: String, command: Box<dyn Fn() -> Command>, made: Made) -> Contender {
+        Contender {
+            name,
+            command,
+            made,
+            seconds: Vec::new(),
+            cpu: cpu_time::of_children().map(|_| Duration::ZERO),
+        }
+    }
+}
+
+fn measure(session: &Session, place: &Place, contenders: &mut [Contender]) -> Result<()> {
+    let rounds = session.setting(3, Duration::ZERO).rounds;
+    for round in 0..=rounds {
+        for turn in 0..contenders.len() {
+            stop_if_told()?;
+            let index = (turn + round) % contenders.len();
+            let contender = &mut contenders[index];
+            session.note(&format!("files: {}, round {round} of {rounds}", contender.name));
+            // Each finds what the first would find: no file of that name.
+            let out = place.path("out");
+            if out.exists() {
+                fs::remove_file(&out).map_err(Error::io("remove", &out))?;
+            }
+            let mut command = (contender.command)();
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+            let cpu = cpu_time::of_children();
+            let start = Instant::now();
+            let done = command.output();
+            let seconds = start.elapsed().as_secs_f64();
+            let cpu = cpu_time::of_children().zip(cpu).map(|(after, before)| after - before);
+            let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
+            stop_if_told()?;
+            if !done.status.success() {
+                let said = text::one_line(&String::from_utf8_lossy(&done.stderr));
+                return Err(failed(format!("{} failed: {said}", contender.name)));
+            }
+            verify(place, contender, &out)?;
+            if round > 0 {
+                contender.seconds.push(seconds);
+                contender.cpu = contender.cpu.zip(cpu).map(|(sum, more)| sum + more);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads what was written, and compares it.
+fn verify(place: &Place, contender: &Contender, out: &Path) -> Result<()> {
+    if matches!(contender.made, Made::Nothing) {
+        return Ok(());
+    }
+    let mut made = Vec::new();
+    let read = File::open(out).and_then(|mut file| file.read_to_end(&mut made));
+    read.map_err(Error::io("read", out))?;
+    let plaintext = match &contender.made {
+        Made::Message => lockstep::open(&place.engine, &place.key, b"", &made)?,
+        Made::Ctr(key, iv) => {
+            let key = CipherKey::new(Cipher::Ctr, key)?;
+            let planner = place.engine.planner();
+            let data = lockstep::hazmat::data::Data::in_place(&mut made);
+            Cipher::Ctr.one(planner, Direction::Decrypt, &key, &mut iv.clone(), data)?;
+            made
+        }
+        Made::Plaintext | Made::Nothing => made,
+    };
+    if plaintext != place.plaintext {
+        return Err(failed(format!("{}: what it wrote is not the file", contender.name)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The control of the suite: files that are not what they should be are found.
+    #[test]
+    fn wrong_files_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::builder().device("cpu").threads(1).build().unwrap();
+        let key = FileKey::generate().unwrap();
+        let place = Place { folder, plaintext: random(1000), key, engine };
+        let message = lockstep::seal(&place.engine, &place.key, b"", &place.plaintext).unwrap();
+        let (zero, iv) = ([7; 32], [9; 16]);
+        let mut ctr = place.plaintext.clone();
+        let cipher = CipherKey::new(Cipher::Ctr, &zero).unwrap();
+        Cipher::Ctr.encrypt(place.engine.planner(), &cipher, &mut iv.clone(), &mut ctr).unwrap();
+        for (made, right) in
+            [(Made::Message, message), (Made::Plaintext, place.plaintext.clone()), (Made::Ctr(zero, iv), ctr)]
+        {
+            let contender = Contender::new("c".into(), Box::new(|| Command::new("true")), made);
+            let out = place.path("out");
+            fs::write(&out, &right).unwrap();
+            verify(&place, &contender, &out).unwrap();
+            let mut wrong = right.clone();
+            wrong[500] ^= 1;
+            fs::write(&out, &wrong).unwrap();
+            assert!(verify(&place, &contender, &out).is_err());
+            fs::write(&out, &right[..900]).unwrap();
+            assert!(verify(&place, &contender, &out).is_err());
+            fs::remove_file(&out).unwrap();
+            assert!(verify(&place, &contender, &out).is_err());
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The time of one small call: median and percentiles.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use lockstep_lab::Table;
+use lockstep_lab::plot::{Line, Plot, Scale};
+use serde_json::{Value, json};
+
+use super::{BYTES, Suite};
+use crate::bench::Session;
+use crate::bench::measure::{Contender, Setting, stop_if_told, verify};
+use crate::bench::report::{self, Chapter, Picture};
+use crate::bench::work::{Shape, random};
+use crate::error::{Result, failed};
+
+const WORKS: [&str; 2] = ["ctr-256", "gcm-256"];
+const SIZES: [usize; 4] = [16, 256, 4 << 10, 64 << 10];
+const QUICK_SIZES: [usize; 2] = [16, 4 << 10];
+
+/// Times are kept until they are sorted; more of them say nothing more.
+const MOST_CALLS: usize = 1_000_000;
+
+const HUNDREDTHS: [(&str, f64); 3] = [("median", 0.5), ("90 %", 0.9), ("99 %", 0.99)];
+
+/// The times of one contender's calls, in seconds, sorted.
+struct Times {
+    name: String,
+    sorted: Vec<f64>,
+}
+
+impl Times {
+    fn at(&self, part: f64) -> f64 {
+        let last = self.sorted.len() - 1;
+        self.sorted[((last as f64) * part).round() as usize]
+    }
+}
+
+pub(super) fn run(session: &Session) -> Result<Chapter> {
+    let works = session.works(&WORKS)?;
+    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
+    let subjects = session.subjects()?;
+    let setting = session.setting(5, Duration::from_millis(40));
+    let (mut tables, mut pictures, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for work in &works {
+        let head = ["size", "who", "calls", "least", "median", "90 %", "99 %", "most"];
+        let mut table = Table::new(&format!("{}, time of a call", work.name), &head, 2);
+        let mut lines: Vec<Line> = Vec::new();
+        for &size in sizes.iter().filter(|size| work.takes(**size)) {
+            session.note(&format!("{}: {}", work.name, report::size(size)));
+            let shape = Shape::one(size);
+            let inputs = session.inputs(work, shape)?;
+            let mut contenders = Vec::new();
+            for subject in &subjects {
+                contenders.extend(session.contender(subject, work, &inputs, shape)?);
+            }
+            for times in measure(&setting, &mut contenders, size)? {
+                let (least, most) = (times.at(0.0), times.at(1.0));
+                let parts = HUNDREDTHS.map(|(_, part)| times.at(part));
+                let mut row = vec![report::size(size), times.name.clone(), times.sorted.len().to_string()];
+                row.extend([least].into_iter().chain(parts).chain([most]).map(report::time));
+                table.rows.push(row);
+                results.push(result(&work.name, size, &times));
+                let (point, spread) = ((size as f64, parts[0] * 1e6), (least * 1e6, parts[2] * 1e6));
+                match lines.iter_mut().find(|line| line.name == times.name) {
+                    Some(line) => {
+                        line.points.push(point);
+                        line.spread.push(spread);
+                    }
+                    None => lines.push(Line { name: times.name, points: vec![point], spread: vec![spread] }),
+                }
+            }
+        }
+        if table.rows.is_empty() {
+            continue;
+        }
+        tables.push(table);
+        pictures.push(Picture::Plot(Plot {
+            title: format!("{}: time of a call, median (bars: least to 99 %)", work.name),
+            across: (BYTES.0.into(), BYTES.1),
+            up: "µs".into(),
+            scale: Scale::Logarithmic,
+            lines,
+            marks: Vec::new(),
+        }));
+    }
+    if tables.is_empty() {
+        return Err(failed("none of the devices does any of this work at these sizes"));
+    }
+    let findings = vec![format!("Reading the clock takes {} of each call.", report::time(clock()))];
+    Ok(Chapter { suite: Suite::Latency, tables, pictures, findings, json: json!({"results": results}) })
+}
+
+fn result(work: &str, size: usize, times: &Times) -> Value {
+    json!({
+        "work": work, "size": size, "who": times.name, "calls": times.sorted.len(),
+        "seconds": {
+            "min": times.at(0.0), "median": times.at(0.5), "p90": times.at(0.9), "p99": times.at(0.99),
+            "p999": times.at(0.999), "max": times.at(1.0),
+        },
+    })
+}
+
+/// Seconds that two looks at the clock take, the median of many.
+fn clock() -> f64 {
+    let mut times: Vec<f64> = (0..1001)
+        .map(|_| {
+            let start = Instant::now();
+            black_box(start).elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// Rounds as in the other suites, but with each call timed.
+fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Times>> {
+    let mut data = random(bytes);
+    let mut check = vec![0; bytes];
+    let mut all: Vec<Vec<f64>> = contenders.iter().map(|_| Vec::new()).collect();
+    let mut call = 0;
+    for round in 0..=setting.rounds {
+        for turn in 0..contenders.len() {
+            stop_if_told()?;
+            let index = (turn + round) % contenders.len();
+            let contender = &mut contenders[index];
+            check.copy_from_slice(&data);
+            let (first, mut digest) = (call, 0u128);
+            let mut times = Vec::new();
+            setting.curve.begin(&contender.name);
+            let begun = Instant::now();
+            while begun.elapsed() < setting.time && times.len() < MOST_CALLS || times.is_empty() {
+                let start = Instant::now();
+                let told = (contender.run)(black_box(&mut data), call)?;
+                times.push(start.elapsed().as_secs_f64());
+                digest = digest.rotate_left(1) ^ told;
+                call += 1;
+            }
+            setting.curve.end();
+            verify(contender, (first, call - first), digest, &data, &mut check)?;
+            // The first round warms up, and has the self-tests in it.
+            if round > 0 {
+                all[index].extend(times);
+            }
+        }
+    }
+    let sorted = contenders.iter().zip(all).map(|(contender, mut sorted)| {
+        sorted.sort_by(f64::total_cmp);
+        Times { name: contender.name.to_string(), sorted }
+    });
+    Ok(sorted.collect())
+}

@@ -1,0 +1,220 @@
+//! The suites: each a module that measures and tells what it found as a chapter.
+
+mod batch;
+mod crossover;
+mod files;
+mod latency;
+mod patterns;
+mod peers;
+mod throughput;
+
+use clap::ValueEnum;
+use lockstep_lab::plot::{self, Line, Plot, Scale};
+
+use super::Session;
+use super::measure::{self, Contender, Measured, Setting};
+use super::report::Chapter;
+use super::session::Subject;
+use super::work::{Shape, Work};
+use crate::error::Result;
+
+/// A suite by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Suite {
+    /// Each kernel of each device: mode, key and size
+    Throughput,
+    /// Each device and the planner's choice from 16 bytes to 256 MiB: where which device wins
+    Crossover,
+    /// Many messages at once, each with a key of its own
+    Batch,
+    /// Encrypting and decrypting files, beside `cp` and `openssl enc`
+    Files,
+    /// How long one small call takes
+    Latency,
+    /// Beside OpenSSL, AWS-LC and RustCrypto
+    Peers,
+    /// Does the speed depend on the data?
+    Patterns,
+    /// All of them
+    All,
+}
+
+impl Suite {
+    /// All but [`Suite::All`].
+    pub(crate) const EACH: [Suite; 7] = [
+        Suite::Peers,
+        Suite::Throughput,
+        Suite::Crossover,
+        Suite::Batch,
+        Suite::Latency,
+        Suite::Files,
+        Suite::Patterns,
+    ];
+
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Suite::Throughput => "throughput",
+            Suite::Crossover => "crossover",
+            Suite::Batch => "batch",
+            Suite::Files => "files",
+            Suite::Latency => "latency",
+            Suite::Peers => "peers",
+            Suite::Patterns => "patterns",
+            Suite::All => "all",
+        }
+    }
+
+    /// What it measures, and what one should know about that.
+    pub(crate) fn about(self) -> &'static str {
+        match self {
+            Suite::Throughput => {
+                "each kernel of each device by itself, on messages of growing size. Kernels that leak timing are measured \
+                 only if they are named."
+            }
+            Suite::Crossover => {
+                "each device by itself and the planner's own choice (auto), on one message of growing size. Below the \
+                 crossover a device's fixed cost decides, above it its rate."
+            }
+            Suite::Batch => {
+                "many messages in one call, each with a key of its own that is new in each call, so that its expansion \
+                 is part of the work."
+            }
+            Suite::Files => {
+                "whole programs from start to end, one after the other in each round, on a file that is in the page cache: \
+                 no disk is waited for. Every file that was written is read again and compared. `openssl enc` does \
+                 not authenticate; `lockstep encrypt` does. CPU time is of the program that was run, in steps of a \
+                 hundredth of a second."
+            }
+            Suite::Latency => {
+                "single calls on small messages, each timed by itself. Percentiles: so many of a hundred calls took at most \
+                 this long. What reading the clock takes is part of it."
+            }
+            Suite::Peers => {
+                "this library beside others, on one thread unless told otherwise: AWS-LC and RustCrypto in this process, on the \
+                 same data, and OpenSSL by `openssl speed`, which runs for a second in turn with them and whose output \
+                 nobody sees. Ratios: how many times as fast lockstep is."
+            }
+            Suite::Patterns => {
+                "the same work on data of four kinds: counting bytes, one byte, random bytes in an increasing range, random \
+                 bytes. A constant-time kernel takes as long for each. Calls are timed one by one and each is verified."
+            }
+            Suite::All => "all suites",
+        }
+    }
+
+    /// Measures it.
+    pub(crate) fn run(self, session: &Session) -> Result<Vec<Chapter>> {
+        let chapter = match self {
+            Suite::Throughput => throughput::run(session),
+            Suite::Crossover => crossover::run(session),
+            Suite::Batch => batch::run(session),
+            Suite::Files => files::run(session),
+            Suite::Latency => latency::run(session),
+            Suite::Peers => peers::run(session),
+            Suite::Patterns => patterns::run(session),
+            Suite::All => {
+                let mut chapters = Vec::new();
+                for suite in Suite::EACH {
+                    chapters.extend(suite.run(session)?);
+                }
+                return Ok(chapters);
+            }
+        };
+        chapter.map(|chapter| vec![chapter])
+    }
+}
+
+/// One work at one shape by several subjects.
+pub(super) struct Outcome {
+    pub(super) shape: Shape,
+    measured: Vec<Measured>,
+}
+
+impl Outcome {
+    fn of(&self, name: &str) -> Option<&Measured> {
+        self.measured.iter().find(|one| &*one.name == name)
+    }
+}
+
+/// Measures one work at each shape, those subjects that do it; who takes too long for a call leaves out larger ones.
+fn by_shape(
+    session: &Session,
+    setting: &Setting,
+    subjects: &[Subject],
+    work: &Work,
+    shapes: &[Shape],
+) -> Result<Vec<Outcome>> {
+    let mut slow: Vec<String> = Vec::new();
+    let mut outcomes = Vec::new();
+    for &shape in shapes.iter().filter(|shape| work.takes(shape.size)) {
+        let inputs = session.inputs(work, shape)?;
+        let mut contenders: Vec<Contender> = Vec::new();
+        for subject in subjects.iter().filter(|subject| !slow.contains(&subject.name)) {
+            contenders.extend(session.contender(subject, work, &inputs, shape)?);
+        }
+        if contenders.is_empty() {
+            continue;
+        }
+        let many = if shape.messages > 1 { format!("{} x ", shape.messages) } else { String::new() };
+        session.note(&format!("{}: {many}{}", work.name, super::report::size(shape.size)));
+        let measured = measure::rounds(setting, &mut contenders, shape.bytes())?;
+        let call = |one: &Measured| shape.bytes() as f64 / one.rate.median;
+        let late = measured.iter().filter(|one| call(one) > setting.patience.as_secs_f64());
+        slow.extend(late.map(|one| one.name.to_string()));
+        outcomes.push(Outcome { shape, measured });
+    }
+    Ok(outcomes)
+}
+
+/// The names of who was measured, in order.
+fn names(outcomes: &[Outcome]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for one in outcomes.iter().flat_map(|outcome| &outcome.measured) {
+        if !names.iter().any(|name| *name == *one.name) {
+            names.push(one.name.to_string());
+        }
+    }
+    names
+}
+
+/// GB/s over what is to the right of each outcome, a line for each name.
+fn plot(
+    title: &str,
+    across: (&str, fn(f64) -> String),
+    outcomes: &[Outcome],
+    right: impl Fn(&Outcome) -> f64,
+) -> Plot {
+    let line = |name: String| {
+        let here = || outcomes.iter().filter_map(|outcome| Some((right(outcome), outcome.of(&name)?)));
+        let points = here().map(|(right, one)| (right, one.rate.median / 1e9)).collect();
+        let spread = here().map(|(_, one)| (one.rate.least / 1e9, one.rate.most / 1e9)).collect();
+        Line { name, points, spread }
+    };
+    Plot {
+        title: title.into(),
+        across: (across.0.into(), across.1),
+        up: "GB/s".into(),
+        scale: Scale::Logarithmic,
+        lines: names(outcomes).into_iter().map(line).collect(),
+        marks: Vec::new(),
+    }
+}
+
+/// The axis of sizes.
+const BYTES: (&str, fn(f64) -> String) = ("bytes of a message", plot::bytes);
+
+/// The outcomes as JSON.
+fn json(work: &str, outcomes: &[Outcome]) -> Vec<serde_json::Value> {
+    let one = |outcome: &Outcome| {
+        let by: serde_json::Map<_, _> =
+            outcome.measured.iter().map(|one| (one.name.to_string(), one.json())).collect();
+        serde_json::json!({
+            "work": work,
+            "size": outcome.shape.size,
+            "messages": outcome.shape.messages,
+            "bytes_per_second": by,
+        })
+    };
+    outcomes.iter().map(one).collect()
+}

@@ -1,0 +1,178 @@
+//! Does the speed depend on the data? Patterns as a thesis on AES by CUDA and OpenSSL had them: see `docs/benchmarks.md`.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use lockstep_lab::Table;
+use lockstep_lab::bars::{Bar, Bars};
+use serde_json::json;
+
+use super::Suite;
+use crate::bench::Session;
+use crate::bench::measure::{Contender, Rate, Setting, stop_if_told};
+use crate::bench::report::{self, Chapter, Picture};
+use crate::bench::work::{Shape, random};
+use crate::error::{Result, failed};
+
+/// In ECB the data themselves go through the S-boxes; in CTR the cipher sees counters only.
+const WORKS: [&str; 1] = ["ecb-256"];
+const SIZES: [usize; 1] = [1 << 20];
+const QUICK_SIZES: [usize; 1] = [64 << 10];
+
+const PATTERNS: [&str; 4] = ["counting", "one byte", "increasing", "random"];
+
+/// Data of a pattern by its number.
+fn pattern(number: usize, len: usize) -> Vec<u8> {
+    match number {
+        // Bytes 0 to 255, again and again.
+        0 => (0..len).map(|i| i as u8).collect(),
+        1 => vec![0xaa; len],
+        // Random bytes whose range grows from nothing to all values.
+        2 => {
+            let scaled = |(i, byte): (usize, u8)| (usize::from(byte) * i / len.max(1)) as u8;
+            random(len).into_iter().enumerate().map(scaled).collect()
+        }
+        _ => random(len),
+    }
+}
+
+pub(super) fn run(session: &Session) -> Result<Chapter> {
+    let works = session.works(&WORKS)?;
+    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
+    let subjects = session.kernels()?;
+    let setting = session.setting(9, Duration::from_millis(20));
+    let head: Vec<&str> =
+        ["work", "size", "who"].into_iter().chain(PATTERNS).chain(["difference", "so"]).collect();
+    let mut table = Table::new("GB/s by pattern", &head, 3);
+    let series = PATTERNS.map(String::from).to_vec();
+    let mut bars = Bars { title: "GB/s by pattern".into(), series, groups: Vec::new() };
+    let (mut findings, mut results) = (Vec::new(), Vec::new());
+    for work in &works {
+        for &size in sizes.iter().filter(|size| work.takes(**size)) {
+            let shape = Shape::one(size);
+            let inputs = session.inputs(work, shape)?;
+            for subject in &subjects {
+                session.note(&format!("{}: {}", work.name, subject.name));
+                let Some(mut contender) = session.contender(subject, work, &inputs, shape)? else { continue };
+                let rates = measure(&setting, &mut contender, size)?;
+                let verdict = Verdict::of(&rates);
+                let mut row = vec![work.name.clone(), report::size(size), subject.name.clone()];
+                row.extend(rates.map(report::rate));
+                row.extend([format!("{:.1} %", verdict.difference * 100.0), verdict.word().into()]);
+                table.rows.push(row);
+                findings.push(format!("{}, {}: {}", subject.name, work.name, verdict.sentence()));
+                let of = |(series, rate): (usize, &Rate)| Bar {
+                    series,
+                    value: rate.median / 1e9,
+                    spread: (rate.least / 1e9, rate.most / 1e9),
+                };
+                bars.groups.push((subject.name.clone(), rates.iter().enumerate().map(of).collect()));
+                let by = |rate: &Rate| json!({"median": rate.median, "min": rate.least, "max": rate.most});
+                let by: serde_json::Map<_, _> =
+                    PATTERNS.iter().zip(&rates).map(|(name, rate)| ((*name).into(), by(rate))).collect();
+                results.push(json!({
+                    "work": work.name, "size": size, "who": subject.name, "bytes_per_second": by,
+                    "difference": verdict.difference, "inside_spread": verdict.is_inside,
+                }));
+            }
+        }
+    }
+    if results.is_empty() {
+        return Err(failed("none of the kernels does any of this work at these sizes"));
+    }
+    let json = json!({"results": results});
+    let pictures = vec![Picture::Bars(bars)];
+    Ok(Chapter { suite: Suite::Patterns, tables: vec![table], pictures, findings, json })
+}
+
+/// Whether patterns differ by more than rounds of one pattern do.
+struct Verdict {
+    /// From the slowest pattern to the fastest, as a part of the fastest.
+    difference: f64,
+    /// The spreads of all patterns have something in common.
+    is_inside: bool,
+}
+
+impl Verdict {
+    fn of(rates: &[Rate]) -> Verdict {
+        let over = |value: fn(&Rate) -> f64| rates.iter().map(value);
+        let fastest = over(|rate| rate.median).fold(f64::MIN, f64::max);
+        let slowest = over(|rate| rate.median).fold(f64::MAX, f64::min);
+        let highest_low = over(|rate| rate.least).fold(f64::MIN, f64::max);
+        let lowest_high = over(|rate| rate.most).fold(f64::MAX, f64::min);
+        Verdict { difference: 1.0 - slowest / fastest, is_inside: highest_low <= lowest_high }
+    }
+
+    fn word(&self) -> &'static str {
+        if self.is_inside { "none to be seen" } else { "a difference" }
+    }
+
+    fn sentence(&self) -> String {
+        let percent = self.difference * 100.0;
+        if self.is_inside {
+            format!("medians differ by {percent:.1} %, inside of the spread: no difference to be seen")
+        } else {
+            format!("medians differ by {percent:.1} %, more than the rounds of each pattern do")
+        }
+    }
+}
+
+/// The rates of all patterns. Each call is timed and verified by itself.
+fn measure(setting: &Setting, contender: &mut Contender, bytes: usize) -> Result<[Rate; 4]> {
+    let inputs: Vec<_> = (0..PATTERNS.len()).map(|number| pattern(number, bytes)).collect();
+    let mut expected = inputs.clone();
+    for output in &mut expected {
+        (contender.judge)(output, 0)?;
+    }
+    let mut data = vec![0; bytes];
+    let mut rates: [Vec<f64>; 4] = Default::default();
+    for round in 0..=setting.rounds {
+        for turn in 0..PATTERNS.len() {
+            stop_if_told()?;
+            let index = (turn + round) % PATTERNS.len();
+            let (mut spent, mut calls) = (Duration::ZERO, 0u32);
+            while calls == 0 || spent < setting.time {
+                data.copy_from_slice(&inputs[index]);
+                setting.curve.begin(&contender.name);
+                let start = Instant::now();
+                (contender.run)(black_box(&mut data), 0)?;
+                spent += start.elapsed();
+                setting.curve.end();
+                calls += 1;
+                if data != expected[index] {
+                    return Err(failed(format!(
+                        "{} computed something else than the processor that verifies it: report this",
+                        contender.name
+                    )));
+                }
+            }
+            if round > 0 {
+                rates[index].push(f64::from(calls) * bytes as f64 / spent.as_secs_f64());
+            }
+        }
+    }
+    Ok(rates.map(Rate::of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_what_they_are_called() {
+        assert_eq!(pattern(0, 300)[254..258], [254, 255, 0, 1]);
+        assert!(pattern(1, 9).iter().all(|byte| *byte == 0xaa));
+        let increasing = pattern(2, 100_000);
+        assert!(increasing[..1000].iter().all(|byte| *byte < 3));
+        assert!(increasing[99_000..].iter().any(|byte| *byte > 250));
+        assert!(pattern(2, 0).is_empty() && pattern(3, 64) != pattern(3, 64));
+    }
+
+    #[test]
+    fn differences_are_seen_beyond_the_spread() {
+        let rate = |median, half| Rate { median, least: median - half, most: median + half };
+        let same = Verdict::of(&[rate(10.0, 0.5), rate(9.8, 0.5), rate(10.1, 0.2)]);
+        assert!(same.is_inside && (same.difference - 0.03 / 1.01).abs() < 1e-9);
+        assert!(!Verdict::of(&[rate(10.0, 0.1), rate(9.0, 0.1)]).is_inside);
+    }
+}

@@ -1,0 +1,266 @@
+//! This library beside OpenSSL, AWS-LC and RustCrypto.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockstep_lab::Table;
+use lockstep_lab::bars::{Bar, Bars};
+use serde_json::{Value, json};
+
+use super::Suite;
+use crate::bench::measure::{self, Measured, Rate};
+use crate::bench::report::{self, Chapter, Picture};
+use crate::bench::session::{AUTO, Subject};
+use crate::bench::work::{self, Shape, Work};
+use crate::bench::{Session, openssl, peers};
+use crate::error::{Result, failed};
+
+/// What is measured, by a name of its own where it is a batch; how many messages of a size a call has.
+struct Entry {
+    name: String,
+    work: Work,
+    messages: fn(usize) -> usize,
+    /// OpenSSL has the same for one message at a time.
+    in_openssl: bool,
+}
+
+const NAMES: [&str; 14] = [
+    "ctr-128",
+    "ctr-256",
+    "gcm-128",
+    "gcm-256",
+    "gcm-256-open",
+    "ecb-128",
+    "ecb-256",
+    "ecb-128-decrypt",
+    "xts-128",
+    "xts-256",
+    "cbc-128-decrypt",
+    "cbc-256-decrypt",
+    "cfb-128-decrypt",
+    "cbc-128",
+];
+const BATCH: &str = "cbc-128-x64";
+const KEYS: &str = "gcm-128-keys";
+
+/// Sizes that tell most: what fits a first-level cache, and what does not.
+const SIZES: [usize; 2] = [16 << 10, 1 << 20];
+const QUICK_SIZES: [usize; 1] = [1 << 10];
+
+/// All works, the usual ones first.
+fn entries() -> Vec<Entry> {
+    let one = |work: Work| Entry { name: work.name.clone(), work, messages: |_| 1, in_openssl: true };
+    let named = |name: &&str| work::named(name).expect("a work of ours");
+    let mut entries: Vec<_> = NAMES.iter().map(|name| one(named(name))).collect();
+    let work = named(&"cbc-128");
+    entries.push(Entry { name: BATCH.into(), work, messages: |_| 64, in_openssl: true });
+    // As many as a busy server has at hand, bounded where they are long.
+    let messages = |size: usize| 10_000.min((64 << 20) / size.max(1)).max(1);
+    entries.push(Entry { name: KEYS.into(), work: named(&"gcm-128"), messages, in_openssl: false });
+    let more = work::all().into_iter().filter(|work| !NAMES.contains(&work.name.as_str()));
+    entries.extend(more.map(one));
+    entries
+}
+
+/// The entries that were asked for.
+fn chosen(session: &Session) -> Result<Vec<Entry>> {
+    let modes = &session.options.modes;
+    let mut entries = entries();
+    if modes.is_empty() {
+        entries.truncate(NAMES.len() + 2);
+        if session.options.quick {
+            entries.retain(|entry| ["ctr-128", "gcm-256", BATCH].contains(&entry.name.as_str()));
+        }
+        return Ok(entries);
+    }
+    entries.retain(|entry| modes.iter().any(|mode| entry.name.starts_with(mode.as_str())));
+    if entries.is_empty() {
+        let names: Vec<_> = self::entries().into_iter().map(|entry| entry.name).collect();
+        return Err(failed(format!("nothing of that name to measure: there are {}", names.join(", "))));
+    }
+    Ok(entries)
+}
+
+struct Compared {
+    name: String,
+    shape: Shape,
+    kernel: &'static str,
+    /// Ours first.
+    measured: Vec<Measured>,
+}
+
+impl Compared {
+    /// Ours against the first peer whose name begins so.
+    fn ratio(&self, peer: &str) -> Option<f64> {
+        let ours = self.measured.first()?.rate.median;
+        let theirs = self.measured.iter().skip(1).find(|one| one.name.starts_with(peer))?;
+        Some(ours / theirs.rate.median)
+    }
+
+    fn json(&self) -> Value {
+        let rates: serde_json::Map<_, _> =
+            self.measured.iter().map(|one| (one.name.to_string(), one.json())).collect();
+        json!({
+            "work": self.name,
+            "size": self.shape.size,
+            "messages": self.shape.messages,
+            "kernel": self.kernel,
+            "bytes_per_second": rates,
+            "ratio_to_openssl": self.ratio("OpenSSL"),
+            "ratio_to_aws_lc": self.ratio("aws-lc"),
+            "ratio_to_rustcrypto": self.ratio("rustcrypto"),
+        })
+    }
+}
+
+pub(super) fn run(session: &Session) -> Result<Chapter> {
+    let entries = chosen(session)?;
+    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
+    let device = session.options.devices.first().map_or(AUTO, String::as_str);
+    let kernel = session.options.kernels.first().map(String::as_str);
+    let engine = session.engine_on(device, kernel, session.options.threads.or(Some(1)))?;
+    let ours = Subject { name: "lockstep".into(), engine };
+    let mut all = Vec::new();
+    for entry in &entries {
+        for &size in sizes.iter().filter(|size| entry.work.takes(**size)) {
+            let shape = Shape { size, messages: (entry.messages)(size) };
+            session.note(&format!("{}: {}", entry.name, report::size(size)));
+            all.extend(compare(session, &ours, entry, shape)?);
+        }
+    }
+    if all.is_empty() {
+        return Err(failed("that device and kernel do none of this work at these sizes"));
+    }
+    let mut findings = slower(&all);
+    findings.extend(report::first_calls(all.iter().flat_map(|one| &one.measured[..1])));
+    if session.options.openssl.is_empty() {
+        findings.push("OpenSSL was not measured: it is not installed, or was left out.".into());
+    }
+    let json = json!({"results": all.iter().map(Compared::json).collect::<Vec<_>>()});
+    let mut pictures = Vec::new();
+    for &size in &sizes {
+        let here: Vec<_> = all.iter().filter(|one| one.shape.size == size).collect();
+        if !here.is_empty() {
+            pictures.push(Picture::Bars(bars(&format!("GB/s at {}", report::size(size)), &here)));
+        }
+    }
+    Ok(Chapter { suite: Suite::Peers, tables: vec![table(session, &all)], pictures, findings, json })
+}
+
+fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Result<Option<Compared>> {
+    let setting = session.setting(5, Duration::from_millis(200));
+    let work = &entry.work;
+    let inputs = session.inputs(work, shape)?;
+    let Some(first) = session.contender(ours, work, &inputs, shape)? else { return Ok(None) };
+    let mut contenders = vec![first];
+    for (name, run) in peers::contenders(work, &inputs, shape) {
+        contenders.push(session.judged(name, run, name, work, &inputs, shape)?);
+    }
+    let programs = if entry.in_openssl { &session.options.openssl[..] } else { &[] };
+    let Some((cipher, decrypts)) = openssl::name(work).filter(|_| !programs.is_empty()) else {
+        let measured = measure::rounds(&setting, &mut contenders, shape.bytes())?;
+        return Ok(Some(entry.compared(ours, shape, measured)));
+    };
+    // Programs run in turn with the rest: a round of all in the process, then one of each program.
+    let mut rates: Vec<Vec<f64>> = programs.iter().map(|_| Vec::new()).collect();
+    let measured = measure::rounds_with(&setting, &mut contenders, shape.bytes(), |round| {
+        for (program, rates) in programs.iter().zip(&mut rates) {
+            let rate = program.speed(&cipher, decrypts, shape.size);
+            let rate =
+                rate.ok_or_else(|| failed("`openssl speed` gave no result: leave it out by --no-openssl"))?;
+            if round > 0 {
+                rates.push(rate);
+            }
+        }
+        Ok(())
+    })?;
+    let theirs = programs.iter().zip(rates).map(|(program, rates)| Measured {
+        name: Arc::from(program.version.as_str()),
+        rate: Rate::of(rates),
+        cpu: None,
+        joules: None,
+        first: None,
+    });
+    Ok(Some(entry.compared(ours, shape, measured.into_iter().chain(theirs).collect())))
+}
+
+impl Entry {
+    fn compared(&self, ours: &Subject, shape: Shape, measured: Vec<Measured>) -> Compared {
+        let (kernel, _) = self.work.kernel(&ours.engine, shape);
+        Compared { name: self.name.clone(), shape, kernel, measured }
+    }
+}
+
+fn table(session: &Session, all: &[Compared]) -> Table {
+    let mut head = vec!["work", "size", "who", "kernel", "GB/s", "least", "most", "lockstep is", "CPU s/GB"];
+    let with_energy = session.meter.is_ok();
+    if with_energy {
+        head.push("J/GB");
+    }
+    let mut table = Table::new("Beside the peers", &head, 4);
+    for one in all {
+        let many = if one.shape.messages > 1 { format!("{} x ", one.shape.messages) } else { String::new() };
+        for (number, measured) in one.measured.iter().enumerate() {
+            let first = number == 0;
+            let text = |text: String| if first { text } else { String::new() };
+            let Rate { median, least, most } = measured.rate;
+            let ratio = one.measured[0].rate.median / median;
+            let mut row = vec![
+                text(one.name.clone()),
+                text(format!("{many}{}", report::size(one.shape.size))),
+                measured.name.to_string(),
+                text(one.kernel.into()),
+                report::digits(median / 1e9),
+                report::digits(least / 1e9),
+                report::digits(most / 1e9),
+                if first { String::new() } else { format!("{ratio:.2} x") },
+                report::cpu(measured),
+            ];
+            if with_energy {
+                row.push(report::joules(measured));
+            }
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+/// Works in which a peer is ahead of us.
+fn slower(all: &[Compared]) -> Vec<String> {
+    let mut told = Vec::new();
+    for one in all {
+        let ours = one.measured[0].rate;
+        let ahead = one.measured[1..].iter().filter(|peer| peer.rate.median > ours.median * 1.03);
+        for peer in ahead {
+            told.push(format!(
+                "{} at {}: {} is faster, by {:.0} %",
+                one.name,
+                report::size(one.shape.size),
+                peer.name,
+                (peer.rate.median / ours.median - 1.0) * 100.0
+            ));
+        }
+    }
+    if told.is_empty() {
+        told.push("No peer is more than 3 % faster in any of these works.".into());
+    }
+    told
+}
+
+fn bars(title: &str, all: &[&Compared]) -> Bars {
+    let mut bars = Bars { title: title.into(), ..Bars::default() };
+    for one in all {
+        let mut group = Vec::new();
+        for measured in &one.measured {
+            let known = bars.series.iter().position(|name| **name == *measured.name);
+            let series = known.unwrap_or_else(|| {
+                bars.series.push(measured.name.to_string());
+                bars.series.len() - 1
+            });
+            let Rate { median, least, most } = measured.rate;
+            group.push(Bar { series, value: median / 1e9, spread: (least / 1e9, most / 1e9) });
+        }
+        bars.groups.push((one.name.clone(), group));
+    }
+    bars
+}

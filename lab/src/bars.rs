@@ -1,0 +1,124 @@
+//! Bars as SVG: what several contenders reach at each of several works.
+
+use std::fmt::Write;
+
+use crate::plot::{colour, escaped, frame};
+
+/// A picture of horizontal bars in groups.
+#[derive(Debug, Clone, Default)]
+pub struct Bars {
+    /// What it shows, with the unit.
+    pub title: String,
+    /// The contenders, in the legend's order.
+    pub series: Vec<String>,
+    /// Each group's name and its bars.
+    pub groups: Vec<(String, Vec<Bar>)>,
+}
+
+/// A bar.
+#[derive(Debug, Clone, Copy)]
+pub struct Bar {
+    /// Whose it is: a number in [`Bars::series`].
+    pub series: usize,
+    /// How long it is.
+    pub value: f64,
+    /// The least and the most that it stands for.
+    pub spread: (f64, f64),
+}
+
+const LEFT: f64 = 190.0;
+const WIDTH: f64 = 450.0;
+const TOP: f64 = 36.0;
+const THICK: f64 = 13.0;
+const GAP: f64 = 9.0;
+
+impl Bars {
+    /// The picture.
+    pub fn svg(&self) -> String {
+        let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
+        let most = bars().map(|bar| bar.value.max(bar.spread.1)).fold(0.0, f64::max);
+        let rows: f64 = self.groups.iter().map(|(_, bars)| bars.len() as f64 * THICK + GAP).sum();
+        // As wide as a plot, so that they stand below each other.
+        let legend = TOP + rows + 18.0;
+        let mut out = frame(&self.title, 730.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
+        let scale = if most > 0.0 { WIDTH / most } else { 0.0 };
+        let mut top = TOP;
+        for (name, bars) in &self.groups {
+            let middle = top + bars.len() as f64 * THICK / 2.0 + 4.0;
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                out,
+                "<text class=\"ink\" x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 8.0,
+                escaped(name)
+            );
+            for bar in bars {
+                let (length, colour) = (bar.value * scale, colour(bar.series));
+                let _ = writeln!(
+                    out,
+                    "<rect class=\"series\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{}\" fill=\"{colour}\"/>",
+                    THICK - 2.0
+                );
+                let (from, to) = (LEFT + bar.spread.0 * scale, LEFT + bar.spread.1 * scale);
+                let line = top + THICK / 2.0 - 1.0;
+                let _ = writeln!(
+                    out,
+                    "<path class=\"mark\" d=\"M{from:.1} {line:.1}H{to:.1}\" stroke=\"#333\"/>"
+                );
+                let _ = writeln!(
+                    out,
+                    "<text class=\"ink\" x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\">{}</text>",
+                    to.max(LEFT + length) + 5.0,
+                    top + THICK - 3.5,
+                    digits(bar.value)
+                );
+                top += THICK;
+            }
+            top += GAP;
+        }
+        for (index, name) in self.series.iter().enumerate() {
+            let (left, top) = (16.0 + (index % 3) as f64 * 236.0, legend + (index / 3) as f64 * 18.0);
+            let _ = writeln!(
+                out,
+                "<rect x=\"{left}\" y=\"{}\" width=\"12\" height=\"10\" fill=\"{}\"/>",
+                top - 9.0,
+                colour(index)
+            );
+            let _ = writeln!(
+                out,
+                "<text class=\"ink\" x=\"{}\" y=\"{top}\">{}</text>",
+                left + 18.0,
+                escaped(name)
+            );
+        }
+        out + "</svg>\n"
+    }
+}
+
+/// Three digits that count.
+fn digits(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value if value >= 1.0 => format!("{value:.2}"),
+        value => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_bar_is_as_long_as_the_picture() {
+        let bar = |series, value| Bar { series, value, spread: (value, value) };
+        let bars = Bars {
+            title: "T & t".into(),
+            series: vec!["a".into(), "b".into()],
+            groups: vec![("g".into(), vec![bar(0, 2.0), bar(1, 4.0)])],
+        };
+        let svg = bars.svg();
+        assert!(svg.contains("width=\"225.0\"") && svg.contains("width=\"450.0\""), "{svg}");
+        assert!(svg.contains("T &amp; t") && svg.contains(">4.00<"));
+    }
+}
