@@ -184,7 +184,9 @@ impl Plot {
         self.axes(&mut out, &across, &up, x, y);
         self.marked(&mut out, &across, x);
         for (index, line) in self.lines.iter().enumerate() {
-            let (colour, dashes) = STYLES[index % STYLES.len()];
+            // The same colour again goes with other dashes.
+            let dashes = STYLES[(index + index / STYLES.len()) % STYLES.len()].1;
+            let colour = colour(index);
             let mut path = String::new();
             for (number, &(right, high)) in line.points.iter().enumerate() {
                 let letter = if number == 0 { 'M' } else { 'L' };

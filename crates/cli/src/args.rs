@@ -7,8 +7,8 @@ use lockstep::Engine;
 use lockstep::engine::{EngineBuilder, Verify};
 
 use crate::commands::{
-    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man,
-    openssl_conf, selftest,
+    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man, openssl_conf, picture,
+    selftest,
 };
 use crate::error::Result;
 
@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Selftest(selftest::Selftest),
     Calibrate(calibrate::Calibrate),
     Bench(bench::Bench),
+    Picture(picture::PictureArgs),
     Lab(lab::Lab),
     OpensslConf(openssl_conf::OpensslConf),
     Completions(completions::Completions),

@@ -2,7 +2,8 @@
 //!
 //! One module a subcommand in [`commands`]; what they share lies beside it: the definition of the command line
 //! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
-//! ([`recipients`], [`identities`], [`wrapping`]), measurements ([`mod@bench`]), and the people's side ([`terminal`], [`progress`], [`signals`]).
+//! ([`recipients`], [`identities`], [`wrapping`]), measurements ([`mod@bench`]), pictures
+//! ([`picture`]), and the people's side ([`terminal`], [`progress`], [`signals`]).
 #![forbid(unsafe_code)]
 
 mod args;
@@ -15,6 +16,7 @@ mod identities;
 mod input;
 mod job;
 mod output;
+mod picture;
 mod progress;
 mod raw;
 mod recipients;

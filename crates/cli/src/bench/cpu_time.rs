@@ -25,8 +25,10 @@ pub(crate) fn of_children() -> Option<Duration> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) who: Arc<str>,
-    /// Seconds since the beginning of the run, at the middle of the stretch.
+    /// Seconds since the beginning of the run, at the beginning of the stretch.
     pub(crate) at: f64,
+    /// Its length.
+    pub(crate) seconds: f64,
     /// CPU time divided by time: 1 is one processor all the time.
     pub(crate) processors: f64,
 }
@@ -45,7 +47,7 @@ struct State {
     ended: bool,
 }
 
-/// More samples than can be told apart in a picture are thinned out.
+/// More samples than can be told apart in a picture are joined.
 const MOST_SAMPLES: usize = 2000;
 
 impl Curve {
@@ -105,21 +107,67 @@ impl State {
         if elapsed < self.interval / 3 {
             return;
         }
-        let middle = (*since - self.begun) + elapsed / 2;
+        let at = (*since - self.begun).as_secs_f64();
         let processors = cpu.saturating_sub(*used).as_secs_f64() / elapsed.as_secs_f64();
         let who = Arc::clone(who);
-        self.samples.push(Sample { who: Arc::clone(&who), at: middle.as_secs_f64(), processors });
+        let seconds = elapsed.as_secs_f64();
+        self.samples.push(Sample { who: Arc::clone(&who), at, seconds, processors });
         self.now = Some((who, now, cpu));
         if self.samples.len() > MOST_SAMPLES {
-            // Half as many, and from now on half as often.
-            let mut number = 0;
-            self.samples.retain(|_| {
-                number += 1;
-                number % 2 == 0
-            });
+            // Half as many, each over two, and from now on half as often.
+            let all = std::mem::take(&mut self.samples);
+            self.samples = joined(all);
             self.interval *= 2;
         }
     }
+}
+
+/// Each sample with the next one of the same, as one.
+fn joined(samples: Vec<Sample>) -> Vec<Sample> {
+    let mut joined: Vec<Sample> = Vec::new();
+    let mut open: Vec<(Arc<str>, usize)> = Vec::new();
+    for sample in samples {
+        match open.iter().position(|(who, _)| *who == sample.who) {
+            Some(place) => {
+                let first = &mut joined[open.swap_remove(place).1];
+                let seconds = first.seconds + sample.seconds;
+                first.processors =
+                    (first.processors * first.seconds + sample.processors * sample.seconds) / seconds;
+                first.seconds = seconds;
+            }
+            None => {
+                open.push((Arc::clone(&sample.who), joined.len()));
+                joined.push(sample);
+            }
+        }
+    }
+    joined
+}
+
+/// Points of a line for each of those who were at work: seconds of its own work, and processors then, on average over one
+/// of so many parts.
+pub(crate) fn curves(samples: &[Sample], parts: usize) -> Vec<(Arc<str>, Vec<(f64, f64)>)> {
+    let mut whole: Vec<(Arc<str>, f64)> = Vec::new();
+    for sample in samples {
+        match whole.iter_mut().find(|(who, _)| *who == sample.who) {
+            Some((_, seconds)) => *seconds += sample.seconds,
+            None => whole.push((Arc::clone(&sample.who), sample.seconds)),
+        }
+    }
+    let curve = |(who, whole): (Arc<str>, f64)| {
+        let (mut points, mut begun, mut spent, mut used) = (Vec::new(), 0.0, 0.0, 0.0);
+        for sample in samples.iter().filter(|sample| sample.who == who) {
+            spent += sample.seconds;
+            used += sample.seconds * sample.processors;
+            if spent >= whole / parts as f64 {
+                points.push((begun + spent / 2.0, used / spent));
+                begun += spent;
+                (spent, used) = (0.0, 0.0);
+            }
+        }
+        (who, points)
+    };
+    whole.into_iter().map(curve).collect()
 }
 
 #[cfg(test)]
@@ -145,6 +193,19 @@ mod tests {
         // Other tests of this process may be at work meanwhile, so nothing is said of idleness.
         assert!(of("busy").iter().any(|sample| sample.processors > 0.0), "{samples:?}");
         assert!(samples.windows(2).all(|pair| pair[0].at < pair[1].at));
+    }
+
+    #[test]
+    fn samples_are_averaged_over_their_time() {
+        let sample =
+            |who: &str, seconds, processors| Sample { who: who.into(), at: 0.0, seconds, processors };
+        let samples =
+            [sample("a", 1.0, 2.0), sample("b", 1.0, 0.0), sample("a", 3.0, 1.0), sample("a", 4.0, 0.5)];
+        let curves = curves(&samples, 2);
+        assert_eq!(*curves[0].0, *"a");
+        assert_eq!(curves[0].1, [(2.0, 1.25), (6.0, 0.5)]);
+        let joined = joined(samples.to_vec());
+        assert_eq!(joined, [sample("a", 4.0, 1.25), sample("b", 1.0, 0.0), sample("a", 4.0, 0.5)]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn html(report: &Report) -> String {
         let _ = writeln!(
             out,
             "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{}</p>",
-            escaped(chapter.suite.about())
+            escaped(&sentence(chapter.suite.about()))
         );
         if !chapter.findings.is_empty() {
             let items: String =
@@ -56,6 +56,12 @@ pub(super) fn html(report: &Report) -> String {
         out += "</section>\n";
     }
     out + "</main>\n</body>\n</html>\n"
+}
+
+/// With a capital at its beginning.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// A picture that scrolls by itself where it is wider than the page.

@@ -1,13 +1,11 @@
 //! What was measured, as tables for people and as JSON for programs.
 
-use std::fmt::Write;
-
 use lockstep_lab::Table;
 use lockstep_lab::bars::Bars;
 use lockstep_lab::plot::{self, Line, Plot, Scale};
 use serde_json::{Map, Value, json};
 
-use super::cpu_time::Sample;
+use super::cpu_time::{self, Sample};
 use super::machine::Machine;
 use super::measure::{Measured, Rate};
 use super::suite::Suite;
@@ -77,19 +75,19 @@ impl Report {
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for (name, what) in self.about() {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{name}: {what}");
+            text += &wrapped(&format!("{name}: {what}"));
         }
-        let _ = writeln!(text, "\n{HONESTLY}");
+        text.push('\n');
+        text += &wrapped(HONESTLY);
         for chapter in &self.chapters {
-            let _ = writeln!(text, "\n== {}: {}\n", chapter.suite.name(), chapter.suite.about());
+            text.push('\n');
+            text += &wrapped(&format!("== {}: {}", chapter.suite.name(), chapter.suite.about()));
+            text.push('\n');
             for table in &chapter.tables {
                 text += &table.text();
                 text.push('\n');
             }
-            chapter.findings.iter().for_each(|finding| {
-                let _ = writeln!(text, "{finding}");
-            });
+            text.extend(chapter.findings.iter().map(|finding| wrapped(finding)));
         }
         text
     }
@@ -110,7 +108,7 @@ impl Report {
         let cpu_use: Vec<_> = self
             .cpu_use
             .iter()
-            .map(|sample| json!({"who": &*sample.who, "seconds": sample.at, "processors": sample.processors}))
+            .map(|sample| json!({"who": &*sample.who, "begun": sample.at, "seconds": sample.seconds, "processors": sample.processors}))
             .collect();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -132,26 +130,41 @@ impl Report {
 
     /// Processors in use over the run, one line for each that was at work.
     pub(super) fn cpu_plot(&self) -> Option<Plot> {
-        let mut lines: Vec<Line> = Vec::new();
-        for sample in &self.cpu_use {
-            let place = (sample.at, sample.processors);
-            match lines.iter_mut().find(|line| line.name == *sample.who) {
-                Some(line) => line.points.push(place),
-                None => {
-                    let name = sample.who.to_string();
-                    lines.push(Line { name, points: vec![place], spread: Vec::new() });
-                }
-            }
-        }
+        let line = |(name, points): (std::sync::Arc<str>, Vec<(f64, f64)>)| Line {
+            name: name.to_string(),
+            points,
+            spread: Vec::new(),
+        };
+        let lines: Vec<_> = cpu_time::curves(&self.cpu_use, 50).into_iter().map(line).collect();
         (!lines.is_empty()).then(|| Plot {
-            title: "CPU use over this run: processors busy while each was at work".into(),
-            across: ("seconds since the beginning".into(), plot::decimal),
+            title: "CPU use: processors busy while each was at work".into(),
+            across: ("seconds of its own work, over this run".into(), plot::decimal),
             up: "processors".into(),
             scale: Scale::Even,
             lines,
             marks: Vec::new(),
         })
     }
+}
+
+/// Lines of text that a terminal has room for, each with its end.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 100;
+    let (mut lines, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if used > 0 && used + 1 + len > WIDTH {
+            lines.push('\n');
+            used = 0;
+        } else if used > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines += word;
+        used += len;
+    }
+    lines.push('\n');
+    lines
 }
 
 /// A rate and its spread in a cell.
@@ -225,6 +238,9 @@ mod tests {
 
     #[test]
     fn for_people() {
+        assert_eq!(wrapped("a b"), "a b\n");
+        let long = wrapped(&"word ".repeat(50));
+        assert!(long.lines().count() == 3 && long.lines().all(|line| line.len() <= 100), "{long}");
         assert_eq!(rate(Rate { median: 20e9, least: 19e9, most: 21e9 }), "20.0 ±5 %");
         assert_eq!(
             [digits(123.4), digits(1.234), digits(0.1234), digits(0.01234)],

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lockstep::Engine;
 use lockstep::engine::{BackendOptions, Verify};
@@ -249,9 +249,12 @@ impl Session {
         if !work.is_done_by(&subject.engine) {
             return Ok(None);
         }
+        let start = Instant::now();
         let (kernel, _) = work.kernel(&subject.engine, shape);
         let run = work.ours(&subject.engine, inputs, shape)?;
-        self.judged(&subject.name, run, kernel, work, inputs, shape).map(Some)
+        let prepared = start.elapsed().as_secs_f64();
+        let contender = self.judged(&subject.name, run, kernel, work, inputs, shape)?;
+        Ok(Some(Contender { prepared, ..contender }))
     }
 
     /// Someone with a judge.
@@ -265,7 +268,7 @@ impl Session {
         shape: Shape,
     ) -> Result<Contender> {
         let judge = work.ours(&self.judge(work, kernel)?, inputs, shape)?;
-        Ok(Contender { name: Arc::from(name), run, judge })
+        Ok(Contender { name: Arc::from(name), run, judge, prepared: 0.0 })
     }
 
     /// What measures energy here, or why nothing does.

@@ -1,6 +1,6 @@
 //! `lockstep cipher`: the command line of the raw modes. What it runs is in [`crate::raw`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -199,6 +199,11 @@ fn key(args: &Cipher) -> Result<Zeroizing<Vec<u8>>> {
     let Some(path) = &args.key_file else {
         return hex("--key-hex", args.key_hex.as_deref());
     };
+    read_raw_key(path)
+}
+
+/// A key as raw bytes in a file.
+pub(super) fn read_raw_key(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
     let name = path.display();
     let bytes = read_small(path, "file with a raw key", 256)?;
     if bytes.starts_with(b"lockstep-key-") {

@@ -12,6 +12,7 @@ pub(crate) mod keygen;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod openssl_conf;
+pub(crate) mod picture;
 pub(crate) mod selftest;
 
 use std::io::Write;
@@ -36,6 +37,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Selftest(args) => selftest::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Picture(args) => picture::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::OpensslConf(args) => openssl_conf::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -154,9 +154,13 @@ fn contenders(session: &Session, place: &Place) -> Result<Vec<Contender>> {
         let lockstep = |verb: &'static str, from: PathBuf, to: PathBuf| {
             let (program, device) = (program.clone(), device.clone());
             let key = place.path("key");
+            let kernel = session.options.kernels.first().cloned();
             Box::new(move || {
                 let mut command = Command::new(&program);
                 command.args([verb, "--quiet", "--device", &device, "--force", "-k"]).arg(&key);
+                if let Some(kernel) = &kernel {
+                    command.args(["--kernel", kernel]);
+                }
                 if let Some(threads) = threads {
                     command.args(["--threads", &threads.to_string()]);
                 }

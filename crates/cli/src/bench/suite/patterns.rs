@@ -41,16 +41,20 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let subjects = session.kernels()?;
     let setting = session.setting(9, Duration::from_millis(20));
-    let head: Vec<&str> =
-        ["work", "size", "who"].into_iter().chain(PATTERNS).chain(["difference", "so"]).collect();
+    let head: Vec<&str> = ["work", "size", "who"]
+        .into_iter()
+        .chain(PATTERNS)
+        .chain(["difference", "spread", "inside"])
+        .collect();
     let mut table = Table::new("GB/s by pattern", &head, 3);
-    let series = PATTERNS.map(String::from).to_vec();
-    let mut bars = Bars { title: "GB/s by pattern".into(), series, groups: Vec::new() };
-    let (mut findings, mut results) = (Vec::new(), Vec::new());
+    let (mut pictures, mut findings, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for work in &works {
         for &size in sizes.iter().filter(|size| work.takes(**size)) {
             let shape = Shape::one(size);
             let inputs = session.inputs(work, shape)?;
+            let of_what = format!("{} of {}", work.name, report::size(size));
+            let series = PATTERNS.map(String::from).to_vec();
+            let mut bars = Bars { title: format!("{of_what}: GB/s by pattern"), series, groups: Vec::new() };
             for subject in &subjects {
                 session.note(&format!("{}: {}", work.name, subject.name));
                 let Some(mut contender) = session.contender(subject, work, &inputs, shape)? else { continue };
@@ -58,9 +62,11 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
                 let verdict = Verdict::of(&rates);
                 let mut row = vec![work.name.clone(), report::size(size), subject.name.clone()];
                 row.extend(rates.map(report::rate));
-                row.extend([format!("{:.1} %", verdict.difference * 100.0), verdict.word().into()]);
+                let inside = if verdict.is_inside() { "yes" } else { "no" };
+                row.extend([verdict.difference, verdict.spread].map(|part| format!("{:.1} %", part * 100.0)));
+                row.push(inside.into());
                 table.rows.push(row);
-                findings.push(format!("{}, {}: {}", subject.name, work.name, verdict.sentence()));
+                findings.push(format!("{}, {of_what}: {}", subject.name, verdict.sentence()));
                 let of = |(series, rate): (usize, &Rate)| Bar {
                     series,
                     value: rate.median / 1e9,
@@ -72,8 +78,11 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
                     PATTERNS.iter().zip(&rates).map(|(name, rate)| ((*name).into(), by(rate))).collect();
                 results.push(json!({
                     "work": work.name, "size": size, "who": subject.name, "bytes_per_second": by,
-                    "difference": verdict.difference, "inside_spread": verdict.is_inside,
+                    "difference": verdict.difference, "spread": verdict.spread, "inside_spread": verdict.is_inside(),
                 }));
+            }
+            if !bars.groups.is_empty() {
+                pictures.push(Picture::Bars(bars));
             }
         }
     }
@@ -81,16 +90,15 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
         return Err(failed("none of the kernels does any of this work at these sizes"));
     }
     let json = json!({"results": results});
-    let pictures = vec![Picture::Bars(bars)];
     Ok(Chapter { suite: Suite::Patterns, tables: vec![table], pictures, findings, json })
 }
 
 /// Whether patterns differ by more than rounds of one pattern do.
 struct Verdict {
-    /// From the slowest pattern to the fastest, as a part of the fastest.
+    /// From the slowest pattern's median to the fastest's, as a part of the latter.
     difference: f64,
-    /// The spreads of all patterns have something in common.
-    is_inside: bool,
+    /// From the slowest to the fastest round of a pattern, as a part of its median: of the pattern where that is most.
+    spread: f64,
 }
 
 impl Verdict {
@@ -98,21 +106,24 @@ impl Verdict {
         let over = |value: fn(&Rate) -> f64| rates.iter().map(value);
         let fastest = over(|rate| rate.median).fold(f64::MIN, f64::max);
         let slowest = over(|rate| rate.median).fold(f64::MAX, f64::min);
-        let highest_low = over(|rate| rate.least).fold(f64::MIN, f64::max);
-        let lowest_high = over(|rate| rate.most).fold(f64::MAX, f64::min);
-        Verdict { difference: 1.0 - slowest / fastest, is_inside: highest_low <= lowest_high }
+        let spread = over(|rate| (rate.most - rate.least) / rate.median).fold(0.0, f64::max);
+        Verdict { difference: 1.0 - slowest / fastest, spread }
     }
 
-    fn word(&self) -> &'static str {
-        if self.is_inside { "none to be seen" } else { "a difference" }
+    fn is_inside(&self) -> bool {
+        self.difference <= self.spread
     }
 
     fn sentence(&self) -> String {
-        let percent = self.difference * 100.0;
-        if self.is_inside {
-            format!("medians differ by {percent:.1} %, inside of the spread: no difference to be seen")
+        let [difference, spread] = [self.difference, self.spread].map(|part| part * 100.0);
+        if self.is_inside() {
+            format!(
+                "patterns differ by {difference:.1} %, rounds of one by {spread:.1} %: no difference to be seen"
+            )
         } else {
-            format!("medians differ by {percent:.1} %, more than the rounds of each pattern do")
+            format!(
+                "patterns differ by {difference:.1} %, more than rounds of one, which differ by {spread:.1} %"
+            )
         }
     }
 }
@@ -172,7 +183,7 @@ mod tests {
     fn differences_are_seen_beyond_the_spread() {
         let rate = |median, half| Rate { median, least: median - half, most: median + half };
         let same = Verdict::of(&[rate(10.0, 0.5), rate(9.8, 0.5), rate(10.1, 0.2)]);
-        assert!(same.is_inside && (same.difference - 0.03 / 1.01).abs() < 1e-9);
-        assert!(!Verdict::of(&[rate(10.0, 0.1), rate(9.0, 0.1)]).is_inside);
+        assert!(same.is_inside() && (same.difference - 0.03 / 1.01).abs() < 1e-9, "{}", same.sentence());
+        assert!(!Verdict::of(&[rate(10.0, 0.1), rate(9.0, 0.1)]).is_inside());
     }
 }

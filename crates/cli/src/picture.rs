@@ -1,0 +1,140 @@
+//! Pictures whose pixels are encrypted: PNG in, PNG out.
+
+use std::io::Cursor;
+
+use lockstep::hazmat::data::Data;
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message};
+use lockstep::hazmat::planner::Planner;
+use lockstep::hazmat::{self, Block};
+use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, Transformations};
+
+/// The most pixels of a picture: what is to be looked at has less, and this is held in memory.
+const MOST_PIXELS: u64 = 1 << 26;
+
+/// Bytes of a sector of a disk.
+const SECTOR: usize = 512;
+
+/// A picture, its colours apart from its transparency.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Picture {
+    width: u32,
+    height: u32,
+    depth: BitDepth,
+    /// 1 for grey, 3 for colours.
+    channels: usize,
+    /// Colours of all pixels, row by row, without gaps.
+    colours: Vec<u8>,
+    /// The alpha channel, if there is one.
+    alpha: Option<Vec<u8>>,
+}
+
+impl Picture {
+    /// From a PNG of any kind: palettes are expanded, grey of less than 8 bits is widened, 16 bits stay.
+    pub(crate) fn decode(png: &[u8]) -> Result<Picture, String> {
+        let mut decoder = Decoder::new_with_limits(Cursor::new(png), Limits { bytes: 1 << 30 });
+        decoder.set_transformations(Transformations::EXPAND);
+        let mut reader = decoder.read_info().map_err(|error| why(&error))?;
+        let (width, height) = (reader.info().width, reader.info().height);
+        if u64::from(width) * u64::from(height) > MOST_PIXELS {
+            return Err(format!(
+                "it has {width} x {height} pixels, and more than 64 Mi (8192 x 8192) are not taken: make it smaller"
+            ));
+        }
+        let size = reader.output_buffer_size().ok_or("it is too large for this machine")?;
+        let mut pixels = vec![0; size];
+        let info = reader.next_frame(&mut pixels).map_err(|error| why(&error))?;
+        // Behind the pixels a truncated file may still lack its end.
+        reader.finish().map_err(|error| why(&error))?;
+        pixels.truncate(info.buffer_size());
+        let depth = info.bit_depth;
+        let bytes = if depth == BitDepth::Sixteen { 2 } else { 1 };
+        let (channels, has_alpha) = match info.color_type {
+            ColorType::Grayscale => (1, false),
+            ColorType::GrayscaleAlpha => (1, true),
+            ColorType::Rgb => (3, false),
+            ColorType::Rgba => (3, true),
+            ColorType::Indexed => return Err("its palette cannot be expanded".into()),
+        };
+        if !has_alpha {
+            return Ok(Picture { width, height, depth, channels, colours: pixels, alpha: None });
+        }
+        let (mut colours, mut alpha) = (Vec::new(), Vec::new());
+        for pixel in pixels.chunks_exact((channels + 1) * bytes) {
+            let (colour, opacity) = pixel.split_at(channels * bytes);
+            colours.extend_from_slice(colour);
+            alpha.extend_from_slice(opacity);
+        }
+        Ok(Picture { width, height, depth, channels, colours, alpha: Some(alpha) })
+    }
+
+    /// Encrypts the colours: for XTS in sectors, else as one message. What fills no block at the end stays, but in CTR.
+    pub(crate) fn encrypt(
+        &mut self,
+        planner: &Planner,
+        cipher: Cipher,
+        key: &CipherKey,
+    ) -> hazmat::Result<()> {
+        if cipher == Cipher::Xts {
+            // The number of a sector is its tweak (IEEE 1619).
+            let sectors = || self.colours.len().div_ceil(SECTOR);
+            let mut tweaks: Vec<Block> =
+                (0..sectors()).map(|number| (number as u128).to_le_bytes()).collect();
+            let parts = self.colours.chunks_mut(SECTOR).filter(|part| part.len() >= 16).zip(&mut tweaks);
+            let mut messages: Vec<_> =
+                parts.map(|(part, iv)| Message { key, iv, data: Data::in_place(part) }).collect();
+            return cipher.run(planner, Direction::Encrypt, &mut messages);
+        }
+        let whole = self.colours.len() / 16 * 16;
+        let data = if cipher == Cipher::Ctr { &mut self.colours[..] } else { &mut self.colours[..whole] };
+        // One picture a key, or the same key for pictures to be compared: a fixed IV shows the mode as it is.
+        cipher.encrypt(planner, key, &mut [0; 16], data)
+    }
+
+    /// As a PNG.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, String> {
+        let cannot = |error: png::EncodingError| format!("cannot make a PNG: {error}");
+        let bytes = if self.depth == BitDepth::Sixteen { 2 } else { 1 };
+        let pixels = match &self.alpha {
+            None => std::borrow::Cow::Borrowed(&self.colours),
+            Some(alpha) => {
+                let mut pixels = Vec::with_capacity(self.colours.len() + alpha.len());
+                let both = self.colours.chunks_exact(self.channels * bytes).zip(alpha.chunks_exact(bytes));
+                for (colour, opacity) in both {
+                    pixels.extend_from_slice(colour);
+                    pixels.extend_from_slice(opacity);
+                }
+                std::borrow::Cow::Owned(pixels)
+            }
+        };
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(&mut out, self.width, self.height);
+        encoder.set_color(match (self.channels, &self.alpha) {
+            (1, None) => ColorType::Grayscale,
+            (1, Some(_)) => ColorType::GrayscaleAlpha,
+            (_, None) => ColorType::Rgb,
+            (_, Some(_)) => ColorType::Rgba,
+        });
+        encoder.set_depth(self.depth);
+        encoder.set_compression(png::Compression::High);
+        let mut writer = encoder.write_header().map_err(cannot)?;
+        writer.write_image_data(&pixels).map_err(cannot)?;
+        writer.finish().map_err(cannot)?;
+        Ok(out)
+    }
+}
+
+/// Why a file is no picture, and what to do.
+fn why(error: &DecodingError) -> String {
+    match error {
+        DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            "it is cut off: the end of the PNG is missing".into()
+        }
+        DecodingError::IoError(error) => format!("cannot be read: {error}"),
+        DecodingError::LimitsExceeded => "it is too large to be decoded in 1 GiB: make it smaller".into(),
+        DecodingError::Format(error) if error.to_string().contains("signature") => {
+            "it is no PNG: convert it to one".into()
+        }
+        DecodingError::Format(error) => format!("it is damaged, or no PNG: {error}"),
+        DecodingError::Parameter(error) => format!("it cannot be decoded: {error}"),
+    }
+}

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Looks at a page of `lockstep bench --html` as a browser shows it.
+
+    tools/page_check.py LOCKSTEP [--keep FOLDER]    measures all suites quickly, and checks the page that comes of it
+    tools/page_check.py --page FILE [--keep FOLDER] checks a page that is there
+
+In a headless Chromium (Debian's chromium-headless-shell or chromium; `tools/setup.sh browser` installs one): the page loads
+nothing from anywhere, says nothing on the console, has every plot with the colours of all of its series in it, and is not wider
+than a desktop's window or a phone's, by day and by night. --keep leaves the screenshots in a folder. Controls: a page that is
+too wide, one that loads something, and one with an empty plot must be found out.
+"""
+
+import argparse
+import base64
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
+# Width, height and whether it is a phone.
+WINDOWS = {"desktop": (1280, 900, False), "phone": (390, 844, True)}
+
+
+class Browser:
+    """A browser that is spoken to over two pipes, messages ended by a zero byte."""
+
+    def __init__(self, program):
+        self.profile = tempfile.TemporaryDirectory(prefix="lockstep-browser.")
+        to_us, to_it = os.pipe(), os.pipe()
+        # It reads from descriptor 3 and writes to 4.
+        script = f'exec 3<&{to_it[0]} 4>&{to_us[1]}; exec "$@"'
+        arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--hide-scrollbars",
+                     "--no-first-run", f"--user-data-dir={self.profile.name}", "about:blank"]
+        self.process = subprocess.Popen(["bash", "-c", script, "browser", program, *arguments], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        pass_fds=[to_it[0], to_us[1]])
+        os.close(to_it[0])
+        os.close(to_us[1])
+        self.reader, self.writer = os.fdopen(to_us[0], "rb", 0), os.fdopen(to_it[1], "wb", 0)
+        self.number, self.rest, self.events = 0, b"", []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = None
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+
+    def receive(self):
+        while b"\0" not in self.rest:
+            more = self.reader.read(1 << 20)
+            if not more:
+                sys.exit("page-check: the browser went away")
+            self.rest += more
+        message, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(message)
+
+    def call(self, method, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if getattr(self, "session", None):
+            message["sessionId"] = self.session
+        self.writer.write(json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.receive()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    sys.exit(f"page-check: {method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def wait_for(self, method):
+        while True:
+            for event in self.events:
+                if event.get("method") == method:
+                    return
+            self.events.append(self.receive())
+
+    def evaluate(self, expression):
+        return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        try:
+            self.profile.cleanup()
+        except OSError:
+            pass
+
+
+def pixels(png):
+    """Width, height and rows of RGB triples of an 8-bit PNG without interlacing, as browsers make them."""
+    place, data = 8, b""
+    while place < len(png):
+        length, kind = struct.unpack(">I4s", png[place:place + 8])
+        body = png[place + 8:place + 8 + length]
+        if kind == b"IHDR":
+            width, height, depth, colour = struct.unpack(">IIBB", body[:10])
+            assert depth == 8 and colour in (2, 6), (depth, colour)
+        elif kind == b"IDAT":
+            data += body
+        place += 12 + length
+    size = 3 if colour == 2 else 4
+    raw, line, rows = zlib.decompress(data), width * size, []
+    before = bytearray(line)
+    for number in range(height):
+        start = number * (line + 1)
+        how, now = raw[start], bytearray(raw[start + 1:start + 1 + line])
+        for i in range(line):
+            left = now[i - size] if i >= size else 0
+            up, corner = before[i], before[i - size] if i >= size else 0
+            if how == 1:
+                now[i] = now[i] + left & 255
+            elif how == 2:
+                now[i] = now[i] + up & 255
+            elif how == 3:
+                now[i] = now[i] + (left + up) // 2 & 255
+            elif how == 4:
+                guess = left + up - corner
+                near = min((abs(guess - left), 0, left), (abs(guess - up), 1, up), (abs(guess - corner), 2, corner))
+                now[i] = now[i] + near[2] & 255
+        rows.append(now)
+        before = now
+    return width, height, {bytes(row[i:i + 3]) for row in rows for i in range(0, line, size)}
+
+
+# Where each plot is, and the colours of its series: lines by their stroke, bars by their fill.
+PLOTS = """JSON.stringify([...document.querySelectorAll('figure svg')].map(svg => {
+  const box = svg.getBoundingClientRect();
+  const series = [...svg.querySelectorAll('.series')];
+  return { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height,
+           title: svg.querySelector('title').textContent,
+           colours: [...new Set(series.map(one => one.getAttribute('stroke') || one.getAttribute('fill')))],
+           letters: Math.min(...[...svg.querySelectorAll('text')].map(text => text.getBoundingClientRect().height)) };
+}))"""
+
+
+def look(browser, url, keep=None):
+    """What is wrong with a page: a list of sentences."""
+    wrong = []
+    for method in ["Page.enable", "Network.enable", "Runtime.enable", "Log.enable"]:
+        browser.call(method)
+    for name, (width, height, phone) in WINDOWS.items():
+        for night in [False, True]:
+            where = f"{name}{', by night' if night else ''}"
+            browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+            scheme = [{"name": "prefers-color-scheme", "value": "dark" if night else "light"}]
+            browser.call("Emulation.setEmulatedMedia", features=scheme)
+            browser.events.clear()
+            browser.call("Page.navigate", url=url)
+            browser.wait_for("Page.loadEventFired")
+            for event in browser.events:
+                method, params = event.get("method"), event.get("params", {})
+                if method == "Network.requestWillBeSent":
+                    asked = params["request"]["url"]
+                    if asked.split("#")[0] != url and not asked.startswith("data:"):
+                        wrong.append(f"{where}: it asks for {asked}")
+                elif method in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"):
+                    wrong.append(f"{where}: on the console: {json.dumps(params)[:300]}")
+            wide = browser.evaluate("document.documentElement.scrollWidth")
+            if wide > width:
+                wrong.append(f"{where}: it is {wide} pixels wide, the window {width}")
+            plots = json.loads(browser.evaluate(PLOTS))
+            if not plots:
+                wrong.append(f"{where}: no plots")
+            for number, plot in enumerate(plots):
+                if not plot["colours"]:
+                    wrong.append(f"{where}: nothing is drawn in: {plot['title']}")
+                if plot["letters"] < 9:
+                    wrong.append(f"{where}: letters {plot['letters']} pixels high in: {plot['title']}")
+                # A phone shows a part of a wide plot and scrolls: colours are looked for where all of it is seen.
+                if not phone:
+                    clip = {key: plot[key] for key in ("x", "y", "width", "height")} | {"scale": 1}
+                    shot = base64.b64decode(browser.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"])
+                    width_, height_, seen = pixels(shot)
+                    for colour in plot["colours"]:
+                        if bytes.fromhex(colour.lstrip("#")) not in seen:
+                            wrong.append(f"{where}: the colour {colour} is not to be seen in: {plot['title']}")
+            if keep:
+                shot = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip={
+                    "x": 0, "y": 0, "width": width, "scale": 1,
+                    "height": min(browser.evaluate("document.documentElement.scrollHeight"), 12000)})
+                path = pathlib.Path(keep) / f"{name}{'-night' if night else ''}.png"
+                path.write_bytes(base64.b64decode(shot["data"]))
+    return wrong
+
+
+CONTROLS = {
+    "too wide": ("<div style='width:3000px'>wide</div>{plot}", "pixels wide"),
+    "loads something": ("<img src='missing.png'>{plot}", "it asks for"),
+    "an error": ("<script>nothing()</script>{plot}", "on the console"),
+    "an empty plot": ("<figure><svg width='9' height='9'><title>t</title><text>a</text></svg></figure>", "nothing is drawn"),
+    "a series that is not seen": (
+        "<figure><svg width='90' height='90'><title>t</title><text y='20'>a</text>"
+        "<path class='series' d='M900 0h9' stroke='#123456'/></svg></figure>", "not to be seen"),
+}
+GOOD = ("<figure><svg width='90' height='90'><title>t</title><text y='20'>a</text>"
+        "<path class='series' d='M0 40h50' stroke='#123456' stroke-width='8'/></svg></figure>")
+
+
+def controls(browser, folder):
+    """Each mistake must be found, and nothing where there is none."""
+    head = ("<!DOCTYPE html><meta charset=utf-8><meta name=viewport content='width=device-width'><link rel=icon href='data:,'>"
+            "<title>c</title>")
+    page = pathlib.Path(folder) / "control.html"
+    page.write_text(head + GOOD)
+    found = look(browser, page.as_uri())
+    if found:
+        sys.exit(f"page-check: a good page is refused: {found}")
+    for name, (body, words) in CONTROLS.items():
+        page.write_text(head + body.format(plot=GOOD))
+        if not any(words in sentence for sentence in look(browser, page.as_uri())):
+            sys.exit(f"page-check: the control `{name}` was not found out")
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("lockstep", nargs="?")
+    parser.add_argument("--page")
+    parser.add_argument("--keep")
+    options = parser.parse_args()
+    if bool(options.lockstep) == bool(options.page):
+        parser.error("give the program, or --page FILE")
+    program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if not program:
+        message = "there is no Chromium: `tools/setup.sh browser` installs one"
+        if os.environ.get("CI"):
+            sys.exit(f"page-check: {message}")
+        print(f"NOT TESTED: the page of `lockstep bench`: {message}")
+        return
+    with tempfile.TemporaryDirectory(prefix="lockstep-page.") as folder:
+        page = pathlib.Path(options.page).resolve() if options.page else pathlib.Path(folder) / "page.html"
+        if options.lockstep:
+            command = [options.lockstep, "bench", "all", "--quick", "--quiet", "--html", str(page)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        if options.keep:
+            pathlib.Path(options.keep).mkdir(parents=True, exist_ok=True)
+        browser = Browser(program)
+        try:
+            controls(browser, folder)
+            wrong = look(browser, page.as_uri(), options.keep)
+        finally:
+            browser.close()
+    for sentence in wrong:
+        print(f"page-check: {sentence}", file=sys.stderr)
+    if wrong:
+        sys.exit(1)
+    print("page-check: the page of `lockstep bench` is as it should be, on a desktop and a phone, by day and by night")
+
+
+if __name__ == "__main__":
+    main()
