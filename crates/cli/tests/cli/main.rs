@@ -1,6 +1,7 @@
 //! The command as its users meet it: run as a process, by its exit codes, messages and files.
 
 mod bad_input;
+mod bench;
 mod calibrate;
 mod common;
 mod files;
@@ -8,6 +9,7 @@ mod lab;
 mod messages;
 mod openssl;
 mod openssl_conf;
+mod picture;
 mod raw;
 mod recipients;
 mod reports;

@@ -23,6 +23,8 @@ fn help() {
         "cipher ",
         "devices ",
         "selftest ",
+        "bench ",
+        "picture ",
         "lab ",
         "lab cell ",
         "lab cell trace ",
