@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 INSTALL ?= install
 
 .PHONY: help build provider install run test test-full test-vulkan test-provider test-provider-newest lint bench bench-files \
-	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages spu-gnu tools-present clean
+	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu tools-present clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -42,6 +42,8 @@ test: provider
 	tools/setup.sh vulkan
 	$(CARGO) test --workspace --locked
 	tools/pyca_interop.py $(LOCKSTEP)
+	tools/setup.sh browser
+	tools/page_check.py $(LOCKSTEP)
 	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
 
 ## make test-provider     of these, those of the provider: inside of OpenSSL, and real programs on it
@@ -68,9 +70,9 @@ lint: tools-present
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
 
-## make bench             the processor's kernels beside OpenSSL, AWS-LC and RustCrypto
+## make bench [SUITE=...]  this machine beside OpenSSL, AWS-LC and RustCrypto, or another suite: throughput, crossover, ..., all
 bench: build
-	$(LOCKSTEP) bench
+	$(LOCKSTEP) bench $(SUITE)
 
 ## make bench-files       files: lockstep beside openssl, age, pyca and cp
 bench-files: build
@@ -116,6 +118,10 @@ kernel-check:
 ## make lab-pages         docs/papers: the papers' tables beside ours, with pictures
 lab-pages: build
 	$(LOCKSTEP) lab cell --page docs/papers/cell.md
+
+## make mode-pictures     docs/modes: the pictures of docs/modes.md
+mode-pictures: build
+	tools/mode_pictures.sh $(LOCKSTEP)
 
 ## make spu-gnu           the SPU's assembler beside GNU as, built from Debian's binutils-source (minutes, once)
 spu-gnu:

@@ -52,7 +52,8 @@ def lockstep(path, bits, size):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed: {done.stderr.strip()}")
-    results = [result for result in json.loads(done.stdout)["results"] if (result["work"], result["size"]) == (name, size)]
+    results = json.loads(done.stdout)["suites"]["peers"]["results"]
+    results = [result for result in results if (result["work"], result["size"]) == (name, size)]
     if len(results) != 1:
         sys.exit(f"{' '.join(command)}: expected one result of this size, not {len(results)}")
     return size / results[0]["bytes_per_second"]["lockstep"]["median"]

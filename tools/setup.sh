@@ -5,6 +5,7 @@
 #   tools/setup.sh              for `make` and `make run`
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
 #   tools/setup.sh vulkan       for make test: Mesa's software devices as well
+#   tools/setup.sh browser      for tools/page_check.py: a headless browser as well
 set -euo pipefail
 
 command -v cargo >/dev/null || {
@@ -16,7 +17,7 @@ command -v cargo >/dev/null || {
 wanted="cc:gcc make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils
     pkg-config:pkgconf"
 case ${1:-} in
-"" | vulkan) ;;
+"" | vulkan | browser) ;;
 # Apache's program without the package that runs it as a service.
 programs) wanted+=" nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
 *)
@@ -43,6 +44,14 @@ if [ "${1:-}" = vulkan ]; then
     [[ $libraries == *libvulkan.so.1* ]] || missing+=(libvulkan1)
     [[ $libraries == *libEGL.so.1* ]] || missing+=(libegl1)
     [[ $libraries == *libEGL_mesa.so.0* ]] || missing+=(libegl-mesa0 libgl1-mesa-dri)
+fi
+# The page of `lockstep bench` is looked at in a browser, with letters to write in.
+if [ "${1:-}" = browser ]; then
+    browser=
+    for program in chromium-headless-shell chromium chromium-browser google-chrome; do
+        ! command -v $program >/dev/null || browser=$program
+    done
+    [ -n "$browser" ] || missing+=(chromium-headless-shell fonts-dejavu-core)
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 

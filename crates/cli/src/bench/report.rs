@@ -108,7 +108,12 @@ impl Report {
         let cpu_use: Vec<_> = self
             .cpu_use
             .iter()
-            .map(|sample| json!({"who": &*sample.who, "begun": sample.at, "seconds": sample.seconds, "processors": sample.processors}))
+            .map(|sample| {
+                json!({
+                    "who": &*sample.who, "begun": sample.at, "seconds": sample.seconds,
+                    "processors": sample.processors,
+                })
+            })
             .collect();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
