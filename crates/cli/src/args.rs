@@ -7,8 +7,8 @@ use lockstep::Engine;
 use lockstep::engine::{EngineBuilder, Verify};
 
 use crate::commands::{
-    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man, openssl_conf, picture,
-    selftest,
+    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man,
+    openssl_conf, picture, selftest,
 };
 use crate::error::Result;
 

@@ -26,6 +26,12 @@ pub trait Backend: Send + Sync {
     /// The devices there are on this machine, real ones first, and why there are not more. Never a panic.
     fn discover(&self) -> Discovery;
 
+    /// A quick look, which starts no driver: false if there is certainly no real device. Who chooses by itself need not discover
+    /// then.
+    fn may_have_real_device(&self) -> bool {
+        true
+    }
+
     /// A device of its own that is made when somebody asks for it by name, such as `spu:4`, or why there is none of that
     /// name. `None` for names that are not of this kind.
     fn named(&self, _name: &str) -> Option<std::result::Result<Arc<dyn Device>, Missing>> {

@@ -70,6 +70,8 @@ fn look_late(options: BackendOptions) -> (Planner, Arc<OnceLock<Absent>>) {
     let missing = Arc::new(OnceLock::new());
     let tell = Arc::clone(&missing);
     let look = Box::new(move || {
+        let mut others = others;
+        others.retain(|backend| backend.may_have_real_device());
         let found = discover_among(&others);
         let _ = tell.set(found.missing);
         found.devices

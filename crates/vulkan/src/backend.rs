@@ -66,6 +66,11 @@ impl Backend for VulkanBackend {
         BACKEND
     }
 
+    fn may_have_real_device(&self) -> bool {
+        // Other systems have no such files.
+        !cfg!(target_os = "linux") || NODES.iter().any(|(folder, name)| has_file(folder, name))
+    }
+
     fn discover(&self) -> Discovery {
         let Found { devices, missing } = self.find();
         let devices = devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect();
@@ -83,6 +88,23 @@ impl Backend for VulkanBackend {
             remedy: "install Mesa's libEGL and its software driver".into(),
         }))
     }
+}
+
+/// Where GPUs appear on Linux, and how the names of their files begin: those of the kernel's own drivers, NVIDIA's, Arm's,
+/// Qualcomm's, Imagination's, and of Windows below.
+const NODES: [(&str, &str); 6] = [
+    ("/dev/dri", "renderD"),
+    ("/dev", "nvidia"),
+    ("/dev", "mali"),
+    ("/dev", "kgsl"),
+    ("/dev", "pvr"),
+    ("/dev", "dxg"),
+];
+
+fn has_file(folder: &str, beginning: &str) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    names.any(|name| name.to_string_lossy().starts_with(beginning))
 }
 
 fn adapters(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
