@@ -10,7 +10,7 @@ struct Tile {
     at: u32,      // its first block in `data`
     blocks: u32,  // how many it has, at most 32 * LANES; for chains bytes of the message
     key: u32,     // number of its key
-    extra: u32,   // XTS: where the encrypted tweak is; GHASH and chains: where the result goes, or the register
+    extra: u32,   // XTS: where the encrypted tweak is; GCM: its status; GHASH and chains: where the result goes, or the register
     reg: vec4<u32>,
 }
 
@@ -45,9 +45,10 @@ fn number_of(block: vec4<u32>) -> vec4<u32> { return swap_bytes(block).wzyx; }
 // A tile never is empty; rows behind its end read its last block, and write nothing.
 fn block_at(tile: Tile, index: u32) -> vec4<u32> { return data[tile.at + min(index, tile.blocks - 1u)]; }
 
+// `extra` is 1 where the block before a tile is in data as well.
 fn block_before(tile: Tile, index: u32) -> vec4<u32> {
-    let place = min(index, tile.blocks - 1u);
-    return select(data[tile.at + max(place, 1u) - 1u], tile.reg, place == 0u);
+    let place = min(index, tile.blocks - 1u) + tile.extra;
+    return select(data[tile.at + max(place, 1u) - 1u - tile.extra], tile.reg, place == 0u);
 }
 
 fn store(tile: Tile, index: u32, block: vec4<u32>) {

@@ -8,6 +8,7 @@ use lockstep_core::distinct::DistinctKeys;
 use lockstep_core::messages::{Messages, counter};
 use lockstep_core::mode::gcm::lengths_block;
 use lockstep_core::register::Register;
+use lockstep_core::work::AeadMessage;
 use lockstep_core::{Block, Key, KeySize, Result};
 use zeroize::Zeroizing;
 
@@ -16,6 +17,7 @@ use crate::gpu::{ALIGNMENT, Bindings, Gpu};
 use crate::kernel::{Family, Program, ROWS, WIDE};
 use crate::lane::{Lane, Room};
 use crate::launch::{Launch, Tile};
+use crate::memory::WORD;
 use crate::orders::{Layout, Orders, Places, Work};
 use crate::passes::{Kind, Plan};
 
@@ -40,6 +42,8 @@ pub(crate) struct Chunk {
     results: Option<Vec<usize>>,
     /// Registers come back first, 16 bytes each, because the device knows them better.
     told: bool,
+    /// Where last blocks of ciphertexts are, 16 bytes each, of data that the host does not see.
+    lasts: Option<usize>,
     /// Tags come back first, then statuses, 16 bytes each.
     verdicts: bool,
     len: usize,
@@ -67,6 +71,15 @@ impl Task {
             })
             .collect();
         let count = pieces.len();
+        // Of pieces on the device where they are; all are, or none.
+        let mut resident = Vec::new();
+        for piece in &pieces {
+            if let Data::Device { from, to, .. } = messages.data(piece.segment) {
+                resident.push((self.gpu.place(from)?, self.gpu.place(to)?));
+            }
+        }
+        let is_resident = !resident.is_empty();
+        let looks_back = matches!(self.plan.kind, Kind::Tiles(part) if part.looks_back());
         let gcm = matches!(self.plan.kind, Kind::Gcm { .. });
 
         // First what is copied there; results, if they have a place of their own, and scratch are made there.
@@ -85,13 +98,18 @@ impl Task {
         for piece in &pieces {
             let aad = messages.aead(piece.segment).map_or(0, |message| message.aad.len());
             hashed.push(layout.section(aad.div_ceil(16)));
+            // On the device the block before is needed there too.
+            layout.section(edge(piece, is_resident && looks_back));
             data.push(layout.section(piece.range.len().div_ceil(16)));
             layout.section(usize::from(gcm));
         }
         let input = layout.blocks;
-        let apart = matches!(self.plan.kind, Kind::Tiles(part) if part.looks_back()) && self.family.is_some();
+        let apart = looks_back && self.family.is_some();
         let to = if apart { layout.section(input - begin) - begin } else { 0 };
-        let places = Places { registers, zeros, masks, tags, hashed, data, to };
+        let writes = !self.plan.kind.only_reads();
+        let is_open = |piece: &Piece| is_resident && writes && !piece.range.len().is_multiple_of(WORD);
+        let tails = layout.section(pieces.iter().filter(|piece| is_open(piece)).count());
+        let places = Places { registers, zeros, masks, tags, hashed, data, to, tails, resident: is_resident };
 
         let mut orders = Orders::default();
         if let Some(family) = self.family {
@@ -102,6 +120,9 @@ impl Task {
                 Kind::Ghash => work.ghash(&mut orders, &mut layout)?,
                 Kind::Chain(option) => work.chain(&mut orders, &mut layout, option),
                 Kind::Gcm { opens } => work.gcm(&mut orders, &mut layout, opens)?,
+            }
+            if is_resident && writes {
+                work.tails(&mut orders);
             }
         }
 
@@ -120,24 +141,34 @@ impl Task {
         let schedules = (tiles + tile_bytes).next_multiple_of(ALIGNMENT);
         let schedule_bytes = 2 * 16 * (self.size.rounds() + 1);
         let tables = schedules + schedule_bytes * keys.all().len();
-        let schedules_bytes = tables - schedules + crate::table::BYTES * orders.tables.len();
+        let schedules_bytes = tables - schedules + crate::lookup::BYTES * orders.tables.len();
         let given = (schedules + schedules_bytes).next_multiple_of(ALIGNMENT);
         let told = self.plan.register == Register::Told && self.family.is_some();
-        // One stretch of `work`.
+        // One stretch of `work`; of data on the device without these.
         let (back, back_end) = match self.plan.kind {
             _ if self.plan.kind.only_reads() => (registers, registers + count),
-            Kind::Gcm { .. } => (tags, input),
-            _ if told => (registers, input),
+            Kind::Gcm { .. } => (tags, if is_resident { begin } else { input }),
+            _ if told => (registers, if is_resident { begin } else { input }),
+            _ if is_resident => (0, 0),
             _ => (begin + to, input + to),
         };
         let (back, back_bytes) = (16 * back, 16 * (back_end - back));
-        let room = Room { given, work_in: 16 * input, work: 16 * layout.blocks, download: back_bytes };
+        // Behind it, the last blocks of ciphertexts that the host does not see.
+        let lasts = is_resident && self.plan.register == Register::LastCiphertext;
+        let download = back_bytes + if lasts { 16 * count } else { 0 };
+        let beside_bytes: usize = if is_resident && gcm {
+            pieces.iter().filter_map(|piece| messages.aead(piece.segment)).map(beside).sum()
+        } else {
+            0
+        };
+        let work_in = 16 * if is_resident { begin } else { input };
+        let room = Room { given, work_in, beside: beside_bytes, work: 16 * layout.blocks, download };
         if layout.blocks > u32::MAX as usize || room.work > most_bytes(&self.gpu) {
             return Err(self.gpu.failed("too much for one launch: give it less at once"));
         }
         lane.reserve(&self.gpu, &room)?;
 
-        lane.fill(&self.gpu, given + room.work_in, |view| {
+        lane.fill(&self.gpu, given + room.work_in + room.beside, |view| {
             for (index, launch) in orders.launches.iter().enumerate() {
                 view.slice(ALIGNMENT * index..ALIGNMENT * index + Launch::SIZE)
                     .copy_from_slice(&launch.bytes());
@@ -150,27 +181,30 @@ impl Task {
                 view.slice(at..at + schedule_bytes).copy_from_slice(&schedule);
             }
             for (index, &decrypts) in orders.tables.iter().enumerate() {
-                let at = tables + crate::table::BYTES * index;
-                view.slice(at..at + crate::table::BYTES).copy_from_slice(&crate::table::bytes(decrypts));
+                let at = tables + crate::lookup::BYTES * index;
+                view.slice(at..at + crate::lookup::BYTES).copy_from_slice(&crate::lookup::bytes(decrypts));
             }
-            view.slice(given..given + room.work_in).fill(0);
-            let mut put = |block: usize, bytes: &[u8]| {
-                let at = given + 16 * block;
-                view.slice(at..at + bytes.len()).copy_from_slice(bytes);
-            };
+            view.slice(given..given + room.work_in + room.beside).fill(0);
+            let mut put = |at: usize, bytes: &[u8]| view.slice(at..at + bytes.len()).copy_from_slice(bytes);
+            let mut aside = given + room.work_in;
             for (index, piece) in pieces.iter().enumerate() {
                 if has_registers {
-                    put(registers + index, &messages.register(piece.segment));
+                    put(given + 16 * (registers + index), &messages.register(piece.segment));
                 }
                 if let Some(message) = messages.aead(piece.segment) {
-                    put(masks + index, &counter(message.nonce, 1));
-                    put(places.hashed[index], message.aad);
-                    let lengths = lengths_block(message.aad.len() as u64, piece.range.len() as u64);
-                    put(places.data[index] + piece.range.len().div_ceil(16), &lengths);
+                    put(given + 16 * (masks + index), &counter(message.nonce, 1));
+                    let (aad, lengths) = if is_resident {
+                        (aside, aside + message.aad.len().next_multiple_of(16))
+                    } else {
+                        let end = places.data[index] + piece.range.len().div_ceil(16);
+                        (given + 16 * places.hashed[index], given + 16 * end)
+                    };
+                    aside += if is_resident { beside(message) } else { 0 };
+                    put(aad, message.aad);
+                    put(lengths, &lengths_block(message.aad.len() as u64, piece.range.len() as u64));
                 }
-                if let Data::Host(data) = messages.data(piece.segment) {
-                    put(places.data[index], &data.input()[piece.range.clone()]);
-                }
+                let data = messages.data(piece.segment);
+                with_input(data, |input| put(given + 16 * places.data[index], &input[piece.range.clone()]));
             }
         })?;
 
@@ -179,10 +213,45 @@ impl Task {
             self.gpu.pipeline(launch.program)?;
         }
         let (work, given_buffer) = (lane.work.get(&self.gpu)?, lane.given.get(&self.gpu)?);
-        let download = lane.download.get(&self.gpu)?;
+        let download_buffer = lane.download.get(&self.gpu)?;
         let submission = self.gpu.call(|device, queue| -> Result<_> {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             lane.copy_in(&self.gpu, &mut encoder, &room)?;
+            let (mut aside, mut tail) = ((given + room.work_in) as u64, places.tails);
+            for (index, (piece, (from, target))) in pieces.iter().zip(&resident).enumerate() {
+                let range = &piece.range;
+                let mut place = 16 * (places.data[index] - edge(piece, looks_back)) as u64;
+                let start = range.start - 16 * edge(piece, looks_back);
+                for (buffer, at, len) in
+                    from.stretches(start..range.start + range.len().next_multiple_of(WORD))
+                {
+                    encoder.copy_buffer_to_buffer(buffer, at, work, place, len as u64);
+                    place += len as u64;
+                }
+                if let Some(message) = messages.aead(piece.segment) {
+                    let aad = message.aad.len().next_multiple_of(16);
+                    let end = 16 * (places.data[index] + range.len().div_ceil(16)) as u64;
+                    for (to, len) in [(16 * places.hashed[index] as u64, aad), (end, 16)] {
+                        lane.copy_part(&self.gpu, &mut encoder, aside, (work, to), len)?;
+                        aside += len as u64;
+                    }
+                }
+                if is_open(piece) {
+                    let last = range.start + range.len() / WORD * WORD;
+                    for (buffer, at, len) in target.stretches(last..last + WORD) {
+                        encoder.copy_buffer_to_buffer(buffer, at, work, 16 * tail as u64, len as u64);
+                    }
+                    tail += 1;
+                }
+                if lasts && range.len() >= 16 {
+                    let last = range.start + range.len() / 16 * 16 - 16;
+                    let mut place = (back_bytes + 16 * index) as u64;
+                    for (buffer, at, len) in from.stretches(last..last + 16) {
+                        encoder.copy_buffer_to_buffer(buffer, at, download_buffer, place, len as u64);
+                        place += len as u64;
+                    }
+                }
+            }
             if !orders.launches.is_empty() {
                 let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
                 for (index, launch) in orders.launches.iter().enumerate() {
@@ -197,15 +266,54 @@ impl Task {
                     self.gpu.launch(&mut pass, launch, &bindings)?;
                 }
             }
-            encoder.copy_buffer_to_buffer(work, back as u64, download, 0, back_bytes as u64);
+            for (index, (piece, (_, target))) in pieces.iter().zip(&resident).enumerate().filter(|_| writes) {
+                let mut place = 16 * (places.data[index] + to) as u64;
+                let range = piece.range.start..piece.range.start + piece.range.len().next_multiple_of(WORD);
+                for (buffer, at, len) in target.stretches(range) {
+                    encoder.copy_buffer_to_buffer(work, place, buffer, at, len as u64);
+                    place += len as u64;
+                }
+            }
+            if back_bytes > 0 {
+                encoder.copy_buffer_to_buffer(work, back as u64, download_buffer, 0, back_bytes as u64);
+            }
             encoder.clear_buffer(given_buffer, 0, Some(given as u64));
             encoder.clear_buffer(work, 0, Some(room.work as u64));
             Ok(queue.submit([encoder.finish()]))
         })??;
-        lane.map(&self.gpu, back_bytes)?;
-        let results = (!self.plan.kind.only_reads())
+        lane.map(&self.gpu, download)?;
+        let results = (writes && !is_resident)
             .then(|| places.data.iter().map(|place| 16 * (place + to) - back).collect());
-        Ok(Chunk { lane, submission, pieces, results, told, verdicts: gcm, len: back_bytes })
+        let lasts = lasts.then_some(back_bytes);
+        Ok(Chunk { lane, submission, pieces, results, told, lasts, verdicts: gcm, len: download })
+    }
+}
+
+/// Blocks before a piece that belong to it.
+fn edge(piece: &Piece, looks_back: bool) -> usize {
+    usize::from(looks_back && piece.range.start > 0)
+}
+
+/// Bytes of a message of GCM that the host knows of data that it does not: associated data and lengths.
+fn beside(message: &AeadMessage<'_>) -> usize {
+    message.aad.len().next_multiple_of(16) + 16
+}
+
+/// Shows the input of data that are with the host.
+pub(crate) fn with_input(data: &Data<'_>, show: impl FnOnce(&[u8])) {
+    match data {
+        Data::Host(data) => show(data.input()),
+        Data::Pinned { from, .. } => show(&from.buffer().lock()[from.range()]),
+        Data::Device { .. } => {}
+    }
+}
+
+/// Shows the place for results of data that are with the host; empty if they are only read.
+pub(crate) fn with_output(data: &mut Data<'_>, show: impl FnOnce(&mut [u8])) {
+    match data {
+        Data::Host(data) => show(data.output()),
+        Data::Pinned { to, .. } => show(&mut to.buffer().lock()[to.range()]),
+        Data::Device { .. } => {}
     }
 }
 
@@ -218,7 +326,7 @@ impl Chunk {
     /// Brings results to borrowed host memory, and registers and verdicts; after the submission.
     pub(crate) fn deliver(&mut self, gpu: &Gpu, messages: &mut Messages<'_, '_>) -> Result<()> {
         let (pieces, results) = (&self.pieces, &self.results);
-        let (told, verdicts) = (self.told, self.verdicts);
+        let (told, lasts, verdicts) = (self.told, self.lasts, self.verdicts);
         self.lane.read(gpu, self.len, |bytes| {
             let block = |index: usize| -> Block {
                 let mut block = Block::default();
@@ -226,12 +334,18 @@ impl Chunk {
                 block
             };
             for (index, piece) in pieces.iter().enumerate() {
-                if let (Some(results), Data::Host(data)) = (results, messages.data_mut(piece.segment)) {
+                if let Some(results) = results {
                     let at = results[index];
-                    // Data that are only read have no output.
-                    if let Some(output) = data.output().get_mut(piece.range.clone()) {
-                        output.copy_from_slice(&bytes[at..at + piece.range.len()]);
-                    }
+                    with_output(messages.data_mut(piece.segment), |output| {
+                        // Data that are only read have no output.
+                        if let Some(output) = output.get_mut(piece.range.clone()) {
+                            output.copy_from_slice(&bytes[at..at + piece.range.len()]);
+                        }
+                    });
+                }
+                let ends = piece.range.end == messages.data(piece.segment).len();
+                if let Some(at) = lasts.filter(|_| ends && piece.range.len() >= 16) {
+                    messages.leave(piece.segment, block(at / 16 + index));
                 }
                 if told {
                     messages.leave(piece.segment, block(index));

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use lockstep_core::backend::{Completion, Cost, Counter, Device, DeviceId, KernelId, KernelInfo};
+use lockstep_core::backend::{
+    Completion, Cost, Counter, Device, DeviceId, DeviceMemory, KernelId, KernelInfo,
+};
 use lockstep_core::cache::Cache;
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Segment, Task as CoreTask, Work};
@@ -12,13 +14,17 @@ use crate::chunk::Task;
 use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
 use crate::lane::Lanes;
-use crate::pass;
+use crate::pass::{self, Chunks};
 use crate::passes::{Plan, plan, recipe};
+use crate::table;
 
 /// Bytes that are sent to the device at once: large enough to fill it and to pay for its launches, small enough to
 /// overlap. A software device shares the caches with whoever fills its buffers.
 const CHUNK: usize = 4 << 20;
 const SOFTWARE_CHUNK: usize = 1 << 20;
+
+/// The same of data that are on the device already: nothing overlaps.
+const DEVICE_CHUNK: usize = 16 << 20;
 
 /// From so many bytes a segment on, invocations share tiles: shorter ones would leave most of a tile empty.
 const WIDE_FROM: usize = 8 << 10;
@@ -111,7 +117,11 @@ impl Vulkan {
         }
     }
 
-    fn gpu(&self) -> Result<Arc<Gpu>> {
+    pub(crate) fn lanes(&self) -> &Arc<Lanes> {
+        &self.lanes
+    }
+
+    pub(crate) fn gpu(&self) -> Result<Arc<Gpu>> {
         self.gpu
             .get_or_init(|| Gpu::open(self.id, &self.adapter, self.options.buffer, self.cache.as_ref()))
             .clone()
@@ -123,7 +133,7 @@ impl Vulkan {
         FAMILIES.get(index).filter(|_| info.missing.is_none())
     }
 
-    fn start<'w, 'd: 'w>(
+    pub(crate) fn start<'w, 'd: 'w>(
         &self,
         family: Option<&'static Family>,
         plan: Plan,
@@ -137,9 +147,13 @@ impl Vulkan {
         let wide = !self.software && bytes / messages.len() >= WIDE_FROM;
         let wide = self.options.wide.unwrap_or(wide);
         let task = Task { gpu: self.gpu()?, family, plan, size, wide };
-        let chunk = if self.software { SOFTWARE_CHUNK } else { CHUNK };
-        let chunk = self.options.chunk.unwrap_or(chunk);
-        pass::submit(&self.lanes, task, messages, chunk, self.id)
+        let chunks = if self.software {
+            Chunks { host: SOFTWARE_CHUNK, device: SOFTWARE_CHUNK }
+        } else {
+            Chunks { host: CHUNK, device: DEVICE_CHUNK }
+        };
+        let chunks = self.options.chunk.map_or(chunks, |bytes| Chunks { host: bytes, device: bytes });
+        pass::submit(&self.lanes, task, messages, chunks)
     }
 }
 
@@ -207,6 +221,10 @@ impl Device for Vulkan {
         })
     }
 
+    fn memory(&self) -> Option<&dyn DeviceMemory> {
+        Some(self)
+    }
+
     fn counters(&self) -> Vec<Counter> {
         match self.gpu.get() {
             Some(Ok(gpu)) => gpu.counters(),
@@ -229,7 +247,9 @@ impl Device for Vulkan {
             CoreTask::Recipe(which, messages) => {
                 self.start(Some(family), recipe(which), Messages::Aead(messages))
             }
-            _ => Err(unsupported()),
+            CoreTask::Table(operation, table) => {
+                table::run(self, family, operation, &table).map(|()| Completion::Done)
+            }
         }
     }
 }

@@ -1,44 +1,62 @@
 //! GCM of one message that is too long for a submission, pass by pass (SP 800-38D, 7.1 and 7.2).
 
-use lockstep_core::data::{Data, HostData};
+use lockstep_core::data::Data;
 use lockstep_core::messages::counter;
 use lockstep_core::mode::gcm::{lengths_block, settle};
 use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 use lockstep_core::{Block, Key, Result};
 use zeroize::Zeroizing;
 
-/// Seals or opens a message in host memory; `run` does a pass. On an error the output is to be thrown away.
+use crate::chunk::{with_input, with_output};
+use crate::gpu::Gpu;
+use crate::lane::Lanes;
+use crate::memory::download;
+
+/// Seals or opens a message; `run` does a pass. On an error the output is to be thrown away.
 pub(crate) fn by_passes(
     run: impl Fn(Pass, Segment<'_>) -> Result<()>,
+    gpu: &Gpu,
+    lanes: &Lanes,
     opens: bool,
     message: &mut AeadMessage<'_>,
 ) -> Result<()> {
     let (key, nonce) = (message.key, message.nonce);
-    let Data::Host(data) = &mut message.data else { return Ok(()) };
     let mut hash = Zeroizing::new(Block::default());
     if !opens {
-        count(&run, key, counter(nonce, 2), data.reborrow())?;
+        count(&run, key, counter(nonce, 2), message.data.reborrow())?;
     }
-    let ciphertext: &[u8] = match data {
-        HostData::Copy { to, .. } if !opens => to,
-        _ => data.input(),
+    let len = message.data.len();
+    let (whole, mut last) = (len / 16 * 16, Block::default());
+    hashed(&run, key, &mut hash, message.aad)?;
+    let mut hash_input = |input: &[u8]| {
+        last[..len - whole].copy_from_slice(&input[whole..]);
+        hashed(&run, key, &mut hash, &input[..whole])
     };
-    for part in [message.aad, ciphertext] {
-        let (whole, rest) = part.split_at(part.len() / 16 * 16);
-        hashed(&run, key, &mut hash, whole)?;
-        let mut last = Block::default();
-        last[..rest.len()].copy_from_slice(rest);
-        hashed(&run, key, &mut hash, if rest.is_empty() { &[] } else { &last })?;
+    let mut outcome = Ok(());
+    match &mut message.data {
+        Data::Device { from, to, .. } => {
+            let ciphertext = if opens { from } else { to };
+            let blocks = ciphertext.slice(0..whole);
+            let data = Data::on_device(blocks.clone(), blocks)?;
+            run(Pass::Ghash, Segment { key, tweak: None, register: &mut hash, data })?;
+            let place = gpu.place(&ciphertext.slice(whole..len))?;
+            download(gpu, lanes, &place, &mut last[..len - whole])?;
+        }
+        data if opens => with_input(data, |input| outcome = hash_input(input)),
+        data => with_output(data, |output| outcome = hash_input(output)),
     }
-    let lengths = lengths_block(message.aad.len() as u64, ciphertext.len() as u64);
-    hashed(&run, key, &mut hash, &lengths)?;
-    count(&run, key, counter(nonce, 1), HostData::InPlace(&mut hash[..]))?;
+    outcome?;
+    hashed(&run, key, &mut hash, &last[..len - whole])?;
+    hashed(&run, key, &mut hash, &lengths_block(message.aad.len() as u64, len as u64))?;
+    count(&run, key, counter(nonce, 1), Data::in_place(&mut hash[..]))?;
     message.status = settle(&mut message.tag, &hash);
-    match message.status {
-        Status::Done if opens => count(&run, key, counter(nonce, 2), data.reborrow()),
-        Status::Done => Ok(()),
-        _ => {
-            data.output().fill(0);
+    if message.status == Status::Done {
+        return if opens { count(&run, key, counter(nonce, 2), message.data.reborrow()) } else { Ok(()) };
+    }
+    match &mut message.data {
+        Data::Device { to, .. } => gpu.zero(to),
+        data => {
+            with_output(data, |output| output.fill(0));
             Ok(())
         }
     }
@@ -48,16 +66,23 @@ fn count(
     run: impl Fn(Pass, Segment<'_>) -> Result<()>,
     key: &Key,
     mut register: Block,
-    data: HostData<'_>,
+    data: Data<'_>,
 ) -> Result<()> {
-    run(Pass::Ctr32, Segment { key, tweak: None, register: &mut register, data: Data::Host(data) })
+    run(Pass::Ctr32, Segment { key, tweak: None, register: &mut register, data })
 }
 
+/// Hashes bytes, filled up with zeros.
 fn hashed(
     run: impl Fn(Pass, Segment<'_>) -> Result<()>,
     key: &Key,
     hash: &mut Block,
-    blocks: &[u8],
+    bytes: &[u8],
 ) -> Result<()> {
-    run(Pass::Ghash, Segment { key, tweak: None, register: hash, data: Data::read_only(blocks) })
+    let (whole, rest) = bytes.split_at(bytes.len() / 16 * 16);
+    let mut last = Block::default();
+    last[..rest.len()].copy_from_slice(rest);
+    for blocks in [whole, if rest.is_empty() { &[] } else { &last }] {
+        run(Pass::Ghash, Segment { key, tweak: None, register: hash, data: Data::read_only(blocks) })?;
+    }
+    Ok(())
 }

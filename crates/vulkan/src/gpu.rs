@@ -11,6 +11,7 @@ use lockstep_core::{Error, Result};
 use crate::cache::Programs;
 use crate::kernel::Program;
 use crate::launch::Launch;
+use crate::memory::Allocations;
 use crate::shader;
 
 /// A device that is open.
@@ -22,6 +23,8 @@ pub(crate) struct Gpu {
     layout: wgpu::PipelineLayout,
     pipelines: Mutex<HashMap<Program, Arc<OnceLock<Result<wgpu::ComputePipeline>>>>>,
     programs: Option<Programs>,
+    /// Memory that callers have.
+    pub(crate) allocations: Allocations,
     /// Why it can be used no more.
     trouble: Arc<Mutex<Option<String>>>,
     counters: Mutex<BTreeMap<&'static str, Counter>>,
@@ -103,6 +106,7 @@ impl Gpu {
         let gpu = Gpu {
             id,
             programs,
+            allocations: Allocations::default(),
             device,
             queue,
             bindings,
@@ -113,6 +117,10 @@ impl Gpu {
         };
         gpu.check()?;
         Ok(Arc::new(gpu))
+    }
+
+    pub(crate) fn id(&self) -> DeviceId {
+        self.id
     }
 
     pub(crate) fn failed(&self, reason: impl Into<String>) -> Error {

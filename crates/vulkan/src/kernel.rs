@@ -49,6 +49,7 @@ pub(crate) enum Program {
     GhashRuns,
     GcmPads,
     GcmTags,
+    Tails,
     ChainKeys {
         decrypts: bool,
     },
@@ -105,6 +106,7 @@ impl Program {
             Program::GhashRuns => "ghash_runs",
             Program::GcmPads => "gcm_pads",
             Program::GcmTags => "gcm_tags",
+            Program::Tails => "tails",
             Program::ChainKeys { decrypts: false } => "chain_keys_encrypt",
             Program::ChainKeys { decrypts: true } => "chain_keys_decrypt",
             Program::ChainSteps { decrypts: false } => "chain_encrypt",

@@ -116,6 +116,8 @@ pub(crate) struct Room {
     pub(crate) given: usize,
     /// Copied from the host and worked on: the first part of `work`.
     pub(crate) work_in: usize,
+    /// Copied from the host to anywhere else.
+    pub(crate) beside: usize,
     pub(crate) work: usize,
     pub(crate) download: usize,
 }
@@ -138,7 +140,7 @@ impl Lane {
     /// Makes room, for new content.
     pub(crate) fn reserve(&mut self, gpu: &Gpu, room: &Room) -> Result<()> {
         let storage = BufferUsages::STORAGE | BufferUsages::COPY_DST | BufferUsages::COPY_SRC;
-        let upload = room.given + room.work_in;
+        let upload = room.given + room.work_in + room.beside;
         if self.upload.reserve(gpu, upload, BufferUsages::MAP_WRITE | BufferUsages::COPY_SRC, true)? {
             self.used = 0;
         }
@@ -176,10 +178,25 @@ impl Lane {
         Ok(())
     }
 
+    /// Records a copy of a part of what the host wrote.
+    pub(crate) fn copy_part(
+        &self,
+        gpu: &Gpu,
+        encoder: &mut wgpu::CommandEncoder,
+        from: u64,
+        (to, at): (&wgpu::Buffer, u64),
+        len: usize,
+    ) -> Result<()> {
+        encoder.copy_buffer_to_buffer(self.upload.get(gpu)?, from, to, at, len as u64);
+        Ok(())
+    }
+
     /// Asks for the results, and for the upload buffer back. Comes after the submission.
     pub(crate) fn map(&mut self, gpu: &Gpu, download: usize) -> Result<()> {
         let (down, up) = (self.download.get(gpu)?, self.upload.get(gpu)?);
         let len = self.upload.len;
+        // Nothing cannot be asked for.
+        let download = download.max(SMALLEST);
         self.returned = download;
         (self.downloaded, self.uploaded) = gpu.call(|_, _| {
             (

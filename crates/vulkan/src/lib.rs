@@ -7,11 +7,13 @@
 //! | [`device`] | an adapter as a device of `lockstep-core` |
 //! | `kernel` | the kernels, and the programs they are made of |
 //! | `shader` | the programs' text |
-//! | `table` | what `vulkan/table` looks up |
+//! | `lookup` | what `vulkan/table` looks up |
+//! | `table` | messages described by arrays on the device |
 //! | `passes` | for each pass, the programs it takes |
 //! | `pass`, `cut`, `chunk`, `orders` | a pass over segments, or GCM: cut into chunks, each a submission with its launches |
 //! | `gcm` | GCM of messages that are too long for a submission |
 //! | `lane` | buffers on both sides |
+//! | `memory` | memory of the device that callers ask for |
 //! | `power` | powers of x, for XTS |
 //! | `launch` | what programs are launched with |
 //! | `gpu` | a device of wgpu whose failures are values |
@@ -30,6 +32,8 @@ mod gpu;
 mod kernel;
 mod lane;
 mod launch;
+mod lookup;
+mod memory;
 mod orders;
 mod pass;
 mod passes;

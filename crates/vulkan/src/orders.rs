@@ -5,10 +5,11 @@ use lockstep_core::messages::Messages;
 use lockstep_core::work::Tag;
 use lockstep_core::{Block, Result};
 
-use crate::chunk::Task;
+use crate::chunk::{Task, with_input};
 use crate::cut::Piece;
 use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, WIDE};
 use crate::launch::{Launch, Tile};
+use crate::memory::WORD;
 use crate::passes::{CFB1_DECRYPT, CFB1_ENCRYPT, CFB8_DECRYPT, CFB8_ENCRYPT};
 use crate::power::{power_of_x, times_power_of_x};
 
@@ -51,6 +52,10 @@ pub(crate) struct Places {
     pub(crate) data: Vec<usize>,
     /// How much further results lie.
     pub(crate) to: usize,
+    /// Words behind results whose last one is not whole.
+    pub(crate) tails: usize,
+    /// Data are on the device, and the host does not see them.
+    pub(crate) resident: bool,
 }
 
 /// What is hashed: the piece, its first block and how many, the register, and where the hash goes.
@@ -115,7 +120,7 @@ impl Work<'_, '_, '_> {
         let whole = self.task.tile();
         let moves = self.task.plan.moves();
         for (index, piece) in self.pieces.iter().enumerate() {
-            let Data::Host(data) = self.messages.data(piece.segment) else { continue };
+            let data = self.messages.data(piece.segment);
             let begin = self.messages.register(piece.segment);
             let mut power = match self.messages.tweak(piece.segment) {
                 Some(tweak) if part.tweaks() => {
@@ -123,20 +128,24 @@ impl Work<'_, '_, '_> {
                 }
                 _ => 0,
             };
-            let extra = if gated { self.places.tags + count } else { self.places.registers };
+            let index_of = if gated { self.places.tags + count } else { self.places.registers };
             for start in piece.range.clone().step_by(whole) {
+                let mut extra = (index_of + index) as u32;
                 let register = if part.tweaks() {
                     power.to_le_bytes()
-                } else {
-                    let last = (start >= 16).then(|| block_at(data.input(), start - 16));
+                } else if part.looks_back() {
+                    extra = u32::from(self.places.resident && start > 0);
+                    let last = (start >= 16 && !self.places.resident).then(|| block_at(data, start - 16));
                     moves.after(begin, start, last)
+                } else {
+                    moves.after(begin, start, None)
                 };
                 let bytes = whole.min(piece.range.end - start);
                 orders.tiles.push(Tile {
                     at: (self.places.data[index] + (start - piece.range.start) / 16) as u32,
                     blocks: bytes.div_ceil(16) as u32,
                     key: self.numbers[index].0,
-                    extra: (extra + index) as u32,
+                    extra,
                     register,
                 });
                 power = times_power_of_x(power, (whole / 16) as u32);
@@ -176,6 +185,9 @@ impl Work<'_, '_, '_> {
         self.prelude(orders, self.places.zeros, keys);
         if !opens {
             self.tiles(orders, Part::Ctr, false);
+        }
+        // What the host sends has its zeros already.
+        if !opens || self.places.resident {
             self.pads(orders);
         }
         let hashes = layout.section(count);
@@ -225,6 +237,27 @@ impl Work<'_, '_, '_> {
         let count = orders.tiles.len() - first;
         if count > 0 {
             orders.launches.push(self.launch(Program::GcmPads, first, count, count));
+        }
+    }
+
+    /// Results that end within a word keep what is behind them.
+    pub(crate) fn tails(&self, orders: &mut Orders) {
+        let first = orders.tiles.len();
+        for (piece, data) in self.pieces.iter().zip(&self.places.data) {
+            let len = piece.range.len();
+            if !len.is_multiple_of(WORD) {
+                orders.tiles.push(Tile {
+                    at: (data + self.places.to + len / 16) as u32,
+                    blocks: (len % 16) as u32,
+                    key: 0,
+                    extra: (self.places.tails + orders.tiles.len() - first) as u32,
+                    register: Block::default(),
+                });
+            }
+        }
+        let count = orders.tiles.len() - first;
+        if count > 0 {
+            orders.launches.push(self.launch(Program::Tails, first, count, count));
         }
     }
 
@@ -306,9 +339,9 @@ fn steps_of(option: u32, bytes: u32) -> u32 {
     }
 }
 
-/// The block at a place.
-fn block_at(data: &[u8], at: usize) -> Block {
+/// The block at a place of data with the host.
+fn block_at(data: &Data<'_>, at: usize) -> Block {
     let mut block = Block::default();
-    block.copy_from_slice(&data[at..at + 16]);
+    with_input(data, |input| block.copy_from_slice(&input[at..at + 16]));
     block
 }

@@ -1,4 +1,4 @@
-//! A pass over segments, or GCM of messages, in host memory, which pass through lanes in chunks.
+//! A pass over segments, or GCM of messages, which pass through lanes in chunks, from the host or from memory of the device.
 //!
 //! Host memory is written when all has succeeded, if all is under way at once. Larger calls write results on the way,
 //! and on failure their outputs are zeroed: nobody finds half a result.
@@ -6,14 +6,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use lockstep_core::backend::{Completion, DeviceId, Pending};
+use lockstep_core::backend::{Completion, Pending};
 use lockstep_core::data::Data;
 use lockstep_core::messages::Messages;
 use lockstep_core::register::Register;
 use lockstep_core::work::{AeadMessage, Segment};
 use lockstep_core::{Block, Error, Result};
 
-use crate::chunk::{Chunk, Task};
+use crate::chunk::{Chunk, Task, with_input, with_output};
 use crate::cut::{Piece, cut, gather};
 use crate::gcm;
 use crate::lane::Lanes;
@@ -34,6 +34,13 @@ const BLOCKS_BESIDE: usize = 6;
 /// Bytes of a message that a chain works on in one go: not too many launches.
 const CHAINED_AT_ONCE: usize = 32 << 10;
 
+/// Bytes that are sent to the device at once, by where they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chunks {
+    pub(crate) host: usize,
+    pub(crate) device: usize,
+}
+
 /// A call under way.
 struct Flight<'w, 'd> {
     lanes: Arc<Lanes>,
@@ -42,38 +49,48 @@ struct Flight<'w, 'd> {
     chunks: VecDeque<Chunk>,
     /// Registers to be left, by segment; those that the device tells are left when they come.
     registers: Vec<(usize, Block)>,
-    id: DeviceId,
+    /// Memory of the device may have been written to.
+    started: bool,
     /// Results have been written to borrowed host memory.
     delivered: bool,
 }
 
-/// Starts a pass, or a recipe. `chunk` is how much is sent at once.
+/// Starts a pass, or a recipe.
 pub(crate) fn submit<'w, 'd: 'w>(
     lanes: &Arc<Lanes>,
     task: Task,
     messages: Messages<'w, 'd>,
-    chunk: usize,
-    id: DeviceId,
+    chunks: Chunks,
 ) -> Result<Completion<'w>> {
     // What cannot be reached is refused before anything is done.
     for index in (0..messages.len()).filter(|&index| !messages.data(index).is_empty()) {
-        let what = match messages.data(index) {
-            Data::Host(_) => continue,
-            Data::Pinned { .. } => "pinned memory".into(),
-            Data::Device { from, .. } => format!("memory of {}", from.device()),
-        };
-        return Err(Error::OutOfReach { device: id, what });
+        match messages.data(index) {
+            Data::Host(_) => {}
+            Data::Pinned { .. } => {
+                let device = messages.data(index).device().filter(|&device| device != task.gpu.id());
+                if let Some(device) = device {
+                    let what = format!("pinned memory of {device}");
+                    return Err(Error::OutOfReach { device: task.gpu.id(), what });
+                }
+            }
+            Data::Device { from, to, .. } => {
+                if !task.gpu.place(from)?.is_aligned() || !task.gpu.place(to)?.is_aligned() {
+                    let what = "its memory from a place on that is not a multiple of 4".into();
+                    return Err(Error::OutOfReach { device: task.gpu.id(), what });
+                }
+            }
+        }
     }
     let mut flight = Flight {
         lanes: Arc::clone(lanes),
         registers: registers(task.plan.register, &messages),
         task,
         messages,
-        id,
+        started: false,
         chunks: VecDeque::new(),
         delivered: false,
     };
-    match flight.start(chunk) {
+    match flight.start(chunks) {
         Ok(()) => Ok(Completion::Pending(Box::new(flight))),
         Err(error) => {
             flight.fail();
@@ -92,40 +109,60 @@ fn registers(kind: Register, messages: &Messages<'_, '_>) -> Vec<(usize, Block)>
     let mut registers = Vec::with_capacity(segments.len());
     for (index, segment) in segments.iter().enumerate() {
         let len = segment.data.len();
-        let last = match &segment.data {
-            Data::Host(data) if len >= 16 => data.input()[..len / 16 * 16].last_chunk().copied(),
-            _ => None,
-        };
+        let mut last = None;
+        if kind == Register::LastCiphertext && len >= 16 {
+            if let Data::Device { .. } = segment.data {
+                // It comes back with the results.
+                continue;
+            }
+            with_input(&segment.data, |input| last = input[..len / 16 * 16].last_chunk().copied());
+        }
         registers.push((index, kind.after(*segment.register, len, last)));
     }
     registers
 }
 
 impl Flight<'_, '_> {
-    fn start(&mut self, chunk: usize) -> Result<()> {
-        let count = self.messages.len();
+    fn start(&mut self, chunks: Chunks) -> Result<()> {
+        for (on_device, chunk) in [(true, chunks.device), (false, chunks.host)] {
+            let is_there =
+                |index: &usize| matches!(self.messages.data(*index), Data::Device { .. }) == on_device;
+            let these: Vec<usize> = (0..self.messages.len()).filter(is_there).collect();
+            self.started |= on_device && !these.is_empty();
+            self.start_with(&these, chunk, chunks, on_device)?;
+        }
+        Ok(())
+    }
+
+    /// Those of the messages that are all with the host, or all on the device.
+    fn start_with(&mut self, these: &[usize], chunk: usize, chunks: Chunks, on_device: bool) -> Result<()> {
         let most_hashed = HASHED_AT_ONCE.min(chunk.max(16).saturating_mul(HASHED_CHUNKS) / 16 * 16);
         let most = match self.task.plan.kind {
-            Kind::Tiles(_) => {
-                let whole = |segment| Piece { segment, range: 0..self.messages.data(segment).len() };
-                for pieces in cut((0..count).map(whole), chunk, Some(self.task.tile())) {
+            Kind::Tiles(part) => {
+                let whole = |&segment| Piece { segment, range: 0..self.messages.data(segment).len() };
+                let mut all = cut(these.iter().map(whole), chunk, Some(self.task.tile()));
+                if on_device && part.looks_back() {
+                    // A chunk needs the block before it, which that chunk overwrites if it works in place.
+                    all.reverse();
+                }
+                for pieces in all {
                     self.queue(pieces)?;
                 }
                 return Ok(());
             }
-            Kind::Gcm { opens } => return self.start_gcm(opens, chunk, most_hashed),
+            Kind::Gcm { opens } => return self.start_gcm(these, opens, chunk, chunks, most_hashed),
             Kind::Ghash => most_hashed,
             Kind::Chain(_) => CHAINED_AT_ONCE,
         };
         // A part of each message after the other, since each begins with the register behind the one before.
-        let longest = (0..count).map(|index| self.messages.data(index).len()).max().unwrap_or(0);
+        let longest = these.iter().map(|&index| self.messages.data(index).len()).max().unwrap_or(0);
         for start in (0..longest).step_by(most) {
             self.settle()?;
-            let part = |segment| {
+            let part = |&segment| {
                 let end = self.messages.data(segment).len().min(start + most);
                 Piece { segment, range: start..end }
             };
-            for pieces in cut((0..count).map(part), chunk, None) {
+            for pieces in cut(these.iter().map(part), chunk, None) {
                 self.queue(pieces)?;
             }
         }
@@ -133,23 +170,35 @@ impl Flight<'_, '_> {
     }
 
     /// Messages of GCM in chunks, each as a whole; those that are too long for that one after the other, pass by pass.
-    fn start_gcm(&mut self, opens: bool, chunk: usize, most: usize) -> Result<()> {
+    fn start_gcm(
+        &mut self,
+        these: &[usize],
+        opens: bool,
+        chunk: usize,
+        chunks: Chunks,
+        most: usize,
+    ) -> Result<()> {
         let bytes = |message: &AeadMessage<'_>| message.aad.len().saturating_add(message.data.len());
         let Messages::Aead(messages) = &mut self.messages else { return Ok(()) };
-        for message in messages.iter_mut().filter(|message| bytes(message) > most) {
+        let (mut long, mut short) = (Vec::new(), Vec::new());
+        for &segment in these {
+            let (message, len) = (bytes(&messages[segment]), messages[segment].data.len());
+            if message > most {
+                long.push(segment);
+            } else {
+                short.push((Piece { segment, range: 0..len }, message + 16 * BLOCKS_BESIDE));
+            }
+        }
+        for segment in long {
             self.delivered = true;
             let run = |pass, segment: Segment<'_>| {
                 let task = Task { plan: plan(pass), ..self.task.clone() };
                 let segments = &mut [segment];
-                submit(&self.lanes, task, Messages::Segments(segments), chunk, self.id)?.wait()
+                submit(&self.lanes, task, Messages::Segments(segments), chunks)?.wait()
             };
-            gcm::by_passes(run, opens, message)?;
+            gcm::by_passes(run, &self.task.gpu, &self.lanes, opens, &mut messages[segment])?;
         }
-        let short = messages.iter().enumerate().filter(|(_, message)| bytes(message) <= most);
-        let pieces = short.map(|(segment, message)| {
-            (Piece { segment, range: 0..message.data.len() }, bytes(message) + 16 * BLOCKS_BESIDE)
-        });
-        for pieces in gather(pieces.collect::<Vec<_>>(), chunk) {
+        for pieces in gather(short, chunk) {
             self.queue(pieces)?;
         }
         Ok(())
@@ -198,11 +247,15 @@ impl Flight<'_, '_> {
     fn fail(&mut self) {
         self.abandon();
         self.messages.disown(self.delivered);
-        if self.delivered && !self.task.plan.kind.only_reads() {
-            for index in 0..self.messages.len() {
-                if let Data::Host(data) = self.messages.data_mut(index) {
-                    data.output().fill(0);
-                }
+        if self.task.plan.kind.only_reads() {
+            return;
+        }
+        for index in 0..self.messages.len() {
+            match self.messages.data_mut(index) {
+                // Of a device that is lost nobody can read it any more.
+                Data::Device { to, .. } if self.started => drop(self.task.gpu.zero(to)),
+                data if self.delivered => with_output(data, |output| output.fill(0)),
+                _ => {}
             }
         }
     }

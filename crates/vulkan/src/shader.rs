@@ -17,6 +17,7 @@ const GHASH_RUNS: &str = include_str!("../shaders/ghash_runs.wgsl");
 const GCM: &str = include_str!("../shaders/gcm.wgsl");
 const GCM_PADS: &str = include_str!("../shaders/gcm_pads.wgsl");
 const GCM_TAGS: &str = include_str!("../shaders/gcm_tags.wgsl");
+const TAILS: &str = include_str!("../shaders/tails.wgsl");
 const COLUMNS: &str = include_str!("../shaders/columns.wgsl");
 const BLOCKS: &str = include_str!("../shaders/blocks.wgsl");
 const CHAIN: &str = include_str!("../shaders/chain.wgsl");
@@ -50,6 +51,7 @@ pub(crate) fn source(program: Program) -> String {
             text += GCM;
             text += if program == Program::GcmPads { GCM_PADS } else { GCM_TAGS };
         }
+        Program::Tails => text += TAILS,
         Program::Blocks => {
             columns(&mut text, false);
             text += BLOCKS;

@@ -1,50 +1,109 @@
-//! The T-tables for `vulkan/table`, computed: SubBytes, and the column that MixColumns makes of a byte.
+//! Messages that are described by arrays on the device. Keys are expanded by the host, so the arrays come there, and data stay.
 
-/// Bytes of a table.
-pub(crate) const BYTES: usize = 1024;
+use lockstep_core::backend::DeviceMemory;
+use lockstep_core::data::{Data, DeviceSlice};
+use lockstep_core::messages::Messages;
+use lockstep_core::mode::gcm::MAX_DATA;
+use lockstep_core::work::{AeadMessage, Operation, Recipe, Segment, Status, Stream, Table, Tag, Tweak};
+use lockstep_core::{Block, Error, Key, Result};
+use zeroize::Zeroizing;
 
-/// The table of a direction for row 0; those of other rows are its rotations.
-pub(crate) fn bytes(decrypts: bool) -> Vec<u8> {
-    let (sbox, inverse) = substitutions();
-    let (substituted, factors) = if decrypts { (inverse, [14, 9, 13, 11]) } else { (sbox, [2, 1, 1, 3]) };
-    substituted.iter().flat_map(|&byte| factors.map(|factor| times(byte, factor))).collect()
-}
+use crate::device::Vulkan;
+use crate::kernel::Family;
+use crate::passes::{plan, recipe};
 
-/// A product in GF(2^8).
-fn times(mut a: u8, mut b: u8) -> u8 {
-    let mut sum = 0;
-    while b != 0 {
-        sum ^= if b & 1 == 1 { a } else { 0 };
-        a = a << 1 ^ if a & 0x80 != 0 { 0x1b } else { 0 };
-        b >>= 1;
+/// Does it all, and waits.
+pub(crate) fn run(
+    device: &Vulkan,
+    family: &'static Family,
+    operation: Operation,
+    table: &Table,
+) -> Result<()> {
+    let (count, size) = (table.messages, table.key_size.bytes());
+    let tweaks = matches!(operation, Operation::Pass(pass) if pass.is_xts());
+    let key_bytes = if tweaks { 2 * size } else { size };
+    let tags = match (&table.tags, operation) {
+        (_, Operation::Pass(_)) => None,
+        (Some(tags), Operation::Recipe(_)) => Some(tags),
+        (None, Operation::Recipe(_)) => return Err(Error::Order { what: "GCM needs a place for tags" }),
+    };
+    let shared = table.keys.len() == key_bytes;
+    let read = |slice: &DeviceSlice, each: usize, count: usize| -> Result<Zeroizing<Vec<u8>>> {
+        let needed = each.saturating_mul(count);
+        if slice.len() < needed {
+            return Err(Error::OutputLength { needed, got: slice.len() });
+        }
+        let mut bytes = Zeroizing::new(vec![0; needed]);
+        device.download(&slice.slice(0..needed), &mut bytes, Stream::default())?;
+        Ok(bytes)
+    };
+    let mut statuses = read(&table.status, 1, count)?;
+    let keys = read(&table.keys, key_bytes, if shared { 1 } else { count })?;
+    let mut registers = read(&table.registers, 16, count)?;
+    let integers = |bytes: &[u8]| -> Vec<u64> {
+        bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
+    };
+    let offsets = integers(&read(&table.offsets, 8, count)?);
+    let lengths = integers(&read(&table.lengths, 8, count)?);
+    let mut tag_bytes = tags.map_or(Ok(Zeroizing::default()), |tags| read(tags, 16, count))?;
+    // One length, of one device, and the same or disjoint.
+    Data::on_device(table.from.clone(), table.to.clone())?;
+
+    let parts = keys.chunks_exact(size).map(Key::new).collect::<Result<Vec<_>>>()?;
+    let key = |index: usize, part: usize| &parts[part + if shared { 0 } else { index * key_bytes / size }];
+    let unit = match operation {
+        Operation::Pass(pass) => pass.unit(),
+        Operation::Recipe(_) => 1,
+    };
+    // Messages that are not within the data, or not as long as they may be, stay pending.
+    let most = table.longest.min(table.from.len());
+    let place = |index: usize| -> Option<Data<'static>> {
+        let offset = usize::try_from(offsets[index]).ok()?;
+        let len =
+            usize::try_from(lengths[index]).ok().filter(|&len| len <= most && len.is_multiple_of(unit))?;
+        let range = offset..offset.checked_add(len).filter(|&end| end <= table.from.len())?;
+        Data::on_device(table.from.slice(range.clone()), table.to.slice(range)).ok()
+    };
+    statuses.fill(Status::Pending as u8);
+    match operation {
+        Operation::Pass(pass) => {
+            let mut segments = Vec::new();
+            for (index, register) in registers.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                let Some(data) = place(index) else { continue };
+                let tweak = tweaks.then(|| Tweak { key: key(index, 1), position: 0 });
+                segments.push(Segment { key: key(index, 0), tweak, register, data });
+                statuses[index] = Status::Done as u8;
+            }
+            device.start(Some(family), plan(pass), Messages::Segments(&mut segments))?.wait()?;
+            device.upload(&registers, &table.registers.slice(0..16 * count), Stream::default())?;
+        }
+        Operation::Recipe(which) => {
+            if most as u64 > MAX_DATA {
+                return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
+            }
+            let (mut messages, mut numbers) = (Vec::new(), Vec::new());
+            let nonces = registers.as_chunks::<16>().0;
+            for (index, tag) in tag_bytes.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                let Some(data) = place(index) else { continue };
+                let tag: &mut Block = tag;
+                messages.push(AeadMessage {
+                    key: key(index, 0),
+                    nonce: &nonces[index][..12],
+                    aad: &[],
+                    data,
+                    tag: if which == Recipe::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) },
+                    status: Status::Pending,
+                });
+                numbers.push(index);
+            }
+            device.start(Some(family), recipe(which), Messages::Aead(&mut messages))?.wait()?;
+            for (message, number) in messages.iter().zip(numbers) {
+                statuses[number] = message.status as u8;
+            }
+            if let (Recipe::GcmSeal, Some(tags)) = (which, tags) {
+                device.upload(&tag_bytes, &tags.slice(0..16 * count), Stream::default())?;
+            }
+        }
     }
-    sum
-}
-
-/// The S-box (FIPS 197, 5.1.1) and its inverse, by powers of 3, which reach every byte but 0, and of its inverse.
-fn substitutions() -> ([u8; 256], [u8; 256]) {
-    let (mut sbox, mut inverse) = ([0; 256], [0; 256]);
-    sbox[0] = 0x63;
-    inverse[0x63] = 0;
-    let (mut power, mut reciprocal) = (1u8, 1u8);
-    for _ in 0..255 {
-        power = times(power, 3);
-        reciprocal = times(reciprocal, 0xf6);
-        let turned = (1..5).fold(reciprocal, |sum, by| sum ^ reciprocal.rotate_left(by));
-        sbox[usize::from(power)] = turned ^ 0x63;
-        inverse[usize::from(turned ^ 0x63)] = power;
-    }
-    (sbox, inverse)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_s_box_is_that_of_fips_197() {
-        let (sbox, inverse) = substitutions();
-        assert_eq!([0x00, 0x53, 0xff, 0x9a].map(|b: usize| sbox[b]), [0x63, 0xed, 0x16, 0xb8]);
-        assert!((0..=255u8).all(|b| inverse[usize::from(sbox[usize::from(b)])] == b));
-    }
+    device.upload(&statuses, &table.status.slice(0..count), Stream::default())
 }

@@ -5,6 +5,7 @@ mod bench;
 mod calibrate;
 mod common;
 mod files;
+mod gpu;
 mod lab;
 mod messages;
 mod openssl;

@@ -1,0 +1,50 @@
+//! The T-tables for `vulkan/table`, computed: SubBytes, and the column that MixColumns makes of a byte.
+
+/// Bytes of a table.
+pub(crate) const BYTES: usize = 1024;
+
+/// The table of a direction for row 0; those of other rows are its rotations.
+pub(crate) fn bytes(decrypts: bool) -> Vec<u8> {
+    let (sbox, inverse) = substitutions();
+    let (substituted, factors) = if decrypts { (inverse, [14, 9, 13, 11]) } else { (sbox, [2, 1, 1, 3]) };
+    substituted.iter().flat_map(|&byte| factors.map(|factor| times(byte, factor))).collect()
+}
+
+/// A product in GF(2^8).
+fn times(mut a: u8, mut b: u8) -> u8 {
+    let mut sum = 0;
+    while b != 0 {
+        sum ^= if b & 1 == 1 { a } else { 0 };
+        a = a << 1 ^ if a & 0x80 != 0 { 0x1b } else { 0 };
+        b >>= 1;
+    }
+    sum
+}
+
+/// The S-box (FIPS 197, 5.1.1) and its inverse, by powers of 3, which reach every byte but 0, and of its inverse.
+fn substitutions() -> ([u8; 256], [u8; 256]) {
+    let (mut sbox, mut inverse) = ([0; 256], [0; 256]);
+    sbox[0] = 0x63;
+    inverse[0x63] = 0;
+    let (mut power, mut reciprocal) = (1u8, 1u8);
+    for _ in 0..255 {
+        power = times(power, 3);
+        reciprocal = times(reciprocal, 0xf6);
+        let turned = (1..5).fold(reciprocal, |sum, by| sum ^ reciprocal.rotate_left(by));
+        sbox[usize::from(power)] = turned ^ 0x63;
+        inverse[usize::from(turned ^ 0x63)] = power;
+    }
+    (sbox, inverse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_s_box_is_that_of_fips_197() {
+        let (sbox, inverse) = substitutions();
+        assert_eq!([0x00, 0x53, 0xff, 0x9a].map(|b: usize| sbox[b]), [0x63, 0xed, 0x16, 0xb8]);
+        assert!((0..=255u8).all(|b| inverse[usize::from(sbox[usize::from(b)])] == b));
+    }
+}

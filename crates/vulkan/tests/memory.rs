@@ -1,0 +1,228 @@
+//! Data on the device in shapes that the suite does not reach: in several chunks and buffers, of odd lengths beside others'
+//! bytes, in place where a chunk needs the one before, and work that is refused or fails.
+
+mod software;
+
+use lockstep_core::backend::{Device, DeviceBuffer, DeviceMemory, KernelId};
+use lockstep_core::data::Data;
+use lockstep_core::far::Far;
+use lockstep_core::suite::{noise, test_block, test_key};
+use lockstep_core::work::{
+    AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Table, Tag, Task, Tweak,
+};
+use lockstep_core::{Error, KeySize, Result};
+use lockstep_reference::{Aes, gcm};
+use lockstep_vulkan::{LaunchOptions, Vulkan};
+
+const SIZE: KeySize = KeySize::Aes192;
+
+/// In chunks of 4 KiB and buffers of 64 KiB.
+fn device() -> Option<Vulkan> {
+    let options = LaunchOptions { chunk: Some(4096), buffer: Some(64 << 10), ..LaunchOptions::default() };
+    software::device().map(|device| device.with_launches(options))
+}
+
+fn upload(memory: &dyn DeviceMemory, bytes: &[u8]) -> Box<dyn DeviceBuffer> {
+    let buffer = memory.allocate(bytes.len()).unwrap();
+    memory.upload(bytes, &buffer.slice(), Stream::default()).unwrap();
+    buffer
+}
+
+fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.slice().len()];
+    memory.download(&buffer.slice(), &mut bytes, Stream::default()).unwrap();
+    bytes
+}
+
+/// One message; the data by the oracle, and the register.
+fn pass(device: &dyn Device, kernel: KernelId, pass: Pass, data: Data<'_>) -> Result<[u8; 16]> {
+    let (key, tweak) = (test_key(1, SIZE), test_key(2, SIZE));
+    let tweak = pass.is_xts().then_some(Tweak { key: &tweak, position: 3 });
+    let mut register = test_block(4);
+    let mut segments = [Segment { key: &key, tweak, register: &mut register, data }];
+    device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()?;
+    Ok(register)
+}
+
+/// A length that a pass does, in several chunks unless each step takes the one before, and for bytes an odd one.
+fn length(pass: Pass) -> usize {
+    let len = if pass.is_serial() { 16 * 20 } else { 16 * 900 };
+    if pass.unit() == 1 { len + 7 } else { len }
+}
+
+#[test]
+fn neighbours_stay_as_they_are() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    for number in 0..device.kernels().len() as u16 {
+        for which in Pass::ALL {
+            if device.cost(KernelId(number), Operation::Pass(which), SIZE).is_none() {
+                continue;
+            }
+            let len = length(which);
+            // Over the border of two buffers.
+            let at = (64 << 10) - 4000;
+            let bytes = noise(7, (64 << 10) + len + 3);
+            let (begin, end) = (at, at + len);
+            let mut expected = bytes.clone();
+            let place = if which.is_read_only() {
+                Data::read_only(&bytes[begin..end])
+            } else {
+                Data::in_place(&mut expected[begin..end])
+            };
+            let register = pass(&Far::default(), KernelId(0), which, place).unwrap();
+            for in_place in [true, false] {
+                let (from, to) = (upload(memory, &bytes), upload(memory, &bytes));
+                let target = if in_place || which.is_read_only() { &from } else { &to };
+                let data = Data::on_device(from.slice().slice(begin..end), target.slice().slice(begin..end))
+                    .unwrap();
+                let left = pass(&device, KernelId(number), which, data).unwrap();
+                assert!(
+                    download(memory, &**target) == expected,
+                    "{which:?}, kernel {number}, in place: {in_place}"
+                );
+                if len.is_multiple_of(16) && !matches!(which, Pass::EcbEncrypt | Pass::EcbDecrypt)
+                    || matches!(which, Pass::Ctr | Pass::Ctr32)
+                {
+                    assert_eq!(left, register, "{which:?}, kernel {number}");
+                }
+            }
+        }
+    }
+}
+
+/// Messages of GCM there: short and long ones, good and forged.
+#[test]
+fn gcm_stays_there() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    let (key, nonce) = (test_key(1, SIZE), [5; 12]);
+    let aes = Aes::new(key.bytes());
+    for (aad, len) in [(0, 0), (5, 16), (33, 1001), (16, 4096), (2, 40_003), (40_000, 3)] {
+        let (aad, plain) = (noise(1, aad), noise(2, len));
+        let (sealed, expected_tag) = gcm::seal(&aes, &nonce, &aad, &plain);
+        let (buffer, mut tag) = (upload(memory, &plain), [0; 16]);
+        let run = |recipe, tag: Tag<'_>| {
+            let data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
+            let mut messages =
+                [AeadMessage { key: &key, nonce: &nonce, aad: &aad, data, tag, status: Status::Pending }];
+            device.submit(KernelId(0), Task::Recipe(recipe, &mut messages).into()).unwrap().wait().unwrap();
+            messages[0].status
+        };
+        assert_eq!(run(Recipe::GcmSeal, Tag::Write(&mut tag)), Status::Done);
+        assert!(download(memory, &*buffer) == sealed && tag == expected_tag, "{len} bytes");
+        assert_eq!(run(Recipe::GcmOpen, Tag::Expect(&tag)), Status::Done);
+        assert!(download(memory, &*buffer) == plain, "{len} bytes");
+        memory.upload(&sealed, &buffer.slice(), Stream::default()).unwrap();
+        tag[3] ^= 1;
+        assert_eq!(run(Recipe::GcmOpen, Tag::Expect(&tag)), Status::AuthenticationFailed);
+        assert!(download(memory, &*buffer) == vec![0; len], "{len} bytes of a forgery");
+    }
+}
+
+/// Any place and length, and what lies around it.
+#[test]
+fn copies_go_anywhere() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    let mut all = noise(1, 200_001);
+    let buffer = upload(memory, &all);
+    for (at, len) in [(0, 0), (1, 1), (3, 5), (65_530, 13), (65_536, 4), (1, 150_000), (200_000, 1)] {
+        let new = noise(at as u64, len);
+        memory.upload(&new, &buffer.slice().slice(at..at + len), Stream::default()).unwrap();
+        all[at..at + len].copy_from_slice(&new);
+        assert!(download(memory, &*buffer) == all, "{len} bytes at {at}");
+        let mut back = vec![0; len];
+        memory.download(&buffer.slice().slice(at..at + len), &mut back, Stream::default()).unwrap();
+        assert!(back == new);
+        // What is fetched goes into one buffer.
+        let part = len.min(30_000);
+        let fetched = memory.fetch(&[buffer.slice().slice(at..at + part)], Stream::default()).unwrap();
+        assert!(fetched.wait().unwrap()[..] == new[..part]);
+    }
+    assert!(matches!(
+        memory.upload(&[0; 3], &buffer.slice().slice(0..4), Stream::default()),
+        Err(Error::OutputLength { needed: 3, got: 4 })
+    ));
+    assert!(download(memory, &*memory.allocate(100_000).unwrap()).iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn what_is_not_there_is_out_of_reach() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    let buffer = memory.allocate(1000).unwrap();
+    let odd = buffer.slice().slice(2..18);
+    let refused = pass(&device, KernelId(0), Pass::Ctr, Data::on_device(odd.clone(), odd).unwrap());
+    assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{refused:?}");
+    let slice = buffer.slice();
+    drop(buffer);
+    let gone = pass(&device, KernelId(0), Pass::Ctr, Data::on_device(slice.clone(), slice).unwrap());
+    assert!(matches!(gone, Err(Error::OutOfReach { .. })), "{gone:?}");
+    let far = Far::default();
+    let other = far.memory().unwrap().allocate(16).unwrap();
+    let refused =
+        pass(&device, KernelId(0), Pass::Ctr, Data::on_device(other.slice(), other.slice()).unwrap());
+    assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{refused:?}");
+    let pinned = far.memory().unwrap().allocate_pinned(16).unwrap();
+    let data = Data::pinned(pinned.slice(0..16), pinned.slice(0..16)).unwrap();
+    let refused = pass(&device, KernelId(0), Pass::Ctr, data);
+    assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{refused:?}");
+}
+
+/// More than there can be, and a device that is lost.
+#[test]
+fn memory_that_cannot_be_had_is_an_error() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    let much = memory.allocate(usize::MAX - 3).map(|_| ());
+    assert!(matches!(much, Err(Error::DeviceFailed { .. })), "{much:?}");
+    let much = memory.allocate_pinned(usize::MAX / 2).map(|_| ());
+    assert!(matches!(much, Err(Error::DeviceFailed { .. })), "{much:?}");
+    let buffer = upload(memory, &[1; 100]);
+    device.lose().unwrap();
+    assert!(memory.allocate(16).is_err());
+    assert!(memory.upload(&[1; 100], &buffer.slice(), Stream::default()).is_err());
+    assert!(memory.download(&buffer.slice(), &mut [0; 100], Stream::default()).is_err());
+}
+
+/// Messages of a table that are not within its data stay pending, and those beside them are done.
+#[test]
+fn messages_outside_of_a_table_are_refused() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    let key = test_key(1, SIZE);
+    let words = |values: &[u64]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
+    let data = noise(1, 96);
+    let (offsets, lengths) = (words(&[0, 80, 32, u64::MAX, 64]), words(&[32, 32, 24, 16, 16]));
+    let arrays = [key.bytes(), &[0; 80], &offsets, &lengths, &data].map(|bytes| upload(memory, bytes));
+    let [keys, registers, offsets, lengths, from] = arrays;
+    let (to, status) = (upload(memory, &[7; 96]), upload(memory, &[9; 5]));
+    let table = Table {
+        messages: 5,
+        key_size: SIZE,
+        keys: keys.slice(),
+        registers: registers.slice(),
+        offsets: offsets.slice(),
+        lengths: lengths.slice(),
+        longest: 1000,
+        from: from.slice(),
+        to: to.slice(),
+        tags: None,
+        status: status.slice(),
+    };
+    let run = |table: Table| {
+        let task = Task::Table(Operation::Pass(Pass::EcbEncrypt), Box::new(table));
+        device.submit(KernelId(0), task.into())?.wait()
+    };
+    run(table.clone()).unwrap();
+    assert_eq!(download(memory, &*status), [1, 0, 0, 0, 1]);
+    let mut expected = vec![7; 96];
+    let aes = Aes::new(key.bytes());
+    for range in [0..32, 64..80] {
+        expected[range.clone()].copy_from_slice(&lockstep_reference::ecb::encrypt(&aes, &data[range]));
+    }
+    assert!(download(memory, &*to) == expected);
+    let short = run(Table { messages: 6, ..table });
+    assert!(matches!(short, Err(Error::OutputLength { .. })), "{short:?}");
+}
