@@ -2,7 +2,7 @@
 # What there is to check and measure on a machine with a GPU.
 #
 #   tools/gpu_check.sh build FOLDER [ARCHITECTURES]   here: programs that need nothing but a driver there
-#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        there: self-tests, the suite on each kernel, sanitizer, benchmark, openssl
+#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        there: self-tests, the suite on each kernel, sanitizer, benchmark, Vulkan, openssl
 #
 # `run` writes OUT/DATE-DEVICE.json and .md, the table and plots of docs/papers/cuda-geforce8.md, and OUT/log; it goes on after a failure and then exits with 1.
 set -uo pipefail
@@ -18,19 +18,22 @@ build() {
     # One by one: together, the provider would get what only the command has, wgpu.
     cargo build --release --locked -p lockstep-cli
     cargo build --release --locked -p lockstep-provider
-    cargo build --release --locked -p lockstep-cuda --example device_speed
-    local suite
-    suite=$(cargo test --release --locked -p lockstep-cuda --test suite --no-run 2>&1 | sed -n 's/.*(\(.*suite-[0-9a-f]*\))$/\1/p')
+    cargo build --release --locked -p lockstep --example device_speed
+    local backend suite
+    for backend in cuda vulkan; do
+        suite=$(cargo test --release --locked -p lockstep-$backend --test suite --no-run 2>&1 | sed -n 's/.*(\(.*suite-[0-9a-f]*\))$/\1/p')
+        cp "$suite" "$folder/suite-$backend"
+    done
     cp "$target/release/lockstep" "$target/release/examples/device_speed" "$folder/"
     cp "$target/release/liblockstep_provider.so" "$folder/lockstep.so"
-    cp "$suite" "$folder/suite"
     du -sh "$folder"/*
 }
 
 run() {
     local folder=$1 out=$2 device=${3:-cuda:0} failed=()
+    named() { echo "$(date +%F)-$(printf %s "$1" | tr -c 'a-z0-9\n' -)"; }
     local name
-    name=$(date +%F)-$(printf %s "$device" | tr -c 'a-z0-9\n' -)
+    name=$(named "$device")
     mkdir -p "$out"
     step() {
         echo "== $1"
@@ -43,15 +46,28 @@ run() {
         step "the machine" sh -c 'nvidia-smi || true; lscpu | head -20'
         step "devices" "$folder/lockstep" devices
         step "self-tests" "$folder/lockstep" selftest --device "$device"
-        LOCKSTEP_TEST_DEVICE=$device step "the shared suite" "$folder/suite"
+        LOCKSTEP_TEST_DEVICE=$device step "the shared suite" "$folder/suite-cuda"
         if command -v compute-sanitizer >/dev/null; then
-            LOCKSTEP_TEST_DEVICE=$device step "sanitizer" compute-sanitizer --error-exitcode 9 "$folder/suite" bitslice::many
+            LOCKSTEP_TEST_DEVICE=$device step "sanitizer" compute-sanitizer --error-exitcode 9 "$folder/suite-cuda" bitslice::many
         else
             echo "NOT TESTED: compute-sanitizer is not here"
         fi
         LIMIT=${BENCH_LIMIT:-300} step "benchmark" "$folder/device_speed" "$device" "$out/$name.json" "$out/$name.md" "${LARGEST:-1073741824}"
         LIMIT=180 step "the CUDA paper's table" sh -c '"$1" lab cuda --device "$2" --json --force --html "$3.html" >"$3.json"' lab \
             "$folder/lockstep" "$device" "$out/$name-geforce8"
+        # The same GPU by Vulkan, if its driver is here.
+        local portable=${PORTABLE:-vulkan:0}
+        if "$folder/lockstep" devices | grep -q "^$portable:"; then
+            local other
+            other=$(named "$portable")
+            step "self-tests by Vulkan" "$folder/lockstep" selftest --device "$portable"
+            LOCKSTEP_TEST_DEVICE=$portable step "the shared suite by Vulkan" "$folder/suite-vulkan"
+            LIMIT=${BENCH_LIMIT:-300} step "benchmark by Vulkan" "$folder/device_speed" "$portable" "$out/$other.json" "$out/$other.md" \
+                "${LARGEST:-1073741824}"
+            step "by Vulkan beside CUDA" python3 tools/gpu_ratio.py "$out/$other.json" "$out/$name.json"
+        else
+            echo "NOT TESTED: $portable: $("$folder/lockstep" devices | grep '^vulkan' || echo 'no driver for Vulkan')"
+        fi
         if command -v openssl >/dev/null; then
             LOCKSTEP_TEST_DEVICE=$device step "openssl and nginx" python3 tools/provider-test/device.py "$folder/lockstep.so"
         fi

@@ -1,7 +1,7 @@
-//! How fast the kernels are on a device, and what it takes to bring data there and back.
+//! How fast the kernels are on a device with memory of its own, and what it takes to bring data there and back.
 //!
 //! ```text
-//! cargo run --release -p lockstep-cuda --example device_speed -- DEVICE OUT.json OUT.md [LARGEST_BYTES]
+//! cargo run --release -p lockstep --example device_speed -- DEVICE OUT.json OUT.md [LARGEST_BYTES]
 //! ```
 //!
 //! Data are random, and lie on the device: what is timed is from submission to completion, memory traffic included, the
@@ -9,14 +9,13 @@
 //! oracle. Then host to host through page-locked memory, beside the same transfers without a kernel, in turns.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Instant;
 
-use lockstep_core::backend::{Backend, Device, KernelId};
+use lockstep::Engine;
+use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Task, Tweak};
 use lockstep_core::{Key, KeySize, Result};
-use lockstep_cuda::CudaBackend;
 use lockstep_reference::{Aes, cbc, ctr, ecb};
 
 const PASSES: [Pass; 8] = [
@@ -111,15 +110,13 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         return Err("usage: device_speed DEVICE OUT.json OUT.md [LARGEST_BYTES]".into());
     };
     let largest: usize = rest.first().map_or(Ok(1 << 30), |text| text.parse())?;
-    let found = CudaBackend.discover();
-    let device: Arc<dyn Device> = (found.devices.into_iter())
-        .find(|device| device.id().to_string() == *name)
-        .ok_or_else(|| found.missing.map_or(format!("no device {name}"), |missing| missing.to_string()))?;
+    let engine = Engine::builder().device(name).build()?;
+    let device: &dyn Device = &*engine.devices()[0];
     let memory = device.memory().ok_or("the device has no memory")?;
     let input = random(largest);
     let (from, to) = (memory.allocate(largest)?, memory.allocate(largest)?);
     memory.upload(&input, &from.slice(), Stream::default())?;
-    let bench = Bench { device: &*device, from: from.slice(), to: to.slice(), input: &input };
+    let bench = Bench { device, from: from.slice(), to: to.slice(), input: &input };
 
     let sizes: Vec<usize> =
         (12..=30).step_by(2).map(|bits| 1 << bits).filter(|&size| size <= largest).collect();

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""The portable backend's bitsliced kernel beside CUDA's, in what device_speed measured on one GPU.
+
+  tools/gpu_ratio.py VULKAN.json CUDA.json [BAR]
+
+Prints the rates at the largest size of both, pass by pass, and exits with 1 if CTR-128 is below the bar, 0.7.
+"""
+import json
+import sys
+
+
+def rates(path, kernel):
+    """Bytes a second by pass, key and size."""
+    rows = [row for row in json.load(open(path, encoding="utf-8")) if row.get("kernel") == kernel]
+    return {(row["pass"], row["bits"], row["bytes"]): row["bytes"] / row["seconds"] for row in rows}
+
+
+def main(arguments):
+    if len(arguments) not in (2, 3):
+        sys.exit(__doc__)
+    bar = float(arguments[2]) if len(arguments) == 3 else 0.7
+    ours, theirs = rates(arguments[0], "vulkan/bitslice"), rates(arguments[1], "cuda/bitslice")
+    both = ours.keys() & theirs.keys()
+    if not both:
+        sys.exit("nothing was measured by both")
+    largest = max(size for _, _, size in both)
+    for key in sorted(key for key in both if key[2] == largest):
+        print(f"{key[0]}-{key[1]}: {ours[key] / 1e9:.2f} and {theirs[key] / 1e9:.2f} GB/s, ratio {ours[key] / theirs[key]:.2f}")
+    ratio = ours["Ctr", 128, largest] / theirs["Ctr", 128, largest]
+    if ratio < bar:
+        sys.exit(f"CTR-128 reaches {ratio:.2f} of CUDA's rate, less than {bar}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
