@@ -13,6 +13,7 @@
 //! | `gpu` | a machine made safe |
 //! | `machine` | what kernels run on: a driver's device, or the emulator |
 //! | `compile` | where machine code comes from |
+//! | [`Energy`] | what GPUs use of energy |
 //!
 //! The kernels are in `kernels/`, in CUDA C++; `emulator/` runs them, compiled as C++, on the CPU.
 #![deny(unsafe_code)]
@@ -22,6 +23,7 @@ mod chunk;
 mod compile;
 mod cut;
 pub mod device;
+mod energy;
 #[cfg(all(test, feature = "emulator"))]
 mod failures;
 mod gpu;
@@ -38,4 +40,5 @@ mod table;
 pub use backend::emulator;
 pub use backend::{CudaBackend, EMULATOR, devices};
 pub use device::{Cuda, Overhead};
+pub use energy::Energy;
 pub use kernel::LaunchOptions;

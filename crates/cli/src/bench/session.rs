@@ -274,13 +274,7 @@ impl Session {
     /// What measures energy here, or why nothing does.
     pub(crate) fn energy(&self) -> String {
         match &self.meter {
-            Ok(meter) => {
-                let plural = if meter.packages() == 1 { "" } else { "s" };
-                format!(
-                    "RAPL of {} processor package{plural}, with all that runs on them; GPUs are not included",
-                    meter.packages()
-                )
-            }
+            Ok(meter) => meter.describe(),
             Err(why) => format!("not exposed here: {why}"),
         }
     }

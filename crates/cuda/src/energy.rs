@@ -1,0 +1,120 @@
+//! What GPUs have used of energy, by NVML: the library behind `nvidia-smi`, opened at run time.
+#![allow(unsafe_code, reason = "calls into a C library")]
+
+use std::ffi::{OsStr, c_uint, c_ulonglong, c_void};
+
+use libloading::Library;
+use lockstep_core::backend::Missing;
+
+type Code = c_uint;
+type Handle = *mut c_void;
+type TotalEnergy = unsafe extern "C" fn(Handle, *mut c_ulonglong) -> Code;
+
+/// The energy counters of this machine's NVIDIA GPUs.
+pub struct Energy {
+    total: TotalEnergy,
+    /// Those that count, which GPUs do from Volta on.
+    counting: Vec<Handle>,
+    /// Keeps the functions in memory.
+    _library: Library,
+}
+
+// SAFETY: handles are names of devices that are good for any thread, and NVML is thread-safe by its documentation.
+unsafe impl Send for Energy {}
+// SAFETY: the same.
+unsafe impl Sync for Energy {}
+
+impl Energy {
+    /// Opens the driver's library.
+    ///
+    /// # Errors
+    /// [`Missing`] if it is not there, does not start, or no GPU counts.
+    pub fn open() -> Result<Energy, Missing> {
+        Energy::open_library("libnvidia-ml.so.1".as_ref())
+    }
+
+    /// The same with the library of this name or path.
+    ///
+    /// # Errors
+    /// As [`Energy::open`].
+    pub fn open_library(name: &OsStr) -> Result<Energy, Missing> {
+        let shown = name.to_string_lossy().into_owned();
+        // SAFETY: runs the library's constructors, as every use of it does.
+        let library = unsafe { Library::new(name) };
+        let library = library.map_err(|_| {
+            missing(format!("no {shown}"), "install the NVIDIA driver, if there is such a GPU")
+        })?;
+        // SAFETY: functions of these types in nvml.h; the names with `_v2` have meant the same since they are there.
+        let (start, count, handle, total) = unsafe {
+            (
+                symbol::<unsafe extern "C" fn() -> Code>(&library, "nvmlInit_v2")?,
+                symbol::<unsafe extern "C" fn(*mut c_uint) -> Code>(&library, "nvmlDeviceGetCount_v2")?,
+                symbol::<unsafe extern "C" fn(c_uint, *mut Handle) -> Code>(
+                    &library,
+                    "nvmlDeviceGetHandleByIndex_v2",
+                )?,
+                symbol::<TotalEnergy>(&library, "nvmlDeviceGetTotalEnergyConsumption")?,
+            )
+        };
+        let mut energy = Energy { total, counting: Vec::new(), _library: library };
+        // It is never shut down: that would end it for others in this process, and it ends with that.
+        // SAFETY: no conditions.
+        let code = unsafe { start() };
+        let mut devices: c_uint = 0;
+        // SAFETY: started if it succeeded; writes one number.
+        if code != 0 || unsafe { count(&mut devices) } != 0 {
+            return Err(missing(
+                format!("NVML does not start (error {code})"),
+                "see whether nvidia-smi works",
+            ));
+        }
+        for index in 0..devices {
+            let mut device: Handle = std::ptr::null_mut();
+            // SAFETY: writes one handle.
+            let found = unsafe { handle(index, &mut device) } == 0;
+            if found && energy.of(device).is_some() {
+                energy.counting.push(device);
+            }
+        }
+        if energy.counting.is_empty() {
+            return Err(missing(
+                "no NVIDIA GPU here counts its energy".into(),
+                "GPUs do from the Volta generation on",
+            ));
+        }
+        Ok(energy)
+    }
+
+    /// How many GPUs count.
+    pub fn devices(&self) -> usize {
+        self.counting.len()
+    }
+
+    /// Millijoules of all of them since their driver was loaded; nothing if one fails.
+    pub fn millijoules(&self) -> Option<u64> {
+        self.counting.iter().map(|device| self.of(*device)).sum()
+    }
+
+    fn of(&self, device: Handle) -> Option<u64> {
+        let mut energy: c_ulonglong = 0;
+        // SAFETY: a handle that NVML gave; writes one number.
+        let code = unsafe { (self.total)(device, &mut energy) };
+        (code == 0).then_some(energy)
+    }
+}
+
+/// A function of the library.
+///
+/// # Safety
+/// It has this type, and is called only as long as the library is there.
+unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, Missing> {
+    // SAFETY: as the caller says.
+    let found = unsafe { library.get::<T>(name.as_bytes()) };
+    let function =
+        found.map_err(|_| missing(format!("NVML has no {name}"), "install a newer NVIDIA driver"))?;
+    Ok(*function)
+}
+
+fn missing(reason: String, remedy: &str) -> Missing {
+    Missing { reason, remedy: remedy.into() }
+}
