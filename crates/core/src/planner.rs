@@ -428,7 +428,7 @@ impl Planner {
             best
         };
         // A device that fails all the time is better than none.
-        let gives_up = resident.is_none() && !self.is_narrowed;
+        let gives_up = resident.is_none() && !self.is_narrowed && roster.has_failures();
         among(gives_up).or_else(|| among(false))
     }
 

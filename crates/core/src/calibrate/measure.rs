@@ -38,7 +38,7 @@ const LONGEST_NS: f64 = 6e6;
 const LONGEST_OF_PAIR_NS: f64 = 6e7;
 
 /// Runs go on until they took so long together ...
-const ENOUGH_NS: f64 = 4e5;
+const ENOUGH_NS: f64 = 2.5e5;
 
 /// ... or there were so many; the shortest counts, for whatever disturbs makes longer.
 const MOST_RUNS: usize = 9;
@@ -47,8 +47,9 @@ const LEAST_RUNS: usize = 2;
 /// Messages at once, and their lengths: short ones for what a message costs, longer ones for what their bytes cost side by side.
 const MANY: Shape = Shape { messages: 1024, bytes: 1024 * SHORT, longest: SHORT };
 const SHORT: usize = 64;
-/// Serial passes: so many lanes fill any GPU.
+/// Serial passes: so many lanes fill any GPU, or any processor.
 const LANES: usize = 8192;
+const LANES_OF_PROCESSOR: usize = 512;
 const LANE: usize = 512;
 /// Recipes: chunks of a file.
 const CHUNKS: usize = 256;
@@ -103,16 +104,17 @@ impl<'c> Bench<'c> {
         let mut at = |shape: Shape| self.shortest(plan, operation, key, place, shape);
         let (per_message, wide) = match operation {
             Operation::Pass(pass) if pass.is_serial() => {
-                let of = |len: usize| Shape { messages: LANES, bytes: LANES * len, longest: len };
+                let lanes = if plan.device.is_trusted() { LANES_OF_PROCESSOR } else { LANES };
+                let of = |len: usize| Shape { messages: lanes, bytes: lanes * len, longest: len };
                 let short = at(of(SHORT))?;
                 let ratio = LANE / SHORT;
-                if short * ratio as f64 > 2.0 * LONGEST_NS {
+                if short * ratio as f64 > 8.0 * LONGEST_NS {
                     (0.0, Some((short - fixed).max(0.0) / of(SHORT).bytes as f64))
                 } else {
                     let long = at(of(LANE))?;
                     let wide = (long - short).max(0.0) / (of(LANE).bytes - of(SHORT).bytes) as f64;
                     let rest = short - fixed - wide * of(SHORT).bytes as f64;
-                    (rest.max(0.0) / LANES as f64, Some(wide))
+                    (rest.max(0.0) / lanes as f64, Some(wide))
                 }
             }
             Operation::Pass(_) => ((at(MANY)? - alone.ns(MANY.bytes.into())).max(0.0) / 1023.0, None),

@@ -1,6 +1,6 @@
 //! The devices that are known, who of them can do what, and what they were measured to take for it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::Selection;
@@ -25,6 +25,8 @@ pub(crate) struct Roster {
     choices: Vec<[Choice; 3]>,
     /// The kernel that was asked for, for messages.
     pub(super) forced: Option<&'static str>,
+    /// Whether any device has failed.
+    has_failures: AtomicBool,
     /// More than one device, so that there is something to find out.
     pub(super) has_rivals: bool,
 }
@@ -135,7 +137,7 @@ impl Roster {
                 }
             }
         }
-        Roster { devices, members, choices, forced, has_rivals }
+        Roster { devices, members, choices, forced, has_failures: AtomicBool::new(false), has_rivals }
     }
 
     pub(crate) fn choice(&self, operation: Operation, key: KeySize) -> &Choice {
@@ -176,7 +178,13 @@ impl Roster {
     pub(super) fn count_failure(&self, id: DeviceId) {
         if let Some(member) = self.member(id) {
             member.failures.fetch_add(1, Ordering::Relaxed);
+            self.has_failures.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// False as long as no device has failed: then none is given up.
+    pub(super) fn has_failures(&self) -> bool {
+        self.has_failures.load(Ordering::Relaxed)
     }
 
     /// True if there is no sense in asking the device again.
