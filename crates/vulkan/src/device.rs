@@ -23,8 +23,10 @@ use crate::table;
 const CHUNK: usize = 4 << 20;
 const SOFTWARE_CHUNK: usize = 1 << 20;
 
-/// The same of data that are on the device already: nothing overlaps.
-const DEVICE_CHUNK: usize = 16 << 20;
+/// The same of data that are on the device already: nothing overlaps, so as much as pays for a submission. Small devices have
+/// little memory, and are slow enough with less.
+const DEVICE_CHUNK: usize = 32 << 20;
+const SMALL_DEVICE_CHUNK: usize = 8 << 20;
 
 /// From so many bytes a segment on, invocations share tiles: shorter ones would leave most of a tile empty.
 const WIDE_FROM: usize = 8 << 10;
@@ -150,7 +152,8 @@ impl Vulkan {
         let chunks = if self.software {
             Chunks { host: SOFTWARE_CHUNK, device: SOFTWARE_CHUNK }
         } else {
-            Chunks { host: CHUNK, device: DEVICE_CHUNK }
+            let is_large = self.adapter.get_info().device_type == wgpu::DeviceType::DiscreteGpu;
+            Chunks { host: CHUNK, device: if is_large { DEVICE_CHUNK } else { SMALL_DEVICE_CHUNK } }
         };
         let chunks = self.options.chunk.map_or(chunks, |bytes| Chunks { host: bytes, device: bytes });
         pass::submit(&self.lanes, task, messages, chunks)

@@ -14,8 +14,8 @@ const SMALLEST: usize = 16 * 1024;
 /// More idle lanes than these are given back: four for each of two callers.
 const MOST_IDLE: usize = 8;
 
-/// Larger ones too: room for a chunk and what belongs to it.
-const LARGEST_IDLE: usize = 16 << 20;
+/// Larger ones too: room for a chunk, its results and what belongs to it.
+const LARGEST_IDLE: usize = 128 << 20;
 
 /// A request for a buffer's bytes, and how it ended.
 #[derive(Clone, Default)]
