@@ -71,6 +71,8 @@ impl Folder {
         }
         // Not the user's.
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
+        // Mesa's drivers complain of machines without a desktop where they look for the device that it is on.
+        command.env("NODEVICE_SELECT", "1");
         command
     }
 

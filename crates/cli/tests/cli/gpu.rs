@@ -1,23 +1,10 @@
 //! GPUs by Vulkan: those that are not there, and software that acts as one.
 
-use std::process::Command;
-
 use crate::common::*;
-
-/// Without what Mesa's device selection prints on machines without a desktop.
-fn command(folder: &Folder, args: &[&str]) -> Command {
-    let mut command = folder.command(args);
-    command.env("NODEVICE_SELECT", "1");
-    command
-}
-
-fn run(folder: &Folder, args: &[&str]) -> Ended {
-    command(folder, args).output().unwrap().into()
-}
 
 /// On a machine without any driver.
 fn run_without_drivers(folder: &Folder, args: &[&str]) -> Ended {
-    let mut command = command(folder, args);
+    let mut command = folder.command(args);
     for name in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "__EGL_VENDOR_LIBRARY_FILENAMES"] {
         command.env(name, "/nonexistent");
     }
@@ -31,7 +18,7 @@ fn a_device_that_is_not_there() {
     let before = folder.names();
     let args = ["encrypt", "-k", "key", "plain", "-o", "out", "--device"];
     for device in ["vulkan:7", "vulkan:abacus", "vulkan:0,7"] {
-        run(&folder, &[&args[..], &[device]].concat()).failed(2, &format!("no device `{device}`"));
+        folder.run([&args[..], &[device]].concat()).failed(2, &format!("no device `{device}`"));
     }
     let ended = run_without_drivers(&folder, &[&args[..], &["vulkan:0"]].concat());
     let ended = ended.failed(2, "no Vulkan or OpenGL ES device: install");
@@ -48,7 +35,7 @@ fn a_device_that_is_not_there() {
 #[test]
 fn software_that_acts_as_a_gpu() {
     let folder = Folder::with_keys();
-    let told = run(&folder, &["devices", "--json"]).succeeded().json();
+    let told = folder.run(["devices", "--json"]).succeeded().json();
     let devices = told["devices"].as_array().unwrap();
     let Some(device) = devices.iter().find(|device| device["name"] == "vulkan:software") else {
         assert!(std::env::var_os("CI").is_none(), "no vulkan:software: tools/setup.sh vulkan installs it");
@@ -58,17 +45,14 @@ fn software_that_acts_as_a_gpu() {
     assert_eq!(device["simulated"], true);
     let plain = data(5 * CHUNK + 1);
     folder.write("plain", &plain);
-    run(&folder, &["encrypt", "-k", "key", "plain", "-o", "sealed", "--device", "vulkan:software"])
-        .succeeded();
-    run(&folder, &["decrypt", "-k", "key", "sealed", "-o", "by_cpu", "--device", "cpu"]).succeeded();
+    folder.run(["encrypt", "-k", "key", "plain", "-o", "sealed", "--device", "vulkan:software"]).succeeded();
+    folder.run(["decrypt", "-k", "key", "sealed", "-o", "by_cpu", "--device", "cpu"]).succeeded();
     assert!(folder.read("by_cpu") == plain);
-    run(&folder, &["decrypt", "-k", "key", "sealed", "-o", "by_gpu", "--device", "vulkan:software"])
-        .succeeded();
+    folder.run(["decrypt", "-k", "key", "sealed", "-o", "by_gpu", "--device", "vulkan:software"]).succeeded();
     assert!(folder.read("by_gpu") == plain);
     let mut damaged = folder.read("sealed");
     damaged[HEADER + 3 * ENCRYPTED + 5] ^= 1;
     folder.write("damaged", damaged);
-    run(&folder, &["decrypt", "-k", "key", "damaged", "-o", "no", "--device", "vulkan:software"])
-        .failed(1, "");
+    folder.run(["decrypt", "-k", "key", "damaged", "-o", "no", "--device", "vulkan:software"]).failed(1, "");
     assert!(!folder.has("no"));
 }
