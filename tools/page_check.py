@@ -133,6 +133,10 @@ PLOTS = """JSON.stringify([...document.querySelectorAll('figure svg')].map(svg =
   return { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height,
            title: svg.querySelector('title').textContent,
            colours: [...new Set(series.map(one => one.getAttribute('stroke') || one.getAttribute('fill')))],
+           outside: [...svg.querySelectorAll('text')].filter(text => {
+             const letters = text.getBoundingClientRect();
+             return letters.left < box.left - 1 || letters.right > box.right + 1 || letters.bottom > box.bottom + 1;
+           }).map(text => text.textContent),
            letters: Math.min(...[...svg.querySelectorAll('text')].map(text => text.getBoundingClientRect().height)) };
 }))"""
 
@@ -168,6 +172,8 @@ def look(browser, url, keep=None):
             for number, plot in enumerate(plots):
                 if not plot["colours"]:
                     wrong.append(f"{where}: nothing is drawn in: {plot['title']}")
+                for text in plot["outside"]:
+                    wrong.append(f"{where}: `{text}` is cut off in: {plot['title']}")
                 if plot["letters"] < 9:
                     wrong.append(f"{where}: letters {plot['letters']} pixels high in: {plot['title']}")
                 # A phone shows a part of a wide plot and scrolls: colours are looked for where all of it is seen.
@@ -192,6 +198,9 @@ CONTROLS = {
     "loads something": ("<img src='missing.png'>{plot}", "it asks for"),
     "an error": ("<script>nothing()</script>{plot}", "on the console"),
     "an empty plot": ("<figure><svg width='9' height='9'><title>t</title><text>a</text></svg></figure>", "nothing is drawn"),
+    "a text that is cut off": (
+        "<figure><svg width='90' height='90'><title>t</title><text y='20' x='80'>letters</text>"
+        "<path class='series' d='M0 40h50' stroke='#123456' stroke-width='8'/></svg></figure>", "is cut off"),
     "a series that is not seen": (
         "<figure><svg width='90' height='90'><title>t</title><text y='20'>a</text>"
         "<path class='series' d='M900 0h9' stroke='#123456'/></svg></figure>", "not to be seen"),

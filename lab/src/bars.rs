@@ -26,8 +26,8 @@ pub struct Bar {
     pub spread: (f64, f64),
 }
 
-const LEFT: f64 = 190.0;
-const WIDTH: f64 = 450.0;
+/// Where the bars begin and how long they are at most, together; what is left of the picture is for numbers.
+const BOTH: f64 = 640.0;
 const TOP: f64 = 36.0;
 const THICK: f64 = 13.0;
 const GAP: f64 = 9.0;
@@ -35,13 +35,17 @@ const GAP: f64 = 9.0;
 impl Bars {
     /// The picture.
     pub fn svg(&self) -> String {
+        // Room for the longest name, at some seven units a letter.
+        let longest = self.groups.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+        let left = (24.0 + 7.0 * longest as f64).clamp(100.0, 400.0);
+        let wide = BOTH - left;
         let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
         let most = bars().map(|bar| bar.value.max(bar.spread.1)).fold(0.0, f64::max);
         let rows: f64 = self.groups.iter().map(|(_, bars)| bars.len() as f64 * THICK + GAP).sum();
         // As wide as a plot, so that they stand below each other.
         let legend = TOP + rows + 18.0;
         let mut out = frame(&self.title, 730.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
-        let scale = if most > 0.0 { WIDTH / most } else { 0.0 };
+        let scale = if most > 0.0 { wide / most } else { 0.0 };
         let mut top = TOP;
         for (name, bars) in &self.groups {
             let middle = top + bars.len() as f64 * THICK / 2.0 + 4.0;
@@ -49,17 +53,17 @@ impl Bars {
             let _ = writeln!(
                 out,
                 "<text class=\"ink\" x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>",
-                LEFT - 8.0,
+                left - 8.0,
                 escaped(name)
             );
             for bar in bars {
                 let (length, colour) = (bar.value * scale, colour(bar.series));
                 let _ = writeln!(
                     out,
-                    "<rect class=\"series\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{}\" fill=\"{colour}\"/>",
+                    "<rect class=\"series\" x=\"{left}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{}\" fill=\"{colour}\"/>",
                     THICK - 2.0
                 );
-                let (from, to) = (LEFT + bar.spread.0 * scale, LEFT + bar.spread.1 * scale);
+                let (from, to) = (left + bar.spread.0 * scale, left + bar.spread.1 * scale);
                 let line = top + THICK / 2.0 - 1.0;
                 let _ = writeln!(
                     out,
@@ -68,7 +72,7 @@ impl Bars {
                 let _ = writeln!(
                     out,
                     "<text class=\"ink\" x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\">{}</text>",
-                    to.max(LEFT + length) + 5.0,
+                    to.max(left + length) + 5.0,
                     top + THICK - 3.5,
                     digits(bar.value)
                 );
@@ -118,7 +122,7 @@ mod tests {
             groups: vec![("g".into(), vec![bar(0, 2.0), bar(1, 4.0)])],
         };
         let svg = bars.svg();
-        assert!(svg.contains("width=\"225.0\"") && svg.contains("width=\"450.0\""), "{svg}");
+        assert!(svg.contains("width=\"270.0\"") && svg.contains("width=\"540.0\""), "{svg}");
         assert!(svg.contains("T &amp; t") && svg.contains(">4.00<"));
     }
 }

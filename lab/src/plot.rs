@@ -108,7 +108,7 @@ impl Axis {
             (first..=last).flat_map(move |power| digits.iter().map(move |digit| digit * 10f64.powi(power)))
         };
         let all = || steps(&[1.0, 2.0, 5.0]);
-        let from = all().filter(|at| *at <= low * (1.0 + 1e-9)).last().unwrap_or(low);
+        let from = all().rfind(|at| *at <= low * (1.0 + 1e-9)).unwrap_or(low);
         let to = all().find(|at| *at >= high * (1.0 - 1e-9) && *at > from * 1.5).unwrap_or(high);
         let inside = |at: &f64| *at >= from * (1.0 - 1e-9) && *at <= to * (1.0 + 1e-9);
         // Too many numbers are as bad as none.

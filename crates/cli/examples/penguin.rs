@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Pixels of each side. A row has 30 blocks of 16 bytes.
-pub const SIZE: usize = 160;
+pub(crate) const SIZE: usize = 160;
 
 const SKY: [u8; 3] = [0x9c, 0xd3, 0xf0];
 const SNOW: [u8; 3] = [0xff, 0xff, 0xff];
@@ -43,7 +43,7 @@ const FIGURE: [Ellipse; 14] = [
 ];
 
 /// The pixels, three bytes each, row by row.
-pub fn pixels() -> Vec<u8> {
+pub(crate) fn pixels() -> Vec<u8> {
     let colour = |x: usize, y: usize| {
         let (x, y) = (x as f64 + 0.5, y as f64 + 0.5);
         let inside = |Ellipse(middle_x, middle_y, half_x, half_y, _): &&Ellipse| {
@@ -56,7 +56,7 @@ pub fn pixels() -> Vec<u8> {
 }
 
 /// A key that is no secret: bytes 0, 1, 2 and so on.
-pub fn key(len: u8) -> Vec<u8> {
+pub(crate) fn key(len: u8) -> Vec<u8> {
     (0..len).collect()
 }
 

@@ -135,15 +135,15 @@ impl Report {
 
     /// Processors in use over the run, one line for each that was at work.
     pub(super) fn cpu_plot(&self) -> Option<Plot> {
-        let line = |(name, points): (std::sync::Arc<str>, Vec<(f64, f64)>)| Line {
-            name: name.to_string(),
-            points,
+        let line = |curve: cpu_time::WorkCurve| Line {
+            name: format!("{}, {}", curve.who, time(curve.seconds)),
+            points: curve.points,
             spread: Vec::new(),
         };
         let lines: Vec<_> = cpu_time::curves(&self.cpu_use, 50).into_iter().map(line).collect();
         (!lines.is_empty()).then(|| Plot {
             title: "CPU use: processors busy while each was at work".into(),
-            across: ("seconds of its own work, over this run".into(), plot::decimal),
+            across: ("% of its work in this run".into(), plot::decimal),
             up: "processors".into(),
             scale: Scale::Even,
             lines,
