@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""A plot of a page of `lockstep bench --html`, as a picture of its own.
+
+    tools/page_plot.py PAGE            lists the plots
+    tools/page_plot.py PAGE NUMBER     writes that one to standard output, as SVG
+"""
+
+import html
+import pathlib
+import re
+import sys
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    try:
+        page = pathlib.Path(sys.argv[1]).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"page-plot: {error}")
+    plots = re.findall(r"<svg .*?</svg>\n", page, re.DOTALL)
+    if len(sys.argv) == 2:
+        for number, plot in enumerate(plots, 1):
+            print(number, html.unescape(re.search("<title>(.*?)</title>", plot).group(1)))
+        return
+    if not sys.argv[2].isdigit() or not 1 <= int(sys.argv[2]) <= len(plots):
+        sys.exit(f"page-plot: {sys.argv[1]} has plots 1 to {len(plots)}, not {sys.argv[2]}")
+    sys.stdout.write(plots[int(sys.argv[2]) - 1])
+
+
+main()
