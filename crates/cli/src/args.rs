@@ -81,20 +81,15 @@ pub(crate) struct EngineArgs {
 
 impl EngineArgs {
     pub(crate) fn engine(&self) -> Result<Engine> {
-        Ok(self.builder(self.threads).build()?)
-    }
-
-    /// With another number of threads than was asked for.
-    pub(crate) fn engine_with_threads(&self, threads: Option<usize>) -> Result<Engine> {
-        Ok(self.builder(threads).build()?)
+        Ok(self.builder().build()?)
     }
 
     /// One that can say afterwards what it chose, if it is to.
     pub(crate) fn engine_for(&self, messages: &ProgressArgs) -> Result<Engine> {
-        Ok(self.builder(self.threads).remember_decisions(messages.explain).build()?)
+        Ok(self.builder().remember_decisions(messages.explain).build()?)
     }
 
-    fn builder(&self, threads: Option<usize>) -> EngineBuilder {
+    fn builder(&self) -> EngineBuilder {
         let mut builder = Engine::builder();
         if let Some(device) = &self.device {
             builder = builder.device(device);
@@ -102,7 +97,7 @@ impl EngineArgs {
         if let Some(kernel) = &self.kernel {
             builder = builder.kernel(kernel);
         }
-        if let Some(threads) = threads {
+        if let Some(threads) = self.threads {
             builder = builder.threads(threads);
         }
         if let Some(how) = self.verify {

@@ -56,7 +56,9 @@ fn peers_are_the_default() {
         "{}",
         text.text()
     );
-    assert!(!text.stderr.contains("lockstep: ") && text.text().lines().all(|line| line.chars().count() <= 120));
+    assert!(
+        !text.stderr.contains("lockstep: ") && text.text().lines().all(|line| line.chars().count() <= 120)
+    );
 }
 
 #[test]
