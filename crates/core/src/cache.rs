@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,13 +60,18 @@ impl Cache {
 
     /// What a file of this name holds, if it is there, can be read and is no longer than `most` bytes.
     pub fn read(&self, name: &str, most: u64) -> Option<Vec<u8>> {
-        let path = self.folder.join(name);
-        // Opening anything but a file might wait for somebody to write to it.
-        let info = fs::metadata(&path).ok()?;
-        if !info.is_file() || info.len() > most {
+        let mut options = fs::OpenOptions::new();
+        options.read(true);
+        // Anything but a file might wait for somebody to write to it.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+        let file = options.open(self.folder.join(name)).ok()?;
+        if !file.metadata().ok()?.is_file() {
             return None;
         }
-        fs::read(path).ok()
+        let mut content = Vec::new();
+        file.take(most + 1).read_to_end(&mut content).ok()?;
+        (content.len() as u64 <= most).then_some(content)
     }
 
     /// Writes a file that appears whole or not at all, for nobody else to write to.
@@ -81,8 +86,19 @@ impl Cache {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&self.folder)?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let fresh = self.folder.join(format!("{name}.{}-{number}.new", std::process::id()));
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&fresh)?;
+        let fresh = self.folder.join(format!("{name}.{}-{number}{UNFINISHED}", std::process::id()));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = match options.open(&fresh) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Of a process of the same number that was killed.
+                fs::remove_file(&fresh)?;
+                options.open(&fresh)?
+            }
+            opened => opened?,
+        };
         let written = file.write_all(content).and_then(|()| fs::rename(&fresh, self.folder.join(name)));
         if written.is_err() {
             let _ = fs::remove_file(&fresh);
@@ -101,6 +117,9 @@ impl Cache {
         }
     }
 }
+
+/// How the names of files end that are being written, or were when their process was killed.
+pub const UNFINISHED: &str = ".new";
 
 /// 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -164,5 +183,21 @@ mod tests {
         cache.write("b", b"one").unwrap_err();
         assert_eq!(cache.names(), ["b"]);
         assert!(cache.read("b", 100).is_none());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{PermissionsExt, symlink};
+            cache.write("c", b"three").unwrap();
+            let mode = fs::metadata(cache.folder().join("c")).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            // A link to nowhere is replaced, not followed.
+            symlink(folder.0.join("nowhere"), cache.folder().join("d")).unwrap();
+            assert!(cache.read("d", 100).is_none());
+            cache.write("d", b"four").unwrap();
+            assert!(cache.read("d", 100).unwrap() == b"four" && !folder.0.join("nowhere").exists());
+            // Who reads a pipe that nobody writes to would wait.
+            let pipe = cache.folder().join("e");
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            assert!(cache.read("e", 100).is_none());
+        }
     }
 }

@@ -3,17 +3,16 @@
 //! A measurement runs the operation as users do, through the planner and with the verification it is set to, on data in host
 //! memory (and in the device's own, if it has some), in place, at five lengths from 64 bytes to 16 MiB, and many short
 //! messages at once; the shortest of some runs counts. One operation takes some 10 ms a kernel, all of a device less than
-//! 2 seconds, compilation of GPU programs not counted ([`measure`]).
+//! 2 seconds, compilation of GPU programs not counted.
 //!
 //! What was measured is kept in the user's cache directory, a file for each device, under a key that has its name, its
-//! description (model and driver) and the version of this library ([`store`]). Files that are damaged, or of another device or
+//! description (model and driver) and the version of this library. Files that are damaged, or of another device or
 //! version, are ignored and written anew; a directory that cannot be written to costs the measurement, nothing else.
 
 mod measure;
 mod store;
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Instant;
 
 use crate::backend::{Cost, Device, DeviceId};
@@ -25,8 +24,8 @@ use crate::timing::{Shape, Timing};
 use crate::verify::Verify;
 use crate::work::Operation;
 
-use measure::Bench;
 pub use measure::Place;
+use measure::{Bench, Samples};
 use store::{Entry, Store};
 
 /// How long something takes.
@@ -104,7 +103,10 @@ impl Calibrator {
     /// Those of the file system.
     pub fn forget(&self) -> std::io::Result<()> {
         let Some(cache) = &self.cache else { return Ok(()) };
-        cache.names().iter().filter(|name| store::is_ours(name)).try_for_each(|name| cache.remove(name))
+        let names = cache.names();
+        let removed = names.iter().filter(|name| store::is_ours(name)).map(|name| cache.remove(name));
+        // All that can be removed, whatever cannot.
+        removed.fold(Ok(()), std::io::Result::and)
     }
 
     /// True if a real device other than the processor has been measured on this machine.
@@ -129,42 +131,49 @@ impl Calibrator {
                     let verify = judged(&*roster.member_of(candidate).device, verify);
                     Measured { host: of(Place::Host, verify), device: of(Place::Device, verify) }
                 });
-                let found: Vec<Measured> = found.collect();
-                let is_known = |(index, measured): (usize, &Measured)| {
-                    let candidate = &choice.candidates[index];
-                    measured.host.is_some()
-                        || roster.member_of(candidate).pair().is_some()
-                        || !is_promising(roster, operation, key, candidate)
-                };
-                let mut found = found;
+                let mut found: Vec<Measured> = found.collect();
+                let mut is_complete = true;
                 for index in 0..found.len() {
                     let candidate = &choice.candidates[index];
-                    let is_pair = roster.member_of(candidate).pair().is_some();
-                    if is_pair && !learns_to_share(roster, operation, key, &found, candidate) {
-                        found[index] = Measured::default();
+                    if roster.member_of(candidate).pair().is_some() {
+                        match learns_to_share(roster, operation, key, &found, candidate) {
+                            true => is_complete &= found[index].host.is_some(),
+                            false => found[index] = Measured::default(),
+                        }
+                        continue;
                     }
+                    // One kernel of a device is enough: others may have failed.
+                    let same = |other: &Candidate| other.member == candidate.member;
+                    let of_device = choice.candidates.iter().zip(&found).filter(|(other, _)| same(other));
+                    let has_any =
+                        of_device.map(|(_, measured)| measured).any(|measured| measured.host.is_some());
+                    is_complete &= has_any || !is_promising(roster, operation, key, candidate);
                 }
-                let has_any = found.iter().any(|measured| measured.host.is_some());
-                if has_any && found.iter().enumerate().all(is_known) {
+                if is_complete && found.iter().any(|measured| measured.host.is_some()) {
                     choice.set_measured(found);
                 }
             }
         }
     }
 
-    /// Measures all who can do an operation on host memory, and keeps it.
+    /// Measures all who can do an operation on host memory, and keeps it; nothing if somebody is measuring already, for others
+    /// would disturb that.
     pub(crate) fn measure(
         &self,
         planner: &Planner,
         roster: &Roster,
         operation: Operation,
         key: KeySize,
-    ) -> Vec<Measured> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    ) -> Option<Vec<Measured>> {
+        let _turn = match self.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
         let mut bench = Bench::new(&*self.clock);
         let all = self.measure_choice(&mut bench, planner, roster, operation, key, false);
         self.keep(roster, planner.verify(), &[(operation, key, &all)]);
-        all
+        Some(all)
     }
 
     fn measure_choice(
@@ -177,10 +186,11 @@ impl Calibrator {
         also_on_device: bool,
     ) -> Vec<Measured> {
         let choice = roster.choice(operation, key);
-        let mut all = vec![Measured::default(); choice.candidates.len()];
+        let mut samples: Vec<(Option<Samples>, Option<Samples>)> =
+            vec![(None, None); choice.candidates.len()];
         // One after the other, and again: what disturbs one round spares the other.
         for round in 0..ROUNDS {
-            for (measured, candidate) in all.iter_mut().zip(&choice.candidates) {
+            for (samples, candidate) in samples.iter_mut().zip(&choice.candidates) {
                 let member = roster.member_of(candidate);
                 if member.pair().is_some()
                     || !is_promising(roster, operation, key, candidate)
@@ -189,27 +199,37 @@ impl Calibrator {
                     continue;
                 }
                 let plan = planner.plan_of(roster, candidate);
-                // A device that fails is not measured: it is chosen by what it states, and found out then.
-                let mut again = |before: Option<Timing>, place: Place| {
+                // A device that fails is not measured, and so not chosen.
+                let failures = || roster.failures_of(candidate);
+                let mut again = |before: Option<Samples>, place: Place| {
                     if round > 0 && before.is_none() {
                         return None;
                     }
-                    let now = bench.timing(plan, operation, key, place).ok()?;
-                    Some(before.map_or(now.clone(), |before| before.best_of(now)))
+                    let now = bench.samples(plan, operation, key, place, &failures).ok()?;
+                    Some(match before {
+                        Some(before) => before.best_of(now),
+                        None => now,
+                    })
                 };
-                measured.host = again(measured.host.take(), Place::Host);
+                samples.0 = again(samples.0.take(), Place::Host);
                 if also_on_device && member.device.memory().is_some() {
-                    measured.device = again(measured.device.take(), Place::Device);
+                    samples.1 = again(samples.1.take(), Place::Device);
                 }
             }
         }
+        let timing = |samples: Option<Samples>| samples.and_then(|samples| samples.timing(operation));
+        let measured =
+            samples.into_iter().map(|(host, device)| Measured { host: timing(host), device: timing(device) });
+        let mut all: Vec<Measured> = measured.collect();
         for index in 0..all.len() {
             let candidate = &choice.candidates[index];
             if learns_to_share(roster, operation, key, &all, candidate)
                 && roster.prove(candidate, operation).is_ok()
             {
-                all[index].host =
-                    bench.timing(planner.plan_of(roster, candidate), operation, key, Place::Host).ok();
+                let plan = planner.plan_of(roster, candidate);
+                let failures = || roster.failures_of(candidate);
+                let samples = bench.samples(plan, operation, key, Place::Host, &failures).ok();
+                all[index].host = samples.and_then(|samples| samples.timing(operation));
             }
         }
         all
@@ -323,17 +343,18 @@ fn learns_to_share(
 ) -> bool {
     let Some(pair) = roster.member_of(candidate).pair() else { return false };
     let of = |wanted: &dyn Fn(&Candidate) -> bool| {
-        let those = roster.choice(operation, key).candidates.iter().zip(all);
-        let timings = those.filter(|(c, _)| wanted(c)).filter_map(|(_, measured)| measured.host.as_ref());
-        timings.min_by(|one, other| one.ns(LONG.into()).total_cmp(&other.ns(LONG.into())))
+        let those = roster.choice(operation, key).candidates.iter().zip(all).filter(|(c, _)| wanted(c));
+        let timings = those.filter_map(|(c, measured)| Some((c.kernel, measured.host.as_ref()?)));
+        timings.min_by(|(_, one), (_, other)| one.ns(LONG.into()).total_cmp(&other.ns(LONG.into())))
     };
     let near = of(&|other| roster.member_of(other).device.is_trusted());
     let far =
         of(&|other| other.kernel == candidate.kernel && roster.member_of(other).device.id() == pair.other);
-    let costs = near.zip(far).and_then(|(near, far)| worth_sharing(operation, [near, far]));
+    let (Some((near, near_timing)), Some((_, far_timing))) = (near, far) else { return false };
+    let costs = worth_sharing(operation, [near_timing, far_timing]);
     let learns = costs.is_some();
     if let Some(costs) = costs {
-        pair.group.learn(candidate.kernel, operation, key, costs);
+        pair.group.learn(candidate.kernel, operation, key, near, costs);
     }
     learns
 }

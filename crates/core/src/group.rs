@@ -11,7 +11,7 @@ use crate::key::KeySize;
 use crate::share;
 use crate::work::{AeadMessage, Operation, Pass, Recipe, Segment, Tag, Task, Work};
 
-/// A device gets at least so many bytes: fewer are not worth its launches.
+/// Among no more devices than there are pieces of so many bytes: fewer are not worth the launches.
 pub(crate) const LEAST_SHARE: usize = 1 << 20;
 
 /// Devices that work together.
@@ -22,7 +22,15 @@ pub struct Group {
     kind: Kind,
     least_share: usize,
     /// What was measured of the members, where it was: better than what they state.
-    measured: RwLock<BTreeMap<(KernelId, Operation, KeySize), Vec<Cost>>>,
+    measured: RwLock<BTreeMap<(KernelId, Operation, KeySize), Learned>>,
+}
+
+/// What was measured of the members.
+#[derive(Clone)]
+struct Learned {
+    costs: Vec<Cost>,
+    /// The processor's kernel that this holds for.
+    kernel: KernelId,
 }
 
 /// What its kernels are.
@@ -73,17 +81,39 @@ impl Group {
         self
     }
 
-    /// Shares work out by these costs from now on, one for each member.
-    pub fn learn(&self, kernel: KernelId, operation: Operation, key: KeySize, costs: Vec<Cost>) {
+    /// Beside the processor, who does its part by `near`: shares work out by these costs from now on, one for each member.
+    pub fn learn(
+        &self,
+        kernel: KernelId,
+        operation: Operation,
+        key: KeySize,
+        near: KernelId,
+        costs: Vec<Cost>,
+    ) {
         let mut measured = self.measured.write().unwrap_or_else(PoisonError::into_inner);
-        measured.insert((kernel, operation, key), costs);
+        measured.insert((kernel, operation, key), Learned { costs, kernel: near });
     }
 
-    fn kernel_of(&self, member: usize, kernel: KernelId, operation: Operation) -> Option<KernelId> {
+    fn learned(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Learned> {
+        let measured = self.measured.read().unwrap_or_else(PoisonError::into_inner);
+        measured.get(&(kernel, operation, key)).cloned()
+    }
+
+    /// A member's kernel for the group's, for keys of a size if that is known.
+    fn kernel_of(
+        &self,
+        member: usize,
+        kernel: KernelId,
+        operation: Operation,
+        key: Option<KeySize>,
+    ) -> Option<KernelId> {
         let device = &*self.members[member];
         match (&self.kind, member) {
             (Kind::Alike, _) => kernel_by_name(device, self.kernels.get(usize::from(kernel.0))?.name).ok(),
-            (Kind::BesideProcessor, 0) => cheapest(device, operation),
+            (Kind::BesideProcessor, 0) => {
+                let learned = key.and_then(|key| self.learned(kernel, operation, key));
+                learned.map(|learned| learned.kernel).or_else(|| cheapest(device, operation))
+            }
             (Kind::BesideProcessor, _) => {
                 let info = device.kernels().get(usize::from(kernel.0))?;
                 info.missing.is_none().then_some(kernel)
@@ -92,13 +122,16 @@ impl Group {
     }
 
     fn costs(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Vec<Cost>> {
-        let measured = self.measured.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(costs) = measured.get(&(kernel, operation, key)) {
-            return Some(costs.clone());
+        if let Some(learned) = self.learned(kernel, operation, key) {
+            return Some(learned.costs);
         }
         (0..self.members.len())
             .map(|member| {
-                self.members[member].cost(self.kernel_of(member, kernel, operation)?, operation, key)
+                self.members[member].cost(
+                    self.kernel_of(member, kernel, operation, Some(key))?,
+                    operation,
+                    key,
+                )
             })
             .collect()
     }
@@ -131,8 +164,9 @@ impl Group {
         segments: &mut [Segment<'_>],
         targets: &[usize],
     ) -> Result<()> {
+        let Some(size) = segments.first().map(|segment| segment.key.size()) else { return Ok(()) };
         let outcome = share::segments(pass, segments, targets, |lists| {
-            self.each(lists, kernel, Operation::Pass(pass), |list| Work {
+            self.each(lists, kernel, (Operation::Pass(pass), size), |list| Work {
                 stream,
                 task: Task::Pass(pass, list),
             })
@@ -152,10 +186,11 @@ impl Group {
         messages: &mut [AeadMessage<'_>],
         targets: &[usize],
     ) -> Result<()> {
+        let Some(size) = messages.first().map(|message| message.key.size()) else { return Ok(()) };
         let lists = share::items(messages, targets, weight);
         let operation = Operation::Recipe(recipe);
-        let outcome =
-            self.each(lists, kernel, operation, |list| Work { stream, task: Task::Recipe(recipe, list) });
+        let outcome = self
+            .each(lists, kernel, (operation, size), |list| Work { stream, task: Task::Recipe(recipe, list) });
         outcome.inspect_err(|_| {
             for message in messages.iter_mut() {
                 message.status = crate::work::Status::Pending;
@@ -172,14 +207,14 @@ impl Group {
         &self,
         lists: Vec<&'w mut [T]>,
         kernel: KernelId,
-        operation: Operation,
+        (operation, key): (Operation, KeySize),
         work: impl Fn(&'w mut [T]) -> Work<'w, 'd> + Sync,
     ) -> Result<()> {
         let mut shares: Vec<(usize, &mut [T])> = lists.into_iter().enumerate().collect();
         shares.retain(|(_, list)| !list.is_empty());
         let outcome = Mutex::new(Ok(()));
         share::at_once(shares, |(member, list)| {
-            let done = match self.kernel_of(member, kernel, operation) {
+            let done = match self.kernel_of(member, kernel, operation, Some(key)) {
                 Some(kernel) => self.members[member].submit(kernel, work(list)).and_then(Completion::wait),
                 None => Err(Error::OutOfReach { device: self.id, what: "a kernel that all have".into() }),
             };
@@ -236,7 +271,8 @@ impl Device for Group {
     }
 
     fn description(&self) -> String {
-        let names: Vec<String> = self.members.iter().map(|member| member.id().to_string()).collect();
+        let name = |member: &Arc<dyn Device>| format!("{} ({})", member.id(), member.description());
+        let names: Vec<String> = self.members.iter().map(name).collect();
         format!("{} together", names.join(", "))
     }
 
@@ -250,7 +286,7 @@ impl Device for Group {
 
     fn parts(&self, kernel: KernelId, operation: Operation) -> Vec<Part> {
         let part = |member: usize| {
-            let kernel = self.kernel_of(member, kernel, operation)?;
+            let kernel = self.kernel_of(member, kernel, operation, None)?;
             Some(Part { device: Arc::clone(&self.members[member]), kernel })
         };
         (0..self.members.len()).filter_map(part).collect()

@@ -25,6 +25,7 @@ use crate::verify::{self, Judge, Verify};
 use crate::work::{Operation, Work};
 
 pub(crate) use roster::{Candidate, Measured, Roster};
+use roster::{LAST_RESORT_NS, Member};
 
 /// What the user asked for; nothing asked for means `auto`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,7 +53,8 @@ const MEASURE_AFTER_NS: u64 = 50_000_000;
 /// Measurements that are nearer to each other than this are the same: whatever else the machine does moves them as much.
 const CLEARLY: f64 = 0.9;
 
-/// Chooses devices and kernels. Shared by all work of a program; never locked but to remember an incident.
+/// Chooses devices and kernels. Shared by all work of a program, and locked for moments only: where somebody looks for devices or
+/// measures, others go on by what is known.
 pub struct Planner {
     /// Those that need not be looked for.
     near: Roster,
@@ -65,6 +67,8 @@ pub struct Planner {
     is_looking: AtomicBool,
     /// What was measured before of the near ones has been read.
     recalled: Once,
+    /// Nanoseconds of work after which others are looked for.
+    look_after: AtomicU64,
     /// Nanoseconds of work that counts, about.
     spent: AtomicU64,
     calibrator: Option<Calibrator>,
@@ -75,8 +79,6 @@ pub struct Planner {
     is_narrowed: bool,
     calls: AtomicUsize,
     incidents: Mutex<Vec<Error>>,
-    /// How many there were, those that are not remembered too.
-    told: AtomicUsize,
     /// What was chosen, if somebody wants to know.
     decisions: Option<Mutex<BTreeMap<DecisionKey, Decision>>>,
 }
@@ -104,11 +106,11 @@ pub struct Considered {
     pub is_chosen: bool,
 }
 
-/// Work of one kind and about one size: operation, key size, the binary logarithm of the bytes, and whether there are several
-/// messages.
-type DecisionKey = (Operation, KeySize, u32, bool);
+/// Work of one kind and about one size by one kernel: operation, key size, the binary logarithm of the bytes, whether there are
+/// several messages; device and kernel.
+type DecisionKey = (Operation, KeySize, u32, bool, usize, KernelId);
 
-/// What was chosen for work of one kind and about one size.
+/// What was chosen for work of one kind and about one size, and that by one kernel.
 #[derive(Debug, Clone)]
 pub struct Decision {
     /// The operation.
@@ -133,6 +135,8 @@ pub struct Plan<'p> {
     pub device: &'p dyn Device,
     /// Its kernel.
     pub kernel: KernelId,
+    /// Who is charged with the work while it is run, and nanoseconds of it.
+    charged: Option<(&'p Member, u64)>,
 }
 
 impl<'p> Plan<'p> {
@@ -176,9 +180,16 @@ impl<'p> Plan<'p> {
     /// Those of [`Device::submit`].
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
+        let _charge = self.charged.map(|(member, ns)| Charge::new(member, ns));
         match self.planner.judge(self.device) {
             Some(judge) => verify::run(self, &judge, work),
-            None => self.submit_unverified(work)?.wait(),
+            None => {
+                let outcome = self.submit_unverified(work).and_then(Completion::wait);
+                if let Err(Error::DeviceFailed { device, .. }) = &outcome {
+                    self.planner.roster().count_failure(*device);
+                }
+                outcome
+            }
         }
     }
 
@@ -187,11 +198,26 @@ impl<'p> Plan<'p> {
         if let Error::DeviceFailed { device, .. } | Error::WrongResult { device } = &incident {
             self.planner.roster().count_failure(*device);
         }
-        self.planner.told.fetch_add(1, Ordering::Relaxed);
         let mut incidents = self.planner.incidents.lock().unwrap_or_else(PoisonError::into_inner);
         if incidents.len() < MOST_INCIDENTS {
             incidents.push(incident);
         }
+    }
+}
+
+/// Work that a device has in hand.
+struct Charge<'p>(&'p Member, u64);
+
+impl<'p> Charge<'p> {
+    fn new(member: &'p Member, ns: u64) -> Charge<'p> {
+        member.in_hand_ns.fetch_add(ns, Ordering::Relaxed);
+        Charge(member, ns)
+    }
+}
+
+impl Drop for Charge<'_> {
+    fn drop(&mut self) {
+        self.0.in_hand_ns.fetch_sub(self.1, Ordering::Relaxed);
     }
 }
 
@@ -228,6 +254,7 @@ impl Planner {
             look: Mutex::new(None),
             is_looking: AtomicBool::new(false),
             recalled: Once::new(),
+            look_after: AtomicU64::new(LOOK_AFTER_NS),
             spent: AtomicU64::new(0),
             calibrator: None,
             verify: Verify::default(),
@@ -235,7 +262,6 @@ impl Planner {
             is_narrowed: selection.device.is_some() || selection.kernel.is_some(),
             calls: AtomicUsize::new(0),
             incidents: Mutex::default(),
-            told: AtomicUsize::new(0),
             decisions: None,
         })
     }
@@ -320,7 +346,12 @@ impl Planner {
 
     fn recall_near(&self) {
         if !self.recalled.is_completed() {
-            self.recalled.call_once(|| self.recall(&self.near));
+            self.recalled.call_once(|| {
+                self.recall(&self.near);
+                if self.calibrator.as_ref().is_some_and(Calibrator::knows_others) {
+                    self.look_after.store(LOOK_AGAIN_AFTER_NS, Ordering::Relaxed);
+                }
+            });
         }
     }
 
@@ -380,17 +411,23 @@ impl Planner {
             roster = self.roster();
             best = self.best(roster, operation, key, shape, resident);
         }
-        if let Some(decisions) = &self.decisions {
-            self.decide(decisions, operation, key, shape, resident);
-        }
         match best {
-            Some((index, _)) => Ok(self.plan_of(roster, &roster.choice(operation, key).candidates[index])),
+            Some((index, ns)) => {
+                let candidate = &roster.choice(operation, key).candidates[index];
+                if let Some(decisions) = &self.decisions {
+                    self.decide(decisions, roster, (operation, key), (index, candidate), shape, resident);
+                }
+                let member = roster.member_of(candidate);
+                let charged = (!member.is_trusted).then_some((member, ns as u64));
+                Ok(Plan { charged, ..self.plan_of(roster, candidate) })
+            }
             None => Err(self.no_plan(roster, operation, key, resident)),
         }
     }
 
     pub(crate) fn plan_of<'p>(&'p self, roster: &'p Roster, candidate: &Candidate) -> Plan<'p> {
-        Plan { planner: self, device: &*roster.member_of(candidate).device, kernel: candidate.kernel }
+        let device = &*roster.member_of(candidate).device;
+        Plan { planner: self, device, kernel: candidate.kernel, charged: None }
     }
 
     /// The candidate that takes least, and how long.
@@ -413,7 +450,11 @@ impl Planner {
                 {
                     continue;
                 }
-                let ns = choice.ns(index, member.pair().is_some(), shape, resident.is_some());
+                let mut ns = choice.ns(index, member.pair().is_some(), shape, resident.is_some());
+                if !member.is_trusted {
+                    // The processor has a thread for each who asks; of a device there is one.
+                    ns += member.in_hand_ns.load(Ordering::Relaxed) as f64;
+                }
                 // A device lists its best kernels first: others must be measured to be clearly better.
                 let is_close =
                     candidate.member == best_member && choice.is_measured(index, resident.is_some());
@@ -438,9 +479,11 @@ impl Planner {
             self.recall_near();
             return true;
         }
-        let add = |sum: &AtomicU64| sum.fetch_add(ns as u64, Ordering::Relaxed) + ns as u64;
+        let add = |sum: &AtomicU64| sum.fetch_add(ns as u64, Ordering::Relaxed).saturating_add(ns as u64);
         if self.looks && self.all.get().is_none() {
-            if add(&self.spent) < self.look_after() || self.is_looking.swap(true, Ordering::Relaxed) {
+            if add(&self.spent) < self.look_after.load(Ordering::Relaxed)
+                || self.is_looking.swap(true, Ordering::Relaxed)
+            {
                 return false;
             }
             self.all();
@@ -451,13 +494,8 @@ impl Planner {
         if choice.measured.get().is_some() || add(&choice.spent) < MEASURE_AFTER_NS {
             return false;
         }
-        choice.measured.get_or_init(|| calibrator.measure(self, roster, operation, key));
-        true
-    }
-
-    fn look_after(&self) -> u64 {
-        let knows_others = self.calibrator.as_ref().is_some_and(Calibrator::knows_others);
-        if knows_others { LOOK_AGAIN_AFTER_NS } else { LOOK_AFTER_NS }
+        // Where somebody measures already, the work goes on meanwhile by what is known.
+        calibrator.measure(self, roster, operation, key).map(|all| choice.set_measured(all)).is_some()
     }
 
     /// Everybody who could do the work, and what is known of them; the chosen one is marked. Nothing is measured or looked for.
@@ -470,8 +508,19 @@ impl Planner {
     ) -> Vec<Considered> {
         self.recall_near();
         let (shape, roster) = (work.into(), self.roster());
-        let choice = roster.choice(operation, key);
         let chosen = self.best(roster, operation, key, shape, resident).map(|(index, _)| index);
+        self.considered(roster, (operation, key), chosen, shape, resident)
+    }
+
+    fn considered(
+        &self,
+        roster: &Roster,
+        (operation, key): (Operation, KeySize),
+        chosen: Option<usize>,
+        shape: Shape,
+        resident: Option<DeviceId>,
+    ) -> Vec<Considered> {
+        let choice = roster.choice(operation, key);
         let mut all = Vec::new();
         for (index, candidate) in choice.candidates.iter().enumerate() {
             let member = roster.member_of(candidate);
@@ -479,6 +528,7 @@ impl Planner {
             if resident.is_some_and(|id| member.device.id() != id) || !ns.is_finite() {
                 continue;
             }
+            let ns = if ns >= LAST_RESORT_NS { ns - LAST_RESORT_NS } else { ns };
             let failed = roster.proof(candidate, operation).and_then(|proof| proof.as_ref().err());
             let given_up = || roster.is_given_up(candidate).then(|| "it has failed too often".to_owned());
             all.push(Considered {
@@ -497,15 +547,17 @@ impl Planner {
     fn decide(
         &self,
         decisions: &Mutex<BTreeMap<DecisionKey, Decision>>,
-        operation: Operation,
-        key: KeySize,
+        roster: &Roster,
+        (operation, key): (Operation, KeySize),
+        (index, chosen): (usize, &Candidate),
         shape: Shape,
         resident: Option<DeviceId>,
     ) {
-        let about = (operation, key, (shape.bytes + 1).ilog2(), shape.messages > 1);
+        let (size, is_batch) = ((shape.bytes + 1).ilog2(), shape.messages > 1);
+        let about = (operation, key, size, is_batch, chosen.member, chosen.kernel);
         let mut decisions = decisions.lock().unwrap_or_else(PoisonError::into_inner);
         let decision = decisions.entry(about).or_insert_with(|| {
-            let considered = self.consider(operation, key, shape, resident);
+            let considered = self.considered(roster, (operation, key), Some(index), shape, resident);
             Decision { operation, key, shape, calls: 0, bytes: 0, considered }
         });
         decision.calls += 1;
@@ -537,12 +589,7 @@ impl Planner {
 
     /// Kernels that failed their self-test so far, with what they failed.
     pub fn failures(&self) -> Vec<Error> {
-        self.roster().failures().filter_map(|outcome| outcome.as_ref().err().cloned()).collect()
-    }
-
-    /// How often a device failed or did wrong so far.
-    pub(crate) fn told(&self) -> usize {
-        self.told.load(Ordering::Relaxed)
+        self.roster().outcomes().filter_map(|outcome| outcome.as_ref().err().cloned()).collect()
     }
 
     pub(crate) fn verify(&self) -> Verify {

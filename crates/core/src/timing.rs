@@ -41,6 +41,9 @@ pub struct Point {
     pub ns: f64,
 }
 
+/// A picosecond a byte is less than any device takes.
+const LEAST_NS_PER_BYTE: f64 = 1e-3;
+
 /// A model of an operation's time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
@@ -56,7 +59,8 @@ pub struct Timing {
 impl Timing {
     /// From points of increasing length and time. `None` if there are fewer than two, or if they are nothing that was measured.
     pub fn new(points: Vec<Point>, per_message_ns: f64, wide_ns_per_byte: Option<f64>) -> Option<Timing> {
-        let sane = |value: f64| value.is_finite() && value >= 0.0;
+        // Beyond a week nothing was measured.
+        let sane = |value: f64| (0.0..1e15).contains(&value);
         let increasing = points.windows(2).all(|two| two[0].bytes < two[1].bytes && two[0].ns <= two[1].ns);
         let all_sane = points.iter().all(|point| sane(point.bytes) && sane(point.ns))
             && sane(per_message_ns)
@@ -86,10 +90,24 @@ impl Timing {
         if bytes <= first.bytes {
             return first.ns;
         }
-        let beyond = self.points[1..].iter().position(|point| bytes <= point.bytes);
-        let index = beyond.unwrap_or(self.points.len() - 2);
-        let (from, to) = (self.points[index], self.points[index + 1]);
-        from.ns + (bytes - from.bytes) * (to.ns - from.ns) / (to.bytes - from.bytes)
+        match self.points[1..].iter().position(|point| bytes <= point.bytes) {
+            Some(index) => {
+                let (from, to) = (self.points[index], self.points[index + 1]);
+                from.ns + (bytes - from.bytes) * (to.ns - from.ns) / (to.bytes - from.bytes)
+            }
+            None => self.last().ns + (bytes - self.last().bytes) * self.last_slope(),
+        }
+    }
+
+    fn last(&self) -> Point {
+        self.points[self.points.len() - 1]
+    }
+
+    /// Nanoseconds of each byte beyond the longest. Where more threads came in between the last two points the line between them
+    /// may be flat; nothing is ten times as fast for more of the same.
+    fn last_slope(&self) -> f64 {
+        let [.., from, to] = &self.points[..] else { unreachable!("there are two points at least") };
+        ((to.ns - from.ns) / (to.bytes - from.bytes)).max(0.1 * to.ns / to.bytes.max(1.0))
     }
 
     /// Nanoseconds of a call however small.
@@ -99,18 +117,15 @@ impl Timing {
 
     /// Bytes per second of one long message, at the margin.
     pub fn bytes_per_second(&self) -> f64 {
-        let [.., from, to] = &self.points[..] else { return f64::NAN };
-        1e9 * (to.bytes - from.bytes) / (to.ns - from.ns)
+        1e9 / self.last_slope().max(LEAST_NS_PER_BYTE)
     }
 
     /// The straight line that long work follows: by many messages side by side, where that makes a difference.
     pub(crate) fn marginal(&self) -> Cost {
         if let Some(ns_per_byte) = self.wide_ns_per_byte {
-            return Cost { fixed_ns: self.fixed_ns(), ns_per_byte };
+            return Cost { fixed_ns: self.fixed_ns(), ns_per_byte: ns_per_byte.max(LEAST_NS_PER_BYTE) };
         }
-        let [.., from, to] = &self.points[..] else { unreachable!("there are two points at least") };
-        // Two points of equal time would be a device without end: a picosecond a byte is more than any can do.
-        let ns_per_byte = ((to.ns - from.ns) / (to.bytes - from.bytes)).max(1e-3);
+        let (to, ns_per_byte) = (self.last(), self.last_slope().max(LEAST_NS_PER_BYTE));
         Cost { fixed_ns: (to.ns - to.bytes * ns_per_byte).max(0.0), ns_per_byte }
     }
 
@@ -127,25 +142,6 @@ impl Timing {
     /// What it was measured at.
     pub fn points(&self) -> &[Point] {
         &self.points
-    }
-
-    /// The shorter times of two measurements of the same: whatever disturbs makes longer.
-    pub(crate) fn best_of(self, other: Timing) -> Timing {
-        let (mut longer, shorter) =
-            if self.points.len() >= other.points.len() { (self, other) } else { (other, self) };
-        // Both were made at the same lengths, but for the last.
-        for (point, again) in longer.points.iter_mut().zip(&shorter.points) {
-            point.ns = point.ns.min(again.ns);
-        }
-        let mut least = 0.0;
-        for point in &mut longer.points {
-            least = point.ns.max(least);
-            point.ns = least;
-        }
-        longer.per_message_ns = longer.per_message_ns.min(shorter.per_message_ns);
-        longer.wide_ns_per_byte =
-            longer.wide_ns_per_byte.zip(shorter.wide_ns_per_byte).map(|(one, other)| one.min(other));
-        longer
     }
 
     /// The mean of two: what lies between 128 and 256 bits.
@@ -192,6 +188,9 @@ mod tests {
         let at = |bytes: usize| timing.ns(bytes.into());
         assert_eq!([at(0), at(100), at(150), at(200), at(600)], [10.0, 10.0, 15.0, 20.0, 420.0]);
         assert_eq!(at(2000), 1820.0);
+        // A flat end is not believed.
+        let timing = self::timing(&[(1.0, 50.0), (1000.0, 100.0), (2000.0, 100.0)], 0.0, None);
+        assert_eq!(timing.ns(12_000.into()), 150.0);
     }
 
     #[test]
@@ -219,6 +218,7 @@ mod tests {
         assert!(Timing::new(points(&[(1.0, f64::NAN), (2.0, 1.0)]), 0.0, None).is_none());
         assert!(Timing::new(points(&[(-1.0, 1.0), (2.0, 1.0)]), 0.0, None).is_none());
         assert!(Timing::new(points(&[(1.0, 1.0), (2.0, f64::INFINITY)]), 0.0, None).is_none());
+        assert!(Timing::new(points(&[(1.0, 1.0), (2.0, 1e308)]), 0.0, None).is_none());
         assert!(Timing::new(points(&[(1.0, 1.0), (2.0, 2.0)]), -1.0, None).is_none());
         assert!(Timing::new(points(&[(1.0, 1.0), (2.0, 2.0)]), 0.0, Some(f64::NAN)).is_none());
     }

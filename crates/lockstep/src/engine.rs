@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_core::backend::{Backend, Device, Missing};
 use lockstep_core::calibrate::Calibrator;
+use lockstep_core::environment::variable;
 use lockstep_core::planner::{Planner, Selection};
 pub use lockstep_core::verify::Verify;
 use lockstep_core::work::AeadMessage;
@@ -233,7 +234,8 @@ impl EngineBuilder {
     /// [`Error::Setting`] for a number of threads that cannot be, [`Error::Core`] for devices and kernels that are not
     /// there.
     pub fn build(self) -> Result<Engine> {
-        self.build_with(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        // A program with more rights than its user is not told by him what to run.
+        self.build_with(|name| variable(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
     fn build_with(self, env: impl Fn(&'static str) -> Option<String>) -> Result<Engine> {

@@ -23,7 +23,7 @@ use crate::text;
 #[derive(Debug, Args)]
 pub(crate) struct Calibrate {
     /// Forget all that was measured, and measure nothing
-    #[arg(long, conflicts_with_all = ["json", "device", "kernel"])]
+    #[arg(long, conflicts_with_all = ["json", "device", "kernel", "threads", "verify"])]
     forget: bool,
 
     /// Tell it as JSON, times in nanoseconds
@@ -121,9 +121,7 @@ fn table(findings: &[Finding]) -> String {
         // Eighths of an octave, up to a gigabyte.
         for step in 4 * 8..=30 * 8 {
             let bytes = 2f64.powf(f64::from(step) / 8.0) as usize;
-            let ns = |finding: &&&Finding| finding.timing.ns(Shape::from(bytes));
-            let best = candidates.iter().min_by(|one, other| ns(one).total_cmp(&ns(other)));
-            let Some(best) = best else { continue };
+            let Some(best) = fastest_of(&candidates, bytes) else { continue };
             if fastest.last().is_none_or(|(_, last)| *last != best.kernel) {
                 fastest.push((bytes, best.kernel));
             }
@@ -135,4 +133,18 @@ fn table(findings: &[Finding]) -> String {
         let _ = writeln!(text, "  {:<15} {}", operation.to_string(), ranges.collect::<Vec<_>>().join(", "));
     }
     text
+}
+
+/// Whom the planner would take: work is shared out from 2 MiB on, and of one device a kernel must be clearly better than one that it
+/// lists before it.
+fn fastest_of<'f>(candidates: &[&'f Finding], bytes: usize) -> Option<&'f Finding> {
+    let ns = |finding: &Finding| finding.timing.ns(Shape::from(bytes));
+    let mut best: Option<&Finding> = None;
+    for finding in candidates.iter().filter(|one| bytes >= 2 << 20 || !one.device.backend.contains('+')) {
+        let margin = best.map_or(1.0, |best| if best.device == finding.device { 0.9 } else { 1.0 });
+        if best.is_none_or(|best| ns(finding) < margin * ns(best)) {
+            best = Some(finding);
+        }
+    }
+    best
 }

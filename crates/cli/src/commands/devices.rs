@@ -106,17 +106,13 @@ struct Choice {
 
 impl Choice {
     fn of(engine: &Engine, operation: Operation) -> Choice {
-        let kernels =
-            SIZES.map(|bytes| match engine.planner().plan(operation, KeySize::Aes256, bytes, None) {
-                Ok(plan) => plan.kernel_name().into(),
-                // A recipe that nobody offers is composed of passes.
-                Err(_) => "-".into(),
-            });
-        let is_measured = SIZES.map(|bytes| {
+        let chosen = SIZES.map(|bytes| {
             let considered = engine.planner().consider(operation, KeySize::Aes256, bytes, None);
-            considered.iter().any(|choice| choice.is_chosen && choice.is_measured)
+            considered.into_iter().find(|choice| choice.is_chosen)
         });
-        Choice { operation, kernels, is_measured }
+        // A recipe that nobody offers is composed of passes.
+        let kernels = chosen.each_ref().map(|one| one.as_ref().map_or("-", |one| one.kernel).to_owned());
+        Choice { operation, kernels, is_measured: chosen.map(|one| one.is_some_and(|one| one.is_measured)) }
     }
 
     fn json(&self) -> Value {

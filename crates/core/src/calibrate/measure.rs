@@ -31,10 +31,16 @@ impl Place {
 /// Lengths of a single message, in bytes: a cipher's call, a page, and on to where all devices are at full speed.
 const LENGTHS: [usize; 5] = [64, 4 << 10, 64 << 10, 1 << 20, 16 << 20];
 
+/// One more, where the last two took about as long: so it is where threads or transfers come in between.
+const LAST_LENGTH: usize = 64 << 20;
+
+/// The same for the processor with a device beside it, who share out nothing that is shorter.
+const LENGTHS_OF_PAIR: [usize; 3] = [2 << 20, 8 << 20, 32 << 20];
+
 /// A run that would take longer is not made: what is longer follows the line so far. Most devices do 16 MiB in less.
 const LONGEST_NS: f64 = 6e6;
 
-/// The same for the processor with a device beside it, who share out only what is long.
+/// The same for pairs.
 const LONGEST_OF_PAIR_NS: f64 = 6e7;
 
 /// Runs go on until they took so long together ...
@@ -44,16 +50,88 @@ const ENOUGH_NS: f64 = 2.5e5;
 const MOST_RUNS: usize = 9;
 const LEAST_RUNS: usize = 2;
 
-/// Messages at once, and their lengths: short ones for what a message costs, longer ones for what their bytes cost side by side.
-const MANY: Shape = Shape { messages: 1024, bytes: 1024 * SHORT, longest: SHORT };
+/// Short messages at once, for what a message costs.
 const SHORT: usize = 64;
-/// Serial passes: so many lanes fill any GPU, or any processor.
-const LANES: usize = 8192;
-const LANES_OF_PROCESSOR: usize = 512;
+const MANY: usize = 1024;
+/// Serial passes: so many lanes of so many bytes fill any device; fewer where that would take too long.
+const LANES: [usize; 2] = [8192, 512];
 const LANE: usize = 512;
-/// Recipes: chunks of a file.
-const CHUNKS: usize = 256;
+/// Recipes: so many chunks of a file; fewer where they would take too long, more for pairs, who share them out.
 const CHUNK: usize = 16 << 10;
+const CHUNKS: [usize; 3] = [1024, 256, 64];
+
+/// What was measured of an operation.
+#[derive(Debug, Clone)]
+pub(super) struct Samples {
+    /// Single messages.
+    alone: Vec<Point>,
+    /// Many at once: fewer or shorter ones first.
+    crowds: Vec<(Shape, f64)>,
+}
+
+impl Samples {
+    /// The shorter times of two measurements of the same: whatever disturbs makes longer.
+    pub(super) fn best_of(mut self, other: Samples) -> Samples {
+        for again in other.alone {
+            match self.alone.iter_mut().find(|point| point.bytes == again.bytes) {
+                Some(point) => point.ns = point.ns.min(again.ns),
+                None => self.alone.push(again),
+            }
+        }
+        self.alone.sort_by(|one, other| one.bytes.total_cmp(&other.bytes));
+        for (shape, ns) in other.crowds {
+            if let Some(same) = self.crowds.iter_mut().find(|(known, _)| *known == shape) {
+                same.1 = same.1.min(ns);
+            }
+        }
+        self
+    }
+
+    /// The model of time that fits. `None` if the clock shows none.
+    pub(super) fn timing(mut self, operation: Operation) -> Option<Timing> {
+        // Longer work is no shorter, whatever disturbed the clock.
+        let mut least = 0.0;
+        for point in &mut self.alone {
+            least = point.ns.max(least);
+            point.ns = least;
+        }
+        let alone = Timing::new(self.alone, 0.0, None)?;
+        let fixed = alone.fixed_ns();
+        let (per_message, wide) = match (operation, &self.crowds[..]) {
+            (Operation::Pass(pass), [(shape, ns)]) if pass.is_serial() => {
+                (0.0, Some((ns - fixed).max(0.0) / shape.bytes as f64))
+            }
+            (Operation::Pass(pass), [(short, short_ns), (long, long_ns)]) if pass.is_serial() => {
+                let wide = slope(fixed, (short.bytes, *short_ns), (long.bytes, *long_ns));
+                let rest = short_ns - fixed - wide * short.bytes as f64;
+                (rest.max(0.0) / short.messages as f64, Some(wide))
+            }
+            (Operation::Pass(_), [(shape, ns)]) => {
+                let more = (ns - alone.ns(shape.bytes.into())).max(0.0);
+                (more / (shape.messages - 1) as f64, None)
+            }
+            (Operation::Recipe(_), [(short, short_ns), (few, few_ns), (many, many_ns)]) => {
+                // A chunk takes what a message takes, and its bytes.
+                let chunk = slope(fixed, (few.messages, *few_ns), (many.messages, *many_ns));
+                let message = (short_ns - fixed).max(0.0) / (short.messages - 1) as f64;
+                let wide = (chunk - message).max(chunk / 8.0) / CHUNK as f64;
+                ((chunk - wide * CHUNK as f64).max(0.0), Some(wide))
+            }
+            _ => (0.0, None),
+        };
+        Timing::new(alone.points().to_vec(), per_message, wide)
+    }
+}
+
+/// What one more takes, by two measurements; half of what the larger says by itself at least, if the smaller was disturbed.
+fn slope(fixed: f64, (few, few_ns): (usize, f64), (many, many_ns): (usize, f64)) -> f64 {
+    let between = (many_ns - few_ns) / (many - few) as f64;
+    between.max((many_ns - fixed).max(0.0) / many as f64 / 2.0)
+}
+
+fn crowd(messages: usize, len: usize) -> Shape {
+    Shape { messages, bytes: messages * len, longest: len }
+}
 
 /// What measurements have in common.
 pub(super) struct Bench<'c> {
@@ -66,69 +144,82 @@ impl<'c> Bench<'c> {
         Bench { clock, host: Vec::new() }
     }
 
-    /// What the operation takes by the planned kernel.
+    /// Measures the operation by the planned kernel. `failures` counts how often the device failed, in whose place others work.
     ///
     /// # Errors
-    /// Those of the device; [`Error::Unsupported`] if the clock shows no time.
-    pub(super) fn timing(
+    /// Those of the device.
+    pub(super) fn samples(
         &mut self,
         plan: Plan<'_>,
         operation: Operation,
         key: KeySize,
         place: Place,
-    ) -> Result<Timing> {
+        failures: &dyn Fn() -> u32,
+    ) -> Result<Samples> {
         let is_pair = plan.device.parts(plan.kernel, operation).len() > 1;
-        let longest = if is_pair { LONGEST_OF_PAIR_NS } else { LONGEST_NS };
-        let mut points: Vec<Point> = Vec::new();
-        for bytes in LENGTHS {
-            let ns_before = points.last().map_or(0.0, |point| point.ns);
-            let predicted = match &points[..] {
-                [.., from, to] => {
-                    to.ns + (bytes as f64 - to.bytes) * (to.ns - from.ns) / (to.bytes - from.bytes)
-                }
-                _ => 0.0,
-            };
-            if predicted > longest {
+        let mut at = |shape: Shape| self.shortest(plan, operation, key, place, shape, failures);
+        let (lengths, longest) = match is_pair {
+            true => (&LENGTHS_OF_PAIR[..], LONGEST_OF_PAIR_NS),
+            false => (&LENGTHS[..], LONGEST_NS),
+        };
+        let mut alone: Vec<Point> = Vec::new();
+        let line = |points: &[Point], bytes: usize| match points {
+            [.., from, to] => to.ns + (bytes as f64 - to.bytes) * (to.ns - from.ns) / (to.bytes - from.bytes),
+            _ => 0.0,
+        };
+        for &bytes in lengths {
+            if line(&alone, bytes) > longest {
                 break;
             }
-            let ns = self.shortest(plan, operation, key, place, Shape::from(bytes))?;
-            // Longer work is no shorter, whatever disturbed the clock.
-            points.push(Point { bytes: bytes as f64, ns: ns.max(ns_before) });
+            alone.push(Point { bytes: bytes as f64, ns: at(bytes.into())? });
         }
-        let alone = Timing::new(points, 0.0, None).ok_or_else(|| no_time(operation))?;
-        let fixed = alone.fixed_ns();
+        if let [.., from, to] = alone[..]
+            && !is_pair
+            && to.bytes == LENGTHS[4] as f64
+            && to.ns < 4.0 * from.ns
+            && line(&alone, LAST_LENGTH) < longest
+        {
+            alone.push(Point { bytes: LAST_LENGTH as f64, ns: at(LAST_LENGTH.into())? });
+        }
+        let mut crowds = Vec::new();
         // A device so slow that a short message takes a millisecond is spared the crowd.
-        if fixed > LONGEST_NS / 6.0 {
-            return Ok(alone);
+        if alone.first().is_some_and(|first| first.ns > LONGEST_NS / 6.0 && !is_pair) {
+            return Ok(Samples { alone, crowds });
         }
-        let mut at = |shape: Shape| self.shortest(plan, operation, key, place, shape);
-        let (per_message, wide) = match operation {
+        let mut add = |shape: Shape| {
+            let ns = at(shape)?;
+            crowds.push((shape, ns));
+            Ok(ns)
+        };
+        match operation {
             Operation::Pass(pass) if pass.is_serial() => {
-                let lanes = if plan.device.is_trusted() { LANES_OF_PROCESSOR } else { LANES };
-                let of = |len: usize| Shape { messages: lanes, bytes: lanes * len, longest: len };
-                let short = at(of(SHORT))?;
-                let ratio = LANE / SHORT;
-                if short * ratio as f64 > 8.0 * LONGEST_NS {
-                    (0.0, Some((short - fixed).max(0.0) / of(SHORT).bytes as f64))
-                } else {
-                    let long = at(of(LANE))?;
-                    let wide = (long - short).max(0.0) / (of(LANE).bytes - of(SHORT).bytes) as f64;
-                    let rest = short - fixed - wide * of(SHORT).bytes as f64;
-                    (rest.max(0.0) / lanes as f64, Some(wide))
+                // What fewer take says how many can be afforded.
+                let [most, least] = LANES;
+                let ratio = (most * LANE / (least * SHORT)) as f64;
+                let few = add(crowd(least, SHORT))?;
+                if few * ratio < 4.0 * LONGEST_NS {
+                    crowds.clear();
+                    for len in [SHORT, LANE] {
+                        crowds.push((crowd(most, len), at(crowd(most, len))?));
+                    }
                 }
             }
-            Operation::Pass(_) => ((at(MANY)? - alone.ns(MANY.bytes.into())).max(0.0) / 1023.0, None),
-            Operation::Recipe(_) => {
-                let of = |messages: usize| Shape { messages, bytes: messages * CHUNK, longest: CHUNK };
-                let (few, many) = (at(of(CHUNKS / 8))?, at(of(CHUNKS))?);
-                let per_chunk = (many - few).max(0.0) / (CHUNKS - CHUNKS / 8) as f64;
-                let short = (at(MANY)? - fixed).max(0.0) / 1023.0;
-                // A chunk takes what a message takes, and its bytes.
-                let wide = (per_chunk - short).max(per_chunk / 8.0) / CHUNK as f64;
-                ((per_chunk - wide * CHUNK as f64).max(0.0), Some(wide))
+            Operation::Pass(_) => {
+                add(crowd(MANY, SHORT))?;
             }
-        };
-        Timing::new(alone.points().to_vec(), per_message, wide).ok_or_else(|| no_time(operation))
+            Operation::Recipe(_) => {
+                add(crowd(MANY, SHORT))?;
+                let affordable = |chunks: &&usize| line(&alone, **chunks * CHUNK) < longest;
+                let chunks = CHUNKS.iter().find(affordable).copied().unwrap_or(CHUNKS[2]);
+                // Of pairs the fewer ones are shared out as well.
+                let fewer = if is_pair { 4 } else { 8 };
+                let chunks = if is_pair { chunks.max(512) } else { chunks };
+                for chunks in [chunks / fewer, chunks] {
+                    add(crowd(chunks, CHUNK))?;
+                }
+            }
+        }
+        Ok(Samples { alone, crowds })
     }
 
     /// The shortest of some runs, in nanoseconds.
@@ -139,16 +230,17 @@ impl<'c> Bench<'c> {
         key: KeySize,
         place: Place,
         shape: Shape,
+        failures: &dyn Fn() -> u32,
     ) -> Result<f64> {
         let clock = self.clock;
-        let told = plan.planner().told();
+        let failed = failures();
         let mut runner = Runner::new(self, plan, operation, key, place, shape)?;
         let (mut shortest, mut all) = (f64::INFINITY, 0.0);
         for run in 0..MOST_RUNS {
             runner.prepare()?;
             let ns = clock.time(&mut || runner.run())?;
             // It was not this device that did the work.
-            if plan.planner().told() != told {
+            if failures() != failed {
                 let reason = "it failed while it was measured".into();
                 return Err(Error::DeviceFailed { device: plan.device.id(), reason });
             }
@@ -160,10 +252,6 @@ impl<'c> Bench<'c> {
         }
         Ok(shortest)
     }
-}
-
-fn no_time(operation: Operation) -> Error {
-    Error::Unsupported { kernel: "the clock", operation: operation.to_string() }
 }
 
 /// Work that can be done again and again.
@@ -204,7 +292,9 @@ impl<'b, 'p> Runner<'b, 'p> {
         let device = match place {
             Place::Host => None,
             Place::Device => {
-                let memory = plan.device.memory().ok_or_else(|| no_time(operation))?;
+                let none =
+                    || Error::OutOfReach { device: plan.device.id(), what: "memory of its own".into() };
+                let memory = plan.device.memory().ok_or_else(none)?;
                 Some(memory.allocate(shape.bytes)?)
             }
         };
@@ -257,6 +347,7 @@ impl<'b, 'p> Runner<'b, 'p> {
         let data = data(self.host, self.device.as_deref(), self.shape.longest, false);
         let messages = data.zip(&mut self.tags).map(|(data, tag)| AeadMessage {
             key: &self.key,
+            // One key and nonce for all: it is nobody's data, and nothing of it leaves.
             nonce: &[7; 12],
             aad: &[],
             data,

@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 use super::Place;
 use crate::backend::Device;
-use crate::cache::{Cache, fnv};
+use crate::cache::{Cache, UNFINISHED, fnv};
 use crate::key::KeySize;
 use crate::timing::{Point, Timing};
 use crate::verify::Verify;
@@ -44,7 +44,9 @@ pub(super) struct Store {
 
 /// What measurements depend on.
 fn key_of(device: &dyn Device) -> String {
-    let text = format!("{} | {} | {}", device.id(), device.description(), env!("CARGO_PKG_VERSION"));
+    let build = if cfg!(debug_assertions) { " debug" } else { "" };
+    let version = env!("CARGO_PKG_VERSION");
+    let text = format!("{} | {} | {version}{build}", device.id(), device.description());
     text.replace(['\n', '\r'], " ")
 }
 
@@ -64,7 +66,7 @@ pub(super) fn is_of_other_device(name: &str) -> bool {
 
 pub(super) fn is_ours(name: &str) -> bool {
     ["processor-", "simulated-", "device-"].iter().any(|kind| name.starts_with(kind))
-        && name.ends_with(".txt")
+        && (name.ends_with(".txt") || name.ends_with(UNFINISHED))
 }
 
 impl Store {

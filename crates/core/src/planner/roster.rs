@@ -15,6 +15,9 @@ use crate::work::Operation;
 /// A device that failed so often is not chosen again, unless it is the one that was asked for.
 const MOST_FAILURES: u32 = 3;
 
+/// Longer than anything takes.
+pub(super) const LAST_RESORT_NS: f64 = 1e18;
+
 /// Devices among which is chosen.
 pub(crate) struct Roster {
     /// Those that were found or named.
@@ -37,6 +40,9 @@ pub(crate) struct Member {
     /// For each kernel and operation: the outcome of its self-test, once it was run.
     proofs: Vec<Vec<OnceLock<Result<()>>>>,
     failures: AtomicU32,
+    pub(super) is_trusted: bool,
+    /// Nanoseconds of the work that it has in hand, about: who comes next waits for that.
+    pub(super) in_hand_ns: AtomicU64,
     /// What it shares work with, if it is a pair.
     pair: Option<Pair>,
 }
@@ -78,7 +84,15 @@ impl Member {
     fn new(device: Arc<dyn Device>, pair: Option<Pair>) -> Arc<Member> {
         let unproved = || (0..Operation::COUNT).map(|_| OnceLock::new()).collect();
         let proofs = device.kernels().iter().map(|_| unproved()).collect();
-        Arc::new(Member { device, proofs, failures: AtomicU32::new(0), pair })
+        let is_trusted = device.is_trusted();
+        Arc::new(Member {
+            device,
+            proofs,
+            failures: AtomicU32::new(0),
+            is_trusted,
+            in_hand_ns: AtomicU64::new(0),
+            pair,
+        })
     }
 
     pub(crate) fn pair(&self) -> Option<&Pair> {
@@ -170,7 +184,7 @@ impl Roster {
     }
 
     /// The outcomes of all self-tests that were run.
-    pub(super) fn failures(&self) -> impl Iterator<Item = &Result<()>> {
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = &Result<()>> {
         self.members.iter().flat_map(|member| member.proofs.iter().flatten().filter_map(OnceLock::get))
     }
 
@@ -185,6 +199,14 @@ impl Roster {
     /// False as long as no device has failed: then none is given up.
     pub(super) fn has_failures(&self) -> bool {
         self.has_failures.load(Ordering::Relaxed)
+    }
+
+    /// How often the device of a candidate failed, and who is beside it in a pair.
+    pub(crate) fn failures_of(&self, candidate: &Candidate) -> u32 {
+        let failures = |member: &Member| member.failures.load(Ordering::Relaxed);
+        let member = self.member_of(candidate);
+        let other = member.pair().and_then(|pair| self.member(pair.other));
+        failures(member) + other.map_or(0, |other| failures(other))
     }
 
     /// True if there is no sense in asking the device again.
@@ -204,8 +226,19 @@ impl Choice {
             Some(_) if is_pair && shape.bytes < 2 * group::LEAST_SHARE => f64::INFINITY,
             Some(timing) => timing.ns(shape),
             None if is_pair => f64::INFINITY,
+            // What was measured is not comparable with what is stated: those that were not worth measuring, or failed, come last.
+            None if self.has_measured(is_resident) => {
+                LAST_RESORT_NS + self.candidates[index].stated.ns(shape)
+            }
             None => self.candidates[index].stated.ns(shape),
         }
+    }
+
+    fn has_measured(&self, is_resident: bool) -> bool {
+        let of = |measured: &Measured| {
+            if is_resident { measured.device.is_some() } else { measured.host.is_some() }
+        };
+        self.measured.get().is_some_and(|all| all.iter().any(of))
     }
 
     /// What was measured, if nothing else was taken for it before.
