@@ -26,10 +26,10 @@ pub trait Backend: Send + Sync {
     /// The devices there are on this machine, real ones first, and why there are not more. Never a panic.
     fn discover(&self) -> Discovery;
 
-    /// A quick look, which starts no driver: false if there is certainly no real device. Who chooses by itself need not discover
+    /// A quick look, which starts no driver: why there is certainly no real device, if so. Who chooses by itself need not discover
     /// then.
-    fn may_have_real_device(&self) -> bool {
-        true
+    fn certainly_missing(&self) -> Option<Missing> {
+        None
     }
 
     /// A device of its own that is made when somebody asks for it by name, such as `spu:4`, or why there is none of that

@@ -71,10 +71,18 @@ fn look_late(options: BackendOptions) -> (Planner, Arc<OnceLock<Absent>>) {
     let missing = Arc::new(OnceLock::new());
     let tell = Arc::clone(&missing);
     let look = Box::new(move || {
+        let mut absent: Absent = Vec::new();
         let mut others = others;
-        others.retain(|backend| backend.may_have_real_device());
+        others.retain(|backend| match backend.certainly_missing() {
+            Some(missing) => {
+                absent.push((backend.name(), missing));
+                false
+            }
+            None => true,
+        });
         let found = discover_among(&others);
-        let _ = tell.set(found.missing);
+        absent.extend(found.missing);
+        let _ = tell.set(absent);
         found.devices
     });
     (Planner::looking(discover_among(&near).devices, look), missing)

@@ -66,9 +66,11 @@ impl Backend for VulkanBackend {
         BACKEND
     }
 
-    fn may_have_real_device(&self) -> bool {
+    fn certainly_missing(&self) -> Option<Missing> {
         // Other systems have no such files.
-        !cfg!(target_os = "linux") || NODES.iter().any(|(folder, name)| has_file(folder, name))
+        let may_be_here =
+            !cfg!(target_os = "linux") || NODES.iter().any(|(folder, name)| has_file(folder, name));
+        (!may_be_here).then(|| missing(false))
     }
 
     fn discover(&self) -> Discovery {
