@@ -1,10 +1,11 @@
 //! How fast the kernels are on a device, host to host, beside the same transfers without a kernel.
 //!
 //! ```text
-//! cargo run --release -p lockstep-vulkan --example device_speed -- DEVICE [LARGEST_BYTES [KERNEL]]
+//! cargo run --release -p lockstep-vulkan --example launch_options -- DEVICE [LARGEST_BYTES [KERNEL]]
 //! ```
 //!
-//! WIDE=0 or 1 and CHUNK=BYTES set the options of the same names. What is timed is from submission to completion, the median of several runs after one to warm up; the first result of a
+//! WIDE=0 or 1 and CHUNK=BYTES set the options of the same names. What is timed is from submission to completion, the median of
+//! several runs after one to warm up; the first result of a
 //! kernel, which includes opening the device and compiling the program, is timed apart. Outputs are compared with the
 //! oracle, a few blocks of each size.
 
@@ -96,7 +97,7 @@ fn is_right(pass: Pass, key: &[u8], input: &[u8], output: &[u8]) -> Option<bool>
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [name, rest @ ..] = &args[..] else {
-        return Err("usage: device_speed DEVICE [LARGEST_BYTES [KERNEL]]".into());
+        return Err("usage: launch_options DEVICE [LARGEST_BYTES [KERNEL]]".into());
     };
     let largest: usize = rest.first().map_or(Ok(64 << 20), |text| text.parse())?;
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<usize>().ok());
