@@ -54,7 +54,7 @@ test-provider: provider
 ## make test-provider-newest  the provider inside of the newest OpenSSL, which is built for it (minutes, once)
 test-provider-newest: provider
 	prefix=$$(tools/openssl_newest.sh) && OPENSSL_DIR=$$prefix OPENSSL_STATIC=1 \
-		$(CARGO) test -p lockstep-provider --locked && \
+		$(CARGO) test --workspace --locked --test openssl && \
 		PATH=$$prefix/bin:$$PATH tools/provider-test/openssl.py $(TARGET)/release/lockstep.so
 
 ## make test-vulkan       of these, those of the portable GPU backend, on Mesa's software devices
@@ -62,8 +62,9 @@ test-vulkan:
 	tools/setup.sh vulkan
 	$(CARGO) test -p lockstep-vulkan --locked
 
-## make test-full         make test, and: formatting, clippy, docs, newest OpenSSL, leaks, sanitizers, fuzzing, Arm, GPU code
-test-full: lint test test-provider-newest leak-test asan miri fuzz arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, newest OpenSSL, sanitizers, fuzzing, Arm, GPU code
+test-full: lint test test-provider-newest
+	$(MAKE) -j2 --output-sync=target asan miri fuzz arm64-test kernel-check
 
 lint: tools-present
 	$(CARGO) fmt --all --check
@@ -86,7 +87,7 @@ bench-provider: provider
 timing:
 	$(CARGO) run --release --locked -p lockstep-cpu --example timing
 
-## make leak-test         no branch and no address depends on a key: valgrind, with a table lookup as control
+## make leak-test         of make test: no branch and no address depends on a key, by valgrind, with a table lookup as control
 leak-test: tools-present
 	tools/leak-test.sh
 
