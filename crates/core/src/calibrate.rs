@@ -77,8 +77,10 @@ pub struct Finding {
 /// A device that says that it takes a second to begin says that its programs must be compiled first: it is believed.
 const NOT_AT_HAND_NS: f64 = 1e9;
 
-/// Of one device, a kernel that by its own account takes so many times as long as another for long work is not measured.
+/// Of one device, a kernel that by its own account takes so many times as long as another for long work is not measured, nor one
+/// that takes as long as one before it.
 const HOPELESS: f64 = 2.0;
+const ALIKE: f64 = 0.02;
 
 /// How often everything is measured.
 const ROUNDS: usize = 2;
@@ -326,10 +328,15 @@ const LONG: usize = 16 << 20;
 /// True if a candidate may be the best for something.
 fn is_promising(roster: &Roster, operation: Operation, key: KeySize, candidate: &Candidate) -> bool {
     let stated = |candidate: &Candidate| candidate.stated.ns(Shape::from(LONG));
-    let candidates = roster.choice(operation, key).candidates.iter();
-    let same = candidates.filter(|other| other.member == candidate.member);
-    let best = same.map(stated).fold(f64::INFINITY, f64::min);
-    candidate.stated.fixed_ns() < NOT_AT_HAND_NS && stated(candidate) <= HOPELESS * best
+    let same = || {
+        let all = roster.choice(operation, key).candidates.iter();
+        all.filter(|other| other.member == candidate.member)
+    };
+    let best = same().map(stated).fold(f64::INFINITY, f64::min);
+    // Several kernels often have the same code for serial passes.
+    let is_alike = |other: &Candidate| (stated(other) / stated(candidate) - 1.0).abs() < ALIKE;
+    let is_another = same().any(|other| other.kernel < candidate.kernel && is_alike(other));
+    candidate.stated.fixed_ns() < NOT_AT_HAND_NS && stated(candidate) <= HOPELESS * best && !is_another
 }
 
 /// If the candidate is the processor with a device beside it, and to share out pays by what each alone was measured to take, it

@@ -813,3 +813,37 @@ fn of_one_device_a_kernel_must_be_clearly_better() {
     assert_eq!(make(0.8), "near/second");
     assert_eq!(make(1.3), "near/first");
 }
+
+/// Of two kernels that state the same, the second is taken for the first's equal.
+#[test]
+fn equal_kernels_of_a_device_are_measured_once() {
+    struct Same(Timed, [KernelInfo; 2]);
+    impl Device for Same {
+        fn id(&self) -> DeviceId {
+            self.0.id()
+        }
+        fn description(&self) -> String {
+            self.0.description()
+        }
+        fn is_trusted(&self) -> bool {
+            true
+        }
+        fn kernels(&self) -> &[KernelInfo] {
+            &self.1
+        }
+        fn cost(&self, kernel: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
+            Some(Cost::new(1.0, if kernel.0 == 0 { 1.0 } else { 0.99 }))
+        }
+        fn submit<'w, 'd: 'w>(&self, _: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+            self.0.submit(KernelId(0), work)
+        }
+    }
+    let clock = Arc::new(Virtual::default());
+    let near = Timed::new("near", "near/first", NEAR, &clock);
+    let kernels = ["near/first", "near/second"].map(|name| KernelInfo { name, ..near.kernels[0].clone() });
+    let planner = Planner::new(vec![Arc::new(Same(near, kernels))], &Selection::default()).unwrap();
+    let planner = planner.with_calibrator(Calibrator::new(VirtualClock(clock), None));
+    let findings = planner.calibrate(&mut |_, _| ());
+    assert!(findings.iter().all(|finding| finding.kernel == "near/first"));
+    assert_eq!(findings.len(), Operation::COUNT * KeySize::ALL.len());
+}
