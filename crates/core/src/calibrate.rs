@@ -1,9 +1,8 @@
 //! Calibration: what operations really take, on each device by each kernel of this machine.
 //!
 //! A measurement runs the operation as users do, through the planner and with the verification it is set to, on data in host
-//! memory (and in the device's own, if it has some), in place, at five lengths from 64 bytes to 16 MiB, and many short
-//! messages at once; the shortest of some runs counts. One operation takes some 10 ms a kernel, all of a device less than
-//! 2 seconds, compilation of GPU programs not counted.
+//! memory (and in the device's own, if it has some), in place, at five lengths from 64 bytes to 16 MiB, and many messages at once,
+//! twice over; the shortest of all runs counts ([`Calibrator`]).
 //!
 //! What was measured is kept in the user's cache directory, a file for each device, under a key that has its name, its
 //! description (model and driver) and the version of this library. Files that are damaged, or of another device or
@@ -270,7 +269,7 @@ impl Calibrator {
 
 impl Planner {
     /// Measures every operation by every kernel that may be chosen, in host memory and in the devices' own, and keeps it:
-    /// less than 2 seconds a device. `report` is told before each operation how many are done, and of how many.
+    /// about two seconds a processor. `report` is told before each operation how many are done, and of how many.
     ///
     /// Only a planner that has a [`Calibrator`] does; and it goes on with what was known when it began.
     pub fn calibrate(&self, report: &mut dyn FnMut(usize, usize)) -> Vec<Finding> {
