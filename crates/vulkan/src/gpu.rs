@@ -2,6 +2,7 @@
 //! follow, and never in a panic.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use lockstep_core::backend::{Counter, DeviceId};
@@ -28,6 +29,9 @@ pub(crate) struct Gpu {
     /// Why it can be used no more.
     trouble: Arc<Mutex<Option<String>>>,
     counters: Mutex<BTreeMap<&'static str, Counter>>,
+    /// Polls end as wgpu ends them when the driver says that the device is lost.
+    #[cfg(test)]
+    pub(crate) poll_panics: std::sync::atomic::AtomicBool,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -114,6 +118,8 @@ impl Gpu {
             pipelines: Mutex::default(),
             trouble,
             counters: Mutex::default(),
+            #[cfg(test)]
+            poll_panics: Default::default(),
         };
         gpu.check()?;
         Ok(Arc::new(gpu))
@@ -241,17 +247,112 @@ impl Gpu {
 
     /// Waits for a submission and all before it.
     pub(crate) fn wait(&self, submission: &wgpu::SubmissionIndex) -> Result<()> {
-        let until = wgpu::PollType::Wait { submission_index: Some(submission.clone()), timeout: None };
-        self.call(|device, _| device.poll(until))?.map_err(|error| self.failed(error.to_string()))?;
-        Ok(())
+        self.poll(wgpu::PollType::Wait { submission_index: Some(submission.clone()), timeout: None })
     }
 
     /// Lets callbacks of what has ended run.
     pub(crate) fn look(&self) {
-        let _ = self.call(|device, _| device.poll(wgpu::PollType::Poll));
+        let _ = self.poll(wgpu::PollType::Poll);
     }
+
+    fn poll(&self, until: wgpu::PollType) -> Result<()> {
+        let polled = self.call(|device, _| {
+            survived(&self.trouble, || {
+                #[cfg(test)]
+                if self.poll_panics.load(std::sync::atomic::Ordering::SeqCst) {
+                    panic!("Error in Device::poll: Parent device is lost");
+                }
+                device.poll(until)
+            })
+        })?;
+        match polled {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(error)) => Err(self.failed(error.to_string())),
+            None => self.check(),
+        }
+    }
+}
+
+/// What wgpu answers, unless it panics: so it tells of a device that is lost while it is waited for. Such a device counts as
+/// lost from then on, so nobody comes upon what the panic left half done.
+fn survived<T>(trouble: &Mutex<Option<String>>, call: impl FnOnce() -> T) -> Option<T> {
+    let panicked = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(value) => return Some(value),
+        Err(panicked) => panicked,
+    };
+    let message = panicked.downcast_ref::<String>().map(String::as_str);
+    let message = message.or_else(|| panicked.downcast_ref::<&str>().copied());
+    lock(trouble).get_or_insert_with(|| lost_because(message.unwrap_or("wgpu panicked")));
+    None
 }
 
 fn lost_because(message: &str) -> String {
     format!("the device was lost ({}): restart the program to use it again", message.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use lockstep_core::backend::{Completion, Device, DeviceMemory, KernelId};
+    use lockstep_core::data::Data;
+    use lockstep_core::suite::{noise, test_key};
+    use lockstep_core::work::{Pass, Segment, Stream, Task};
+    use lockstep_core::{Key, KeySize};
+
+    use super::*;
+    use crate::{LaunchOptions, Vulkan, software};
+
+    fn submit<'w, 'd: 'w>(device: &Vulkan, segments: &'w mut [Segment<'d>]) -> Result<Completion<'w>> {
+        device.submit(KernelId(0), Task::Pass(Pass::Ctr, segments).into())
+    }
+
+    fn segment<'d>(key: &'d Key, register: &'d mut [u8; 16], data: &'d mut [u8]) -> [Segment<'d>; 1] {
+        [Segment { key, tweak: None, register, data: Data::in_place(data) }]
+    }
+
+    fn is_lost<T>(result: Result<T>) {
+        let reason = match result {
+            Err(Error::DeviceFailed { reason, .. }) => reason,
+            other => panic!("{:?}", other.map(|_| ())),
+        };
+        assert!(reason.contains("lost (Error in Device::poll"), "{reason}");
+    }
+
+    /// As wgpu tells of a loss that the driver tells: by a panic of whoever waits.
+    #[test]
+    fn a_loss_that_wgpu_panics_of_is_an_error() {
+        let small = LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() };
+        let key = test_key(1, KeySize::Aes128);
+        for len in [5000, 50_000] {
+            let Some(device) = software::device() else { return };
+            let device = device.with_launches(small);
+            let gpu = device.gpu().unwrap();
+            let (plain, mut register) = (noise(1, len), [0; 16]);
+            let mut data = plain.clone();
+            let mut segments = segment(&key, &mut register, &mut data);
+            let completion = submit(&device, &mut segments).unwrap();
+            gpu.poll_panics.store(true, Ordering::SeqCst);
+            is_lost(completion.wait());
+            // The longer one had been begun to be delivered.
+            assert!(data == if len > 5000 { vec![0; len] } else { plain.clone() });
+            is_lost(submit(&device, &mut segment(&key, &mut register, &mut data)));
+            is_lost(device.allocate(16));
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_survives_such_a_loss() {
+        let Some(device) = software::device() else { return };
+        let gpu = device.gpu().unwrap();
+        let buffer = device.allocate(100).unwrap();
+        let fetch = device.fetch(&[buffer.slice()], Stream::default()).unwrap();
+        let (key, mut register, mut data) = (test_key(1, KeySize::Aes128), [0; 16], noise(1, 5000));
+        let mut segments = segment(&key, &mut register, &mut data);
+        let completion = submit(&device, &mut segments).unwrap();
+        gpu.poll_panics.store(true, Ordering::SeqCst);
+        assert!(completion.is_ready(), "there is nothing to wait for");
+        drop((completion, fetch, buffer));
+        is_lost(gpu.check());
+    }
 }

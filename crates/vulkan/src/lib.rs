@@ -41,6 +41,13 @@ mod power;
 mod shader;
 mod table;
 
+// Those of this crate's tests that need a device take the same one as those in `tests`.
+#[cfg(test)]
+extern crate self as lockstep_vulkan;
+#[cfg(test)]
+#[path = "../tests/software/mod.rs"]
+mod software;
+
 pub use backend::{Found, SOFTWARE, SOFTWARE_GL, VulkanBackend};
 pub use device::{Overhead, Vulkan};
 pub use kernel::LaunchOptions;
