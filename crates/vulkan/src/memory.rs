@@ -29,16 +29,14 @@ const AT_ONCE: usize = 4 << 20;
 /// Addresses between allocations, and what they are multiples of.
 const GAP: u64 = 4096;
 
+/// Where the next allocation of any device is: the same adapter may be open more than once under one name, and nobody is to
+/// take another's memory for its own.
+static NEXT: AtomicU64 = AtomicU64::new(GAP);
+
 /// All that callers have.
+#[derive(Default)]
 pub(crate) struct Allocations {
     all: Mutex<BTreeMap<u64, Arc<Allocation>>>,
-    next: AtomicU64,
-}
-
-impl Default for Allocations {
-    fn default() -> Allocations {
-        Allocations { all: Mutex::default(), next: AtomicU64::new(GAP) }
-    }
 }
 
 /// One of them.
@@ -96,8 +94,8 @@ impl Gpu {
         let found = all.range(..=slice.address()).next_back();
         let found = found.filter(|_| slice.device() == self.id());
         let (start, allocation) = found.ok_or_else(out_of_reach)?;
-        let at = (slice.address() - start) as usize;
-        if at + slice.len() > allocation.len {
+        let at = usize::try_from(slice.address() - start).map_err(|_| out_of_reach())?;
+        if at.checked_add(slice.len()).is_none_or(|end| end > allocation.len) {
             return Err(out_of_reach());
         }
         Ok(Place { allocation: Arc::clone(allocation), at })
@@ -329,7 +327,7 @@ impl DeviceMemory for Vulkan {
             buffers.push(gpu.call(|device, _| device.create_buffer(&descriptor))?);
         }
         let stretch = (rounded as u64).next_multiple_of(GAP) + GAP;
-        let address = gpu.allocations.next.fetch_add(stretch, Ordering::Relaxed);
+        let address = NEXT.fetch_add(stretch, Ordering::Relaxed);
         lock(&gpu.allocations.all).insert(address, Arc::new(Allocation { buffers, each, len }));
         Ok(Box::new(Owned { device: gpu.id(), gpu, address, len }))
     }

@@ -4,7 +4,7 @@
 mod software;
 
 use lockstep_core::backend::{Device, DeviceBuffer, DeviceMemory, KernelId};
-use lockstep_core::data::Data;
+use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::far::Far;
 use lockstep_core::suite::{noise, test_block, test_key};
 use lockstep_core::work::{
@@ -168,6 +168,41 @@ fn what_is_not_there_is_out_of_reach() {
     let data = Data::pinned(pinned.slice(0..16), pinned.slice(0..16)).unwrap();
     let refused = pass(&device, KernelId(0), Pass::Ctr, data);
     assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{refused:?}");
+}
+
+/// One adapter opened twice has one name, and two memories.
+#[test]
+fn memory_of_another_instance_is_out_of_reach() {
+    let (Some(one), Some(two)) = (device(), device()) else { return };
+    let (memory, other) = (one.memory().unwrap(), two.memory().unwrap());
+    let (buffer, others) = (upload(memory, &[1; 64]), upload(other, &[2; 64]));
+    assert_eq!(buffer.slice().device(), others.slice().device());
+    let refused =
+        pass(&one, KernelId(0), Pass::Ctr, Data::on_device(others.slice(), others.slice()).unwrap());
+    assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{refused:?}");
+    for result in [
+        memory.upload(&[3; 64], &others.slice(), Stream::default()),
+        other.download(&buffer.slice(), &mut [0; 64], Stream::default()),
+        memory.fetch(&[others.slice()], Stream::default()).map(|_| ()),
+    ] {
+        assert!(matches!(result, Err(Error::OutOfReach { .. })), "{result:?}");
+    }
+    assert_eq!((download(memory, &*buffer), download(other, &*others)), (vec![1; 64], vec![2; 64]));
+}
+
+/// A slice may say any length.
+#[test]
+fn a_slice_that_wraps_around_is_out_of_reach() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    let buffer = memory.allocate(64).unwrap();
+    for (beyond, len) in [(16, usize::MAX - 15), (16, usize::MAX - 3), (0, usize::MAX), (0, 65), (64, 1)] {
+        let address = buffer.slice().address() + beyond;
+        // SAFETY: what is there is never looked at, which this is about.
+        let long = unsafe { DeviceSlice::from_raw(device.id(), address, len) };
+        let refused = memory.fetch(&[long], Stream::default()).map(|_| ());
+        assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{len} bytes: {refused:?}");
+    }
 }
 
 /// More than there can be, and a device that is lost.
