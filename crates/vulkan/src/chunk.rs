@@ -55,7 +55,8 @@ impl Task {
         16 * ROWS * if self.wide { WIDE } else { 1 }
     }
 
-    /// Submits pieces of segments, all in host memory.
+    /// Submits pieces of segments, all in host memory or all on the device. On an error nothing is submitted; afterwards
+    /// results are to be asked for: [`Chunk::map`].
     pub(crate) fn queue(
         &self,
         mut lane: Lane,
@@ -281,7 +282,6 @@ impl Task {
             encoder.clear_buffer(work, 0, Some(room.work as u64));
             Ok(queue.submit([encoder.finish()]))
         })??;
-        lane.map(&self.gpu, download)?;
         let results = (writes && !is_resident)
             .then(|| places.data.iter().map(|place| 16 * (place + to) - back).collect());
         let lasts = lasts.then_some(back_bytes);
@@ -323,6 +323,16 @@ fn most_bytes(gpu: &Gpu) -> usize {
 }
 
 impl Chunk {
+    /// Asks for what is to come back.
+    pub(crate) fn map(&mut self, gpu: &Gpu) -> Result<()> {
+        self.lane.map(gpu, self.len)
+    }
+
+    /// The messages that it has pieces of.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = usize> {
+        self.pieces.iter().map(|piece| piece.segment)
+    }
+
     /// Brings results to borrowed host memory, and registers and verdicts; after the submission.
     pub(crate) fn deliver(&mut self, gpu: &Gpu, messages: &mut Messages<'_, '_>) -> Result<()> {
         let (pieces, results) = (&self.pieces, &self.results);

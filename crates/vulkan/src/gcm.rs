@@ -12,18 +12,21 @@ use crate::gpu::Gpu;
 use crate::lane::Lanes;
 use crate::memory::download;
 
-/// Seals or opens a message; `run` does a pass. On an error the output is to be thrown away.
+/// Seals or opens a message; `run` does a pass, and leaves no half of one. On an error the output is to be thrown away if it
+/// has `begun`.
 pub(crate) fn by_passes(
     run: impl Fn(Pass, Segment<'_>) -> Result<()>,
     gpu: &Gpu,
     lanes: &Lanes,
     opens: bool,
     message: &mut AeadMessage<'_>,
+    begun: &mut bool,
 ) -> Result<()> {
     let (key, nonce) = (message.key, message.nonce);
     let mut hash = Zeroizing::new(Block::default());
     if !opens {
         count(&run, key, counter(nonce, 2), message.data.reborrow())?;
+        *begun = true;
     }
     let len = message.data.len();
     let (whole, mut last) = (len / 16 * 16, Block::default());
@@ -51,8 +54,13 @@ pub(crate) fn by_passes(
     count(&run, key, counter(nonce, 1), Data::in_place(&mut hash[..]))?;
     message.status = settle(&mut message.tag, &hash);
     if message.status == Status::Done {
-        return if opens { count(&run, key, counter(nonce, 2), message.data.reborrow()) } else { Ok(()) };
+        if opens {
+            count(&run, key, counter(nonce, 2), message.data.reborrow())?;
+            *begun = true;
+        }
+        return Ok(());
     }
+    *begun = true;
     match &mut message.data {
         Data::Device { to, .. } => gpu.zero(to),
         data => {

@@ -77,7 +77,7 @@ impl Place {
 }
 
 impl Gpu {
-    /// Where a slice is.
+    /// Where a slice is. One without bytes may name any address, also one that is free again or none at all.
     ///
     /// # Errors
     /// [`Error::OutOfReach`] if it is not memory of this device.
@@ -90,6 +90,10 @@ impl Gpu {
                 format!("memory of {}", slice.device())
             },
         };
+        if slice.is_empty() {
+            let allocation = Allocation { buffers: Vec::new(), each: WORD, len: 0 };
+            return Ok(Place { allocation: Arc::new(allocation), at: 0 });
+        }
         let all = lock(&self.allocations.all);
         let found = all.range(..=slice.address()).next_back();
         let found = found.filter(|_| slice.device() == self.id());

@@ -49,8 +49,8 @@ struct Flight<'w, 'd> {
     chunks: VecDeque<Chunk>,
     /// Registers to be left, by segment; those that the device tells are left when they come.
     registers: Vec<(usize, Block)>,
-    /// Memory of the device may have been written to.
-    started: bool,
+    /// Messages whose output may have been written to, or will be.
+    begun: Vec<bool>,
     /// Results have been written to borrowed host memory.
     delivered: bool,
 }
@@ -85,8 +85,8 @@ pub(crate) fn submit<'w, 'd: 'w>(
         lanes: Arc::clone(lanes),
         registers: registers(task.plan.register, &messages),
         task,
+        begun: vec![false; messages.len()],
         messages,
-        started: false,
         chunks: VecDeque::new(),
         delivered: false,
     };
@@ -128,7 +128,6 @@ impl Flight<'_, '_> {
             let is_there =
                 |index: &usize| matches!(self.messages.data(*index), Data::Device { .. }) == on_device;
             let these: Vec<usize> = (0..self.messages.len()).filter(is_there).collect();
-            self.started |= on_device && !these.is_empty();
             self.start_with(&these, chunk, chunks, on_device)?;
         }
         Ok(())
@@ -196,7 +195,8 @@ impl Flight<'_, '_> {
                 let segments = &mut [segment];
                 submit(&self.lanes, task, Messages::Segments(segments), chunks)?.wait()
             };
-            gcm::by_passes(run, &self.task.gpu, &self.lanes, opens, &mut messages[segment])?;
+            let (message, begun) = (&mut messages[segment], &mut self.begun[segment]);
+            gcm::by_passes(run, &self.task.gpu, &self.lanes, opens, message, begun)?;
         }
         for pieces in gather(short, chunk) {
             self.queue(pieces)?;
@@ -209,7 +209,12 @@ impl Flight<'_, '_> {
             self.land()?;
         }
         let lane = self.lanes.take();
-        self.chunks.push_back(self.task.queue(lane, pieces, &self.messages)?);
+        let mut chunk = self.task.queue(lane, pieces, &self.messages)?;
+        for index in chunk.messages() {
+            self.begun[index] = true;
+        }
+        chunk.map(&self.task.gpu)?;
+        self.chunks.push_back(chunk);
         Ok(())
     }
 
@@ -243,17 +248,17 @@ impl Flight<'_, '_> {
         Ok(())
     }
 
-    /// Leaves no half of a result.
+    /// Leaves no half of a result. What was not begun stays: it may be the input.
     fn fail(&mut self) {
         self.abandon();
         self.messages.disown(self.delivered);
         if self.task.plan.kind.only_reads() {
             return;
         }
-        for index in 0..self.messages.len() {
+        for index in (0..self.messages.len()).filter(|&index| self.begun[index]) {
             match self.messages.data_mut(index) {
                 // Of a device that is lost nobody can read it any more.
-                Data::Device { to, .. } if self.started => drop(self.task.gpu.zero(to)),
+                Data::Device { to, .. } => drop(self.task.gpu.zero(to)),
                 data if self.delivered => with_output(data, |output| output.fill(0)),
                 _ => {}
             }

@@ -170,6 +170,85 @@ fn what_is_not_there_is_out_of_reach() {
     assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{refused:?}");
 }
 
+/// What fails before it reaches the device leaves its data, which may be the only copy.
+#[test]
+fn work_that_cannot_begin_leaves_its_data() {
+    let Some(device) = software::device() else { return };
+    let options = LaunchOptions { chunk: Some(60_000), buffer: Some(64 << 10), ..LaunchOptions::default() };
+    let device = device.with_launches(options);
+    let memory = device.memory().unwrap();
+    let is_too_much = |result: Result<()>| match result {
+        Err(Error::DeviceFailed { reason, .. }) => assert!(reason.contains("less at once"), "{reason}"),
+        other => panic!("{other:?}"),
+    };
+    // Messages of GCM are not cut, so the larger one does not fit.
+    let (small, large) = (noise(1, 500), noise(2, 200_000));
+    let key = test_key(1, SIZE);
+    for lengths in [&[200_000][..], &[500, 200_000], &[200_000, 500]] {
+        for on_device in [true, false] {
+            let plains = || lengths.iter().map(|&len| if len == 500 { &small } else { &large });
+            let buffers: Vec<_> = plains().map(|plain| upload(memory, plain)).collect();
+            let mut hosts: Vec<_> = plains().cloned().collect();
+            let (mut tags, mut messages) = (vec![[0; 16]; lengths.len()], Vec::new());
+            for ((buffer, host), tag) in buffers.iter().zip(&mut hosts).zip(&mut tags) {
+                let data = if on_device {
+                    Data::on_device(buffer.slice(), buffer.slice()).unwrap()
+                } else {
+                    Data::in_place(host)
+                };
+                let (tag, status) = (Tag::Write(tag), Status::Done);
+                messages.push(AeadMessage { key: &key, nonce: &[5; 12], aad: &[], data, tag, status });
+            }
+            let task = Task::Recipe(Recipe::GcmSeal, &mut messages);
+            is_too_much(device.submit(KernelId(0), task.into()).map(|_| ()));
+            assert!(messages.iter().all(|message| message.status == Status::Pending));
+            drop(messages);
+            for ((index, plain), buffer) in plains().enumerate().zip(&buffers) {
+                let left = if on_device { download(memory, &**buffer) } else { hosts[index].clone() };
+                // A short one that was on its way before is zeroed if its result was.
+                let begun = on_device && lengths[..=index] == [500];
+                assert!(left == if begun { vec![0; 500] } else { plain.clone() }, "{lengths:?} {on_device}");
+            }
+        }
+    }
+}
+
+/// Messages of GCM without data need no memory for them.
+#[test]
+fn nothing_may_be_anywhere() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    let (key, nonce) = (test_key(1, SIZE), [5; 12]);
+    let aes = Aes::new(key.bytes());
+    let freed = memory.allocate(16).unwrap().slice().slice(16..16);
+    // SAFETY: there are no bytes in it.
+    let null = unsafe { DeviceSlice::from_raw(device.id(), 0, 0) };
+    // The longer data go by passes.
+    for aad in [noise(1, 5), noise(2, 40_000)] {
+        let buffer = upload(memory, &noise(3, 100));
+        let mut tags = [[0; 16]; 3];
+        let slices = [freed.clone(), buffer.slice(), null.clone()];
+        let mut messages: Vec<_> = (slices.into_iter().zip(&mut tags))
+            .map(|(slice, tag)| AeadMessage {
+                key: &key,
+                nonce: &nonce,
+                aad: &aad,
+                data: Data::on_device(slice.clone(), slice).unwrap(),
+                tag: Tag::Write(tag),
+                status: Status::Pending,
+            })
+            .collect();
+        let task = Task::Recipe(Recipe::GcmSeal, &mut messages);
+        device.submit(KernelId(0), task.into()).unwrap().wait().unwrap();
+        assert!(messages.iter().all(|message| message.status == Status::Done));
+        drop(messages);
+        let (sealed, tag) = gcm::seal(&aes, &nonce, &aad, &noise(3, 100));
+        let (_, tag_of_nothing) = gcm::seal(&aes, &nonce, &aad, &[]);
+        assert_eq!(tags, [tag_of_nothing, tag, tag_of_nothing]);
+        assert_eq!(download(memory, &*buffer), sealed);
+    }
+}
+
 /// One adapter opened twice has one name, and two memories.
 #[test]
 fn memory_of_another_instance_is_out_of_reach() {
