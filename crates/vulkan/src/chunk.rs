@@ -167,6 +167,10 @@ impl Task {
         if layout.blocks > u32::MAX as usize || room.work > most_bytes(&self.gpu) {
             return Err(self.gpu.failed("too much for one launch: give it less at once"));
         }
+        // Compilation, which may take long or fail, before keys and data are anywhere.
+        for launch in &orders.launches {
+            self.gpu.pipeline(launch.program)?;
+        }
         lane.reserve(&self.gpu, &room)?;
 
         lane.fill(&self.gpu, given + room.work_in + room.beside, |view| {
@@ -209,13 +213,9 @@ impl Task {
             }
         })?;
 
-        // Compilation, which may take long, before anything is recorded.
-        for launch in &orders.launches {
-            self.gpu.pipeline(launch.program)?;
-        }
         let (work, given_buffer) = (lane.work.get(&self.gpu)?, lane.given.get(&self.gpu)?);
         let download_buffer = lane.download.get(&self.gpu)?;
-        let submission = self.gpu.call(|device, queue| -> Result<_> {
+        let submitted = self.gpu.call(|device, queue| -> Result<_> {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             lane.copy_in(&self.gpu, &mut encoder, &room)?;
             let (mut aside, mut tail) = ((given + room.work_in) as u64, places.tails);
@@ -281,7 +281,14 @@ impl Task {
             encoder.clear_buffer(given_buffer, 0, Some(given as u64));
             encoder.clear_buffer(work, 0, Some(room.work as u64));
             Ok(queue.submit([encoder.finish()]))
-        })??;
+        });
+        let submission = match submitted.flatten() {
+            Ok(submission) => submission,
+            Err(error) => {
+                lane.discard(&self.gpu);
+                return Err(error);
+            }
+        };
         let results = (writes && !is_resident)
             .then(|| places.data.iter().map(|place| 16 * (place + to) - back).collect());
         let lasts = lasts.then_some(back_bytes);

@@ -224,6 +224,11 @@ impl Lane {
         Ok(())
     }
 
+    /// Wipes a lane that was filled for a submission which then was refused, and drops it.
+    pub(crate) fn discard(mut self, gpu: &Gpu) {
+        let _ = self.map(gpu, 0).and_then(|()| self.wipe(gpu));
+    }
+
     /// Leaves nothing of keys and data on either side, as far as the device still answers. The buffers of the device
     /// itself have been wiped with the work.
     fn wipe(&mut self, gpu: &Gpu) -> Result<()> {
@@ -271,5 +276,40 @@ impl Lanes {
         if idle.len() < MOST_IDLE {
             idle.push(lane);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::software;
+
+    /// A lane that was filled and not submitted is wiped all the same.
+    #[test]
+    fn what_was_filled_is_wiped() {
+        let Some(device) = software::device() else { return };
+        let gpu = device.gpu().unwrap();
+        let mut lane = Lane::new();
+        let len = 40_000;
+        lane.reserve(&gpu, &Room { given: len, work_in: 0, beside: 0, work: 0, download: 0 }).unwrap();
+        lane.fill(&gpu, len, |view| view.slice(..).fill(7)).unwrap();
+        let upload = lane.upload.buffer.clone().unwrap();
+        lane.discard(&gpu);
+        // It is mapped for writing only, so the device reads it.
+        let (size, usage) = (len as u64, BufferUsages::MAP_READ | BufferUsages::COPY_DST);
+        let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+        upload.unmap();
+        let (seen, submission) = gpu
+            .call(|device, queue| {
+                let seen = device.create_buffer(&descriptor);
+                let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                encoder.copy_buffer_to_buffer(&upload, 0, &seen, 0, size);
+                (seen, queue.submit([encoder.finish()]))
+            })
+            .unwrap();
+        let mapping = gpu.call(|_, _| Mapping::begin(&seen, wgpu::MapMode::Read, len)).unwrap();
+        gpu.wait(&submission).unwrap();
+        mapping.wait(&gpu).unwrap();
+        assert!(seen.get_mapped_range(..size).unwrap().iter().all(|&byte| byte == 0));
     }
 }

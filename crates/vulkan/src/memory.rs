@@ -152,7 +152,7 @@ fn upload(gpu: &Gpu, lanes: &Lanes, from: &[u8], to: &Place) -> Result<()> {
         let mut lane = lanes.take();
         lane.reserve(gpu, &Room { given: part.len(), work_in: 0, beside: 0, work: 0, download: 0 })?;
         lane.fill(gpu, part.len(), |view| view.slice(..).copy_from_slice(part))?;
-        let submission = gpu.call(|device, queue| -> Result<_> {
+        let submitted = gpu.call(|device, queue| -> Result<_> {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let mut done = 0;
             for (buffer, target, len) in whole.stretches(at..at + part.len()) {
@@ -160,7 +160,14 @@ fn upload(gpu: &Gpu, lanes: &Lanes, from: &[u8], to: &Place) -> Result<()> {
                 done += len as u64;
             }
             Ok(queue.submit([encoder.finish()]))
-        })??;
+        });
+        let submission = match submitted.flatten() {
+            Ok(submission) => submission,
+            Err(error) => {
+                lane.discard(gpu);
+                return Err(error);
+            }
+        };
         lane.map(gpu, 0)?;
         gpu.wait(&submission)?;
         lanes.give(gpu, lane);
