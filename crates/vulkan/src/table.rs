@@ -37,7 +37,12 @@ pub(crate) fn run(
         device.download(&slice.slice(0..needed), &mut bytes, Stream::default())?;
         Ok(bytes)
     };
-    let mut statuses = read(&table.status, 1, count)?;
+    if table.status.len() < count {
+        return Err(Error::OutputLength { needed: count, got: table.status.len() });
+    }
+    // Whatever fails, no message counts as done by what stood there before.
+    let mut statuses = vec![Status::Pending as u8; count];
+    device.upload(&statuses, &table.status.slice(0..count), Stream::default())?;
     let keys = read(&table.keys, key_bytes, if shared { 1 } else { count })?;
     let mut registers = read(&table.registers, 16, count)?;
     let integers = |bytes: &[u8]| -> Vec<u64> {
@@ -64,7 +69,6 @@ pub(crate) fn run(
         let range = offset..offset.checked_add(len).filter(|&end| end <= table.from.len())?;
         Data::on_device(table.from.slice(range.clone()), table.to.slice(range)).ok()
     };
-    statuses.fill(Status::Pending as u8);
     match operation {
         Operation::Pass(pass) => {
             let mut segments = Vec::new();

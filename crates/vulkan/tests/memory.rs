@@ -340,3 +340,36 @@ fn messages_outside_of_a_table_are_refused() {
     let short = run(Table { messages: 6, ..table });
     assert!(matches!(short, Err(Error::OutputLength { .. })), "{short:?}");
 }
+
+/// Statuses of an earlier call do not stand for one that failed.
+#[test]
+fn a_table_that_fails_leaves_its_messages_pending() {
+    let Some(device) = software::device() else { return };
+    let options =
+        LaunchOptions { chunk: Some(usize::MAX / 4), buffer: Some(64 << 10), ..LaunchOptions::default() };
+    let device = device.with_launches(options);
+    let memory = device.memory().unwrap();
+    let key = test_key(1, SIZE);
+    let data = noise(1, 200_000);
+    let (offset, len) = (0u64.to_le_bytes(), 200_000u64.to_le_bytes());
+    let arrays = [key.bytes(), &[0; 16], &offset, &len, &data, &[1]].map(|bytes| upload(memory, bytes));
+    let [keys, registers, offsets, lengths, data_there, status] = arrays;
+    let table = Table {
+        messages: 1,
+        key_size: SIZE,
+        keys: keys.slice(),
+        registers: registers.slice(),
+        offsets: offsets.slice(),
+        lengths: lengths.slice(),
+        longest: 200_000,
+        from: data_there.slice(),
+        to: data_there.slice(),
+        tags: None,
+        status: status.slice(),
+    };
+    let task = Task::Table(Operation::Pass(Pass::EcbEncrypt), Box::new(table));
+    let failed = device.submit(KernelId(0), task.into()).map(|_| ());
+    assert!(matches!(failed, Err(Error::DeviceFailed { .. })), "{failed:?}");
+    assert_eq!(download(memory, &*status), [Status::Pending as u8]);
+    assert!(download(memory, &*data_there) == data, "nothing was begun");
+}
