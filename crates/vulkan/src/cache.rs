@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use lockstep_core::cache::Cache;
 
-use crate::gpu::lock;
+use crate::gpu::{lock, scoped};
 
 /// No longer file is read.
 const MOST: u64 = 64 << 20;
@@ -30,12 +30,21 @@ impl Programs {
         let version = env!("CARGO_PKG_VERSION");
         let name =
             Cache::name_of(&format!("{version}|{backend:?}|{vendor}|{model}|{name}|{driver}|{driver_info}"));
+        Programs::named(device, name, file)
+    }
+
+    /// None if the driver makes no cache: then the device works without, and the next process begins with an empty one.
+    fn named(device: &wgpu::Device, name: String, file: &Cache) -> Option<Programs> {
         let kept = file.read(&name, MOST).and_then(|content| unpacked(&content).map(<[u8]>::to_vec));
         let descriptor =
             wgpu::PipelineCacheDescriptor { label: Some("lockstep"), data: kept.as_deref(), fallback: true };
         // SAFETY: the data are what `get_data` gave, as far as their checksum and the user's own folder vouch for it; wgpu and
         // the driver refuse those of other adapters and versions.
-        let cache = unsafe { device.create_pipeline_cache(&descriptor) };
+        let (cache, error) = scoped(device, || unsafe { device.create_pipeline_cache(&descriptor) });
+        if error.is_some() {
+            let _ = file.remove(&name);
+            return None;
+        }
         Some(Programs { cache, file: file.clone(), name, kept: Mutex::new(kept) })
     }
 
@@ -73,6 +82,22 @@ fn unpacked(content: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::software;
+
+    /// A device that was opened without the feature refuses to make one.
+    #[test]
+    fn a_device_works_without() {
+        let Some(vulkan) = software::device() else { return };
+        let required_limits = wgpu::Limits::downlevel_defaults();
+        let descriptor = wgpu::DeviceDescriptor { required_limits, ..Default::default() };
+        let (device, _queue) = pollster::block_on(vulkan.adapter.request_device(&descriptor)).unwrap();
+        let folder = std::env::temp_dir().join(format!("lockstep-vulkan-programs-{}", std::process::id()));
+        let file = Cache::at(&folder);
+        file.write("name", &packed(b"code")).unwrap();
+        assert!(Programs::named(&device, "name".into(), &file).is_none());
+        assert!(file.names().is_empty(), "what may have been the reason is gone");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn damage_is_seen() {

@@ -34,7 +34,7 @@ const WIDE_FROM: usize = 8 << 10;
 /// A GPU, or software that acts as one.
 pub struct Vulkan {
     id: DeviceId,
-    adapter: wgpu::Adapter,
+    pub(crate) adapter: wgpu::Adapter,
     description: String,
     software: bool,
     /// Opened at its first use.

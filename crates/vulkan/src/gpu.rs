@@ -154,14 +154,7 @@ impl Gpu {
     /// What wgpu refuses inside is the error of this call.
     pub(crate) fn call<T>(&self, inside: impl FnOnce(&wgpu::Device, &wgpu::Queue) -> T) -> Result<T> {
         self.check()?;
-        let scopes =
-            [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
-                .map(|filter| self.device.push_error_scope(filter));
-        let value = inside(&self.device, &self.queue);
-        let mut error = None;
-        for scope in scopes.into_iter().rev() {
-            error = error.or(pollster::block_on(scope.pop()));
-        }
+        let (value, error) = scoped(&self.device, || inside(&self.device, &self.queue));
         self.check()?;
         match error {
             None => Ok(value),
@@ -284,6 +277,18 @@ fn survived<T>(trouble: &Mutex<Option<String>>, call: impl FnOnce() -> T) -> Opt
     let message = message.or_else(|| panicked.downcast_ref::<&str>().copied());
     lock(trouble).get_or_insert_with(|| lost_because(message.unwrap_or("wgpu panicked")));
     None
+}
+
+/// What a call gives, and what wgpu refused of it.
+pub(crate) fn scoped<T>(device: &wgpu::Device, call: impl FnOnce() -> T) -> (T, Option<wgpu::Error>) {
+    let scopes = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
+        .map(|filter| device.push_error_scope(filter));
+    let value = call();
+    let mut error = None;
+    for scope in scopes.into_iter().rev() {
+        error = error.or(pollster::block_on(scope.pop()));
+    }
+    (value, error)
 }
 
 fn lost_because(message: &str) -> String {
