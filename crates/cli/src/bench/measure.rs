@@ -106,7 +106,7 @@ pub(crate) fn rounds_with(
     let mut call = 0;
     let mut firsts = Vec::new();
     for contender in &mut *contenders {
-        check.copy_from_slice(&data);
+        renew(&mut data, &mut check);
         let start = Instant::now();
         let digest = (contender.run)(&mut data, call)?;
         firsts.push(contender.prepared + start.elapsed().as_secs_f64());
@@ -120,7 +120,7 @@ pub(crate) fn rounds_with(
             // Each round begins with another one.
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
-            check.copy_from_slice(&data);
+            renew(&mut data, &mut check);
             let stretch = stretch(setting, contender, &mut data, call)?;
             verify(contender, (call, stretch.calls), stretch.digest, &data, &mut check)?;
             call += stretch.calls;
@@ -144,6 +144,12 @@ pub(crate) fn rounds_with(
         first: Some(first),
     });
     Ok(measured.collect())
+}
+
+/// Other data than before, with a copy for the judge: nobody finds there what somebody else has made.
+pub(super) fn renew(data: &mut [u8], check: &mut [u8]) {
+    data.iter_mut().for_each(|byte| *byte = !*byte);
+    check.copy_from_slice(data);
 }
 
 /// Some calls in a row.
@@ -252,6 +258,22 @@ mod tests {
             let error = rounds(&setting(), &mut [contender(Box::new(run))], 64).unwrap_err();
             assert!(error.to_string().contains("something else"), "{error}");
         }
+    }
+
+    /// Who leaves there what somebody else has made is found, though it is what all come to.
+    #[test]
+    fn what_others_made_is_not_taken() {
+        let same = || -> Run {
+            Box::new(|data, _| {
+                data.fill(7);
+                Ok(0)
+            })
+        };
+        let contender = |run| Contender { name: "c".into(), run, judge: same(), prepared: 0.0 };
+        rounds(&setting(), &mut [contender(same()), contender(same())], 64).unwrap();
+        let idle = Box::new(|_: &mut [u8], _| Ok(0));
+        let error = rounds(&setting(), &mut [contender(same()), contender(idle)], 64).unwrap_err();
+        assert!(error.to_string().contains("something else"), "{error}");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use lockstep::hazmat::work::{AeadMessage, Operation, Pass, Recipe, Status, Tag};
 use lockstep::hazmat::{self, Block, Key};
 
 /// A call on a buffer, in place, by its number, on which IVs and nonces depend: no call undoes the one before, so that a
-/// buffer after many calls is right only if each of them was. Returns what does not lie in the buffer: a digest of tags.
+/// buffer after many calls is right only if each of them was. Returns what does not lie in the buffer: a digest of tags, or of
+/// what a call that comes to the same bytes each time has written.
 pub(crate) type Run = Box<dyn FnMut(&mut [u8], u64) -> hazmat::Result<u128>>;
 
 /// A work by name, such as `ctr-128` or `cbc-256-decrypt`.
@@ -49,9 +50,17 @@ impl Shape {
 
     /// Bytes of a call.
     pub(crate) const fn bytes(self) -> usize {
-        self.size * self.messages
+        self.size.saturating_mul(self.messages)
+    }
+
+    /// True if a call of it can be measured: several buffers of that size are held in memory.
+    pub(crate) const fn is_held(self) -> bool {
+        self.bytes() <= MOST_BYTES
     }
 }
+
+/// The most bytes of a call.
+pub(crate) const MOST_BYTES: usize = 1 << 30;
 
 const MODES: [(&str, Cipher); 7] = [
     ("ecb", Cipher::Ecb),
@@ -225,25 +234,28 @@ impl Work {
             What::Gcm(Direction::Decrypt) => {
                 let (sealed, tags) = (Arc::clone(&inputs.sealed), Arc::clone(&inputs.tags));
                 let mut prepared = if shape.messages == 1 { inputs.aes_keys() } else { Vec::new() };
-                Ok(Box::new(move |data, _| {
-                    if shape.messages > 1 {
-                        prepared = all.chunks(each).map(Key::new).collect::<Result<_, _>>()?;
-                    }
-                    let parts = sealed.chunks_exact(shape.size).zip(data.chunks_exact_mut(shape.size));
-                    let mut messages = Vec::with_capacity(prepared.len());
-                    for (((from, to), key), tag) in parts.zip(&prepared).zip(&*tags) {
-                        messages.push(AeadMessage {
-                            key,
-                            nonce: &NONCE,
-                            aad: &[],
-                            data: Data::copy(from, to)?,
-                            tag: Tag::Expect(tag),
-                            status: Status::Pending,
-                        });
-                    }
-                    gcm::open(&planner, &mut messages)?;
-                    Ok(0)
-                }))
+                Ok(written_each_time(
+                    shape.size,
+                    Box::new(move |data, _| {
+                        if shape.messages > 1 {
+                            prepared = all.chunks(each).map(Key::new).collect::<Result<_, _>>()?;
+                        }
+                        let parts = sealed.chunks_exact(shape.size).zip(data.chunks_exact_mut(shape.size));
+                        let mut messages = Vec::with_capacity(prepared.len());
+                        for (((from, to), key), tag) in parts.zip(&prepared).zip(&*tags) {
+                            messages.push(AeadMessage {
+                                key,
+                                nonce: &NONCE,
+                                aad: &[],
+                                data: Data::copy(from, to)?,
+                                tag: Tag::Expect(tag),
+                                status: Status::Pending,
+                            });
+                        }
+                        gcm::open(&planner, &mut messages)?;
+                        Ok(0)
+                    }),
+                ))
             }
         }
     }
@@ -258,6 +270,26 @@ impl Inputs {
     fn aes_keys(&self) -> Vec<Key> {
         self.keys.chunks(self.each).map(|key| Key::new(key).expect("a length of AES")).collect()
     }
+}
+
+/// A call that comes to the same bytes each time: what the one before left there must not pass for what this one made.
+/// Before each call a block of each message is spoiled, another one in each call; what stands there afterwards is told.
+fn written_each_time(size: usize, mut run: Run) -> Run {
+    Box::new(move |data, call| {
+        let begin = (call % size.div_ceil(16).max(1) as u64) as usize * 16;
+        let block = begin..size.min(begin + 16);
+        for message in data.chunks_exact_mut(size) {
+            // Never back to what it was, until it was spoiled 256 times.
+            message[block.clone()].iter_mut().for_each(|byte| *byte = byte.wrapping_add(0x35));
+        }
+        let digest = run(data, call)?;
+        let blocks = data.chunks_exact(size).map(|message| {
+            let mut whole = [0; 16];
+            whole[..block.len()].copy_from_slice(&message[block.clone()]);
+            u128::from_le_bytes(whole)
+        });
+        Ok(digest ^ folded(blocks))
+    })
 }
 
 fn gcm_messages<'d>(
@@ -333,6 +365,41 @@ mod tests {
                     assert!(told[0] == told[1] && buffers[0] == buffers[1], "{} call {call}", work.name);
                     assert!(buffers[0] != start, "{} call {call}", work.name);
                 }
+            }
+        }
+    }
+
+    /// The control of works that come to the same bytes each time: calls that do nothing, all but the first or a single one, are
+    /// found by what is told, though the right bytes lie there already.
+    #[test]
+    fn an_opening_that_does_nothing_is_found() {
+        let judge = engine("cpu/soft");
+        let work = named("gcm-128-open").unwrap();
+        for shape in [Shape::one(40), Shape { size: 40, messages: 3 }] {
+            let inputs = work.inputs(shape, &judge).unwrap();
+            let mut plaintext = random(shape.bytes());
+            work.ours(&judge, &inputs, shape).unwrap()(&mut plaintext, 0).unwrap();
+            for idle in [1..9, 4..5, 9..9] {
+                let mut right = work.ours(&judge, &inputs, shape).unwrap();
+                let (plaintext, skipped) = (plaintext.clone(), idle.clone());
+                let mut wrong = written_each_time(
+                    shape.size,
+                    Box::new(move |data, call| {
+                        if !skipped.contains(&call) {
+                            data.copy_from_slice(&plaintext);
+                        }
+                        Ok(0)
+                    }),
+                );
+                let mut buffers = [random(shape.bytes()), Vec::new()];
+                buffers[1] = buffers[0].clone();
+                let mut differ = |call: u64| {
+                    let told = [right(&mut buffers[0], call), wrong(&mut buffers[1], call)];
+                    let [right, wrong] = told.map(|told| told.unwrap());
+                    right != wrong
+                };
+                let found: Vec<u64> = (0..9).filter(|call| differ(*call)).collect();
+                assert_eq!(found, idle.collect::<Vec<_>>());
             }
         }
     }

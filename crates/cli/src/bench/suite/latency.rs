@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{BYTES, Suite};
 use crate::bench::Session;
-use crate::bench::measure::{Contender, Setting, stop_if_told, verify};
+use crate::bench::measure::{Contender, Setting, renew, stop_if_told, verify};
 use crate::bench::report::{self, Chapter, Picture};
 use crate::bench::work::{Shape, random};
 use crate::error::{Result, failed};
@@ -124,7 +124,7 @@ fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Res
             stop_if_told()?;
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
-            check.copy_from_slice(&data);
+            renew(&mut data, &mut check);
             let (first, mut digest) = (call, 0u128);
             let mut times = Vec::new();
             setting.curve.begin(&contender.name);
