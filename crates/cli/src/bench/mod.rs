@@ -33,3 +33,4 @@ pub(crate) use openssl::{ENV_NEWEST, OpenSsl};
 pub(crate) use report::Report;
 pub(crate) use session::{Options, Session};
 pub(crate) use suite::Suite;
+pub(crate) use work::MOST_BYTES;

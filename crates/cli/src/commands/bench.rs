@@ -16,7 +16,7 @@ use crate::signals::Guard;
 use crate::{date, terminal, text};
 
 /// Most bytes of one message, and of all in a call.
-const MAX_SIZE: u64 = 1 << 30;
+const MAX_SIZE: u64 = bench::MOST_BYTES as u64;
 const MAX_MESSAGES: u64 = 1 << 20;
 
 /// Measure this machine: its devices and kernels, and other implementations beside them

@@ -200,6 +200,17 @@ fn bad_wishes() {
     }
     run(&["batch", "-s", "1M", "--messages", "4096"]).failed(2, "more than 1 GiB");
     run(&["-s", "32M", "-m", "xts"]).failed(2, "none of this work at these sizes");
+    // Of a work with many messages a call is bounded, too.
+    run(&["-m", "cbc-128-x64", "-s", "1G"]).failed(2, "cbc-128-x64 at 1024 MiB was left out: 64 messages");
+    let told = quick(&folder, "peers", &["-m", "cbc-128-x64", "-s", "1K", "-s", "32M"]);
+    assert_eq!(results(&told, "peers").len(), 1);
+    let findings = told["suites"]["peers"]["findings"].to_string();
+    assert!(findings.contains("cbc-128-x64 at 32 MiB was left out"), "{findings}");
+    // Nobody is faster than nobody.
+    assert!(
+        !findings.contains("No peer") && findings.contains("1 of 1 measurements had no peer"),
+        "{findings}"
+    );
     run(&["throughput", "--device", "cpu", "--kernel", "spu/ctr4"]).failed(2, "kernel");
     run(&["throughput", "--kernel", "cpu/abacus"]).failed(2, "cpu/abacus");
     run(&["latency", "--device", "abacus"]).failed(2, "abacus");

@@ -120,18 +120,30 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
     let kernel = session.options.kernels.first().map(String::as_str);
     let engine = session.engine_on(device, kernel, session.options.threads.or(Some(1)))?;
     let ours = Subject { name: "lockstep".into(), engine };
-    let mut all = Vec::new();
+    let (mut all, mut left_out) = (Vec::new(), Vec::new());
     for entry in &entries {
         for &size in sizes.iter().filter(|size| entry.work.takes(**size)) {
             let shape = Shape { size, messages: (entry.messages)(size) };
+            if !shape.is_held() {
+                let (messages, size) = (shape.messages, report::size(size));
+                left_out.push(format!(
+                    "{} at {size} was left out: {messages} messages are more than 1 GiB in a call.",
+                    entry.name
+                ));
+                continue;
+            }
             session.note(&format!("{}: {}", entry.name, report::size(size)));
             all.extend(compare(session, &ours, entry, shape)?);
         }
+    }
+    if all.is_empty() && !left_out.is_empty() {
+        return Err(failed(format!("{} Take smaller messages", left_out.join(" "))));
     }
     if all.is_empty() {
         return Err(failed("that device and kernel do none of this work at these sizes"));
     }
     let mut findings = slower(&all);
+    findings.extend(left_out);
     findings.extend(report::first_calls(all.iter().flat_map(|one| &one.measured[..1])));
     if session.options.openssl.is_empty() {
         findings.push("OpenSSL was not measured: it is not installed, or was left out.".into());
@@ -227,8 +239,9 @@ fn table(session: &Session, all: &[Compared]) -> Table {
 
 /// Works in which a peer is ahead of us.
 fn slower(all: &[Compared]) -> Vec<String> {
-    let mut told = Vec::new();
+    let (mut told, mut compared) = (Vec::new(), 0);
     for one in all {
+        compared += usize::from(one.measured.len() > 1);
         let ours = one.measured[0].rate;
         let ahead = one.measured[1..].iter().filter(|peer| peer.rate.median > ours.median * 1.03);
         for peer in ahead {
@@ -241,8 +254,17 @@ fn slower(all: &[Compared]) -> Vec<String> {
             ));
         }
     }
-    if told.is_empty() {
-        told.push("No peer is more than 3 % faster in any of these works.".into());
+    if told.is_empty() && compared > 0 {
+        told.push(format!(
+            "No peer is more than 3 % faster in any of the {compared} measurements that a peer took part in."
+        ));
+    }
+    if compared < all.len() {
+        told.push(format!(
+            "{} of {} measurements had no peer to compare with.",
+            all.len() - compared,
+            all.len()
+        ));
     }
     told
 }
