@@ -11,6 +11,9 @@ use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, Transfor
 /// The most pixels of a picture: what is to be looked at has less, and this is held in memory.
 const MOST_PIXELS: u64 = 1 << 26;
 
+/// The most bytes that a decoder holds beside the pixels: chunks that say something about the picture.
+const MOST_BESIDE: usize = 16 << 20;
+
 /// Bytes of a sector of a disk.
 const SECTOR: usize = 512;
 
@@ -31,15 +34,22 @@ pub(crate) struct Picture {
 impl Picture {
     /// From a PNG of any kind: palettes are expanded, grey of less than 8 bits is widened, 16 bits stay.
     pub(crate) fn decode(png: &[u8]) -> Result<Picture, String> {
-        let mut decoder = Decoder::new_with_limits(Cursor::new(png), Limits { bytes: 1 << 30 });
+        let mut decoder = Decoder::new_with_limits(Cursor::new(png), Limits { bytes: MOST_BESIDE });
         decoder.set_transformations(Transformations::EXPAND);
-        let mut reader = decoder.read_info().map_err(|error| why(&error))?;
-        let (width, height) = (reader.info().width, reader.info().height);
+        // Nobody looks at them here, and a short one may inflate to gigabytes.
+        decoder.set_ignore_iccp_chunk(true);
+        decoder.set_ignore_text_chunk(true);
+        // The size is looked at before anything else is read.
+        let header = decoder.read_header_info().map_err(|error| why(&error))?;
+        let (width, height) = (header.width, header.height);
         if u64::from(width) * u64::from(height) > MOST_PIXELS {
             return Err(format!(
                 "it has {width} x {height} pixels, and more than 64 Mi (8192 x 8192) are not taken: make it smaller"
             ));
         }
+        // A row, 16 bits each of four channels, is held by the decoder as well.
+        decoder.set_limits(Limits { bytes: MOST_BESIDE + 8 * width as usize });
+        let mut reader = decoder.read_info().map_err(|error| why(&error))?;
         let size = reader.output_buffer_size().ok_or("it is too large for this machine")?;
         let mut pixels = vec![0; size];
         let info = reader.next_frame(&mut pixels).map_err(|error| why(&error))?;
@@ -58,7 +68,9 @@ impl Picture {
         if !has_alpha {
             return Ok(Picture { width, height, depth, channels, colours: pixels, alpha: None });
         }
-        let (mut colours, mut alpha) = (Vec::new(), Vec::new());
+        let count = pixels.len() / ((channels + 1) * bytes);
+        let mut colours = Vec::with_capacity(count * channels * bytes);
+        let mut alpha = Vec::with_capacity(count * bytes);
         for pixel in pixels.chunks_exact((channels + 1) * bytes) {
             let (colour, opacity) = pixel.split_at(channels * bytes);
             colours.extend_from_slice(colour);
@@ -130,7 +142,9 @@ fn why(error: &DecodingError) -> String {
             "it is cut off: the end of the PNG is missing".into()
         }
         DecodingError::IoError(error) => format!("cannot be read: {error}"),
-        DecodingError::LimitsExceeded => "it is too large to be decoded in 1 GiB: make it smaller".into(),
+        DecodingError::LimitsExceeded => {
+            "what it holds beside its pixels is more than 16 MiB: save it without metadata".into()
+        }
         DecodingError::Format(error) if error.to_string().contains("signature") => {
             "it is no PNG: convert it to one".into()
         }

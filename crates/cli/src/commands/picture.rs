@@ -90,6 +90,7 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
         return Err(failed(format!("{name}: it is longer than 256 MiB: take a smaller picture")));
     }
     let mut picture = Picture::decode(&png).map_err(|why| failed(format!("{name}: {why}")))?;
+    drop(png);
     picture.encrypt(engine.planner(), cipher, &key)?;
     let encoded = picture.encode().map_err(failed)?;
     // From here on nothing but the writing can fail.

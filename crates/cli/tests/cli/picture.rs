@@ -213,6 +213,60 @@ fn what_is_no_picture() {
     refused(&by_hand(8192, 8192, false, &[0; 10]), "in.png: it");
 }
 
+/// So many zeros in the format of zlib, about 1 in 160 in size: one literal and matches of 258 bytes, by the fixed codes.
+fn zeros(len: usize) -> Vec<u8> {
+    let (matches, mut bits, mut held) = ((len - 1) / 258, 0u64, 0);
+    let mut out = vec![0x78, 1];
+    let mut put = |code: u64, count: u32| {
+        bits |= code << held;
+        held += count;
+        while held >= 8 {
+            out.push(bits as u8);
+            bits >>= 8;
+            held -= 8;
+        }
+    };
+    // The last block, of fixed codes; codes begin with their highest bit.
+    put(0b011, 3);
+    put(0b0000_1100, 8);
+    for _ in 0..matches {
+        put(0b1010_0011, 8);
+        put(0, 5);
+    }
+    // The end, and what fills a byte.
+    put(0, 7);
+    put(0, 7);
+    let len = 1 + 258 * matches as u32;
+    out.extend(((len % 65521) << 16 | 1).to_be_bytes());
+    out
+}
+
+/// A colour profile of a few megabytes that would be a gigabyte takes no memory, nor does a comment.
+#[test]
+fn what_inflates_is_left_alone() {
+    let folder = folder();
+    let plain = (19, 7, ColorType::Rgb, BitDepth::Eight, data(19 * 7 * 3));
+    let good = encode(&plain, None);
+    let with = |kind, head: &[u8], len| {
+        let body = [head, &zeros(len)].concat();
+        [&good[..33], &chunk(kind, &body), &good[33..]].concat()
+    };
+    // What the helper makes is what decoders know as a profile.
+    let small = with(b"iCCP", b"bomb\0\0", 2000);
+    let reader = png::Decoder::new(std::io::Cursor::new(&small)).read_info().unwrap();
+    let profile = reader.info().icc_profile.as_ref().unwrap();
+    assert!(profile.len() > 1700 && profile.iter().all(|byte| *byte == 0));
+
+    for (kind, head) in [(b"iCCP", &b"bomb\0\0"[..]), (b"zTXt", b"Comment\0\0")] {
+        folder.write("in.png", with(kind, head, 1 << 30));
+        let script = "ulimit -v 1000000; \
+            lockstep picture in.png out.png -f --mode ctr --key-file raw --device cpu --threads 1";
+        folder.shell(script).succeeded();
+        let (colours, _) = parts(&decode(&folder.read("out.png")));
+        assert!(colours == ciphered(&folder, "ctr", &plain.4));
+    }
+}
+
 #[test]
 fn files_are_kept() {
     let folder = folder();
