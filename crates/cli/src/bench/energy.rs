@@ -13,15 +13,48 @@ const POWERCAP: &str = "/sys/class/powercap";
 /// The energy counters of the processor packages, and of the GPUs.
 #[derive(Clone)]
 pub(crate) struct Meter {
-    /// For each package: its counter, and where that wraps around, in microjoules.
-    packages: Vec<(PathBuf, u64)>,
+    packages: Vec<Package>,
+    /// Why packages are not measured, where only GPUs are.
+    refused: Option<String>,
     gpus: Option<Arc<Energy>>,
+}
+
+/// A processor package.
+#[derive(Clone)]
+struct Package {
+    /// The file of its counter, in microjoules.
+    counter: PathBuf,
+    /// Where that wraps around, if it tells.
+    range: Option<u64>,
+}
+
+/// Joules of processor packages and of GPUs, each where they are measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Joules {
+    pub(crate) cpu: Option<f64>,
+    pub(crate) gpu: Option<f64>,
+}
+
+impl Joules {
+    /// What is added to.
+    pub(crate) const ZERO: Joules = Joules { cpu: Some(0.0), gpu: Some(0.0) };
+
+    /// Both together; what is missing in one of them is missing in the sum.
+    pub(crate) fn and(self, more: Joules) -> Joules {
+        let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+        Joules { cpu: sum(self.cpu, more.cpu), gpu: sum(self.gpu, more.gpu) }
+    }
+
+    /// For each of so many bytes.
+    pub(crate) fn over(self, bytes: f64) -> Joules {
+        Joules { cpu: self.cpu.map(|joules| joules / bytes), gpu: self.gpu.map(|joules| joules / bytes) }
+    }
 }
 
 /// The counters at one time: of packages in microjoules, and of all GPUs together in millijoules.
 pub(crate) struct Reading {
-    packages: Vec<u64>,
-    gpus: u64,
+    packages: Option<Vec<u64>>,
+    gpus: Option<u64>,
 }
 
 impl Meter {
@@ -30,17 +63,22 @@ impl Meter {
         let gpus = Energy::open().ok().map(Arc::new);
         match (Meter::packages_in(Path::new(POWERCAP)), gpus) {
             (Err(why), None) => Err(why),
-            (packages, gpus) => Ok(Meter { packages: packages.unwrap_or_default(), gpus }),
+            (Err(why), gpus) => Ok(Meter { packages: Vec::new(), refused: Some(why), gpus }),
+            (Ok(packages), gpus) => Ok(Meter { packages, refused: None, gpus }),
         }
     }
 
-    fn packages_in(folder: &Path) -> Result<Vec<(PathBuf, u64)>, String> {
+    fn packages_in(folder: &Path) -> Result<Vec<Package>, String> {
         let entries =
             fs::read_dir(folder).map_err(|_| "no power meters (RAPL, NVML) on this machine".to_owned())?;
         let mut packages = Vec::new();
         let mut refused = None;
         for entry in entries.flatten() {
             let zone = entry.path();
+            // The same package by another way to its counter.
+            if entry.file_name().to_string_lossy().starts_with("intel-rapl-mmio") {
+                continue;
+            }
             // Packages only: cores and memory controllers are parts of them. AMD's have the same names.
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
             if !name.starts_with("package-") {
@@ -49,15 +87,16 @@ impl Meter {
             let counter = zone.join("energy_uj");
             match read(&counter) {
                 Ok(_) => {
-                    let range = read(&zone.join("max_energy_range_uj")).unwrap_or(u64::MAX);
-                    packages.push((counter, range));
+                    let range = read(&zone.join("max_energy_range_uj")).ok();
+                    packages.push(Package { counter, range });
                 }
                 Err(error) => refused = Some(format!("{}: {error}", counter.display())),
             }
         }
         match (packages.is_empty(), refused) {
-            (false, _) => Ok(packages),
-            (true, Some(refused)) => Err(format!("power meters cannot be read: {refused} (root may)")),
+            // A part of the packages would be told as all of them.
+            (_, Some(refused)) => Err(format!("power meters cannot be read: {refused} (root may)")),
+            (false, None) => Ok(packages),
             (true, None) => Err("no power meters (RAPL, NVML) on this machine".into()),
         }
     }
@@ -74,29 +113,45 @@ impl Meter {
             count(gpus, "GPU").map(|text| format!("{text} by NVML")),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
-        format!("{}; all that runs on them counts", parts.join(" and "))
+        let refused = self.refused.as_ref().map(|why| format!("; of processors: {why}")).unwrap_or_default();
+        format!(
+            "{}; all that runs on them counts, and is told where stretches add up to a second{refused}",
+            parts.join(" and ")
+        )
     }
 
-    /// The counters now; nothing if one of them fails.
-    pub(crate) fn read(&self) -> Option<Reading> {
-        let packages = self.packages.iter().map(|(counter, _)| read(counter).ok()).collect::<Option<_>>()?;
-        let gpus = match &self.gpus {
-            Some(gpus) => gpus.millijoules()?,
-            None => 0,
+    /// True if it measures processor packages.
+    pub(crate) fn has_packages(&self) -> bool {
+        !self.packages.is_empty()
+    }
+
+    /// True if it measures GPUs.
+    pub(crate) fn has_gpus(&self) -> bool {
+        self.gpus.is_some()
+    }
+
+    /// The counters now.
+    pub(crate) fn read(&self) -> Reading {
+        let packages = self.packages.iter().map(|package| read(&package.counter).ok()).collect();
+        Reading { packages, gpus: self.gpus.as_ref().and_then(|gpus| gpus.millijoules()) }
+    }
+
+    /// Joules since a reading, of everything that runs there; nothing where a reading failed.
+    pub(crate) fn since(&self, before: &Reading) -> Joules {
+        let now = self.read();
+        let used = |(package, (now, before)): (&Package, (&u64, &u64))| {
+            let used = match now.checked_sub(*before) {
+                Some(used) => used,
+                None => package.range?.checked_sub(*before)?.checked_add(*now)?,
+            };
+            Some(used as f64 / 1e6)
         };
-        Some(Reading { packages, gpus })
-    }
-
-    /// Joules since a reading, of everything that runs there.
-    pub(crate) fn since(&self, before: &Reading) -> Option<f64> {
-        let now = self.read()?;
-        let parts = now.packages.iter().zip(&before.packages).zip(&self.packages);
-        let packages: u64 = parts
-            .map(|((now, before), (_, range))| {
-                now.checked_sub(*before).unwrap_or_else(|| (range - before.min(range)).saturating_add(*now))
-            })
-            .sum();
-        Some(packages as f64 / 1e6 + now.gpus.checked_sub(before.gpus)? as f64 / 1e3)
+        let counters = now.packages.as_ref().zip(before.packages.as_ref()).filter(|_| self.has_packages());
+        let cpu = counters.and_then(|(now, before)| {
+            self.packages.iter().zip(now.iter().zip(before)).map(used).sum::<Option<f64>>()
+        });
+        let gpu = now.gpus.zip(before.gpus).and_then(|(now, before)| now.checked_sub(before));
+        Joules { cpu, gpu: gpu.map(|millijoules| millijoules as f64 / 1e3) }
     }
 }
 
@@ -123,15 +178,36 @@ mod tests {
         put("intel-rapl:0", "package-0", 400_000);
         put("intel-rapl:1", "package-1", 900_000);
         put("intel-rapl:0:0", "core", 5);
-        let meter = Meter { packages: Meter::packages_in(folder.path()).unwrap(), gpus: None };
+        // The first package again, which does not count twice.
+        put("intel-rapl-mmio:0", "package-0", 400_000);
+        let meter = Meter { packages: Meter::packages_in(folder.path()).unwrap(), refused: None, gpus: None };
         assert!(meter.describe().starts_with("2 processor packages by RAPL;"));
-        let before = meter.read().unwrap();
+        let before = meter.read();
         put("intel-rapl:0", "package-0", 600_000);
+        put("intel-rapl-mmio:0", "package-0", 600_000);
         put("intel-rapl:1", "package-1", 200_000);
-        assert_eq!(meter.since(&before), Some(0.2 + 0.3));
+        assert_eq!(meter.since(&before), Joules { cpu: Some(0.2 + 0.3), gpu: None });
+        // Without a range nobody knows what a counter that fell has counted.
+        let mut unknown = meter.clone();
+        unknown.packages.iter_mut().for_each(|package| package.range = None);
+        assert_eq!(unknown.since(&before), Joules::default());
+        // Nor where it was beyond its range.
+        put("intel-rapl:1", "package-1", 2_000_000);
+        let beyond = meter.read();
         put("intel-rapl:1", "package-1", 0);
+        assert_eq!(meter.since(&beyond), Joules::default());
         fs::write(folder.path().join("intel-rapl:1/energy_uj"), "none").unwrap();
-        assert_eq!(meter.since(&before), None);
-        assert!(Meter::packages_in(Path::new("/nonexistent")).unwrap_err().contains("RAPL"));
+        assert_eq!(meter.since(&before), Joules::default());
+        // One of two that cannot be read is not told as if it were all.
+        assert!(Meter::packages_in(folder.path()).err().unwrap().contains("root may"));
+        assert!(Meter::packages_in(Path::new("/nonexistent")).err().unwrap().contains("RAPL"));
+    }
+
+    #[test]
+    fn what_is_missing_once_is_missing() {
+        let [both, none] = [Joules { cpu: Some(1.5), gpu: Some(4.0) }, Joules { cpu: None, gpu: Some(1.0) }];
+        let sum = Joules::ZERO.and(both).and(none).and(both);
+        assert_eq!(sum.over(2.0), Joules { cpu: None, gpu: Some(4.5) });
+        assert_eq!(Joules::ZERO.and(both).over(0.5), Joules { cpu: Some(3.0), gpu: Some(8.0) });
     }
 }

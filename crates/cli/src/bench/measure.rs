@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::cpu_time::{self, Curve};
-use super::energy::Meter;
+use super::energy::{Joules, Meter};
 use super::work::{Run, random};
 use crate::error::{Error, Result, failed};
 use crate::signals;
@@ -50,8 +50,8 @@ pub(crate) struct Measured {
     pub(crate) rate: Rate,
     /// Seconds of CPU time for a byte; nothing for programs that are not children of ours to the end.
     pub(crate) cpu: Option<f64>,
-    /// Joules for a byte, of the whole processor, where it tells.
-    pub(crate) joules: Option<f64>,
+    /// Joules for a byte, of all processor packages and of all GPUs, where they tell.
+    pub(crate) joules: Joules,
     /// Seconds of the first call: self-tests, compilation, memory. It counts for nothing else.
     pub(crate) first: Option<f64>,
 }
@@ -62,7 +62,8 @@ impl Measured {
         json!({
             "median": median, "min": least, "max": most,
             "cpu_seconds_per_gb": self.cpu.map(|cpu| cpu * 1e9),
-            "joules_per_gb": self.joules.map(|joules| joules * 1e9),
+            "joules_per_gb": self.joules.cpu.map(|joules| joules * 1e9),
+            "gpu_joules_per_gb": self.joules.gpu.map(|joules| joules * 1e9),
             "first_call_seconds": self.first,
         })
     }
@@ -80,12 +81,22 @@ impl Rate {
 }
 
 /// What the stretches of a contender took so far.
-#[derive(Default)]
 struct Taken {
     rates: Vec<f64>,
     bytes: f64,
+    seconds: f64,
     cpu: Duration,
-    joules: Option<f64>,
+    joules: Joules,
+}
+
+impl Taken {
+    const NOTHING: Taken =
+        Taken { rates: Vec::new(), bytes: 0.0, seconds: 0.0, cpu: Duration::ZERO, joules: Joules::ZERO };
+
+    /// Counters move in steps of milliseconds, NVML's of a tenth of a second: over less than a second they tell nothing.
+    fn joules(&self) -> Joules {
+        if self.seconds < 1.0 { Joules::default() } else { self.joules.over(self.bytes) }
+    }
 }
 
 /// Runs all of them on calls of so many bytes. What a contender makes is compared with what its judge makes of the same
@@ -113,7 +124,7 @@ pub(crate) fn rounds_with(
         verify(contender, (call, 1), digest, &data, &mut check)?;
         call += 1;
     }
-    let mut taken: Vec<Taken> = contenders.iter().map(|_| Taken::default()).collect();
+    let mut taken: Vec<Taken> = contenders.iter().map(|_| Taken::NOTHING).collect();
     for round in 0..=setting.rounds {
         for turn in 0..contenders.len() {
             stop_if_told()?;
@@ -131,16 +142,17 @@ pub(crate) fn rounds_with(
                 taken.rates.push(bytes / stretch.seconds);
                 taken.bytes += bytes;
                 taken.cpu += stretch.cpu;
-                taken.joules = stretch.joules.map(|joules| joules + taken.joules.unwrap_or(0.0));
+                taken.seconds += stretch.seconds;
+                taken.joules = taken.joules.and(stretch.joules);
             }
         }
         after(round)?;
     }
     let measured = contenders.iter().zip(taken).zip(firsts).map(|((contender, taken), first)| Measured {
         name: Arc::clone(&contender.name),
-        rate: Rate::of(taken.rates),
         cpu: Some(taken.cpu.as_secs_f64() / taken.bytes),
-        joules: taken.joules.map(|joules| joules / taken.bytes),
+        joules: taken.joules(),
+        rate: Rate::of(taken.rates),
         first: Some(first),
     });
     Ok(measured.collect())
@@ -158,12 +170,12 @@ struct Stretch {
     digest: u128,
     seconds: f64,
     cpu: Duration,
-    joules: Option<f64>,
+    joules: Joules,
 }
 
 fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: u64) -> Result<Stretch> {
     let (mut calls, mut batch, mut digest) = (0u64, 1u64, 0u128);
-    let energy = setting.meter.as_ref().and_then(Meter::read);
+    let energy = setting.meter.as_ref().map(Meter::read);
     setting.curve.begin(&contender.name);
     let cpu = cpu_time::of_process();
     let start = Instant::now();
@@ -181,7 +193,8 @@ fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: 
     };
     let cpu = cpu_time::of_process() - cpu;
     setting.curve.end();
-    let joules = setting.meter.as_ref().zip(energy).and_then(|(meter, before)| meter.since(&before));
+    let joules =
+        setting.meter.as_ref().zip(energy).map_or(Joules::default(), |(meter, before)| meter.since(&before));
     Ok(Stretch { calls, digest, seconds: elapsed.as_secs_f64(), cpu, joules })
 }
 
@@ -274,6 +287,14 @@ mod tests {
         let idle = Box::new(|_: &mut [u8], _| Ok(0));
         let error = rounds(&setting(), &mut [contender(same()), contender(idle)], 64).unwrap_err();
         assert!(error.to_string().contains("something else"), "{error}");
+    }
+
+    #[test]
+    fn energy_of_less_than_a_second_is_not_told() {
+        let joules = Joules { cpu: Some(6.0), gpu: None };
+        let taken = |seconds| Taken { bytes: 3.0, seconds, joules, ..Taken::NOTHING };
+        assert_eq!(taken(0.99).joules(), Joules::default());
+        assert_eq!(taken(1.0).joules(), Joules { cpu: Some(2.0), gpu: None });
     }
 
     #[test]

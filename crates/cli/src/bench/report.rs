@@ -183,9 +183,14 @@ pub(super) fn cpu(measured: &Measured) -> String {
     measured.cpu.map_or("-".into(), |cpu| digits(cpu * 1e9))
 }
 
-/// Joules for a gigabyte.
-pub(super) fn joules(measured: &Measured) -> String {
-    measured.joules.map_or("-".into(), |joules| digits(joules * 1e9))
+/// Joules of processors for a gigabyte.
+pub(super) fn cpu_joules(measured: &Measured) -> String {
+    measured.joules.cpu.map_or("-".into(), |joules| digits(joules * 1e9))
+}
+
+/// Joules of GPUs for a gigabyte.
+pub(super) fn gpu_joules(measured: &Measured) -> String {
+    measured.joules.gpu.map_or("-".into(), |joules| digits(joules * 1e9))
 }
 
 /// Three digits that count.

@@ -159,7 +159,7 @@ mod tests {
             name: name.into(),
             rate: Rate { median, least: median * 0.99, most: median * 1.01 },
             cpu: None,
-            joules: None,
+            joules: Default::default(),
             first: None,
         };
         Outcome { shape: Shape::one(size), measured: rates.iter().map(one).collect() }

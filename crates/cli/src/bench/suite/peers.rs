@@ -190,7 +190,7 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
         name: Arc::from(program.version.as_str()),
         rate: Rate::of(rates),
         cpu: None,
-        joules: None,
+        joules: Default::default(),
         first: None,
     });
     Ok(Some(entry.compared(ours, shape, measured.into_iter().chain(theirs).collect())))
@@ -205,10 +205,10 @@ impl Entry {
 
 fn table(session: &Session, all: &[Compared]) -> Table {
     let mut head = vec!["work", "size", "who", "kernel", "GB/s", "least", "most", "lockstep is", "CPU s/GB"];
-    let with_energy = session.meter.is_ok();
-    if with_energy {
-        head.push("J/GB");
-    }
+    let meter = session.meter.as_ref().ok();
+    let (of_cpu, of_gpu) = meter.map_or((false, false), |meter| (meter.has_packages(), meter.has_gpus()));
+    head.extend(of_cpu.then_some("CPU J/GB"));
+    head.extend(of_gpu.then_some("GPU J/GB"));
     let mut table = Table::new("Beside the peers", &head, 4);
     for one in all {
         let many = if one.shape.messages > 1 { format!("{} x ", one.shape.messages) } else { String::new() };
@@ -228,9 +228,8 @@ fn table(session: &Session, all: &[Compared]) -> Table {
                 if first { String::new() } else { format!("{ratio:.2} x") },
                 report::cpu(measured),
             ];
-            if with_energy {
-                row.push(report::joules(measured));
-            }
+            row.extend(of_cpu.then(|| report::cpu_joules(measured)));
+            row.extend(of_gpu.then(|| report::gpu_joules(measured)));
             table.rows.push(row);
         }
     }

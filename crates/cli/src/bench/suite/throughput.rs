@@ -57,8 +57,14 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
         return Err(failed("none of the kernels does any of this work at these sizes"));
     }
     tables.push(costs("CPU time at the largest size, seconds for a gigabyte", &all, report::cpu));
-    if session.meter.is_ok() {
-        tables.push(costs("Energy at the largest size, joules for a gigabyte", &all, report::joules));
+    if let Ok(meter) = &session.meter {
+        let title = |whose: &str| format!("Energy of {whose} at the largest size, joules for a gigabyte");
+        if meter.has_packages() {
+            tables.push(costs(&title("processors"), &all, report::cpu_joules));
+        }
+        if meter.has_gpus() {
+            tables.push(costs(&title("GPUs"), &all, report::gpu_joules));
+        }
     }
     let measured = all.iter().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured);
     let findings = report::first_calls(measured).into_iter().collect();
