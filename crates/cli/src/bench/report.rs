@@ -10,6 +10,7 @@ use super::machine::Machine;
 use super::measure::{Measured, Rate};
 use super::suite::Suite;
 use super::{page, peers};
+use crate::error::Error;
 
 /// What a suite found.
 pub(crate) struct Chapter {
@@ -19,6 +20,16 @@ pub(crate) struct Chapter {
     /// Sentences.
     pub(crate) findings: Vec<String>,
     pub(crate) json: Value,
+}
+
+impl Chapter {
+    /// Of a suite that failed.
+    pub(crate) fn failed(suite: Suite, error: &Error) -> Chapter {
+        let error = error.to_string();
+        let json = json!({"results": [], "error": error});
+        let findings = vec![format!("This suite failed, and nothing of it is told: {error}")];
+        Chapter { suite, tables: Vec::new(), pictures: Vec::new(), findings, json }
+    }
 }
 
 /// A picture of either kind.

@@ -117,12 +117,11 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     let machine = bench::Machine::here();
     let date = date::now();
     let session = Session::new(options, !args.quiet);
-    let mut chapters = Vec::new();
     let suites = if args.suites.is_empty() { &[Suite::Peers][..] } else { &args.suites };
-    for (number, suite) in suites.iter().enumerate() {
-        if !suites[..number].contains(suite) {
-            chapters.extend(suite.run(&session)?);
-        }
+    let (chapters, mut failures) = Suite::run_each(suites, &session);
+    // Where nothing was measured there is nothing to tell but why.
+    if chapters.len() == failures.len() {
+        return Err(failures.swap_remove(0).1);
     }
     let report = Report {
         date,
@@ -143,7 +142,15 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
             write_page(path, args.force, &report.html())?;
         }
     }
-    told
+    told?;
+    if failures.iter().any(|(_, error)| matches!(error, Error::Stopped)) {
+        return Err(Error::Stopped);
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<_> = failures.iter().map(|(suite, error)| format!("{}: {error}", suite.name())).collect();
+    Err(failed(format!("not everything was measured: {}", told.join("; "))))
 }
 
 fn options(args: &Bench) -> Result<Options> {

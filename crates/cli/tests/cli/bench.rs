@@ -186,6 +186,24 @@ fn the_page() {
     assert!(folder.has("piped.html"));
 }
 
+/// What fails does not take with it what was measured, before it or after.
+#[test]
+fn a_suite_that_fails_does_not_end_the_others() {
+    let folder = Folder::new();
+    let suites = ["bench", "latency", "files", "patterns", "--quick", "--dir", "nowhere", "-s", "1K"];
+    let ended = folder.run([&suites[..], &["--json", "--html", "page.html"]].concat());
+    let ended = ended.failed(2, "not everything was measured: files: cannot make a folder in nowhere");
+    let told = ended.json();
+    assert!(!results(&told, "latency").is_empty() && !results(&told, "patterns").is_empty());
+    assert!(results(&told, "files").is_empty());
+    assert!(told["suites"]["files"]["error"].as_str().unwrap().contains("nowhere"), "{told}");
+    let page = String::from_utf8(folder.read("page.html")).unwrap();
+    assert!(page.contains("This suite failed") && page.contains("id=\"patterns\""));
+    // Where all fail there is nothing to tell but why.
+    let ended = folder.run(["bench", "latency", "batch", "--quick", "--device", "abacus"]);
+    assert!(ended.failed(2, "abacus").stdout.is_empty());
+}
+
 #[test]
 fn bad_wishes() {
     let folder = Folder::new();

@@ -16,7 +16,7 @@ use super::measure::{self, Contender, Measured, Setting};
 use super::report::Chapter;
 use super::session::Subject;
 use super::work::{Shape, Work};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A suite by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -103,9 +103,37 @@ impl Suite {
         }
     }
 
-    /// Measures it.
-    pub(crate) fn run(self, session: &Session) -> Result<Vec<Chapter>> {
-        let chapter = match self {
+    /// Measures those suites, each once, one after the other. One that fails becomes a chapter that tells so, and its error is returned
+    /// beside: what others measured took its time and is not lost.
+    pub(crate) fn run_each(named: &[Suite], session: &Session) -> (Vec<Chapter>, Vec<(Suite, Error)>) {
+        let mut suites: Vec<Suite> = Vec::new();
+        for suite in named {
+            let each = if *suite == Suite::All { &Suite::EACH[..] } else { std::slice::from_ref(suite) };
+            suites.extend(each);
+        }
+        let (mut chapters, mut failed) = (Vec::<Chapter>::new(), Vec::new());
+        for suite in suites {
+            if chapters.iter().any(|chapter| chapter.suite == suite) {
+                continue;
+            }
+            match suite.run(session) {
+                Ok(chapter) => chapters.push(chapter),
+                Err(error) => {
+                    let stopped = matches!(error, Error::Stopped);
+                    chapters.push(Chapter::failed(suite, &error));
+                    failed.push((suite, error));
+                    if stopped {
+                        break;
+                    }
+                }
+            }
+        }
+        (chapters, failed)
+    }
+
+    /// Measures one.
+    fn run(self, session: &Session) -> Result<Chapter> {
+        match self {
             Suite::Throughput => throughput::run(session),
             Suite::Crossover => crossover::run(session),
             Suite::Batch => batch::run(session),
@@ -113,15 +141,8 @@ impl Suite {
             Suite::Latency => latency::run(session),
             Suite::Peers => peers::run(session),
             Suite::Patterns => patterns::run(session),
-            Suite::All => {
-                let mut chapters = Vec::new();
-                for suite in Suite::EACH {
-                    chapters.extend(suite.run(session)?);
-                }
-                return Ok(chapters);
-            }
-        };
-        chapter.map(|chapter| vec![chapter])
+            Suite::All => unreachable!("it stands for the others"),
+        }
     }
 }
 
