@@ -79,7 +79,8 @@ impl Picture {
         Ok(Picture { width, height, depth, channels, colours, alpha: Some(alpha) })
     }
 
-    /// Encrypts the colours: for XTS in sectors, else as one message. What fills no block at the end stays, but in CTR.
+    /// Encrypts the colours: for XTS in sectors, else as one message. What fills no block at the end
+    /// stays in ECB and CBC, a sector of less than a block in XTS.
     pub(crate) fn encrypt(
         &mut self,
         planner: &Planner,

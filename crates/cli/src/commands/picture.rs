@@ -19,8 +19,8 @@ use crate::{sources, terminal};
 ///
 /// Size and transparency stay; colours are encrypted, for XTS in sectors of 512 bytes as a disk's, else as one message with an IV
 /// of zeros. The picture that comes out shows what somebody learns who has the ciphertext only; docs/modes.md has examples.
-/// This is for the eye: nothing is authenticated, and there is no room for padding, so that bytes at the end which fill no block
-/// stay as they are, except in CTR.
+/// This is for the eye: nothing is authenticated, and there is no room for padding, so that in ECB and CBC bytes at the end which
+/// fill no block stay as they are, and in XTS a last sector of less than 16 bytes.
 #[derive(Debug, Args)]
 pub(crate) struct PictureArgs {
     /// Which mode

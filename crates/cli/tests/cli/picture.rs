@@ -166,6 +166,32 @@ fn by_hand(width: u32, height: u32, interlaced: bool, rows: &[u8]) -> Vec<u8> {
     .concat()
 }
 
+/// In XTS each sector of 512 bytes has its number as its tweak, the last one steals ciphertext, and one of less than a block stays.
+#[test]
+fn sectors() {
+    let folder = folder();
+    for bytes in [512, 1024, 512 + 16, 512 + 25, 1024 + 500, 30, 16, 512 + 15, 512 + 1, 7] {
+        let png = (bytes as u32, 1, ColorType::Grayscale, BitDepth::Eight, data(bytes));
+        folder.write("in.png", encode(&png, None));
+        folder
+            .run(["picture", "in.png", "out.png", "--mode", "xts", "--key-file", "raw-xts", "-f"])
+            .succeeded();
+        let got = decode(&folder.read("out.png")).4;
+        let mut expected = Vec::new();
+        for (number, sector) in png.4.chunks(512).enumerate() {
+            if sector.len() < 16 {
+                expected.extend_from_slice(sector);
+                continue;
+            }
+            let tweak = format!("{number:02x}{}", "00".repeat(15));
+            let args = ["cipher", "--mode", "xts", "--key-file", "raw-xts", "--iv-hex", &tweak];
+            expected.extend(folder.pipe(args, sector).succeeded().stdout);
+        }
+        assert!(got == expected && got.len() == bytes, "{bytes} bytes");
+        assert_eq!(got == png.4, bytes < 16);
+    }
+}
+
 #[test]
 fn interlaced_pictures() {
     let folder = folder();
