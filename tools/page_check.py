@@ -15,14 +15,18 @@ import base64
 import json
 import os
 import pathlib
+import select
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
 
 BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
+# Seconds that the browser has for an answer, and the program for its measurements.
+ANSWER, MEASURED = 120, 1200
 # Width, height and whether it is a phone.
 WINDOWS = {"desktop": (1280, 900, False), "phone": (390, 844, True)}
 
@@ -48,8 +52,10 @@ class Browser:
         self.session = None
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
 
-    def receive(self):
+    def receive(self, until):
         while b"\0" not in self.rest:
+            if not select.select([self.reader], [], [], max(0, until - time.monotonic()))[0]:
+                sys.exit(f"page-check: the browser did not answer for {ANSWER} seconds")
             more = self.reader.read(1 << 20)
             if not more:
                 sys.exit("page-check: the browser went away")
@@ -63,8 +69,9 @@ class Browser:
         if getattr(self, "session", None):
             message["sessionId"] = self.session
         self.writer.write(json.dumps(message).encode() + b"\0")
+        until = time.monotonic() + ANSWER
         while True:
-            answer = self.receive()
+            answer = self.receive(until)
             if answer.get("id") == self.number:
                 if "error" in answer:
                     sys.exit(f"page-check: {method}: {answer['error']}")
@@ -72,11 +79,12 @@ class Browser:
             self.events.append(answer)
 
     def wait_for(self, method):
+        until = time.monotonic() + ANSWER
         while True:
             for event in self.events:
                 if event.get("method") == method:
                     return
-            self.events.append(self.receive())
+            self.events.append(self.receive(until))
 
     def evaluate(self, expression):
         return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
@@ -126,13 +134,23 @@ def pixels(png):
     return width, height, {bytes(row[i:i + 3]) for row in rows for i in range(0, line, size)}
 
 
-# Where each plot is, and the colours of its series: lines by their stroke, bars by their fill.
-PLOTS = """JSON.stringify([...document.querySelectorAll('figure svg')].map(svg => {
+# Where each plot is, and the colours of its series (lines by their stroke, bars by their fill), each with the place in the plot
+# where its series are: the legend, which has the same colours, is elsewhere.
+PLOTS = """const colour = one => one.getAttribute('stroke') || one.getAttribute('fill');
+function around(series, box) {
+  const all = series.map(one => one.getBoundingClientRect());
+  const left = Math.max(box.left, Math.min(...all.map(one => one.left)) - 3);
+  const top = Math.max(box.top, Math.min(...all.map(one => one.top)) - 3);
+  const right = Math.min(box.right, Math.max(...all.map(one => one.right)) + 3);
+  const bottom = Math.min(box.bottom, Math.max(...all.map(one => one.bottom)) + 3);
+  return { x: left + scrollX, y: top + scrollY, width: right - left, height: bottom - top };
+}
+JSON.stringify([...document.querySelectorAll('figure svg')].map(svg => {
   const box = svg.getBoundingClientRect();
   const series = [...svg.querySelectorAll('.series')];
   return { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height,
            title: svg.querySelector('title').textContent,
-           colours: [...new Set(series.map(one => one.getAttribute('stroke') || one.getAttribute('fill')))],
+           colours: [...new Set(series.map(colour))].map(name => [name, around(series.filter(one => colour(one) == name), box)]),
            outside: [...svg.querySelectorAll('text')].filter(text => {
              const letters = text.getBoundingClientRect();
              return letters.left < box.left - 1 || letters.right > box.right + 1 || letters.bottom > box.bottom + 1;
@@ -178,10 +196,12 @@ def look(browser, url, keep=None):
                     wrong.append(f"{where}: letters {plot['letters']} pixels high in: {plot['title']}")
                 # A phone shows a part of a wide plot and scrolls: colours are looked for where all of it is seen.
                 if not phone:
-                    clip = {key: plot[key] for key in ("x", "y", "width", "height")} | {"scale": 1}
-                    shot = base64.b64decode(browser.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"])
-                    width_, height_, seen = pixels(shot)
-                    for colour in plot["colours"]:
+                    for colour, place in plot["colours"]:
+                        seen = set()
+                        if place["width"] > 0 and place["height"] > 0:
+                            clip = place | {"scale": 1}
+                            shot = browser.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"]
+                            seen = pixels(base64.b64decode(shot))[2]
                         if bytes.fromhex(colour.lstrip("#")) not in seen:
                             wrong.append(f"{where}: the colour {colour} is not to be seen in: {plot['title']}")
             if keep:
@@ -204,9 +224,14 @@ CONTROLS = {
     "a series that is not seen": (
         "<figure><svg width='90' height='90'><title>t</title><text y='20'>a</text>"
         "<path class='series' d='M900 0h9' stroke='#123456'/></svg></figure>", "not to be seen"),
+    "a series that only its legend shows": (
+        "<figure><svg width='90' height='90'><title>t</title><text y='20'>a</text>"
+        "<path class='series' d='M0 40h50' stroke='#123456' stroke-width='8'/><rect y='30' width='60' height='20'/>"
+        "<path d='M0 80h20' stroke='#123456' stroke-width='8'/></svg></figure>", "not to be seen"),
 }
 GOOD = ("<figure><svg width='90' height='90'><title>t</title><text y='20'>a</text>"
-        "<path class='series' d='M0 40h50' stroke='#123456' stroke-width='8'/></svg></figure>")
+        "<path class='series' d='M0 40h50' stroke='#123456' stroke-width='8'/>"
+        "<path d='M0 80h20' stroke='#123456' stroke-width='8'/></svg></figure>")
 
 
 def controls(browser, folder):
@@ -243,7 +268,7 @@ def main():
         page = pathlib.Path(options.page).resolve() if options.page else pathlib.Path(folder) / "page.html"
         if options.lockstep:
             command = [options.lockstep, "bench", "all", "--quick", "--quiet", "--html", str(page)]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=MEASURED)
         if options.keep:
             pathlib.Path(options.keep).mkdir(parents=True, exist_ok=True)
         browser = Browser(program)
