@@ -126,10 +126,15 @@ impl Session {
         if !self.options.devices.is_empty() {
             return Ok(self.options.devices.clone());
         }
-        if let Some(kernel) = self.options.kernels.first() {
+        if !self.options.kernels.is_empty() {
             // A kernel's name says whose it is.
-            let engine = self.engine(AUTO, Some(kernel))?;
-            return Ok(engine.devices().iter().map(|device| device.id().to_string()).collect());
+            let mut names = Vec::new();
+            for kernel in &self.options.kernels {
+                let engine = self.engine(AUTO, Some(kernel))?;
+                let found = engine.devices().iter().map(|device| device.id().to_string());
+                names.extend(found.filter(|name| !names.contains(name)).collect::<Vec<_>>());
+            }
+            return Ok(names);
         }
         let threads = self.engine(AUTO, None)?.threads();
         let found = lockstep::engine::discover(&BackendOptions { threads });
@@ -142,6 +147,12 @@ impl Session {
         let mut names = self.devices()?;
         if self.options.devices.is_empty() && self.options.kernels.is_empty() {
             names.insert(0, AUTO.into());
+        }
+        let nobodys = |kernel: &&String| !names.iter().any(|device| is_of_backend(kernel, device));
+        if let Some(kernel) = self.options.kernels.iter().find(nobodys) {
+            return Err(failed(format!(
+                "none of the devices that are measured has kernels like {kernel}: see `lockstep devices`"
+            )));
         }
         let mut subjects = Vec::new();
         for device in names {
@@ -186,6 +197,12 @@ impl Session {
             }
         }
         Ok(subjects)
+    }
+
+    /// What was named but does not take part in a suite that measures with the first one only.
+    pub(crate) fn left_out(&self, named: &[String]) -> Option<String> {
+        let (first, rest) = named.split_first()?;
+        (!rest.is_empty()).then(|| format!("This suite measures {first} only, not {}.", rest.join(", ")))
     }
 
     /// The engine over a device (or `auto`) and a kernel.

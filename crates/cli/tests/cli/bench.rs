@@ -230,6 +230,14 @@ fn bad_wishes() {
         "{findings}"
     );
     run(&["throughput", "--device", "cpu", "--kernel", "spu/ctr4"]).failed(2, "kernel");
+    // Not even a second one is passed over.
+    let soft = ["throughput", "-m", "ctr-128", "--kernel", "cpu/soft"];
+    run(&[&soft[..], &["--kernel", "abacus/ctr"]].concat()).failed(2, "abacus");
+    run(&[&soft[..], &["--device", "cpu", "--kernel", "spu/ctr4"]].concat())
+        .failed(2, "kernels like spu/ctr4");
+    let kernels = ["-m", "ctr-128", "--device", "cpu", "--kernel", "cpu/soft", "--kernel", "cpu/abacus"];
+    let findings = quick(&folder, "peers", &kernels)["suites"]["peers"]["findings"].to_string();
+    assert!(findings.contains("measures cpu/soft only, not cpu/abacus"), "{findings}");
     run(&["throughput", "--kernel", "cpu/abacus"]).failed(2, "cpu/abacus");
     run(&["latency", "--device", "abacus"]).failed(2, "abacus");
     run(&["--threads", "0"]).failed(2, "threads");

@@ -111,6 +111,7 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
         }
         pictures.push(Picture::Bars(bars));
     }
+    findings.extend(session.left_out(&session.options.kernels));
     let json = json!({"results": results});
     Ok(Chapter { suite: Suite::Files, tables: vec![table], pictures, findings, json })
 }

@@ -144,6 +144,8 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
     }
     let mut findings = slower(&all);
     findings.extend(left_out);
+    findings.extend(session.left_out(&session.options.devices));
+    findings.extend(session.left_out(&session.options.kernels));
     findings.extend(report::first_calls(all.iter().flat_map(|one| &one.measured[..1])));
     if session.options.openssl.is_empty() {
         findings.push("OpenSSL was not measured: it is not installed, or was left out.".into());
