@@ -71,6 +71,12 @@ fn openssl_takes_part() {
     let names = measured(&results(&told, "peers")[0]);
     assert!(names.iter().any(|name| name.starts_with("OpenSSL ")), "{names:?}");
     assert!(results(&told, "peers")[0]["ratio_to_openssl"].is_number());
+    // What is not the same for all is told where it counts.
+    let keyed =
+        |told: &Value| told["suites"]["peers"]["findings"].to_string().contains("sets key and IV anew");
+    assert!(!keyed(&told));
+    let gcm = ["--openssl", "openssl", "--rounds", "1", "-m", "gcm-192-open"];
+    assert!(keyed(&quick(&folder, "peers", &gcm)));
     let told = quick(&folder, "files", &["--openssl", "openssl"]);
     let of = |name: &str| {
         results(&told, "files").iter().find(|one| one["who"].as_str().unwrap().contains(name)).cloned()

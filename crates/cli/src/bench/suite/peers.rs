@@ -146,6 +146,13 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
     findings.extend(left_out);
     findings.extend(session.left_out(&session.options.devices));
     findings.extend(session.left_out(&session.options.kernels));
+    let with_openssl = |one: &Compared| one.name.starts_with("gcm-") && one.ratio("OpenSSL").is_some();
+    if all.iter().any(with_openssl) {
+        findings.push(
+            "GCM: `openssl speed` sets key and IV anew for each call, all others keep a prepared key: compare large messages."
+                .into(),
+        );
+    }
     findings.extend(report::first_calls(all.iter().flat_map(|one| &one.measured[..1])));
     if session.options.openssl.is_empty() {
         findings.push("OpenSSL was not measured: it is not installed, or was left out.".into());
