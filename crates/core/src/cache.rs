@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 /// A folder of small files in the user's cache directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +59,8 @@ impl Cache {
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
-    /// What a file of this name holds, if it is there, can be read and is no longer than `most` bytes.
+    /// What a file of this name holds, if it is there, can be read and is no longer than `most` bytes. What others could have
+    /// written is not read: drivers are given what lies here.
     pub fn read(&self, name: &str, most: u64) -> Option<Vec<u8>> {
         let mut options = fs::OpenOptions::new();
         options.read(true);
@@ -66,7 +68,8 @@ impl Cache {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
         let file = options.open(self.folder.join(name)).ok()?;
-        if !file.metadata().ok()?.is_file() {
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || !is_own(&metadata) {
             return None;
         }
         let mut content = Vec::new();
@@ -100,10 +103,27 @@ impl Cache {
             opened => opened?,
         };
         let written = file.write_all(content).and_then(|()| fs::rename(&fresh, self.folder.join(name)));
-        if written.is_err() {
-            let _ = fs::remove_file(&fresh);
+        match written {
+            Ok(()) => self.prune(SystemTime::now()),
+            Err(_) => drop(fs::remove_file(&fresh)),
         }
         written
+    }
+
+    /// Removes what nobody will read any more: files of drivers and versions that are gone, and what was being written when its
+    /// process was killed.
+    fn prune(&self, now: SystemTime) {
+        for name in self.names() {
+            let most = if name.ends_with(UNFINISHED) { UNFINISHED_KEPT } else { KEPT };
+            let path = self.folder.join(&name);
+            let is_old = fs::symlink_metadata(&path).is_ok_and(|metadata| {
+                let age = metadata.modified().ok().and_then(|written| now.duration_since(written).ok());
+                metadata.is_file() && age.is_some_and(|age| age > most)
+            });
+            if is_old {
+                let _ = fs::remove_file(path);
+            }
+        }
     }
 
     /// Removes a file, if it is there.
@@ -116,6 +136,27 @@ impl Cache {
             outcome => outcome,
         }
     }
+}
+
+/// How long a file is kept after it was written: what is found out anew twice a year costs nothing.
+const KEPT: Duration = Duration::from_secs(180 * 24 * 3600);
+
+/// How long somebody may take to write one.
+const UNFINISHED_KEPT: Duration = Duration::from_secs(3600);
+
+/// True if nobody but this user can have written the file.
+#[cfg(unix)]
+#[allow(unsafe_code, reason = "one call of the C library")]
+fn is_own(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // SAFETY: it reads a number, and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    metadata.uid() == user && metadata.mode() & 0o022 == 0
+}
+
+#[cfg(not(unix))]
+fn is_own(_: &fs::Metadata) -> bool {
+    true
 }
 
 /// How the names of files end that are being written, or were when their process was killed.
@@ -165,6 +206,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_old_goes() {
+        let folder = Folder::new("old");
+        let cache = Cache::at(&folder.0);
+        fs::create_dir_all(folder.0.join("sub")).unwrap();
+        let unfinished = format!("b.1-0{UNFINISHED}");
+        cache.write("a", b"one").unwrap();
+        fs::write(folder.0.join(&unfinished), b"tw").unwrap();
+        let names = || {
+            let mut names = cache.names();
+            names.sort();
+            names
+        };
+        cache.prune(SystemTime::now());
+        assert_eq!(names(), ["a", &unfinished, "sub"]);
+        cache.prune(SystemTime::now() + UNFINISHED_KEPT * 2);
+        assert_eq!(names(), ["a", "sub"]);
+        cache.prune(SystemTime::now() + KEPT * 2);
+        assert_eq!(names(), ["sub"], "no folder is ours");
+        // Whoever writes cleans up.
+        let old = fs::File::create(folder.0.join("old")).unwrap();
+        old.set_modified(SystemTime::now() - KEPT * 2).unwrap();
+        cache.write("a", b"one").unwrap();
+        assert_eq!(names(), ["a", "sub"]);
+    }
+
+    #[test]
     fn files_are_whole_or_not_there() {
         let folder = Folder::new("whole");
         let cache = Cache::at(folder.0.join("deep").join("er"));
@@ -189,6 +256,11 @@ mod tests {
             cache.write("c", b"three").unwrap();
             let mode = fs::metadata(cache.folder().join("c")).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
+            // What others may write to is not read.
+            for mode in [0o620, 0o602] {
+                fs::set_permissions(cache.folder().join("c"), fs::Permissions::from_mode(mode)).unwrap();
+                assert!(cache.read("c", 100).is_none());
+            }
             // A link to nowhere is replaced, not followed.
             symlink(folder.0.join("nowhere"), cache.folder().join("d")).unwrap();
             assert!(cache.read("d", 100).is_none());

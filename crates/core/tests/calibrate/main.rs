@@ -1,0 +1,8 @@
+//! Calibration in a time that tests make: what is chosen is what brute force finds, whatever devices state.
+
+mod choices;
+mod decisions;
+mod kept;
+mod kernels;
+mod looking;
+mod machine;
