@@ -11,7 +11,11 @@ import sys
 
 def rates(path, kernel):
     """Bytes a second by pass, key and size."""
-    rows = [row for row in json.load(open(path, encoding="utf-8")) if row.get("kernel") == kernel]
+    try:
+        with open(path, encoding="utf-8") as file:
+            rows = [row for row in json.load(file) if row.get("kernel") == kernel]
+    except (OSError, ValueError) as error:
+        sys.exit(f"{path} is no result of device_speed: {error}")
     return {(row["pass"], row["bits"], row["bytes"]): row["bytes"] / row["seconds"] for row in rows}
 
 
@@ -26,7 +30,10 @@ def main(arguments):
     largest = max(size for _, _, size in both)
     for key in sorted(key for key in both if key[2] == largest):
         print(f"{key[0]}-{key[1]}: {ours[key] / 1e9:.2f} and {theirs[key] / 1e9:.2f} GB/s, ratio {ours[key] / theirs[key]:.2f}")
-    ratio = ours["Ctr", 128, largest] / theirs["Ctr", 128, largest]
+    at = ("Ctr", 128, largest)
+    if at not in both:
+        sys.exit(f"CTR-128 of {largest} bytes was not measured by both")
+    ratio = ours[at] / theirs[at]
     if ratio < bar:
         sys.exit(f"CTR-128 reaches {ratio:.2f} of CUDA's rate, less than {bar}")
 

@@ -1,10 +1,11 @@
 //! Ctrl-C and its like: what was begun is removed, and the exit code tells.
 //!
-//! A thread waits for signals. Where no temporary file is at stake it ends the program at once. Otherwise it raises a
-//! flag, on which the work stops and removes its file; should the work not get there in time (it may hang in a system
-//! call), or the user press again, the thread removes the file itself.
+//! A thread waits for signals. Where nothing is at stake it ends the program at once. Otherwise it raises a flag, on
+//! which the work stops, and removes its temporary file or tells its results; should the work not get there in time (it
+//! may hang in a system call), or the user press again, the thread removes the file itself.
 
 use std::io::{self, PipeReader};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -49,9 +50,9 @@ pub(crate) fn install() -> Result<()> {
         {
             std::thread::sleep(Duration::from_millis(10));
         }
-        if let Stake::File(path) = &*stake() {
+        if let Stake::Path(path) = &*stake() {
             // If it cannot be removed nothing more can be done.
-            let _ = std::fs::remove_file(path);
+            let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
         }
         terminal::restore();
         std::process::exit(exit_code().into());
@@ -79,34 +80,45 @@ pub(crate) fn exit_code() -> u8 {
     (128 + SIGNAL.load(Ordering::Relaxed)) as u8
 }
 
-/// What must not be left behind.
+/// What must not be left behind, or lost.
 enum Stake {
     Nothing,
-    /// A temporary file is being created; its name is not known yet.
+    /// Results that took their time, and have not been told.
+    Results,
+    /// A temporary file or folder is being created; its name is not known yet.
     Creating,
-    File(PathBuf),
+    /// It lies there.
+    Path(PathBuf),
 }
 
-/// A temporary file is at stake until this is dropped.
-pub(crate) struct Guard(());
+/// Something is at stake until this is dropped; then what was at stake before is again.
+pub(crate) struct Guard(Stake);
 
 impl Guard {
-    /// One that is about to be created. That must not take long.
+    fn of(stake: Stake) -> Guard {
+        Guard(mem::replace(&mut *self::stake(), stake))
+    }
+
+    /// Results that are told when the work has stopped.
+    pub(crate) fn results() -> Guard {
+        Guard::of(Stake::Results)
+    }
+
+    /// A temporary file or folder that is about to be created. That must not take long.
     pub(crate) fn creating() -> Guard {
-        *stake() = Stake::Creating;
-        Guard(())
+        Guard::of(Stake::Creating)
     }
 
     /// Says where it is.
     pub(crate) fn at(self, path: &Path) -> Guard {
-        *stake() = Stake::File(path.into());
+        *stake() = Stake::Path(path.into());
         self
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        *stake() = Stake::Nothing;
+        *stake() = mem::replace(&mut self.0, Stake::Nothing);
     }
 }
 

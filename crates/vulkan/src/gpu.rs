@@ -26,6 +26,8 @@ pub(crate) struct Gpu {
     programs: Option<Programs>,
     /// Memory that callers have.
     pub(crate) allocations: Allocations,
+    /// Held by whoever reads words from callers' memory and writes them back with some of their bytes changed.
+    pub(crate) parts_of_words: Mutex<()>,
     /// Why it can be used no more.
     trouble: Arc<Mutex<Option<String>>>,
     counters: Mutex<BTreeMap<&'static str, Counter>>,
@@ -111,6 +113,7 @@ impl Gpu {
             id,
             programs,
             allocations: Allocations::default(),
+            parts_of_words: Mutex::default(),
             device,
             queue,
             bindings,

@@ -140,13 +140,15 @@ fn upload(gpu: &Gpu, lanes: &Lanes, from: &[u8], to: &Place) -> Result<()> {
     }
     let (whole, before, len) = words(to, from.len());
     let mut bytes = Zeroizing::new(Vec::with_capacity(len));
-    if len != from.len() {
+    let has_neighbours = len != from.len();
+    let _turn = has_neighbours.then(|| lock(&gpu.parts_of_words));
+    if has_neighbours {
         // Neighbours in the same words stay as they are.
         bytes.resize(len, 0);
         download(gpu, lanes, &whole, &mut bytes)?;
         bytes[before..before + from.len()].copy_from_slice(from);
     }
-    let bytes: &[u8] = if len == from.len() { from } else { &bytes };
+    let bytes: &[u8] = if has_neighbours { &bytes } else { from };
     for (number, part) in bytes.chunks(at_once(gpu)).enumerate() {
         let at = number * at_once(gpu);
         let mut lane = lanes.take();

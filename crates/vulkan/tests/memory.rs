@@ -147,6 +147,26 @@ fn copies_go_anywhere() {
     assert!(download(memory, &*memory.allocate(100_000).unwrap()).iter().all(|&byte| byte == 0));
 }
 
+/// Threads that write to bytes of the same words do not undo each other.
+#[test]
+fn bytes_of_one_word_have_several_owners() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    let buffer = upload(memory, &[0; 64]);
+    for turn in 1..=8 {
+        std::thread::scope(|scope| {
+            for part in 0..8 {
+                let slice = buffer.slice().slice(part * 7..part * 7 + 7);
+                scope.spawn(move || {
+                    memory.upload(&[turn + part as u8; 7], &slice, Stream::default()).unwrap()
+                });
+            }
+        });
+        let expected: Vec<u8> = (0..8).flat_map(|part| [turn + part; 7]).chain([0; 8]).collect();
+        assert_eq!(download(memory, &*buffer), expected);
+    }
+}
+
 #[test]
 fn what_is_not_there_is_out_of_reach() {
     let Some(device) = device() else { return };

@@ -5,6 +5,7 @@ use aes::cipher::{
     StreamCipher,
 };
 use aes_gcm::aead::AeadInOut;
+use aes_gcm::aead::inout::InOutBuf;
 use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptingKey, DecryptionContext, EncryptingKey, EncryptionContext,
@@ -13,7 +14,7 @@ use aws_lc_rs::cipher::{
 use aws_lc_rs::iv::FixedLength;
 use lockstep::hazmat::mode::{Cipher, Direction};
 
-use super::work::{Inputs, Run, Shape, What, Work, folded, iv, nonce};
+use super::work::{Inputs, Run, Sealed, Shape, What, Work, folded, iv, nonce, written_each_time};
 
 /// Their names and versions.
 pub(crate) const VERSIONS: [(&str, &str); 2] = [("aws-lc", "aws-lc-rs 1.19"), ("rustcrypto", "aes 0.9")];
@@ -32,16 +33,15 @@ pub(crate) fn contenders(work: &Work, inputs: &Inputs, shape: Shape) -> Vec<(&'s
         };
     }
     let aws_lc = match work.what {
-        What::Cipher(Cipher::Ctr, _) => Some(aws_lc_ctr(&keys)),
-        What::Cipher(Cipher::Ecb, Direction::Encrypt) => Some(aws_lc_ecb(&keys)),
-        What::Cipher(Cipher::Cbc, Direction::Decrypt) => Some(aws_lc_cbc_decrypt(&keys)),
+        What::Cipher(cipher, Direction::Encrypt) => aws_lc_encrypt(cipher, &keys),
+        What::Cipher(cipher, Direction::Decrypt) => aws_lc_decrypt(cipher, &keys),
         What::Gcm(Direction::Encrypt) => Some(aws_lc_gcm(&keys)),
-        _ => None,
+        What::Gcm(Direction::Decrypt) => Some(aws_lc_gcm_open(&keys, inputs, shape)),
     };
     let rustcrypto = match work.key {
-        16 => rustcrypto::<aes::Aes128>(work.what, &keys),
-        24 => rustcrypto::<aes::Aes192>(work.what, &keys),
-        _ => rustcrypto::<aes::Aes256>(work.what, &keys),
+        16 => rustcrypto::<aes::Aes128>(work.what, inputs, shape),
+        24 => rustcrypto::<aes::Aes192>(work.what, inputs, shape),
+        _ => rustcrypto::<aes::Aes256>(work.what, inputs, shape),
     };
     let named = [(aws_lc_name, aws_lc), (rustcrypto_name, rustcrypto)];
     named.into_iter().filter_map(|(name, run)| Some((name, run?))).collect()
@@ -56,29 +56,43 @@ fn cipher_key(key: &[u8]) -> UnboundCipherKey {
     UnboundCipherKey::new(algorithm, key).expect("a length of AES")
 }
 
-fn aws_lc_ctr(key: &[u8]) -> Run {
-    let key = EncryptingKey::ctr(cipher_key(key)).expect("a key");
-    Box::new(move |data, call| {
-        let iv = EncryptionContext::Iv128(FixedLength::from(iv(call)));
-        key.less_safe_encrypt(data, iv).expect("bench");
+/// All modes that `aws-lc-rs` offers without padding: PCBC is not among AWS-LC's, XTS not among the crate's.
+fn aws_lc_encrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
+    let make = match cipher {
+        Cipher::Ecb => EncryptingKey::ecb,
+        Cipher::Ctr => EncryptingKey::ctr,
+        Cipher::Cbc => EncryptingKey::cbc,
+        Cipher::Cfb128 => EncryptingKey::cfb128,
+        Cipher::Ofb => EncryptingKey::ofb,
+        _ => return None,
+    };
+    let key = make(cipher_key(key)).expect("a key");
+    Some(Box::new(move |data, call| {
+        let context = match cipher {
+            Cipher::Ecb => EncryptionContext::None,
+            _ => EncryptionContext::Iv128(FixedLength::from(iv(call))),
+        };
+        key.less_safe_encrypt(data, context).expect("bench");
         Ok(0)
-    })
+    }))
 }
 
-fn aws_lc_ecb(key: &[u8]) -> Run {
-    let key = EncryptingKey::ecb(cipher_key(key)).expect("a key");
-    Box::new(move |data, _| {
-        key.less_safe_encrypt(data, EncryptionContext::None).expect("bench");
+fn aws_lc_decrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
+    let make = match cipher {
+        Cipher::Ecb => DecryptingKey::ecb,
+        Cipher::Cbc => DecryptingKey::cbc,
+        Cipher::Cfb128 => DecryptingKey::cfb128,
+        _ => return None,
+    };
+    let key = make(cipher_key(key)).expect("a key");
+    Some(Box::new(move |data, call| {
+        let context = match cipher {
+            Cipher::Ecb => DecryptionContext::None,
+            _ => DecryptionContext::Iv128(FixedLength::from(iv(call))),
+        };
+        key.decrypt(data, context).expect("bench");
         Ok(0)
-    })
-}
-
-fn aws_lc_cbc_decrypt(key: &[u8]) -> Run {
-    let key = DecryptingKey::cbc(cipher_key(key)).expect("a key");
-    Box::new(move |data, call| {
-        key.decrypt(data, DecryptionContext::Iv128(FixedLength::from(iv(call)))).expect("bench");
-        Ok(0)
-    })
+    }))
 }
 
 fn gcm_key(key: &[u8]) -> LessSafeKey {
@@ -101,6 +115,19 @@ fn aws_lc_gcm(key: &[u8]) -> Run {
     Box::new(move |data, call| Ok(seal(&key, call, data)))
 }
 
+fn aws_lc_gcm_open(key: &[u8], inputs: &Inputs, shape: Shape) -> Run {
+    let key = gcm_key(key);
+    let Sealed { nonce, bytes, tags } = inputs.sealed();
+    written_each_time(
+        shape.size,
+        Box::new(move |data, _| {
+            let nonce = Nonce::assume_unique_for_key(nonce);
+            key.open_separate_gather(nonce, Aad::empty(), &bytes, &tags[0], data).expect("bench");
+            Ok(0)
+        }),
+    )
+}
+
 fn aws_lc_gcm_batch(keys: &[u8], each: usize, size: usize) -> Run {
     let keys = keys.to_vec();
     Box::new(move |data, call| {
@@ -111,7 +138,7 @@ fn aws_lc_gcm_batch(keys: &[u8], each: usize, size: usize) -> Run {
 
 type Blocks16 = Array<u8, aes::cipher::consts::U16>;
 
-fn rustcrypto<C>(what: What, key: &[u8]) -> Option<Run>
+fn rustcrypto<C>(what: What, inputs: &Inputs, shape: Shape) -> Option<Run>
 where
     C: KeyInit
         + BlockCipherEncrypt
@@ -120,9 +147,9 @@ where
         + Clone
         + 'static,
 {
+    let key = inputs.keys();
     // For XTS there are two keys, and none of this.
-    let cipher = C::new_from_slice(key).ok()?;
-    let key = key.to_vec();
+    let cipher = C::new_from_slice(&key).ok()?;
     Some(match what {
         What::Cipher(Cipher::Ctr, _) => Box::new(move |data, call| {
             use aes::cipher::InnerIvInit;
@@ -157,6 +184,17 @@ where
                 Ok(u128::from_le_bytes(tag.as_slice().try_into().expect("16 bytes")))
             })
         }
+        What::Gcm(Direction::Decrypt) => {
+            let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
+            let Sealed { nonce, bytes, tags } = inputs.sealed();
+            let open: Run = Box::new(move |data, _| {
+                let (nonce, tag) = (Array::from(nonce), Array::from(tags[0]));
+                let buffer = InOutBuf::new(&bytes, data).expect("the same length");
+                gcm.decrypt_inout_detached(&nonce, &[], buffer, &tag).expect("bench");
+                Ok(0)
+            });
+            written_each_time(shape.size, open)
+        }
         _ => return None,
     })
 }
@@ -187,7 +225,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(compared, 33);
+        assert_eq!(compared, 54);
     }
 
     /// What is told of versions is what is built in.

@@ -136,7 +136,7 @@ impl Session {
             }
             return Ok(names);
         }
-        let threads = self.engine(AUTO, None)?.threads();
+        let threads = self.engine("cpu", None)?.threads();
         let found = lockstep::engine::discover(&BackendOptions { threads });
         let real = found.devices.iter().filter(|device| !device.is_simulated());
         Ok(real.map(|device| device.id().to_string()).collect())
@@ -230,6 +230,12 @@ impl Session {
             builder = builder.verify(verify);
         }
         let engine = builder.build()?;
+        if device == AUTO && kernel.is_none() && !self.options.quick {
+            // It would measure while it is measured.
+            engine.planner().calibrate(&mut |done, all| {
+                self.note(&format!("calibrating, {done} of {all} operations done"));
+            });
+        }
         self.engines.borrow_mut().insert(key, engine.clone());
         Ok(engine)
     }

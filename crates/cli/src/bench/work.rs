@@ -120,13 +120,21 @@ pub(crate) fn named(name: &str) -> Option<Work> {
     all().into_iter().find(|work| work.name == name)
 }
 
+/// Messages to open: what a work that opens works on, rather than on the data of its calls.
+#[derive(Clone)]
+pub(super) struct Sealed {
+    pub(super) nonce: [u8; 12],
+    /// All, one after the other.
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) tags: Arc<[Block]>,
+}
+
 /// Keys for all messages, and for opening what is opened.
 pub(crate) struct Inputs {
     keys: Arc<[u8]>,
     /// Bytes of a message's keys.
     each: usize,
-    sealed: Arc<[u8]>,
-    tags: Arc<[Block]>,
+    sealed: Sealed,
 }
 
 impl Work {
@@ -139,19 +147,24 @@ impl Work {
         }
     }
 
+    /// True if the data of a call go through the cipher: not counters, earlier ciphertext or messages sealed before.
+    pub(super) fn enciphers_its_data(&self) -> bool {
+        !matches!(self.what, What::Gcm(_) | What::Cipher(Cipher::Ctr | Cipher::Ofb, _))
+    }
+
     /// Random keys; and messages to open, sealed by `sealer`.
     pub(crate) fn inputs(&self, shape: Shape, sealer: &Engine) -> hazmat::Result<Inputs> {
         let each = self.key * if matches!(self.what, What::Cipher(Cipher::Xts, _)) { 2 } else { 1 };
         let keys: Arc<[u8]> = random(each * shape.messages).into();
-        let mut inputs = Inputs { keys, each, sealed: Arc::default(), tags: Arc::default() };
+        let sealed = Sealed { nonce: NONCE, bytes: Arc::default(), tags: Arc::default() };
+        let mut inputs = Inputs { keys, each, sealed };
         if self.what == What::Gcm(Direction::Decrypt) {
             let mut sealed = random(shape.bytes());
             let mut tags = vec![[0; 16]; shape.messages];
             let keys = inputs.aes_keys();
             let mut messages = gcm_messages(&keys, &NONCE, shape.size, &mut sealed, &mut tags);
             gcm::seal(sealer.planner(), &mut messages)?;
-            inputs.sealed = sealed.into();
-            inputs.tags = tags.into();
+            inputs.sealed = Sealed { nonce: NONCE, bytes: sealed.into(), tags: tags.into() };
         }
         Ok(inputs)
     }
@@ -232,7 +245,7 @@ impl Work {
             }
             // The same messages each time: their tags are checked in each call.
             What::Gcm(Direction::Decrypt) => {
-                let (sealed, tags) = (Arc::clone(&inputs.sealed), Arc::clone(&inputs.tags));
+                let Sealed { nonce, bytes: sealed, tags } = inputs.sealed();
                 let mut prepared = if shape.messages == 1 { inputs.aes_keys() } else { Vec::new() };
                 Ok(written_each_time(
                     shape.size,
@@ -245,7 +258,7 @@ impl Work {
                         for (((from, to), key), tag) in parts.zip(&prepared).zip(&*tags) {
                             messages.push(AeadMessage {
                                 key,
-                                nonce: &NONCE,
+                                nonce: &nonce,
                                 aad: &[],
                                 data: Data::copy(from, to)?,
                                 tag: Tag::Expect(tag),
@@ -267,6 +280,10 @@ impl Inputs {
         Arc::clone(&self.keys)
     }
 
+    pub(super) fn sealed(&self) -> Sealed {
+        self.sealed.clone()
+    }
+
     fn aes_keys(&self) -> Vec<Key> {
         self.keys.chunks(self.each).map(|key| Key::new(key).expect("a length of AES")).collect()
     }
@@ -274,7 +291,7 @@ impl Inputs {
 
 /// A call that comes to the same bytes each time: what the one before left there must not pass for what this one made.
 /// Before each call a block of each message is spoiled, another one in each call; what stands there afterwards is told.
-fn written_each_time(size: usize, mut run: Run) -> Run {
+pub(super) fn written_each_time(size: usize, mut run: Run) -> Run {
     Box::new(move |data, call| {
         let begin = (call % size.div_ceil(16).max(1) as u64) as usize * 16;
         let block = begin..size.min(begin + 16);

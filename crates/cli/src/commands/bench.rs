@@ -117,6 +117,8 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     let machine = bench::Machine::here();
     let date = date::now();
     let session = Session::new(options, !args.quiet);
+    // A signal ends the suite that is being measured; what those before it found is told.
+    let _results = Guard::results();
     let suites = if args.suites.is_empty() { &[Suite::Peers][..] } else { &args.suites };
     let (chapters, mut failures) = Suite::run_each(suites, &session);
     // Where nothing was measured there is nothing to tell but why.
@@ -137,10 +139,8 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     // What was measured is told first: it took its time.
     let told = if args.json { print_json(&report.json()) } else { print(&report.text()) };
     if let Some(path) = &args.html {
-        // A reader of standard output who has gone away wanted no more of that, but the page was asked for, too.
-        if told.as_ref().err().is_none_or(Error::is_broken_pipe) {
-            write_page(path, args.force, &report.html())?;
-        }
+        // Also if standard output is full, or its reader has gone away.
+        write_page(path, args.force, &report.html())?;
     }
     told?;
     if failures.iter().any(|(_, error)| matches!(error, Error::Stopped)) {
@@ -219,6 +219,10 @@ fn command() -> String {
 
 /// Finds out before minutes are spent whether the page can be written.
 fn check_page(path: &Path, force: bool) -> Result<()> {
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        // To open a pipe and close it again would tell its reader that this was all.
+        return Ok(());
+    }
     let guard = Guard::creating();
     let page = OutputFile::create(path, force)?;
     drop(page);

@@ -1,5 +1,7 @@
 //! `lockstep bench`: that every suite measures what it says, and how it is told. No figure is judged.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::common::*;
@@ -131,6 +133,11 @@ fn small_calls_and_patterns() {
     let result = &results(&told, "patterns")[0];
     assert_eq!(measured(result), ["counting", "increasing", "one byte", "random"]);
     assert!(result["difference"].is_number() && result["inside_spread"].is_boolean());
+    let blind = ["bench", "patterns", "--quick", "-m", "ctr-128", "-m", "gcm-128-open"];
+    folder.run(blind).failed(2, "patterns of data say nothing about ctr-128, gcm-128-open");
+    let told =
+        quick(&folder, "patterns", &["--kernel", "cpu/soft", "-s", "1K", "-m", "ecb-128", "-m", "ofb-128"]);
+    assert!(told["suites"]["patterns"]["findings"].to_string().contains("Left out: ofb-128"), "{told}");
 }
 
 #[test]
@@ -155,6 +162,32 @@ fn files_are_written_and_removed() {
     let ended = Ended::from(child.wait_with_output().unwrap());
     assert_eq!(ended.code, 130, "{}", ended.stderr);
     assert!(folder.names().is_empty(), "{:?}", folder.names());
+}
+
+/// What was found before a signal is told; by an exit code that says that it is not all.
+#[test]
+fn a_signal_ends_one_suite_and_loses_no_other() {
+    let folder = Folder::new();
+    let suites = ["bench", "latency", "files", "patterns", "--device", "cpu", "-m", "ecb-128", "-s", "1M"];
+    let long = ["--rounds", "200", "--seconds", "0.001", "--no-openssl", "--dir", "."];
+    let child = folder.spawn([&suites[..], &long, &["--json", "--html", "page.html"]].concat());
+    wait_until("a folder", || folder.names().iter().any(|name| name.starts_with("lockstep-bench-")));
+    kill("-TERM", &child);
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, 143, "{}", ended.stderr);
+    let told = ended.json();
+    assert!(!results(&told, "latency").is_empty());
+    assert_eq!(told["suites"]["files"]["error"], "stopped by a signal");
+    assert!(told["suites"]["patterns"].is_null());
+    assert_eq!(folder.names(), ["page.html"]);
+    // With nothing found there is nothing to tell.
+    let child =
+        folder.spawn([&["bench", "throughput", "--rounds", "60000"][..], &["--html", "no.html"]].concat());
+    wait_for_handlers(&child);
+    kill("-INT", &child);
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert!(ended.code == 130 && ended.stdout.is_empty(), "{}", ended.stderr);
+    assert_eq!(folder.names(), ["page.html"]);
 }
 
 #[test]
@@ -190,6 +223,17 @@ fn the_page() {
     let script = "lockstep bench --quick --html piped.html | head -c 0; exit ${PIPESTATUS[0]}";
     folder.shell(script).succeeded();
     assert!(folder.has("piped.html"));
+    // Nor does the page go where there is no room for the table.
+    if Path::new("/dev/full").exists() {
+        let script = "lockstep bench --quick --html full.html > /dev/full";
+        folder.shell(script).failed(2, "No space left");
+        assert!(folder.has("full.html"));
+    }
+    // A pipe is opened once, when there is something to read.
+    fifo(&folder.path("pipe"));
+    let script = "lockstep bench --quick --html pipe > table & cat pipe > read; wait $!";
+    folder.shell(script).succeeded();
+    assert!(folder.read("read").starts_with(b"<!DOCTYPE html>"));
 }
 
 /// What fails does not take with it what was measured, before it or after.

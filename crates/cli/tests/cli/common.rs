@@ -205,6 +205,17 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Until the program catches Ctrl-C, and has had time to begin.
+pub(crate) fn wait_for_handlers(child: &Child) {
+    let catches = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0
+    };
+    wait_until("signals to be caught", catches);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+}
+
 /// Makes a named pipe.
 pub(crate) fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());

@@ -124,14 +124,3 @@ fn signals_that_are_ignored_stay_so() {
     );
     assert_eq!(ended.succeeded().text(), "hello\n");
 }
-
-/// Until the program catches Ctrl-C, and has had time to begin.
-fn wait_for_handlers(child: &Child) {
-    let catches = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-        u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0
-    };
-    wait_until("signals to be caught", catches);
-    std::thread::sleep(std::time::Duration::from_millis(200));
-}

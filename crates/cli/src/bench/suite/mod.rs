@@ -17,6 +17,7 @@ use super::report::Chapter;
 use super::session::Subject;
 use super::work::{Shape, Work};
 use crate::error::{Error, Result};
+use crate::signals;
 
 /// A suite by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,14 +98,15 @@ impl Suite {
             }
             Suite::Patterns => {
                 "the same work on data of four kinds: counting bytes, one byte, random bytes in an increasing range, random \
-                 bytes. A constant-time kernel takes as long for each. Calls are timed one by one and each is verified."
+                 bytes. A constant-time kernel takes as long for each. Calls are timed one by one and each is verified. \
+                 Only works whose cipher sees the data: in CTR, OFB and GCM it sees counters or what it made before."
             }
             Suite::All => "all suites",
         }
     }
 
-    /// Measures those suites, each once, one after the other. One that fails becomes a chapter that tells so, and its error is returned
-    /// beside: what others measured took its time and is not lost.
+    /// Measures those suites, each once, one after the other. One that fails, or that a signal ends, becomes a chapter that tells so,
+    /// and its error is returned beside: what others measured took its time and is not lost.
     pub(crate) fn run_each(named: &[Suite], session: &Session) -> (Vec<Chapter>, Vec<(Suite, Error)>) {
         let mut suites: Vec<Suite> = Vec::new();
         for suite in named {
@@ -119,7 +121,9 @@ impl Suite {
             match suite.run(session) {
                 Ok(chapter) => chapters.push(chapter),
                 Err(error) => {
-                    let stopped = matches!(error, Error::Stopped);
+                    // A signal makes programs fail that are measured, too.
+                    let stopped = signals::stopped();
+                    let error = if stopped { Error::Stopped } else { error };
                     chapters.push(Chapter::failed(suite, &error));
                     failed.push((suite, error));
                     if stopped {
