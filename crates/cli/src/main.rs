@@ -4,7 +4,7 @@
 //! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
 //! ([`recipients`], [`identities`], [`wrapping`]), measurements ([`mod@bench`]), pictures
 //! ([`picture`]), and the people's side ([`terminal`], [`progress`], [`signals`]).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod args;
 mod bench;
@@ -35,6 +35,7 @@ use crate::args::Cli;
 use crate::error::Error;
 
 fn main() -> ExitCode {
+    leave_out_device_selection();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(message) => return usage(&message),
@@ -44,6 +45,17 @@ fn main() -> ExitCode {
         // A signal makes input fail, here and there.
         Err(_) if signals::stopped() => fail(&Error::Stopped),
         Err(error) => fail(&error),
+    }
+}
+
+/// Mesa's layer that puts Vulkan devices in an order asks the display server for its own, and complains on standard error
+/// where there is none. There it is left out, unless it has been told what to do.
+#[allow(unsafe_code, reason = "one variable, before there are threads")]
+fn leave_out_device_selection() {
+    let is_set = |name| std::env::var_os(name).is_some();
+    if !["XDG_RUNTIME_DIR", "MESA_VK_DEVICE_SELECT", "NODEVICE_SELECT"].into_iter().any(is_set) {
+        // SAFETY: no other thread runs yet.
+        unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
     }
 }
 

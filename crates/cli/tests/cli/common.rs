@@ -69,10 +69,10 @@ impl Folder {
         for name in ["LOCKSTEP_DEVICE", "LOCKSTEP_KERNEL", "LOCKSTEP_THREADS", "COLUMNS", "NO_COLOR"] {
             command.env_remove(name);
         }
+        // A machine without a desktop, of which Mesa's drivers complain.
+        command.env_remove("XDG_RUNTIME_DIR");
         // Not the user's.
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
-        // Mesa's drivers complain of machines without a desktop where they look for the device that it is on.
-        command.env("NODEVICE_SELECT", "1");
         command
     }
 
