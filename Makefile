@@ -4,10 +4,13 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP = $(TARGET)/release/lockstep
 PROVIDER = $(TARGET)/release/lockstep.so
+# The same as the tests are built with them: checked arithmetic, and no minutes of optimisation.
+TESTED = $(TARGET)/debug/lockstep
+TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
 INSTALL ?= install
 
-.PHONY: help build provider install run test test-full test-vulkan test-provider test-provider-newest lint bench bench-files \
+.PHONY: help build provider install run test test-release test-full test-vulkan test-provider test-provider-newest lint bench bench-files \
 	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu tools-present clean
 
 help:
@@ -38,15 +41,22 @@ install:
 	$(LOCKSTEP) man --out-dir $(DESTDIR)$(PREFIX)/share/man/man1
 
 ## make test              all tests but the longest; installs nginx, Apache, curl and wrk for the provider, Mesa for GPUs
-test: provider
+test: tools-present
 	tools/setup.sh vulkan
 	$(CARGO) test --workspace --locked
-	tools/pyca_interop.py $(LOCKSTEP)
+	tools/pyca_interop.py $(TESTED)
 	tools/setup.sh browser
-	tools/page_check.py $(LOCKSTEP)
+	tools/page_check.py $(TESTED)
+	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
+	tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED)
+
+## make test-release      of these, those that run programs, on what is installed rather than what tests are built with
+test-release: provider
+	@tools/run.sh $(LOCKSTEP)
+	tools/pyca_interop.py $(LOCKSTEP)
 	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
 
-## make test-provider     of these, those of the provider: inside of OpenSSL, and real programs on it
+## make test-provider     of make test, those of the provider: inside of OpenSSL, and real programs on it
 test-provider: provider
 	$(CARGO) test -p lockstep-provider --locked
 	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
@@ -62,8 +72,8 @@ test-vulkan:
 	tools/setup.sh vulkan
 	$(CARGO) test -p lockstep-vulkan --locked
 
-## make test-full         make test, and: formatting, clippy, docs, newest OpenSSL, sanitizers, fuzzing, Arm, GPU code
-test-full: lint test test-provider-newest
+## make test-full         make test, and: formatting, clippy, docs, release builds, newest OpenSSL, sanitizers, fuzzing, Arm, GPU code
+test-full: lint test test-release test-provider-newest
 	$(MAKE) -j2 --output-sync=target asan miri fuzz arm64-test kernel-check
 
 lint: tools-present

@@ -15,10 +15,21 @@ fi
 here=$(cd "$(dirname "$0")" && pwd)
 "$here/../setup.sh" programs
 
+# Two at a time: each waits for programs most of its time.
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
 failed=()
-for script in lifecycle openssl python_ssl servers device; do
-    "$here/$script.py" "$@" || failed+=("$script")
-done
+run() {
+    for script in "$@"; do
+        "$here/$script.py" "${arguments[@]}" || echo "$script" >>"$logs/failed"
+    done
+}
+arguments=("$@")
+run openssl device >"$logs/openssl" 2>&1 &
+run lifecycle python_ssl servers
+wait
+cat "$logs/openssl"
+[ ! -e "$logs/failed" ] || mapfile -t failed <"$logs/failed"
 [ ${#failed[@]} -eq 0 ] || {
     echo "real programs: failed: ${failed[*]}" >&2
     exit 1

@@ -1,11 +1,11 @@
 //! Ctrl-C and its like: what was begun is removed, and the exit code tells.
 //!
 //! A thread waits for signals. Where nothing is at stake it ends the program at once. Otherwise it raises a flag, on
-//! which the work stops, and removes its temporary file or tells its results; should the work not get there in time (it
-//! may hang in a system call), or the user press again, the thread removes the file itself.
+//! which the work stops, removes its temporary file and tells its results; should the work not get there in time (it may
+//! hang in a system call), or the user press again, the thread removes the file itself. Results are waited for as long as
+//! it takes, unless the user presses again.
 
 use std::io::{self, PipeReader};
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -20,9 +20,14 @@ use crate::terminal;
 /// How long the work may take to stop by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// A signal that comes so soon after the first is the same wish: `timeout` sends one to the process and one to its group.
+const SAME: Duration = Duration::from_millis(500);
+
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
 static STAKE: Mutex<Stake> = Mutex::new(Stake::Nothing);
+/// Results that took their time have not been told.
+static RESULTS: AtomicBool = AtomicBool::new(false);
 /// Nothing is ever written to it; it hangs up when a signal comes.
 static WAKE: OnceLock<PipeReader> = OnceLock::new();
 
@@ -44,10 +49,13 @@ pub(crate) fn install() -> Result<()> {
         STOPPED.store(true, Ordering::Release);
         drop(hangs_up);
         let since = Instant::now();
-        while !matches!(*stake(), Stake::Nothing)
-            && since.elapsed() < GRACE
-            && signals.pending().next().is_none()
-        {
+        let waits = || {
+            let has_results = RESULTS.load(Ordering::Acquire);
+            has_results || !matches!(*stake(), Stake::Nothing) && since.elapsed() < GRACE
+        };
+        // A limit on time is told again every second.
+        let again = |signal| since.elapsed() > SAME && signal != SIGXCPU;
+        while waits() && !signals.pending().any(again) {
             std::thread::sleep(Duration::from_millis(10));
         }
         if let Stake::Path(path) = &*stake() {
@@ -80,33 +88,23 @@ pub(crate) fn exit_code() -> u8 {
     (128 + SIGNAL.load(Ordering::Relaxed)) as u8
 }
 
-/// What must not be left behind, or lost.
+/// What must not be left behind.
 enum Stake {
     Nothing,
-    /// Results that took their time, and have not been told.
-    Results,
     /// A temporary file or folder is being created; its name is not known yet.
     Creating,
     /// It lies there.
     Path(PathBuf),
 }
 
-/// Something is at stake until this is dropped; then what was at stake before is again.
-pub(crate) struct Guard(Stake);
+/// A temporary file or folder is at stake until this is dropped.
+pub(crate) struct Guard(());
 
 impl Guard {
-    fn of(stake: Stake) -> Guard {
-        Guard(mem::replace(&mut *self::stake(), stake))
-    }
-
-    /// Results that are told when the work has stopped.
-    pub(crate) fn results() -> Guard {
-        Guard::of(Stake::Results)
-    }
-
-    /// A temporary file or folder that is about to be created. That must not take long.
+    /// One that is about to be created. That must not take long.
     pub(crate) fn creating() -> Guard {
-        Guard::of(Stake::Creating)
+        *stake() = Stake::Creating;
+        Guard(())
     }
 
     /// Says where it is.
@@ -118,7 +116,24 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        *stake() = mem::replace(&mut self.0, Stake::Nothing);
+        *stake() = Stake::Nothing;
+    }
+}
+
+/// Results are at stake until this is dropped: who holds it looks at [`stopped`], and tells them.
+pub(crate) struct Results(());
+
+impl Results {
+    /// Those that are about to be found.
+    pub(crate) fn awaited() -> Results {
+        RESULTS.store(true, Ordering::Release);
+        Results(())
+    }
+}
+
+impl Drop for Results {
+    fn drop(&mut self) {
+        RESULTS.store(false, Ordering::Release);
     }
 }
 

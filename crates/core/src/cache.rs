@@ -12,6 +12,8 @@ use std::time::{Duration, SystemTime};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     folder: PathBuf,
+    /// Whatever lies in the folder is a cache's.
+    is_ours: bool,
 }
 
 impl Cache {
@@ -28,12 +30,12 @@ impl Cache {
         };
         let cache = folder("XDG_CACHE_HOME", "").or_else(|| folder("HOME", ".cache"));
         let cache = cache.or_else(|| folder("LOCALAPPDATA", ""))?;
-        Some(Cache::at(cache.join("lockstep").join(part)))
+        Some(Cache { folder: cache.join("lockstep").join(part), is_ours: true })
     }
 
     /// This folder, which need not be there yet.
     pub fn at(folder: impl Into<PathBuf>) -> Cache {
-        Cache { folder: folder.into() }
+        Cache { folder: folder.into(), is_ours: false }
     }
 
     /// The folder.
@@ -48,9 +50,9 @@ impl Cache {
         format!("{first:016x}{second:016x}")
     }
 
-    /// True if there is a file of this name.
+    /// True if there is a file of this name that can be read.
     pub fn contains(&self, name: &str) -> bool {
-        self.folder.join(name).exists()
+        self.open(name).is_some()
     }
 
     /// The files there are, by name.
@@ -62,6 +64,18 @@ impl Cache {
     /// What a file of this name holds, if it is there, can be read and is no longer than `most` bytes. What others could have
     /// written is not read: drivers are given what lies here.
     pub fn read(&self, name: &str, most: u64) -> Option<Vec<u8>> {
+        let (file, metadata) = self.open(name)?;
+        let written = metadata.modified().ok();
+        if written.and_then(|then| then.elapsed().ok()).is_some_and(|age| age > RENEWED) {
+            // It is of use, and stays.
+            let _ = file.set_modified(SystemTime::now());
+        }
+        let mut content = Vec::new();
+        file.take(most + 1).read_to_end(&mut content).ok()?;
+        (content.len() as u64 <= most).then_some(content)
+    }
+
+    fn open(&self, name: &str) -> Option<(fs::File, fs::Metadata)> {
         let mut options = fs::OpenOptions::new();
         options.read(true);
         // Anything but a file might wait for somebody to write to it.
@@ -69,12 +83,7 @@ impl Cache {
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
         let file = options.open(self.folder.join(name)).ok()?;
         let metadata = file.metadata().ok()?;
-        if !metadata.is_file() || !is_own(&metadata) {
-            return None;
-        }
-        let mut content = Vec::new();
-        file.take(most + 1).read_to_end(&mut content).ok()?;
-        (content.len() as u64 <= most).then_some(content)
+        (metadata.is_file() && is_own(&metadata)).then_some((file, metadata))
     }
 
     /// Writes a file that appears whole or not at all, for nobody else to write to.
@@ -104,13 +113,14 @@ impl Cache {
         };
         let written = file.write_all(content).and_then(|()| fs::rename(&fresh, self.folder.join(name)));
         match written {
-            Ok(()) => self.prune(SystemTime::now()),
+            Ok(()) if self.is_ours => self.prune(SystemTime::now()),
+            Ok(()) => {}
             Err(_) => drop(fs::remove_file(&fresh)),
         }
         written
     }
 
-    /// Removes what nobody will read any more: files of drivers and versions that are gone, and what was being written when its
+    /// Removes what nobody reads any more: files of drivers and versions that are gone, and what was being written when its
     /// process was killed.
     fn prune(&self, now: SystemTime) {
         for name in self.names() {
@@ -138,8 +148,11 @@ impl Cache {
     }
 }
 
-/// How long a file is kept after it was written: what is found out anew twice a year costs nothing.
+/// How long a file is kept that nobody reads.
 const KEPT: Duration = Duration::from_secs(180 * 24 * 3600);
+
+/// After what time reading a file is worth noting.
+const RENEWED: Duration = Duration::from_secs(24 * 3600);
 
 /// How long somebody may take to write one.
 const UNFINISHED_KEPT: Duration = Duration::from_secs(3600);
@@ -208,7 +221,7 @@ mod tests {
     #[test]
     fn what_is_old_goes() {
         let folder = Folder::new("old");
-        let cache = Cache::at(&folder.0);
+        let cache = Cache { is_ours: true, ..Cache::at(&folder.0) };
         fs::create_dir_all(folder.0.join("sub")).unwrap();
         let unfinished = format!("b.1-0{UNFINISHED}");
         cache.write("a", b"one").unwrap();
@@ -224,11 +237,17 @@ mod tests {
         assert_eq!(names(), ["a", "sub"]);
         cache.prune(SystemTime::now() + KEPT * 2);
         assert_eq!(names(), ["sub"], "no folder is ours");
-        // Whoever writes cleans up.
-        let old = fs::File::create(folder.0.join("old")).unwrap();
-        old.set_modified(SystemTime::now() - KEPT * 2).unwrap();
+        // Whoever writes cleans up, in a folder of our own; what is read stays.
+        for name in ["old", "read"] {
+            cache.write(name, b"").unwrap();
+            let file = fs::File::open(folder.0.join(name)).unwrap();
+            file.set_modified(SystemTime::now() - KEPT * 2).unwrap();
+        }
+        Cache::at(&folder.0).write("a", b"one").unwrap();
+        assert_eq!(names(), ["a", "old", "read", "sub"]);
+        assert_eq!(cache.read("read", 1).unwrap(), b"");
         cache.write("a", b"one").unwrap();
-        assert_eq!(names(), ["a", "sub"]);
+        assert_eq!(names(), ["a", "read", "sub"]);
     }
 
     #[test]
@@ -259,7 +278,7 @@ mod tests {
             // What others may write to is not read.
             for mode in [0o620, 0o602] {
                 fs::set_permissions(cache.folder().join("c"), fs::Permissions::from_mode(mode)).unwrap();
-                assert!(cache.read("c", 100).is_none());
+                assert!(cache.read("c", 100).is_none() && !cache.contains("c"));
             }
             // A link to nowhere is replaced, not followed.
             symlink(folder.0.join("nowhere"), cache.folder().join("d")).unwrap();

@@ -271,7 +271,7 @@ impl Planner {
     /// Measures every operation by every kernel that may be chosen, in host memory and in the devices' own, and keeps it:
     /// about two seconds a processor. `report` is told before each operation how many are done, and of how many.
     ///
-    /// Only a planner that has a [`Calibrator`] does. It goes on with what it knew before, and with this where it knew nothing.
+    /// Only a planner that has a [`Calibrator`] does; and it goes on with what was known when it began.
     pub fn calibrate(&self, report: &mut dyn FnMut(usize, usize)) -> Vec<Finding> {
         let Some(calibrator) = self.calibrator() else { return Vec::new() };
         let roster = self.all();
@@ -288,17 +288,15 @@ impl Planner {
             let all = [(operation, one, &least), (operation, two, &middle), (operation, three, &most)];
             calibrator.keep(roster, self.verify(), &all);
             for (key, all) in KeySize::ALL.into_iter().zip([least, middle, most]) {
-                let choice = roster.choice(operation, key);
-                for (candidate, measured) in choice.candidates.iter().zip(&all) {
-                    let finding = |place, timing: &Option<Timing>| {
+                for (candidate, measured) in roster.choice(operation, key).candidates.iter().zip(all) {
+                    let finding = |place, timing: Option<Timing>| {
                         let device = roster.member_of(candidate).device.id();
                         let kernel = kernel_name(roster, candidate);
-                        Some(Finding { device, kernel, operation, key, place, timing: timing.clone()? })
+                        Some(Finding { device, kernel, operation, key, place, timing: timing? })
                     };
-                    findings.extend(finding(Place::Host, &measured.host));
-                    findings.extend(finding(Place::Device, &measured.device));
+                    findings.extend(finding(Place::Host, measured.host));
+                    findings.extend(finding(Place::Device, measured.device));
                 }
-                choice.set_measured(all);
             }
         }
         report(Operation::COUNT, Operation::COUNT);

@@ -498,6 +498,19 @@ impl Planner {
         calibrator.measure(self, roster, operation, key).map(|all| choice.set_measured(all)).is_some()
     }
 
+    /// Looks for devices and measures the operation now, as it would after a while of work, if it would.
+    pub fn settle(&self, operation: Operation, key: KeySize) {
+        self.recall_near();
+        let roster = self.all();
+        let choice = roster.choice(operation, key);
+        if let Some(calibrator) = self.calibrator.as_ref().filter(|_| roster.has_rivals)
+            && choice.measured.get().is_none()
+            && let Some(all) = calibrator.measure(self, roster, operation, key)
+        {
+            choice.set_measured(all);
+        }
+    }
+
     /// Everybody who could do the work, and what is known of them; the chosen one is marked. Nothing is measured or looked for.
     pub fn consider(
         &self,

@@ -9,8 +9,6 @@ use lockstep_core::planner::{Planner, Selection};
 pub use lockstep_core::verify::Verify;
 use lockstep_core::work::AeadMessage;
 use lockstep_cpu::{CpuBackend, CpuOptions};
-use lockstep_cuda::CudaBackend;
-use lockstep_spu::device::SpuBackend;
 
 use crate::error::{Error, Result};
 
@@ -37,10 +35,12 @@ pub struct BackendOptions {
 pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })),
-        Box::new(CudaBackend),
+        #[cfg(feature = "cuda")]
+        Box::new(lockstep_cuda::CudaBackend),
         #[cfg(feature = "vulkan")]
         Box::new(lockstep_vulkan::VulkanBackend),
-        Box::new(SpuBackend),
+        #[cfg(feature = "spu")]
+        Box::new(lockstep_spu::device::SpuBackend),
     ]
 }
 

@@ -13,7 +13,7 @@ use lockstep_core::{Block, Key, KeySize, Result};
 use zeroize::Zeroizing;
 
 use crate::cut::Piece;
-use crate::gpu::{ALIGNMENT, Bindings, Gpu};
+use crate::gpu::{ALIGNMENT, Bindings, Gpu, lock};
 use crate::kernel::{Family, Program, ROWS, WIDE};
 use crate::lane::{Lane, Room};
 use crate::launch::{Launch, Tile};
@@ -215,6 +215,8 @@ impl Task {
 
         let (work, given_buffer) = (lane.work.get(&self.gpu)?, lane.given.get(&self.gpu)?);
         let download_buffer = lane.download.get(&self.gpu)?;
+        // Between reading and writing them, nobody else is to write to the same words.
+        let _turn = pieces.iter().any(is_open).then(|| lock(&self.gpu.parts_of_words));
         let submitted = self.gpu.call(|device, queue| -> Result<_> {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             lane.copy_in(&self.gpu, &mut encoder, &room)?;

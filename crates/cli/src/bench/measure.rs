@@ -117,6 +117,7 @@ pub(crate) fn rounds_with(
     let mut call = 0;
     let mut firsts = Vec::new();
     for contender in &mut *contenders {
+        stop_if_told()?;
         renew(&mut data, &mut check);
         let start = Instant::now();
         let digest = (contender.run)(&mut data, call)?;
@@ -184,6 +185,7 @@ fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: 
             digest = digest.rotate_left(1) ^ (contender.run)(black_box(data), call + number)?;
         }
         calls += batch;
+        stop_if_told()?;
         let elapsed = start.elapsed();
         if elapsed >= setting.time {
             break elapsed;
@@ -208,6 +210,7 @@ pub(super) fn verify(
 ) -> Result<()> {
     let mut expected = 0u128;
     for call in first..first + calls {
+        stop_if_told()?;
         expected = expected.rotate_left(1) ^ (contender.judge)(check, call)?;
     }
     if data != check || digest != expected {

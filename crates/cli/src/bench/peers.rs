@@ -1,7 +1,7 @@
 //! The peers that run in this process: AWS-LC (by `aws-lc-rs`) and RustCrypto.
 
 use aes::cipher::{
-    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, KeyInit, KeyIvInit,
+    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, KeyInit,
     StreamCipher,
 };
 use aes_gcm::aead::AeadInOut;
@@ -147,12 +147,10 @@ where
         + Clone
         + 'static,
 {
-    let key = inputs.keys();
     // For XTS there are two keys, and none of this.
-    let cipher = C::new_from_slice(&key).ok()?;
+    let cipher = C::new_from_slice(&inputs.keys()).ok()?;
     Some(match what {
         What::Cipher(Cipher::Ctr, _) => Box::new(move |data, call| {
-            use aes::cipher::InnerIvInit;
             let iv = Blocks16::from(iv(call));
             let core = ctr::CtrCore::<C, ctr::flavors::Ctr128BE>::inner_iv_init(cipher.clone(), &iv);
             aes::cipher::StreamCipherCoreWrapper::from_core(core).apply_keystream(data);
@@ -167,12 +165,12 @@ where
             Ok(0)
         }),
         What::Cipher(Cipher::Cbc, Direction::Decrypt) => Box::new(move |data, call| {
-            let mut mode = cbc::Decryptor::<C>::new_from_slices(&key, &iv(call)).expect("lengths of AES");
+            let mut mode = cbc::Decryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
             mode.decrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
         What::Cipher(Cipher::Cbc, Direction::Encrypt) => Box::new(move |data, call| {
-            let mut mode = cbc::Encryptor::<C>::new_from_slices(&key, &iv(call)).expect("lengths of AES");
+            let mut mode = cbc::Encryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
             mode.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),

@@ -230,12 +230,6 @@ impl Session {
             builder = builder.verify(verify);
         }
         let engine = builder.build()?;
-        if device == AUTO && kernel.is_none() && !self.options.quick {
-            // It would measure while it is measured.
-            engine.planner().calibrate(&mut |done, all| {
-                self.note(&format!("calibrating, {done} of {all} operations done"));
-            });
-        }
         self.engines.borrow_mut().insert(key, engine.clone());
         Ok(engine)
     }
@@ -273,6 +267,10 @@ impl Session {
             return Ok(None);
         }
         let start = Instant::now();
+        if !self.options.quick {
+            // Else it might measure while it is measured.
+            work.settle(&subject.engine);
+        }
         let (kernel, _) = work.kernel(&subject.engine, shape);
         let run = work.ours(&subject.engine, inputs, shape)?;
         let prepared = start.elapsed().as_secs_f64();

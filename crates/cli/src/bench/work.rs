@@ -147,9 +147,14 @@ impl Work {
         }
     }
 
-    /// True if the data of a call go through the cipher: not counters, earlier ciphertext or messages sealed before.
+    /// True if the cipher is given the data of a call as they are: not counters, nor what it made before, nor the data changed by
+    /// either.
     pub(super) fn enciphers_its_data(&self) -> bool {
-        !matches!(self.what, What::Gcm(_) | What::Cipher(Cipher::Ctr | Cipher::Ofb, _))
+        matches!(
+            self.what,
+            What::Cipher(Cipher::Ecb, _)
+                | What::Cipher(Cipher::Cbc | Cipher::Pcbc | Cipher::Cfb128, Direction::Decrypt)
+        )
     }
 
     /// Random keys; and messages to open, sealed by `sealer`.
@@ -185,6 +190,15 @@ impl Work {
         let does = |operation: &Operation| engine.planner().supports(*operation, size);
         let (whole, composed) = self.operations();
         does(&whole) || !composed.is_empty() && composed.iter().all(does)
+    }
+
+    /// Has the engine's planner find out now what it would while it is at work.
+    pub(crate) fn settle(&self, engine: &Engine) {
+        let size = Key::new(&vec![0; self.key]).expect("a length of AES").size();
+        let (whole, composed) = self.operations();
+        for operation in std::iter::once(&whole).chain(composed) {
+            engine.planner().settle(*operation, size);
+        }
     }
 
     /// The kernel that the planner takes for it, and the device.
@@ -424,6 +438,9 @@ mod tests {
     #[test]
     fn names() {
         assert_eq!(beginning_with(&["xts", "ctr-1"]).len(), 4 + 2);
+        let sees: Vec<_> = all().into_iter().filter(Work::enciphers_its_data).collect();
+        assert_eq!(sees.len(), 3 * (2 + 3));
+        assert!(sees.iter().all(|work| work.name.starts_with("ecb") || work.name.ends_with("decrypt")));
         assert!(beginning_with(&["abacus"]).is_empty() && named("ctr").is_none());
         assert!(!named("xts-128").unwrap().takes(32 << 20) && !named("ecb-128").unwrap().takes(17));
     }

@@ -12,7 +12,7 @@ use super::{print, print_json};
 use crate::args::How;
 use crate::bench::{self, OpenSsl, Options, Report, Session, Suite};
 use crate::error::{Error, Result, failed};
-use crate::signals::Guard;
+use crate::signals::{self, Guard, Results};
 use crate::{date, terminal, text};
 
 /// Most bytes of one message, and of all in a call.
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     let date = date::now();
     let session = Session::new(options, !args.quiet);
     // A signal ends the suite that is being measured; what those before it found is told.
-    let _results = Guard::results();
+    let _results = Results::awaited();
     let suites = if args.suites.is_empty() { &[Suite::Peers][..] } else { &args.suites };
     let (chapters, mut failures) = Suite::run_each(suites, &session);
     // Where nothing was measured there is nothing to tell but why.
@@ -138,19 +138,22 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     drop(session);
     // What was measured is told first: it took its time.
     let told = if args.json { print_json(&report.json()) } else { print(&report.text()) };
-    if let Some(path) = &args.html {
-        // Also if standard output is full, or its reader has gone away.
-        write_page(path, args.force, &report.html())?;
+    // The page was asked for, too, if standard output is full or its reader has gone away.
+    let page = args.html.as_ref().map_or(Ok(()), |path| write_page(path, args.force, &report.html()));
+    let mut wrong: Vec<Error> = [told.err(), page.err()].into_iter().flatten().collect();
+    wrong.retain(|error| !error.is_broken_pipe());
+    failures.retain(|(_, error)| !matches!(error, Error::Stopped));
+    if !failures.is_empty() {
+        let told: Vec<_> =
+            failures.iter().map(|(suite, error)| format!("{}: {error}", suite.name())).collect();
+        wrong.push(failed(format!("not everything was measured: {}", told.join("; "))));
     }
-    told?;
-    if failures.iter().any(|(_, error)| matches!(error, Error::Stopped)) {
-        return Err(Error::Stopped);
+    if signals::stopped() {
+        wrong.push(Error::Stopped);
     }
-    if failures.is_empty() {
-        return Ok(());
-    }
-    let told: Vec<_> = failures.iter().map(|(suite, error)| format!("{}: {error}", suite.name())).collect();
-    Err(failed(format!("not everything was measured: {}", told.join("; "))))
+    let last = wrong.pop();
+    wrong.iter().for_each(|error| terminal::say(&error.to_string()));
+    last.map_or(Ok(()), Err)
 }
 
 fn options(args: &Bench) -> Result<Options> {

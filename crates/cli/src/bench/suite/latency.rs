@@ -130,6 +130,7 @@ fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Res
             setting.curve.begin(&contender.name);
             let begun = Instant::now();
             while begun.elapsed() < setting.time && times.len() < MOST_CALLS || times.is_empty() {
+                stop_if_told()?;
                 let start = Instant::now();
                 let told = (contender.run)(black_box(&mut data), call)?;
                 times.push(start.elapsed().as_secs_f64());

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use lockstep_lab::plot::{self, Line, Plot, Scale};
 
 use super::Session;
-use super::measure::{self, Contender, Measured, Setting};
+use super::measure::{self, Contender, Measured, Setting, stop_if_told};
 use super::report::Chapter;
 use super::session::Subject;
 use super::work::{Shape, Work};
@@ -99,7 +99,7 @@ impl Suite {
             Suite::Patterns => {
                 "the same work on data of four kinds: counting bytes, one byte, random bytes in an increasing range, random \
                  bytes. A constant-time kernel takes as long for each. Calls are timed one by one and each is verified. \
-                 Only works whose cipher sees the data: in CTR, OFB and GCM it sees counters or what it made before."
+                 Only works in which the cipher is given the data as they are: ECB, and decryption by CBC, PCBC and CFB."
             }
             Suite::All => "all suites",
         }
@@ -118,7 +118,7 @@ impl Suite {
             if chapters.iter().any(|chapter| chapter.suite == suite) {
                 continue;
             }
-            match suite.run(session) {
+            match stop_if_told().and_then(|()| suite.run(session)) {
                 Ok(chapter) => chapters.push(chapter),
                 Err(error) => {
                     // A signal makes programs fail that are measured, too.

@@ -21,7 +21,7 @@ const QUICK_SIZES: [usize; 1] = [64 << 10];
 
 const PATTERNS: [&str; 4] = ["counting", "one byte", "increasing", "random"];
 
-const BLIND: &str = "the cipher sees counters there, or what it made before";
+const BLIND: &str = "the cipher is not given the data there as they are";
 
 /// Data of a pattern by its number.
 fn pattern(number: usize, len: usize) -> Vec<u8> {
@@ -142,9 +142,8 @@ impl Verdict {
 fn measure(setting: &Setting, contender: &mut Contender, bytes: usize) -> Result<[Rate; 4]> {
     let inputs: Vec<_> = (0..PATTERNS.len()).map(|number| pattern(number, bytes)).collect();
     let mut expected = inputs.clone();
-    let mut told = [0; PATTERNS.len()];
-    for (output, told) in expected.iter_mut().zip(&mut told) {
-        *told = (contender.judge)(output, 0)?;
+    for output in &mut expected {
+        (contender.judge)(output, 0)?;
     }
     let mut data = vec![0; bytes];
     let mut rates: [Vec<f64>; 4] = Default::default();
@@ -154,14 +153,15 @@ fn measure(setting: &Setting, contender: &mut Contender, bytes: usize) -> Result
             let index = (turn + round) % PATTERNS.len();
             let (mut spent, mut calls) = (Duration::ZERO, 0u32);
             while calls == 0 || spent < setting.time {
+                stop_if_told()?;
                 data.copy_from_slice(&inputs[index]);
                 setting.curve.begin(&contender.name);
                 let start = Instant::now();
-                let digest = (contender.run)(black_box(&mut data), 0)?;
+                (contender.run)(black_box(&mut data), 0)?;
                 spent += start.elapsed();
                 setting.curve.end();
                 calls += 1;
-                if data != expected[index] || digest != told[index] {
+                if data != expected[index] {
                     return Err(failed(format!(
                         "{} computed something else than the processor that verifies it: report this",
                         contender.name

@@ -8,7 +8,7 @@ use lockstep_lab::bars::{Bar, Bars};
 use serde_json::{Value, json};
 
 use super::Suite;
-use crate::bench::measure::{self, Measured, Rate};
+use crate::bench::measure::{self, Measured, Rate, stop_if_told};
 use crate::bench::report::{self, Chapter, Picture};
 use crate::bench::session::{AUTO, Subject};
 use crate::bench::work::{self, Shape, Work};
@@ -186,6 +186,7 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
     let mut rates: Vec<Vec<f64>> = programs.iter().map(|_| Vec::new()).collect();
     let measured = measure::rounds_with(&setting, &mut contenders, shape.bytes(), |round| {
         for (program, rates) in programs.iter().zip(&mut rates) {
+            stop_if_told()?;
             let rate = program.speed(&cipher, decrypts, shape.size);
             let rate =
                 rate.ok_or_else(|| failed("`openssl speed` gave no result: leave it out by --no-openssl"))?;
