@@ -238,8 +238,9 @@ mod tests {
         cache.prune(SystemTime::now() + KEPT * 2);
         assert_eq!(names(), ["sub"], "no folder is ours");
         // Whoever writes cleans up, in a folder of our own; what is read stays.
-        for name in ["old", "read"] {
-            cache.write(name, b"").unwrap();
+        let ours = ["old", "read"];
+        ours.iter().for_each(|name| cache.write(name, b"").unwrap());
+        for name in ours {
             let file = fs::File::open(folder.0.join(name)).unwrap();
             file.set_modified(SystemTime::now() - KEPT * 2).unwrap();
         }

@@ -167,6 +167,33 @@ fn bytes_of_one_word_have_several_owners() {
     }
 }
 
+/// The same where one of them is a kernel.
+#[test]
+fn results_share_words_with_what_is_uploaded() {
+    let Some(device) = device() else { return };
+    let memory = device.memory().unwrap();
+    let (key, len) = (test_key(1, SIZE), 4 * 100 + 2);
+    let mut expected = noise(3, len);
+    let from = upload(memory, &expected);
+    let mut register = test_block(4);
+    let mut segments =
+        [Segment { key: &key, tweak: None, register: &mut register, data: Data::in_place(&mut expected) }];
+    Far::default().submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into()).unwrap().wait().unwrap();
+    for turn in 0..16 {
+        let to = upload(memory, &vec![0; len + 6]);
+        std::thread::scope(|scope| {
+            let rest = to.slice().slice(len..len + 6);
+            scope.spawn(move || memory.upload(&[turn; 6], &rest, Stream::default()).unwrap());
+            let mut register = test_block(4);
+            let data = Data::on_device(from.slice(), to.slice().slice(0..len)).unwrap();
+            let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+            device.submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into()).unwrap().wait().unwrap();
+        });
+        let got = download(memory, &*to);
+        assert!(got[..len] == expected && got[len..] == [turn; 6], "turn {turn}: {:?}", &got[len - 4..]);
+    }
+}
+
 #[test]
 fn what_is_not_there_is_out_of_reach() {
     let Some(device) = device() else { return };

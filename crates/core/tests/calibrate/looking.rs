@@ -58,6 +58,13 @@ fn other_devices_are_looked_for_when_it_is_worth_the_trouble() {
     let third = planner();
     assert_eq!(third.plan(CTR, KEY, 16, Some(id("far"))).unwrap().device.id(), id("far"));
     assert_eq!(third.device(id("far")).unwrap().id(), id("far"));
+    // And who does not want to find it out while at work, does so before.
+    let fourth = planner();
+    fourth.settle(CTR, KEY);
+    let considered = fourth.consider(CTR, KEY, 1 << 20, None);
+    assert!(considered.iter().filter(|one| one.is_measured).count() >= 2, "{considered:?}");
+    assert_eq!(chosen(&fourth, 1 << 20), "far");
+    assert_eq!(looked.load(Ordering::Relaxed), 4);
 }
 
 /// What lies in one hand is waited for by the next.
