@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP = $(TARGET)/release/lockstep
 PROVIDER = $(TARGET)/release/lockstep.so
-# The same as the tests are built with them: checked arithmetic, and no minutes of optimisation.
+# The same as the tests are built with them: checked arithmetic, no minutes of optimisation, and wgpu in the module, too.
 TESTED = $(TARGET)/debug/lockstep
 TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
@@ -50,10 +50,12 @@ test: tools-present
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 	tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED)
 
-## make test-release      of these, those that run programs, on what is installed rather than what tests are built with
+## make test-release      what make test does with the command and the module, with those that are installed
 test-release: provider
 	@tools/run.sh $(LOCKSTEP)
 	tools/pyca_interop.py $(LOCKSTEP)
+	tools/setup.sh browser
+	tools/page_check.py $(LOCKSTEP)
 	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
 
 ## make test-provider     of make test, those of the provider: inside of OpenSSL, and real programs on it
@@ -79,6 +81,7 @@ test-full: lint test test-release test-provider-newest
 lint: tools-present
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy -p lockstep -p lockstep-provider --no-default-features --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
 
 ## make bench [SUITE=...]  this machine beside OpenSSL, AWS-LC and RustCrypto, or another suite: throughput, crossover, ..., all

@@ -33,7 +33,7 @@ done
 unset RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET
 # The target `provider` has settings of its own.
 unset "${!LOCKSTEP_@}"
-export RUSTFLAGS="${coverage[*]} -Zsanitizer=address --cfg fuzzing"
+export RUSTFLAGS="${coverage[*]} -Zsanitizer=address -Ccodegen-units=1 --cfg fuzzing"
 folder=${CARGO_TARGET_DIR:-$PWD/fuzz/target}/fuzz
 cargo +nightly build --locked --release --manifest-path fuzz/Cargo.toml --target "$target" --target-dir "$folder" --bins
 

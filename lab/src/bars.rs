@@ -57,7 +57,8 @@ impl Bars {
                 escaped(name)
             );
             for bar in bars {
-                let (length, colour) = (bar.value * scale, colour(bar.series));
+                // Never too short to be seen.
+                let (length, colour) = ((bar.value * scale).max(2.0), colour(bar.series));
                 let _ = writeln!(
                     out,
                     "<rect class=\"series\" x=\"{left}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{}\" fill=\"{colour}\"/>",

@@ -254,7 +254,7 @@ def load(test, server, running, values):
     wrk, ab = common.program("wrk"), common.program("ab")
     name = f"{server}, wrk"
     output = test.ran(
-        test.run(wrk, "-t", "2", "-c", str(CONCURRENCY), "-d", "3", f"{address}/35k", subject=False), name
+        test.run(wrk, "-t", "2", "-c", str(CONCURRENCY), "-d", "3", "--timeout", "30s", f"{address}/35k", subject=False), name
     )
     text = (output or b"").decode()
     answers = re.search(r"(\d+) requests in", text)

@@ -319,6 +319,7 @@ mod tests {
         assert!(build(Engine::builder(), &[(ENV_DEVICE, "cpu"), (ENV_KERNEL, "")]).is_ok());
     }
 
+    #[cfg(feature = "spu")]
     #[test]
     fn devices_are_made_by_name() {
         let engine = build(Engine::builder().device("spu:4"), &[]).unwrap();

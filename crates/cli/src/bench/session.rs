@@ -266,11 +266,11 @@ impl Session {
         if !work.is_done_by(&subject.engine) {
             return Ok(None);
         }
-        let start = Instant::now();
         if !self.options.quick {
             // Else it might measure while it is measured.
             work.settle(&subject.engine);
         }
+        let start = Instant::now();
         let (kernel, _) = work.kernel(&subject.engine, shape);
         let run = work.ours(&subject.engine, inputs, shape)?;
         let prepared = start.elapsed().as_secs_f64();

@@ -123,7 +123,11 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     let (chapters, mut failures) = Suite::run_each(suites, &session);
     // Where nothing was measured there is nothing to tell but why.
     if chapters.len() == failures.len() {
-        return Err(failures.swap_remove(0).1);
+        failures.retain(|(_, error)| !matches!(error, Error::Stopped));
+        let mut errors = failures.into_iter().map(|(_, error)| error);
+        let told = if signals::stopped() { None } else { errors.next() };
+        errors.for_each(|error| terminal::say(&error.to_string()));
+        return Err(told.unwrap_or(Error::Stopped));
     }
     let report = Report {
         date,

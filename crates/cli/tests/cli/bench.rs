@@ -180,6 +180,21 @@ fn a_signal_ends_one_suite_and_loses_no_other() {
     assert_eq!(told["suites"]["files"]["error"], "stopped by a signal");
     assert!(told["suites"]["patterns"].is_null());
     assert_eq!(folder.names(), ["page.html"]);
+    // It is waited for, until somebody presses again: here for the reader of a pipe.
+    fifo(&folder.path("fifo"));
+    let table = std::fs::File::create(folder.path("table")).unwrap();
+    let quick = ["bench", "latency", "--quick", "--device", "cpu", "-s", "16", "--html", "fifo"];
+    let mut child = folder.command(quick).stdout(table).spawn().unwrap();
+    wait_until("the table", || !folder.read("table").is_empty());
+    for pause in [50, 5500] {
+        // The second comes too soon to be another wish.
+        kill("-TERM", &child);
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+        assert!(child.try_wait().unwrap().is_none(), "after {pause} ms");
+    }
+    kill("-TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    ["fifo", "table"].iter().for_each(|name| std::fs::remove_file(folder.path(name)).unwrap());
     // With nothing found there is nothing to tell.
     let child =
         folder.spawn([&["bench", "throughput", "--rounds", "60000"][..], &["--html", "no.html"]].concat());
@@ -231,7 +246,8 @@ fn the_page() {
     }
     // A pipe is opened once, when there is something to read.
     fifo(&folder.path("pipe"));
-    let script = "lockstep bench --quick --html pipe > table & timeout 60 cat pipe > read; wait $!";
+    let script =
+        "timeout 100 lockstep bench --quick --html pipe > table & timeout 100 cat pipe > read; wait $!";
     folder.shell(script).succeeded();
     assert!(folder.read("read").starts_with(b"<!DOCTYPE html>"));
 }
