@@ -27,7 +27,7 @@ run() {
 set -m
 run openssl device >"$logs/openssl" 2>&1 &
 background=$!
-trap 'kill -- "-$background" 2>/dev/null; rm -rf "$logs"' EXIT
+trap 'kill -- "-$background" 2>/dev/null || true; rm -rf "$logs"' EXIT
 run lifecycle python_ssl servers || true
 wait "$background" || true
 cat "$logs/openssl"
