@@ -1,6 +1,6 @@
 //! The command line, defined once: parsing, help, completions and man pages come from here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep::Engine;
@@ -51,9 +51,31 @@ pub(crate) struct OutputArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
-    /// Overwrite the output file if it exists
+    /// Replace the output file if it exists, or a symbolic link of this name
+    ///
+    /// The new file is the caller's, with the permission bits of the input under the umask; nothing of the old one is kept,
+    /// and a symbolic link is replaced, not followed. Links to devices and FIFOs are opened as such.
     #[arg(short, long)]
     pub(crate) force: bool,
+
+    /// Exit only after the output is on stable storage: its data, and with -o its name in the folder
+    ///
+    /// An output that cannot be synced, such as a pipe or a terminal, is refused.
+    #[arg(long)]
+    pub(crate) sync: bool,
+}
+
+impl OutputArgs {
+    /// The file to write to; nothing for standard output.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| !is_stdout(path))
+    }
+}
+
+/// True for a name of standard output. `/dev/stdout` is one: where it leads to a regular file, `--force` would replace
+/// the link.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout"].map(Path::new).contains(&path)
 }
 
 /// What does the work.

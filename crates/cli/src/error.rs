@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use lockstep::hazmat;
+use lockstep::{hazmat, quoted};
 
 use crate::signals;
 
@@ -78,13 +78,7 @@ fn is_wrong_data(error: &lockstep::Error) -> bool {
 fn with_options(error: &lockstep::Error) -> String {
     match error {
         lockstep::Error::Exists { path } => {
-            format!("{} exists: choose another output, or overwrite it with --force", path.display())
-        }
-        lockstep::Error::File { action, path, source } => {
-            // Names of temporary files tell nobody anything.
-            let source = source.to_string();
-            let reason = source.split(" at path \"").next().unwrap_or_default();
-            format!("cannot {action} {}: {reason}", path.display())
+            format!("{} exists: choose another output, or replace it with --force", quoted(path))
         }
         other => other.to_string(),
     }

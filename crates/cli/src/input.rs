@@ -5,7 +5,8 @@ use std::io::{self, IoSliceMut, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use lockstep::quoted;
+use rustix::event::PollFlags;
 
 use crate::error::{Error, Result, failed};
 use crate::signals;
@@ -15,6 +16,8 @@ pub(crate) struct Input {
     file: File,
     /// Bytes from where it stands to its end, for regular files.
     len: Option<u64>,
+    /// The size of a regular file when it was opened.
+    size: Option<u64>,
 }
 
 impl Input {
@@ -30,7 +33,7 @@ impl Input {
         };
         // Files under /proc and /sys say that they are empty and are not.
         let len = len.filter(|_| metadata.len() > 0 || !is_special(path));
-        Ok(Input { file, len })
+        Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
     }
 
     /// The file itself, which can be read anywhere if [`Input::len`] is known.
@@ -59,9 +62,9 @@ impl Input {
         Ok((&self.file).stream_position().map_err(lockstep::Error::Read)?)
     }
 
-    /// A reader that a signal ends.
+    /// A reader that a signal ends, and that fails at the end of a file that has become shorter.
     pub(crate) fn reader(&self) -> Reader<'_> {
-        Reader { file: &self.file, may_block: self.len.is_none() }
+        Reader { file: &self.file, may_block: self.len.is_none(), size: self.size }
     }
 }
 
@@ -69,21 +72,27 @@ impl Input {
 pub(crate) struct Reader<'a> {
     file: &'a File,
     may_block: bool,
+    size: Option<u64>,
 }
 
 impl Reader<'_> {
-    fn wait(&self) -> io::Result<()> {
-        if !self.may_block {
-            return Ok(());
+    /// Reads once there is something to read. A non-blocking descriptor may have nothing after all.
+    fn when_ready(&self, mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+        if self.may_block {
+            signals::wait(self.file, PollFlags::IN)?;
         }
-        let Some(wake) = signals::wake() else { return Ok(()) };
         loop {
-            let mut fds = [PollFd::new(self.file, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
-            match poll(&mut fds, None) {
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-                Ok(_) if !fds[1].revents().is_empty() => return Err(io::Error::other("stopped by a signal")),
-                Ok(_) => return Ok(()),
+            match read() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    signals::wait(self.file, PollFlags::IN)?
+                }
+                Ok(0) => {
+                    if let Some(size) = self.size {
+                        lockstep::file::check_not_shrunk(self.file, size)?;
+                    }
+                    return Ok(0);
+                }
+                done => return done,
             }
         }
     }
@@ -91,13 +100,13 @@ impl Reader<'_> {
 
 impl Read for Reader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.wait()?;
-        self.file.read(buffer)
+        let mut file = self.file;
+        self.when_ready(|| file.read(buffer))
     }
 
     fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.wait()?;
-        self.file.read_vectored(buffers)
+        let mut file = self.file;
+        self.when_ready(|| file.read_vectored(buffers))
     }
 }
 
@@ -109,7 +118,7 @@ pub(crate) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usi
             Ok(0) => break,
             Ok(n) => got += n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(lockstep::Error::Read(error).into()),
+            Err(error) => return Err(lockstep::Error::read(error).into()),
         }
     }
     Ok(got)
@@ -122,7 +131,7 @@ pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroiz
     let mut bytes = zeroize::Zeroizing::new(vec![0; limit + 1]);
     let got = read_full(&mut input.reader(), &mut bytes)?;
     if got > limit {
-        return Err(failed(format!("{} is no {what}: it is longer than {limit} bytes", path.display())));
+        return Err(failed(format!("{} is no {what}: it is longer than {limit} bytes", quoted(path))));
     }
     bytes.truncate(got);
     Ok(bytes)

@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-use lockstep::{OutputFile, file};
+use lockstep::{FileMode, OutputFile, OutputOptions, file};
+use rustix::event::PollFlags;
 
 use crate::args::OutputArgs;
 use crate::error::{Result, failed};
 use crate::input::Input;
-use crate::signals::Guard;
+use crate::signals::{self, Guard};
 
 /// What is going to be written, as far as terminals are concerned.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,29 +27,19 @@ pub(crate) enum Output {
     /// A file, to be committed, and the guard of its temporary one.
     File(OutputFile, Option<Guard>),
     /// Standard output.
-    Stdout(File),
+    Stdout { stdout: Stdout, sync: bool },
     /// Standard output that is a terminal and takes text only.
     Terminal(TextOnly),
 }
 
 impl Output {
-    /// Refuses what [`Output::open`] would refuse, before a passphrase is asked for.
+    /// Refuses what [`Output::open`] would refuse, before a passphrase is asked for and before input is read.
     pub(crate) fn check(args: &OutputArgs, input: &Input, content: Content) -> Result<()> {
-        match target(args) {
+        match args.file() {
             Some(path) => {
                 file::check_not_same(input.file(), path)?;
-                if path.is_dir() {
-                    return Err(failed(format!("cannot write to {}: it is a directory", path.display())));
-                }
-                if let Some(folder) =
-                    path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
-                {
-                    let (path, folder) = (path.display(), folder.display());
-                    return Err(failed(format!("cannot create {path}: there is no folder {folder}")));
-                }
-                if !args.force && std::fs::metadata(path).is_ok_and(|existing| existing.is_file()) {
-                    return Err(lockstep::Error::Exists { path: path.into() }.into());
-                }
+                let _guard = Guard::creating();
+                Ok(OutputFile::check(path, options(args, input)?)?)
             }
             None => {
                 let terminal = io::stdout().is_terminal() && args.output.is_none();
@@ -59,46 +49,87 @@ impl Output {
                          (-o - forces it)",
                     ));
                 }
-                check_stdout(input.file())?;
+                check_stdout(args, input.file())
             }
         }
-        Ok(())
     }
 
     pub(crate) fn open(args: &OutputArgs, input: &Input, content: Content) -> Result<Output> {
-        Output::check(args, input, content)?;
-        match target(args) {
-            Some(path) => {
-                // Opening a named pipe waits for its reader: nothing is created then, and a signal may end it.
-                let direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
-                let guard = (!direct).then(Guard::creating);
-                let output = OutputFile::create(path, args.force)?;
-                let guard = guard.zip(output.temporary_path()).map(|(guard, path)| guard.at(path));
-                Ok(Output::File(output, guard))
+        let Some(path) = args.file() else {
+            Output::check(args, input, content)?;
+            let stdout = Stdout::open()?;
+            if stdout.0.is_terminal() && args.output.is_none() {
+                return Ok(Output::Terminal(TextOnly { terminal: stdout, begun: Vec::new() }));
             }
-            None => {
-                // The descriptor itself: `Stdout` looks for line breaks in what it writes.
-                let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(lockstep::Error::Write)?;
-                let stdout = File::from(stdout);
-                if stdout.is_terminal() && args.output.is_none() {
-                    return Ok(Output::Terminal(TextOnly { terminal: stdout, begun: Vec::new() }));
-                }
-                Ok(Output::Stdout(stdout))
-            }
-        }
+            return Ok(Output::Stdout { stdout, sync: args.sync });
+        };
+        file::check_not_same(input.file(), path)?;
+        // Opening a named pipe waits for its reader: nothing is created then, and a signal may end it. Should the name
+        // be something else by the time it is opened, a signal is late or leaves an empty file, and no more.
+        let direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
+        let guard = (!direct).then(Guard::creating);
+        let output = OutputFile::create(path, options(args, input)?)?;
+        let guard = guard.zip(output.temporary()).map(|(guard, name)| guard.file(name));
+        Ok(Output::File(output, guard))
     }
 
     /// All has been written: the file appears.
     pub(crate) fn commit(self) -> Result<()> {
         match self {
             Output::File(output, guard) => {
-                output.commit(false)?;
+                output.commit()?;
                 drop(guard);
                 Ok(())
             }
-            Output::Stdout(_) => Ok(()),
+            Output::Stdout { stdout, sync } => stdout.sync(sync),
             Output::Terminal(text) => Ok(text.finish().map_err(lockstep::Error::Write)?),
         }
+    }
+}
+
+/// A new file has the permission bits of the input.
+fn options(args: &OutputArgs, input: &Input) -> Result<OutputOptions> {
+    let mode = FileMode::of_input(input.file())?;
+    Ok(OutputOptions { force: args.force, mode, sync: args.sync, regular_only: false })
+}
+
+/// Standard output, without a buffer. If it is non-blocking, writing waits until it takes more.
+pub(crate) struct Stdout(File);
+
+impl Stdout {
+    pub(crate) fn open() -> Result<Stdout> {
+        // The descriptor itself: `io::Stdout` looks for line breaks in what it writes.
+        let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(lockstep::Error::Write)?;
+        Ok(Stdout(File::from(stdout)))
+    }
+
+    /// Puts what was written on stable storage, if that is wanted.
+    pub(crate) fn sync(&self, wanted: bool) -> Result<()> {
+        if !wanted {
+            return Ok(());
+        }
+        self.0.sync_all().map_err(|error| failed(format!("cannot sync standard output: {error}")))
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        loop {
+            match self.0.write_vectored(slices) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    signals::wait(&self.0, PollFlags::OUT)?
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -106,7 +137,7 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Output::File(output, _) => output.write(bytes),
-            Output::Stdout(stdout) => stdout.write(bytes),
+            Output::Stdout { stdout, .. } => stdout.write(bytes),
             Output::Terminal(text) => text.write(bytes),
         }
     }
@@ -114,7 +145,7 @@ impl Write for Output {
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Output::File(output, _) => output.write_vectored(slices),
-            Output::Stdout(stdout) => stdout.write_vectored(slices),
+            Output::Stdout { stdout, .. } => stdout.write_vectored(slices),
             Output::Terminal(text) => text.write_vectored(slices),
         }
     }
@@ -127,7 +158,7 @@ impl Write for Output {
 /// A terminal that takes UTF-8 without control characters but line breaks and tabs, and fails on anything else before
 /// it is shown: encrypted files are not all texts, and some bytes are commands to a terminal.
 pub(crate) struct TextOnly {
-    terminal: File,
+    terminal: Stdout,
     /// The first bytes of a character whose rest is to come.
     begun: Vec<u8>,
 }
@@ -168,15 +199,23 @@ fn not_text() -> io::Error {
     )
 }
 
-/// The file to write to, unless it is standard output.
-fn target(args: &OutputArgs) -> Option<&Path> {
-    args.output.as_deref().filter(|path| *path != Path::new("-"))
+/// Refuses standard output that is to be synced and cannot be.
+pub(crate) fn check_sync(wanted: bool) -> Result<()> {
+    if !wanted {
+        return Ok(());
+    }
+    let kind = Stdout::open()?.0.metadata().map_err(lockstep::Error::Write)?.file_type();
+    if kind.is_file() || kind.is_block_device() {
+        return Ok(());
+    }
+    Err(failed("standard output is no file and cannot be synced: leave out --sync, or give a file with -o"))
 }
 
-/// Refuses standard output that is the very file that is read (`lockstep encrypt file >> file`).
-fn check_stdout(input: &File) -> Result<()> {
-    let Ok(stdout) = io::stdout().as_fd().try_clone_to_owned() else { return Ok(()) };
-    let (Ok(read), Ok(written)) = (input.metadata(), File::from(stdout).metadata()) else { return Ok(()) };
+/// Refuses standard output that is the very file that is read (`lockstep encrypt file >> file`), or cannot be synced.
+fn check_stdout(args: &OutputArgs, input: &File) -> Result<()> {
+    check_sync(args.sync)?;
+    let (Ok(stdout), Ok(read)) = (Stdout::open(), input.metadata()) else { return Ok(()) };
+    let Ok(written) = stdout.0.metadata() else { return Ok(()) };
     if read.is_file() && (read.dev(), read.ino()) == (written.dev(), written.ino()) {
         return Err(failed("standard output is the file that is read: choose another output"));
     }

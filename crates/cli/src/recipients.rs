@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use age::plugin::{self, RecipientPluginV1};
 use age::ssh::ParseRecipientKeyError;
 use age::{Recipient, ssh, tag, tagpq, x25519};
+use lockstep::quoted;
 
 use crate::error::{Result, failed};
 use crate::identities::Answers;
@@ -49,7 +50,7 @@ impl Recipients {
 
     fn add_file(&mut self, path: &Path) -> Result<()> {
         let bytes = read_small(path, "list of recipients", LONGEST)?;
-        let name = path.display();
+        let name = quoted(path);
         let content = str::from_utf8(&bytes).map_err(|_| failed(format!("{name} is not text")))?;
         let before = self.len();
         for (number, line) in content.lines().enumerate() {

@@ -6,11 +6,14 @@
 //! it takes, unless the user presses again.
 
 use std::io::{self, PipeReader};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+use lockstep::output::TemporaryName;
+use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -25,7 +28,8 @@ const SAME: Duration = Duration::from_millis(500);
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-static STAKE: Mutex<Stake> = Mutex::new(Stake::Nothing);
+/// Everything at stake, by the number of its guard.
+static STAKES: Mutex<Vec<(u64, Stake)>> = Mutex::new(Vec::new());
 /// Results that took their time have not been told.
 static RESULTS: AtomicBool = AtomicBool::new(false);
 /// Nothing is ever written to it; it hangs up when a signal comes.
@@ -51,16 +55,22 @@ pub(crate) fn install() -> Result<()> {
         let since = Instant::now();
         let waits = || {
             let has_results = RESULTS.load(Ordering::Acquire);
-            has_results || !matches!(*stake(), Stake::Nothing) && since.elapsed() < GRACE
+            has_results || !stakes().is_empty() && since.elapsed() < GRACE
         };
         // A limit on time is told again every second.
         let again = |signal| since.elapsed() > SAME && signal != SIGXCPU;
         while waits() && !signals.pending().any(again) {
             std::thread::sleep(Duration::from_millis(10));
         }
-        if let Stake::Path(path) = &*stake() {
-            // If it cannot be removed nothing more can be done.
-            let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
+        // Held until the end: nothing is created any more.
+        let stakes = stakes();
+        for (_, stake) in stakes.iter() {
+            // What cannot be removed stays: nothing more can be done.
+            let _ = match stake {
+                Stake::Creating => Ok(()),
+                Stake::File(name) => name.remove(),
+                Stake::Folder(path) => std::fs::remove_dir_all(path),
+            };
         }
         terminal::restore();
         std::process::exit(exit_code().into());
@@ -78,9 +88,23 @@ pub(crate) fn flag() -> &'static AtomicBool {
     &STOPPED
 }
 
-/// What hangs up once a signal has come, to be waited for beside slow input.
-pub(crate) fn wake() -> Option<&'static PipeReader> {
-    WAKE.get()
+/// Waits until a descriptor is ready for reading or writing, or has failed.
+///
+/// # Errors
+/// If a signal came first.
+pub(crate) fn wait(fd: impl AsFd, ready: PollFlags) -> io::Result<()> {
+    let stopped = WAKE.get().map(|wake| PollFd::new(wake, PollFlags::IN));
+    let mut fds: Vec<_> = std::iter::once(PollFd::new(&fd, ready)).chain(stopped).collect();
+    loop {
+        match poll(&mut fds, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) if fds[1..].iter().any(|wake| !wake.revents().is_empty()) => {
+                return Err(io::Error::other("stopped by a signal"));
+            }
+            Ok(_) => return Ok(()),
+        }
+    }
 }
 
 /// The exit code after a signal: 130 for Ctrl-C, 143 for SIGTERM.
@@ -90,33 +114,45 @@ pub(crate) fn exit_code() -> u8 {
 
 /// What must not be left behind.
 enum Stake {
-    Nothing,
     /// A temporary file or folder is being created; its name is not known yet.
     Creating,
-    /// It lies there.
-    Path(PathBuf),
+    File(TemporaryName),
+    Folder(PathBuf),
 }
 
 /// A temporary file or folder is at stake until this is dropped.
-pub(crate) struct Guard(());
+pub(crate) struct Guard(u64);
 
 impl Guard {
     /// One that is about to be created. That must not take long.
     pub(crate) fn creating() -> Guard {
-        *stake() = Stake::Creating;
-        Guard(())
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        stakes().push((number, Stake::Creating));
+        Guard(number)
     }
 
-    /// Says where it is.
-    pub(crate) fn at(self, path: &Path) -> Guard {
-        *stake() = Stake::Path(path.into());
+    /// Says which file it is.
+    pub(crate) fn file(self, name: &TemporaryName) -> Guard {
+        self.set(Stake::File(name.clone()))
+    }
+
+    /// Says which folder it is.
+    pub(crate) fn folder(self, path: &Path) -> Guard {
+        self.set(Stake::Folder(path.into()))
+    }
+
+    fn set(self, stake: Stake) -> Guard {
+        if let Some((_, known)) = stakes().iter_mut().find(|(number, _)| *number == self.0) {
+            *known = stake;
+        }
         self
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        *stake() = Stake::Nothing;
+        stakes().retain(|(number, _)| *number != self.0);
     }
 }
 
@@ -137,8 +173,8 @@ impl Drop for Results {
     }
 }
 
-fn stake() -> MutexGuard<'static, Stake> {
-    STAKE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+fn stakes() -> MutexGuard<'static, Vec<(u64, Stake)>> {
+    STAKES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Signals that whoever started the program wants ignored (`nohup`, a job in the background), as a set of bits.

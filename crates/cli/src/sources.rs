@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use lockstep::quoted;
+
 use crate::args::OutputArgs;
 use crate::error::{Result, failed};
 
@@ -19,7 +21,7 @@ pub(crate) fn check(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -
     if from_stdin > 1 {
         return Err(failed("standard input can be read once: give a file for one of the two"));
     }
-    let output = match args.output.as_deref().filter(|path| !is_stdin(path)) {
+    let output = match args.file() {
         Some(path) => std::fs::metadata(path),
         None => io::stdout().as_fd().try_clone_to_owned().and_then(|fd| std::fs::File::from(fd).metadata()),
     };
@@ -27,10 +29,7 @@ pub(crate) fn check(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -
     let Ok(output) = output else { return Ok(()) };
     for (what, path) in others.iter().filter(|(_, path)| !is_stdin(path)) {
         if std::fs::metadata(path).is_ok_and(|read| is_same_file(&read, &output)) {
-            return Err(failed(format!(
-                "the output is the {what} {}: choose another output",
-                path.display()
-            )));
+            return Err(failed(format!("the output is the {what} {}: choose another output", quoted(path))));
         }
     }
     Ok(())

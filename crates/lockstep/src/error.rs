@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::quoted::quoted;
+
 /// The result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -59,11 +61,23 @@ pub enum Error {
     /// Input could not be read.
     #[error("cannot read the input: {0}")]
     Read(#[source] io::Error),
+    /// A file grew or shrank while it was read.
+    #[error(
+        "the input became {how} while it was read: it had {before} bytes, and has {now}; let nothing write to it, and try \
+         again",
+        how = if now < before { "shorter" } else { "longer" }
+    )]
+    InputChanged {
+        /// Its size in bytes when it was opened.
+        before: u64,
+        /// Its size in bytes later.
+        now: u64,
+    },
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[source] io::Error),
     /// A file could not be opened, created, renamed, ...
-    #[error("cannot {action} {path}: {source}", path = path.display())]
+    #[error("cannot {action} {path}: {source}", path = quoted(path))]
     File {
         /// What was tried, as a verb: `open`, `create`.
         action: &'static str,
@@ -73,13 +87,13 @@ pub enum Error {
         source: io::Error,
     },
     /// The output exists, and overwriting it was not asked for.
-    #[error("{path} exists: choose another output, or force overwriting", path = path.display())]
+    #[error("{path} exists: choose another output, or force overwriting", path = quoted(path))]
     Exists {
         /// The output.
         path: PathBuf,
     },
     /// Output equal to input.
-    #[error("{path} is both input and output: choose another output", path = path.display())]
+    #[error("{path} is both input and output: choose another output", path = quoted(path))]
     SameFile {
         /// The file.
         path: PathBuf,
@@ -139,6 +153,12 @@ impl Error {
     /// True if whoever read the output has gone away (`| head`), which most programs take as success.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// For `map_err`: input that could not be read. An error of this crate that came through a reader is that error
+    /// again.
+    pub fn read(error: io::Error) -> Error {
+        error.downcast::<Error>().unwrap_or_else(Error::Read)
     }
 
     /// For `map_err`: a file operation that failed.

@@ -7,20 +7,20 @@ use std::path::Path;
 use crate::cobblestone::{self, FileKey, Options, Summary};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::output::OutputFile;
+use crate::output::{FileMode, OutputFile, OutputOptions};
 
 /// What may be wanted of files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileOptions<'a> {
     /// Progress and interruption.
     pub stream: Options<'a>,
-    /// Replace the output if it exists.
+    /// Replace the output if it exists; see [`OutputOptions::force`].
     pub force: bool,
-    /// Have the output safe on the disk before it appears under its name.
+    /// Put the output on stable storage before success is returned; see [`OutputOptions::sync`].
     pub sync: bool,
 }
 
-/// Encrypts a file to a file, which appears complete or not at all.
+/// Encrypts a file to a file, which appears complete or not at all, with the permission bits of the input under the umask.
 ///
 /// # Errors
 /// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and those of [`crate::encrypt`].
@@ -32,13 +32,14 @@ pub fn encrypt_file(
     to: &Path,
     options: FileOptions<'_>,
 ) -> Result<Summary> {
-    let (input, mut output) = open_pair(from, to, options.force)?;
+    let (input, mut output) = open_pair(from, to, &options)?;
     let summary = encrypt_open_file(engine, key, context, &input, &mut output, options.stream)?;
-    output.commit(options.sync)?;
+    output.commit()?;
     Ok(summary)
 }
 
-/// Decrypts a file to a file, which appears complete and verified or not at all.
+/// Decrypts a file to a file, which appears complete and verified or not at all, with the permission bits of the input
+/// under the umask.
 ///
 /// # Errors
 /// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and those of [`crate::decrypt`].
@@ -50,17 +51,17 @@ pub fn decrypt_file(
     to: &Path,
     options: FileOptions<'_>,
 ) -> Result<Summary> {
-    let (input, mut output) = open_pair(from, to, options.force)?;
+    let (input, mut output) = open_pair(from, to, &options)?;
     let summary = decrypt_open_file(engine, key, context, &input, &mut output, options.stream)?;
-    output.commit(options.sync)?;
+    output.commit()?;
     Ok(summary)
 }
 
 /// As [`crate::encrypt`], from the position of an open file to its end: regular files are read by all threads at once.
-/// Where the file's position is afterwards is not said.
+/// Where the file's position is afterwards is not said. What is appended meanwhile is encrypted too.
 ///
 /// # Errors
-/// Those of [`crate::encrypt`].
+/// Those of [`crate::encrypt`], [`Error::InputChanged`] if the file becomes shorter.
 pub fn encrypt_open_file(
     engine: &Engine,
     key: &FileKey,
@@ -76,7 +77,7 @@ pub fn encrypt_open_file(
 /// and one that was cut off is refused before anything is written. Where the file's position is afterwards is not said.
 ///
 /// # Errors
-/// Those of [`crate::decrypt`].
+/// Those of [`crate::decrypt`], [`Error::InputChanged`] if the file becomes longer.
 pub fn decrypt_open_file(
     engine: &Engine,
     key: &FileKey,
@@ -101,6 +102,16 @@ pub fn open_input(path: &Path) -> Result<File> {
     Ok(file)
 }
 
+/// Refuses a file that has become shorter than it was: to be called where it ends. Files of `/sys`, which say that they
+/// are longer than they are, say it still.
+///
+/// # Errors
+/// [`Error::InputChanged`], [`Error::Read`].
+pub fn check_not_shrunk(input: &File, before: u64) -> Result<()> {
+    let now = input.metadata().map_err(Error::Read)?.len();
+    if now < before { Err(Error::InputChanged { before, now }) } else { Ok(()) }
+}
+
 /// Refuses an output that is the very file that is read, under whatever name.
 ///
 /// # Errors
@@ -114,22 +125,19 @@ pub fn check_not_same(input: &File, output: &Path) -> Result<()> {
     }
 }
 
-fn open_pair(from: &Path, to: &Path, force: bool) -> Result<(File, OutputFile)> {
+fn open_pair(from: &Path, to: &Path, options: &FileOptions<'_>) -> Result<(File, OutputFile)> {
     let input = open_input(from)?;
     check_not_same(&input, to)?;
-    Ok((input, OutputFile::create(to, force)?))
+    let mode = FileMode::of_input(&input)?;
+    let (force, sync) = (options.force, options.sync);
+    let output = OutputFile::create(to, OutputOptions { force, mode, sync, ..Default::default() })?;
+    Ok((input, output))
 }
 
-#[cfg(unix)]
 fn is_same(a: &Metadata, b: &Metadata) -> bool {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let is_disk = |metadata: &Metadata| metadata.file_type().is_block_device();
     // A disk may have several names, and may be read and written at the same time no more than a file.
     let is_same_disk = is_disk(a) && is_disk(b) && a.rdev() == b.rdev();
     is_same_disk || (a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()))
-}
-
-#[cfg(not(unix))]
-fn is_same(_: &Metadata, _: &Metadata) -> bool {
-    false
 }

@@ -1,6 +1,6 @@
 //! Key files: one line, `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::cobblestone::{FileKey, Suite};
 use crate::error::{Error, Result};
+use crate::output::{FileMode, OutputFile, OutputOptions};
 
 const PREFIXES: [(&str, Suite); 2] =
     [("lockstep-key-256 ", Suite::Cobblestone256), ("lockstep-key-128 ", Suite::Cobblestone128)];
@@ -77,26 +78,17 @@ pub fn read(path: &Path) -> Result<FileKey> {
     parse(&text[..got])
 }
 
-/// Creates a key file that only its owner can read. An existing file is never overwritten: it may hold the only copy of
-/// a key.
+/// Creates a key file that only its owner can read, on stable storage. An existing file is never overwritten: it may hold
+/// the only copy of a key.
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::File`].
 pub fn create(path: &Path, key: &FileKey) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Error::Exists { path: path.into() },
-        _ => Error::file("create the key file", path)(error),
-    })?;
-    let written = file.write_all(to_text(key).as_bytes()).and_then(|()| file.sync_all());
-    written.map_err(|error| {
-        // Half a key is of no use. If it cannot be removed either, the first error is the one to tell.
-        let _ = std::fs::remove_file(path);
-        Error::file("write the key file", path)(error)
-    })
+    let mode = FileMode::PRIVATE;
+    let mut file =
+        OutputFile::create(path, OutputOptions { force: false, mode, sync: true, regular_only: true })?;
+    file.write_all(to_text(key).as_bytes()).map_err(Error::file("write the key file", path))?;
+    file.commit()
 }
 
 /// True if others than its owner can read or change a key file, which deserves a warning.

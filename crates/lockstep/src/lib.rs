@@ -32,6 +32,7 @@ pub mod file;
 pub mod hazmat;
 pub mod keyfile;
 pub mod output;
+mod quoted;
 
 pub use cobblestone::{
     DecryptReader, EncryptWriter, FileKey, Options, ReadAt, Reader, Suite, Summary, ciphertext_len, decrypt,
@@ -41,4 +42,5 @@ pub use engine::Engine;
 pub use envelope::Envelope;
 pub use error::{Error, Result};
 pub use file::{FileOptions, decrypt_file, encrypt_file};
-pub use output::OutputFile;
+pub use output::{FileMode, OutputFile, OutputOptions};
+pub use quoted::quoted;

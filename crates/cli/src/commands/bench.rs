@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use lockstep::OutputFile;
 use lockstep::engine::{ENV_DEVICE, ENV_KERNEL, Verify};
+use lockstep::{OutputFile, OutputOptions, quoted};
 use std::io::Write;
 
 use super::{print, print_json};
@@ -180,11 +180,11 @@ fn options(args: &Bench) -> Result<Options> {
         match OpenSsl::find(&program) {
             Some(found) if openssl.iter().any(|other| other.version == found.version) => terminal::warn(
                 quiet,
-                &format!("{} is {} again: measured once", program.display(), found.version),
+                &format!("{} is {} again: measured once", quoted(&program), found.version),
             ),
             Some(found) => openssl.push(found),
             None if wanted => {
-                return Err(failed(format!("{} is no `openssl` program that runs", program.display())));
+                return Err(failed(format!("{} is no `openssl` program that runs", quoted(&program))));
             }
             None => terminal::warn(quiet, "there is no `openssl` here: it is left out"),
         }
@@ -226,21 +226,18 @@ fn command() -> String {
 
 /// Finds out before minutes are spent whether the page can be written.
 fn check_page(path: &Path, force: bool) -> Result<()> {
-    if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        // To open a pipe and close it again would tell its reader that this was all.
-        return Ok(());
-    }
-    let guard = Guard::creating();
-    let page = OutputFile::create(path, force)?;
-    drop(page);
-    drop(guard);
-    Ok(())
+    let _guard = Guard::creating();
+    Ok(OutputFile::check(path, page_options(force))?)
 }
 
 fn write_page(path: &Path, force: bool, html: &str) -> Result<()> {
     let guard = Guard::creating();
-    let mut page = OutputFile::create(path, force)?;
-    let _guard = page.temporary_path().map(|temporary| guard.at(temporary));
+    let mut page = OutputFile::create(path, page_options(force))?;
+    let _guard = page.temporary().map(|temporary| guard.file(temporary));
     page.write_all(html.as_bytes()).map_err(Error::io("write", path))?;
-    Ok(page.commit(false)?)
+    Ok(page.commit()?)
+}
+
+fn page_options(force: bool) -> OutputOptions {
+    OutputOptions { force, ..Default::default() }
 }

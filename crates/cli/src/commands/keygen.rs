@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Suite;
-use lockstep::{FileKey, OutputFile, keyfile};
+use lockstep::{FileKey, FileMode, OutputFile, OutputOptions, keyfile};
 
-use crate::error::{Error, Result, failed};
+use crate::args::is_stdout;
+use crate::error::{Error, Result};
+use crate::output;
 use crate::signals::Guard;
 use crate::terminal;
 
@@ -28,9 +30,18 @@ pub(crate) struct Keygen {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Overwrite the output file if it exists: a key in it is lost
+    /// Replace the output file if it exists: a key in it is lost
+    ///
+    /// The new file is the caller's and readable by nobody else; nothing of the old one is kept. A symbolic link is
+    /// replaced, not followed.
     #[arg(short, long)]
     force: bool,
+
+    /// Exit only after the name of the key file is on stable storage, too; its data always are
+    ///
+    /// Standard output must be a file then.
+    #[arg(long)]
+    sync: bool,
 
     /// No warnings
     #[arg(short, long)]
@@ -40,9 +51,8 @@ pub(crate) struct Keygen {
 pub(crate) fn run(args: &Keygen) -> Result<()> {
     let suite = if args.bits == "128" { Suite::Cobblestone128 } else { Suite::Cobblestone256 };
     let key = FileKey::generate_for(suite)?;
-    match args.output.as_deref().filter(|path| *path != Path::new("-")) {
-        Some(path) if args.force => replace(path, &key),
-        Some(path) => Ok(keyfile::create(path, &key)?),
+    match args.output.as_deref().filter(|path| !is_stdout(path)) {
+        Some(path) => write(path, args, &key),
         None => {
             if is_open_to_others() {
                 terminal::warn(
@@ -50,22 +60,24 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
                     "others can read the file that the key goes to: -o makes a private one",
                 );
             }
-            super::print(&keyfile::to_text(&key))
+            output::check_sync(args.sync)?;
+            super::print(&keyfile::to_text(&key))?;
+            output::Stdout::open()?.sync(args.sync)
         }
     }
 }
 
-/// Makes a private file beside the old one, and puts it in its place.
-fn replace(path: &Path, key: &FileKey) -> Result<()> {
+/// Makes a private file, which appears whole or not at all.
+fn write(path: &Path, args: &Keygen, key: &FileKey) -> Result<()> {
     let guard = Guard::creating();
-    let mut output = OutputFile::create(path, true)?;
-    let Some(temporary) = output.temporary_path() else {
-        return Err(failed(format!("{} is no regular file: leave out -o and redirect", path.display())));
-    };
-    let _guard = guard.at(temporary);
-    output.keep_private();
+    let mode = FileMode::PRIVATE;
+    let options = OutputOptions { force: args.force, mode, sync: args.sync, regular_only: true };
+    let mut output = OutputFile::create(path, options)?;
+    let _guard = output.temporary().map(|name| guard.file(name));
     output.write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
-    Ok(output.commit(false)?)
+    // Nothing that was encrypted with a lost key is ever recovered.
+    output.as_file().sync_all().map_err(Error::io("sync", path))?;
+    Ok(output.commit()?)
 }
 
 /// True if standard output is a file that others can read.

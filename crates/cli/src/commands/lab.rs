@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
+use lockstep::quoted;
 use lockstep_lab::cell::{self, Report, Window};
 
 use super::{print, print_json};
@@ -129,7 +130,7 @@ fn write_page(report: &Report, file: &Path) -> Result<()> {
     let folder = file.with_extension("");
     let name = folder.file_name().and_then(|name| name.to_str());
     let (Some(name), true) = (name, folder != file) else {
-        return Err(failed(format!("{}: name a file that ends in .md", file.display())));
+        return Err(failed(format!("{}: name a file that ends in .md", quoted(file))));
     };
     let page = cell::page(report, name)?;
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;

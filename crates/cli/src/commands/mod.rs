@@ -24,6 +24,7 @@ use lockstep::hazmat::backend::Device;
 
 use crate::args::{Cli, Command};
 use crate::error::Result;
+use crate::output::Stdout;
 
 /// Runs what was asked for.
 pub(crate) fn run(cli: Cli) -> Result<()> {
@@ -56,9 +57,7 @@ fn discover(engine: &Engine) -> Discovered {
 
 /// Text to standard output.
 fn print(text: &str) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    let printed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    Ok(printed.map_err(lockstep::Error::Write)?)
+    Ok(Stdout::open()?.write_all(text.as_bytes()).map_err(lockstep::Error::Write)?)
 }
 
 /// JSON to standard output, one value with line breaks.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use lockstep::hazmat::mode::{Cipher, CipherKey};
+use lockstep::quoted;
 use zeroize::Zeroizing;
 
 use super::cipher::read_raw_key;
@@ -74,7 +75,7 @@ impl Mode {
 const LONGEST: u64 = 256 << 20;
 
 pub(crate) fn run(args: &PictureArgs) -> Result<()> {
-    let output = OutputArgs { output: Some(args.output.clone()), force: args.force };
+    let output = OutputArgs { output: Some(args.output.clone()), force: args.force, sync: false };
     let keys: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
     sources::check(&output, &args.input, &keys)?;
     let cipher = args.mode.cipher();
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let mut png = Vec::new();
     input.reader().take(LONGEST + 1).read_to_end(&mut png).map_err(lockstep::Error::Read)?;
     let name =
-        if args.input == Path::new("-") { "standard input".into() } else { args.input.display().to_string() };
+        if args.input == Path::new("-") { "standard input".into() } else { quoted(&args.input).to_string() };
     if png.len() as u64 > LONGEST {
         return Err(failed(format!("{name}: it is longer than 256 MiB: take a smaller picture")));
     }

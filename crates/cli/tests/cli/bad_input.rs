@@ -100,7 +100,7 @@ fn empty_files() {
 fn existing_output_is_kept_unless_told_otherwise() {
     let folder = Folder::with_keys();
     folder.write("out", "precious");
-    folder.pipe(["encrypt", "-k", "key", "-o", "out"], b"new").failed(2, "out exists");
+    folder.pipe(["encrypt", "-k", "key", "-o", "out"], b"new").failed(2, "'out' exists");
     assert_eq!(folder.read("out"), b"precious");
     // A failure leaves it too.
     folder.pipe(["decrypt", "-k", "key", "-o", "out", "--force"], b"damaged").failed(1, "");
@@ -133,7 +133,7 @@ fn output_equal_to_input() {
 #[test]
 fn unreadable_input() {
     let folder = Folder::with_keys();
-    folder.run(["encrypt", "-k", "key", "nothing", "-o", "out"]).failed(2, "cannot open nothing");
+    folder.run(["encrypt", "-k", "key", "nothing", "-o", "out"]).failed(2, "cannot open 'nothing'");
     folder.run(["encrypt", "-k", "key", ".", "-o", "out"]).failed(2, "directory");
     folder.shell("lockstep encrypt -k key -o out < .").failed(2, "directory");
     folder.run(["inspect", "nothing"]).failed(2, "nothing");

@@ -84,7 +84,7 @@ fn openssl_takes_part() {
         results(&told, "files").iter().find(|one| one["who"].as_str().unwrap().contains(name)).cloned()
     };
     assert_eq!(of("OpenSSL").unwrap()["verified"], true);
-    folder.run(["bench", "--quick", "--openssl", "true"]).failed(2, "true is no `openssl` program");
+    folder.run(["bench", "--quick", "--openssl", "true"]).failed(2, "'true' is no `openssl` program");
     let mut command = folder.command(["bench", "--rounds", "1", "-m", "gcm-128-keys", "-s", "16"]);
     let ended = Ended::from(command.env("OPENSSL_NEWEST", "/nonexistent").output().unwrap());
     ended.failed(2, "/nonexistent is no `openssl` program");
@@ -223,7 +223,7 @@ fn the_page() {
     assert_eq!(folder.names(), ["page.html"]);
 
     run(&["--html", "page.html"])
-        .failed(2, "page.html exists: choose another output, or overwrite it with --force");
+        .failed(2, "'page.html' exists: choose another output, or replace it with --force");
     assert!(folder.read("page.html") == page.as_bytes());
     run(&["--html", "page.html", "--force"]).succeeded();
     assert!(folder.read("page.html") != page.as_bytes());

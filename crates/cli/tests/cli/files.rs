@@ -33,7 +33,7 @@ fn keygen_overwrites_only_when_told() {
     assert_ne!(folder.read("key"), before);
     assert_eq!(fs::metadata(folder.path("key")).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(folder.names(), ["key", "wrong"]);
-    folder.run(["keygen", "-o", "/dev/null", "--force"]).failed(2, "no regular file");
+    folder.run(["keygen", "-o", "/dev/null", "--force"]).failed(2, "not a regular file");
     folder.run(["keygen", "-o", "new", "--force"]).succeeded();
     folder.run(["keygen", "-o", "nowhere/key"]).failed(2, "nowhere/key");
 }
@@ -43,7 +43,7 @@ fn keys_that_others_can_read_deserve_a_warning() {
     let folder = Folder::with_keys();
     fs::set_permissions(folder.path("key"), fs::Permissions::from_mode(0o640)).unwrap();
     let warned = folder.run(["encrypt", "-k", "key", "-o", "out"]).succeeded();
-    assert!(warned.stderr.contains("warning: others can read the key file key"));
+    assert!(warned.stderr.contains("warning: others can read the key file"));
     assert_eq!(folder.run(["decrypt", "-q", "-k", "key", "out"]).succeeded().stderr, "");
     let warned = folder.shell("umask 022; lockstep keygen > open").succeeded();
     assert!(warned.stderr.contains("warning"));

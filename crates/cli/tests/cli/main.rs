@@ -10,6 +10,7 @@ mod lab;
 mod messages;
 mod openssl;
 mod openssl_conf;
+mod output;
 mod picture;
 mod raw;
 mod recipients;

@@ -223,20 +223,20 @@ fn what_is_no_picture() {
         assert!(!folder.has("out.png") && folder.names().len() == 3, "{:?}", folder.names());
     };
     refused(b"", "cut off");
-    refused(b"GIF89a, which is another kind of picture", "in.png: it is no PNG: convert it to one");
+    refused(b"GIF89a, which is another kind of picture", "'in.png': it is no PNG: convert it to one");
     for len in [5, 8, 20, 33, 40, good.len() / 2, good.len() - 12, good.len() - 1] {
-        refused(&good[..len], "in.png: it is");
+        refused(&good[..len], "'in.png': it is");
     }
     for place in [12, 29, 45, good.len() / 2] {
         let mut damaged = good.clone();
         damaged[place] ^= 0x10;
-        refused(&damaged, "in.png: it");
+        refused(&damaged, "'in.png': it");
     }
     // Absurd sizes, of which the file has nothing.
     refused(&by_hand(100_000, 100_000, false, &[0; 10]), "8192 x 8192");
-    refused(&by_hand(u32::MAX, 1, false, &[0; 10]), "in.png: it");
-    refused(&by_hand(0, 5, false, &[0; 10]), "in.png: it");
-    refused(&by_hand(8192, 8192, false, &[0; 10]), "in.png: it");
+    refused(&by_hand(u32::MAX, 1, false, &[0; 10]), "'in.png': it");
+    refused(&by_hand(0, 5, false, &[0; 10]), "'in.png': it");
+    refused(&by_hand(8192, 8192, false, &[0; 10]), "'in.png': it");
 }
 
 /// So many zeros in the format of zlib, about 1 in 160 in size: one literal and matches of 258 bytes, by the fixed codes.
@@ -301,7 +301,7 @@ fn files_are_kept() {
     run(&["in.png", "out.png"]).succeeded();
     let first = folder.read("out.png");
     run(&["in.png", "out.png"])
-        .failed(2, "out.png exists: choose another output, or overwrite it with --force");
+        .failed(2, "'out.png' exists: choose another output, or replace it with --force");
     run(&["in.png", "out.png", "--force"]).succeeded();
     // Each run has a key of its own.
     assert!(folder.read("out.png") != first);

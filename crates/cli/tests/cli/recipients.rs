@@ -68,7 +68,7 @@ fn lists_of_recipients() {
     folder.write("nobody", "# nobody\n\n");
     folder.run(["encrypt", "-R", "nobody"]).failed(2, "no recipients");
     folder.write("typo", format!("{recipient}\nage1typo\n"));
-    folder.run(["encrypt", "-R", "typo", "-o", "out"]).failed(2, "typo, line 2");
+    folder.run(["encrypt", "-R", "typo", "-o", "out"]).failed(2, "'typo', line 2");
     folder.run(["encrypt", "-R", "nothing"]).failed(2, "nothing");
     folder.run(["encrypt", "-r", ""]).failed(2, "-r: ");
     folder.run(["encrypt", "-R", "list", "-p"]).failed_usage("cannot be used with");

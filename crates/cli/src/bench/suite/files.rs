@@ -73,7 +73,7 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
         // A signal raises a flag, and the folder is removed on the way out.
         let guard = Guard::creating();
         let folder = folder(session)?;
-        let guard = guard.at(folder.path());
+        let guard = guard.folder(folder.path());
         let place = prepare(session, folder, size)?;
         let mut contenders = contenders(session, &place)?;
         measure(session, &place, &mut contenders)?;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use lockstep::OutputFile;
 use lockstep::hazmat::backend::Device;
+use lockstep::{OutputFile, OutputOptions};
 use lockstep_lab::geforce::{self, Report, Worth};
 
 use crate::commands::{print, print_json};
@@ -65,8 +65,9 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     let most = most.ok_or_else(|| failed("--largest: give a size from 4K to 4G"))?;
     // A place that cannot be written to is found before minutes are spent.
     let guard = Guard::creating();
-    let mut page = args.html.as_deref().map(|path| OutputFile::create(path, args.force)).transpose()?;
-    let _guard = page.as_ref().and_then(OutputFile::temporary_path).map(|temporary| guard.at(temporary));
+    let options = OutputOptions { force: args.force, ..Default::default() };
+    let mut page = args.html.as_deref().map(|path| OutputFile::create(path, options)).transpose()?;
+    let _guard = page.as_ref().and_then(OutputFile::temporary).map(|temporary| guard.file(temporary));
     let note = Note::new();
     let measured = geforce::measure(&device, most, |step| note.show(&step))
         .map_err(|error| failed(error.to_string()))?;
@@ -79,7 +80,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
         page.write_all(report.html().as_bytes()).map_err(Error::io("write", path))?;
     }
     if let Some(page) = page {
-        page.commit(false)?;
+        page.commit()?;
     }
     Ok(())
 }

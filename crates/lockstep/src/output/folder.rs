@@ -1,0 +1,170 @@
+//! A folder by its descriptor: the system calls that look at, create, rename and remove names in it.
+//!
+//! The folder's path is resolved once, when it is opened. What happens to the path afterwards does not matter.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{self, Access, AtFlags, Mode, OFlags, Stat};
+use rustix::io::{Errno, Result, retry_on_intr};
+
+/// A system call, named for the tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    OpenFolder,
+    Look,
+    Follow,
+    OpenExisting,
+    Create,
+    SetMode,
+    SyncFile,
+    Rename,
+    RenameNoReplace,
+    Link,
+    Remove,
+    SyncFolder,
+}
+
+/// An open folder.
+#[derive(Debug)]
+pub(super) struct Folder {
+    folder: OwnedFd,
+    /// Opened for reading, which `fsync` asks for.
+    synced: Option<OwnedFd>,
+}
+
+/// A folder is opened for its names only where the system has that: no permission to list it is needed then.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NAMES_ONLY: OFlags = OFlags::PATH;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const NAMES_ONLY: OFlags = OFlags::RDONLY;
+
+impl Folder {
+    pub(super) fn open(path: &Path, sync: bool) -> Result<Folder> {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        before(Step::OpenFolder)?;
+        let folder = fs::open(path, flags | NAMES_ONLY, Mode::empty())?;
+        let synced = if sync {
+            before(Step::OpenFolder)?;
+            Some(fs::openat(&folder, ".", flags | OFlags::RDONLY, Mode::empty())?)
+        } else {
+            None
+        };
+        Ok(Folder { folder, synced })
+    }
+
+    /// The folder itself.
+    pub(super) fn stat(&self) -> Result<Stat> {
+        fs::fstat(&self.folder)
+    }
+
+    /// What bears the name, without following a symbolic link.
+    pub(super) fn look(&self, name: &OsStr) -> Result<Option<Stat>> {
+        before(Step::Look)?;
+        match fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the symbolic link of this name leads to; nothing if that cannot be reached.
+    pub(super) fn follow(&self, name: &OsStr) -> Option<Stat> {
+        before(Step::Follow).ok()?;
+        fs::statat(&self.folder, name, AtFlags::empty()).ok()
+    }
+
+    /// Opens what is there for writing, neither creating nor truncating anything. A FIFO waits for its reader.
+    pub(super) fn open_existing(&self, name: &OsStr) -> Result<OwnedFd> {
+        before(Step::OpenExisting)?;
+        let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+        retry_on_intr(|| fs::openat(&self.folder, name, flags, Mode::empty()))
+    }
+
+    pub(super) fn check_writable(&self, name: &OsStr) -> Result<()> {
+        fs::accessat(&self.folder, name, Access::WRITE_OK, AtFlags::EACCESS)
+    }
+
+    /// Creates a file of a name that nothing bears.
+    pub(super) fn create(&self, name: &OsStr, mode: u32) -> Result<OwnedFd> {
+        before(Step::Create)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        fs::openat(&self.folder, name, flags, Mode::from_raw_mode(mode))
+    }
+
+    /// Renames; what bears the new name is replaced, a symbolic link as well as a file.
+    pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> Result<()> {
+        before(Step::Rename)?;
+        fs::renameat(&self.folder, from, &self.folder, to)
+    }
+
+    /// Renames unless something bears the new name. Not all systems and file systems can.
+    pub(super) fn rename_no_replace(&self, from: &OsStr, to: &OsStr) -> Result<()> {
+        before(Step::RenameNoReplace)?;
+        #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+        return fs::renameat_with(&self.folder, from, &self.folder, to, fs::RenameFlags::NOREPLACE);
+        #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+        return Err(Errno::NOSYS);
+    }
+
+    /// Makes another name for a file unless something bears it.
+    pub(super) fn link(&self, from: &OsStr, to: &OsStr) -> Result<()> {
+        before(Step::Link)?;
+        fs::linkat(&self.folder, from, &self.folder, to, AtFlags::empty())
+    }
+
+    pub(super) fn remove(&self, name: &OsStr) -> Result<()> {
+        before(Step::Remove)?;
+        fs::unlinkat(&self.folder, name, AtFlags::empty())
+    }
+
+    /// Puts the folder's names on stable storage, if it was opened for that.
+    pub(super) fn sync(&self) -> Result<()> {
+        let Some(folder) = &self.synced else { return Ok(()) };
+        before(Step::SyncFolder)?;
+        fs::fsync(folder)
+    }
+}
+
+pub(super) fn set_mode(file: &std::fs::File, mode: u32) -> Result<()> {
+    before(Step::SetMode)?;
+    fs::fchmod(file, Mode::from_raw_mode(mode))
+}
+
+pub(super) fn sync_file(file: &std::fs::File) -> Result<()> {
+    before(Step::SyncFile)?;
+    fs::fsync(file)
+}
+
+/// Called before every system call. Tests change the folder there as an attacker would, or have the call fail.
+#[cfg(not(test))]
+fn before(_step: Step) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+fn before(step: Step) -> Result<()> {
+    // Taken out while it runs: what it does itself is not interfered with.
+    let Some(mut hook) = HOOK.take() else { return Ok(()) };
+    let outcome = hook(step);
+    HOOK.set(Some(hook));
+    outcome
+}
+
+#[cfg(test)]
+type Hook = Box<dyn FnMut(Step) -> Result<()>>;
+
+#[cfg(test)]
+thread_local! {
+    static HOOK: std::cell::RefCell<Option<Hook>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Runs something with a hook that is called before each of this thread's system calls.
+#[cfg(test)]
+pub(super) fn with_hook<T>(hook: impl FnMut(Step) -> Result<()> + 'static, run: impl FnOnce() -> T) -> T {
+    HOOK.set(Some(Box::new(hook)));
+    let result = run();
+    HOOK.set(None);
+    result
+}

@@ -1,0 +1,198 @@
+//! Where an output file goes: the folder and the name in it, and everything that can be known to fail before there is
+//! any data.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Stat, fstat};
+use rustix::io::Errno;
+
+use super::OutputOptions;
+use super::folder::Folder;
+use super::temporary::{self, Temporary};
+use crate::error::{Error, Result};
+use crate::quoted::quoted;
+
+/// The sticky bit.
+const STICKY: u32 = 0o1000;
+
+/// A name in an open folder.
+#[derive(Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    folder: Arc<Folder>,
+    name: OsString,
+    options: OutputOptions,
+    /// The name is that of a device or a FIFO, or of a symbolic link to one.
+    is_special: bool,
+}
+
+impl Place {
+    /// Opens the folder, and refuses a name that cannot be written to.
+    pub(super) fn find(path: &Path, options: OutputOptions) -> Result<Place> {
+        let (folder_path, name) = split(path)?;
+        let sync = options.sync;
+        let folder = Folder::open(folder_path, sync).map_err(|error| no_folder(path, folder_path, error))?;
+        let mut place = Place {
+            path: path.into(),
+            folder: Arc::new(folder),
+            name: name.into(),
+            options,
+            is_special: false,
+        };
+        let Some(entry) = place.folder.look(name).map_err(place.failed("create"))? else { return Ok(place) };
+        let target = match file_type(&entry) {
+            FileType::Symlink => place.folder.follow(name),
+            _ => Some(entry),
+        };
+        match target.map(|target| file_type(&target)) {
+            Some(FileType::Directory) => Err(place.failed("write to")(Errno::ISDIR)),
+            None | Some(FileType::RegularFile | FileType::Symlink) => {
+                place.check_replaceable(&entry)?;
+                Ok(place)
+            }
+            Some(kind) => {
+                place.check_special(kind)?;
+                place.is_special = true;
+                Ok(place)
+            }
+        }
+    }
+
+    /// The device or FIFO, opened; nothing if a new file is to be made. A FIFO waits for its reader.
+    pub(super) fn open_special(&self) -> Result<Option<File>> {
+        if !self.is_special {
+            return Ok(None);
+        }
+        let file = File::from(self.folder.open_existing(&self.name).map_err(self.failed("write to"))?);
+        // Whatever bore the name before: what is written to is what has been opened now.
+        let kind = file_type(&fstat(&file).map_err(self.failed("write to"))?);
+        if matches!(kind, FileType::RegularFile | FileType::Directory) {
+            return Err(self.refused("another process put something else in its place: try again"));
+        }
+        self.check_special(kind)?;
+        Ok(Some(file))
+    }
+
+    /// Checks permissions and, for a new file, tries out on an empty one how it will get its name.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.is_special {
+            return self.folder.check_writable(&self.name).map_err(self.failed("write to"));
+        }
+        temporary::trial(&self.folder, self.options).map(drop).map_err(|error| self.trial_failed(error))
+    }
+
+    /// Makes the temporary file of a new one, after a trial.
+    pub(super) fn start(self) -> Result<(PathBuf, Temporary)> {
+        let outcome =
+            temporary::trial(&self.folder, self.options).map_err(|error| self.trial_failed(error))?;
+        let started = Temporary::start(Arc::clone(&self.folder), &self.name, outcome, self.options.sync);
+        Ok((self.path.clone(), started.map_err(self.failed("create"))?))
+    }
+
+    /// Refuses to replace a file that is not to be replaced, or cannot be.
+    fn check_replaceable(&self, entry: &Stat) -> Result<()> {
+        if !self.options.force {
+            return Err(Error::Exists { path: self.path.clone() });
+        }
+        let folder = self.folder.stat().map_err(self.failed("create"))?;
+        let user = rustix::process::geteuid().as_raw();
+        if is_protected(&folder, entry.st_uid, user) && !may_act_as_any_owner() {
+            return Err(self.refused(
+                "the existing file belongs to another user, and in a folder with the sticky bit only its owner may \
+                 replace it: choose another name",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses a disk that is not to be overwritten, and what cannot be synced.
+    fn check_special(&self, kind: FileType) -> Result<()> {
+        if self.options.regular_only {
+            return Err(self.refused("it is not a regular file"));
+        }
+        if kind == FileType::BlockDevice {
+            return if self.options.force { Ok(()) } else { Err(Error::Exists { path: self.path.clone() }) };
+        }
+        if self.options.sync {
+            return Err(self.refused("it is no file and no disk, and cannot be synced: leave out the sync"));
+        }
+        Ok(())
+    }
+
+    fn trial_failed(&self, error: temporary::TrialError) -> Error {
+        match error {
+            temporary::TrialError::CannotKeepExisting => self.refused(
+                "this file system can neither rename without replacing nor make hard links, so a file that takes the \
+                 name meanwhile would be lost: force overwriting, or choose another folder",
+            ),
+            temporary::TrialError::Io(error) => self.failed("create")(error),
+        }
+    }
+
+    fn failed(&self, action: &'static str) -> impl FnOnce(Errno) -> Error {
+        let failed = Error::file(action, &self.path);
+        move |error| failed(error.into())
+    }
+
+    fn refused(&self, reason: &str) -> Error {
+        Error::file("write to", &self.path)(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+    }
+}
+
+/// The folder of a path, and the name in it.
+fn split(path: &Path) -> Result<(&Path, &OsStr)> {
+    let bytes = path.as_os_str().as_bytes();
+    let start = bytes.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let (folder, name) = bytes.split_at(start);
+    let wrong =
+        |reason: &str| Err(Error::file("create", path)(io::Error::new(io::ErrorKind::InvalidInput, reason)));
+    match name {
+        b"" if bytes.is_empty() => wrong("the name is empty"),
+        b"" => wrong("it ends in `/`: add the name of a file"),
+        b"." | b".." => Err(Error::file("write to", path)(io::ErrorKind::IsADirectory.into())),
+        _ if folder.is_empty() => Ok((Path::new("."), OsStr::from_bytes(name))),
+        _ => Ok((Path::new(OsStr::from_bytes(folder)), OsStr::from_bytes(name))),
+    }
+}
+
+fn no_folder(path: &Path, folder: &Path, error: Errno) -> Error {
+    // Without the slashes at its end.
+    let named = path.parent().unwrap_or(folder);
+    let reason = match error {
+        Errno::NOENT => {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no folder {}", quoted(named)))
+        }
+        Errno::NOTDIR => {
+            io::Error::new(io::ErrorKind::NotADirectory, format!("{} is not a folder", quoted(named)))
+        }
+        other => other.into(),
+    };
+    Error::file("create", path)(reason)
+}
+
+fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// True if the sticky bit keeps a user from replacing a file of this owner.
+fn is_protected(folder: &Stat, owner: u32, user: u32) -> bool {
+    folder.st_mode & STICKY != 0 && user != owner && user != folder.st_uid
+}
+
+/// True for root and its like, which the sticky bit does not bind.
+fn may_act_as_any_owner() -> bool {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use rustix::thread::{CapabilitySet, capabilities};
+        capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::FOWNER))
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        rustix::process::geteuid().is_root()
+    }
+}

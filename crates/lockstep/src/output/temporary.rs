@@ -1,0 +1,203 @@
+//! The file under its temporary name, and how it gets its own.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::sync::Arc;
+
+use rustix::fs::fstat;
+use rustix::io::{Errno, Result};
+
+use super::OutputOptions;
+use super::folder::{self, Folder};
+
+/// Permission bits of a temporary file: nobody else may open it while it is incomplete.
+const WHILE_WRITING: u32 = 0o600;
+/// The permission bits of a mode, without set-user-ID and its like.
+const PERMISSIONS: u32 = 0o777;
+
+/// How a finished file gets its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placement {
+    /// By a rename that replaces what bears the name.
+    Replace,
+    /// By a rename that fails if something bears the name.
+    NoReplace,
+    /// By a second name, which fails if something bears it, and the removal of the first.
+    Link,
+}
+
+/// What a trial found out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outcome {
+    placement: Placement,
+    /// The permission bits of a new file, under the umask of the process or the default access list of the folder.
+    permissions: u32,
+}
+
+/// Why a trial failed.
+#[derive(Debug)]
+pub(super) enum TrialError {
+    /// The file system has no way to give a file a name that must be free.
+    CannotKeepExisting,
+    Io(Errno),
+}
+
+impl From<Errno> for TrialError {
+    fn from(error: Errno) -> TrialError {
+        TrialError::Io(error)
+    }
+}
+
+/// Tries out, with an empty file that is removed again, whether a file can be created and renamed here.
+pub(super) fn trial(folder: &Folder, options: OutputOptions) -> std::result::Result<Outcome, TrialError> {
+    let (from, file) = create(folder, options.mode.0)?;
+    let to = match unused_name() {
+        Ok(to) => to,
+        Err(error) => {
+            folder.remove(&from)?;
+            return Err(error.into());
+        }
+    };
+    let permissions = fstat(&file).map(|stat| stat.st_mode & PERMISSIONS);
+    let placed = choose_placement(folder, &from, &to, options.force);
+    let removed = match placed {
+        Ok(Placement::Replace | Placement::NoReplace) => folder.remove(&to),
+        // The second name has been tried out by `choose_placement`.
+        Ok(Placement::Link) | Err(_) => folder.remove(&from),
+    };
+    let placement = placed?;
+    removed?;
+    Ok(Outcome { placement, permissions: permissions? })
+}
+
+fn choose_placement(
+    folder: &Folder,
+    from: &OsStr,
+    to: &OsStr,
+    force: bool,
+) -> std::result::Result<Placement, TrialError> {
+    if force {
+        folder.rename(from, to)?;
+        return Ok(Placement::Replace);
+    }
+    if folder.rename_no_replace(from, to).is_ok() {
+        return Ok(Placement::NoReplace);
+    }
+    match folder.link(from, to) {
+        Ok(()) => folder.remove(to)?,
+        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::NOENT)) => return Err(error.into()),
+        Err(_) => return Err(TrialError::CannotKeepExisting),
+    }
+    Ok(Placement::Link)
+}
+
+/// A file being written. Its name is removed when it is dropped, unless it has got its own.
+#[derive(Debug)]
+pub(super) struct Temporary {
+    file: File,
+    name: TemporaryName,
+    target: OsString,
+    outcome: Outcome,
+    sync: bool,
+    is_placed: bool,
+}
+
+impl Temporary {
+    pub(super) fn start(
+        folder: Arc<Folder>,
+        target: &OsStr,
+        outcome: Outcome,
+        sync: bool,
+    ) -> Result<Temporary> {
+        let (name, file) = create(&folder, WHILE_WRITING)?;
+        let name = TemporaryName { folder, name };
+        Ok(Temporary { file, name, target: target.into(), outcome, sync, is_placed: false })
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(super) fn name(&self) -> &TemporaryName {
+        &self.name
+    }
+
+    /// Gives the file its permissions and its name; [`Failed`] says which step failed.
+    pub(super) fn place(mut self) -> std::result::Result<(), Failed> {
+        let TemporaryName { folder, name } = &self.name;
+        folder::set_mode(&self.file, self.outcome.permissions).map_err(Failed::Mode)?;
+        if self.sync {
+            folder::sync_file(&self.file).map_err(Failed::Sync)?;
+        }
+        if !self.bears_its_name().map_err(Failed::Rename)? {
+            return Err(Failed::Taken);
+        }
+        match self.outcome.placement {
+            Placement::Replace => folder.rename(name, &self.target),
+            Placement::NoReplace => folder.rename_no_replace(name, &self.target),
+            Placement::Link => folder.link(name, &self.target).and_then(|()| folder.remove(name)),
+        }
+        .map_err(Failed::Rename)?;
+        let synced = folder.sync().map_err(Failed::Sync);
+        self.is_placed = true;
+        synced
+    }
+
+    /// False if another process, which may write to the folder, has put something else under the temporary name.
+    fn bears_its_name(&self) -> Result<bool> {
+        let ours = fstat(&self.file)?;
+        let found = self.name.folder.look(&self.name.name)?;
+        Ok(found.is_some_and(|found| (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino)))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            // Nothing more can be done about it.
+            let _ = self.name.remove();
+        }
+    }
+}
+
+/// Which step of [`Temporary::place`] failed.
+#[derive(Debug)]
+pub(super) enum Failed {
+    Mode(Errno),
+    Sync(Errno),
+    Rename(Errno),
+    /// The temporary name has been taken by another process.
+    Taken,
+}
+
+/// The name of a temporary file, in its open folder.
+#[derive(Debug, Clone)]
+pub struct TemporaryName {
+    folder: Arc<Folder>,
+    name: OsString,
+}
+
+impl TemporaryName {
+    /// Removes the file, for a program that is about to end without dropping its [`OutputFile`](super::OutputFile).
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn remove(&self) -> std::io::Result<()> {
+        Ok(self.folder.remove(&self.name)?)
+    }
+}
+
+/// Creates a file of a random name.
+fn create(folder: &Folder, mode: u32) -> Result<(OsString, File)> {
+    let name = unused_name()?;
+    let file = folder.create(&name, mode)?;
+    Ok((name, file.into()))
+}
+
+/// A name that nothing bears: nobody can guess its 64 random bits.
+fn unused_name() -> Result<OsString> {
+    let mut random = [0; 8];
+    // The only reason to fail is a system without random numbers.
+    getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
+    Ok(format!(".lockstep-{:016x}.tmp", u64::from_ne_bytes(random)).into())
+}

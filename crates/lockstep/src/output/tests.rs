@@ -1,0 +1,349 @@
+//! What happens to the folder between any two system calls, and system calls that fail.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::folder::{Step, with_hook};
+use super::{FileMode, OutputFile, OutputOptions};
+use crate::error::{Error, Result};
+
+const NEW: &[u8] = b"new content";
+const FORCE: OutputOptions =
+    OutputOptions { force: true, mode: FileMode(0o640), sync: false, regular_only: false };
+const KEEP: OutputOptions = OutputOptions { force: false, ..FORCE };
+
+/// `shared/out` is a file of the attacker's, `shared/link` a symbolic link to the victim's, which lies elsewhere; `evil`
+/// is a link to a folder of the victim's in which there is an `out` too.
+struct Scene {
+    folder: tempfile::TempDir,
+    victims: Vec<(PathBuf, fs::Metadata)>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("shared")).unwrap();
+        fs::create_dir(path("victim")).unwrap();
+        fs::write(path("shared/out"), "attacker's").unwrap();
+        fs::set_permissions(path("shared/out"), PermissionsExt::from_mode(0o666)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(path("shared/out"), Some(65534), Some(65534)).unwrap();
+        }
+        let names = ["victim/secret", "victim/out"];
+        for name in names {
+            fs::write(path(name), "victim's").unwrap();
+            fs::set_permissions(path(name), PermissionsExt::from_mode(0o604)).unwrap();
+        }
+        symlink(path("victim/secret"), path("shared/link")).unwrap();
+        symlink(path("victim"), path("evil")).unwrap();
+        let victims = names.map(|name| (path(name), fs::metadata(path(name)).unwrap())).into();
+        Scene { folder, victims }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn assert_victims_untouched(&self, when: &str) {
+        for (path, before) in &self.victims {
+            let now = fs::symlink_metadata(path).unwrap();
+            let identity =
+                |m: &fs::Metadata| (m.ino(), m.mode(), m.uid(), m.gid(), m.nlink(), m.mtime_nsec());
+            assert_eq!(identity(&now), identity(before), "{when}: {}", path.display());
+            assert_eq!(fs::read(path).unwrap(), b"victim's", "{when}: {}", path.display());
+        }
+        assert_eq!(fs::read_dir(self.path("victim")).unwrap().count(), 2, "{when}");
+    }
+}
+
+fn write_out(path: &Path, options: OutputOptions) -> Result<()> {
+    let mut output = OutputFile::create(path, options)?;
+    output.write_all(NEW).unwrap();
+    output.commit()
+}
+
+fn exchange(one: &Path, other: &Path) {
+    renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
+}
+
+/// The temporary names in a folder.
+fn temporary_names(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".lockstep-")).collect()
+}
+
+/// Writes the output once for each of its system calls, with the attack before that call. `check` is handed the outcome.
+fn attack_every_step(
+    options: OutputOptions,
+    attack: fn(&Scene),
+    check: impl Fn(&Scene, &str, Step, Result<()>),
+) {
+    for at in 0.. {
+        let scene = Rc::new(Scene::new());
+        if !options.force {
+            fs::remove_file(scene.path("shared/out")).unwrap();
+        }
+        let (count, attacked) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(None)));
+        let hook = {
+            let (scene, count, attacked) = (Rc::clone(&scene), Rc::clone(&count), Rc::clone(&attacked));
+            move |step| {
+                if count.replace(count.get() + 1) == at {
+                    attacked.set(Some(step));
+                    attack(&scene);
+                }
+                Ok(())
+            }
+        };
+        let outcome = with_hook(hook, || write_out(&scene.path("shared/out"), options));
+        let Some(step) = attacked.get() else {
+            assert!(at >= 8, "only {at} steps");
+            return;
+        };
+        check(&scene, &format!("before call {at}, {step:?}: {outcome:?}"), step, outcome);
+    }
+}
+
+/// The new file: the caller's, with its own permissions and content.
+#[track_caller]
+fn assert_ours(path: &Path, when: &str) {
+    let found = fs::symlink_metadata(path).unwrap();
+    assert!(found.is_file(), "{when}");
+    assert_eq!(found.uid(), rustix::process::geteuid().as_raw(), "{when}");
+    assert_eq!(found.mode() & 0o7777 & !0o640, 0, "{when}");
+    assert_eq!(fs::read(path).unwrap(), NEW, "{when}");
+}
+
+#[test]
+fn the_output_swapped_for_a_link_at_every_step() {
+    for sync in [false, true] {
+        attack_every_step(
+            OutputOptions { sync, ..FORCE },
+            |scene| exchange(&scene.path("shared/out"), &scene.path("shared/link")),
+            |scene, when, step, outcome| {
+                scene.assert_victims_untouched(when);
+                assert!(outcome.is_ok(), "{when}");
+                assert_eq!(temporary_names(&scene.path("shared")), [] as [PathBuf; 0], "{when}");
+                // After the rename it is the attacker who moves the new file about.
+                let moved = step == Step::SyncFolder;
+                assert_ours(&scene.path(if moved { "shared/link" } else { "shared/out" }), when);
+            },
+        );
+    }
+}
+
+#[test]
+fn the_temporary_file_swapped_for_a_link_at_every_step() {
+    attack_every_step(
+        FORCE,
+        |scene| {
+            if let Some(temporary) = temporary_names(&scene.path("shared")).first() {
+                exchange(temporary, &scene.path("shared/link"));
+            }
+        },
+        |scene, when, step, outcome| {
+            scene.assert_victims_untouched(when);
+            match outcome {
+                Ok(()) if step == Step::Rename => {
+                    // No system call renames a file by its descriptor: after the last look the attacker's link is
+                    // what is renamed, as he could have done himself a moment later.
+                    assert!(fs::symlink_metadata(scene.path("shared/out")).is_ok(), "{when}");
+                }
+                Ok(()) => assert_ours(&scene.path("shared/out"), when),
+                Err(error) => assert!(matches!(error, Error::File { .. }), "{when}"),
+            }
+        },
+    );
+}
+
+#[test]
+fn the_folder_swapped_for_a_link_at_every_step() {
+    for options in [FORCE, KEEP] {
+        attack_every_step(
+            options,
+            |scene| exchange(&scene.path("shared"), &scene.path("evil")),
+            |scene, when, step, outcome| {
+                if step == Step::OpenFolder {
+                    // The path leads elsewhere before anything was done: the folder is whatever it is then.
+                    return;
+                }
+                scene.assert_victims_untouched(when);
+                if outcome.is_ok() {
+                    // `evil` is the folder that was opened.
+                    assert_ours(&scene.path("evil/out"), when);
+                }
+                assert_eq!(temporary_names(&scene.path("evil")), [] as [PathBuf; 0], "{when}");
+            },
+        );
+    }
+}
+
+#[test]
+fn a_special_file_swapped_for_a_regular_one_is_not_written() {
+    let scene = Scene::new();
+    fs::remove_file(scene.path("shared/out")).unwrap();
+    symlink("/dev/null", scene.path("shared/out")).unwrap();
+    let (out, link) = (scene.path("shared/out"), scene.path("shared/link"));
+    let hook = move |step| {
+        if step == Step::OpenExisting {
+            exchange(&out, &link);
+        }
+        Ok(())
+    };
+    let outcome = with_hook(hook, || write_out(&scene.path("shared/out"), FORCE));
+    assert!(matches!(outcome, Err(Error::File { .. })), "{outcome:?}");
+    scene.assert_victims_untouched("");
+}
+
+/// A hook with which these steps fail.
+fn failing(steps: &'static [(Step, Errno)]) -> impl FnMut(Step) -> rustix::io::Result<()> {
+    move |step| steps.iter().find(|(failing, _)| *failing == step).map_or(Ok(()), |(_, error)| Err(*error))
+}
+
+#[test]
+fn file_systems_without_rename_or_links_are_found_out_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let neither = &[(Step::RenameNoReplace, Errno::INVAL), (Step::Link, Errno::PERM)];
+    let error = with_hook(failing(neither), || OutputFile::create(&path, KEEP)).unwrap_err();
+    assert!(error.to_string().contains("neither rename without replacing nor make hard links"), "{error}");
+    let error = with_hook(failing(neither), || OutputFile::check(&path, KEEP)).unwrap_err();
+    assert!(error.to_string().contains("force overwriting"), "{error}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    with_hook(failing(neither), || write_out(&path, FORCE)).unwrap();
+    assert_ours(&path, "by a plain rename");
+}
+
+#[test]
+fn a_hard_link_where_there_is_no_rename_without_replacing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let only_links: &[_] = &[(Step::RenameNoReplace, Errno::INVAL)];
+    with_hook(failing(only_links), || write_out(&path, KEEP)).unwrap();
+    assert_ours(&path, "by a link");
+    assert_eq!((fs::read_dir(folder.path()).unwrap().count(), fs::metadata(&path).unwrap().nlink()), (1, 1));
+    // Nothing that takes the name meanwhile is lost.
+    let other = folder.path().join("other");
+    let outcome = with_hook(failing(only_links), || {
+        let mut output = OutputFile::create(&other, KEEP)?;
+        output.write_all(NEW).unwrap();
+        fs::write(&other, "precious").unwrap();
+        output.commit()
+    });
+    assert!(matches!(outcome, Err(Error::Exists { .. })), "{outcome:?}");
+    assert_eq!(fs::read(&other).unwrap(), b"precious");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn whatever_fails_leaves_nothing_but_what_was_there() {
+    let steps = [Step::Create, Step::SetMode, Step::SyncFile, Step::Rename, Step::Look];
+    for step in steps {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        fs::write(&path, "old").unwrap();
+        let fails = move |now| if now == step { Err(Errno::IO) } else { Ok(()) };
+        let outcome = with_hook(fails, || write_out(&path, OutputOptions { sync: true, ..FORCE }));
+        assert!(matches!(&outcome, Err(Error::File { .. })), "{step:?}: {outcome:?}");
+        assert_eq!(fs::read(&path).unwrap(), b"old", "{step:?}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{step:?}");
+    }
+}
+
+#[test]
+fn a_sync_that_fails_is_an_error_and_without_sync_there_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    for step in [Step::SyncFile, Step::SyncFolder] {
+        let fails = move |now| if now == step { Err(Errno::IO) } else { Ok(()) };
+        let outcome = with_hook(fails, || write_out(&path, OutputOptions { sync: true, ..FORCE }));
+        assert!(matches!(&outcome, Err(Error::File { action: "sync", .. })), "{step:?}: {outcome:?}");
+        with_hook(fails, || write_out(&path, FORCE)).unwrap();
+    }
+    // Both, in this order: data, name, name on stable storage.
+    let steps = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let record = {
+        let steps = Rc::clone(&steps);
+        move |step| {
+            steps.borrow_mut().push(step);
+            Ok(())
+        }
+    };
+    with_hook(record, || write_out(&path, OutputOptions { sync: true, ..FORCE })).unwrap();
+    let last = [Step::SetMode, Step::SyncFile, Step::Look, Step::Rename, Step::SyncFolder];
+    assert!(steps.borrow().ends_with(&last), "{steps:?}");
+}
+
+#[test]
+fn what_cannot_be_synced_is_refused() {
+    let options = OutputOptions { sync: true, ..KEEP };
+    let null = Path::new("/dev/null");
+    for outcome in [OutputFile::check(null, options), OutputFile::create(null, options).map(drop)] {
+        let error = outcome.unwrap_err();
+        assert!(error.to_string().contains("cannot be synced"), "{error}");
+    }
+    OutputFile::check(null, KEEP).unwrap();
+    OutputFile::create(null, KEEP).unwrap();
+}
+
+/// Runs something with the rights of a user who owns nothing here, if the tests run as root.
+fn as_nobody<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
+    use rustix::process::{Gid, Uid};
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("NOT TESTED: only root can act as another user");
+        return None;
+    }
+    let run = || {
+        // Of this thread alone.
+        let (user, group) = (Uid::from_raw(65534), Gid::from_raw(65534));
+        rustix::thread::set_thread_res_gid(group, group, group).unwrap();
+        rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+        run()
+    };
+    Some(std::thread::scope(|scope| scope.spawn(run).join().unwrap()))
+}
+
+#[test]
+fn anothers_file_in_a_sticky_folder_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+    let path = |name: &str| folder.path().join(name);
+    File::create(path("roots")).unwrap();
+    symlink("roots", path("link")).unwrap();
+    let told = as_nobody(|| {
+        for name in ["roots", "link"] {
+            let error = OutputFile::check(&path(name), FORCE).unwrap_err();
+            assert!(error.to_string().contains("sticky"), "{error}");
+            let error = OutputFile::create(&path(name), FORCE).unwrap_err();
+            assert!(error.to_string().contains("sticky"), "{error}");
+        }
+        // Names of their own are theirs to replace.
+        write_out(&path("own"), KEEP).unwrap();
+        write_out(&path("own"), FORCE).unwrap();
+    });
+    if told.is_some() {
+        // Root may replace either.
+        write_out(&path("own"), FORCE).unwrap();
+        write_out(&path("roots"), FORCE).unwrap();
+        assert_ours(&path("own"), "by root");
+    }
+}
+
+#[test]
+fn folders_that_cannot_be_written_to_are_found_out_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let path = folder.path().join("out");
+    as_nobody(|| {
+        for outcome in [OutputFile::check(&path, KEEP), OutputFile::create(&path, FORCE).map(drop)] {
+            assert!(outcome.unwrap_err().to_string().contains("Permission denied"));
+        }
+    });
+}

@@ -1,0 +1,75 @@
+//! File names in messages.
+
+use std::ffi::OsStr;
+use std::fmt::{self, Display, Write as _};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A file name for a message: in single quotes, with everything escaped that could command a terminal, start a new line
+/// or change the direction of the text.
+///
+/// Control characters and bytes that are not UTF-8 appear as `\n`, `\t` or `\x1b`, other characters that do not print
+/// as `\u{202e}`, a backslash and a single quote with a backslash before them.
+///
+/// ```
+/// assert_eq!(lockstep::quoted("notes.txt").to_string(), "'notes.txt'");
+/// assert_eq!(lockstep::quoted("a\x1b[31m\nb").to_string(), r"'a\x1b[31m\nb'");
+/// ```
+pub fn quoted<P: AsRef<Path> + ?Sized>(path: &P) -> impl Display + '_ {
+    Quoted(path.as_ref().as_os_str())
+}
+
+struct Quoted<'a>(&'a OsStr);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('\'')?;
+        for part in self.0.as_bytes().utf8_chunks() {
+            part.valid().chars().try_for_each(|c| character(f, c))?;
+            part.invalid().iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
+        }
+        f.write_char('\'')
+    }
+}
+
+fn character(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
+    match c {
+        '\n' => f.write_str("\\n"),
+        '\r' => f.write_str("\\r"),
+        '\t' => f.write_str("\\t"),
+        '\\' | '\'' => write!(f, "\\{c}"),
+        _ if c.is_control() => match u32::from(c) {
+            code @ ..0x80 => write!(f, "\\x{code:02x}"),
+            code => write!(f, "\\u{{{code:x}}}"),
+        },
+        _ if is_invisible(c) => write!(f, "\\u{{{:x}}}", u32::from(c)),
+        _ => f.write_char(c),
+    }
+}
+
+/// Characters of Unicode that end a line or change the order or the visibility of others, and are no control characters.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_does_not_print_is_escaped() {
+        let cases: [(&[u8], &str); 8] = [
+            (b"plain name.txt", "'plain name.txt'"),
+            ("caf\u{e9} \u{4e2d}".as_bytes(), "'caf\u{e9} \u{4e2d}'"),
+            (b"a\x1b[2J\x07\x7f", r"'a\x1b[2J\x07\x7f'"),
+            (b"two\nlines\r\t", r"'two\nlines\r\t'"),
+            ("\u{9b}31m".as_bytes(), r"'\u{9b}31m'"),
+            ("gpj\u{202e}exe.\u{2028}".as_bytes(), r"'gpj\u{202e}exe.\u{2028}'"),
+            (b"\xff\xc3(", r"'\xff\xc3('"),
+            (br"it's a \ here", r"'it\'s a \\ here'"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(quoted(OsStr::from_bytes(name)).to_string(), expected);
+        }
+    }
+}
