@@ -342,3 +342,70 @@ fn a_file_that_was_cut_off_is_refused_before_anything_is_written() {
     assert!(decrypt_open_file(engine(2), &key(SUITE), b"", &input, &mut output, Options::new()).is_err());
     assert!(output.is_empty());
 }
+
+/// The progress callback that changes a file once, after the first piece.
+fn change_once(change: impl Fn() + Sync) -> impl Fn(u64) + Sync {
+    let done = AtomicBool::new(false);
+    move |_| {
+        if !done.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            change();
+        }
+    }
+}
+
+#[test]
+fn what_is_appended_while_a_file_is_encrypted_is_encrypted_too() {
+    let data = plaintext(8 << 20);
+    let second = 6 << 20;
+    for first in [3 << 20, (3 << 20) + 5, 4 << 19] {
+        for last in [first + 1, second, data.len()] {
+            let folder = Folder::new();
+            let path = folder.write("growing", &data[..first]);
+            let append = change_once(|| {
+                let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+                file.write_all(&data[first..last]).unwrap();
+            });
+            let mut message = Vec::new();
+            let (input, options) = (File::open(&path).unwrap(), Options::new().progress(&append));
+            let summary =
+                encrypt_open_file(engine(2), &key(SUITE), b"", &input, &mut message, options).unwrap();
+            assert_eq!(summary.plaintext_len, last as u64, "from {first}");
+            assert!(oracle_open(SUITE, b"", &message).unwrap() == data[..last], "from {first} to {last}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_becomes_shorter_while_it_is_read_is_refused() {
+    let folder = Folder::new();
+    let data = plaintext(8 << 20);
+    let plain = folder.write("plain", &data);
+    let truncate = |path: &Path| {
+        let path = path.to_path_buf();
+        change_once(move || fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1000).unwrap())
+    };
+    let cut = truncate(&plain);
+    let options = FileOptions { stream: Options::new().progress(&cut), ..Default::default() };
+    let error = encrypt(&plain, &folder.path("cipher"), options).unwrap_err();
+    assert!(matches!(error, Error::InputChanged { before: 0x80_0000, now: 1000 }), "{error}");
+
+    let cipher = folder.write("cipher", &oracle_seal(SUITE, b"", &data));
+    let cut = truncate(&cipher);
+    let options = FileOptions { stream: Options::new().progress(&cut), ..Default::default() };
+    let error = decrypt(&cipher, &folder.path("back"), options).unwrap_err();
+    assert!(matches!(error, Error::Truncated { got: 1000 }), "{error}");
+    assert_eq!(folder.names(), ["cipher", "plain"]);
+}
+
+#[test]
+fn a_message_that_becomes_longer_while_it_is_decrypted_is_refused() {
+    let folder = Folder::new();
+    let cipher = folder.write("cipher", &oracle_seal(SUITE, b"", &plaintext(3 << 20)));
+    let append = change_once(|| {
+        fs::OpenOptions::new().append(true).open(&cipher).unwrap().write_all(b"more").unwrap();
+    });
+    let options = FileOptions { stream: Options::new().progress(&append), ..Default::default() };
+    let error = decrypt(&cipher, &folder.path("back"), options).unwrap_err();
+    assert!(matches!(error, Error::InputChanged { .. }) && error.to_string().contains("longer"), "{error}");
+    assert_eq!(folder.names(), ["cipher"]);
+}

@@ -140,7 +140,9 @@ fn decrypt_range(
             reader.len()
         )));
     }
-    Ok(reader.copy_range(range.offset, range.len.unwrap_or(u64::MAX), output, options)?)
+    let copied = reader.copy_range(range.offset, range.len.unwrap_or(u64::MAX), output, options)?;
+    reader.check_unchanged()?;
+    Ok(copied)
 }
 
 /// The key of the message, by what was given and what the file needs.

@@ -211,6 +211,71 @@ fn a_non_blocking_standard_input_is_waited_for() {
     assert_eq!(folder.run(["decrypt", "-k", "key", "out"]).succeeded().stdout, data(100_000));
 }
 
+/// Runs a command that writes to a pipe, and changes its input once the first bytes have come out of it: the pipe and
+/// the command hold a few megabytes at most, so that the command cannot have read all of its input by then.
+fn while_running(folder: &Folder, args: &str, change: impl FnOnce()) -> Ended {
+    let mut child = folder.command(args.split(' ')).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut out = vec![0; 16];
+    stdout.read_exact(&mut out).unwrap();
+    change();
+    stdout.read_to_end(&mut out).unwrap();
+    let mut ended: Ended = child.wait_with_output().unwrap().into();
+    ended.stdout = out;
+    ended
+}
+
+const CTR: &str = "cipher -m ctr --key-hex 00112233445566778899aabbccddeeff \
+                   --iv-hex 00000000000000000000000000000000 --threads 2 input";
+
+#[test]
+fn input_that_grows_is_read_to_its_end() {
+    let folder = Folder::with_keys();
+    let plain = data(12 << 20);
+    let first = 10 << 20;
+    let grow = || {
+        OpenOptions::new()
+            .append(true)
+            .open(folder.path("input"))
+            .unwrap()
+            .write_all(&plain[first..])
+            .unwrap()
+    };
+    for command in ["encrypt -k key --threads 2 input", CTR] {
+        folder.write("input", &plain[..first]);
+        let ended = while_running(&folder, command, grow).succeeded();
+        let back = if command == CTR {
+            folder.pipe(CTR.trim_end_matches(" input").split(' '), &ended.stdout)
+        } else {
+            folder.pipe(["decrypt", "-k", "key"], &ended.stdout)
+        };
+        assert!(back.succeeded().stdout == plain, "{command}");
+    }
+}
+
+#[test]
+fn input_that_changes_under_decryption_or_shrinks_is_refused() {
+    let folder = Folder::with_keys();
+    let plain = data(12 << 20);
+    let cut = || OpenOptions::new().write(true).open(folder.path("input")).unwrap().set_len(2000).unwrap();
+    for command in ["encrypt -k key --threads 2 input", CTR] {
+        folder.write("input", &plain);
+        while_running(&folder, command, cut).failed(2, "shorter while it was read");
+    }
+    folder.write("plain", &plain);
+    folder.run(["encrypt", "-k", "key", "plain", "-o", "cipher"]).succeeded();
+    let cipher = folder.read("cipher");
+    for command in ["decrypt -k key --threads 2 input", "decrypt -k key --threads 2 --range 5: input"] {
+        folder.write("input", &cipher);
+        while_running(&folder, command, cut).failed(1, "cut off");
+        folder.write("input", &cipher);
+        let grow = || {
+            OpenOptions::new().append(true).open(folder.path("input")).unwrap().write_all(b"more").unwrap()
+        };
+        while_running(&folder, command, grow).failed(2, "longer while it was read");
+    }
+}
+
 #[test]
 fn sync_is_taken_where_it_can_be_kept() {
     let folder = Folder::with_keys();

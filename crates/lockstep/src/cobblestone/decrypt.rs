@@ -72,6 +72,7 @@ pub(crate) fn decrypt_open_file(
     };
     let reader = Reader::open(engine, key, context, Tail::new(file, start))?;
     let plaintext_len = reader.copy_range(0, reader.len(), writer, options)?;
+    reader.check_unchanged()?;
     Ok(Summary { plaintext_len, ciphertext_len })
 }
 

@@ -1,18 +1,21 @@
 //! Whole messages from plaintext, in parallel.
 
 use std::fs::File;
-use std::io::{IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 
 use super::chunks::Piece;
 use super::format::{CHUNK, check_full_chunks, ciphertext_len};
 use super::header::{self, MessageKey};
-use super::io::{Sink, Source, piece_chunks, read_full, rest_of_file, workers, write_all};
+use super::io::{
+    Sink, Source, WholeFile, piece_chunks, read_full, read_full_at, rest_of_file, workers, write_all,
+};
 use super::key::FileKey;
 use super::options::{Options, Summary};
 use super::pipeline::{self, Stage, Taken};
 use super::random_access::ReadAt;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::file::check_not_shrunk;
 
 /// Regular files from this length on are read by all workers at once. Shorter ones do not gain by it, and those whose
 /// lengths are made up (`/sys`) are short.
@@ -53,12 +56,12 @@ pub(crate) fn encrypt_open_file(
     engine: &Engine,
     key: &FileKey,
     context: &[u8],
-    mut file: &File,
+    file: &File,
     writer: &mut (dyn Write + Send),
     options: Options<'_>,
 ) -> Result<Summary> {
     let Some((start, len)) = rest_of_file(file)?.filter(|(_, len)| *len >= POSITIONED) else {
-        return encrypt_stream(engine, key, context, &mut file, None, writer, options);
+        return encrypt_stream(engine, key, context, &mut WholeFile::new(file)?, None, writer, options);
     };
     ciphertext_len(len)?;
     let (header, key) = header::create(key, context)?;
@@ -133,7 +136,8 @@ impl<'a> Stage for Encrypt<'a> {
     }
 }
 
-/// Encrypts a file of known length, which all workers read at once.
+/// Encrypts a file of known length. All workers read at once up to that length, and one after the other from there to
+/// the end, wherever it is by then.
 struct EncryptAt<'a> {
     engine: &'a Engine,
     key: MessageKey,
@@ -143,41 +147,67 @@ struct EncryptAt<'a> {
     file: &'a File,
     /// Where the plaintext starts in the file.
     start: u64,
-    /// Its length.
+    /// Its length at first.
     len: u64,
+}
+
+impl EncryptAt<'_> {
+    /// Why the file ends where it should not.
+    fn ended(&self, error: io::Error) -> Error {
+        if error.kind() == io::ErrorKind::UnexpectedEof
+            && let Err(shrunk) = check_not_shrunk(self.file, self.start + self.len)
+        {
+            return shrunk;
+        }
+        Error::Read(error)
+    }
 }
 
 impl<'a> Stage for EncryptAt<'a> {
     /// The number of the next chunk.
     type Source = u64;
-    type Slot = Piece;
+    /// The piece, and whether its plaintext has been read.
+    type Slot = (Piece, bool);
     type Sink = Sink<'a>;
 
-    fn slot(&self) -> Piece {
-        Piece::new(self.chunks)
+    fn slot(&self) -> (Piece, bool) {
+        (Piece::new(self.chunks), false)
     }
 
-    fn take(&self, next: &mut u64, piece: &mut Piece) -> Result<Taken> {
+    fn take(&self, next: &mut u64, (piece, is_read): &mut (Piece, bool)) -> Result<Taken> {
         self.options.check_interrupt()?;
-        let room = (self.chunks * CHUNK) as u64;
-        let left = self.len - *next * CHUNK as u64;
+        let room = self.chunks * CHUNK;
+        let at = *next * CHUNK as u64;
         piece.first = *next;
-        piece.set_plain(left.min(room) as usize, left < room);
-        *next += self.chunks as u64;
-        Ok(if left < room { Taken::Last } else { Taken::More })
+        if at + room as u64 <= self.len {
+            *is_read = false;
+            piece.set_plain(room, false);
+            *next += self.chunks as u64;
+            return Ok(Taken::More);
+        }
+        let len = read_full_at(self.file, &mut piece.plain_slots(room), self.start + at, &self.options)?;
+        if at + (len as u64) < self.len {
+            return Err(self.ended(io::ErrorKind::UnexpectedEof.into()));
+        }
+        *is_read = true;
+        piece.set_plain(len, len < room);
+        *next += (len / CHUNK) as u64;
+        check_full_chunks(*next)?;
+        Ok(if len < room { Taken::Last } else { Taken::More })
     }
 
-    fn work(&self, piece: &mut Piece) -> Result<()> {
-        let mut at = self.start + piece.first * CHUNK as u64;
-        for mut slot in piece.plain_slots(piece.plain_len()) {
-            // A file that shrinks meanwhile ends here with `UnexpectedEof`.
-            ReadAt::read_exact_at(self.file, &mut slot, at).map_err(Error::Read)?;
-            at += CHUNK as u64;
+    fn work(&self, (piece, is_read): &mut (Piece, bool)) -> Result<()> {
+        if !*is_read {
+            let mut at = self.start + piece.first * CHUNK as u64;
+            for mut slot in piece.plain_slots(piece.plain_len()) {
+                ReadAt::read_exact_at(self.file, &mut slot, at).map_err(|error| self.ended(error))?;
+                at += CHUNK as u64;
+            }
         }
         piece.seal(self.engine, &self.key)
     }
 
-    fn put(&self, sink: &mut Sink<'a>, piece: &mut Piece) -> Result<()> {
+    fn put(&self, sink: &mut Sink<'a>, (piece, _): &mut (Piece, bool)) -> Result<()> {
         sink.put(&mut [IoSlice::new(piece.ciphertext())], piece.plain_len(), &self.options)
     }
 }

@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
 
 use super::format::ENCRYPTED_CHUNK;
 use super::options::Options;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::file::check_not_shrunk;
 
 /// More workers than this wait for each other only: pieces are written one after the other.
 const MAX_WORKERS: usize = 256;
@@ -65,11 +67,43 @@ impl Sink<'_> {
 /// Where a regular file stands, and how many bytes follow; nothing for what has no length to rely on.
 pub(super) fn rest_of_file(mut file: &File) -> Result<Option<(u64, u64)>> {
     let metadata = file.metadata().map_err(Error::Read)?;
-    if !cfg!(unix) || !metadata.is_file() || metadata.len() == 0 {
+    if !metadata.is_file() || metadata.len() == 0 {
         return Ok(None);
     }
     let start = file.stream_position().map_err(Error::Read)?;
     Ok(Some((start, metadata.len().saturating_sub(start))))
+}
+
+/// Reads a file from its position on, and fails where it ends if it has become shorter.
+pub(super) struct WholeFile<'f> {
+    file: &'f File,
+    before: u64,
+}
+
+impl WholeFile<'_> {
+    pub(super) fn new(file: &File) -> Result<WholeFile<'_>> {
+        let metadata = file.metadata().map_err(Error::Read)?;
+        Ok(WholeFile { file, before: if metadata.is_file() { metadata.len() } else { 0 } })
+    }
+
+    fn check(&self, read: usize) -> io::Result<usize> {
+        if read == 0 {
+            check_not_shrunk(self.file, self.before)?;
+        }
+        Ok(read)
+    }
+}
+
+impl Read for WholeFile<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        if buffer.is_empty() { Ok(read) } else { self.check(read) }
+    }
+
+    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let read = self.file.read_vectored(slices)?;
+        if slices.iter().all(|slice| slice.is_empty()) { Ok(read) } else { self.check(read) }
+    }
 }
 
 /// Reads until the slices are full or the input ends; how many bytes.
@@ -87,7 +121,32 @@ pub(super) fn read_full(
                 IoSliceMut::advance_slices(&mut slices, n);
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => options.check_interrupt()?,
-            Err(error) => return Err(Error::Read(error)),
+            Err(error) => return Err(Error::read(error)),
+        }
+    }
+    Ok(done)
+}
+
+/// Reads from an offset until the slices are full or the file ends; how many bytes.
+pub(super) fn read_full_at(
+    file: &File,
+    slices: &mut [IoSliceMut<'_>],
+    mut offset: u64,
+    options: &Options<'_>,
+) -> Result<usize> {
+    let mut done = 0;
+    for slice in slices {
+        let mut rest = &mut slice[..];
+        while !rest.is_empty() {
+            match file.read_at(rest, offset) {
+                Ok(0) => return Ok(done),
+                Ok(n) => {
+                    (done, offset) = (done + n, offset + n as u64);
+                    rest = &mut rest[n..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => options.check_interrupt()?,
+                Err(error) => return Err(Error::Read(error)),
+            }
         }
     }
     Ok(done)
@@ -113,6 +172,25 @@ pub(super) fn write_all(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_shrinks_below_what_it_was_has_no_end() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[1; 1000]).unwrap();
+        file.rewind().unwrap();
+        let mut reader = WholeFile::new(&file).unwrap();
+        let mut some = [0; 100];
+        reader.read_exact(&mut some).unwrap();
+        file.set_len(500).unwrap();
+        let mut rest = vec![0; 2000];
+        let failed = read_full(&mut reader, &mut [IoSliceMut::new(&mut rest)], &Options::new()).unwrap_err();
+        assert!(matches!(failed, Error::InputChanged { before: 1000, now: 500 }), "{failed}");
+        assert!(failed.to_string().contains("shorter"), "{failed}");
+        file.set_len(1500).unwrap();
+        let mut reader = WholeFile::new(&file).unwrap();
+        let read = read_full(&mut reader, &mut [IoSliceMut::new(&mut rest)], &Options::new()).unwrap();
+        assert_eq!(read, 1000, "from 500 on");
+    }
 
     #[test]
     fn memory_is_bounded_for_any_number_of_threads() {

@@ -213,12 +213,32 @@ impl<S: ReadAt> Reader<S> {
         sink.finish()
     }
 
+    /// Refuses a source that is longer or shorter than it was when it was opened: what has been read is then not the
+    /// whole of what is there.
+    ///
+    /// # Errors
+    /// [`Error::InputChanged`], [`Error::Read`].
+    pub fn check_unchanged(&self) -> Result<()> {
+        let (before, now) = (self.encrypted_len(), self.source.size().map_err(Error::Read)?);
+        if now == before { Ok(()) } else { Err(Error::InputChanged { before, now }) }
+    }
+
+    /// Bytes of the message.
+    fn encrypted_len(&self) -> u64 {
+        HEADER as u64 + self.len + (self.len / CHUNK as u64 + 1) * TAG as u64
+    }
+
     /// Reads and opens `count` chunks from `first` on.
     fn read_chunks(&self, piece: &mut Piece, first: u64, count: usize) -> Result<()> {
-        let end = HEADER as u64 + self.len + (self.len / CHUNK as u64 + 1) * TAG as u64;
+        let end = self.encrypted_len();
         let start = chunk_offset(first);
         let len = (end - start).min((count * ENCRYPTED_CHUNK) as u64) as usize;
-        self.source.read_exact_at(&mut piece.encrypted_slot()[..len], start).map_err(Error::Read)?;
+        let read = self.source.read_exact_at(&mut piece.encrypted_slot()[..len], start);
+        read.map_err(|error| match (error.kind(), self.source.size()) {
+            // Cut off after it was opened.
+            (io::ErrorKind::UnexpectedEof, Ok(got)) if got < end => Error::Truncated { got },
+            _ => Error::Read(error),
+        })?;
         piece.first = first;
         if !piece.set_encrypted(len, start + len as u64 == end) {
             return Err(Error::Truncated { got: end });
