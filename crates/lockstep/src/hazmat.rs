@@ -17,8 +17,8 @@
 
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
 pub use lockstep_core::{
-    backend, calibrate, data, group, key, mode, planner, register, selftest, share, stream, timing, verify,
-    work,
+    backend, cache, calibrate, data, group, key, mode, planner, register, selftest, share, stream, timing,
+    verify, work,
 };
 /// AES of one piece of one message at once, on the calling thread: without planner, threads or allocation.
 pub use lockstep_cpu::inline;

@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use lockstep::hazmat::KeySize;
+use lockstep::hazmat::cache::Cache;
 use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
 use lockstep::hazmat::timing::Shape;
 use lockstep::hazmat::work::Operation;
+use lockstep::quoted;
 use serde_json::{Value, json};
 
 use crate::args::EngineArgs;
@@ -52,10 +54,27 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
         }
     });
     drop(note);
-    if args.json {
-        return super::print_json(&as_json(&findings));
-    }
-    super::print(&table(&findings))
+    // What was measured is shown first: it took its time.
+    if args.json { super::print_json(&as_json(&findings)) } else { super::print(&table(&findings)) }?;
+    check_kept()
+}
+
+/// Whether the cache can be written to: the planner keeps what it measures where it can, and does not report where it
+/// cannot.
+fn check_kept() -> Result<()> {
+    const TRIAL: &str = "trial";
+    let Some(cache) = Cache::of_user("calibration") else {
+        return Err(failed(
+            "the measurements were not kept: there is no cache directory; set HOME or XDG_CACHE_HOME to an absolute path",
+        ));
+    };
+    let tried = cache.write(TRIAL, b"").and_then(|()| cache.remove(TRIAL));
+    tried.map_err(|error| {
+        let folder = quoted(cache.folder());
+        failed(format!(
+            "the measurements were not kept: cannot write to the cache directory {folder}: {error}"
+        ))
+    })
 }
 
 fn as_json(findings: &[Finding]) -> Value {
