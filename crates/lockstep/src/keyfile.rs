@@ -13,16 +13,24 @@ use crate::output::{FileMode, OutputFile, OutputOptions};
 const PREFIXES: [(&str, Suite); 2] =
     [("lockstep-key-256 ", Suite::Cobblestone256), ("lockstep-key-128 ", Suite::Cobblestone128)];
 
-/// The longest key file, with its newline, and a byte more by which a longer one shows.
-const ROOM: usize = 17 + 64 + 1 + 1;
+/// The longest line of a key file.
+const LINE: usize = 17 + 64;
 
-/// The key in the text of a key file. The newline at the end may be missing; nothing else may differ.
+/// The most bytes of line breaks after it.
+const BREAKS: usize = 16;
+
+/// The longest key file, and a byte more, by which a longer one shows.
+const ROOM: usize = LINE + BREAKS + 1;
+
+/// The key in the text of a key file. Any line breaks may follow the line, as LF or CR LF, or none; nothing else may
+/// differ.
 ///
 /// # Errors
 /// [`Error::KeyFile`], without anything of the text.
 pub fn parse(text: &[u8]) -> Result<FileKey> {
     let bad = |reason| Error::KeyFile { reason };
-    let line = text.strip_suffix(b"\n").unwrap_or(text);
+    let end = text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
+    let line = &text[..end];
     let found =
         PREFIXES.iter().find_map(|(prefix, suite)| Some((line.strip_prefix(prefix.as_bytes())?, *suite)));
     let (digits, suite) = found.ok_or(bad("it does not begin as one"))?;
@@ -46,7 +54,7 @@ pub fn parse(text: &[u8]) -> Result<FileKey> {
 pub fn to_text(key: &FileKey) -> Zeroizing<String> {
     let prefix = PREFIXES.iter().find(|(_, suite)| *suite == key.suite()).map_or("", |(prefix, _)| prefix);
     // All of the room at once: growing would leave copies behind.
-    let mut text = Zeroizing::new(String::with_capacity(ROOM));
+    let mut text = Zeroizing::new(String::with_capacity(LINE + 1));
     text.push_str(prefix);
     for byte in key.as_bytes() {
         text.push(to_hex(byte >> 4));
@@ -160,6 +168,21 @@ mod tests {
     }
 
     #[test]
+    fn line_breaks_of_every_system_may_follow() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        for suite in [Suite::Cobblestone128, Suite::Cobblestone256] {
+            let key = FileKey::generate_for(suite).unwrap();
+            for end in ["", "\n", "\r\n", "\r", "\n\n", "\r\n\r\n", "\n\r\n", &"\r\n".repeat(BREAKS / 2)] {
+                let text = format!("{}{end}", to_text(&key).trim_end());
+                assert_eq!(parse(text.as_bytes()).unwrap().as_bytes(), key.as_bytes(), "{end:?}");
+                std::fs::write(&path, text).unwrap();
+                assert_eq!(read(&path).unwrap().as_bytes(), key.as_bytes(), "{end:?}");
+            }
+        }
+    }
+
+    #[test]
     fn anything_else_is_refused() {
         let good = to_text(&FileKey::from_bytes(&[0xab; 32]).unwrap());
         let good = good.trim_end();
@@ -168,8 +191,9 @@ mod tests {
             "\n".into(),
             format!(" {good}"),
             format!("{good} "),
-            format!("{good}\r\n"),
-            format!("{good}\n\n"),
+            format!("{good}\r\n#"),
+            format!("\n{good}"),
+            good.replacen(" ab", " \r\nab", 1),
             format!("{good}0"),
             good[..good.len() - 1].into(),
             good.replace("256", "128"),
