@@ -93,9 +93,9 @@ pub enum Error {
     #[error("the padding is wrong: wrong key or IV, damaged data, or data encrypted without padding")]
     Padding,
     /// Something this device or kernel does not do.
-    #[error("{kernel} cannot do {operation}: choose another kernel, or none")]
+    #[error("{kernel} cannot do {operation}: choose another device or kernel, or leave the choice to `auto`")]
     Unsupported {
-        /// The kernel asked for.
+        /// The kernel asked for; the backend of the devices asked for if no kernel was named.
         kernel: &'static str,
         /// The operation it lacks.
         operation: String,
@@ -116,6 +116,20 @@ pub enum Error {
         /// The device asked.
         device: DeviceId,
         /// The kernels there are, in words.
+        known: String,
+    },
+    /// A device and a kernel were named that do not fit together.
+    #[error(
+        "the kernel `{kernel}` does not run on the device `{device}`: {kernel} runs on {others}; {device} has {known}"
+    )]
+    KernelElsewhere {
+        /// The kernel asked for.
+        kernel: String,
+        /// The device asked for.
+        device: String,
+        /// The devices that have this kernel, in words.
+        others: String,
+        /// The kernels that this device has, in words.
         known: String,
     },
     /// The data lie where this device cannot reach them.

@@ -594,8 +594,12 @@ impl Planner {
             |candidate: &&Candidate| resident.is_none_or(|id| roster.member_of(candidate).device.id() == id);
         let all = roster.choice(operation, key).candidates.iter().filter(here);
         let failed = all.filter_map(|candidate| roster.proof(candidate, operation)?.clone().err()).next();
+        let asked_for = || match roster.devices.first() {
+            Some(device) if self.is_narrowed => device.id().backend,
+            _ => "this machine",
+        };
         failed.unwrap_or_else(|| Error::Unsupported {
-            kernel: roster.forced.unwrap_or("this machine"),
+            kernel: roster.forced.unwrap_or_else(asked_for),
             operation: operation.to_string(),
         })
     }

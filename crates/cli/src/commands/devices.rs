@@ -5,8 +5,8 @@ use std::fmt::Write;
 use clap::Args;
 use lockstep::Engine;
 use lockstep::hazmat::KeySize;
-use lockstep::hazmat::backend::{Device, KernelInfo};
-use lockstep::hazmat::work::Operation;
+use lockstep::hazmat::backend::{Device, KernelId, KernelInfo};
+use lockstep::hazmat::work::{Operation, Pass};
 use serde_json::{Value, json};
 
 use crate::args::EngineArgs;
@@ -14,6 +14,10 @@ use crate::error::Result;
 
 /// Sizes of data for which the choice is told: a small message and a large one.
 const SIZES: [usize; 2] = [1024, 16 << 20];
+
+/// In the place of a kernel: an operation that is put together from others, or that no kernel does.
+const COMPOSED: &str = "composed";
+const NONE: &str = "not supported";
 
 /// List devices, their kernels, and what is chosen for which work
 #[derive(Debug, Args)]
@@ -53,7 +57,8 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
     let _ = writeln!(text, "\nchosen on {} CPU threads, AES-256:", engine.threads());
     let _ = writeln!(text, "  {:<18} {:<22} {:<22}", "", "1 KiB", "16 MiB");
     for choice in &choices {
-        let mark = |index: usize| if choice.is_measured[index] { "" } else { " *" };
+        let by_statement = |index: usize| !choice.is_measured[index] && choice.kernels[index].contains('/');
+        let mark = |index: usize| if by_statement(index) { " *" } else { "" };
         let [small, large] = [0, 1].map(|index| format!("{}{}", choice.kernels[index], mark(index)));
         let _ = writeln!(text, "  {:<18} {small:<22} {large:<22}", choice.operation.to_string());
     }
@@ -76,6 +81,22 @@ fn describe(text: &mut String, device: &dyn Device) {
             let _ = writeln!(text, "  {:<width$} not here: {why}", "");
         }
     }
+    let lacking: Vec<_> = passes().filter(|&pass| !does(device, pass)).map(|pass| pass.to_string()).collect();
+    if !lacking.is_empty() {
+        let _ = writeln!(text, "  not supported: {}", lacking.join(", "));
+    }
+}
+
+fn passes() -> impl Iterator<Item = Operation> {
+    Operation::all().filter(|operation| matches!(operation, Operation::Pass(_)))
+}
+
+/// True if some kernel of the device does an operation: the same question decides whether work is refused.
+fn does(device: &dyn Device, operation: Operation) -> bool {
+    let kernels = device.kernels().iter().enumerate().filter(|(_, info)| info.missing.is_none());
+    kernels
+        .into_iter()
+        .any(|(number, _)| device.cost(KernelId(number as u16), operation, KeySize::Aes256).is_some())
 }
 
 fn device_json(device: &dyn Device) -> Value {
@@ -93,6 +114,10 @@ fn device_json(device: &dyn Device) -> Value {
         "description": device.description(),
         "simulated": device.is_simulated(),
         "kernels": device.kernels().iter().map(kernel).collect::<Vec<_>>(),
+        "not_supported": passes()
+            .filter(|&pass| !does(device, pass))
+            .map(|pass| pass.to_string())
+            .collect::<Vec<_>>(),
     })
 }
 
@@ -110,16 +135,21 @@ impl Choice {
             let considered = engine.planner().consider(operation, KeySize::Aes256, bytes, None);
             considered.into_iter().find(|choice| choice.is_chosen)
         });
-        // A recipe that nobody offers is composed of passes.
-        let kernels = chosen.each_ref().map(|one| one.as_ref().map_or("-", |one| one.kernel).to_owned());
+        // A recipe that no kernel offers is composed of passes, if there are kernels for these.
+        let supports = |pass| engine.planner().supports(Operation::Pass(pass), KeySize::Aes256);
+        let is_composed =
+            matches!(operation, Operation::Recipe(_)) && supports(Pass::Ctr32) && supports(Pass::Ghash);
+        let without = if is_composed { COMPOSED } else { NONE };
+        let kernels = chosen.each_ref().map(|one| one.as_ref().map_or(without, |one| one.kernel).to_owned());
         Choice { operation, kernels, is_measured: chosen.map(|one| one.is_some_and(|one| one.is_measured)) }
     }
 
     fn json(&self) -> Value {
         let by_size = SIZES.iter().zip(&self.kernels).zip(&self.is_measured);
         let by_size = by_size.map(|((bytes, kernel), measured)| {
-            let kernel = Some(kernel).filter(|kernel| *kernel != "-");
-            json!({ "bytes": bytes, "kernel": kernel, "measured": measured })
+            let is_supported = kernel != NONE;
+            let kernel = Some(kernel).filter(|kernel| is_supported && *kernel != COMPOSED);
+            json!({ "bytes": bytes, "kernel": kernel, "supported": is_supported, "measured": measured })
         });
         json!({ "operation": self.operation.to_string(), "by_size": by_size.collect::<Vec<_>>() })
     }

@@ -44,12 +44,35 @@ fn named(devices: &[Arc<dyn Device>], name: &str) -> Result<Vec<Arc<dyn Device>>
     Ok(members)
 }
 
+/// Refuses a kernel of another backend than that of the chosen devices.
+fn check_fit(all: &[Arc<dyn Device>], chosen: &[Arc<dyn Device>], device: &str, kernel: &str) -> Result<()> {
+    let backend = kernel.split('/').next().unwrap_or_default();
+    if chosen.iter().any(|device| device.id().backend == backend) {
+        return Ok(());
+    }
+    let has = |device: &&Arc<dyn Device>| device.kernels().iter().any(|info| info.name == kernel);
+    let others: Vec<_> = all.iter().filter(has).map(|device| device.id().to_string()).collect();
+    let others = if others.is_empty() { "no device of this machine".into() } else { others.join(", ") };
+    let kernels = chosen.first().map_or(&[][..], |device| device.kernels());
+    let known: Vec<_> = kernels.iter().map(|info| info.name).collect();
+    Err(Error::KernelElsewhere {
+        kernel: kernel.into(),
+        device: device.into(),
+        others,
+        known: known.join(", "),
+    })
+}
+
 pub(super) fn select(
     mut devices: Vec<Arc<dyn Device>>,
     selection: &Selection,
 ) -> Result<Vec<Arc<dyn Device>>> {
     if let Some(name) = &selection.device {
-        devices = named(&devices, name)?;
+        let chosen = named(&devices, name)?;
+        if let Some(kernel) = &selection.kernel {
+            check_fit(&devices, &chosen, name, kernel)?;
+        }
+        devices = chosen;
     }
     if let Some(name) = &selection.kernel {
         // A kernel's name begins with its backend's: `cpu/soft`.

@@ -53,7 +53,7 @@ const FAST_CBC: Loop = one(Way::Lookup, Mode::CbcEncrypt, 1);
 pub const KERNELS: &[Named] = &[
     Named {
         name: "spu/vperm",
-        description: "all modes; S-box by vector permutation, chains by lookups in registers, GHASH bit by bit",
+        description: "most modes; S-box by vector permutation, chains by lookups in registers, GHASH bit by bit",
         constant_time: true,
         paper: None,
         loops: &[
