@@ -23,6 +23,9 @@ pub(crate) enum Error {
     /// Something is not authentic that the library does not know of: an envelope, a passphrase.
     #[error("{0}")]
     NotAuthentic(String),
+    /// The input or the command line asks for more memory than there is.
+    #[error("{0}")]
+    OutOfMemory(String),
     /// Anything else.
     #[error("{0}")]
     Failed(String),
@@ -48,7 +51,7 @@ impl Error {
             Error::Stopped => signals::exit_code(),
             Error::NotAuthentic(_) => NOT_AUTHENTIC,
             Error::Library(error) if is_wrong_data(error) => NOT_AUTHENTIC,
-            Error::Library(_) | Error::Failed(_) => FAILED,
+            Error::Library(_) | Error::OutOfMemory(_) | Error::Failed(_) => FAILED,
         }
     }
 }

@@ -15,6 +15,7 @@ mod explain;
 mod identities;
 mod input;
 mod job;
+mod memory;
 mod output;
 mod picture;
 mod progress;

@@ -8,6 +8,8 @@ use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::{self, Block};
 use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, Transformations};
 
+use crate::memory;
+
 /// The most pixels of a picture: what is to be looked at has less, and this is held in memory.
 const MOST_PIXELS: u64 = 1 << 26;
 
@@ -51,6 +53,7 @@ impl Picture {
         decoder.set_limits(Limits { bytes: MOST_BESIDE + 8 * width as usize });
         let mut reader = decoder.read_info().map_err(|error| why(&error))?;
         let size = reader.output_buffer_size().ok_or("it is too large for this machine")?;
+        check_memory(size)?;
         let mut pixels = vec![0; size];
         let info = reader.next_frame(&mut pixels).map_err(|error| why(&error))?;
         // Behind the pixels a truncated file may still lack its end.
@@ -134,6 +137,13 @@ impl Picture {
         writer.finish().map_err(cannot)?;
         Ok(out)
     }
+}
+
+/// An error if there is too little memory for a picture of so many bytes: the pixels apart and together, and the PNG made
+/// of them.
+fn check_memory(size: usize) -> Result<(), String> {
+    let needed = (size as u64).saturating_mul(5);
+    memory::check(needed, "to work on its pixels; make it smaller").map_err(|error| error.to_string())
 }
 
 /// Why a file is no picture, and what to do.

@@ -15,10 +15,16 @@ use crate::error::{Error, Result, failed};
 use crate::input::{Input, read_full};
 use crate::job::Report;
 use crate::output::Output;
-use crate::{signals, text};
+use crate::{memory, signals, text};
 
 /// Bytes that are worked on at once.
 const PIECE: usize = 1 << 20;
+
+/// What memory for all of the input is needed for, in messages, and what to do without it.
+const WHOLE_FOR_TAG: &str = "to hold the input until its tag has been checked; `lockstep encrypt` makes files that are \
+                             decrypted in little memory";
+const WHOLE_FOR_CCM: &str =
+    "to hold the input, whose length CCM must know first; GCM encrypts in little memory";
 
 /// A raw mode's parameters.
 pub(crate) struct Raw {
@@ -56,6 +62,9 @@ impl Raw {
             };
             write(pipe.output, done)
         })?;
+        if self.decrypt && padding == Padding::Pkcs7 && cipher.takes_padding() {
+            check_padded(cipher, total)?;
+        }
         let len = stream.finish(&mut output)?;
         write(pipe.output, &output[..len])?;
         Ok(total)
@@ -111,7 +120,7 @@ impl Raw {
 
     /// CCM must know the length of its data before it begins.
     fn seal_ccm(&self, pipe: Pipe<'_>) -> Result<u64> {
-        let mut data = pipe.input.read_all(pipe.report)?;
+        let mut data = pipe.input.read_all(pipe.report, WHOLE_FOR_CCM)?;
         let len = data.len();
         let mut tag = [0; 16];
         let key = Key::new(&self.key)?;
@@ -126,7 +135,7 @@ impl Raw {
 
     /// Nothing is put out before the tag has been checked, so all of the data are held in memory.
     fn open(&self, is_ccm: bool, pipe: Pipe<'_>) -> Result<u64> {
-        let mut data = pipe.input.read_all(pipe.report)?;
+        let mut data = pipe.input.read_all(pipe.report, WHOLE_FOR_TAG)?;
         let len = data.len().checked_sub(self.tag_len);
         let len = len.ok_or_else(|| {
             let got = text::bytes(data.len() as u64);
@@ -201,21 +210,45 @@ impl Input {
         }
     }
 
-    /// Reads all input into memory.
-    fn read_all(&self, report: Report<'_>) -> Result<Zeroizing<Vec<u8>>> {
-        let expected = self.len().and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
-        let mut all = Zeroizing::new(Vec::with_capacity(expected));
+    /// Reads all input into memory. `purpose` says what that is good for if there is too little of it.
+    fn read_all(&self, report: Report<'_>, purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
+        let mut all = Zeroizing::new(Vec::new());
+        memory::reserve(&mut all, self.len().unwrap_or(0), purpose)?;
         self.for_each_piece(report, |piece| {
             if all.capacity() - all.len() < piece.len() {
-                // By hand, so that no copy stays behind.
-                let mut larger = Zeroizing::new(Vec::with_capacity((2 * all.capacity()).max(4 * PIECE)));
-                larger.extend_from_slice(&all);
-                all = larger;
+                all = enlarged(&all, purpose)?;
             }
             all.extend_from_slice(piece);
             Ok(())
         })?;
         Ok(all)
+    }
+}
+
+/// A copy with room for at least a piece more. The vector's own way of growing would leave a copy that is not wiped.
+fn enlarged(bytes: &[u8], purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
+    let mut larger = Zeroizing::new(Vec::new());
+    let least = bytes.len() + 4 * PIECE;
+    let double = 2 * bytes.len();
+    if double <= least || memory::reserve(&mut larger, double as u64, purpose).is_err() {
+        memory::reserve(&mut larger, (least + bytes.len() / 8) as u64, purpose)?;
+    }
+    larger.extend_from_slice(bytes);
+    Ok(larger)
+}
+
+/// Refuses what cannot be ciphertext of padded plaintext: its length is wrong, not the key.
+fn check_padded(cipher: Cipher, total: u64) -> Result<()> {
+    let name = cipher.name();
+    match total {
+        0 => Err(failed(format!(
+            "the input is empty: ciphertext of {name} with padding has at least 16 bytes"
+        ))),
+        _ if total % 16 != 0 => Err(failed(format!(
+            "the input has {total} bytes: ciphertext of {name} is a multiple of 16 bytes, so this was cut off or is \
+             something else"
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -97,12 +97,24 @@ pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
     };
     std::thread::scope(|scope| {
         for _ in 0..helpers {
-            if std::thread::Builder::new().spawn_scoped(scope, help).is_err() {
+            if !has_room_for_a_thread() || std::thread::Builder::new().spawn_scoped(scope, help).is_err() {
                 break;
             }
         }
         help();
     });
+}
+
+/// True if there is address space for one more thread, and enough after that for what the threads allocate, which would
+/// otherwise abort the process: a limit (`ulimit -v`) leaves less than the number of threads needs.
+pub fn has_room_for_a_thread() -> bool {
+    /// Its stack and what the C library reserves for its allocations, twice.
+    const ROOM: usize = 256 << 20;
+    let mut room = Vec::<u8>::new();
+    let is_there = room.try_reserve_exact(ROOM).is_ok();
+    // Without a use of it the compiler may leave out the allocation.
+    std::hint::black_box(&room);
+    is_there
 }
 
 /// True if a segment can be cut in two that know nothing of each other.

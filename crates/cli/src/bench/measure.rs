@@ -10,7 +10,7 @@ use super::cpu_time::{self, Curve};
 use super::energy::{Joules, Meter};
 use super::work::{Run, random};
 use crate::error::{Error, Result, failed};
-use crate::signals;
+use crate::{memory, signals};
 
 /// How long and how often it is measured, and what is noted on the way.
 pub(crate) struct Setting {
@@ -99,6 +99,11 @@ impl Taken {
     }
 }
 
+/// An error if there is too little memory for the buffers of calls of so many bytes.
+pub(crate) fn check_memory(bytes: usize) -> Result<()> {
+    memory::check(3 * bytes as u64, "to measure calls of this size; --size and --messages give smaller ones")
+}
+
 /// Runs all of them on calls of so many bytes. What a contender makes is compared with what its judge makes of the same
 /// data by the same calls: after the first call and after each stretch that is timed.
 pub(crate) fn rounds(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Measured>> {
@@ -112,6 +117,7 @@ pub(crate) fn rounds_with(
     bytes: usize,
     mut after: impl FnMut(usize) -> Result<()>,
 ) -> Result<Vec<Measured>> {
+    check_memory(bytes)?;
     let mut data = random(bytes);
     let mut check = vec![0; bytes];
     let mut call = 0;

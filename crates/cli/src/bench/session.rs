@@ -252,6 +252,7 @@ impl Session {
 
     /// Keys and sealed messages for a work.
     pub(crate) fn inputs(&self, work: &Work, shape: Shape) -> Result<Inputs> {
+        super::measure::check_memory(shape.bytes())?;
         Ok(work.inputs(shape, &self.judge(work, "")?)?)
     }
 

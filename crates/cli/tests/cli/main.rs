@@ -7,6 +7,7 @@ mod common;
 mod files;
 mod gpu;
 mod lab;
+mod memory;
 mod messages;
 mod openssl;
 mod openssl_conf;

@@ -170,6 +170,23 @@ fn wrong_padding_and_broken_blocks() {
     let cipher = folder.pipe(cbc, &data(100)).succeeded().stdout;
     let cut = &cipher[..cipher.len() - 1];
     folder.pipe(cbc.into_iter().chain(["-d", "-o", "out"]), cut).failed(2, "multiple of 16");
+    for mode in ["cbc", "ecb", "pcbc"] {
+        let mut args = vec!["cipher", "--mode", mode, "--key-hex", KEY, "-d", "-o", "out"];
+        if mode != "ecb" {
+            args.extend(["--iv-hex", IV]);
+        }
+        let empty = folder.pipe(&args, b"").failed(2, "the input is empty");
+        assert!(
+            !empty.stderr.contains("without padding") && !empty.stderr.contains("key"),
+            "{}",
+            empty.stderr
+        );
+        let cut = folder.pipe(&args, cut).failed(2, "111 bytes");
+        assert!(!cut.stderr.contains("without padding"), "{}", cut.stderr);
+        args.push("--no-padding");
+        folder.pipe(&args, b"").succeeded();
+        std::fs::remove_file(folder.path("out")).unwrap();
+    }
     let block = &cipher[..16];
     folder.pipe(cbc.into_iter().chain(["-d", "-o", "out"]), block).failed(1, "padding");
     folder.pipe(cbc.into_iter().chain(["--no-padding", "-o", "out"]), b"abc").failed(2, "multiple of 16");

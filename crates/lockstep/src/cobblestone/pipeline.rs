@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
+use lockstep_core::share::has_room_for_a_thread;
+
 use crate::error::Result;
 
 /// What is done with a piece.
@@ -66,7 +68,7 @@ pub(super) fn run<S: Stage>(
         for _ in 1..workers {
             let work = || shared.worker(stage.slot(), None);
             // Too many threads for this system: fewer do it as well.
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+            if !has_room_for_a_thread() || std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }
         }

@@ -11,6 +11,7 @@ use lockstep_lab::geforce::{self, Report, Worth};
 use crate::commands::{print, print_json};
 use crate::date;
 use crate::error::{Error, Result, failed};
+use crate::memory;
 use crate::progress::Note;
 use crate::signals::Guard;
 use crate::text::parse_size;
@@ -63,6 +64,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     let largest = args.largest.unwrap_or(if device.is_simulated() { 64 << 10 } else { 256 << 20 });
     let most = usize::try_from(largest).ok().filter(|_| (LEAST..=1 << 32).contains(&largest));
     let most = most.ok_or_else(|| failed("--largest: give a size from 4K to 4G"))?;
+    memory::check(3 * most as u64, "to measure plaintexts of this size; --largest gives a smaller one")?;
     // A place that cannot be written to is found before minutes are spent.
     let guard = Guard::creating();
     let options = OutputOptions { force: args.force, ..Default::default() };

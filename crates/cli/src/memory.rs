@@ -1,0 +1,104 @@
+//! Memory whose amount comes from the input or the command line. It is asked for before it is used, so that too little
+//! of it is an error: a plain allocation would abort the process, or the kernel would kill it later.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::text;
+
+/// Less than this is not compared with the memory that is free: reading that takes longer.
+const SMALL: u64 = 16 << 20;
+
+/// Makes room for so many more bytes in a buffer.
+///
+/// `purpose` follows the amount in the message and says what to do: "to hold ...: ...".
+pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<()> {
+    let reserved = usize::try_from(more).is_ok_and(|more| buffer.try_reserve_exact(more).is_ok());
+    if !reserved || !is_free(more) {
+        return Err(too_little(more, purpose));
+    }
+    Ok(())
+}
+
+/// An error if a library could not allocate so many bytes now.
+pub(crate) fn check(bytes: u64, purpose: &str) -> Result<()> {
+    let mut buffer = Vec::new();
+    let outcome = reserve(&mut buffer, bytes, purpose);
+    // Without a use of it the compiler may leave out the allocation.
+    std::hint::black_box(&buffer);
+    outcome
+}
+
+fn too_little(bytes: u64, purpose: &str) -> Error {
+    let free = free().filter(|&free| free < bytes);
+    let free = free.map_or(String::new(), |free| format!(" ({} are free)", text::bytes(free)));
+    Error::OutOfMemory(format!("not enough memory{free}: {} are needed {purpose}", text::bytes(bytes)))
+}
+
+fn is_free(bytes: u64) -> bool {
+    bytes < SMALL || free().is_none_or(|free| bytes <= free)
+}
+
+/// Bytes that this process can use before the kernel kills one, if that is known.
+fn free() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok();
+    let machine = meminfo.as_deref().and_then(free_of_machine);
+    let groups = fs::read_to_string("/proc/self/cgroup").ok();
+    let group = groups.as_deref().and_then(free_of_groups);
+    [machine, group].into_iter().flatten().min()
+}
+
+/// What `/proc/meminfo` says: memory that is free or can be freed, and swap.
+fn free_of_machine(meminfo: &str) -> Option<u64> {
+    let kib = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
+    };
+    Some((kib("MemAvailable")? + kib("SwapFree").unwrap_or(0)) << 10)
+}
+
+/// What the limits of the process's control groups (version 2) leave, as `/proc/self/cgroup` names the innermost.
+fn free_of_groups(groups: &str) -> Option<u64> {
+    let innermost = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let root = Path::new("/sys/fs/cgroup");
+    let folder: PathBuf = root.join(innermost);
+    folder.ancestors().take_while(|folder| folder.starts_with(root)).filter_map(free_of_group).min()
+}
+
+fn free_of_group(folder: &Path) -> Option<u64> {
+    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let limit = number("memory.max")?;
+    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    // Cached file contents are given up for other uses.
+    let cached = |name: &str| {
+        let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|bytes| bytes.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    let used = number("memory.current")?.saturating_sub(cached("inactive_file") + cached("active_file"));
+    Some(limit.saturating_sub(used))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meminfo_is_read() {
+        let text = "MemTotal:  9 kB\nMemFree: 1 kB\nMemAvailable:   2000 kB\nSwapFree:  48 kB\n";
+        assert_eq!(free_of_machine(text), Some(2048 << 10));
+        assert_eq!(free_of_machine("MemTotal: 9 kB\n"), None);
+    }
+
+    #[test]
+    fn more_than_any_machine_has_is_an_error() {
+        let mut buffer = Vec::new();
+        for bytes in [u64::MAX, 1 << 62, 1 << 48] {
+            let error = reserve(&mut buffer, bytes, "to hold the test").unwrap_err();
+            assert!(error.to_string().contains("not enough memory"), "{error}");
+            assert_eq!(error.exit_code(), 2);
+        }
+        reserve(&mut buffer, 1000, "to hold the test").unwrap();
+        assert!(buffer.capacity() >= 1000);
+    }
+}
