@@ -14,7 +14,9 @@ use crate::error::Result;
 
 const AFTER: &str = "\
 Exit codes: 0 done (also if whoever reads the output stops early); 1 the data or the key are not authentic, or a \
-self-test failed; 2 a mistake on the command line, or input or output failed; 130 or 143 stopped by a signal.
+self-test failed; 2 a mistake on the command line, or input, output or memory failed; 130 or 143 stopped by a signal.
+
+With --json an error is one JSON object on standard error: error, exit_code, kind and, if there were any, warnings.
 
 An output file appears complete or not at all. `lockstep help COMMAND` tells more.";
 
@@ -158,7 +160,7 @@ pub(crate) struct ProgressArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// When done, tell what was done as a line of JSON on standard error
+    /// When done, write what was done, or the error, as one line of JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 

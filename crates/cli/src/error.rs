@@ -54,6 +54,30 @@ impl Error {
             Error::Library(_) | Error::OutOfMemory(_) | Error::Failed(_) => FAILED,
         }
     }
+
+    /// What kind of error it is, for programs: the `kind` of `--json`.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            _ if self.exit_code() == NOT_AUTHENTIC => "not_authentic",
+            Error::OutOfMemory(_) => "out_of_memory",
+            Error::Stopped | Error::Library(lockstep::Error::Interrupted) => "stopped",
+            Error::Library(error) => match error {
+                lockstep::Error::Read(_) | lockstep::Error::Write(_) | lockstep::Error::File { .. } => "io",
+                lockstep::Error::Exists { .. } => "exists",
+                lockstep::Error::Core(
+                    hazmat::Error::Unsupported { .. }
+                    | hazmat::Error::UnknownDevice { .. }
+                    | hazmat::Error::UnknownKernel { .. }
+                    | hazmat::Error::KernelElsewhere { .. }
+                    | hazmat::Error::OutOfReach { .. }
+                    | hazmat::Error::DeviceFailed { .. }
+                    | hazmat::Error::WrongResult { .. },
+                ) => "device",
+                _ => "failed",
+            },
+            Error::NotAuthentic(_) | Error::Failed(_) => "failed",
+        }
+    }
 }
 
 impl From<hazmat::Error> for Error {

@@ -10,7 +10,7 @@ use crate::args::ProgressArgs;
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::{explain, signals, terminal, text};
+use crate::{explain, json, signals, terminal, text};
 
 /// What was done.
 pub(crate) struct Done {
@@ -52,7 +52,7 @@ pub(crate) fn run(
     }
     let done = outcome?;
     output.commit()?;
-    if args.explain {
+    if args.explain && !args.json {
         terminal::say(&explain::explain(planner));
     }
     if args.json {
@@ -65,6 +65,10 @@ pub(crate) fn run(
         if let (Some(summary), Some(details)) = (summary.as_object_mut(), done.details.as_object()) {
             summary.extend(details.clone());
         }
+        if args.explain {
+            summary["explained"] = explain::explain(planner).lines().collect();
+        }
+        json::add_warnings(&mut summary);
         // Standard output may hold the data.
         let _ = writeln!(std::io::stderr(), "{summary}");
     } else if progress.wants_summary() {

@@ -15,6 +15,7 @@ mod explain;
 mod identities;
 mod input;
 mod job;
+mod json;
 mod memory;
 mod output;
 mod picture;
@@ -37,12 +38,16 @@ use crate::error::Error;
 
 fn main() -> ExitCode {
     leave_out_device_selection();
+    json::look_for_option(std::env::args_os());
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(message) => return usage(&message),
     };
     match signals::install().and_then(|()| commands::run(cli)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            json::show_warnings_left();
+            ExitCode::SUCCESS
+        }
         // A signal makes input fail, here and there.
         Err(_) if signals::stopped() => fail(&Error::Stopped),
         Err(error) => fail(&error),
@@ -69,6 +74,14 @@ fn usage(message: &clap::Error) -> ExitCode {
         };
     }
     let rendered = message.render().to_string();
+    if json::is_wanted() {
+        let mistake =
+            rendered.strip_prefix("error: ").unwrap_or("give a command: `lockstep --help` lists them");
+        // What follows the first paragraph is the usage of the command.
+        let mistake = mistake.split("\n\n").next().unwrap_or_default();
+        json::show_error(&text::one_line(&mistake), "usage", error::FAILED);
+        return ExitCode::from(error::FAILED);
+    }
     match rendered.strip_prefix("error: ") {
         Some(mistake) => terminal::say(mistake.trim_end()),
         // No command at all: the help.
@@ -82,7 +95,10 @@ fn usage(message: &clap::Error) -> ExitCode {
 fn fail(error: &Error) -> ExitCode {
     // After a signal, the thread that caught it says nothing either.
     if !matches!(error, Error::Stopped) && !error.is_broken_pipe() {
-        terminal::say(&error.to_string());
+        match json::is_wanted() {
+            true => json::show_error(&error.to_string(), error.kind(), error.exit_code()),
+            false => terminal::say(&error.to_string()),
+        }
     }
     ExitCode::from(error.exit_code())
 }

@@ -25,7 +25,7 @@ pub(crate) fn say(message: &str) {
 
 /// A warning, unless warnings are not wanted.
 pub(crate) fn warn(quiet: bool, message: &str) {
-    if !quiet {
+    if !quiet && !crate::json::keep_warning(message) {
         say(&format!("warning: {message}"));
     }
 }

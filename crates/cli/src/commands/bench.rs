@@ -13,7 +13,7 @@ use crate::args::How;
 use crate::bench::{self, OpenSsl, Options, Report, Session, Suite};
 use crate::error::{Error, Result, failed};
 use crate::signals::{self, Guard, Results};
-use crate::{date, terminal, text};
+use crate::{date, json, terminal, text};
 
 /// Most bytes of one message, and of all in a call.
 const MAX_SIZE: u64 = bench::MOST_BYTES as u64;
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         failures.retain(|(_, error)| !matches!(error, Error::Stopped));
         let mut errors = failures.into_iter().map(|(_, error)| error);
         let told = if signals::stopped() { None } else { errors.next() };
-        errors.for_each(|error| terminal::say(&error.to_string()));
+        errors.for_each(|error| json::say_or_keep(&error.to_string()));
         return Err(told.unwrap_or(Error::Stopped));
     }
     let report = Report {
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         wrong.push(Error::Stopped);
     }
     let last = wrong.pop();
-    wrong.iter().for_each(|error| terminal::say(&error.to_string()));
+    wrong.iter().for_each(|error| json::say_or_keep(&error.to_string()));
     last.map_or(Ok(()), Err)
 }
 

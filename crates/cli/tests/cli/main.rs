@@ -6,6 +6,7 @@ mod calibrate;
 mod common;
 mod files;
 mod gpu;
+mod json;
 mod lab;
 mod memory;
 mod messages;
