@@ -1,6 +1,6 @@
 //! Who opens a file: age identities, SSH private keys, age plugins; and the passphrases that protect them.
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -9,22 +9,34 @@ use age::secrecy::SecretString;
 use age::{Callbacks, Identity, IdentityFile, encrypted, ssh};
 use zeroize::Zeroizing;
 
+use crate::age_file::{self, AgeFile};
 use crate::error::{Error, Result, failed};
 use crate::input::read_small;
+use crate::permissions::warn_if_open_to_others;
+use crate::unlock::{MAX_WORK, Unlock};
 use crate::{terminal, text};
 
 const LONGEST: usize = 1 << 20;
-/// The most work that a passphrase may ask for, as the power of two of scrypt's N: that of age.
-pub(crate) const MAX_WORK: u8 = 22;
 
 /// Reads identity files.
-pub(crate) fn read(files: &[PathBuf], answers: &Answers) -> Result<Vec<Box<dyn Identity>>> {
+pub(crate) fn read(files: &[PathBuf], answers: Answers, quiet: bool) -> Result<Unlock> {
     let mut identities = Vec::new();
     for path in files {
         let bytes = read_small(path, "identity file", LONGEST)?;
-        identities.extend(parse(path, bytes, answers)?);
+        if !age_file::is_one(&bytes) {
+            // What a passphrase protects may be read.
+            warn_if_open_to_others(path, "identity file", quiet);
+        }
+        identities.extend(parse(path, bytes, &answers)?);
     }
-    Ok(identities)
+    Ok(Unlock::Identities { identities, answers })
+}
+
+/// The identity file that is used if none is named: `lockstep/identities` in the user's configuration folder.
+pub(crate) fn default_file() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(folder.join("lockstep").join("identities"))
 }
 
 fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Vec<Box<dyn Identity>>> {
@@ -32,18 +44,8 @@ fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Ve
     if bytes.starts_with(b"lockstep-key-") {
         return Err(failed(format!("{name} is a key file of Lockstep: give it with -k")));
     }
-    // The age crate wants to own what it may decrypt later; this copy is the ciphertext of an identity.
-    if bytes.starts_with(b"age-encryption.org/") || bytes.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {
-        let reader = ArmoredReader::new(Cursor::new(bytes.to_vec()));
-        let identity =
-            encrypted::Identity::from_buffer(reader, Some(name.clone()), answers.clone(), Some(MAX_WORK));
-        return match identity {
-            Ok(Some(identity)) => Ok(vec![Box::new(identity)]),
-            Ok(None) => {
-                Err(failed(format!("{name} is an age file, but not one with a passphrase: decrypt it first")))
-            }
-            Err(error) => Err(failed(format!("{name}: {}", text::one_line(&error)))),
-        };
+    if age_file::is_one(&bytes) {
+        return Ok(vec![parse_encrypted(&name, &bytes, answers)?]);
     }
     match ssh::Identity::from_buffer(&bytes[..], Some(name.clone())) {
         Ok(ssh::Identity::Unsupported(_)) => {
@@ -66,17 +68,44 @@ fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Ve
     Ok(identities.into_iter().map(|identity| identity as _).collect())
 }
 
+/// An identity file that a passphrase protects, as age writes it.
+fn parse_encrypted(name: &str, bytes: &[u8], answers: &Answers) -> Result<Box<dyn Identity>> {
+    let in_file = |error: Error| match error {
+        Error::OutOfMemory(why) => Error::OutOfMemory(format!("{name}: {why}")),
+        other => failed(format!("{name}: {other}")),
+    };
+    let file = AgeFile::open(bytes.to_vec(), io::empty()).map_err(in_file)?;
+    file.header.check_work(answers.max_work).map_err(in_file)?;
+    // The age crate wants to own what it may decrypt later; this copy is the ciphertext of an identity.
+    let reader = ArmoredReader::new(Cursor::new(bytes.to_vec()));
+    let max_work = Some(answers.max_work);
+    match encrypted::Identity::from_buffer(reader, Some(name.into()), answers.clone(), max_work) {
+        Ok(Some(identity)) => Ok(Box::new(identity)),
+        Ok(None) => {
+            Err(failed(format!("{name} is an age file, but not one with a passphrase: decrypt it first")))
+        }
+        Err(error) => Err(failed(format!("{name}: {}", text::one_line(&error)))),
+    }
+}
+
 /// Answers what identities and plugins ask: from the passphrase file if there is one, else on the terminal.
 #[derive(Clone)]
 pub(crate) struct Answers {
     passphrase: Option<SecretString>,
+    /// The most work that the passphrase of an identity may ask for.
+    max_work: u8,
     /// The first question that could not be asked.
     problem: Arc<Mutex<Option<Error>>>,
 }
 
 impl Answers {
     pub(crate) fn new(passphrase: Option<SecretString>) -> Answers {
-        Answers { passphrase, problem: Arc::default() }
+        Answers { passphrase, max_work: MAX_WORK, problem: Arc::default() }
+    }
+
+    /// Accepts passphrases that ask for this much work.
+    pub(crate) fn with_max_work(self, max_work: u8) -> Answers {
+        Answers { max_work, ..self }
     }
 
     /// Why a question could not be asked, which is why nothing could be opened.
@@ -122,14 +151,14 @@ impl Callbacks for Answers {
     }
 }
 
-/// The passphrase in a file, without the line break at its end.
-pub(crate) fn read_passphrase(path: &Path) -> Result<SecretString> {
+/// The passphrase in a file, without the line breaks at its end.
+pub(crate) fn read_passphrase(path: &Path, quiet: bool) -> Result<SecretString> {
     let bytes = read_small(path, "passphrase file", 4096)?;
+    warn_if_open_to_others(path, "passphrase file", quiet);
     let name = path.display();
     let text =
         str::from_utf8(&bytes).map_err(|_| failed(format!("the passphrase in {name} is not UTF-8")))?;
-    let line = text.strip_suffix('\n').unwrap_or(text);
-    let line = line.strip_suffix('\r').unwrap_or(line);
+    let line = text.trim_end_matches(['\r', '\n']);
     if line.is_empty() {
         return Err(failed(format!("the passphrase in {name} is empty")));
     }

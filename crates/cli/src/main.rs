@@ -2,10 +2,11 @@
 //!
 //! One module a subcommand in [`commands`]; what they share lies beside it: the definition of the command line
 //! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
-//! ([`recipients`], [`identities`], [`wrapping`]), measurements ([`mod@bench`]), pictures
+//! ([`recipients`], [`identities`], [`unlock`], [`wrapping`]), plain age files ([`age_file`]), measurements ([`mod@bench`]), pictures
 //! ([`picture`]), and the people's side ([`terminal`], [`progress`], [`signals`]).
 #![deny(unsafe_code)]
 
+mod age_file;
 mod args;
 mod bench;
 mod commands;
@@ -18,6 +19,7 @@ mod job;
 mod json;
 mod memory;
 mod output;
+mod permissions;
 mod picture;
 mod progress;
 mod raw;
@@ -26,6 +28,7 @@ mod signals;
 mod sources;
 mod terminal;
 mod text;
+mod unlock;
 mod wrapping;
 
 use std::io::Write;

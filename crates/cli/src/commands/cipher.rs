@@ -13,6 +13,7 @@ use crate::error::{Result, failed};
 use crate::input::{Input, read_small};
 use crate::job::{self, Done};
 use crate::output::{Content, Output};
+use crate::permissions::warn_if_open_to_others;
 use crate::raw::{self, Raw};
 use crate::sources;
 use crate::text;
@@ -199,13 +200,14 @@ fn key(args: &Cipher) -> Result<Zeroizing<Vec<u8>>> {
     let Some(path) = &args.key_file else {
         return hex("--key-hex", args.key_hex.as_deref());
     };
-    read_raw_key(path)
+    read_raw_key(path, args.messages.quiet)
 }
 
 /// A key as raw bytes in a file.
-pub(super) fn read_raw_key(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
+pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>>> {
     let name = path.display();
     let bytes = read_small(path, "file with a raw key", 256)?;
+    warn_if_open_to_others(path, "key file", quiet);
     if bytes.starts_with(b"lockstep-key-") {
         return Err(failed(format!(
             "{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"

@@ -1,50 +1,64 @@
 //! `lockstep decrypt`
+#![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
+use lockstep::hazmat::planner::Planner;
 use lockstep::{Engine, Envelope, FileKey, Options, Reader, file};
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use super::encrypt::read_key;
+use crate::age_file::{self, AgeFile, Header};
 use crate::args::{EngineArgs, OutputArgs, ProgressArgs};
 use crate::error::{Error, Result, failed};
 use crate::identities::{self, Answers};
 use crate::input::Input;
 use crate::job::{self, Done};
 use crate::output::{Content, Output};
-use crate::sources;
 use crate::text::{self, Range};
-use crate::wrapping;
+use crate::unlock::{MAX_WORK, Unlock};
+use crate::{signals, sources, wrapping};
+
+/// Bytes of an age file's plaintext that are written at once: a chunk of the format.
+const AGE_PIECE: usize = 64 << 10;
 
 /// Decrypt a file, or standard input
 ///
-/// Whether it was encrypted with a key file, to recipients or with a passphrase is seen from the data.
+/// Whether it was encrypted with a key file, to recipients or with a passphrase is seen from the data. Files of age
+/// (https://age-encryption.org) are decrypted too, binary and armored.
 ///
 /// Nothing is released that was not verified, and an output file appears only if all of the data are authentic and
 /// complete. On standard output verified data may have appeared before a damaged or missing part is found: act on them
 /// only if the exit code is 0.
 #[derive(Debug, Args)]
 pub(crate) struct Decrypt {
-    /// Decrypt with this key file
+    /// Decrypt with this key file; `-` is standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["identity", "passphrase", "passphrase_file"])]
     key: Option<PathBuf>,
 
     /// Decrypt with the identities in this file: an age identity file or an SSH private key; may be given several times
+    /// [default: lockstep/identities in $XDG_CONFIG_HOME or ~/.config, if it is there]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "passphrase")]
     identity: Vec<PathBuf>,
 
-    /// Decrypt with a passphrase, which is asked for on the terminal
+    /// Decrypt with a passphrase, which is asked for on the terminal; files that need one ask without this option, too
     #[arg(short, long)]
     passphrase: bool,
 
     /// Take the passphrase from this file; with -i, that of the identity
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
+
+    /// Accept passphrases that ask for this much work, as scrypt's N = 2^WF: it takes 2^WF KiB of memory, and as much
+    /// more time
+    #[arg(long, value_name = "WF", default_value_t = MAX_WORK, value_parser = clap::value_parser!(u8).range(1..=40))]
+    max_work_factor: u8,
 
     /// With -k: the context that was given when encrypting
     #[arg(long, value_name = "STRING", conflicts_with_all = ["identity", "passphrase", "passphrase_file"])]
@@ -81,6 +95,9 @@ pub(crate) fn run(args: &Decrypt) -> Result<()> {
     let start = Envelope::read(&mut input.reader())?;
     let (envelope, begun) = match start {
         Start::Envelope(envelope) => (Some(envelope), Vec::new()),
+        Start::Bare(begun) if age_file::is_one(&begun) => {
+            return decrypt_age(args, engine.planner(), &input, AgeFile::open(begun, input.reader())?);
+        }
         Start::Bare(begun) => (None, begun),
     };
     let key = find_key(args, envelope.as_ref(), &begun)?;
@@ -159,18 +176,67 @@ fn find_key(args: &Decrypt, envelope: Option<&Envelope>, begun: &[u8]) -> Result
             )),
         };
     };
+    wrapping::unwrap(envelope, &find_unlock(args, &wrapping::header(envelope)?)?)
+}
+
+/// The passphrase or the identities for an age file or an envelope: those that were given, or what the file asks for.
+fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
+    let quiet = args.messages.quiet;
+    if args.key.is_some() {
+        let whom = header.whom();
+        let instead = if header.is_passphrase() { "leave out -k" } else { "give an identity with -i" };
+        return Err(failed(format!("this file is encrypted {whom}: {instead}")));
+    }
+    let passphrase = args.passphrase_file.as_deref();
+    let passphrase = passphrase.map(|path| identities::read_passphrase(path, quiet)).transpose()?;
+    let max_work = args.max_work_factor;
     if !args.identity.is_empty() {
-        let passphrase = args.passphrase_file.as_deref().map(identities::read_passphrase).transpose()?;
-        let answers = Answers::new(passphrase);
-        return wrapping::unwrap(envelope, &identities::read(&args.identity, &answers)?, &answers);
+        let answers = Answers::new(passphrase).with_max_work(max_work);
+        return identities::read(&args.identity, answers, quiet);
     }
-    if let Some(path) = &args.passphrase_file {
-        return wrapping::unwrap_with_passphrase(envelope, identities::read_passphrase(path)?);
+    if let Some(passphrase) = passphrase {
+        return Ok(Unlock::Passphrase { passphrase, max_work });
     }
-    if args.passphrase {
-        return wrapping::unwrap_with_passphrase(envelope, identities::ask_passphrase()?);
+    if args.passphrase || header.is_passphrase() {
+        // What is refused anyway is not asked for.
+        header.check_work(max_work)?;
+        return Ok(Unlock::Passphrase { passphrase: identities::ask_passphrase()?, max_work });
     }
-    Err(failed(format!("this file is encrypted {}", wrapping::whom(envelope))))
+    let default = identities::default_file();
+    if let Some(path) = default.as_ref().filter(|path| path.exists()) {
+        sources::check(&args.output, &args.input, &[("identity file", path.as_path())])?;
+        return identities::read(&[path.clone()], Answers::new(None).with_max_work(max_work), quiet);
+    }
+    let place = default.map_or(String::new(), |path| format!(", or keep one in {}", path.display()));
+    Err(failed(format!("this file is encrypted {}: give an identity with -i{place}", header.whom())))
+}
+
+/// Decrypts a file of age, which is not encrypted by AES: the age crate does the work, on one thread.
+fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'_>) -> Result<()> {
+    if args.range.is_some() {
+        return Err(failed("this is an age file, which is decrypted as a whole: leave out --range"));
+    }
+    let unlock = find_unlock(args, &file.header)?;
+    // What does not open is found out before an output is begun.
+    let total = input.len().and_then(|len| file.plaintext_len(len));
+    let mut plaintext = file.decrypt(&unlock)?;
+    let output = Output::open(&args.output, input, Content::Unknown)?;
+    job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
+        let mut piece = Zeroizing::new(vec![0; AGE_PIECE]);
+        let mut done = 0;
+        loop {
+            let got = plaintext.read(&mut piece).map_err(age_file::read_error)?;
+            if signals::stopped() {
+                return Err(Error::Stopped);
+            }
+            if got == 0 {
+                return Ok(Done { plaintext: done, details: json!({ "format": "age", "threads": 1 }) });
+            }
+            output.write_all(&piece[..got]).map_err(lockstep::Error::Write)?;
+            done += got as u64;
+            report(done);
+        }
+    })
 }
 
 /// True for bytes that only damage keeps from being the magic: a message begins at random.

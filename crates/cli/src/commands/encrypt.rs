@@ -11,12 +11,15 @@ use serde_json::json;
 use crate::args::{EngineArgs, OutputArgs, ProgressArgs};
 use crate::error::{Result, failed};
 use crate::identities::{self, Answers};
-use crate::input::Input;
+use crate::input::{Input, read_small};
 use crate::job::{self, Done};
 use crate::output::{Content, Output};
+use crate::permissions::warn_if_open_to_others;
 use crate::recipients::Recipients;
-use crate::sources;
-use crate::{terminal, wrapping};
+use crate::{sources, wrapping};
+
+/// More than the longest key file.
+const LONGEST_KEY: usize = 256;
 
 /// Encrypt a file, or standard input
 ///
@@ -29,7 +32,7 @@ use crate::{terminal, wrapping};
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("whom").args(["key", "recipient", "recipients_file", "passphrase", "passphrase_file"]).multiple(true))]
 pub(crate) struct Encrypt {
-    /// Encrypt with this key file (see `keygen`)
+    /// Encrypt with this key file (see `keygen`); `-` is standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["recipient", "recipients_file", "passphrase", "passphrase_file"])]
     key: Option<PathBuf>,
@@ -111,7 +114,7 @@ fn make_key(args: &Encrypt) -> Result<(FileKey, Option<Envelope>)> {
     }
     let key = FileKey::generate()?;
     let envelope = if let Some(path) = &args.passphrase_file {
-        wrapping::wrap_with_passphrase(&key, identities::read_passphrase(path)?)?
+        wrapping::wrap_with_passphrase(&key, identities::read_passphrase(path, args.messages.quiet)?)?
     } else if args.passphrase {
         wrapping::wrap_with_passphrase(&key, identities::ask_new_passphrase()?)?
     } else if args.recipient.is_empty() && args.recipients_file.is_empty() {
@@ -125,15 +128,12 @@ fn make_key(args: &Encrypt) -> Result<(FileKey, Option<Envelope>)> {
     Ok((key, Some(envelope)))
 }
 
-/// Reads a key file, and warns if others can too.
-pub(super) fn read_key(path: &std::path::Path, quiet: bool) -> Result<FileKey> {
-    let key = keyfile::read(path)?;
-    if keyfile::is_open_to_others(path)? {
-        let name = path.display();
-        terminal::warn(
-            quiet,
-            &format!("others can read the key file {name}: `chmod 600 {name}` keeps it private"),
-        );
+/// Reads a key file, or a key from standard input, and warns if others can read the file.
+pub(super) fn read_key(path: &Path, quiet: bool) -> Result<FileKey> {
+    if path == Path::new("-") {
+        return Ok(keyfile::parse(&read_small(path, "key file", LONGEST_KEY)?)?);
     }
+    let key = keyfile::read(path)?;
+    warn_if_open_to_others(path, "key file", quiet);
     Ok(key)
 }

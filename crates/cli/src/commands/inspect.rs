@@ -9,9 +9,10 @@ use lockstep::envelope::Start;
 use lockstep::{Envelope, keyfile};
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result};
+use crate::age_file::{self, AgeFile, Header};
+use crate::error::{Error, NOT_AUTHENTIC, Result};
 use crate::input::{Input, read_full};
-use crate::{text, wrapping};
+use crate::{text, unlock};
 
 /// Tell what a file is, without its key
 ///
@@ -46,6 +47,10 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
         Ok(Start::Envelope(envelope)) => {
             let rest = rest_of(&input, envelope.as_bytes().len() as u64, &mut reader)?;
             envelope_report(&envelope, rest)
+        }
+        Ok(Start::Bare(begun)) if age_file::is_one(&begun) => {
+            let file = AgeFile::open(begun, &mut reader);
+            age_report(file, &input)?
         }
         Ok(Start::Bare(mut begun)) => {
             // Enough for any other kind of file to show itself.
@@ -84,7 +89,10 @@ impl Report {
 }
 
 fn envelope_report(envelope: &Envelope, message: u64) -> Report {
-    let (whom, recipients) = recipients(envelope);
+    let header = Header::parse(envelope.payload());
+    let (whom, recipients) = header
+        .as_ref()
+        .map_or_else(|| ("(its envelope holds no age file: it was damaged)".into(), json!([])), recipients);
     let envelope_len = envelope.as_bytes().len() as u64;
     let mut lines = vec![
         ("what", format!("a file of Lockstep, encrypted {whom}")),
@@ -95,11 +103,49 @@ fn envelope_report(envelope: &Envelope, message: u64) -> Report {
         "file_bytes": envelope_len + message,
         "envelope_bytes": envelope_len,
         "recipients": recipients,
-        "passphrase": wrapping::is_passphrase(envelope),
+        "passphrase": header.is_some_and(|header| header.is_passphrase()),
         "format": "Cobblestone-256",
     });
     let error = message_lines(message, &mut lines, &mut fields);
     Report { kind: "envelope", lines, fields, error }
+}
+
+fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
+    let mut file = match file {
+        Ok(file) => file,
+        Err(error) if error.exit_code() == NOT_AUTHENTIC => {
+            let lines = vec![("what", "an age file whose header is damaged".into())];
+            return Ok(Report { kind: "age", lines, fields: json!({}), error: Some(error) });
+        }
+        Err(error) => return Err(error),
+    };
+    let (whom, recipients) = recipients(&file.header);
+    let armored = if file.is_armored { "armored " } else { "" };
+    let mut lines =
+        vec![("what", format!("an {armored}age file, encrypted {whom}; `lockstep decrypt` opens it"))];
+    let mut fields = json!({
+        "armored": file.is_armored,
+        "recipients": recipients,
+        "passphrase": file.header.is_passphrase(),
+    });
+    let len = match input.len() {
+        None if !file.is_armored => Some(file.count()?),
+        len => len,
+    };
+    let mut error = None;
+    if let Some(len) = len {
+        lines.push(("size", size(len)));
+        fields["file_bytes"] = len.into();
+        match file.plaintext_len(len) {
+            Some(plain) => {
+                lines.push(("plaintext", size(plain)));
+                fields["plaintext_bytes"] = plain.into();
+            }
+            None if file.is_armored => {}
+            None => error = Some(unlock::damaged()),
+        }
+    }
+    Ok(Report { kind: "age", lines, fields, error })
 }
 
 fn bare_report(begun: &[u8], len: u64) -> Report {
@@ -109,14 +155,6 @@ fn bare_report(begun: &[u8], len: u64) -> Report {
             kind: "key",
             lines: vec![("what", format!("a key file of Lockstep, for {name}: keep it secret"))],
             fields: json!({ "file_bytes": len, "format": name }),
-            error: None,
-        };
-    }
-    if begun.starts_with(b"age-encryption.org/") || begun.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {
-        return Report {
-            kind: "age",
-            lines: vec![("what", "an age file, which `age` decrypts".into()), ("size", size(len))],
-            fields: json!({ "file_bytes": len }),
             error: None,
         };
     }
@@ -146,16 +184,13 @@ fn message_lines(len: u64, lines: &mut Vec<(&'static str, String)>, fields: &mut
 }
 
 /// Who can open it, for people and for programs.
-fn recipients(envelope: &Envelope) -> (String, Value) {
-    let Some(stanzas) = wrapping::stanzas(envelope.payload()) else {
-        return ("(its envelope holds no age file: it was damaged)".into(), json!([]));
-    };
-    if let Some((_, details)) = stanzas.iter().find(|(kind, _)| kind == "scrypt") {
-        let work = details.get(1).and_then(|work| work.parse::<u8>().ok());
+fn recipients(header: &Header) -> (String, Value) {
+    if header.is_passphrase() {
+        let work = header.work_factor();
         let told = work.map_or(String::new(), |work| format!(" (scrypt, 2^{work})"));
         return (format!("with a passphrase{told}"), json!([{ "type": "scrypt", "work_factor": work }]));
     }
-    let kinds: Vec<_> = wrapping::kinds(&stanzas).collect();
+    let kinds: Vec<_> = header.kinds().collect();
     let json = kinds.iter().map(|kind| json!({ "type": kind })).collect();
     let count = kinds.len();
     let s = if count == 1 { "" } else { "s" };

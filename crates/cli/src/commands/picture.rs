@@ -109,7 +109,7 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
 
 fn key(args: &PictureArgs) -> Result<Zeroizing<Vec<u8>>> {
     match &args.key_file {
-        Some(path) => read_raw_key(path),
+        Some(path) => read_raw_key(path, args.quiet),
         None => {
             let mut key = Zeroizing::new(vec![0; if args.mode == Mode::Xts { 64 } else { 32 }]);
             getrandom::fill(&mut key).map_err(|error| failed(format!("no random key: {error}")))?;

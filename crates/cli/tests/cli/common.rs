@@ -73,6 +73,7 @@ impl Folder {
         command.env_remove("XDG_RUNTIME_DIR");
         // Not the user's.
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
+        command.env("XDG_CONFIG_HOME", self.path("config"));
         command
     }
 
@@ -84,6 +85,11 @@ impl Folder {
 
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ended {
         self.command(args).output().unwrap().into()
+    }
+
+    /// Without a terminal, also if the tests run on one.
+    pub(crate) fn without_terminal<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ended {
+        self.program("setsid").arg("-w").arg(LOCKSTEP).args(args).output().unwrap().into()
     }
 
     /// With these bytes as standard input, which is a pipe.

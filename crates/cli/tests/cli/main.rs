@@ -1,5 +1,6 @@
 //! The command as its users meet it: run as a process, by its exit codes, messages and files.
 
+mod age_files;
 mod bad_input;
 mod bench;
 mod calibrate;

@@ -1,5 +1,7 @@
 //! Too little memory is an error, of one line, that leaves no output: never an abort.
 
+use age::secrecy::SecretString;
+
 use crate::common::*;
 
 const CIPHER: &str = "cipher --key-hex 00112233445566778899aabbccddeeff --iv-hex 000102030405060708090a0b";
@@ -21,6 +23,19 @@ fn refused(folder: &Folder, kib: u64, command: &str) -> Ended {
     ended
 }
 
+/// An age file that a passphrase, `secret`, opens; its header asks for other work than was done.
+fn asking_for(work: u8) -> Vec<u8> {
+    let mut lock = age::scrypt::Recipient::new(SecretString::from("secret"));
+    lock.set_work_factor(4);
+    let encryptor = age::Encryptor::with_recipients(std::iter::once(&lock as _)).unwrap();
+    let mut file = Vec::new();
+    let mut writer = encryptor.wrap_output(&mut file).unwrap();
+    std::io::Write::write_all(&mut writer, &[7; 32]).unwrap();
+    writer.finish().unwrap();
+    let end = file.windows(3).position(|three| three == b" 4\n").unwrap();
+    [&file[..end], format!(" {work}\n").as_bytes(), &file[end + 3..]].concat()
+}
+
 #[test]
 fn raw_modes_that_hold_all_of_their_input() {
     let folder = Folder::new();
@@ -36,6 +51,57 @@ fn raw_modes_that_hold_all_of_their_input() {
     // More than an address space.
     sparse.set_len(1 << 43).unwrap();
     folder.run(format!("{CIPHER} -d -m gcm large -o out").split(' ')).failed(2, "8.0 TiB are needed");
+}
+
+#[test]
+fn passphrases_that_ask_for_more_than_there_is() {
+    let folder = Folder::new();
+    folder.write("pw", "secret\n");
+    std::fs::set_permissions(folder.path("pw"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    folder.write("plain", "hello");
+    folder.run(["encrypt", "--passphrase-file", "pw", "plain", "-o", "cipher"]).succeeded();
+    // A work factor of 18 takes 256 MiB.
+    let kib = 240 << 10;
+    limited(&folder, kib, "inspect cipher").succeeded();
+    refused(&folder, kib, "encrypt --passphrase-file pw plain -o out");
+    refused(&folder, kib, "decrypt --passphrase-file pw cipher -o out");
+    folder.write("age", asking_for(18));
+    refused(&folder, kib, "decrypt --passphrase-file pw age -o out");
+    refused(&folder, kib, "decrypt -i age --passphrase-file pw cipher -o out");
+}
+
+#[test]
+fn work_is_limited_unless_told_otherwise() {
+    let folder = Folder::new();
+    folder.write("pw", "secret\n");
+    let recipient = age::x25519::Identity::generate().to_public().to_string();
+    folder.write("to-me", folder.pipe(["encrypt", "-r", &recipient], b"hello").succeeded().stdout);
+    for work in [21, 22, 40, 63] {
+        folder.write("age", asking_for(work));
+        let envelope = lockstep::Envelope::new(&asking_for(work)).unwrap();
+        folder.write("envelope", [envelope.as_bytes(), &[0; 72]].concat());
+        for file in ["age", "envelope"] {
+            let args = ["decrypt", "--passphrase-file", "pw", "-q", file, "-o", "out"];
+            folder.run(args).failed(2, &format!("--max-work-factor {work}"));
+        }
+        let args = ["decrypt", "-i", "age", "--passphrase-file", "pw", "-q", "to-me", "-o", "out"];
+        folder.run(args).failed(2, &format!("--max-work-factor {work}"));
+        // Nobody is asked for a passphrase in vain.
+        folder.run(["decrypt", "age", "-o", "out"]).failed(2, &format!("--max-work-factor {work}"));
+    }
+    for file in ["age", "envelope"] {
+        folder.write("age", asking_for(24));
+        let envelope = lockstep::Envelope::new(&asking_for(24)).unwrap();
+        folder.write("envelope", [envelope.as_bytes(), &[0; 72]].concat());
+        let command = format!("decrypt --max-work-factor 24 --passphrase-file pw -q {file} -o out");
+        refused(&folder, 1 << 20, &command);
+    }
+    // Less is accepted, by a lower limit refused; the changed header shows when the passphrase is tried.
+    folder.write("age", asking_for(5));
+    folder.run(["decrypt", "--passphrase-file", "pw", "-q", "age"]).failed(1, "wrong passphrase");
+    let lower = ["decrypt", "--max-work-factor", "3", "--passphrase-file", "pw", "-q", "age"];
+    folder.run(lower).failed(2, "--max-work-factor 5");
+    folder.run(["decrypt", "--max-work-factor", "0", "age"]).failed_usage("--max-work-factor");
 }
 
 #[test]

@@ -186,9 +186,15 @@ fn passphrases_from_files() {
     assert_eq!(folder.read("out"), data(50_000));
     std::fs::remove_file(folder.path("out")).unwrap();
     with("wrong").failed(1, "wrong passphrase");
-    folder.run(["decrypt", "cipher"]).failed(2, "with a passphrase: give -p");
+    if have("setsid") {
+        folder.without_terminal(["decrypt", "cipher"]).failed(2, "--passphrase-file");
+    }
     folder.write("id", x25519::Identity::generate().to_string().expose_secret());
-    folder.run(["decrypt", "-i", "id", "cipher"]).failed(2, "give -p");
+    folder
+        .run(["decrypt", "-q", "-i", "id", "cipher"])
+        .failed(2, "with a passphrase, and no identity opens it");
+    folder.run(["keygen", "-o", "key"]).succeeded();
+    folder.run(["decrypt", "-k", "key", "cipher"]).failed(2, "with a passphrase: leave out -k");
 
     folder.write("none", "\n");
     with("none").failed(2, "empty");
@@ -214,13 +220,7 @@ fn without_a_terminal_there_is_nobody_to_ask() {
         return;
     }
     let folder = Folder::new();
-    let ended: Ended = folder
-        .program("setsid")
-        .args(["-w", LOCKSTEP, "encrypt", "-p", "-o", "out"])
-        .output()
-        .unwrap()
-        .into();
-    ended.failed(2, "--passphrase-file");
+    folder.without_terminal(["encrypt", "-p", "-o", "out"]).failed(2, "--passphrase-file");
     assert!(!folder.has("out"));
 }
 
@@ -257,4 +257,126 @@ fn a_bare_file_does_not_open_by_identity() {
     folder.run(["keygen", "-o", "key"]).succeeded();
     let cipher = folder.pipe(["encrypt", "-k", "key"], b"hello").succeeded().stdout;
     folder.pipe(["decrypt", "-i", "identity"], &cipher).failed(2, "give its key file with -k");
+}
+
+#[test]
+fn key_files_of_other_systems() {
+    let folder = Folder::with_keys();
+    let key = String::from_utf8(folder.read("key")).unwrap();
+    let cipher = folder.pipe(["encrypt", "-k", "key"], b"hello").succeeded().stdout;
+    for end in ["\r\n", "\r\n\r\n", "\n\n", ""] {
+        folder.write("dos", format!("{}{end}", key.trim_end()));
+        let opened = folder.pipe(["decrypt", "-q", "-k", "dos"], &cipher).succeeded();
+        assert_eq!(opened.stdout, b"hello", "{end:?}");
+    }
+    let (folder, recipient) = with_identity();
+    let cipher = folder.pipe(["encrypt", "-r", &recipient], b"hello").succeeded().stdout;
+    let identity = String::from_utf8(folder.read("identity")).unwrap().replace('\n', "\r\n");
+    folder.write("dos", format!("{identity}\r\n"));
+    assert_eq!(folder.pipe(["decrypt", "-q", "-i", "dos"], &cipher).succeeded().stdout, b"hello");
+    folder.write("dos", "secret\r\n\r\n");
+    let cipher = folder.pipe(["encrypt", "-q", "--passphrase-file", "dos"], b"hello").succeeded().stdout;
+    folder.write("plain", "secret");
+    let opened = folder.pipe(["decrypt", "-q", "--passphrase-file", "plain"], &cipher).succeeded();
+    assert_eq!(opened.stdout, b"hello");
+}
+
+#[test]
+fn ssh_keys_of_other_systems() {
+    if !have("ssh-keygen") {
+        return;
+    }
+    let folder = Folder::new();
+    ssh_keygen(&folder, "id", &["-t", "ed25519", "-N", ""]);
+    for name in ["id", "id.pub"] {
+        let text = String::from_utf8(folder.read(name)).unwrap();
+        folder.write(name, text.replace('\n', "\r\n"));
+    }
+    let cipher = folder.pipe(["encrypt", "-R", "id.pub"], b"hello").succeeded().stdout;
+    assert_eq!(folder.pipe(["decrypt", "-q", "-i", "id"], &cipher).succeeded().stdout, b"hello");
+}
+
+#[test]
+fn a_key_from_standard_input() {
+    let folder = Folder::with_keys();
+    let key = folder.read("key");
+    folder.write("plain", data(100_000));
+    let silent = folder.pipe(["encrypt", "-k", "-", "plain", "-o", "cipher"], &key).succeeded();
+    assert_eq!(silent.stderr, "");
+    assert_eq!(folder.run(["decrypt", "-k", "key", "cipher"]).succeeded().stdout, data(100_000));
+    assert_eq!(folder.pipe(["decrypt", "-k", "-", "cipher"], &key).succeeded().stdout, data(100_000));
+    let cut = folder.pipe(["decrypt", "-k", "-", "--range", "5:10", "cipher"], &key).succeeded();
+    assert_eq!(cut.stdout, data(100_000)[5..15]);
+    for command in ["encrypt", "decrypt"] {
+        folder.pipe([command, "-k", "-"], &key).failed(2, "read once");
+        folder.pipe([command, "-k", "-", "-"], &key).failed(2, "read once");
+        folder.pipe([command, "-k", "-", "plain", "-o", "out"], b"no key").failed(2, "no key file");
+        folder.pipe([command, "-k", "-", "plain", "-o", "out"], &[b'x'; 1000]).failed(2, "longer than");
+    }
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn secrets_that_others_can_read_are_warned_of() {
+    let (folder, recipient) = with_identity();
+    let set_mode = |name: &str, mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(folder.path(name), mode).unwrap();
+    };
+    folder.write("passphrase", "secret\n");
+    folder.write("raw", [7; 16]);
+    folder.write("plain", "hello");
+    folder.run(["encrypt", "-r", &recipient, "plain", "-o", "to-me"]).succeeded();
+    folder.run(["encrypt", "-q", "--passphrase-file", "passphrase", "plain", "-o", "locked"]).succeeded();
+    let cases = [
+        ("identity", "identity file", "decrypt -i identity to-me"),
+        ("passphrase", "passphrase file", "encrypt --passphrase-file passphrase plain"),
+        ("passphrase", "passphrase file", "decrypt --passphrase-file passphrase locked"),
+        ("raw", "key file", "cipher -m ecb --key-file raw plain"),
+    ];
+    for (name, what, command) in cases {
+        for mode in [0o644, 0o640, 0o604, 0o620] {
+            set_mode(name, mode);
+            let ended = folder.run(command.split(' ')).succeeded();
+            let expected =
+                format!("lockstep: warning: others can read the {what} {name}: `chmod 600 {name}`");
+            assert!(ended.stderr.starts_with(&expected), "{command}: {:?}", ended.stderr);
+            assert_eq!(folder.run(format!("{command} -q").split(' ')).succeeded().stderr, "");
+        }
+        // The shell hands over a pipe.
+        let process = command.replace(&format!(" {name}"), &format!(" <(cat {name})"));
+        assert_eq!(folder.shell(&format!("lockstep {process}")).succeeded().stderr, "", "{process}");
+        set_mode(name, 0o600);
+        assert_eq!(folder.run(command.split(' ')).succeeded().stderr, "", "{command}");
+    }
+}
+
+#[test]
+fn the_default_identity_file() {
+    let (folder, recipient) = with_identity();
+    folder.run(["encrypt", "-r", &recipient, "identity", "-o", "cipher"]).succeeded();
+    let decrypt = || folder.run(["decrypt", "cipher"]);
+    let missing = decrypt().failed(2, "give an identity with -i, or keep one in ");
+    assert!(missing.stderr.contains("config/lockstep/identities"), "{}", missing.stderr);
+    std::fs::create_dir_all(folder.path("config/lockstep")).unwrap();
+    std::fs::copy(folder.path("identity"), folder.path("config/lockstep/identities")).unwrap();
+    let mode = |mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(folder.path("config/lockstep/identities"), mode).unwrap();
+    };
+    mode(0o600);
+    let opened = decrypt().succeeded();
+    assert_eq!((opened.stdout, opened.stderr.as_str()), (folder.read("identity"), ""));
+    mode(0o644);
+    assert!(decrypt().succeeded().stderr.contains("warning: others can read the identity file"));
+    // What is given on the command line counts alone.
+    folder.run(["decrypt", "-q", "-i", "stranger", "cipher"]).failed(1, "other recipients");
+    // Without a folder of its own, the configuration lies in the home folder.
+    std::fs::create_dir_all(folder.path("home/.config/lockstep")).unwrap();
+    std::fs::copy(folder.path("identity"), folder.path("home/.config/lockstep/identities")).unwrap();
+    let mut command = folder.command(["decrypt", "-q", "cipher"]);
+    command.env_remove("XDG_CONFIG_HOME").env("HOME", folder.path("home"));
+    Ended::from(command.output().unwrap()).succeeded();
+    std::fs::copy(folder.path("stranger"), folder.path("config/lockstep/identities")).unwrap();
+    decrypt().failed(1, "other recipients");
 }

@@ -90,6 +90,25 @@ fn passphrases_are_asked_for_and_not_shown() {
     assert_eq!(code, 0, "{shown}");
     assert_eq!(folder.read("out"), b"hello");
 
+    // The file says that it needs one; so does one of age.
+    let (code, shown) = on_terminal(&folder, "lockstep decrypt cipher -o asked", &once).unwrap();
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(folder.read("asked"), b"hello");
+    assert!(!shown.contains("swordfish"));
+    let mut lock = age::scrypt::Recipient::new(age::secrecy::SecretString::from("swordfish"));
+    lock.set_work_factor(4);
+    let encryptor = age::Encryptor::with_recipients(std::iter::once(&lock as _)).unwrap();
+    let mut file = Vec::new();
+    let mut writer = encryptor.wrap_output(&mut file).unwrap();
+    writer.write_all(b"aged").unwrap();
+    writer.finish().unwrap();
+    folder.write("age", file);
+    let (code, shown) = on_terminal(&folder, "lockstep decrypt age -o aged", &once).unwrap();
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(folder.read("aged"), b"aged");
+    let (code, shown) = on_terminal(&folder, "lockstep decrypt < cipher", &once).unwrap();
+    assert!(code == 0 && shown.ends_with("hello"), "{shown}");
+
     let differ = [("Passphrase: ", "one\n"), ("again: ", "two\n")];
     let (code, shown) = on_terminal(&folder, "lockstep encrypt -p plain -o new", &differ).unwrap();
     assert!(code == 2 && shown.contains("differ"), "{shown}");

@@ -1,0 +1,194 @@
+//! Files of age, without an envelope of ours around them.
+
+use std::io::Write;
+
+use age::armor::{ArmoredWriter, Format};
+use age::secrecy::{ExposeSecret, SecretString};
+use age::{Encryptor, Recipient, scrypt, x25519};
+
+use crate::common::*;
+
+const AGE_CHUNK: usize = 64 << 10;
+
+/// A file as age makes it.
+fn encrypt(recipients: &[&dyn Recipient], armored: bool, plain: &[u8]) -> Vec<u8> {
+    let encryptor = Encryptor::with_recipients(recipients.iter().copied()).unwrap();
+    let mut file = Vec::new();
+    let format = if armored { Format::AsciiArmor } else { Format::Binary };
+    let mut writer = encryptor.wrap_output(ArmoredWriter::wrap_output(&mut file, format).unwrap()).unwrap();
+    writer.write_all(plain).unwrap();
+    writer.finish().unwrap().finish().unwrap();
+    file
+}
+
+/// With an identity and a passphrase file, both private; and the identity's recipient.
+fn with_identity() -> (Folder, x25519::Recipient) {
+    let folder = Folder::new();
+    let identity = x25519::Identity::generate();
+    folder.write("identity", identity.to_string().expose_secret());
+    folder.write("stranger", x25519::Identity::generate().to_string().expose_secret());
+    folder.write("passphrase", "secret\n");
+    folder.shell("chmod 600 *").succeeded();
+    (folder, identity.to_public())
+}
+
+fn passphrase() -> scrypt::Recipient {
+    let mut lock = scrypt::Recipient::new(SecretString::from("secret"));
+    lock.set_work_factor(4);
+    lock
+}
+
+#[test]
+fn binary_and_armored_by_identity_and_by_passphrase() {
+    let (folder, recipient) = with_identity();
+    let stranger = x25519::Identity::generate().to_public();
+    for armored in [false, true] {
+        for len in [0, 1, 1000, AGE_CHUNK - 1, AGE_CHUNK, AGE_CHUNK + 1, 3 * AGE_CHUNK, 500_000] {
+            let plain = data(len);
+            folder.write("age", encrypt(&[&stranger, &recipient], armored, &plain));
+            folder.run(["decrypt", "-i", "identity", "age", "-o", "out", "-f"]).succeeded();
+            assert!(folder.read("out") == plain, "armored {armored}, {len}");
+            let piped = folder.pipe(["decrypt", "-i", "identity"], &folder.read("age")).succeeded();
+            assert!(piped.stdout == plain && piped.stderr.is_empty(), "armored {armored}, {len}");
+            folder.write("age", encrypt(&[&passphrase()], armored, &plain));
+            let opened = folder.run(["decrypt", "--passphrase-file", "passphrase", "age"]).succeeded();
+            assert!(opened.stdout == plain, "armored {armored}, {len}");
+        }
+    }
+    // CR LF, as mail programs make it.
+    let text = encrypt(&[&recipient], true, b"hello");
+    let text = String::from_utf8(text).unwrap().replace('\n', "\r\n");
+    assert_eq!(folder.pipe(["decrypt", "-i", "identity"], text.as_bytes()).succeeded().stdout, b"hello");
+    // The identity file that is used if none is named.
+    folder.shell("mkdir -p config/lockstep/ && cp identity config/lockstep/identities").succeeded();
+    assert_eq!(folder.pipe(["decrypt"], text.as_bytes()).succeeded().stdout, b"hello");
+    let json = folder.pipe(["decrypt", "--json"], text.as_bytes()).succeeded();
+    let told: serde_json::Value = serde_json::from_str(&json.stderr).unwrap();
+    assert_eq!((told["format"].as_str(), told["plaintext_bytes"].as_u64()), (Some("age"), Some(5)));
+}
+
+#[test]
+fn what_does_not_open_says_why() {
+    let (folder, recipient) = with_identity();
+    folder.run(["keygen", "-o", "key"]).succeeded();
+    folder.write("age", encrypt(&[&recipient], false, b"hello"));
+    folder.write("locked", encrypt(&[&passphrase()], true, b"hello"));
+    let run = |args: &str| folder.run(args.split(' '));
+    run("decrypt -i stranger age -o out").failed(1, "other recipients");
+    run("decrypt age -o out").failed(2, "to recipients (X25519): give an identity with -i");
+    run("decrypt -k key age -o out").failed(2, "give an identity with -i");
+    run("decrypt -k key locked -o out").failed(2, "with a passphrase: leave out -k");
+    run("decrypt -i identity locked -o out").failed(2, "no identity opens it");
+    run("decrypt --passphrase-file passphrase age -o out").failed(1, "no passphrase opens this file");
+    run("decrypt -i identity --range 1:2 age -o out").failed(2, "leave out --range");
+    folder.write("wrong", "other");
+    run("decrypt -q --passphrase-file wrong locked -o out").failed(1, "wrong passphrase");
+    if have("setsid") {
+        folder.without_terminal(["decrypt", "locked", "-o", "out"]).failed(2, "--passphrase-file");
+    }
+    folder.write("endless", [b"age-encryption.org/v1\n-> X25519 ", &[b'x'; 1 << 20][..]].concat());
+    run("decrypt -i identity endless -o out").failed(2, "256 KiB");
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn damage_anywhere_leaves_no_output() {
+    let (folder, recipient) = with_identity();
+    let plain = data(2 * AGE_CHUNK + 1000);
+    for armored in [false, true] {
+        let file = encrypt(&[&recipient], armored, &plain);
+        let refused = |bytes: &[u8], what: &str| {
+            folder.write("damaged", bytes);
+            let before = folder.names();
+            let ended = folder.run(["decrypt", "-i", "identity", "damaged", "-o", "out"]);
+            assert!(matches!(ended.code, 1 | 2), "{what}: {}", ended.stderr);
+            // Only where it cannot be seen any more that it is an age file, something else is asked for.
+            assert!(ended.code == 1 || ended.stderr.contains("-k"), "{what}: {}", ended.stderr);
+            assert_eq!(folder.names(), before, "{what}");
+            let piped = folder.pipe(["decrypt", "-i", "identity"], bytes);
+            assert_eq!(piped.code, ended.code, "{what}: {}", piped.stderr);
+            assert!(piped.stdout.len().is_multiple_of(AGE_CHUNK), "{what}: a part of a chunk");
+            assert!(plain.starts_with(&piped.stdout), "{what}");
+        };
+        for at in (0..400).step_by(23).chain([file.len() / 2, file.len() - 40]) {
+            let mut damaged = file.clone();
+            damaged[at] ^= 0x10;
+            refused(&damaged, &format!("armored {armored}, flipped at {at}"));
+        }
+        for at in [30, 100, 200, AGE_CHUNK, file.len() / 2, file.len() - 100, file.len() - 36] {
+            refused(&file[..at], &format!("armored {armored}, cut at {at}"));
+        }
+        refused(&[&file[..], b"more"].concat(), "appended");
+    }
+    // Cut between two chunks.
+    let file = encrypt(&[&recipient], false, &data(2 * AGE_CHUNK));
+    let header = file.len() - 2 * (AGE_CHUNK + 16);
+    folder.write("cut", &file[..header + AGE_CHUNK + 16]);
+    folder.run(["decrypt", "-i", "identity", "cut", "-o", "out"]).failed(1, "cut off");
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn inspected() {
+    let (folder, recipient) = with_identity();
+    for armored in [false, true] {
+        for len in [0, 1, AGE_CHUNK, 200_000] {
+            folder.write("age", encrypt(&[&recipient, &recipient], armored, &data(len)));
+            let told = folder.run(["inspect", "--json", "age"]).succeeded().json();
+            assert_eq!(told["kind"], "age");
+            assert_eq!(told["armored"], armored);
+            assert_eq!(told["passphrase"], false);
+            assert_eq!(told["file_bytes"], folder.read("age").len());
+            assert_eq!(told["recipients"].as_array().unwrap().len(), 2);
+            if !armored {
+                assert_eq!(told["plaintext_bytes"], len);
+                let piped = folder.pipe(["inspect", "--json", "-"], &folder.read("age")).succeeded().json();
+                assert_eq!(piped, told);
+            }
+        }
+    }
+    let text = folder.run(["inspect", "age"]).succeeded();
+    assert!(
+        text.text().contains("an armored age file, encrypted to 2 recipients: X25519, X25519;"),
+        "{}",
+        text.text()
+    );
+    folder.write("age", encrypt(&[&passphrase()], false, b"hello"));
+    let told = folder.run(["inspect", "--json", "age"]).succeeded().json();
+    assert_eq!(told["recipients"][0]["work_factor"], 4);
+    assert_eq!(told["passphrase"], true);
+    folder.write("age", "age-encryption.org/v1\n-> X25519\n");
+    folder.run(["inspect", "age"]).failed(1, "damaged");
+}
+
+#[test]
+fn control_c_leaves_nothing() {
+    let (folder, recipient) = with_identity();
+    let file = encrypt(&[&recipient], false, &data(10 * AGE_CHUNK));
+    let mut child = folder.spawn(["decrypt", "-i", "identity", "-o", "out"]);
+    wait_for_handlers(&child);
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&file[..file.len() - 5]).unwrap();
+    let begun = || folder.names().len() > 3;
+    wait_until("the output to be begun", begun);
+    kill("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(stdin);
+    assert_eq!(folder.names(), ["identity", "passphrase", "stranger"]);
+}
+
+#[test]
+fn files_of_the_age_program() {
+    // Not every distribution has it; the crate that makes the other files here is the same format's second implementation.
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&paths).any(|folder| folder.join("age").is_file()) {
+        eprintln!("NOT TESTED: there is no age on this machine");
+        return;
+    }
+    let (folder, recipient) = with_identity();
+    folder.write("plain", data(200_000));
+    for armor in ["", "-a"] {
+        folder.shell(&format!("age {armor} -r {recipient} -o age plain")).succeeded();
+        assert!(folder.run(["decrypt", "-i", "identity", "age"]).succeeded().stdout == data(200_000));
+    }
+}
