@@ -87,7 +87,7 @@ fn openssl_takes_part() {
     folder.run(["bench", "--quick", "--openssl", "true"]).failed(2, "'true' is no `openssl` program");
     let mut command = folder.command(["bench", "--rounds", "1", "-m", "gcm-128-keys", "-s", "16"]);
     let ended = Ended::from(command.env("OPENSSL_NEWEST", "/nonexistent").output().unwrap());
-    ended.failed(2, "/nonexistent is no `openssl` program");
+    ended.failed(2, "'/nonexistent' is no `openssl` program");
 }
 
 #[test]

@@ -135,6 +135,8 @@ fn another_users_file_in_a_sticky_folder_is_found_out_before_input_is_read() {
     fs::set_permissions(folder.path("key"), PermissionsExt::from_mode(0o644)).unwrap();
     folder.write("input", data(100_000));
     folder.write("roots", "root's");
+    // Everybody may write to it, and yet not replace it.
+    fs::set_permissions(folder.path("roots"), PermissionsExt::from_mode(0o666)).unwrap();
     // The built program may lie where nobody else can run it.
     fs::copy(LOCKSTEP, folder.path("program")).unwrap();
     fs::set_permissions(folder.path("program"), PermissionsExt::from_mode(0o755)).unwrap();

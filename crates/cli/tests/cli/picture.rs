@@ -306,7 +306,7 @@ fn files_are_kept() {
     // Each run has a key of its own.
     assert!(folder.read("out.png") != first);
     run(&["in.png", "in.png", "--force"]).failed(2, "in.png");
-    run(&["in.png", "raw", "--force", "--key-file", "raw"]).failed(2, "the output is the key file raw");
+    run(&["in.png", "raw", "--force", "--key-file", "raw"]).failed(2, "the output is the key file 'raw'");
     run(&["in.png", "nowhere/out.png"]).failed(2, "nowhere");
     run(&["nothing.png", "new.png"]).failed(2, "nothing.png");
     run(&["in.png", "/dev/full", "--force"]).failed(2, "/dev/full");

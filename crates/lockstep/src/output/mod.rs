@@ -91,11 +91,11 @@ impl OutputFile {
     /// [`Error::Exists`] if something bears the name and `force` is not set, [`Error::File`].
     pub fn create(path: &Path, options: OutputOptions) -> Result<OutputFile> {
         let place = Place::find(path, options)?;
-        if let Some(file) = place.open_special()? {
-            return Ok(OutputFile { path: path.into(), kind: Kind::Direct { file, sync: options.sync } });
-        }
-        let (path, temporary) = place.start()?;
-        Ok(OutputFile { path, kind: Kind::Temporary(temporary) })
+        let kind = match place.open_special()? {
+            Some(file) => Kind::Direct { file, sync: options.sync },
+            None => Kind::Temporary(place.start()?),
+        };
+        Ok(OutputFile { path: path.into(), kind })
     }
 
     /// Finds out whether [`create`](OutputFile::create) and [`commit`](OutputFile::commit) will succeed, as far as that

@@ -87,11 +87,11 @@ impl Place {
     }
 
     /// Makes the temporary file of a new one, after a trial.
-    pub(super) fn start(self) -> Result<(PathBuf, Temporary)> {
+    pub(super) fn start(&self) -> Result<Temporary> {
         let outcome =
             temporary::trial(&self.folder, self.options).map_err(|error| self.trial_failed(error))?;
         let started = Temporary::start(Arc::clone(&self.folder), &self.name, outcome, self.options.sync);
-        Ok((self.path.clone(), started.map_err(self.failed("create"))?))
+        started.map_err(self.failed("create"))
     }
 
     /// Refuses to replace a file that is not to be replaced, or cannot be.
