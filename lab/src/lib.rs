@@ -6,5 +6,7 @@ pub mod cell;
 pub mod geforce;
 pub mod plot;
 mod table;
+mod wrap;
 
 pub use table::Table;
+pub use wrap::{WIDTH, hang, wrap};

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::plot::escaped;
+use crate::wrap::{WIDTH, wrap};
 
 /// A table: the first columns are text, the others numbers.
 #[derive(Debug, Clone)]
@@ -17,6 +18,21 @@ pub struct Table {
     pub text_columns: usize,
 }
 
+/// How a column of a table stands on a terminal.
+struct Column {
+    /// Lines.
+    head: Vec<String>,
+    /// Characters of its widest cell.
+    width: usize,
+}
+
+impl Column {
+    /// With the space before it.
+    fn taken(&self) -> usize {
+        2 + self.width
+    }
+}
+
 impl Table {
     /// Without rows as yet.
     pub fn new(title: &str, head: &[&str], text_columns: usize) -> Table {
@@ -24,26 +40,74 @@ impl Table {
         Table { title: title.into(), head, rows: Vec::new(), text_columns }
     }
 
-    /// For a terminal.
+    /// For a terminal: lines of at most [`WIDTH`] characters.
+    ///
+    /// Heads take several lines where the table would be wider otherwise. If that does not suffice, the columns that
+    /// do not fit follow below, beside the columns of text once more. Columns whose heads begin with the same word
+    /// stay together.
     pub fn text(&self) -> String {
-        let lines = || std::iter::once(&self.head).chain(&self.rows);
-        let width = |column: usize| lines().map(|row| row[column].chars().count()).max().unwrap_or_default();
-        let widths: Vec<_> = (0..self.head.len()).map(width).collect();
-        let mut text = format!("{}\n\n", self.title);
-        for row in lines() {
-            let mut line = String::new();
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                // Writing to a string does not fail.
-                let _ = if column < self.text_columns {
-                    write!(line, "  {cell:<width$}")
-                } else {
-                    write!(line, "  {cell:>width$}")
-                };
-            }
-            text += line.trim_end();
+        let columns =
+            |lines| -> Vec<Column> { (0..self.head.len()).map(|index| self.column(index, lines)).collect() };
+        let fits = |columns: &Vec<Column>| columns.iter().map(Column::taken).sum::<usize>() <= WIDTH;
+        let columns = (1..=3).map(columns).find(fits).unwrap_or_else(|| columns(2));
+        let mut text = wrap(&self.title, WIDTH).join("\n") + "\n";
+        for part in self.parts(&columns) {
             text.push('\n');
+            let lines = part.iter().map(|&index| columns[index].head.len()).max().unwrap_or_default();
+            for line in 0..lines {
+                // Short heads stand on the lowest line.
+                let cell = |column: &Column| {
+                    (line + column.head.len()).checked_sub(lines).map(|at| column.head[at].clone())
+                };
+                self.line(&mut text, &part, &columns, |index| cell(&columns[index]).unwrap_or_default());
+            }
+            for row in &self.rows {
+                self.line(&mut text, &part, &columns, |index| row[index].clone());
+            }
         }
         text
+    }
+
+    /// A column whose head has at most so many lines, if its words allow that.
+    fn column(&self, index: usize, lines: usize) -> Column {
+        let head = &self.head[index];
+        let words = head.split_whitespace().map(|word| word.chars().count()).max().unwrap_or_default();
+        let cells = self.rows.iter().map(|row| row[index].chars().count()).max().unwrap_or_default();
+        let width = (words.max(cells)..).find(|&width| wrap(head, width).len() <= lines);
+        let width = width.expect("a line takes all words if it is long enough");
+        Column { head: wrap(head, width), width }
+    }
+
+    /// Columns that stand side by side, by their numbers.
+    fn parts(&self, columns: &[Column]) -> Vec<Vec<usize>> {
+        let width = |part: &[usize]| part.iter().map(|&index| columns[index].taken()).sum::<usize>();
+        let text: Vec<usize> = (0..self.text_columns).collect();
+        let numbers: Vec<usize> = (self.text_columns..self.head.len()).collect();
+        let first_word = |index: usize| self.head[index].split_whitespace().next();
+        let mut parts = vec![text.clone()];
+        for together in numbers.chunk_by(|&one, &next| first_word(one) == first_word(next)) {
+            let part = parts.last().expect("one at least");
+            if part.len() > text.len() && width(part) + width(together) > WIDTH {
+                parts.push(text.clone());
+            }
+            parts.last_mut().expect("one at least").extend(together);
+        }
+        parts
+    }
+
+    fn line(&self, text: &mut String, part: &[usize], columns: &[Column], cell: impl Fn(usize) -> String) {
+        let mut line = String::new();
+        for &index in part {
+            let (cell, width) = (cell(index), columns[index].width);
+            // Writing to a string does not fail.
+            let _ = if index < self.text_columns {
+                write!(line, "  {cell:<width$}")
+            } else {
+                write!(line, "  {cell:>width$}")
+            };
+        }
+        *text += line.trim_end();
+        text.push('\n');
     }
 
     /// For a page, without its title.
@@ -86,5 +150,34 @@ mod tests {
         assert_eq!(table.markdown(), "| who | Gbit/s |\n|---|--:|\n| ours | 12.5 |\n");
         table.rows.push(vec!["a<b".into(), "1".into()]);
         assert!(table.html().contains("<td class=\"text\">a&lt;b</td><td class=\"number\">1</td>"));
+    }
+
+    fn wide(cell: usize) -> String {
+        let mut table = Table::new("Wide", &["name", "clocks 128", "clocks 256", "off the line"], 1);
+        table.rows.push(vec!["n".repeat(10), "1".repeat(cell), "2".repeat(cell), "3".into()]);
+        table.text()
+    }
+
+    #[test]
+    fn heads_take_several_lines_if_they_must() {
+        let text = wide(28);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 2 + 3 + 1, "{text}");
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(lines[2]), ["off"]);
+        assert_eq!(words(lines[3]), ["the"]);
+        assert_eq!(words(lines[4]), ["name", "clocks", "128", "clocks", "256", "line"]);
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_follow_below() {
+        let text = wide(30);
+        let parts: Vec<_> = text.split("\n\n").collect();
+        assert_eq!(parts.len(), 3, "{text}");
+        // Columns of the same unit stay together, and each part has the names.
+        assert!(parts[1].ends_with(&format!("  {}  {}  {}", "n".repeat(10), "1".repeat(30), "2".repeat(30))));
+        assert!(parts[2].ends_with(&format!("  {}        3\n", "n".repeat(10))), "{text}");
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
     }
 }

@@ -66,22 +66,31 @@ impl Measured {
 }
 
 /// Every loop of every kernel, each loop of a kernel once.
-pub(super) fn all() -> Result<Vec<Measured>, Error> {
-    let mut known: Vec<Measured> = Vec::new();
+pub(super) fn loops() -> Vec<(&'static Named, Pass, Loop)> {
+    let mut all: Vec<(&'static Named, Pass, Loop)> = Vec::new();
     for kernel in KERNELS {
-        let first = known.len();
+        let first = all.len();
         for &(pass, of) in kernel.loops {
-            if known[first..].iter().any(|other| other.of == of) {
-                continue;
+            if all[first..].iter().all(|&(_, _, other)| other != of) {
+                all.push((kernel, pass, of));
             }
-            let measured = match known.iter().find(|other| other.of == of) {
-                Some(same) => Measured { kernel, pass, ..same.clone() },
-                None => Measured::of(kernel, pass, of)?,
-            };
-            known.push(measured);
         }
     }
-    Ok(known)
+    all
+}
+
+/// Measures a loop, unless another kernel has the same one and that has been measured.
+///
+/// # Errors
+/// [`Error::Kernel`] if it does not run: a mistake of ours.
+pub(super) fn measure(
+    (kernel, pass, of): (&'static Named, Pass, Loop),
+    known: &[Measured],
+) -> Result<Measured, Error> {
+    match known.iter().find(|other| other.of == of) {
+        Some(same) => Ok(Measured { kernel, pass, ..same.clone() }),
+        None => Measured::of(kernel, pass, of),
+    }
 }
 
 /// What people call a pass.

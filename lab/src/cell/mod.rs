@@ -7,6 +7,7 @@ pub mod paper;
 mod picture;
 mod program;
 mod report;
+mod sections;
 mod variants;
 mod window;
 
@@ -19,6 +20,7 @@ pub use measured::{BLOCKS, Measured, name};
 pub use page::{Page, page};
 pub use program::{listing, run};
 pub use report::Report;
+pub use sections::{Sections, sections};
 pub use window::{Cycle, Lost, Window};
 
 /// What cannot be shown.

@@ -17,26 +17,19 @@ pub struct Report {
     other_rules: Vec<OtherRules>,
 }
 
-/// What the columns hold.
-const INTRODUCTION: &str = "\
-AES on one SPE of the Cell, simulated to the clock, beside D. Canright and others, Implementing AES on the CellBE \
-(2009). Clocks are of a block in the steady state, for keys of 128, 192 and 256 bits; `round` is the slope over the \
-key sizes, `last` what is left of a block; Gbit/s are at 3.192 GHz. `ours %`: ours less theirs, in percent of \
-theirs, for the three sizes. `off the line`: how far a rate is from what `round` and `last` give, in percent, at most.";
-
 /// Columns of the tables of rates.
 const RATES: [&str; 13] = [
     "",
     "whose",
     "blocks",
     "clocks 128",
-    "192",
-    "256",
+    "clocks 192",
+    "clocks 256",
     "round",
     "last",
     "Gbit/s 128",
-    "192",
-    "256",
+    "Gbit/s 192",
+    "Gbit/s 256",
     "ours %",
     "off the line",
 ];
@@ -64,9 +57,52 @@ impl Report {
     /// # Errors
     /// [`Error::Kernel`] if one does not run: a mistake of ours.
     pub fn measure() -> Result<Report, Error> {
-        let measured = measured::all()?;
-        let rolled = variants::rolled(&measured)?;
-        Ok(Report { measured, rolled, other_rules: variants::other_rules()? })
+        let mut report = Report::empty();
+        report.measure_kernels()?;
+        report.measure_rolled()?;
+        report.measure_other_rules()?;
+        Ok(report)
+    }
+
+    /// Before anything is measured.
+    pub(super) fn empty() -> Report {
+        Report { measured: Vec::new(), rolled: Vec::new(), other_rules: Vec::new() }
+    }
+
+    /// Measures all kernels.
+    pub(super) fn measure_kernels(&mut self) -> Result<(), Error> {
+        self.measure_loops(|_, _| true)
+    }
+
+    /// Measures what [`Report::rolled`] shows, once the kernels have been measured.
+    pub(super) fn measure_rolled(&mut self) -> Result<(), Error> {
+        self.rolled = variants::rolled(&self.measured)?;
+        Ok(())
+    }
+
+    /// Measures what [`Report::other_rules`] shows.
+    pub(super) fn measure_other_rules(&mut self) -> Result<(), Error> {
+        self.other_rules = variants::other_rules()?;
+        Ok(())
+    }
+
+    /// Measures the kernels that these rows are compared with.
+    pub(super) fn measure_rows(&mut self, rows: &[Row]) -> Result<(), Error> {
+        self.measure_loops(|kernel, pass| rows.iter().any(|row| row.kernel == kernel && row.pass == pass))
+    }
+
+    /// Measures the loops of these kernels and passes that have not been measured yet.
+    fn measure_loops(&mut self, is_wanted: impl Fn(&str, Pass) -> bool) -> Result<(), Error> {
+        let loops = measured::loops();
+        for &one in &loops {
+            if is_wanted(one.0.name, one.1) && self.find(one.0.name, one.1).is_none() {
+                self.measured.push(measured::measure(one, &self.measured)?);
+            }
+        }
+        let place =
+            |of: &Measured| loops.iter().position(|one| (one.0.name, one.1) == (of.kernel.name, of.pass));
+        self.measured.sort_by_key(place);
+        Ok(())
     }
 
     /// The kernels.
@@ -146,7 +182,17 @@ impl Report {
 
     /// Modes that are more than one pass: clocks of a block in the steady state.
     pub fn composed(&self) -> Table {
-        let head = ["", "mode", "passes", "clocks 128", "192", "256", "Gbit/s 128", "192", "256"];
+        let head = [
+            "",
+            "mode",
+            "passes",
+            "clocks 128",
+            "clocks 192",
+            "clocks 256",
+            "Gbit/s 128",
+            "Gbit/s 192",
+            "Gbit/s 256",
+        ];
         let mut table = Table::new("Modes of several passes", &head, 3);
         for (name, mode, passes) in COMPOSED {
             let clocks = self.composed_clocks(name, passes);
@@ -205,8 +251,8 @@ impl Report {
             "idle",
             "dual %",
             "lost: dependency",
-            "branch",
-            "hint",
+            "lost: branch",
+            "lost: hint",
         ];
         let mut table = Table::new("Where the cycles go: a block, 128-bit keys, a call of 16 KiB", &head, 2);
         for one in &self.measured {
@@ -240,27 +286,6 @@ impl Report {
     /// Other rules than the SPU's.
     pub fn other_rules(&self) -> Table {
         variants::other_rules_table(&self.other_rules)
-    }
-
-    /// Everything, for a terminal.
-    pub fn text(&self) -> String {
-        let mut text: String = wrap(INTRODUCTION, 120).into_iter().map(|line| line + "\n").collect();
-        let tables = [
-            self.table_1(),
-            self.table_2(),
-            self.table_3(),
-            self.further(),
-            self.composed(),
-            self.besides(),
-            self.cycles(),
-            self.rolled(),
-            self.other_rules(),
-        ];
-        for table in tables {
-            text += "\n";
-            text += &table.text();
-        }
-        text
     }
 
     /// Everything, for programs.
@@ -374,21 +399,4 @@ fn own(name: &str, ours: &Measured) -> Vec<String> {
         clocks.block.iter().zip(line).map(|(block, line)| (line / block - 1.0).abs()).fold(0.0, f64::max);
     cells.push(format!("{:.2}", 100.0 * off));
     cells
-}
-
-/// A line of words in lines that are no longer than this.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("one at least");
-        if !line.is_empty() && line.len() + 1 + word.len() > width {
-            lines.push(word.into());
-        } else {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
 }

@@ -6,6 +6,7 @@ use super::paper::{self, TABLE_1};
 use super::{Measured, Point};
 use crate::Table;
 use crate::plot::{self, Line, Plot, Scale, escaped};
+use crate::wrap::{WIDTH, wrap};
 
 /// What the device costs, if its user says so.
 #[derive(Debug, Clone, Copy, Default)]
@@ -173,12 +174,15 @@ impl Report {
     /// For a terminal.
     pub fn text(&self) -> String {
         let Measured { device, cpu, .. } = &self.measured;
+        let lines = |text: &str| wrap(text, WIDTH).join("\n");
         format!(
-            "{INTRODUCTION}\n\n{device}\nCPU: {cpu}\n{}\n\n{}\n{}\n{}\n",
+            "{}\n\n{}\nCPU: {cpu}\n{}\n\n{}\n{}\n{}\n",
+            lines(INTRODUCTION),
+            lines(device),
             self.date,
             self.table_1().text(),
             self.sizes().text(),
-            self.findings()
+            lines(&self.findings())
         )
     }
 
@@ -277,5 +281,7 @@ mod tests {
         assert_eq!(row("the CPU, one thread"), "- - - - - - -");
         assert!(report.html().contains("a &lt;device&gt;") && report.html().contains("<svg"));
         assert_eq!(report.json()["break_even_bytes"], 4096);
+        let text = report.text();
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
 }

@@ -118,11 +118,11 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
 }
 
 fn report(args: &Cell) -> Result<()> {
-    let report = Report::measure()?;
     match &args.page {
-        Some(file) => write_page(&report, file),
-        None if args.json => print_json(&report.json()),
-        None => print(&report.text()),
+        Some(file) => write_page(&Report::measure()?, file),
+        None if args.json => print_json(&Report::measure()?.json()),
+        // Each section is written before the next is measured, which takes seconds.
+        None => cell::sections().try_for_each(|section| print(&section?)),
     }
 }
 

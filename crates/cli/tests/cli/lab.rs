@@ -1,5 +1,9 @@
 //! `lockstep lab`, and the simulated SPU as a device.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
 use crate::common::*;
 
 #[test]
@@ -13,6 +17,26 @@ fn the_tables_of_the_cell() {
     assert_eq!(told["table_2"][0]["ours"]["clocks"], serde_json::json!([824.0, 994.0, 1164.0]));
     folder.run(["lab"]).failed_silently(2);
     folder.run(["lab", "abacus"]).failed_usage("abacus");
+}
+
+#[test]
+fn sections_are_written_as_they_are_measured() {
+    let folder = Folder::new();
+    // A datagram is what one call wrote: which text goes together can be seen, however fast it comes.
+    let (here, there) = UnixDatagram::pair().unwrap();
+    here.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    let mut child = folder.command(["lab", "cell"]).stdout(OwnedFd::from(there)).spawn().unwrap();
+    let next = || {
+        let mut buffer = vec![0; 1 << 16];
+        let length = here.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    };
+    let (first, second, third) = (next(), next(), next());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(first.starts_with("AES on one SPE") && !first.contains("Table 1"), "{first}");
+    assert!(second.contains("Table 1") && !second.contains("Table 2"), "{second}");
+    assert!(third.contains("Table 2") && !third.contains("Table 3"), "{third}");
 }
 
 #[test]
