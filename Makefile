@@ -20,8 +20,10 @@ help:
 run: build
 	@tools/run.sh $(LOCKSTEP) $(FILE)
 
+# The command states the commit that it was built from: lockstep --version --json.
 build: tools-present
-	$(CARGO) build --release --locked --workspace --exclude lockstep-provider
+	LOCKSTEP_COMMIT=$$(git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null || true) \
+		$(CARGO) build --release --locked --workspace --exclude lockstep-provider
 
 ## make provider          the module for OpenSSL 3: target/release/lockstep.so
 # Built by itself: together with the command it would get what only the command has, wgpu.

@@ -22,8 +22,12 @@ An output file appears complete or not at all. `lockstep help COMMAND` tells mor
 
 /// AES on parallel hardware: encrypts files, safely and at the speed of the machine
 #[derive(Debug, Parser)]
-#[command(name = "lockstep", version, max_term_width = 100, after_help = AFTER)]
+#[command(name = "lockstep", version, max_term_width = 80, after_help = AFTER)]
 pub(crate) struct Cli {
+    /// With `--version`: print name, version, commit (null if unknown), os, arch and compiled-in backends as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -1,8 +1,7 @@
 //! Which kernels did the work, and why: `--explain`.
 
-use std::fmt::Write as _;
-
 use lockstep::hazmat::planner::{Considered, Decision, Planner};
+use lockstep_lab::hang;
 
 use crate::text;
 
@@ -28,21 +27,21 @@ fn describe(text: &mut String, decision: &Decision) {
         1 => String::new(),
         messages => format!(" in {messages} messages"),
     };
-    // Writing to a string does not fail.
-    let _ = writeln!(
-        text,
+    let summary = format!(
         "{operation}, AES-{}, {}{messages}; {calls} call{} like it, {} in all",
         key.bits(),
         text::bytes(shape.bytes as u64),
         if *calls == 1 { "" } else { "s" },
         text::bytes(*bytes),
     );
+    // `lockstep: `, ten characters, precedes the first line.
+    *text += &hang("", 10, &summary);
     let (chosen, others): (Vec<_>, Vec<_>) = considered.iter().partition(|choice| choice.is_chosen);
     for choice in chosen.iter().chain(others.iter().take(MOST_OTHERS)) {
-        let _ = writeln!(text, "  {}", line(choice));
+        *text += &line(choice);
     }
     if others.len() > MOST_OTHERS {
-        let _ = writeln!(text, "  and {} slower ones", others.len() - MOST_OTHERS);
+        *text += &format!("  and {} slower ones\n", others.len() - MOST_OTHERS);
     }
 }
 
@@ -50,7 +49,8 @@ fn line(choice: &Considered) -> String {
     let mark = if choice.is_chosen { "->" } else { "  " };
     let source = if choice.is_measured { "measured" } else { "as the device states" };
     let why = choice.passed_over.as_ref().map_or(String::new(), |why| format!("; passed over: {why}"));
-    format!("{mark} {:>9}  {} on {}, {source}{why}", time(choice.ns), choice.kernel, choice.device)
+    let label = format!("  {mark} {:>9}  ", time(choice.ns));
+    hang(&label, label.len(), &format!("{} on {}, {source}{why}", choice.kernel, choice.device))
 }
 
 /// A time with its unit, to three figures.

@@ -2,7 +2,7 @@
 //!
 //! One module a subcommand in [`commands`]; what they share lies beside it: the definition of the command line
 //! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
-//! ([`recipients`], [`identities`], [`unlock`], [`wrapping`]), plain age files ([`age_file`]), measurements ([`mod@bench`]), pictures
+//! ([`recipients`], [`identities`], [`unlock`], [`wrapping`]), plain age files ([`age_file`]), the version ([`version`]), measurements ([`mod@bench`]), pictures
 //! ([`picture`]), and the people's side ([`terminal`], [`progress`], [`signals`]).
 #![deny(unsafe_code)]
 
@@ -29,6 +29,7 @@ mod sources;
 mod terminal;
 mod text;
 mod unlock;
+mod version;
 mod wrapping;
 
 use std::io::Write;
@@ -42,11 +43,12 @@ use crate::error::Error;
 fn main() -> ExitCode {
     leave_out_device_selection();
     json::look_for_option(std::env::args_os());
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let done = match Cli::try_parse() {
+        Ok(cli) => signals::install().and_then(|()| commands::run(cli)),
+        Err(message) if version::is_wanted_as_json(&message) => version::print(),
         Err(message) => return usage(&message),
     };
-    match signals::install().and_then(|()| commands::run(cli)) {
+    match done {
         Ok(()) => {
             json::show_warnings_left();
             ExitCode::SUCCESS

@@ -1,7 +1,5 @@
 //! `lockstep calibrate`
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::cache::Cache;
@@ -9,6 +7,7 @@ use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
 use lockstep::hazmat::timing::Shape;
 use lockstep::hazmat::work::Operation;
 use lockstep::quoted;
+use lockstep_lab::{Table, hang};
 use serde_json::{Value, json};
 
 use crate::args::EngineArgs;
@@ -98,18 +97,12 @@ fn as_json(findings: &[Finding]) -> Value {
     json!({ "measured": findings.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// For AES-256: what a call costs, the rate of long messages, and who is the fastest from which length on.
+/// For AES-256: what a call costs, the rate of long messages, and which kernel is the fastest from which length on.
 fn table(findings: &[Finding]) -> String {
-    let mut text = String::from(
-        "AES-256. The shortest call; GB/s of long messages in host memory, of many short ones side by side, and in the \
-         device's memory\n\n",
-    );
-    // Writing to a string does not fail.
-    let _ = writeln!(
-        text,
-        "  {:<15} {:<10} {:<22} {:>9} {:>8} {:>8} {:>8}",
-        "operation", "device", "kernel", "shortest", "GB/s", "many", "device"
-    );
+    let title = "AES-256. The shortest call; GB/s of long messages in host memory, of many short ones side by side, \
+                 and in the device's memory";
+    let head = ["operation", "device", "kernel", "shortest", "GB/s", "many", "in the device"];
+    let mut table = Table::new(title, &head, 3);
     let of = |operation: Operation, place: Place| {
         findings.iter().filter(move |finding| {
             (finding.operation, finding.place, finding.key) == (operation, place, KeySize::Aes256)
@@ -120,38 +113,42 @@ fn table(findings: &[Finding]) -> String {
         for finding in of(operation, Place::Host) {
             let there = of(operation, Place::Device)
                 .find(|other| (other.device, other.kernel) == (finding.device, finding.kernel));
-            let _ = writeln!(
-                text,
-                "  {:<15} {:<10} {:<22} {:>9} {:>8} {:>8} {:>8}",
+            table.rows.push(vec![
                 operation.to_string(),
                 finding.device.to_string(),
-                finding.kernel,
+                finding.kernel.into(),
                 time(finding.timing.fixed_ns()),
                 rate(Some(finding.timing.bytes_per_second())),
                 rate(finding.timing.wide_ns_per_byte().map(|ns| 1e9 / ns.max(1e-3))),
                 rate(there.map(|there| there.timing.bytes_per_second())),
-            );
+            ]);
         }
     }
+    let mut text = table.text();
     text += "\nThe fastest for one message in host memory, from which length on\n\n";
     for operation in Operation::all() {
         let candidates: Vec<_> = of(operation, Place::Host).collect();
-        let mut fastest = Vec::new();
-        // Eighths of an octave, up to a gigabyte.
-        for step in 4 * 8..=30 * 8 {
-            let bytes = 2f64.powf(f64::from(step) / 8.0) as usize;
-            let Some(best) = fastest_of(&candidates, bytes) else { continue };
-            if fastest.last().is_none_or(|(_, last)| *last != best.kernel) {
-                fastest.push((bytes, best.kernel));
-            }
-        }
-        let ranges = fastest.iter().enumerate().map(|(index, (bytes, kernel))| match index {
-            0 => (*kernel).to_owned(),
-            _ => format!("{kernel} from {}", text::bytes(*bytes as u64)),
-        });
-        let _ = writeln!(text, "  {:<15} {}", operation.to_string(), ranges.collect::<Vec<_>>().join(", "));
+        text += &hang(&format!("  {:<15} ", operation.to_string()), 18, &fastest_by_length(&candidates));
     }
     text
+}
+
+/// The kernels that are the fastest for one message, each with the length from which on it is.
+fn fastest_by_length(candidates: &[&Finding]) -> String {
+    let mut fastest = Vec::new();
+    // Eighths of an octave, up to a gigabyte.
+    for step in 4 * 8..=30 * 8 {
+        let bytes = 2f64.powf(f64::from(step) / 8.0) as usize;
+        let Some(best) = fastest_of(candidates, bytes) else { continue };
+        if fastest.last().is_none_or(|(_, last)| *last != best.kernel) {
+            fastest.push((bytes, best.kernel));
+        }
+    }
+    let ranges = fastest.iter().enumerate().map(|(index, (bytes, kernel))| match index {
+        0 => (*kernel).to_owned(),
+        _ => format!("{kernel} from {}", text::bytes(*bytes as u64)),
+    });
+    ranges.collect::<Vec<_>>().join(", ")
 }
 
 /// Whom the planner would take: work is shared out from 2 MiB on, and of one device a kernel must be clearly better than one that it

@@ -7,6 +7,7 @@ use lockstep::Engine;
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::{Device, KernelId, KernelInfo};
 use lockstep::hazmat::work::{Operation, Pass};
+use lockstep_lab::hang;
 use serde_json::{Value, json};
 
 use crate::args::EngineArgs;
@@ -51,9 +52,9 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
         describe(&mut text, &**device);
     }
     for (name, missing) in &found.missing {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{name}: not here: {missing}");
+        text += &hang("", 4, &format!("{name}: not here: {missing}"));
     }
+    // Writing to a string does not fail.
     let _ = writeln!(text, "\nchosen on {} CPU threads, AES-256:", engine.threads());
     let _ = writeln!(text, "  {:<18} {:<22} {:<22}", "", "1 KiB", "16 MiB");
     for choice in &choices {
@@ -70,20 +71,21 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
 
 fn describe(text: &mut String, device: &dyn Device) {
     let simulated = if device.is_simulated() { " (simulated: chosen by name only)" } else { "" };
-    let _ = writeln!(text, "{}: {}{simulated}", device.id(), device.description());
+    *text += &hang("", 4, &format!("{}: {}{simulated}", device.id(), device.description()));
     let width = device.kernels().iter().map(|kernel| kernel.name.len()).max().unwrap_or_default().max(14);
+    let beside = |label: &str, words: &str| hang(&format!("  {label:<width$} "), width + 3, words);
     for kernel in device.kernels() {
-        let _ = writeln!(text, "  {:<width$} {}", kernel.name, kernel.description);
+        *text += &beside(kernel.name, kernel.description);
         if !kernel.constant_time {
-            let _ = writeln!(text, "  {:<width$} leaks timing: chosen by name only", "");
+            *text += &beside("", "leaks timing: chosen by name only");
         }
         if let Some(why) = &kernel.missing {
-            let _ = writeln!(text, "  {:<width$} not here: {why}", "");
+            *text += &beside("", &format!("not here: {why}"));
         }
     }
     let lacking: Vec<_> = passes().filter(|&pass| !does(device, pass)).map(|pass| pass.to_string()).collect();
     if !lacking.is_empty() {
-        let _ = writeln!(text, "  not supported: {}", lacking.join(", "));
+        *text += &hang("  not supported: ", 4, &lacking.join(", "));
     }
 }
 

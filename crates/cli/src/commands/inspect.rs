@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use lockstep::cobblestone::{CHUNK, HEADER, plaintext_len};
 use lockstep::envelope::Start;
 use lockstep::{Envelope, keyfile};
+use lockstep_lab::hang;
 use serde_json::{Value, json};
 
 use crate::age_file::{self, AgeFile, Header};
@@ -81,7 +82,7 @@ impl Report {
             }
             super::print_json(&all)?;
         } else {
-            let lines = self.lines.iter().map(|(label, text)| format!("{label:>11}: {text}\n"));
+            let lines = self.lines.iter().map(|(label, text)| hang(&format!("{label:>11}: "), 13, text));
             super::print(&lines.collect::<String>())?;
         }
         self.error.map_or(Ok(()), Err)

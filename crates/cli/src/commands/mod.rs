@@ -23,11 +23,16 @@ use lockstep::engine::{BackendOptions, Discovered};
 use lockstep::hazmat::backend::Device;
 
 use crate::args::{Cli, Command};
-use crate::error::Result;
+use crate::error::{Result, failed};
 use crate::output::Stdout;
 
 /// Runs what was asked for.
 pub(crate) fn run(cli: Cli) -> Result<()> {
+    if cli.json {
+        return Err(failed(
+            "--json before the command goes with --version; a command's own --json follows its name",
+        ));
+    }
     match cli.command {
         Command::Keygen(args) => keygen::run(&args),
         Command::Encrypt(args) => encrypt::run(&args),
@@ -61,6 +66,6 @@ fn print(text: &str) -> Result<()> {
 }
 
 /// JSON to standard output, one value with line breaks.
-fn print_json(value: &serde_json::Value) -> Result<()> {
+pub(crate) fn print_json(value: &serde_json::Value) -> Result<()> {
     print(&format!("{value:#}\n"))
 }

@@ -4,6 +4,7 @@ use clap::Args;
 use lockstep::hazmat::backend::{Device, KernelId};
 use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest};
+use lockstep_lab::hang;
 use serde_json::json;
 
 use crate::args::EngineArgs;
@@ -101,11 +102,11 @@ impl Outcome {
     fn text(&self) -> String {
         let Outcome { device, kernel, operations, failures, missing } = self;
         if let Some(why) = missing {
-            return format!("{device}  {kernel:<18} not here: {why}\n");
+            return hang(&format!("{device}  {kernel:<18} "), 4, &format!("not here: {why}"));
         }
         let verdict = if failures.is_empty() { "passed" } else { "FAILED" };
         let mut text = format!("{device}  {kernel:<18} {verdict}, {operations} operations\n");
-        text.extend(failures.iter().map(|failure| format!("    {failure}\n")));
+        text.extend(failures.iter().map(|failure| hang("    ", 6, failure)));
         text
     }
 

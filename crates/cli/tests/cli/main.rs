@@ -20,3 +20,4 @@ mod recipients;
 mod reports;
 mod signals;
 mod terminal;
+mod width;

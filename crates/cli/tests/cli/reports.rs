@@ -197,3 +197,31 @@ fn a_kernel_and_a_device_that_do_not_fit_together() {
     with("cpu", "cpu/abacus").failed(2, "no kernel `cpu/abacus` on cpu");
     assert!(!folder.has("out"));
 }
+
+#[test]
+fn the_version_as_text_and_as_json() {
+    let folder = Folder::new();
+    for flag in ["-V", "--version"] {
+        let text = folder.run([flag]).succeeded();
+        assert_eq!(text.text(), concat!("lockstep ", env!("CARGO_PKG_VERSION"), "\n"));
+        for args in [[flag, "--json"], ["--json", flag]] {
+            let told = folder.run(args).succeeded().json();
+            let names: Vec<_> = told.as_object().unwrap().keys().collect();
+            assert_eq!(names, ["arch", "backends", "commit", "name", "os", "version"]);
+            assert_eq!(
+                (&told["name"], &told["version"]),
+                (&"lockstep".into(), &env!("CARGO_PKG_VERSION").into())
+            );
+            assert_eq!(told["os"], std::env::consts::OS);
+            assert_eq!(told["arch"], std::env::consts::ARCH);
+            // Git's 40 digits, or nothing: builds by cargo alone are not given them.
+            let commit = told["commit"].as_str().map(|commit| commit.trim_end_matches("-dirty"));
+            let is_hash = |commit: &str| commit.len() == 40 && commit.bytes().all(|c| c.is_ascii_hexdigit());
+            assert!(told["commit"].is_null() || commit.is_some_and(is_hash), "{told}");
+            let backends = told["backends"].as_array().unwrap();
+            assert!(["cpu", "cuda", "spu"].iter().all(|name| backends.contains(&(*name).into())), "{told}");
+        }
+    }
+    folder.run(["--json", "devices"]).failed(2, "--json before the command goes with --version");
+    folder.run(["--json"]).failed_silently(2);
+}
