@@ -31,7 +31,11 @@ fn is_measured(folder: &Folder) -> bool {
 #[test]
 fn measurements_are_told_and_kept_and_forgotten() {
     let folder = Folder::new();
-    assert!(!is_measured(&folder) && !folder.has("cache"), "nothing was measured, nothing was written");
+    // Mesa's drivers may keep a cache of their own beside ours.
+    assert!(
+        !is_measured(&folder) && !folder.has("cache/lockstep"),
+        "nothing was measured, nothing was written"
+    );
     // The kernel with the fewest operations.
     let told = run(&folder, "calibrate --json --kernel cpu/aws-lc").succeeded();
     assert_eq!(told.stderr, "");
