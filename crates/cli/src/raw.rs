@@ -244,7 +244,7 @@ fn check_padded(cipher: Cipher, total: u64) -> Result<()> {
         0 => Err(failed(format!(
             "the input is empty: ciphertext of {name} with padding has at least 16 bytes"
         ))),
-        _ if total % 16 != 0 => Err(failed(format!(
+        _ if !total.is_multiple_of(16) => Err(failed(format!(
             "the input has {total} bytes: ciphertext of {name} is a multiple of 16 bytes, so this was cut off or is \
              something else"
         ))),

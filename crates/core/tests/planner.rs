@@ -142,9 +142,32 @@ fn data_on_a_device_stay_there() {
 #[test]
 fn what_nobody_does_is_an_error() {
     let device = Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
-    let planner = planner(vec![device], None, Some("gpu/bitslice")).unwrap();
-    let error = planner.plan(Operation::Recipe(Recipe::GcmSeal), KeySize::Aes128, 16, None).err().unwrap();
-    assert_eq!(error.to_string(), "gpu/bitslice cannot do GcmSeal: choose another kernel, or none");
+    let by_kernel = planner(vec![device], None, Some("gpu/bitslice")).unwrap();
+    let device = Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
+    let by_device = planner(vec![device], Some("gpu"), None).unwrap();
+    for (planner, name) in [(by_kernel, "gpu/bitslice"), (by_device, "gpu")] {
+        let error =
+            planner.plan(Operation::Recipe(Recipe::GcmSeal), KeySize::Aes128, 16, None).err().unwrap();
+        let expected = "cannot do GcmSeal: choose another device or kernel, or leave the choice to `auto`";
+        assert_eq!(error.to_string(), format!("{name} {expected}"));
+    }
+}
+
+#[test]
+fn a_kernel_of_another_device_is_refused() {
+    let devices = || {
+        let near = Pretend::new("near", &[("near/plain", false, SLOW), ("near/fine", false, SLOW)], &[]);
+        vec![near, Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[])]
+    };
+    let error = planner(devices(), Some("near"), Some("gpu/bitslice")).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "the kernel `gpu/bitslice` does not run on the device `near`: gpu/bitslice runs on gpu; near has near/plain, \
+         near/fine"
+    );
+    let error = planner(devices(), Some("gpu"), Some("abacus/one")).err().unwrap().to_string();
+    assert!(error.contains("abacus/one runs on no device of this machine"), "{error}");
+    assert!(planner(devices(), Some("gpu"), Some("gpu/bitslice")).is_ok());
 }
 
 /// Devices of one backend, by number.

@@ -205,7 +205,11 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     let default = identities::default_file();
     if let Some(path) = default.as_ref().filter(|path| path.exists()) {
         sources::check(&args.output, &args.input, &[("identity file", path.as_path())])?;
-        return identities::read(&[path.clone()], Answers::new(None).with_max_work(max_work), quiet);
+        return identities::read(
+            std::slice::from_ref(path),
+            Answers::new(None).with_max_work(max_work),
+            quiet,
+        );
     }
     let place = default.map_or(String::new(), |path| format!(", or keep one in {}", path.display()));
     Err(failed(format!("this file is encrypted {}: give an identity with -i{place}", header.whom())))
