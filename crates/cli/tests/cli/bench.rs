@@ -258,7 +258,8 @@ fn a_suite_that_fails_does_not_end_the_others() {
     let folder = Folder::new();
     let suites = ["bench", "latency", "files", "patterns", "--quick", "--dir", "nowhere", "-s", "1K"];
     let ended = folder.run([&suites[..], &["--json", "--html", "page.html"]].concat());
-    let ended = ended.failed(2, "not everything was measured: files: cannot make a folder in nowhere");
+    let ended =
+        ended.failed_as_json(2, "not everything was measured: files: cannot make a folder in nowhere");
     let told = ended.json();
     assert!(!results(&told, "latency").is_empty() && !results(&told, "patterns").is_empty());
     assert!(results(&told, "files").is_empty());

@@ -151,6 +151,15 @@ impl Ended {
         self
     }
 
+    /// As [`Ended::failed`], with the message as an object, which `--json` makes of it.
+    #[track_caller]
+    pub(crate) fn failed_as_json(self, code: i32, words: &str) -> Ended {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        let told: serde_json::Value = serde_json::from_str(&self.stderr).unwrap();
+        assert!(told["error"].as_str().unwrap().contains(words), "{told} does not say {words:?}");
+        self
+    }
+
     /// As clap says it, which takes more lines.
     #[track_caller]
     pub(crate) fn failed_usage(self, words: &str) -> Ended {

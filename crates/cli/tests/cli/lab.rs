@@ -50,7 +50,7 @@ fn both_pipes_are_shown() {
     let error = folder.run(["lab", "cell", "trace", "abacus"]).failed(2, "spu/ctr-vperm");
     assert!(error.stdout.is_empty());
     folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "0"]).failed_usage("--cycles");
-    folder.run(["lab", "cell", "--json", "trace", "ctr0"]).failed_usage("trace");
+    folder.run(["lab", "cell", "--json", "trace", "ctr0"]).failed_as_json(2, "trace");
 }
 
 #[test]

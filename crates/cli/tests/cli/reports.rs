@@ -61,7 +61,7 @@ fn inspect_tells_what_is_wrong() {
     );
     let ended = folder.run(["inspect", "cut"]).failed(1, "cut off");
     assert!(ended.text().contains("ciphertext: 16456 bytes"));
-    let ended = folder.run(["inspect", "--json", "cut"]).failed_silently(1);
+    let ended = folder.run(["inspect", "--json", "cut"]).failed_as_json(1, "cut off");
     assert_eq!(ended.json()["intact_length"], false);
     folder.write("cut", b"lockstep.file/v1\n\xff");
     folder.run(["inspect", "cut"]).failed(1, "envelope");
