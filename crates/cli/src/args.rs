@@ -10,7 +10,7 @@ use crate::commands::{
     bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man,
     openssl_conf, picture, selftest,
 };
-use crate::error::Result;
+use crate::error::{Result, failed};
 
 const AFTER: &str = "\
 Exit codes: 0 done (also if whoever reads the output stops early); 1 the data or the key are not authentic, or a \
@@ -82,6 +82,34 @@ impl OutputArgs {
 /// the link.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout"].map(Path::new).contains(&path)
+}
+
+/// Many files in one call.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Many files")]
+pub(crate) struct ManyArgs {
+    /// Write each output to this folder, which is made if it is missing. Encryption adds `.enc` to the name of the input,
+    /// decryption removes it
+    #[arg(short = 'O', long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
+    pub(crate) output_dir: Option<PathBuf>,
+
+    /// Skip files whose output exists and is up to date: complete and not older than the input. So a run that was stopped
+    /// goes on where it ended
+    #[arg(long, requires = "output_dir")]
+    pub(crate) resume: bool,
+}
+
+impl ManyArgs {
+    /// The single input of a command without an output folder.
+    ///
+    /// # Errors
+    /// Several inputs, or `recursive`.
+    pub(crate) fn single<'p>(&self, inputs: &'p [PathBuf], recursive: bool) -> Result<&'p Path> {
+        match inputs {
+            [input] if !recursive => Ok(input),
+            _ => Err(failed("give a folder for the outputs with -O: one per input is written there")),
+        }
+    }
 }
 
 /// What does the work.

@@ -29,6 +29,9 @@ pub(crate) enum Error {
     /// Anything else.
     #[error("{0}")]
     Failed(String),
+    /// Failures that were printed already; the exit code is that of the worst.
+    #[error("some files failed")]
+    Reported(u8),
     /// A signal came; the work was stopped and its output removed.
     #[error("stopped by a signal")]
     Stopped,
@@ -49,6 +52,7 @@ impl Error {
         match self {
             _ if self.is_broken_pipe() => 0,
             Error::Stopped => signals::exit_code(),
+            Error::Reported(code) => *code,
             Error::NotAuthentic(_) => NOT_AUTHENTIC,
             Error::Library(error) if is_wrong_data(error) => NOT_AUTHENTIC,
             Error::Library(_) | Error::OutOfMemory(_) | Error::Failed(_) => FAILED,
@@ -75,7 +79,7 @@ impl Error {
                 ) => "device",
                 _ => "failed",
             },
-            Error::NotAuthentic(_) | Error::Failed(_) => "failed",
+            Error::NotAuthentic(_) | Error::Reported(_) | Error::Failed(_) => "failed",
         }
     }
 }

@@ -36,6 +36,17 @@ impl Input {
         Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
     }
 
+    /// A regular file that is open; `path` is for messages.
+    pub(crate) fn from_file(file: File, path: &Path) -> Result<Input> {
+        let len = file.metadata().map_err(Error::io("look at", path))?.len();
+        Ok(Input { file, len: Some(len), size: Some(len) })
+    }
+
+    /// Goes to the beginning of a regular file, all of which is input.
+    pub(crate) fn rewind(&mut self) -> Result<()> {
+        Ok(self.file.rewind().map_err(lockstep::Error::Read)?)
+    }
+
     /// The file itself, which can be read anywhere if [`Input::len`] is known.
     pub(crate) fn file(&self) -> &File {
         &self.file

@@ -28,6 +28,14 @@ pub(crate) fn options(report: Report<'_>) -> Options<'_> {
     Options::new().progress(report).interrupt(signals::flag())
 }
 
+/// Warns of devices that failed and whose work the CPU has done.
+pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
+    if let Some((first, more)) = planner.incidents().split_first() {
+        let more = if more.is_empty() { String::new() } else { format!(" (and {} times more)", more.len()) };
+        terminal::warn(quiet, &format!("{first}{more}. The CPU has done that part again"));
+    }
+}
+
 /// Runs the work. The output appears if all of it succeeds; else nothing of it is left.
 pub(crate) fn run(
     planner: &Planner,
@@ -46,10 +54,7 @@ pub(crate) fn run(
         drop(output);
         return Err(Error::Stopped);
     }
-    if let Some((first, more)) = planner.incidents().split_first() {
-        let more = if more.is_empty() { String::new() } else { format!(" (and {} times more)", more.len()) };
-        terminal::warn(args.quiet, &format!("{first}{more}. The CPU has done that part again"));
-    }
+    report_incidents(planner, args.quiet);
     let done = outcome?;
     output.commit()?;
     if args.explain && !args.json {

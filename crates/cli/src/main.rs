@@ -2,8 +2,9 @@
 //!
 //! One module a subcommand in [`commands`]; what they share lies beside it: the definition of the command line
 //! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
-//! ([`recipients`], [`identities`], [`unlock`], [`wrapping`]), plain age files ([`age_file`]), the version ([`version`]), measurements ([`mod@bench`]), pictures
-//! ([`picture`]), and the people's side ([`terminal`], [`progress`], [`signals`]).
+//! ([`recipients`], [`identities`], [`unlock`], [`wrapping`]), plain age files ([`age_file`]), many files in one call
+//! ([`tree`]), the version ([`version`]), measurements ([`mod@bench`]), pictures ([`picture`]), and the people's side
+//! ([`terminal`], [`progress`], [`signals`]).
 #![deny(unsafe_code)]
 
 mod age_file;
@@ -28,6 +29,7 @@ mod signals;
 mod sources;
 mod terminal;
 mod text;
+mod tree;
 mod unlock;
 mod version;
 mod wrapping;
@@ -99,7 +101,7 @@ fn usage(message: &clap::Error) -> ExitCode {
 
 fn fail(error: &Error) -> ExitCode {
     // After a signal, the thread that caught it says nothing either.
-    if !matches!(error, Error::Stopped) && !error.is_broken_pipe() {
+    if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
         match json::is_wanted() {
             true => json::show_error(&error.to_string(), error.kind(), error.exit_code()),
             false => terminal::say(&error.to_string()),

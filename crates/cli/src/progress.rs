@@ -1,7 +1,7 @@
 //! Progress on standard error: a bar on a terminal, lines elsewhere if they are asked for.
 
 use std::io::{self, IsTerminal};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,6 +19,11 @@ pub(crate) struct Progress {
     kind: Kind,
     started: Instant,
     total: Option<u64>,
+    /// With several files: how many there are.
+    files: Option<usize>,
+    files_done: AtomicUsize,
+    /// Bytes of input that are done in all files; with several files only.
+    bytes_done: AtomicU64,
     /// True if it was asked for whatever comes.
     always: bool,
 }
@@ -33,16 +38,26 @@ enum Kind {
 impl Progress {
     /// Starts to show progress over so many bytes of input, if that is known.
     pub(crate) fn start(args: &ProgressArgs, total: Option<u64>) -> Progress {
+        Progress::new(args, total, None)
+    }
+
+    /// Starts to show progress over several files with this number of bytes of input in all.
+    pub(crate) fn start_files(args: &ProgressArgs, total: u64, files: usize) -> Progress {
+        Progress::new(args, Some(total), Some(files))
+    }
+
+    fn new(args: &ProgressArgs, total: Option<u64>, files: Option<usize>) -> Progress {
         let terminal = io::stderr().is_terminal();
         let always = args.progress == When::Always;
         let kind = match args.progress {
             _ if args.quiet => Kind::Silent,
             When::Never => Kind::Silent,
             When::Auto if !terminal => Kind::Silent,
-            _ if terminal => Kind::Bar(bar(total)),
+            _ if terminal => Kind::Bar(bar(total, files.is_some())),
             _ => Kind::Lines(AtomicU64::new(INTERVAL.as_millis() as u64)),
         };
-        Progress { kind, started: Instant::now(), total, always }
+        let (files_done, bytes_done) = Default::default();
+        Progress { kind, started: Instant::now(), total, files, files_done, bytes_done, always }
     }
 
     /// Says that so many bytes of input are done. Called often, by several threads.
@@ -50,7 +65,12 @@ impl Progress {
         let elapsed = self.started.elapsed();
         match &self.kind {
             Kind::Silent => {}
-            Kind::Bar(bar) if elapsed >= PATIENCE => bar.set_position(done),
+            Kind::Bar(bar) if elapsed >= PATIENCE => {
+                if let Some(files) = self.files_text() {
+                    bar.set_message(files);
+                }
+                bar.set_position(done);
+            }
             Kind::Bar(_) => {}
             Kind::Lines(due) => {
                 let now = elapsed.as_millis() as u64;
@@ -60,6 +80,15 @@ impl Progress {
                 }
             }
         }
+    }
+
+    /// The progress of one of several files, of this many bytes.
+    pub(crate) fn file(&self, len: u64) -> FileProgress<'_> {
+        FileProgress { all: self, len, done: AtomicU64::new(0) }
+    }
+
+    fn files_text(&self) -> Option<String> {
+        self.files.map(|files| format!("{} of {files} files", self.files_done.load(Ordering::Relaxed)))
     }
 
     /// Removes the bar. How long it all took.
@@ -84,8 +113,9 @@ impl Progress {
             Some(total) if total > 0 && done > 0 => {
                 let left = elapsed.mul_f64((total.saturating_sub(done)) as f64 / done as f64);
                 let percent = done as f64 * 100.0 / total as f64;
+                let files = self.files_text().map_or(String::new(), |files| format!("{files}, "));
                 format!(
-                    "{} of {}, {percent:.0} %, {rate}, {:.0} s left",
+                    "{files}{} of {}, {percent:.0} %, {rate}, {:.0} s left",
                     text::bytes(done),
                     text::bytes(total),
                     left.as_secs_f64()
@@ -96,8 +126,36 @@ impl Progress {
     }
 }
 
-fn bar(total: Option<u64>) -> ProgressBar {
+/// The progress of one of several files.
+pub(crate) struct FileProgress<'a> {
+    all: &'a Progress,
+    len: u64,
+    /// Bytes of this file that `all` knows to be done.
+    done: AtomicU64,
+}
+
+impl FileProgress<'_> {
+    /// Sets the bytes of input of this file that are done. Called by one thread at a time.
+    pub(crate) fn set(&self, done: u64) {
+        let done = done.min(self.len);
+        let before = self.done.swap(done, Ordering::Relaxed);
+        let more = done.saturating_sub(before);
+        let all = self.all.bytes_done.fetch_add(more, Ordering::Relaxed) + more;
+        self.all.set(all);
+    }
+
+    /// Counts the file as done, also if it failed.
+    pub(crate) fn finish(self) {
+        self.all.files_done.fetch_add(1, Ordering::Relaxed);
+        self.set(self.len);
+    }
+}
+
+fn bar(total: Option<u64>, with_files: bool) -> ProgressBar {
     let template = match total {
+        Some(_) if with_files => {
+            "{percent:>3} % [{bar:10}] {msg}, {binary_bytes} of {binary_total_bytes}, {decimal_bytes_per_sec}, {eta} left"
+        }
         Some(_) => {
             "{percent:>3} % [{bar:30}] {binary_bytes} of {binary_total_bytes}, {decimal_bytes_per_sec}, {eta} left"
         }

@@ -24,7 +24,7 @@ pub(crate) struct Recipients {
 
 impl Recipients {
     /// From the command line and from files.
-    pub(crate) fn read(given: &[String], files: &[PathBuf]) -> Result<Recipients> {
+    pub(crate) fn read(given: &[&str], files: &[PathBuf]) -> Result<Recipients> {
         let mut recipients = Recipients::default();
         for text in given {
             recipients.add(text.trim()).map_err(|reason| failed(format!("-r: {reason}")))?;

@@ -24,7 +24,7 @@ const LENGTH: usize = 4;
 const PREAMBLE: usize = MAGIC.len() + LENGTH;
 
 /// An envelope.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Envelope {
     bytes: Vec<u8>,
 }

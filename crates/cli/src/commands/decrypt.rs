@@ -1,6 +1,8 @@
 //! `lockstep decrypt`
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
+mod many;
+
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +14,10 @@ use lockstep::{Engine, Envelope, FileKey, Options, Reader, file};
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use self::many::{DecryptMany, Unlocks};
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
-use crate::args::{EngineArgs, OutputArgs, ProgressArgs};
+use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::error::{Error, Result, failed};
 use crate::identities::{self, Answers};
 use crate::input::Input;
@@ -22,12 +25,12 @@ use crate::job::{self, Done};
 use crate::output::{Content, Output};
 use crate::text::{self, Range};
 use crate::unlock::{MAX_WORK, Unlock};
-use crate::{signals, sources, wrapping};
+use crate::{signals, sources, tree, wrapping};
 
 /// Bytes of an age file's plaintext that are written at once: a chunk of the format.
 const AGE_PIECE: usize = 64 << 10;
 
-/// Decrypt a file, or standard input
+/// Decrypt a file, or standard input; or many files (-O)
 ///
 /// Whether it was encrypted with a key file, to recipients or with a passphrase is seen from the data. Files of age
 /// (https://age-encryption.org) are decrypted too, binary and armored.
@@ -68,15 +71,22 @@ pub(crate) struct Decrypt {
     ///
     /// Only the chunks that hold it are read and verified, and the last one, so that a file that was cut off is found
     /// out. The input must be a file. A part that reaches beyond the end is what there is of it.
-    #[arg(long, value_name = "OFFSET:LENGTH", value_parser = text::parse_range)]
+    #[arg(long, value_name = "OFFSET:LENGTH", value_parser = text::parse_range, conflicts_with = "output_dir")]
     range: Option<Range>,
 
-    /// What to decrypt; `-` is standard input
+    /// What to decrypt; `-` is standard input. With -O, files and folders
     #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
-    input: PathBuf,
+    inputs: Vec<PathBuf>,
+
+    /// With -O: decrypt all files below folders whose names end in `.enc`, and keep the tree. Symbolic links are not
+    /// followed
+    #[arg(short, long, help_heading = "Many files")]
+    recursive: bool,
 
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    many: ManyArgs,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
@@ -84,9 +94,36 @@ pub(crate) struct Decrypt {
 }
 
 pub(crate) fn run(args: &Decrypt) -> Result<()> {
+    match &args.many.output_dir {
+        Some(folder) => run_many(args, folder),
+        None => run_one(args, args.many.single(&args.inputs, args.recursive)?),
+    }
+}
+
+fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
     let engine = args.engine.engine_for(&args.messages)?;
-    sources::check(&args.output, &args.input, &sources_of(args))?;
-    let mut input = Input::open(&args.input)?;
+    let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
+    let operation = DecryptMany::new(&engine, args, key);
+    let default = identities::default_file();
+    let mut protected = sources_of(args);
+    protected.extend(default.iter().map(|path| ("identity file", path.as_path())));
+    let options = tree::Options {
+        output_dir,
+        recursive: args.recursive,
+        resume: args.many.resume,
+        force: args.output.force,
+        sync: args.output.sync,
+        protected,
+    };
+    let mut unlocks = Unlocks::default();
+    let mut prepare = |input: &mut Input| operation.prepare(&mut unlocks, input);
+    tree::run(&engine, &operation, &mut prepare, &args.inputs, &options, &args.messages)
+}
+
+fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
+    let engine = args.engine.engine_for(&args.messages)?;
+    sources::check(&args.output, path, &sources_of(args))?;
+    let mut input = Input::open(path)?;
     if args.range.is_some() && input.len().is_none() {
         return Err(failed("--range needs a file to read from, not a pipe"));
     }
@@ -164,19 +201,30 @@ fn decrypt_range(
 
 /// The key of the message, by what was given and what the file needs.
 fn find_key(args: &Decrypt, envelope: Option<&Envelope>, begun: &[u8]) -> Result<FileKey> {
-    let Some(envelope) = envelope else {
-        return match &args.key {
-            Some(path) => read_key(path, args.messages.quiet),
-            None if resembles_magic(begun) => Err(Error::NotAuthentic(
-                "the file's first bytes were damaged or changed: get an intact copy".into(),
-            )),
-            None if begun.is_empty() => Err(Error::NotAuthentic("the input is empty: it was cut off".into())),
-            None => Err(failed(
-                "this is no file that was encrypted to recipients or with a passphrase: give its key file with -k",
-            )),
-        };
-    };
-    wrapping::unwrap(envelope, &find_unlock(args, &wrapping::header(envelope)?)?)
+    match envelope {
+        Some(envelope) => wrapping::unwrap(envelope, &find_unlock(args, &wrapping::header(envelope)?)?),
+        None => {
+            let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
+            check_bare(key.is_some(), begun)?;
+            key.ok_or_else(no_key_file)
+        }
+    }
+}
+
+/// Refuses a message without an envelope, of which these are the first bytes, if there is no key file for it.
+fn check_bare(has_key: bool, begun: &[u8]) -> Result<()> {
+    match begun {
+        _ if has_key => Ok(()),
+        _ if resembles_magic(begun) => Err(Error::NotAuthentic(
+            "the file's first bytes were damaged or changed: get an intact copy".into(),
+        )),
+        [] => Err(Error::NotAuthentic("the input is empty: it was cut off".into())),
+        _ => Err(no_key_file()),
+    }
+}
+
+fn no_key_file() -> Error {
+    failed("this file was not encrypted to recipients or with a passphrase: give its key file with -k")
 }
 
 /// The passphrase or the identities for an age file or an envelope: those that were given, or what the file asks for.
@@ -204,7 +252,9 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     }
     let default = identities::default_file();
     if let Some(path) = default.as_ref().filter(|path| path.exists()) {
-        sources::check(&args.output, &args.input, &[("identity file", path.as_path())])?;
+        if let [input] = &args.inputs[..] {
+            sources::check(&args.output, input, &[("identity file", path.as_path())])?;
+        }
         return identities::read(
             std::slice::from_ref(path),
             Answers::new(None).with_max_work(max_work),

@@ -1,6 +1,8 @@
 //! `lockstep encrypt`
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
+mod many;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +10,8 @@ use clap::{ArgGroup, Args, ValueHint};
 use lockstep::{Envelope, FileKey, file, keyfile};
 use serde_json::json;
 
-use crate::args::{EngineArgs, OutputArgs, ProgressArgs};
+use self::many::EncryptMany;
+use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::error::{Result, failed};
 use crate::identities::{self, Answers};
 use crate::input::{Input, read_small};
@@ -16,12 +19,15 @@ use crate::job::{self, Done};
 use crate::output::{Content, Output};
 use crate::permissions::warn_if_open_to_others;
 use crate::recipients::Recipients;
-use crate::{sources, wrapping};
+use crate::{sources, tree, wrapping};
 
 /// More than the longest key file.
 const LONGEST_KEY: usize = 256;
 
-/// Encrypt a file, or standard input
+/// The value of an option that was given without one: no argument can hold this character.
+const NO_VALUE: &str = "\0";
+
+/// Encrypt a file, or standard input; or many files (-O)
 ///
 /// With a key file (-k) the output is a bare message of C2SP chunked encryption (https://c2sp.org/chunked-encryption),
 /// which other programs read too. With recipients (-r, -R) or a passphrase (-p) each file gets a key of its own, which
@@ -34,11 +40,14 @@ const LONGEST_KEY: usize = 256;
 pub(crate) struct Encrypt {
     /// Encrypt with this key file (see `keygen`); `-` is standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath,
-          conflicts_with_all = ["recipient", "recipients_file", "passphrase", "passphrase_file"])]
+          conflicts_with_all = ["recipients_file", "passphrase", "passphrase_file"])]
     key: Option<PathBuf>,
 
     /// Encrypt to this recipient: `age1...` or an SSH public key; may be given several times
-    #[arg(short, long, value_name = "RECIPIENT", conflicts_with_all = ["passphrase", "passphrase_file"])]
+    ///
+    /// Where no recipient can be meant, with -k, -p and --passphrase-file, and without a value, -r is short for
+    /// --recursive.
+    #[arg(short, long, value_name = "RECIPIENT", num_args = 0..=1, default_missing_value = NO_VALUE)]
     recipient: Vec<String>,
 
     /// Encrypt to the recipients in this file, one on each line; may be given several times
@@ -55,15 +64,21 @@ pub(crate) struct Encrypt {
     passphrase_file: Option<PathBuf>,
 
     /// With -k: what both sides know about the data, such as a name; decryption needs the same
-    #[arg(long, value_name = "STRING", conflicts_with_all = ["recipient", "recipients_file", "passphrase", "passphrase_file"])]
+    #[arg(long, value_name = "STRING", conflicts_with_all = ["recipients_file", "passphrase", "passphrase_file"])]
     context: Option<String>,
 
-    /// What to encrypt; `-` is standard input
-    #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
-    input: PathBuf,
+    /// What to encrypt; `-` or nothing is standard input. With -O, files and folders
+    #[arg(value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    inputs: Vec<PathBuf>,
+
+    /// With -O: encrypt all files below folders, and keep the tree. Symbolic links are not followed
+    #[arg(long, help_heading = "Many files")]
+    recursive: bool,
 
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    many: ManyArgs,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
@@ -71,11 +86,19 @@ pub(crate) struct Encrypt {
 }
 
 pub(crate) fn run(args: &Encrypt) -> Result<()> {
+    let request = Request::new(args)?;
+    match &args.many.output_dir {
+        Some(folder) => run_many(args, &request, folder),
+        None => run_one(args, &request, args.many.single(&request.inputs, request.recursive)?),
+    }
+}
+
+fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
     let engine = args.engine.engine_for(&args.messages)?;
-    sources::check(&args.output, &args.input, &sources_of(args))?;
-    let input = Input::open(&args.input)?;
+    sources::check(&args.output, path, &sources_of(args))?;
+    let input = Input::open(path)?;
     Output::check(&args.output, &input, Content::Binary)?;
-    let (key, envelope) = make_key(args)?;
+    let (key, envelope) = make_key(args, request)?;
     let context = match &envelope {
         Some(envelope) => envelope.as_bytes(),
         None => args.context.as_deref().unwrap_or_default().as_bytes(),
@@ -100,6 +123,67 @@ pub(crate) fn run(args: &Encrypt) -> Result<()> {
     })
 }
 
+fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<()> {
+    let engine = args.engine.engine_for(&args.messages)?;
+    let (key, envelope) = make_key(args, request)?;
+    let context = args.context.as_deref().unwrap_or_default();
+    let operation = EncryptMany { engine: &engine, key, envelope, context };
+    let options = tree::Options {
+        output_dir,
+        recursive: request.recursive,
+        resume: args.many.resume,
+        force: args.output.force,
+        sync: args.output.sync,
+        protected: sources_of(args),
+    };
+    tree::run(&engine, &operation, &mut |_| Ok(()), &request.inputs, &options, &args.messages)
+}
+
+/// What the command line asks for, once it is known what each `-r` means.
+struct Request<'a> {
+    inputs: Vec<PathBuf>,
+    recipients: Vec<&'a str>,
+    recursive: bool,
+}
+
+impl<'a> Request<'a> {
+    fn new(args: &'a Encrypt) -> Result<Request<'a>> {
+        let mut request =
+            Request { inputs: args.inputs.clone(), recipients: Vec::new(), recursive: args.recursive };
+        let excludes_recipients = args.key.is_some() || args.passphrase || args.passphrase_file.is_some();
+        for value in &args.recipient {
+            if value == NO_VALUE {
+                request.recursive = true;
+            } else if excludes_recipients && !value.is_empty() && !is_recipient(value) {
+                request.recursive = true;
+                request.inputs.push(value.into());
+            } else if excludes_recipients {
+                return Err(failed(
+                    "--recipient cannot be used with --key, --passphrase or --passphrase-file",
+                ));
+            } else if args.many.output_dir.is_some() && !is_recipient(value) {
+                let value = lockstep::quoted(value);
+                return Err(failed(format!("-r {value}: this is not a recipient; folders need --recursive")));
+            } else {
+                request.recipients.push(value);
+            }
+        }
+        if args.context.is_some() && !request.recipients.is_empty() {
+            return Err(failed("--context cannot be used with recipients: give it with --key"));
+        }
+        if request.inputs.is_empty() {
+            request.inputs.push("-".into());
+        }
+        Ok(request)
+    }
+}
+
+/// True for what may be meant as a recipient, even if it is mistyped, or as a key in the wrong place.
+fn is_recipient(value: &str) -> bool {
+    let value = value.trim().to_ascii_lowercase();
+    ["age1", "age-", "ssh-", "ecdsa-", "sk-", "lockstep-key-"].iter().any(|start| value.starts_with(start))
+}
+
 fn sources_of(args: &Encrypt) -> Vec<(&str, &Path)> {
     let key = args.key.iter().map(|path| ("key file", path.as_path()));
     let passphrase = args.passphrase_file.iter().map(|path| ("passphrase file", path.as_path()));
@@ -108,7 +192,7 @@ fn sources_of(args: &Encrypt) -> Vec<(&str, &Path)> {
 }
 
 /// The key that was given; or a new one, and the envelope that it lies in.
-fn make_key(args: &Encrypt) -> Result<(FileKey, Option<Envelope>)> {
+fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<Envelope>)> {
     if let Some(path) = &args.key {
         return Ok((read_key(path, args.messages.quiet)?, None));
     }
@@ -117,11 +201,11 @@ fn make_key(args: &Encrypt) -> Result<(FileKey, Option<Envelope>)> {
         wrapping::wrap_with_passphrase(&key, identities::read_passphrase(path, args.messages.quiet)?)?
     } else if args.passphrase {
         wrapping::wrap_with_passphrase(&key, identities::ask_new_passphrase()?)?
-    } else if args.recipient.is_empty() && args.recipients_file.is_empty() {
+    } else if request.recipients.is_empty() && args.recipients_file.is_empty() {
         return Err(failed("say who may decrypt: -k KEYFILE, -r RECIPIENT, -R FILE, or -p for a passphrase"));
     } else {
         let answers = Answers::new(None);
-        let recipients = Recipients::read(&args.recipient, &args.recipients_file)?.resolve(&answers)?;
+        let recipients = Recipients::read(&request.recipients, &args.recipients_file)?.resolve(&answers)?;
         let wrapped = wrapping::wrap(&key, &recipients);
         answers.problem().map_or(wrapped, Err)?
     };

@@ -20,4 +20,5 @@ mod recipients;
 mod reports;
 mod signals;
 mod terminal;
+mod tree;
 mod width;

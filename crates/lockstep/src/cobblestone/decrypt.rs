@@ -91,7 +91,7 @@ fn decrypt_stream(
         return Err(Error::Truncated { got: got as u64 });
     }
     let key = header::check(key, context, &header)?;
-    let workers = workers(engine);
+    let workers = workers(engine, &options);
     let chunks = piece_chunks(workers, known_len.map(|len| len / CHUNK as u64 + 1));
     let stage = Decrypt { engine, key, options, chunks };
     let mut sink = Sink { writer, plaintext: 0 };

@@ -66,7 +66,7 @@ pub(crate) fn encrypt_open_file(
     ciphertext_len(len)?;
     let (header, key) = header::create(key, context)?;
     write_all(writer, &mut [IoSlice::new(&header)], &options)?;
-    let workers = workers(engine);
+    let workers = workers(engine, &options);
     let chunks = piece_chunks(workers, Some(len / CHUNK as u64 + 1));
     let stage = EncryptAt { engine, key, options, chunks, file, start, len };
     let mut sink = Sink { writer, plaintext: 0 };
@@ -85,7 +85,7 @@ fn encrypt_stream(
 ) -> Result<Summary> {
     let (header, key) = header::create(key, context)?;
     write_all(writer, &mut [IoSlice::new(&header)], &options)?;
-    let workers = workers(engine);
+    let workers = workers(engine, &options);
     let chunks = piece_chunks(workers, known_len.map(|len| len / CHUNK as u64 + 1));
     let stage = Encrypt { engine, key, options, chunks };
     let mut sink = Sink { writer, plaintext: 0 };

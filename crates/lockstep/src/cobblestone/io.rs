@@ -19,8 +19,8 @@ const MEMORY: usize = 32 << 20;
 const PIECE_CHUNKS: usize = 32;
 
 /// How many workers to use.
-pub(super) fn workers(engine: &Engine) -> usize {
-    engine.threads().min(MAX_WORKERS)
+pub(super) fn workers(engine: &Engine, options: &Options<'_>) -> usize {
+    options.limit_threads(engine.threads()).min(MAX_WORKERS)
 }
 
 /// How many chunks to put in a piece, if so many workers share a message of so many chunks, if that is known.

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 pub struct Options<'a> {
     progress: Option<&'a (dyn Fn(u64) + Sync)>,
     interrupt: Option<&'a AtomicBool>,
+    max_threads: Option<usize>,
 }
 
 impl<'a> Options<'a> {
@@ -31,6 +32,18 @@ impl<'a> Options<'a> {
         self
     }
 
+    /// Upper limit of the CPU threads that work on this message; the engine's number of threads if it is lower. For callers
+    /// that process many messages at once.
+    pub fn max_threads(mut self, threads: usize) -> Self {
+        self.max_threads = Some(threads);
+        self
+    }
+
+    /// How many of the engine's threads this message may use.
+    pub(super) fn limit_threads(&self, threads: usize) -> usize {
+        self.max_threads.map_or(threads, |limit| limit.clamp(1, threads))
+    }
+
     pub(super) fn check_interrupt(&self) -> Result<()> {
         match self.interrupt {
             Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::Interrupted),
@@ -47,10 +60,11 @@ impl<'a> Options<'a> {
 
 impl std::fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Options { progress, interrupt } = self;
+        let Options { progress, interrupt, max_threads } = self;
         f.debug_struct("Options")
             .field("progress", &progress.is_some())
             .field("interrupt", interrupt)
+            .field("max_threads", max_threads)
             .finish()
     }
 }

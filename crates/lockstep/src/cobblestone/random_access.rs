@@ -203,7 +203,7 @@ impl<S: ReadAt> Reader<S> {
         if len == 0 {
             return Ok(0);
         }
-        let workers = workers(&self.engine);
+        let workers = workers(&self.engine, &options);
         let (first, last) = (offset / CHUNK as u64, (offset + len - 1) / CHUNK as u64);
         let chunks = piece_chunks(workers, Some(last - first + 1));
         let stage = Range { reader: self, options, chunks, last, start: offset, end: offset + len };

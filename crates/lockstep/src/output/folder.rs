@@ -54,6 +54,12 @@ impl Folder {
         Ok(Folder { folder, synced })
     }
 
+    /// A folder that is open for reading.
+    pub(super) fn from_open(folder: OwnedFd, sync: bool) -> std::io::Result<Folder> {
+        let synced = if sync { Some(folder.try_clone()?) } else { None };
+        Ok(Folder { folder, synced })
+    }
+
     /// The folder itself.
     pub(super) fn stat(&self) -> Result<Stat> {
         fs::fstat(&self.folder)

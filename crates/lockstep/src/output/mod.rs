@@ -13,6 +13,7 @@ mod tests;
 
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -90,7 +91,19 @@ impl OutputFile {
     /// # Errors
     /// [`Error::Exists`] if something bears the name and `force` is not set, [`Error::File`].
     pub fn create(path: &Path, options: OutputOptions) -> Result<OutputFile> {
-        let place = Place::find(path, options)?;
+        OutputFile::start(Place::find(path, options)?, path, options)
+    }
+
+    /// Starts a file in a folder that is open for reading. The name in it is the last component of `path`; the rest of
+    /// `path` is used for messages only.
+    ///
+    /// # Errors
+    /// As [`OutputFile::create`].
+    pub fn create_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<OutputFile> {
+        OutputFile::start(Place::find_in(folder, path, options)?, path, options)
+    }
+
+    fn start(place: Place, path: &Path, options: OutputOptions) -> Result<OutputFile> {
         let kind = match place.open_special()? {
             Some(file) => Kind::Direct { file, sync: options.sync },
             None => Kind::Temporary(place.start()?),
@@ -141,6 +154,15 @@ impl OutputFile {
             Kind::Direct { file, .. } => file,
         }
     }
+}
+
+/// Removes the temporary files that processes of this user have left behind in a folder because they were killed. Those of
+/// processes that are still running are locked, and stay. The result is the number of files removed.
+///
+/// # Errors
+/// The folder cannot be read. A file that cannot be removed stays.
+pub fn remove_abandoned(folder: impl AsFd) -> io::Result<usize> {
+    Ok(temporary::remove_abandoned(folder.as_fd())?)
 }
 
 fn place_error(path: PathBuf, failed: Failed) -> Error {

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,8 +36,19 @@ impl Place {
     /// Opens the folder, and refuses a name that cannot be written to.
     pub(super) fn find(path: &Path, options: OutputOptions) -> Result<Place> {
         let (folder_path, name) = split(path)?;
-        let sync = options.sync;
-        let folder = Folder::open(folder_path, sync).map_err(|error| no_folder(path, folder_path, error))?;
+        let folder = Folder::open(folder_path, options.sync);
+        let folder = folder.map_err(|error| no_folder(path, folder_path, error))?;
+        Place::in_folder(folder, path, name, options)
+    }
+
+    /// The same in a folder that is open already.
+    pub(super) fn find_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<Place> {
+        let (_, name) = split(path)?;
+        let folder = Folder::from_open(folder, options.sync).map_err(Error::file("create", path))?;
+        Place::in_folder(folder, path, name, options)
+    }
+
+    fn in_folder(folder: Folder, path: &Path, name: &OsStr, options: OutputOptions) -> Result<Place> {
         let mut place = Place {
             path: path.into(),
             folder: Arc::new(folder),

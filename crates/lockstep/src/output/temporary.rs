@@ -2,9 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use rustix::fs::fstat;
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
 use rustix::io::{Errno, Result};
 
 use super::OutputOptions;
@@ -187,11 +189,49 @@ impl TemporaryName {
     }
 }
 
-/// Creates a file of a random name.
+/// Creates a file of a random name, and locks it: see [`remove_abandoned`].
 fn create(folder: &Folder, mode: u32) -> Result<(OsString, File)> {
-    let name = unused_name()?;
-    let file = folder.create(&name, mode)?;
-    Ok((name, file.into()))
+    loop {
+        let name = unused_name()?;
+        let file = File::from(folder.create(&name, mode)?);
+        // A file system without locks has files that are never removed as abandoned.
+        let is_locked_by_another =
+            flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+        // Another process may have taken it for abandoned before it was locked.
+        if !is_locked_by_another && fstat(&file)?.st_nlink > 0 {
+            return Ok((name, file));
+        }
+    }
+}
+
+/// Removes the files of this user that have the name of a temporary file and that no process has locked; how many.
+pub(super) fn remove_abandoned(folder: BorrowedFd<'_>) -> Result<usize> {
+    let mut removed = 0;
+    let user = rustix::process::geteuid().as_raw();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if !is_temporary_name(name) {
+            continue;
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(folder, name, flags, Mode::empty()) else { continue };
+        let stat = fstat(&file)?;
+        let is_ours = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_uid == user;
+        if is_ours
+            && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+            && unlinkat(folder, name, AtFlags::empty()).is_ok()
+        {
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// True for the names that [`unused_name`] makes.
+fn is_temporary_name(name: &OsStr) -> bool {
+    let digits = name.as_bytes().strip_prefix(b".lockstep-").and_then(|rest| rest.strip_suffix(b".tmp"));
+    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// A name that nothing bears: nobody can guess its 64 random bits.

@@ -347,3 +347,40 @@ fn folders_that_cannot_be_written_to_are_found_out_at_once() {
         }
     });
 }
+
+#[test]
+fn only_temporary_files_without_a_process_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let open = || File::open(folder.path()).unwrap();
+    let running = OutputFile::create(&at("out"), KEEP).unwrap();
+    fs::write(at(".lockstep-0123456789abcdef.tmp"), "left by a process that was killed").unwrap();
+    for other in
+        [".lockstep-0123456789abcde.tmp", ".lockstep-0123456789abcdeg.tmp", "0123456789abcdef.tmp", "x"]
+    {
+        fs::write(at(other), "").unwrap();
+    }
+    symlink("x", at(".lockstep-0000000000000000.tmp")).unwrap();
+    fs::create_dir(at(".lockstep-1111111111111111.tmp")).unwrap();
+    let before = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(super::remove_abandoned(open()).unwrap(), 1);
+    assert!(!at(".lockstep-0123456789abcdef.tmp").exists());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), before - 1);
+    running.commit().unwrap();
+    assert!(at("out").exists());
+}
+
+#[test]
+fn a_folder_that_is_open_is_written_to_wherever_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("a")).unwrap();
+    let open = File::open(at("a")).unwrap();
+    fs::rename(at("a"), at("b")).unwrap();
+    let options = OutputOptions { sync: true, ..KEEP };
+    let mut output = OutputFile::create_in(open.into(), &at("a/out"), options).unwrap();
+    output.write_all(NEW).unwrap();
+    output.commit().unwrap();
+    assert_eq!(fs::read(at("b/out")).unwrap(), NEW);
+    assert!(!at("a").exists());
+}

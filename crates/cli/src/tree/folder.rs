@@ -1,0 +1,158 @@
+//! Folders held open by a descriptor. What lies below them is reached component by component, without following symbolic
+//! links: another user of a shared folder can rename files there at any time, and must not be able to redirect a read or
+//! a write to a file elsewhere.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{CWD, Mode, OFlags, fstat, fsync, mkdirat, openat};
+use rustix::io::Errno;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// An open folder.
+#[derive(Debug)]
+pub(crate) struct Folder(OwnedFd);
+
+impl Folder {
+    /// Opens a folder. Symbolic links in its path are followed, unless it is the last component and `follow` is false.
+    pub(crate) fn open(path: &Path, follow: bool) -> io::Result<Folder> {
+        let flags = if follow { FOLDER } else { FOLDER | OFlags::NOFOLLOW };
+        Ok(Folder(openat(CWD, path, flags, Mode::empty())?))
+    }
+
+    /// Device and inode number.
+    pub(crate) fn id(&self) -> io::Result<(u64, u64)> {
+        let stat = fstat(&self.0)?;
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
+    /// Opens a regular file below this folder for reading.
+    ///
+    /// # Errors
+    /// A symbolic link in the place of any component, or anything but a regular file.
+    pub(crate) fn open_file(&self, relative: &Path) -> io::Result<File> {
+        let (parent, name) = self.walk_to(relative)?;
+        let parent = parent.as_ref().unwrap_or(&self.0);
+        // Without NONBLOCK, opening a FIFO that has taken the place of the file would wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(parent, name, flags, Mode::empty()).map_err(explain)?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file any more"));
+        }
+        Ok(file)
+    }
+
+    /// Opens a folder below this one and makes it, and those above it, if they are missing, with these permission bits
+    /// under the umask. With `sync`, each entry that it makes is on stable storage before it returns.
+    pub(crate) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
+        let mut folder = self.0.try_clone()?;
+        for name in names(relative)? {
+            match mkdirat(&folder, name, Mode::from_raw_mode(mode)) {
+                Ok(()) if sync => fsync(&folder)?,
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            folder = openat(&folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?;
+        }
+        Ok(Folder(folder))
+    }
+
+    /// The folder that holds `relative`, if it is not this one, and the last component.
+    fn walk_to<'p>(&self, relative: &'p Path) -> io::Result<(Option<OwnedFd>, &'p OsStr)> {
+        let mut folder: Option<OwnedFd> = None;
+        let mut names = names(relative)?;
+        let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
+        for name in names {
+            let parent = folder.as_ref().unwrap_or(&self.0);
+            folder = Some(openat(parent, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?);
+        }
+        Ok((folder, last))
+    }
+}
+
+impl From<Folder> for OwnedFd {
+    fn from(folder: Folder) -> OwnedFd {
+        folder.0
+    }
+}
+
+/// The components of a relative path, which must be names: no `..`, no root.
+fn names(relative: &Path) -> io::Result<Vec<&OsStr>> {
+    let name = |component| match component {
+        Component::Normal(name) => Ok(name),
+        _ => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+    };
+    relative.components().map(name).collect()
+}
+
+fn explain(error: Errno) -> io::Error {
+    match error {
+        Errno::LOOP | Errno::MLINK => io::Error::other("it is a symbolic link, which is not followed"),
+        // What a symbolic link in the place of a folder gives.
+        Errno::NOTDIR => io::Error::other("a part of its path is not a folder, or is a symbolic link"),
+        other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn symbolic_links_are_not_followed_at_any_depth() {
+        let base = tempfile::tempdir().unwrap();
+        let at = |name: &str| base.path().join(name);
+        fs::create_dir_all(at("root/a/b")).unwrap();
+        fs::create_dir(at("elsewhere")).unwrap();
+        fs::write(at("elsewhere/file"), "secret").unwrap();
+        fs::write(at("root/a/b/file"), "public").unwrap();
+        let root = Folder::open(&at("root"), false).unwrap();
+        let mut text = String::new();
+        root.open_file(Path::new("a/b/file")).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "public");
+
+        symlink(at("elsewhere"), at("root/a/link")).unwrap();
+        symlink(at("elsewhere/file"), at("root/a/b/link")).unwrap();
+        for path in ["a/link/file", "a/b/link"] {
+            let error = root.open_file(Path::new(path)).unwrap_err().to_string();
+            assert!(error.contains("symbolic link"), "{path}: {error}");
+        }
+        assert!(root.make_folder(Path::new("a/link/new"), 0o777, false).is_err());
+        assert!(!at("elsewhere/new").exists());
+        for path in ["../elsewhere/file", "/etc/passwd", ""] {
+            assert!(root.open_file(Path::new(path)).is_err(), "{path}");
+        }
+        symlink(at("root"), at("root-link")).unwrap();
+        assert!(Folder::open(&at("root-link"), false).is_err());
+        assert!(Folder::open(&at("root-link"), true).is_ok());
+    }
+
+    #[test]
+    fn folders_are_made_with_the_permissions_asked_for() {
+        let base = tempfile::tempdir().unwrap();
+        let root = Folder::open(base.path(), false).unwrap();
+        let made = root.make_folder(Path::new("a/b"), 0o700, true).unwrap();
+        let again = root.make_folder(Path::new("a/b"), 0o755, true).unwrap();
+        assert_eq!(made.id().unwrap(), again.id().unwrap());
+        let mode = fs::metadata(base.path().join("a/b")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(base.path().join("fifo")).status().unwrap();
+        assert!(made.success());
+        let root = Folder::open(base.path(), false).unwrap();
+        // Does not wait for a writer.
+        assert!(root.open_file(Path::new("fifo")).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! The names of outputs: `.enc` is added by encryption and removed by decryption.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+const SUFFIX: &[u8] = b".enc";
+
+/// `report.pdf` to `report.pdf.enc`.
+pub(crate) fn encrypted(name: &OsStr) -> OsString {
+    OsString::from_vec([name.as_bytes(), SUFFIX].concat())
+}
+
+/// `report.pdf.enc` to `report.pdf`; nothing for a name that does not end so, or of which no name of a file would remain.
+pub(crate) fn decrypted(name: &OsStr) -> Option<OsString> {
+    let stem = name.as_bytes().strip_suffix(SUFFIX)?;
+    let is_name = !matches!(stem, b"" | b"." | b"..") && !stem.contains(&b'/');
+    is_name.then(|| OsString::from_vec(stem.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_suffix_is_added_and_removed() {
+        for name in ["a", "a.txt", ".hidden", "a.enc", " "] {
+            let name = OsStr::new(name);
+            assert_eq!(decrypted(&encrypted(name)).as_deref(), Some(name));
+        }
+        let not_utf8 = OsStr::from_bytes(b"\xff\xfe");
+        assert_eq!(decrypted(&encrypted(not_utf8)).as_deref(), Some(not_utf8));
+    }
+
+    #[test]
+    fn names_that_leave_the_folder_do_not_come_out() {
+        for name in [".enc", "..enc", "...enc", "a", "a.ENC", "enc", "a.enc.bak"] {
+            assert_eq!(decrypted(OsStr::new(name)), None, "{name}");
+        }
+    }
+}

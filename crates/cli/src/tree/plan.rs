@@ -1,0 +1,116 @@
+//! Which output each input gets, found out and checked before the first byte is read.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use lockstep::quoted;
+
+use super::Options;
+use super::inputs::{Found, Inputs};
+use crate::error::{Error, Result, failed};
+
+/// One file to work on.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) input: Found,
+    /// The output's name in `input.place`.
+    pub(crate) name: OsString,
+    /// The whole path of the output.
+    pub(crate) output: PathBuf,
+    /// An output exists.
+    pub(crate) exists: bool,
+}
+
+/// Assigns an output to each file.
+///
+/// Files below folders for whose name `rename` has no output are moved to `inputs.skipped`.
+///
+/// # Errors
+/// A file that was given by name and for which there is no output name; two inputs with the same output; an output that
+/// is an input or one of the files in `protected`; outputs that exist, unless they may be replaced or skipped.
+pub(crate) fn assign(
+    inputs: &mut Inputs,
+    rename: impl Fn(&OsStr) -> Option<OsString>,
+    options: &Options<'_>,
+) -> Result<Vec<Job>> {
+    let mut jobs = Vec::with_capacity(inputs.files.len());
+    for input in std::mem::take(&mut inputs.files) {
+        let Some(name) = input.path.file_name().and_then(&rename) else {
+            if input.below.is_none() {
+                return Err(failed(format!(
+                    "{} does not end in .enc: decrypt it by itself, with -o",
+                    quoted(&input.path)
+                )));
+            }
+            inputs.skipped.push((input.path, "a file whose name does not end in .enc"));
+            continue;
+        };
+        let output = options.output_dir.join(&input.place).join(&name);
+        jobs.push(Job { input, name, output, exists: false });
+    }
+    check_distinct(&jobs)?;
+    check_existing(&mut jobs, options)?;
+    Ok(jobs)
+}
+
+fn check_distinct(jobs: &[Job]) -> Result<()> {
+    let mut outputs: HashMap<&Path, &Path> = HashMap::with_capacity(jobs.len());
+    for job in jobs {
+        if let Some(other) = outputs.insert(&job.output, &job.input.path) {
+            return Err(failed(format!(
+                "{} and {} would both be written to {}: run the command once for each",
+                quoted(other),
+                quoted(&job.input.path),
+                quoted(&job.output)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_existing(jobs: &mut [Job], options: &Options<'_>) -> Result<()> {
+    let id = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+    let inputs: HashSet<_> = jobs.iter().map(|job| id(&job.input.metadata)).collect();
+    let protected = options.protected.iter().filter_map(|(what, path)| {
+        let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
+        Some((id(&metadata), (*what, *path)))
+    });
+    let protected: HashMap<_, _> = protected.collect();
+    let mut existing = 0;
+    let mut first: Option<PathBuf> = None;
+    for job in jobs {
+        let metadata = match fs::symlink_metadata(&job.output) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(Error::io("look at", &job.output)(error)),
+        };
+        if let Some((what, path)) = protected.get(&id(&metadata)) {
+            let path = quoted(path);
+            return Err(failed(format!("the output would replace the {what} {path}: choose another folder")));
+        }
+        if inputs.contains(&id(&metadata)) {
+            return Err(failed(format!(
+                "the output {} is one of the inputs: choose another folder",
+                quoted(&job.output)
+            )));
+        }
+        job.exists = true;
+        existing += 1;
+        first.get_or_insert_with(|| job.output.clone());
+    }
+    match first {
+        Some(first) if !options.force && !options.resume => {
+            let first = quoted(&first);
+            let which = match existing {
+                1 => format!("the output {first} exists"),
+                _ => format!("{existing} of the outputs exist, the first is {first}"),
+            };
+            Err(failed(format!("{which}: keep those that are up to date with --resume, or use --force")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,382 @@
+//! Many files in one call: `-O DIR` and `--recursive`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::common::*;
+
+/// A folder `in` with files of several lengths, folders in it and one without files, and strange names.
+fn with_tree() -> Folder {
+    let folder = Folder::with_keys();
+    for path in ["in/empty", "in/a/b/c", "in/private"] {
+        fs::create_dir_all(folder.path(path)).unwrap();
+    }
+    for (name, len) in [
+        ("in/one", 1),
+        ("in/nothing", 0),
+        ("in/a/chunk", CHUNK),
+        ("in/a/b/more", 5 * CHUNK + 7),
+        ("in/a/b/c/deep", 100),
+        ("in/private/long", 9 << 20),
+        ("in/a/two\nlines", 3),
+        ("in/already.enc", 30),
+    ] {
+        folder.write(name, data(len));
+    }
+    fs::write(folder.path("in").join(OsStr::from_bytes(b"not \xff utf-8")), "x").unwrap();
+    set_mode(&folder.path("in/private"), 0o700);
+    set_mode(&folder.path("in/private/long"), 0o600);
+    set_mode(&folder.path("in/one"), 0o640);
+    folder
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Sets the modification time, seconds ago.
+fn set_age(path: &Path, seconds: u64) {
+    let time = SystemTime::now() - Duration::from_secs(seconds);
+    fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// All files and folders below a folder: relative path, and the content of files.
+fn content(root: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root.join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let relative = folder.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(relative.clone());
+                found.push((relative, None));
+            } else {
+                found.push((relative, Some(fs::read(entry.path()).unwrap())));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_tree_is_kept_and_comes_back() {
+    let folder = with_tree();
+    folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "in"]).succeeded();
+    assert!(folder.has("enc/in/a/b/c/deep.enc"));
+    assert!(folder.has("enc/in/already.enc.enc"));
+    assert!(folder.path("enc/in/empty").is_dir());
+    assert_eq!(folder.run(["decrypt", "-k", "key", "enc/in/a/chunk.enc"]).stdout, data(CHUNK));
+    folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
+    assert_eq!(content(&folder.path("back/in")), content(&folder.path("in")));
+    for name in ["private", "private/long", "one"] {
+        let expected = mode(&folder.path("in").join(name));
+        assert_eq!(mode(&folder.path("back/in").join(name)), expected, "{name}");
+    }
+    assert_eq!(mode(&folder.path("enc/in/private/long.enc")), 0o600);
+    assert_eq!(mode(&folder.path("enc/in/private")), 0o700);
+    assert_eq!(folder.names(), ["back", "enc", "in", "key", "wrong"]);
+}
+
+#[test]
+fn every_number_of_threads_gives_the_same() {
+    let folder = with_tree();
+    for index in 0..60 {
+        folder.write(&format!("in/a/file-{index}"), data(index * 997));
+    }
+    for threads in ["1", "2", "7"] {
+        let (enc, back) = (format!("enc{threads}"), format!("back{threads}"));
+        folder.run(["encrypt", "-k", "key", "-r", "--threads", threads, "-O", &enc, "in"]).succeeded();
+        let enc = format!("{enc}/in");
+        folder.run(["decrypt", "-k", "key", "-r", "--threads", threads, "-O", &back, &enc]).succeeded();
+        assert_eq!(content(&folder.path(&back).join("in")), content(&folder.path("in")));
+    }
+}
+
+#[test]
+fn files_are_put_into_the_folder_by_their_names() {
+    let folder = with_tree();
+    folder.run(["encrypt", "-k", "key", "-O", "new/enc", "in/one", "in/a/chunk"]).succeeded();
+    folder.run(["decrypt", "-k", "key", "-O", "back", "new/enc/one.enc", "new/enc/chunk.enc"]).succeeded();
+    assert_eq!(folder.read("back/one"), data(1));
+    assert_eq!(folder.read("back/chunk"), data(CHUNK));
+    // Folders without a name of their own: their content.
+    let mut command = folder.command(["encrypt", "-k", "../key", "-r", "-O", "../enc", "."]);
+    let ended: Ended = command.current_dir(folder.path("in")).output().unwrap().into();
+    ended.succeeded();
+    assert!(folder.has("enc/a/b/more.enc") && folder.has("enc/one.enc"));
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_is_written() {
+    let folder = with_tree();
+    let refused = |args: &[&str], words: &str| {
+        let ended = folder.run(args);
+        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{:?} does not say {words:?}", ended.stderr);
+        assert!(!folder.has("enc"), "{args:?}");
+    };
+    refused(&["encrypt", "-k", "key", "in/one", "in/nothing"], "-O");
+    refused(&["encrypt", "-k", "key", "-r", "in"], "-O");
+    refused(&["encrypt", "-k", "key", "--resume", "in/one"], "--output-dir");
+    refused(&["encrypt", "-k", "key", "-O", "enc", "in"], "--recursive");
+    refused(&["encrypt", "-k", "key", "-O", "enc", "-o", "x", "in/one"], "cannot be used with");
+    refused(&["encrypt", "-k", "key", "-O", "enc"], "standard input");
+    refused(&["encrypt", "-k", "key", "-O", "enc", "in/one", "-"], "standard input");
+    refused(&["encrypt", "-k", "key", "-O", "enc", "in/one", "in/missing"], "'in/missing'");
+    refused(&["encrypt", "-k", "key", "-O", "enc", "in/one", "in/one"], "both be written");
+    refused(&["encrypt", "-k", "missing", "-O", "enc", "in/one"], "missing");
+    refused(&["encrypt", "-k", "key", "-r", "-O", "in", "in"], "output folder");
+    refused(&["encrypt", "-k", "key", "-O", "key", "in/one"], "key");
+    refused(&["decrypt", "-k", "key", "-O", "enc", "in/one"], ".enc");
+    refused(&["decrypt", "-k", "key", "-O", "enc", "--range", "0:1", "in/already.enc"], "--range");
+    // An output that is another input, or the key.
+    folder.write("key.enc", "x");
+    folder.run(["encrypt", "-k", "key", "-f", "-O", ".", "in/one", "wrong"]).succeeded();
+    folder
+        .run(["encrypt", "-k", "key", "-f", "-O", ".", "wrong", "wrong.enc"])
+        .failed(2, "one of the inputs");
+    fs::copy(folder.path("key"), folder.path("in/k.enc")).unwrap();
+    folder.run(["keygen", "-o", "k.enc"]).succeeded();
+    folder.write("k", "x");
+    let key = folder.read("k.enc");
+    folder.run(["encrypt", "-k", "k.enc", "-f", "-O", ".", "k"]).failed(2, "key file");
+    assert_eq!(folder.read("k.enc"), key);
+}
+
+#[test]
+fn existing_outputs_stay_unless_forced() {
+    let folder = with_tree();
+    fs::create_dir_all(folder.path("enc/in/a")).unwrap();
+    folder.write("enc/in/a/chunk.enc", "precious");
+    let before = content(&folder.path("enc"));
+    folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "in"]).failed(2, "'enc/in/a/chunk.enc' exists");
+    assert_eq!(content(&folder.path("enc")), before);
+    folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "-f", "in"]).succeeded();
+    folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
+    assert_eq!(content(&folder.path("back/in")), content(&folder.path("in")));
+}
+
+#[test]
+fn links_and_special_files_are_skipped_and_named() {
+    let folder = with_tree();
+    fs::create_dir(folder.path("elsewhere")).unwrap();
+    folder.write("elsewhere/secret", "secret");
+    symlink("../elsewhere", folder.path("in/link-to-folder")).unwrap();
+    symlink("../elsewhere/secret", folder.path("in/a/link")).unwrap();
+    symlink("nowhere", folder.path("in/dangling")).unwrap();
+    fifo(&folder.path("in/fifo"));
+    let _socket = std::os::unix::net::UnixListener::bind(folder.path("in/socket")).unwrap();
+    let ended = folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "in"]).succeeded();
+    for line in [
+        "skipped 'in/a/link': it is a symbolic link",
+        "skipped 'in/link-to-folder': it is a symbolic link",
+        "skipped 'in/dangling': it is a symbolic link",
+        "skipped 'in/fifo': it is a FIFO",
+        "skipped 'in/socket': it is a socket",
+        "; 5 skipped",
+    ] {
+        assert!(ended.stderr.contains(line), "{line:?}: {}", ended.stderr);
+    }
+    assert_eq!(content(&folder.path("enc")).iter().filter(|(_, file)| file.is_some()).count(), 9);
+    let quiet = folder.run(["encrypt", "-q", "-f", "-k", "key", "-r", "-O", "enc", "in"]).succeeded();
+    assert_eq!(quiet.stderr, "");
+}
+
+#[test]
+fn an_output_folder_within_the_input_is_left_out() {
+    let folder = with_tree();
+    folder.run(["encrypt", "-k", "key", "-r", "-O", "in/enc", "in"]).succeeded();
+    let ended = folder.run(["encrypt", "-k", "key", "-r", "-O", "in/enc", "--resume", "in"]).succeeded();
+    assert!(ended.stderr.contains("skipped 'in/enc': it is the output folder"), "{}", ended.stderr);
+    assert!(!folder.has("in/enc/in/enc"));
+}
+
+#[test]
+fn links_in_the_output_are_not_followed() {
+    let folder = with_tree();
+    fs::create_dir(folder.path("elsewhere")).unwrap();
+    fs::create_dir_all(folder.path("enc/in")).unwrap();
+    symlink("../../elsewhere", folder.path("enc/in/a")).unwrap();
+    let ended = folder.run(["encrypt", "-k", "key", "-r", "-f", "-O", "enc", "in"]);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("symbolic link"), "{}", ended.stderr);
+    assert!(content(&folder.path("elsewhere")).is_empty());
+    assert!(folder.has("enc/in/one.enc"));
+}
+
+#[test]
+fn files_that_fail_are_listed_and_do_not_stop_the_others() {
+    let folder = with_tree();
+    folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "in"]).succeeded();
+    let mut damaged = folder.read("enc/in/a/chunk.enc");
+    damaged[HEADER + 5] ^= 1;
+    folder.write("enc/in/a/chunk.enc", &damaged);
+    let long = folder.read("enc/in/private/long.enc");
+    folder.write("enc/in/private/long.enc", &long[..long.len() - 1]);
+    folder.write("enc/in/README", "not encrypted");
+    let ended = folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    for line in [
+        "failed: 'enc/in/a/chunk.enc': chunk 0",
+        "failed: 'enc/in/private/long.enc': ",
+        "skipped 'enc/in/README': it is a file whose name does not end in .enc",
+        "; 1 skipped; 2 failed",
+    ] {
+        assert!(ended.stderr.contains(line), "{line:?}: {}", ended.stderr);
+    }
+    assert!(!folder.has("back/in/a/chunk") && !folder.has("back/in/private/long"));
+    assert_eq!(folder.read("back/in/a/b/more"), data(5 * CHUNK + 7));
+
+    // Input and output that fail are exit code 2, unless something is not authentic as well.
+    fs::create_dir_all(folder.path("dirs/in/one.enc")).unwrap();
+    let ended = folder.run(["encrypt", "-k", "key", "-r", "-f", "-O", "dirs", "in"]);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("failed: 'in/one'"), "{}", ended.stderr);
+    assert!(folder.has("dirs/in/a/chunk.enc"));
+}
+
+#[test]
+fn resume_skips_what_is_up_to_date() {
+    let folder = with_tree();
+    let encrypt = ["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "--json", "in"];
+    let first = folder.run(encrypt).succeeded();
+    let json: serde_json::Value = serde_json::from_str(&first.stderr).unwrap();
+    assert_eq!((json["files"].as_u64(), json["up_to_date"].as_u64()), (Some(9), Some(0)));
+    let before: Vec<_> =
+        fs::metadata(folder.path("enc/in/a/chunk.enc")).into_iter().map(|m| m.ino()).collect();
+    // A new file, one that has changed without changing its length, one that has grown but looks old.
+    folder.write("in/new", "new");
+    let changed = folder.path("enc/in/one.enc");
+    set_age(&changed, 1000);
+    folder.write("in/nothing", "something");
+    set_age(&folder.path("in/nothing"), 2000);
+    let json: serde_json::Value = serde_json::from_str(&folder.run(encrypt).succeeded().stderr).unwrap();
+    assert_eq!((json["files"].as_u64(), json["up_to_date"].as_u64()), (Some(3), Some(7)));
+    let after: Vec<_> =
+        fs::metadata(folder.path("enc/in/a/chunk.enc")).into_iter().map(|m| m.ino()).collect();
+    assert_eq!(before, after);
+
+    let decrypt = ["decrypt", "-k", "key", "-r", "-O", "back", "--resume", "--json", "enc/in"];
+    folder.run(decrypt).succeeded();
+    assert_eq!(content(&folder.path("back/in")), content(&folder.path("in")));
+    let json: serde_json::Value = serde_json::from_str(&folder.run(decrypt).succeeded().stderr).unwrap();
+    assert_eq!((json["files"].as_u64(), json["up_to_date"].as_u64()), (Some(0), Some(10)));
+}
+
+#[test]
+fn resume_replaces_nothing_that_it_did_not_make() {
+    let folder = with_tree();
+    folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "in"]).succeeded();
+    folder.write("enc/in/one.enc", "something else");
+    let resume = ["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "in"];
+    let ended = folder.run(resume);
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended.stderr.contains("failed: 'in/one': the output 'enc/in/one.enc' exists"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(folder.read("enc/in/one.enc"), b"something else");
+    // Another key.
+    let ended = folder.run(["encrypt", "-k", "wrong", "-r", "-O", "enc", "--resume", "in"]);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("; 9 failed"), "{}", ended.stderr);
+
+    folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "--force", "in"]).succeeded();
+    folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
+    // Edited after decryption, to another length; older than what was encrypted.
+    folder.write("back/in/one", "edited");
+    set_age(&folder.path("back/in/a/chunk"), 1000);
+    let ended = folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "--resume", "enc/in"]);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("2 failed"), "{}", ended.stderr);
+    assert_eq!(folder.read("back/in/one"), b"edited");
+}
+
+#[test]
+fn a_run_that_was_stopped_leaves_nothing_half_written_and_goes_on() {
+    for signal in ["-INT", "-KILL"] {
+        let folder = Folder::with_keys();
+        fs::create_dir(folder.path("in")).unwrap();
+        for index in 0..40 {
+            folder.write(&format!("in/{index:02}"), data(2 << 20));
+        }
+        let mut child = folder.spawn(["encrypt", "-k", "key", "-r", "-O", "enc", "in"]);
+        wait_until("the first outputs", || {
+            fs::read_dir(folder.path("enc/in")).is_ok_and(|entries| entries.count() > 4)
+        });
+        kill(signal, &child);
+        child.wait().unwrap();
+        let outputs = content(&folder.path("enc/in"));
+        if signal == "-INT" {
+            assert!(outputs.iter().all(|(name, _)| name.extension() == Some(OsStr::new("enc"))));
+        }
+        for (name, bytes) in &outputs {
+            if name.extension() == Some(OsStr::new("enc")) {
+                let bytes = bytes.as_ref().unwrap();
+                assert_eq!(folder.pipe(["decrypt", "-k", "key"], bytes).succeeded().stdout, data(2 << 20));
+            }
+        }
+        folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "in"]).succeeded();
+        let names: Vec<_> = content(&folder.path("enc/in")).into_iter().map(|(name, _)| name).collect();
+        let expected: Vec<_> = (0..40).map(|index| PathBuf::from(format!("{index:02}.enc"))).collect();
+        assert_eq!(names, expected);
+        folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
+        assert_eq!(content(&folder.path("back/in")), content(&folder.path("in")));
+    }
+}
+
+#[test]
+fn one_envelope_for_all_files_of_a_call() {
+    let folder = with_tree();
+    folder.write("passphrase", "correct horse\n");
+    set_mode(&folder.path("passphrase"), 0o600);
+    folder.run(["encrypt", "--passphrase-file", "passphrase", "-r", "-O", "enc", "in"]).succeeded();
+    let (one, two) = (folder.read("enc/in/one.enc"), folder.read("enc/in/nothing.enc"));
+    let envelope = one.len() - HEADER - 17;
+    assert_eq!(one[..envelope], two[..envelope]);
+    assert_ne!(one[envelope..envelope + 24], two[envelope..envelope + 24]);
+    let decrypt = ["decrypt", "--passphrase-file", "passphrase", "-r", "-O", "back", "enc/in"];
+    folder.run(decrypt).succeeded();
+    assert_eq!(content(&folder.path("back/in")), content(&folder.path("in")));
+    let resume = ["encrypt", "--passphrase-file", "passphrase", "-r", "-O", "enc", "--resume", "in"];
+    folder.run(resume).succeeded();
+    assert_eq!(folder.read("enc/in/one.enc"), one);
+    folder.write("wrong-passphrase", "incorrect\n");
+    set_mode(&folder.path("wrong-passphrase"), 0o600);
+    let decrypt = ["decrypt", "--passphrase-file", "wrong-passphrase", "-r", "-O", "not", "enc/in"];
+    folder.run(decrypt).failed(1, "passphrase");
+    assert!(!folder.has("not"));
+}
+
+#[test]
+fn r_is_short_for_recursive_where_no_recipient_can_be_meant() {
+    let folder = with_tree();
+    folder.run(["encrypt", "-k", "key", "-O", "enc", "-r", "in"]).succeeded();
+    assert!(folder.has("enc/in/one.enc"));
+    let recipient = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj";
+    folder.run(["encrypt", "-k", "key", "-O", "no", "-r", recipient, "in/one"]).failed(2, "--key");
+    folder.run(["encrypt", "-r", recipient, "-O", "to", "-r", "--resume", "in"]).succeeded();
+    assert!(folder.has("to/in/one.enc"));
+    folder.run(["encrypt", "-O", "no", "-r", "in"]).failed(2, "--recursive");
+    folder.run(["encrypt", "-k", "key", "-O", "no", "-r", "", "in/one"]).failed(2, "");
+    assert!(!folder.has("no"));
+}
+
+#[test]
+fn progress_counts_files() {
+    let folder = with_tree();
+    let args = ["encrypt", "-k", "key", "-r", "-O", "enc", "--progress", "always", "in"];
+    let ended = folder.run(args).succeeded();
+    assert!(ended.stderr.starts_with("lockstep: encrypted 9 files, "), "{}", ended.stderr);
+}
