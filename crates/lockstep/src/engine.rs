@@ -65,9 +65,9 @@ const PROCESSOR: &str = "cpu";
 
 /// A planner that chooses by itself: it looks for other devices than the CPU when there is enough to do for them, for that
 /// starts their drivers. What it does not find is told by the second.
-fn look_late(options: BackendOptions) -> (Planner, Arc<OnceLock<Absent>>) {
+fn look_late(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc<OnceLock<Absent>>) {
     let (near, others): (Vec<_>, Vec<_>) =
-        backends(&options).into_iter().partition(|backend| backend.name() == PROCESSOR);
+        backends.into_iter().partition(|backend| backend.name() == PROCESSOR);
     let missing = Arc::new(OnceLock::new());
     let tell = Arc::clone(&missing);
     let look = Box::new(move || {
@@ -89,8 +89,7 @@ fn look_late(options: BackendOptions) -> (Planner, Arc<OnceLock<Absent>>) {
 }
 
 /// Asks the backends that a selection needs: those it names, and the CPU's, by which others are verified.
-fn discover_for(options: &BackendOptions, selection: &Selection) -> Discovered {
-    let mut backends = backends(options);
+fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> Discovered {
     let names = [&selection.device, &selection.kernel].into_iter().flatten();
     let wanted: Vec<&str> = names.filter_map(|name| name.split([':', '/']).next()).collect();
     if wanted.iter().any(|name| backends.iter().any(|backend| backend.name() == *name)) {
@@ -201,10 +200,17 @@ pub struct EngineBuilder {
     kernel: Option<String>,
     threads: Option<usize>,
     verify: Option<Verify>,
+    backends: Option<&'static [&'static str]>,
     remembers: bool,
 }
 
 impl EngineBuilder {
+    /// Only the devices of these backends, by their names in [`backends`]; without this, those of all.
+    pub(crate) fn backends(mut self, names: &'static [&'static str]) -> Self {
+        self.backends = Some(names);
+        self
+    }
+
     /// Only this device, by name; `auto` lets the planner choose whatever the environment says.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
@@ -268,11 +274,12 @@ impl EngineBuilder {
                 expected: "say off, sample or full",
             })?,
         };
-        let options = BackendOptions { threads };
+        let mut all = backends(&BackendOptions { threads });
+        all.retain(|backend| self.backends.is_none_or(|names| names.contains(&backend.name())));
         let (planner, missing) = if selection == Selection::default() {
-            look_late(options)
+            look_late(all)
         } else {
-            let found = discover_for(&options, &selection);
+            let found = discover_for(all, &selection);
             let planner =
                 Planner::new(found.devices, &selection).map_err(|error| why_not(error, &found.missing))?;
             (planner, Arc::new(OnceLock::from(found.missing)))

@@ -32,6 +32,8 @@ pub mod file;
 pub mod hazmat;
 pub mod keyfile;
 pub mod output;
+#[doc(hidden)]
+pub mod provider_settings;
 mod quoted;
 
 pub use cobblestone::{

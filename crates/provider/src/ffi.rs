@@ -6,6 +6,7 @@
 //! | `param` | `OSSL_PARAM`: reading and answering parameters |
 //! | `buffers` | input and output of one call, which may be the same memory |
 //! | `core` | what the library offers to us: errors, configuration |
+//! | `descriptor` | writing the trace and messages without an effect on the program |
 //! | `provider` | `OSSL_provider_init` and the functions of the provider itself |
 //! | `process`, `thread`, `stack` | forks, threads of our own, what calls leave on the stack |
 //! | `skey` | keys as objects |
@@ -16,6 +17,7 @@
 pub(crate) mod buffers;
 pub(crate) mod cipher;
 pub(crate) mod core;
+pub(crate) mod descriptor;
 mod guard;
 pub(crate) mod param;
 pub(crate) mod process;

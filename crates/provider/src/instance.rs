@@ -5,22 +5,22 @@
 //! random byte is drawn before the first large work, since programs load us early, fork later, and may run their random
 //! generator on us. The exception is a device or kernel that was named: whether it is there must be known at once.
 
-use std::ffi::CStr;
 use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::available_parallelism;
 
 use lockstep::Engine;
-use lockstep::engine::MAX_THREADS;
 use lockstep::hazmat::backend::Counter;
 use lockstep::hazmat::inline::{self, InlineKernel};
+use lockstep::provider_settings::{Ahead, Settings};
 
 use crate::ahead::Workshop;
 use crate::ffi::core::Core;
+use crate::ffi::descriptor::say;
 use crate::ffi::process::{self, PerProcess};
 use crate::reason::{Outcome, Reason};
-use crate::settings::{AheadSetting, Settings};
+use crate::settings::Found;
 use crate::trace::Trace;
 
 /// Bytes in one call from which on the planner chooses, if nothing else is set, on CPUs: below, a second thread costs more
@@ -49,17 +49,13 @@ impl Instance {
     /// Reads the settings and chooses a kernel.
     ///
     /// # Errors
-    /// What is wrong with the settings, for people.
+    /// What is wrong with the settings of the configuration file, in words.
     pub(crate) fn new(
         core: Core,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Arc<Instance>, String> {
-        let settings = Settings::read(|name: &'static CStr| core.setting(name), environment)?;
-        let engine = match (&settings.device, &settings.kernel) {
-            (None, None) => None,
-            // A name that is not there must be found out now, not in the midst of somebody's work.
-            _ => Some(engine(&settings)?),
-        };
+        let (settings, engine, warnings) = choose(Found::read(&core, environment)?)?;
+        warn_once(&warnings);
         let named = settings.kernel.as_deref().and_then(InlineKernel::by_name);
         let kernel = named.unwrap_or_else(InlineKernel::best);
         let device_is_named = engine
@@ -67,15 +63,15 @@ impl Instance {
             .is_some_and(|engine| engine.devices_so_far().iter().any(|device| device.id().backend != "cpu"));
         let threshold =
             settings.threshold.unwrap_or(if device_is_named { DEVICE_THRESHOLD } else { CPU_THRESHOLD });
-        let trace = match &settings.trace {
-            None => None,
-            Some(to) => Some(Trace::new(to).map_err(|error| format!("the trace cannot be opened: {error}"))?),
-        };
+        let trace = settings.trace.as_ref().and_then(Trace::open);
+        if let Some(trace) = &trace {
+            warnings.iter().for_each(|warning| trace.tell_failure(warning));
+        }
         let ahead = match settings.ahead {
-            AheadSetting::On => true,
-            AheadSetting::Off => false,
+            Ahead::On => true,
+            Ahead::Off => false,
             // A second processor must be there to make it.
-            AheadSetting::Auto => device_is_named || !kernel.has_aes_instructions() && processors() > 1,
+            Ahead::Auto => device_is_named || !kernel.has_aes_instructions() && processors() > 1,
         };
         let engines = PerProcess::new();
         if let Some(engine) = engine {
@@ -179,12 +175,44 @@ fn processors() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
+/// The settings that hold, the device or kernel if one is named, and what is wrong with the environment.
+///
+/// # Errors
+/// What is wrong with the settings of the configuration file, in words.
+fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), String> {
+    let Found { settings, without, mut warnings } = found;
+    let why = match named(&settings) {
+        Ok(engine) => return Ok((settings, engine, warnings)),
+        Err(why) => why,
+    };
+    let Some(without) = without else { return Err(why) };
+    let engine = named(&without)?;
+    let ignored = match (settings.device != without.device, settings.kernel != without.kernel) {
+        (true, true) => "LOCKSTEP_DEVICE and LOCKSTEP_KERNEL are",
+        (true, false) => "LOCKSTEP_DEVICE is",
+        _ => "LOCKSTEP_KERNEL is",
+    };
+    warnings.push(format!("{ignored} ignored: {why}"));
+    Ok((without, engine, warnings))
+}
+
+/// The device or kernel that is named, if any is: one that is not there must be found out now, not in the midst of
+/// somebody's work.
+fn named(settings: &Settings) -> Result<Option<Engine>, String> {
+    match (&settings.device, &settings.kernel) {
+        (None, None) => Ok(None),
+        _ => engine(settings).map(Some),
+    }
+}
+
 fn engine(settings: &Settings) -> Result<Engine, String> {
-    // Every choice is made here, so that none is left to the environment, which has been read already, or not at all.
-    let builder = Engine::builder()
-        .device(settings.device.as_deref().unwrap_or("auto"))
-        .kernel(settings.kernel.as_deref().unwrap_or("auto"))
-        .threads(settings.threads.unwrap_or_else(|| processors().min(MAX_THREADS)))
-        .verify(settings.verify);
-    builder.build().map_err(|error| error.to_string())
+    settings.engine().map_err(|error| error.to_string())
+}
+
+/// Reports what is wrong with the environment, the first time that the provider is loaded into a process.
+fn warn_once(warnings: &[String]) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !warnings.is_empty() && !WARNED.swap(true, Relaxed) {
+        warnings.iter().for_each(|warning| say(warning));
+    }
 }

@@ -1,179 +1,179 @@
 //! What is configured: by the section of openssl.cnf that activates the provider, and by the environment, which comes
 //! first.
+//!
+//! A mistake in the configuration file is an error, and the provider does not load. A mistake in the environment is not:
+//! the command reads the same variables and has devices that the provider does not have, and a variable reaches every
+//! program that is started with it. It is reported, and what it says is not followed.
+
+mod misspelt;
 
 use std::ffi::CStr;
-use std::path::PathBuf;
 
-use lockstep::hazmat::verify::Verify;
+use lockstep::provider_settings::{NAMES, Settings};
 
-/// Whether keystream is made ahead for runs of small updates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AheadSetting {
-    /// Where the processor has no AES instructions, or a device is chosen by name.
-    Auto,
-    /// Always.
-    On,
-    /// Never.
-    Off,
+use misspelt::misspelt;
+
+/// The provider's section of the configuration file.
+pub(crate) trait Section {
+    /// The value that a name has.
+    fn value(&self, name: &CStr) -> Option<String>;
+
+    /// One of these names that has a value, by its place in the list. OpenSSL has no list of the names of a section: it
+    /// finds names that it is given.
+    fn any_of(&self, names: &[&CStr]) -> Option<usize>;
 }
 
-/// Where the trace goes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum TraceTo {
-    /// Standard error.
-    Stderr,
-    /// Appended to a file.
-    File(PathBuf),
+/// The settings as they were found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) settings: Settings,
+    /// The settings without the device and the kernel that the environment names, if it names any: for when there are no
+    /// such ones.
+    pub(crate) without: Option<Settings>,
+    /// What is wrong with the environment.
+    pub(crate) warnings: Vec<String>,
 }
 
-/// All settings.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Settings {
-    /// A device by name.
-    pub(crate) device: Option<String>,
-    /// A kernel by name.
-    pub(crate) kernel: Option<String>,
-    /// CPU threads for large pieces.
-    pub(crate) threads: Option<usize>,
-    /// Bytes in one call from which on the planner chooses.
-    pub(crate) threshold: Option<usize>,
-    /// How results are checked.
-    pub(crate) verify: Verify,
-    /// Whether keystream is made ahead.
-    pub(crate) ahead: AheadSetting,
-    /// Where the trace goes.
-    pub(crate) trace: Option<TraceTo>,
-}
-
-/// The names in the configuration file. In the environment they are upper case, after `LOCKSTEP_`.
-const NAMES: [&CStr; 7] = [c"device", c"kernel", c"threads", c"threshold", c"verify", c"ahead", c"trace"];
-
-impl Settings {
+impl Found {
     /// Reads all settings.
     ///
     /// # Errors
-    /// What is wrong with which setting, for people.
+    /// What is wrong in the configuration file, in words.
     pub(crate) fn read(
-        config: impl Fn(&'static CStr) -> Option<String>,
+        section: &impl Section,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Settings, String> {
-        let [device, kernel, threads, threshold, verify, ahead, trace] = NAMES.map(|name| {
-            let variable = format!("LOCKSTEP_{}", name.to_string_lossy().to_uppercase());
-            let from_environment = environment(&variable).filter(|value| !value.is_empty());
-            match from_environment {
-                Some(value) => Value { value: Some(value), origin: variable },
-                None => {
-                    let origin = format!("setting {}", name.to_string_lossy());
-                    Value { value: config(name).filter(|value| !value.is_empty()), origin }
-                }
-            }
-        });
-        Ok(Settings {
-            device: device.unless_auto(),
-            kernel: kernel.unless_auto(),
-            threads: threads.parse("a number of threads from 1 to 1024", |text| {
-                text.parse().ok().filter(|n| (1..=1024).contains(n))
-            })?,
-            threshold: threshold.parse("a number of bytes, such as 65536, 64K or 1M", parse_size)?,
-            verify: verify.parse("off, sample or full", |text| text.parse().ok())?.unwrap_or_default(),
-            ahead: ahead
-                .parse("on, off or auto", |text| match text {
-                    "on" => Some(AheadSetting::On),
-                    "off" => Some(AheadSetting::Off),
-                    _ => None,
-                })?
-                .unwrap_or(AheadSetting::Auto),
-            trace: trace.value.map(|value| match value.as_str() {
-                "stderr" => TraceTo::Stderr,
-                _ => TraceTo::File(value.into()),
-            }),
-        })
-    }
-}
-
-/// A value as it was found.
-struct Value {
-    value: Option<String>,
-    origin: String,
-}
-
-impl Value {
-    fn unless_auto(self) -> Option<String> {
-        self.value.filter(|value| value != "auto")
-    }
-
-    fn parse<T>(self, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, String> {
-        let Some(value) = self.value.filter(|value| value != "auto") else { return Ok(None) };
-        match parse(value.trim()) {
-            Some(parsed) => Ok(Some(parsed)),
-            None => Err(format!("{} is `{value}`: give {expected}", self.origin)),
+    ) -> Result<Found, String> {
+        if let Some((wrong, right)) = misspelt(section) {
+            let names = NAMES.join(", ");
+            return Err(format!("there is no setting `{wrong}`, did you mean `{right}`? There are {names}"));
         }
+        let mut settings = Settings::default();
+        for name in NAMES {
+            let key = std::ffi::CString::new(name).expect("no NUL in it");
+            if let Some(value) = section.value(&key).filter(|value| !value.is_empty()) {
+                let set = settings.set(name, &value);
+                set.map_err(|expected| format!("setting {name} is `{value}`: give {expected}"))?;
+            }
+        }
+        let configured = settings.clone();
+        let mut warnings = Vec::new();
+        for name in NAMES {
+            let variable = variable(name);
+            if let Some(value) = environment(&variable).filter(|value| !value.is_empty())
+                && let Err(expected) = settings.set(name, &value)
+            {
+                warnings.push(format!("{variable} is `{value}` and is ignored: give {expected}"));
+            }
+        }
+        let without = Settings { device: configured.device, kernel: configured.kernel, ..settings.clone() };
+        Ok(Found { without: Some(without).filter(|without| *without != settings), settings, warnings })
     }
 }
 
-/// Bytes, with an optional K, M or G for powers of 1024.
-fn parse_size(text: &str) -> Option<usize> {
-    let (digits, shift) = match text.as_bytes().last()? {
-        b'K' | b'k' => (&text[..text.len() - 1], 10),
-        b'M' | b'm' => (&text[..text.len() - 1], 20),
-        b'G' | b'g' => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    digits.parse::<usize>().ok()?.checked_mul(1 << shift)
+/// The name of a setting in the environment.
+fn variable(name: &str) -> String {
+    format!("LOCKSTEP_{}", name.to_uppercase())
 }
 
 #[cfg(test)]
 mod tests {
+    use lockstep::hazmat::verify::Verify;
+    use lockstep::provider_settings::TraceTo;
+
     use super::*;
 
-    fn read(config: &[(&str, &str)], environment: &[(&str, &str)]) -> Result<Settings, String> {
-        let find = |list: &[(&str, &str)], name: &str| {
-            list.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_string())
+    impl Section for [(&str, &str)] {
+        fn value(&self, name: &CStr) -> Option<String> {
+            let found = self.iter().find(|(known, _)| known.as_bytes() == name.to_bytes());
+            found.map(|(_, value)| (*value).into())
+        }
+
+        fn any_of(&self, names: &[&CStr]) -> Option<usize> {
+            names.iter().position(|name| self.value(name).is_some())
+        }
+    }
+
+    impl<const N: usize> Section for [(&str, &str); N] {
+        fn value(&self, name: &CStr) -> Option<String> {
+            self.as_slice().value(name)
+        }
+
+        fn any_of(&self, names: &[&CStr]) -> Option<usize> {
+            self.as_slice().any_of(names)
+        }
+    }
+
+    fn read<const N: usize>(
+        section: [(&str, &str); N],
+        environment: &[(&str, &str)],
+    ) -> Result<Found, String> {
+        let find = |name: &str| {
+            environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_string())
         };
-        Settings::read(|name| find(config, name.to_str().unwrap()), |name| find(environment, name))
+        Found::read(&section, find)
     }
 
     #[test]
-    fn nothing_said_means_auto() {
-        let settings = read(&[], &[]).unwrap();
-        assert_eq!(settings.device, None);
-        assert_eq!(settings.threshold, None);
-        assert_eq!((settings.verify, settings.ahead), (Verify::Sample, AheadSetting::Auto));
-        let auto: Vec<(&str, &str)> = ["device", "kernel", "threads", "threshold", "ahead"]
-            .into_iter()
-            .map(|name| (name, "auto"))
-            .collect();
-        assert_eq!(read(&auto, &[]).unwrap(), settings);
+    fn nothing_is_set_by_default() {
+        let found = read([("activate", "1"), ("module", "/lib/lockstep.so")], &[]).unwrap();
+        assert_eq!(found.settings, Settings::default());
+        assert_eq!((found.without, found.warnings), (None, vec![]));
+        let empty = read([("threads", "")], &[("LOCKSTEP_DEVICE", "")]).unwrap();
+        assert_eq!(empty.settings, Settings::default());
     }
 
     #[test]
     fn the_environment_comes_before_the_file() {
-        let settings = read(
-            &[("device", "cpu"), ("threads", "3"), ("threshold", "1M"), ("trace", "stderr")],
+        let found = read(
+            [("device", "cpu"), ("threads", "3"), ("threshold", "1M"), ("trace", "stderr")],
             &[("LOCKSTEP_THREADS", "5"), ("LOCKSTEP_DEVICE", ""), ("LOCKSTEP_TRACE", "/tmp/t")],
         )
         .unwrap();
+        let settings = found.settings;
         assert_eq!(settings.device.as_deref(), Some("cpu"));
         assert_eq!(settings.threads, Some(5));
         assert_eq!(settings.threshold, Some(1 << 20));
+        assert_eq!(settings.verify, Verify::Sample);
         assert_eq!(settings.trace, Some(TraceTo::File("/tmp/t".into())));
+        assert_eq!(found.without, None);
     }
 
     #[test]
-    fn bad_values_are_named_with_where_they_come_from() {
-        let error = read(&[("threads", "0")], &[]).unwrap_err();
-        assert_eq!(error, "setting threads is `0`: give a number of threads from 1 to 1024");
-        for (name, bad) in [
-            ("THRESHOLD", "lots"),
-            ("THRESHOLD", "-1"),
-            ("THRESHOLD", "99999999999G"),
-            ("THREADS", "1025"),
-            ("VERIFY", "yes"),
-            ("AHEAD", "1"),
-        ] {
-            let variable = format!("LOCKSTEP_{name}");
-            let error = read(&[], &[(&variable, bad)]).unwrap_err();
-            assert!(error.starts_with(&format!("{variable} is `{bad}`: give ")), "{error}");
-        }
+    fn bad_values_of_the_file_are_errors() {
+        let error = read([("threads", "0")], &[]).unwrap_err();
+        assert_eq!(error, "setting threads is `0`: give a number of threads from 1 to 1024, or auto");
+        // Also where the environment has another value.
+        assert!(read([("verify", "yes")], &[("LOCKSTEP_VERIFY", "full")]).is_err());
+    }
+
+    #[test]
+    fn bad_values_of_the_environment_are_warned_of_and_those_of_the_file_hold() {
+        let found =
+            read([("threads", "3")], &[("LOCKSTEP_THREADS", "many"), ("LOCKSTEP_AHEAD", "1")]).unwrap();
+        assert_eq!(found.settings.threads, Some(3));
+        assert_eq!(found.warnings.len(), 2);
+        let [threads, ahead] = [&found.warnings[0], &found.warnings[1]];
+        assert!(threads.starts_with("LOCKSTEP_THREADS is `many` and is ignored: give "), "{threads}");
+        assert!(ahead.starts_with("LOCKSTEP_AHEAD is `1` and is ignored: give "), "{ahead}");
+    }
+
+    #[test]
+    fn device_and_kernel_of_the_environment_can_be_done_without() {
+        let found = read([("device", "cpu")], &[("LOCKSTEP_DEVICE", "vulkan:0")]).unwrap();
+        assert_eq!(found.settings.device.as_deref(), Some("vulkan:0"));
+        assert_eq!(found.without.unwrap().device.as_deref(), Some("cpu"));
+        let found = read([], &[("LOCKSTEP_KERNEL", "cpu/abacus"), ("LOCKSTEP_THREADS", "2")]).unwrap();
+        let without = found.without.unwrap();
+        assert_eq!((without.kernel, without.threads), (None, Some(2)));
+    }
+
+    #[test]
+    fn names_that_are_misspelt_are_errors() {
+        let error = read([("activate", "1"), ("treads", "4")], &[]).unwrap_err();
+        assert_eq!(
+            error,
+            "there is no setting `treads`, did you mean `threads`? There are device, kernel, threads, threshold, \
+             verify, ahead, trace"
+        );
     }
 }

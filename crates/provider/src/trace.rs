@@ -1,22 +1,29 @@
-//! What was done, for people who want to know whether it was us: switched on by the setting `trace`.
+//! The trace: which algorithms were used, and how much. Switched on by the setting `trace`.
 //!
 //! One line when an algorithm is first used in a process, one with totals when the provider is unloaded or the process ends:
 //! OpenSSL does not unload a provider whose ciphers a program still holds at its end. The file is opened
 //! when the provider is loaded, so that processes that give up their rights later can still write to it. Only sizes and
 //! counts are written.
+//!
+//! The program goes on whatever becomes of the trace: a file that cannot be opened is no reason not to load the provider,
+//! and writing neither waits nor raises a signal ([`crate::ffi::descriptor`]). The first failure is reported on standard
+//! error, once in a process.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::algorithm::{ALGORITHMS, Algorithm};
-use crate::settings::TraceTo;
+use lockstep::provider_settings::TraceTo;
 
-/// Counters of every algorithm, and where they are told.
+use crate::algorithm::{ALGORITHMS, Algorithm};
+use crate::ffi::descriptor::{Descriptor, say};
+
+/// Counters of every algorithm, and where they are written.
 pub(crate) struct Trace {
-    to: File,
+    to: Descriptor,
+    /// What `to` is, for messages.
+    name: String,
+    /// Writing has failed: nothing is written any more.
+    failed: AtomicBool,
     /// For each algorithm: encryption, decryption.
     counters: Vec<[Counter; 2]>,
     /// Bytes through the planner, and with keystream made ahead.
@@ -43,26 +50,26 @@ pub(crate) enum Way {
 }
 
 impl Trace {
-    /// # Errors
-    /// If the file cannot be opened.
-    pub(crate) fn new(to: &TraceTo) -> io::Result<Trace> {
-        let to = match to {
-            // A copy of its own: Rust's handle has a lock, which a fork could find held.
-            TraceTo::Stderr => File::from(io::stderr().as_fd().try_clone_to_owned()?),
-            TraceTo::File(path) => OpenOptions::new()
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                // Whoever may write to the folder must not choose another file for us.
-                .custom_flags(libc::O_NOFOLLOW)
-                .open(path)?,
+    /// Opens the trace. None if that cannot be done, which is reported on standard error.
+    pub(crate) fn open(to: &TraceTo) -> Option<Trace> {
+        let (opened, name) = match to {
+            TraceTo::Stderr => (Descriptor::copy_of(libc::STDERR_FILENO), "standard error".into()),
+            TraceTo::Stdout => (Descriptor::copy_of(libc::STDOUT_FILENO), "standard output".into()),
+            TraceTo::File(path) => (Descriptor::append_to(path), format!("{path:?}")),
         };
-        let counters = ALGORITHMS.iter().map(|_| Default::default()).collect();
-        let ways = Default::default();
-        Ok(Trace {
+        let to = match opened {
+            Ok(to) => to,
+            Err(error) => {
+                report(&name, "cannot be opened", &error);
+                return None;
+            }
+        };
+        Some(Trace {
             to,
-            counters,
-            ways,
+            name,
+            failed: AtomicBool::new(false),
+            counters: ALGORITHMS.iter().map(|_| Default::default()).collect(),
+            ways: Default::default(),
             process: AtomicU32::new(std::process::id()),
             told: AtomicBool::new(false),
         })
@@ -104,9 +111,22 @@ impl Trace {
     }
 
     fn tell(&self, process: u32, text: &str) {
-        // One write, so that lines of several processes do not mix; nobody can be told if it fails.
+        if self.failed.load(Relaxed) {
+            return;
+        }
+        // One write, so that lines of several processes do not mix.
         let line = format!("lockstep[{process}]: {text}\n");
-        let _ = (&self.to).write_all(line.as_bytes());
+        match self.to.write(line.as_bytes()) {
+            Ok(()) => {}
+            // Whoever reads may come back to it.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                report(&self.name, "is full, so lines of it are lost", &error);
+            }
+            Err(error) => {
+                self.failed.store(true, Relaxed);
+                report(&self.name, "cannot be written and ends here", &error);
+            }
+        }
     }
 
     /// The totals of this process, and what its devices say of theirs.
@@ -135,6 +155,14 @@ impl Trace {
             }
         }
         devices.iter().for_each(|line| self.tell(process, line));
+    }
+}
+
+/// Says on standard error what became of a trace; once in a process.
+fn report(name: &str, what: &str, error: &io::Error) {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    if !REPORTED.swap(true, Relaxed) {
+        say(&format!("the trace to {name} {what}: {error}; the program is not affected"));
     }
 }
 

@@ -3,12 +3,13 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null;
 
-use super::param::{END, Kind, entry};
+use super::param::END;
 use super::types::{
     CORE_GET_PARAMS, CORE_NEW_ERROR, CORE_SET_ERROR_DEBUG, CORE_VSET_ERROR, CoreHandle, Dispatch, Function,
-    OsslParam,
+    OsslParam, PARAM_UNMODIFIED, PARAM_UTF8_PTR,
 };
 use crate::reason::Reason;
+use crate::settings::Section;
 
 type GetParams = unsafe extern "C" fn(*const CoreHandle, *mut OsslParam) -> c_int;
 type NewError = unsafe extern "C" fn(*const CoreHandle);
@@ -95,13 +96,14 @@ impl Core {
             set(self.handle, number, format, no_arguments.as_mut_ptr().cast());
         }
     }
+}
 
-    /// A setting of our section of the configuration file. Copied: what the library hands out lies in memory that moves.
-    pub(crate) fn setting(&self, name: &'static CStr) -> Option<String> {
+impl Section for Core {
+    /// Copied: what the library hands out lies in memory that moves.
+    fn value(&self, name: &CStr) -> Option<String> {
         let get = self.get_params?;
         let mut value: *const c_char = null();
-        let mut asked = [entry(name, Kind::TextPointer, 0), END];
-        asked[0].data = (&raw mut value).cast();
+        let mut asked = [text_of(name, &raw mut value), END];
         // SAFETY: an array of one parameter, whose data is a pointer as its type says.
         let found = unsafe { get(self.handle, asked.as_mut_ptr()) } == 1;
         if !found || value.is_null() {
@@ -109,6 +111,27 @@ impl Core {
         }
         // SAFETY: the library has set it to a C string of its own.
         Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+    }
+
+    fn any_of(&self, names: &[&CStr]) -> Option<usize> {
+        let get = self.get_params?;
+        // What the values are does not matter: all are put into one place.
+        let mut value: *const c_char = null();
+        let mut asked: Vec<_> = names.iter().map(|name| text_of(name, &raw mut value)).chain([END]).collect();
+        // SAFETY: an array of parameters whose data are pointers as their types say, with its end.
+        unsafe { get(self.handle, asked.as_mut_ptr()) };
+        asked[..names.len()].iter().position(|param| param.return_size != PARAM_UNMODIFIED)
+    }
+}
+
+/// A parameter that asks for a text.
+fn text_of(name: &CStr, place: *mut *const c_char) -> OsslParam {
+    OsslParam {
+        key: name.as_ptr(),
+        data_type: PARAM_UTF8_PTR,
+        data: place.cast(),
+        data_size: 0,
+        return_size: PARAM_UNMODIFIED,
     }
 }
 

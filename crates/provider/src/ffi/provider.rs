@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use super::cipher::{DISPATCHES, PROPERTIES};
 use super::core::Core;
+use super::descriptor::say;
 use super::guard::guarded;
 use super::param::{END, Kind, asked, entry};
 use super::process;
 use super::skey;
+use super::thread::quieten_panics;
 use super::types::{
     CoreHandle, Dispatch, Function, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam,
     PROVIDER_GET_PARAMS, PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION,
@@ -152,6 +154,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
             false => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         };
         process::count_forks();
+        quieten_panics();
         match Instance::new(core, environment) {
             Ok(instance) => {
                 // SAFETY: the library passes places for both.
@@ -165,7 +168,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
                 reporter.raise(Reason::Setting, Some(&detail));
                 // OpenSSL keeps errors of its configuration file to itself, and a program that goes on without us should not
                 // do so in silence.
-                eprintln!("lockstep: {detail}; the provider is not loaded");
+                say(&format!("{detail}; the provider is not loaded"));
                 0
             }
         }

@@ -26,3 +26,4 @@ mod robust;
 mod settings;
 mod state;
 mod tls;
+mod trace;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::{env, fs, process};
 
 use crate::evp::{self, ENCRYPT, Library, Params};
-use crate::harness::{bytes, in_own_process_with, modules, subject_is_default, theirs};
+use crate::harness::{bytes, modules, new_library, subject_is_default, theirs};
 
 /// Runs the suite's tests of modes, states, AEADs, TLS, scripts and robustness once more, under settings.
 fn all_of_it_with(variables: &[(&str, &str)], but: &[&str]) {
@@ -46,50 +46,84 @@ fn all_of_it_holds_on_the_kernel_without_aes_instructions() {
     all_of_it_with(&[("LOCKSTEP_KERNEL", "cpu/soft"), ("LOCKSTEP_VERIFY", "full")], &["ten_megabytes"]);
 }
 
-/// Loading or the first use fails, and the error names the setting or its value.
-fn refused(test: &str, variable: &str, value: &str) {
+/// What the provider is to say in a process of its own, in `test` and nothing else.
+fn says(test: &str, variables: &[(&str, &str)]) -> String {
+    let output = Command::new(env::current_exe().expect("a path"))
+        .args(["--exact", test, "--test-threads=1", "--nocapture"])
+        .envs(variables.iter().copied())
+        .output()
+        .expect("this very program starts");
+    let [out, error] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success() && out.contains("1 passed"), "{test} with {variables:?}:\n{out}{error}");
+    error
+}
+
+/// The first cipher of a context does its work by the provider.
+fn works(library: &Arc<Library>) -> bool {
+    let data = bytes(3_000_000, 1);
+    let [ours, theirs] = ["provider=lockstep", "provider=default"].map(|query| {
+        let cipher = library.cipher("AES-256-CTR", query)?;
+        let mut context = cipher.context();
+        let init = context.init(Some(&cipher), ENCRYPT, Some(&[1; 32]), Some(&[2; 16]), &Params::new());
+        context.update(&data).filter(|_| init == 1)
+    });
+    ours.is_some() && ours == theirs
+}
+
+/// For [`a_bad_environment_is_reported_once_and_ignored`]: a program that loads the provider three times.
+#[test]
+fn a_program_with_a_bad_environment() {
+    if env::var_os("LOCKSTEP_TEST_BAD").is_none() {
+        return;
+    }
+    for _ in 0..3 {
+        assert!(works(&Arc::new(new_library())));
+    }
+}
+
+/// The command reads the same variables, and has devices that the provider does not have.
+#[test]
+fn a_bad_environment_is_reported_once_and_ignored() {
     if subject_is_default("settings") {
         return;
     }
-    in_own_process_with(test, &[(variable, value)], || {
-        let library = Library::new(&modules());
-        library.load("default");
-        evp::clear_errors();
-        if library.try_load("lockstep") {
-            let library = Arc::new(library);
-            if let Some(cipher) = library.cipher("AES-256-CTR", "provider=lockstep") {
-                let mut context = cipher.context();
-                let init =
-                    context.init(Some(&cipher), ENCRYPT, Some(&[1; 32]), Some(&[2; 16]), &Params::new());
-                assert!(
-                    init != 1 || context.update(&bytes(3_000_000, 1)).is_none(),
-                    "{variable}={value} was taken"
-                );
-            }
-        }
-        let said = evp::errors().join("; ");
-        assert!(said.contains(variable) || said.contains(value), "{said:?} does not name {variable}={value}");
-    });
-}
-
-#[test]
-fn a_device_that_is_not_there_is_named() {
-    refused("settings::a_device_that_is_not_there_is_named", "LOCKSTEP_DEVICE", "cuda:77");
-}
-
-#[test]
-fn a_kernel_that_does_not_exist_is_named() {
-    refused("settings::a_kernel_that_does_not_exist_is_named", "LOCKSTEP_KERNEL", "cpu/abacus");
-}
-
-#[test]
-fn a_number_that_is_none_is_named() {
-    refused("settings::a_number_that_is_none_is_named", "LOCKSTEP_THREADS", "many");
-}
-
-#[test]
-fn a_word_that_is_none_is_named() {
-    refused("settings::a_word_that_is_none_is_named", "LOCKSTEP_VERIFY", "perhaps");
+    let trace = modules().join(format!("bad-{}.txt", process::id()));
+    for (variable, value, said) in [
+        (
+            "LOCKSTEP_DEVICE",
+            "vulkan:0",
+            "LOCKSTEP_DEVICE is ignored: device is `vulkan:0`: give a device of cpu",
+        ),
+        ("LOCKSTEP_DEVICE", "cuda:77", "LOCKSTEP_DEVICE is ignored: no device `cuda:77`"),
+        ("LOCKSTEP_DEVICE", "abacus", "LOCKSTEP_DEVICE is ignored: device is `abacus`"),
+        ("LOCKSTEP_KERNEL", "cpu/abacus", "LOCKSTEP_KERNEL is ignored: no kernel `cpu/abacus`"),
+        ("LOCKSTEP_KERNEL", "vulkan/bitslice", "LOCKSTEP_KERNEL is ignored: kernel is `vulkan/bitslice`"),
+        ("LOCKSTEP_THREADS", "many", "LOCKSTEP_THREADS is `many` and is ignored: give a number of threads"),
+        ("LOCKSTEP_THRESHOLD", "1X", "LOCKSTEP_THRESHOLD is `1X` and is ignored: give a number of bytes"),
+        (
+            "LOCKSTEP_VERIFY",
+            "perhaps",
+            "LOCKSTEP_VERIFY is `perhaps` and is ignored: give off, sample or full",
+        ),
+        ("LOCKSTEP_AHEAD", "1", "LOCKSTEP_AHEAD is `1` and is ignored: give on, off or auto"),
+    ] {
+        let trace = trace.to_str().expect("UTF-8");
+        let variables = [("LOCKSTEP_TEST_BAD", "1"), ("LOCKSTEP_TRACE", trace), (variable, value)];
+        let error = says("settings::a_program_with_a_bad_environment", &variables);
+        let lines: Vec<_> = error.lines().filter(|line| line.starts_with("lockstep: ")).collect();
+        assert!(lines.len() == 1 && lines[0].contains(said), "expected one line with {said:?}: {error}");
+        let traced = fs::read_to_string(trace).unwrap_or_default();
+        let _ = fs::remove_file(trace);
+        assert!(traced.contains(said), "{variable}={value} is not in the trace: {traced}");
+    }
+    // A trace by a relative name has no trace to be in.
+    let variables = [("LOCKSTEP_TEST_BAD", "1"), ("LOCKSTEP_TRACE", "trace.txt")];
+    let error = says("settings::a_program_with_a_bad_environment", &variables);
+    assert!(error.contains(
+        "LOCKSTEP_TRACE is `trace.txt` and is ignored: give off, stderr, stdout or the absolute path"
+    ));
+    assert!(!std::path::Path::new("trace.txt").exists());
 }
 
 /// A configuration file that activates the default provider and ours, with `settings` in our section. Without its
@@ -142,28 +176,97 @@ fn a_configuration_file_is_enough() {
     assert_eq!(library.cipher("AES-128-OCB", "").expect("there").provider(), "default");
 }
 
+/// For the tests of configuration files: a program that has read one, in which the provider is refused.
 #[test]
-fn a_configuration_file_that_asks_for_what_cannot_be_is_refused() {
+fn a_program_with_a_bad_configuration() {
+    let Some(file) = env::var_os("LOCKSTEP_TEST_BAD") else { return };
+    let library = Library::new(&modules());
+    // OpenSSL passes over a provider that does not load, and keeps the errors of a file to itself.
+    let _ = library.configure(&PathBuf::from(file));
+    let library = Arc::new(library);
+    assert!(library.cipher("AES-256-CTR", "provider=lockstep").is_none(), "the provider is loaded");
+}
+
+/// What the provider says when its section has a line.
+fn refused(line: &str) -> String {
+    let name: String = line.chars().filter(char::is_ascii_alphanumeric).collect();
+    let file = configuration(&name, &format!("{line}\n"));
+    let path = file.to_str().expect("UTF-8");
+    let error = says("settings::a_program_with_a_bad_configuration", &[("LOCKSTEP_TEST_BAD", path)]);
+    fs::remove_file(&file).expect("removed");
+    let mut lines = error.lines().filter_map(|line| line.strip_prefix("lockstep: "));
+    let said = lines.next().unwrap_or_default().to_string();
+    assert!(said.ends_with("; the provider is not loaded") && lines.next().is_none(), "{line}: {error}");
+    said
+}
+
+#[test]
+fn a_configuration_file_with_a_bad_value_is_refused() {
     if subject_is_default("settings") {
         return;
     }
-    for (setting, value) in [("threads", "many"), ("device", "cuda:77"), ("kernel", "cpu/abacus")] {
-        let file = configuration(setting, &format!("{setting} = {value}\n"));
-        let library = Library::new(&modules());
-        evp::clear_errors();
-        let configured = library.configure(&file);
-        fs::remove_file(file).expect("removed");
-        let library = Arc::new(library);
-        let taken = configured
-            && library.cipher("AES-256-CTR", "provider=lockstep").is_some_and(|cipher| {
-                let mut context = cipher.context();
-                context.init(Some(&cipher), ENCRYPT, Some(&[1; 32]), Some(&[2; 16]), &Params::new()) == 1
-                    && context.update(&bytes(3_000_000, 1)).is_some()
-            });
-        assert!(!taken, "{setting} = {value} was taken");
-        // OpenSSL keeps the errors of a file to itself; that we name the setting on standard error is tested with real
-        // programs.
+    for (line, said) in [
+        ("threads = many", "setting threads is `many`: give a number of threads from 1 to 1024"),
+        ("threads = 0", "setting threads is `0`"),
+        ("threshold = lots", "setting threshold is `lots`: give a number of bytes"),
+        ("verify = perhaps", "setting verify is `perhaps`: give off, sample or full"),
+        ("ahead = 1", "setting ahead is `1`: give on, off or auto"),
+        ("trace = trace.txt", "setting trace is `trace.txt`: give off, stderr, stdout or the absolute path"),
+        ("device = cuda:77", "no device `cuda:77`"),
+        ("device = vulkan:software", "device is `vulkan:software`: give a device of cpu, cuda or spu"),
+        ("kernel = cpu/abacus", "no kernel `cpu/abacus`"),
+    ] {
+        let error = refused(line);
+        assert!(error.starts_with(said), "{line}: {error}");
     }
+}
+
+#[test]
+fn a_configuration_file_with_a_misspelt_name_is_refused() {
+    if subject_is_default("settings") {
+        return;
+    }
+    let all = "There are device, kernel, threads, threshold, verify, ahead, trace";
+    for (wrong, right) in [
+        ("treads", "threads"),
+        ("Threads", "threads"),
+        ("devcie", "device"),
+        ("kernal", "kernel"),
+        ("threshhold", "threshold"),
+        ("verfiy", "verify"),
+        ("a_head", "ahead"),
+        ("trace_file", "trace"),
+    ] {
+        let error = refused(&format!("{wrong} = 4"));
+        let said = format!("there is no setting `{wrong}`, did you mean `{right}`? {all}");
+        assert!(error.starts_with(&said), "{error}");
+    }
+}
+
+/// For [`a_trace_to_standard_output_is_no_file`].
+#[test]
+fn a_program_with_a_configuration() {
+    let Some(file) = env::var_os("LOCKSTEP_TEST_GOOD") else { return };
+    let library = Library::new(&modules());
+    assert!(library.configure(&PathBuf::from(file)), "{:?}", evp::errors());
+    assert!(works(&Arc::new(library)));
+}
+
+#[test]
+fn a_trace_to_standard_output_is_no_file() {
+    if subject_is_default("settings") {
+        return;
+    }
+    let file = configuration("stdout", "trace = stdout\n");
+    let output = Command::new(env::current_exe().expect("a path"))
+        .args(["--exact", "settings::a_program_with_a_configuration", "--nocapture"])
+        .env("LOCKSTEP_TEST_GOOD", &file)
+        .output()
+        .expect("this very program starts");
+    fs::remove_file(&file).expect("removed");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("AES-256-CTR encrypt: first use"), "{output:?}");
+    assert!(!std::path::Path::new("stdout").exists());
 }
 
 /// Programs that are said to run on us can be asked for proof.

@@ -1,0 +1,225 @@
+//! The settings of the OpenSSL provider: their names, their values, and the devices that they may name. The provider reads
+//! them from `openssl.cnf` and from the environment, `lockstep openssl-conf` writes them to `openssl.cnf`; both check them
+//! by this module.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use crate::Engine;
+use crate::engine::MAX_THREADS;
+use crate::error::{Error, Result};
+use crate::hazmat::verify::Verify;
+
+/// The names in the configuration file. In the environment they are upper case, after `LOCKSTEP_`.
+pub const NAMES: [&str; 7] = ["device", "kernel", "threads", "threshold", "verify", "ahead", "trace"];
+
+/// The backends of the provider, whatever else the program is built with that this library is linked into.
+pub const BACKENDS: [&str; 3] = ["cpu", "cuda", "spu"];
+
+/// Whether keystream is made ahead for runs of small updates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ahead {
+    /// Where the processor has no AES instructions, or a device is chosen by name.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+/// Where the trace goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TraceTo {
+    /// Standard error.
+    Stderr,
+    /// Standard output.
+    Stdout,
+    /// Appended to a file, by its absolute path.
+    File(PathBuf),
+}
+
+/// All settings; the default is what holds where nothing is set.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Settings {
+    /// A device by name.
+    pub device: Option<String>,
+    /// A kernel by name.
+    pub kernel: Option<String>,
+    /// CPU threads for large calls.
+    pub threads: Option<usize>,
+    /// Bytes in one call from which on the planner chooses.
+    pub threshold: Option<usize>,
+    /// How results are checked.
+    pub verify: Verify,
+    /// Whether keystream is made ahead.
+    pub ahead: Ahead,
+    /// Where the trace goes.
+    pub trace: Option<TraceTo>,
+}
+
+impl Settings {
+    /// Sets one of [`NAMES`]; `auto` sets it to its default. Devices and kernels are looked up by [`Settings::engine`].
+    ///
+    /// # Errors
+    /// The values that the setting takes, in words that follow "give".
+    ///
+    /// # Panics
+    /// For a name that is not one of [`NAMES`].
+    pub fn set(&mut self, name: &str, value: &str) -> std::result::Result<(), &'static str> {
+        let value = value.trim();
+        let text = Some(value).filter(|value| *value != "auto" || name == "trace");
+        match name {
+            "device" => self.device = text.map(String::from),
+            "kernel" => self.kernel = text.map(String::from),
+            "threads" => {
+                let number = |text: &str| text.parse().ok().filter(|n| (1..=MAX_THREADS).contains(n));
+                self.threads = parsed(text, number, "a number of threads from 1 to 1024, or auto")?;
+            }
+            "threshold" => {
+                self.threshold =
+                    parsed(text, parse_size, "a number of bytes, such as 65536, 64K or 1M, or auto")?;
+            }
+            "verify" => {
+                let verify = parsed(text, |text| text.parse().ok(), "off, sample or full")?;
+                self.verify = verify.unwrap_or_default();
+            }
+            "ahead" => {
+                let ahead = |text: &str| match text {
+                    "on" => Some(Ahead::On),
+                    "off" => Some(Ahead::Off),
+                    _ => None,
+                };
+                self.ahead = parsed(text, ahead, "on, off or auto")?.unwrap_or_default();
+            }
+            "trace" => {
+                self.trace = parsed(text, parse_trace, "off, stderr, stdout or the absolute path of a file")?
+                    .flatten();
+            }
+            _ => panic!("{name} is not a setting"),
+        }
+        Ok(())
+    }
+
+    /// The devices that these settings choose, among those of the provider; every choice is made by the settings, none by
+    /// the environment.
+    ///
+    /// # Errors
+    /// For devices and kernels that are not there. No device is looked for if the provider has not that kind at all.
+    pub fn engine(&self) -> Result<Engine> {
+        let is_of_provider =
+            |name: &str| name.split([':', '/']).next().is_some_and(|it| BACKENDS.contains(&it));
+        let named = [
+            ("device", &self.device, "give a device of cpu, cuda or spu, which the provider has, or auto"),
+            ("kernel", &self.kernel, "give a kernel of cpu, cuda or spu, which the provider has, or auto"),
+        ];
+        for (name, value, expected) in named {
+            if let Some(value) = value.clone().filter(|value| !is_of_provider(value)) {
+                return Err(Error::Setting { name, value, expected });
+            }
+        }
+        let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+        Engine::builder()
+            .backends(&BACKENDS)
+            .device(self.device.as_deref().unwrap_or("auto"))
+            .kernel(self.kernel.as_deref().unwrap_or("auto"))
+            .threads(self.threads.unwrap_or_else(threads))
+            .verify(self.verify)
+            .build()
+    }
+}
+
+fn parsed<T>(
+    text: Option<&str>,
+    parse: impl Fn(&str) -> Option<T>,
+    expected: &'static str,
+) -> std::result::Result<Option<T>, &'static str> {
+    text.map(|text| parse(text).ok_or(expected)).transpose()
+}
+
+/// A file is named by its absolute path: a program's working directory is not known to who writes its configuration.
+fn parse_trace(text: &str) -> Option<Option<TraceTo>> {
+    match text {
+        "off" => Some(None),
+        "stderr" | "/dev/stderr" => Some(Some(TraceTo::Stderr)),
+        "stdout" | "/dev/stdout" => Some(Some(TraceTo::Stdout)),
+        _ => text.starts_with('/').then(|| Some(TraceTo::File(text.into()))),
+    }
+}
+
+/// Bytes, with an optional K, M or G for powers of 1024.
+fn parse_size(text: &str) -> Option<usize> {
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'K' | b'k' => (&text[..text.len() - 1], 10),
+        b'M' | b'm' => (&text[..text.len() - 1], 20),
+        b'G' | b'g' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<usize>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, value: &str) -> std::result::Result<Settings, &'static str> {
+        let mut settings = Settings::default();
+        settings.set(name, value).map(|()| settings)
+    }
+
+    #[test]
+    fn auto_is_the_default() {
+        for name in NAMES.iter().filter(|name| **name != "trace") {
+            assert_eq!(set(name, "auto").unwrap(), Settings::default(), "{name}");
+        }
+        assert_eq!(set("trace", "off").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn values_are_parsed() {
+        assert_eq!(set("threads", " 5").unwrap().threads, Some(5));
+        assert_eq!(set("threshold", "64k").unwrap().threshold, Some(65536));
+        assert_eq!(set("verify", "full").unwrap().verify, Verify::Full);
+        assert_eq!(set("ahead", "off").unwrap().ahead, Ahead::Off);
+        let trace = |value| set("trace", value).unwrap().trace.unwrap();
+        assert_eq!(trace("stdout"), TraceTo::Stdout);
+        assert_eq!(trace("/dev/stderr"), TraceTo::Stderr);
+        assert_eq!(trace("/var/log/a"), TraceTo::File("/var/log/a".into()));
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_those_there_are() {
+        for (name, value) in [
+            ("threads", "0"),
+            ("threads", "1025"),
+            ("threshold", "lots"),
+            ("threshold", "-1"),
+            ("threshold", "99999999999G"),
+            ("verify", "yes"),
+            ("ahead", "1"),
+            ("trace", "auto"),
+            ("trace", "stdin"),
+            ("trace", "folder/trace"),
+        ] {
+            assert!(set(name, value).is_err(), "{name} = {value}");
+        }
+        assert!(set("trace", "trace.txt").unwrap_err().contains("absolute path"));
+    }
+
+    #[test]
+    fn devices_are_those_of_the_provider() {
+        let engine = |device: &str| Settings { device: Some(device.into()), ..Settings::default() }.engine();
+        assert!(engine("cpu").is_ok());
+        for name in ["vulkan:0", "abacus"] {
+            let error = engine(name).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("device is `{name}`: give a device of cpu, ")), "{error}");
+        }
+        // A kind that it has, of which this is not there.
+        assert!(engine("cpu:77").unwrap_err().to_string().contains("no device `cpu:77`"));
+        let kernel = |name: &str| Settings { kernel: Some(name.into()), ..Settings::default() }.engine();
+        assert!(kernel("cpu/soft").is_ok());
+        assert!(kernel("vulkan/bitslice").unwrap_err().to_string().contains("kernel is `vulkan/bitslice`"));
+        assert!(kernel("cpu/abacus").unwrap_err().to_string().contains("no kernel `cpu/abacus`"));
+    }
+}

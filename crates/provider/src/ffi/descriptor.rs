@@ -1,0 +1,306 @@
+//! Writing to files without an effect on the program that this module is loaded into: no signal, no waiting, no change of
+//! `errno`, no descriptor of the program's closed or written to.
+//!
+//! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write` and no others unless it fails: sandboxes such as
+//! that of OpenSSH's server, which refuses the first, end a program for calls that they do not know.
+
+use std::ffi::{CString, c_int};
+use std::io::{self, Error, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::thread::write_without_signals;
+
+/// A descriptor of our own.
+pub(crate) struct Descriptor {
+    number: c_int,
+    /// The file that it was opened for. Programs close descriptors that they have not opened (`closefrom`) and get their
+    /// numbers for files of their own.
+    identity: (libc::dev_t, libc::ino_t),
+}
+
+impl Descriptor {
+    /// A copy of a descriptor of the program's, such as that of standard error.
+    ///
+    /// # Errors
+    /// If it is not open, or no more descriptors can be had.
+    pub(crate) fn copy_of(number: c_int) -> io::Result<Descriptor> {
+        keeping_errno(|| Descriptor::new(above_standard(number)?))
+    }
+
+    /// Opens a file to append to it, and creates it if it is not there. It may be a regular file, a FIFO that a process
+    /// reads, or a character device. Symbolic links are not followed, and regular files and FIFOs of other users than root
+    /// are refused: who may write to the folder must not choose another file for the program.
+    ///
+    /// # Errors
+    /// Why it cannot be opened, in words.
+    pub(crate) fn append_to(path: &Path) -> io::Result<Descriptor> {
+        keeping_errno(|| {
+            let name = CString::new(path.as_os_str().as_bytes())?;
+            let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_NONBLOCK;
+            let flags = flags | libc::O_NOFOLLOW | libc::O_NOCTTY | libc::O_CLOEXEC;
+            // SAFETY: a C string; the mode is an unsigned int, as variable arguments are passed.
+            let number = unsafe { libc::open(name.as_ptr(), flags, 0o600 as libc::c_uint) };
+            if number < 0 {
+                return Err(why_not_opened(Error::last_os_error()));
+            }
+            let opened = Descriptor::new(if number <= libc::STDERR_FILENO {
+                // Standard input, output or error is closed: the program must not find this file in its place.
+                let moved = above_standard(number);
+                // SAFETY: it has just been opened, by nobody else.
+                unsafe { libc::close(number) };
+                moved?
+            } else {
+                number
+            })?;
+            check(opened.number)?;
+            Ok(opened)
+        })
+    }
+
+    fn new(number: c_int) -> io::Result<Descriptor> {
+        let found = status(number)?;
+        Ok(Descriptor { number, identity: (found.st_dev, found.st_ino) })
+    }
+
+    /// Writes all of it, if that can be done at once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WouldBlock`] if whoever reads does not keep up; others are final.
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        keeping_errno(|| {
+            if !self.is_open()? {
+                return Err(Error::other("the program has closed it"));
+            }
+            write_at_once(self.number, bytes)
+        })
+    }
+
+    /// Whether the descriptor is that of the same file still.
+    ///
+    /// # Errors
+    /// If that is not known: a sandbox forbids to look.
+    fn is_open(&self) -> io::Result<bool> {
+        match status(self.number) {
+            Ok(found) => Ok((found.st_dev, found.st_ino) == self.identity),
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        keeping_errno(|| {
+            if self.is_open().unwrap_or(false) {
+                // SAFETY: the descriptor is our own still.
+                unsafe { libc::close(self.number) };
+            }
+        });
+    }
+}
+
+/// Writes a line to standard error, if that can be done at once.
+pub(crate) fn say(line: &str) {
+    keeping_errno(|| {
+        // There is no other place to report a failure to.
+        let _ = write_at_once(libc::STDERR_FILENO, format!("lockstep: {line}\n").as_bytes());
+    });
+}
+
+/// A copy with a number above those of standard input, output and error.
+fn above_standard(number: c_int) -> io::Result<c_int> {
+    // SAFETY: a call on a number, which need not be that of an open file.
+    match unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) } {
+        -1 => Err(Error::last_os_error()),
+        copy => Ok(copy),
+    }
+}
+
+fn status(number: c_int) -> io::Result<libc::stat> {
+    let mut found = std::mem::MaybeUninit::uninit();
+    // SAFETY: room for the answer, which is read only where the call has succeeded.
+    unsafe {
+        match libc::fstat(number, found.as_mut_ptr()) {
+            0 => Ok(found.assume_init()),
+            _ => Err(Error::last_os_error()),
+        }
+    }
+}
+
+/// Refuses what lines are not appended to.
+fn check(number: c_int) -> io::Result<()> {
+    let found = status(number)?;
+    match found.st_mode & libc::S_IFMT {
+        libc::S_IFCHR => Ok(()),
+        libc::S_IFREG | libc::S_IFIFO => {
+            // SAFETY: reads what the kernel keeps of the process.
+            let user = unsafe { libc::geteuid() };
+            match found.st_uid {
+                0 => Ok(()),
+                owner if owner == user => Ok(()),
+                owner => Err(Error::other(format!("it belongs to another user (uid {owner})"))),
+            }
+        }
+        _ => Err(Error::other("it is not a file, a FIFO or a character device")),
+    }
+}
+
+/// Errors of `open` that have another meaning here than their usual text.
+fn why_not_opened(error: Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::ELOOP) => Error::other("it is a symbolic link, which is not followed"),
+        Some(libc::ENXIO) => Error::other("it is a FIFO without a reader, or a socket"),
+        _ => error,
+    }
+}
+
+/// Bytes that a pipe takes at once if it takes any.
+const PIECE: usize = libc::PIPE_BUF;
+
+fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
+    write_without_signals(|| {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // Standard error may be a pipe or a terminal that blocks, and to change that would change it for the program.
+            let mut asked = libc::pollfd { fd: number, events: libc::POLLOUT, revents: 0 };
+            // SAFETY: one entry, which is ours. Errors are found by the write as well.
+            if unsafe { libc::poll(&raw mut asked, 1, 0) } == 0 {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            // SAFETY: so many bytes are there to be read.
+            match unsafe { libc::write(number, rest.as_ptr().cast(), rest.len().min(PIECE)) } {
+                -1 if Error::last_os_error().kind() == ErrorKind::Interrupted => {}
+                -1 => return Err(Error::last_os_error()),
+                0 => return Err(ErrorKind::WriteZero.into()),
+                written => rest = &rest[written as usize..],
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Leaves `errno` as the program has it.
+fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+    let errno = errno();
+    // SAFETY: the address is that of this thread's own variable, which lives as long as the thread.
+    let before = unsafe { *errno };
+    let answer = body();
+    // SAFETY: as above.
+    unsafe { *errno = before };
+    answer
+}
+
+fn errno() -> *mut c_int {
+    // SAFETY: gives the address of this thread's variable, and does nothing else.
+    #[cfg(any(target_os = "linux", target_os = "hurd"))]
+    return unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    #[cfg(not(any(target_os = "linux", target_os = "hurd")))]
+    return unsafe { libc::__error() };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn said(result: io::Result<Descriptor>) -> String {
+        result.err().expect("refused").to_string()
+    }
+
+    fn fifo(path: &Path) {
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+        // SAFETY: a C string.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    }
+
+    #[test]
+    fn regular_files_are_appended_to_and_created_for_their_user_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        for _ in 0..2 {
+            Descriptor::append_to(&path).unwrap().write(b"line\n").unwrap();
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"line\nline\n");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_cannot_be_a_trace_is_refused_at_once_and_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        assert!(said(Descriptor::append_to(folder.path())).contains("directory"));
+        assert!(said(Descriptor::append_to(&at("missing/trace"))).contains("No such file"));
+        std::fs::write(at("file"), "").unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        assert!(said(Descriptor::append_to(&at("link"))).contains("symbolic link"));
+        fifo(&at("fifo"));
+        assert!(said(Descriptor::append_to(&at("fifo"))).contains("FIFO without a reader"));
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        assert!(said(Descriptor::append_to(&at("socket"))).contains("a socket"));
+    }
+
+    #[test]
+    fn files_of_other_users_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        std::fs::write(&path, "").unwrap();
+        if let Err(error) = std::os::unix::fs::chown(&path, Some(12345), None) {
+            eprintln!("NOT TESTED, files cannot be given away: {error}");
+            return;
+        }
+        assert!(said(Descriptor::append_to(&path)).contains("uid 12345"));
+    }
+
+    #[test]
+    fn errors_are_answers_and_errno_stays() {
+        let full = Descriptor::append_to(Path::new("/dev/full")).unwrap();
+        // SAFETY: this thread's own variable.
+        unsafe { *errno() = 77 };
+        let error = full.write(b"line\n").unwrap_err();
+        // SAFETY: as above.
+        assert_eq!(unsafe { *errno() }, 77);
+        assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+        assert!(Descriptor::copy_of(-1).is_err());
+    }
+
+    #[test]
+    fn a_blocking_pipe_that_is_full_is_not_waited_for() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let copy = Descriptor::copy_of(writer.as_raw_fd()).unwrap();
+        let mut lines = 0;
+        let error = loop {
+            match copy.write(&[b'x'; 1000]) {
+                Ok(()) => lines += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        assert!(lines > 0);
+        // It goes on when there is room again.
+        let mut read = vec![0; lines * 1000];
+        io::Read::read_exact(&mut reader, &mut read).unwrap();
+        copy.write(b"line\n").unwrap();
+        drop(reader);
+        assert_eq!(copy.write(b"line\n").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_number_that_has_become_another_file_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = Descriptor::append_to(&folder.path().join("trace")).unwrap();
+        let theirs = std::fs::File::create(folder.path().join("theirs")).unwrap();
+        // SAFETY: what a program does that closes all descriptors it knows nothing of, and opens a file.
+        assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), trace.number) }, trace.number);
+        assert!(trace.write(b"line\n").is_err());
+        let number = trace.number;
+        drop(trace);
+        assert!(status(number).is_ok(), "the program's file was closed");
+        // SAFETY: it is this test's own.
+        unsafe { libc::close(number) };
+        assert_eq!(theirs.metadata().unwrap().len(), 0);
+    }
+}

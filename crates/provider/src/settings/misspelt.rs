@@ -1,0 +1,197 @@
+//! Names in the provider's section that are those of settings but for a mistake.
+//!
+//! OpenSSL (3.0 to 4.0: `core_get_params` in crypto/provider_core.c) hands out the value of a name that it is given. It has
+//! no list of the names in a section, and `core_gettable_params` lists those of the library alone. So every mistake of one
+//! letter is asked for, the usual pairs of mistakes, other spellings and words that suggest themselves: 5,300 names, in one
+//! question for each setting, which take 0.3 ms. What is not among them is not found.
+
+use std::ffi::CStr;
+
+use lockstep::provider_settings::NAMES;
+
+use super::Section;
+
+/// What is put into a name by mistake, or for a letter of it.
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz_-";
+
+/// Other words for a setting.
+const WORDS: [(&str, &[&str]); NAMES.len()] = [
+    ("device", &["dev", "device_name", "device-name", "gpu", "backend", "processor"]),
+    ("kernel", &["kernel_name", "kernel-name", "implementation"]),
+    (
+        "threads",
+        &[
+            "nthreads",
+            "num_threads",
+            "num-threads",
+            "max_threads",
+            "max-threads",
+            "thread_count",
+            "cpus",
+            "cores",
+        ],
+    ),
+    ("threshold", &["min_size", "min-size", "min_bytes", "cutoff", "crossover", "threshold_bytes"]),
+    ("verify", &["verification", "verify_results", "validate"]),
+    (
+        "ahead",
+        &["lookahead", "look_ahead", "read_ahead", "readahead", "prefetch", "keystream", "keystream_ahead"],
+    ),
+    (
+        "trace",
+        &[
+            "tracefile",
+            "trace_file",
+            "trace-file",
+            "trace_to",
+            "tracing",
+            "logfile",
+            "log_file",
+            "log-file",
+            "log",
+        ],
+    ),
+];
+
+/// A name in the section that is misspelt, and the setting that it looks like.
+pub(super) fn misspelt(section: &impl Section) -> Option<(String, &'static str)> {
+    WORDS.iter().find_map(|(name, words)| {
+        let wrong = mistakes(name, words);
+        let all: Vec<&CStr> = wrong.iter().collect();
+        Some((all[section.any_of(&all)?].to_string_lossy().into_owned(), *name))
+    })
+}
+
+/// Names in one piece of memory: there are many, and each program that loads the provider makes them.
+#[derive(Default)]
+struct Names {
+    /// The names, each with a NUL.
+    text: Vec<u8>,
+    /// Where each begins.
+    starts: Vec<usize>,
+}
+
+impl Names {
+    /// Adds the name that is made of these parts, unless it is that of a setting.
+    fn add(&mut self, parts: &[&[u8]]) {
+        let start = self.text.len();
+        parts.iter().for_each(|part| self.text.extend_from_slice(part));
+        if NAMES.iter().any(|name| name.as_bytes() == &self.text[start..]) {
+            self.text.truncate(start);
+            return;
+        }
+        self.text.push(0);
+        self.starts.push(start);
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &CStr> {
+        self.starts.iter().filter_map(|start| CStr::from_bytes_until_nul(&self.text[*start..]).ok())
+    }
+}
+
+/// Mistakes in a name, and other words for it.
+fn mistakes(name: &str, words: &[&str]) -> Names {
+    let right = name.as_bytes();
+    let mut once = Names::default();
+    usual(right, &mut once);
+    let mut all = Names::default();
+    one_letter(right, &mut all);
+    for once in once.iter().map(CStr::to_bytes).chain([right]) {
+        usual(once, &mut all);
+        // A name in upper case is another name.
+        all.add(&[&once.to_ascii_uppercase()]);
+        all.add(&[&once[..1].to_ascii_uppercase(), &once[1..]]);
+    }
+    words.iter().for_each(|word| all.add(&[word.as_bytes()]));
+    for prefix in ["lockstep_", "lockstep-", "lockstep."] {
+        all.add(&[prefix.as_bytes(), right]);
+    }
+    all.add(&[b"LOCKSTEP_", &right.to_ascii_uppercase()]);
+    all
+}
+
+/// A letter too many, and another letter.
+fn one_letter(name: &[u8], all: &mut Names) {
+    for at in 0..=name.len() {
+        let (before, after) = name.split_at(at);
+        for letter in LETTERS.iter().map(std::slice::from_ref) {
+            all.add(&[before, letter, after]);
+            if let Some((_, after)) = after.split_first() {
+                all.add(&[before, letter, after]);
+            }
+        }
+    }
+}
+
+/// The usual mistakes: a letter that is missing or doubled, two the wrong way round.
+fn usual(name: &[u8], all: &mut Names) {
+    for at in 0..name.len() {
+        let (before, after) = name.split_at(at);
+        all.add(&[before, &after[1..]]);
+        all.add(&[before, &after[..1], after]);
+        if let [first, second, after @ ..] = after {
+            all.add(&[before, &[*second, *first], after]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<(String, &'static str)> {
+        let of = |(name, words): &(&'static str, &[&str])| {
+            let name = *name;
+            let wrong = mistakes(name, words);
+            wrong.iter().map(|wrong| (wrong.to_str().unwrap().to_string(), name)).collect::<Vec<_>>()
+        };
+        WORDS.iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn usual_mistakes_are_among_them() {
+        let all = all();
+        for (wrong, right) in [
+            ("treads", "threads"),
+            ("thread", "threads"),
+            ("therads", "threads"),
+            ("Threads", "threads"),
+            ("THREADS", "threads"),
+            ("num_threads", "threads"),
+            ("devcie", "device"),
+            ("divice", "device"),
+            ("devices", "device"),
+            ("kernal", "kernel"),
+            ("treshold", "threshold"),
+            ("treshhold", "threshold"),
+            ("threshhold", "threshold"),
+            ("thresold", "threshold"),
+            ("verfiy", "verify"),
+            ("varify", "verify"),
+            ("verfyi", "verify"),
+            ("a_head", "ahead"),
+            ("lockstep.trace", "trace"),
+            ("LOCKSTEP_TRACE", "trace"),
+            ("trace_file", "trace"),
+        ] {
+            assert!(all.contains(&(wrong.into(), right)), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_right_name_and_none_of_openssls_is_among_them() {
+        let of_openssl = [
+            "activate",
+            "module",
+            "identity",
+            "soft_load",
+            "openssl-version",
+            "provider-name",
+            "module-filename",
+        ];
+        for (wrong, right) in all() {
+            assert!(!NAMES.contains(&&*wrong) && !of_openssl.contains(&&*wrong), "{wrong} for {right}");
+        }
+        assert_eq!(WORDS.map(|(name, _)| name), NAMES);
+    }
+}

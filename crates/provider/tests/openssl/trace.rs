@@ -1,0 +1,383 @@
+//! A trace never hurts the program: whatever it is sent to, the provider loads, the program's results are right, and it
+//! ends as it would without. Each case is a process of its own, in which signals have their default effects, as they have
+//! in a program in C.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::{env, process};
+
+use crate::evp::{ENCRYPT, Library, Params};
+use crate::harness::{bytes, modules, new_library, subject_is_default};
+
+/// Says to a process of this suite what it does beside encrypting.
+const ROLE: &str = "LOCKSTEP_TEST_ROLE";
+/// Where the trace goes.
+const TRACE: &str = "LOCKSTEP_TRACE";
+
+/// What the process that has the trace does beside encrypting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    /// Nothing else.
+    Plain,
+    /// It may not make a file longer.
+    NoFiles,
+    /// It reads the FIFO that the trace is, until the provider is loaded.
+    ReaderLeaves,
+    /// It has the FIFO open, which is full, and does not read.
+    ReaderSleeps,
+    /// Its standard error is closed.
+    NoStderr,
+    /// It closes what it has not opened, and opens files.
+    ClosesAll,
+    /// It forks, and parent and child go on.
+    Forks,
+    /// It forks, and the child gives up its rights as those of OpenSSH's server do.
+    Sandbox,
+}
+
+const ROLES: [Role; 8] = [
+    Role::Plain,
+    Role::NoFiles,
+    Role::ReaderLeaves,
+    Role::ReaderSleeps,
+    Role::NoStderr,
+    Role::ClosesAll,
+    Role::Forks,
+    Role::Sandbox,
+];
+
+/// A process that encrypts with a trace.
+fn program(role: Role, trace: impl AsRef<Path>) -> Command {
+    let mut command = Command::new(env::current_exe().expect("a path"));
+    command.args(["--exact", "trace::the_program", "--test-threads=1", "--nocapture"]);
+    command.env(ROLE, format!("{role:?}")).env(TRACE, trace.as_ref());
+    command
+}
+
+/// What it says on standard error; its results were right, and it ended well.
+#[track_caller]
+fn goes_on(mut program: Command) -> (String, String) {
+    let Output { status, stdout, stderr } = program.output().expect("this very program starts");
+    let [out, error] = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(status.success() && out.contains("1 passed"), "{status}\n{out}{error}");
+    (out, error)
+}
+
+/// The same where the trace fails: one line says so.
+#[track_caller]
+fn goes_on_without(role: Role, trace: impl AsRef<Path>, why: &str) {
+    let (_, error) = goes_on(program(role, trace));
+    let lines: Vec<_> = error.lines().filter(|line| line.starts_with("lockstep")).collect();
+    assert!(lines.len() == 1 && lines[0].contains(why), "expected one line with {why:?}: {error:?}");
+}
+
+/// Encrypts with the provider and with OpenSSL's.
+fn encrypts(library: &Arc<Library>) {
+    let data = bytes(100_000, 3);
+    let [ours, theirs] = ["provider=lockstep", "provider=default"].map(|query| {
+        let cipher = library.cipher("AES-256-CTR", query).expect("there");
+        let mut context = cipher.context();
+        assert_eq!(context.init(Some(&cipher), ENCRYPT, Some(&[1; 32]), Some(&[2; 16]), &Params::new()), 1);
+        context.update(&data).expect("an update")
+    });
+    assert!(ours == theirs);
+}
+
+fn handler_and_mask() -> [Vec<u8>; 2] {
+    let as_bytes = |set: &libc::sigset_t| {
+        // SAFETY: a live set, read as bytes.
+        unsafe { std::slice::from_raw_parts((&raw const *set).cast::<u8>(), 8) }.to_vec()
+    };
+    // SAFETY: places for the answers, filled with zeros, which are valid values; nothing is changed.
+    unsafe {
+        let mut mask = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
+        let mut handlers = Vec::new();
+        for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action);
+            handlers.extend(action.sa_sigaction.to_ne_bytes());
+        }
+        [as_bytes(&mask), handlers]
+    }
+}
+
+/// The process that the others start.
+#[test]
+fn the_program() {
+    let Ok(role) = env::var(ROLE) else { return };
+    let role = ROLES.into_iter().find(|other| format!("{other:?}") == role).expect("a role");
+    let trace = env::var_os(TRACE).expect("set");
+    let modules = modules();
+    // SAFETY: there is one thread that does anything. A process that waits for ever is ended by a signal.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::alarm(300);
+    }
+    let mut reader = None;
+    match role {
+        Role::NoFiles => {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: a limit that any process may set.
+            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
+        }
+        Role::ReaderLeaves | Role::ReaderSleeps => {
+            reader = Some(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&trace).unwrap());
+            if role == Role::ReaderSleeps {
+                let mut options = OpenOptions::new();
+                fill(&mut options.write(true).custom_flags(libc::O_NONBLOCK).open(&trace).unwrap());
+            }
+        }
+        // SAFETY: standard error is not used in this process but by the provider.
+        Role::NoStderr => assert_eq!(unsafe { libc::close(2) }, 0),
+        Role::Plain | Role::ClosesAll | Role::Forks | Role::Sandbox => {}
+    }
+    let before = handler_and_mask();
+    let library = Arc::new(new_library());
+    let mut opened = Vec::new();
+    match role {
+        Role::ReaderLeaves => reader = None,
+        Role::NoStderr => {
+            let file = modules.join(format!("stderr-{}", process::id()));
+            let theirs = File::create(&file).unwrap();
+            assert_eq!(theirs.as_raw_fd(), 2, "the provider has taken the place of standard error");
+            opened.push((file, theirs));
+        }
+        Role::ClosesAll => {
+            // SAFETY: what daemons do. Nothing of this process needs its other descriptors any more.
+            (3..1000).for_each(|number| unsafe { _ = libc::close(number) });
+            opened.extend((0..8).map(|i| {
+                let file = modules.join(format!("theirs-{}-{i}", process::id()));
+                (file.clone(), File::create(&file).unwrap())
+            }));
+        }
+        _ => {}
+    }
+    encrypts(&library);
+    if matches!(role, Role::Forks | Role::Sandbox) {
+        // SAFETY: no other thread holds a lock. The child ends by the exit handlers, as a C program does.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::alarm(300);
+                if role == Role::Sandbox {
+                    enter_sandbox();
+                }
+                encrypts(&library);
+                libc::exit(0);
+            }
+            let mut status = 0;
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            assert_eq!(status, 0, "the child");
+        }
+        encrypts(&library);
+    }
+    assert_eq!(handler_and_mask(), before);
+    for (file, theirs) in &opened {
+        assert_eq!(theirs.metadata().unwrap().len(), 0, "the trace is in {}", file.display());
+        fs::remove_file(file).unwrap();
+    }
+    drop(reader);
+    // The totals: by unloading, or, for half of the roles, at the end of the process.
+    if matches!(role, Role::Plain | Role::NoFiles) {
+        std::mem::forget(library);
+    }
+}
+
+/// What the processes of OpenSSH's server do that talk to a client (sandbox-seccomp-filter.c): files get no longer, and system
+/// calls that are not on a list end the process.
+fn enter_sandbox() {
+    const REFUSED: [libc::c_long; 4] =
+        [libc::SYS_openat, libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx];
+    const ALLOWED: [libc::c_long; 22] = [
+        libc::SYS_brk,
+        libc::SYS_clock_gettime,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_close,
+        libc::SYS_exit,
+        libc::SYS_exit_group,
+        libc::SYS_futex,
+        libc::SYS_geteuid,
+        libc::SYS_getpid,
+        libc::SYS_getrandom,
+        libc::SYS_gettid,
+        libc::SYS_madvise,
+        libc::SYS_mmap,
+        libc::SYS_mprotect,
+        libc::SYS_mremap,
+        libc::SYS_munmap,
+        libc::SYS_nanosleep,
+        libc::SYS_ppoll,
+        libc::SYS_read,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_write,
+        libc::SYS_writev,
+    ];
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let load = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
+    let answer = |value| statement(libc::BPF_RET | libc::BPF_K, value);
+    let mut filter = vec![load];
+    let mut rule = |number: libc::c_long, value| {
+        let code = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+        filter.push(libc::sock_filter { code, jt: 0, jf: 1, k: number as u32 });
+        filter.push(answer(value));
+    };
+    REFUSED.into_iter().for_each(|number| rule(number, libc::SECCOMP_RET_ERRNO | libc::EACCES as u32));
+    ALLOWED.into_iter().for_each(|number| rule(number, libc::SECCOMP_RET_ALLOW));
+    #[cfg(target_arch = "x86_64")]
+    rule(libc::SYS_poll, libc::SECCOMP_RET_ALLOW);
+    filter.push(answer(libc::SECCOMP_RET_KILL_PROCESS));
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: limits and a filter for this process alone, which is a child of the test's.
+    unsafe {
+        assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &none), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+    }
+}
+
+/// Writes until there is no room.
+fn fill(pipe: &mut (impl Write + AsRawFd)) {
+    let number = pipe.as_raw_fd();
+    // SAFETY: calls on an open descriptor.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+    // SAFETY: as above.
+    unsafe { libc::fcntl(number, libc::F_SETFL, flags | libc::O_NONBLOCK) };
+    let mut piece = 4096;
+    while piece > 0 {
+        match pipe.write(&vec![0; piece]) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => piece /= 2,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // SAFETY: as above.
+    unsafe { libc::fcntl(number, libc::F_SETFL, flags) };
+}
+
+fn fifo(path: &Path) {
+    let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a C string.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+}
+
+/// A folder for the files of a test; None, with a word, where the subject has no trace.
+fn folder() -> Option<tempfile::TempDir> {
+    (!subject_is_default("the trace")).then(|| tempfile::tempdir().expect("a folder"))
+}
+
+#[test]
+fn a_file_gets_it_and_so_do_standard_error_and_output() {
+    let Some(folder) = folder() else { return };
+    let file = folder.path().join("trace");
+    assert_eq!(goes_on(program(Role::Plain, &file)).1, "");
+    assert_eq!(goes_on(program(Role::Forks, &file)).1, "");
+    let said = fs::read_to_string(&file).unwrap();
+    // One process, then a parent and a child.
+    for line in ["first use", "100000 bytes in 1 calls"] {
+        assert!(said.matches(line).count() >= 2, "{said}");
+    }
+    assert_eq!(said.matches("AES-256-CTR encrypt: first use").count(), 3, "{said}");
+    let (out, error) = goes_on(program(Role::Plain, "stdout"));
+    assert!(out.contains("AES-256-CTR encrypt: first use") && error.is_empty(), "{out}{error}");
+    let (out, error) = goes_on(program(Role::Plain, "stderr"));
+    assert!(error.contains("AES-256-CTR encrypt: first use") && !out.contains("AES-256"), "{out}{error}");
+    // Nothing was created by these names.
+    assert!(!Path::new("stdout").exists() && !Path::new("stderr").exists());
+}
+
+#[test]
+fn a_process_that_may_not_write_files_goes_on() {
+    let Some(folder) = folder() else { return };
+    goes_on_without(Role::NoFiles, folder.path().join("trace"), "File too large");
+}
+
+#[test]
+fn a_process_in_a_sandbox_goes_on() {
+    let Some(folder) = folder() else { return };
+    let file = folder.path().join("trace");
+    goes_on_without(Role::Sandbox, &file, "Permission denied");
+    // The parent's lines are there.
+    assert!(fs::read_to_string(&file).unwrap().contains("bytes in 2 calls"));
+    // Standard error is a descriptor like any other.
+    goes_on(program(Role::Sandbox, "stderr"));
+}
+
+#[test]
+fn a_full_disk_is_reported_once() {
+    if folder().is_some() {
+        goes_on_without(Role::Plain, "/dev/full", "No space left");
+        goes_on_without(Role::Forks, "/dev/full", "No space left");
+    }
+}
+
+#[test]
+fn fifos_without_a_reader_are_not_waited_for() {
+    let Some(folder) = folder() else { return };
+    let path = folder.path().join("fifo");
+    fifo(&path);
+    goes_on_without(Role::Plain, &path, "FIFO without a reader");
+    goes_on_without(Role::ReaderLeaves, &path, "Broken pipe");
+    goes_on_without(Role::ReaderSleeps, &path, "is full");
+}
+
+#[test]
+fn standard_error_that_nobody_reads_is_not_waited_for() {
+    if folder().is_none() {
+        return;
+    }
+    for trace in ["stderr", "/nowhere/trace"] {
+        // Closed at the other end.
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let ended = |mut program: Command, stderr: io::PipeWriter| {
+            let output =
+                program.stderr(stderr).stdout(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+            let out = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success() && out.contains("1 passed"), "{trace}: {}\n{out}", output.status);
+        };
+        ended(program(Role::Plain, trace), writer);
+        // Full, and it blocks.
+        let (reader, mut writer) = io::pipe().unwrap();
+        fill(&mut writer);
+        ended(program(Role::Plain, trace), writer);
+        drop(reader);
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_is_reported_and_the_provider_loads() {
+    let Some(folder) = folder() else { return };
+    let at = |name: &str| folder.path().join(name);
+    goes_on_without(Role::Plain, folder.path(), "Is a directory");
+    goes_on_without(Role::Plain, at("missing/trace"), "No such file");
+    fs::write(at("file"), "").unwrap();
+    symlink(at("file"), at("link")).unwrap();
+    goes_on_without(Role::Plain, at("link"), "symbolic link");
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    goes_on_without(Role::Plain, at("socket"), "socket");
+    fs::set_permissions(at("file"), fs::Permissions::from_mode(0o400)).unwrap();
+    if OpenOptions::new().append(true).open(at("file")).is_ok() {
+        eprintln!("NOT TESTED, this user may write to read-only files: a trace that may not be written");
+        goes_on(program(Role::Plain, at("file")));
+    } else {
+        goes_on_without(Role::Plain, at("file"), "Permission denied");
+    }
+}
+
+#[test]
+fn files_that_the_program_opens_are_left_alone() {
+    let Some(folder) = folder() else { return };
+    let file = folder.path().join("trace");
+    goes_on(program(Role::NoStderr, &file));
+    assert!(fs::read_to_string(&file).unwrap().contains("first use"));
+    goes_on_without(Role::ClosesAll, &file, "the program has closed it");
+}
