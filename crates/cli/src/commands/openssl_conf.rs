@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueHint};
-use lockstep::Engine;
+use lockstep::provider_settings::{self, Settings};
 
 use crate::error::{Error, Result, failed};
 use crate::terminal;
@@ -27,13 +27,33 @@ pub(crate) struct OpensslConf {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     module: Option<PathBuf>,
 
-    /// Set the device, such as `cpu`; `lockstep devices` lists them
+    /// Set the device, such as `cpu`; the provider has those of `lockstep devices` but `vulkan`
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
 
     /// Set the kernel, such as `cpu/soft`
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
+
+    /// Set the number of CPU threads for large calls
+    #[arg(long, value_name = "N")]
+    threads: Option<String>,
+
+    /// Set the bytes in one call from which on threads and devices are used, such as `1M`
+    #[arg(long, value_name = "BYTES")]
+    threshold: Option<String>,
+
+    /// Set how results of devices are checked: `off`, `sample` or `full`
+    #[arg(long, value_name = "HOW")]
+    verify: Option<String>,
+
+    /// Set whether keystream is made ahead: `on`, `off` or `auto`
+    #[arg(long, value_name = "WHEN")]
+    ahead: Option<String>,
+
+    /// Set where the trace goes: `stderr`, `stdout` or the absolute path of a file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    trace: Option<String>,
 }
 
 pub(crate) fn run(args: &OpensslConf) -> Result<()> {
@@ -49,15 +69,32 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
              or name it with --module",
         ),
     }
-    if args.device.is_some() || args.kernel.is_some() {
-        // A provider whose device is missing is not loaded: better to hear of it now.
-        let [device, kernel] =
-            [&args.device, &args.kernel].map(|name| name.clone().unwrap_or_else(|| "auto".into()));
-        Engine::builder().device(&device).kernel(&kernel).build()?;
-        set(&mut text, "device", &device);
-        set(&mut text, "kernel", &kernel);
+    let given = given_settings(args);
+    let mut settings = Settings::default();
+    for (name, value) in &given {
+        // A provider with a bad setting is not loaded: that is found out here, by the provider's own rules.
+        settings
+            .set(name, value)
+            .map_err(|expected| failed(format!("--{name} is `{value}`: give {expected}")))?;
+    }
+    if settings.device.is_some() || settings.kernel.is_some() {
+        settings.engine()?;
+    }
+    for (name, value) in given {
+        set(&mut text, name, &quoted(Path::new(value.trim()))?);
     }
     super::print(&text)
+}
+
+/// The settings that are given, in the order of the configuration.
+fn given_settings(args: &OpensslConf) -> Vec<(&'static str, &str)> {
+    let OpensslConf { module: _, device, kernel, threads, threshold, verify, ahead, trace } = args;
+    let all = [device, kernel, threads, threshold, verify, ahead, trace];
+    provider_settings::NAMES
+        .into_iter()
+        .zip(all)
+        .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+        .collect()
 }
 
 /// A module that was named.
@@ -90,7 +127,7 @@ fn modules_folder() -> Option<PathBuf> {
     Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute())
 }
 
-/// A path as config(5) takes it: between quotes, if anything in it has a meaning there.
+/// A path, or another value, as config(5) takes it: between quotes, if anything in it has a meaning there.
 fn quoted(path: &Path) -> Result<String> {
     let cannot = |why| failed(format!("{} cannot be written in openssl.cnf: {why}", path.display()));
     let Some(text) = path.to_str() else {
@@ -106,7 +143,7 @@ fn quoted(path: &Path) -> Result<String> {
     }) {
         return Err(cannot("the system replaces $ORIGIN, $LIB and $PLATFORM in it"));
     }
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:,".contains(c);
     if text.chars().all(is_plain) {
         return Ok(text.into());
     }
@@ -129,7 +166,7 @@ mod tests {
 
     #[test]
     fn every_setting_has_its_line() {
-        for name in ["module", "device", "kernel"] {
+        for name in provider_settings::NAMES.into_iter().chain(["module"]) {
             let mut text = TEMPLATE.to_string();
             set(&mut text, name, "v");
             assert_eq!(text.lines().filter(|line| *line == format!("{name} = v")).count(), 1, "{name}");

@@ -112,6 +112,59 @@ fn device_and_kernel_are_set_if_they_are_there() {
     assert!(lines.contains(&"kernel = cpu/soft") && lines.contains(&"device = cpu"), "{lines:?}");
     conf(&folder, &["--device", "abacus"]).failed(2, "abacus");
     conf(&folder, &["--kernel", "cpu/abacus"]).failed(2, "cpu/abacus");
+    conf(&folder, &["--device", "cpu:7"]).failed(2, "no device `cpu:7`");
+}
+
+#[test]
+fn devices_that_the_provider_does_not_have_are_refused() {
+    let folder = installed();
+    put(&folder, "bin/lockstep.so");
+    // The command may have these; the provider does not.
+    for device in ["vulkan:0", "vulkan:software", "vulkan:all"] {
+        let ended = conf(&folder, &["--device", device]);
+        let ended = ended.failed(2, &format!("device is `{device}`: give a device of cpu, cuda or spu"));
+        assert!(ended.stdout.is_empty());
+    }
+    conf(&folder, &["--kernel", "vulkan/bitslice"]).failed(2, "give a kernel of cpu, cuda or spu");
+    // What the environment says to the command is not about the configuration.
+    let mut command = folder.program(folder.path("bin/lockstep").to_str().unwrap());
+    command
+        .args(["openssl-conf", "--device", "cpu"])
+        .env("LOCKSTEP_THREADS", "many")
+        .env("LOCKSTEP_KERNEL", "x");
+    Ended::from(command.output().unwrap()).succeeded();
+}
+
+#[test]
+fn every_setting_is_checked_and_written() {
+    let folder = installed();
+    put(&folder, "bin/lockstep.so");
+    let good = [
+        ("device", "cpu"),
+        ("kernel", "cpu/soft"),
+        ("threads", "3"),
+        ("threshold", "64K"),
+        ("verify", "full"),
+        ("ahead", "off"),
+        ("trace", "/var/log/a trace"),
+    ];
+    let args: Vec<_> = good.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).into()]).collect();
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    let ended = conf(&folder, &args).succeeded();
+    for (name, value) in good {
+        let value = if value.contains(' ') { format!("\"{value}\"") } else { value.into() };
+        let line = format!("{name} = {value}");
+        assert_eq!(ended.text().lines().filter(|it| *it == line).count(), 1, "{line}: {}", ended.text());
+    }
+    for (name, bad, said) in [
+        ("threads", "many", "--threads is `many`: give a number of threads from 1 to 1024"),
+        ("threshold", "1X", "--threshold is `1X`: give a number of bytes"),
+        ("verify", "perhaps", "--verify is `perhaps`: give off, sample or full"),
+        ("ahead", "1", "--ahead is `1`: give on, off or auto"),
+        ("trace", "trace.txt", "--trace is `trace.txt`: give off, stderr, stdout or the absolute path"),
+    ] {
+        assert!(conf(&folder, &[&format!("--{name}"), bad]).failed(2, said).stdout.is_empty());
+    }
 }
 
 /// The module that was built with this command, if it was: by `cargo build` or `cargo test --workspace`.
