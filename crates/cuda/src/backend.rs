@@ -8,6 +8,8 @@ use crate::device::Cuda;
 use crate::machine::driver;
 #[cfg(feature = "emulator")]
 use crate::machine::emulator::Emulator;
+#[cfg(all(debug_assertions, feature = "emulator"))]
+use crate::machine::failing::{Control, Failing};
 
 const BACKEND: &str = "cuda";
 
@@ -46,8 +48,13 @@ pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
     (devices, missing)
 }
 
-/// The emulator as a device.
+/// The emulator as a device. With debug assertions it fails as the environment asks: see `machine::failing`.
 #[cfg(feature = "emulator")]
 pub fn emulator() -> Cuda {
+    #[cfg(debug_assertions)]
+    if let Some(control) = Control::from_environment() {
+        let machine = Failing { emulator: Emulator::new(), control: Arc::new(control) };
+        return Cuda::new(EMULATOR, Box::new(machine), true, None);
+    }
     Cuda::new(EMULATOR, Box::new(Emulator::new()), true, None)
 }

@@ -11,7 +11,7 @@ use std::fmt;
 pub(crate) mod driver;
 #[cfg(feature = "emulator")]
 pub(crate) mod emulator;
-#[cfg(all(test, feature = "emulator"))]
+#[cfg(all(any(test, debug_assertions), feature = "emulator"))]
 pub(crate) mod failing;
 pub(crate) mod nvrtc;
 

@@ -1,4 +1,8 @@
 //! A machine for tests: the emulator, but a call of a kind fails, and memory is counted.
+//!
+//! The tests of this crate name each call that fails. For a whole program (`make soak`) [`Every`] does so by the
+//! environment. This module is compiled for tests and with debug assertions only, so a released program or module does
+//! not contain it.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
@@ -7,9 +11,49 @@ use std::sync::{Arc, Mutex};
 use super::emulator::Emulator;
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 
+/// The variable of [`Every`]; it is also part of the message of each fault.
+const VARIABLE: &str = "LOCKSTEP_TEST_FAULTS";
+
+/// Faults of a whole program, such as `launch:50,wait:70,allocation:90,copy:23,lost:400`: each 50th launch, 70th wait and
+/// 90th allocation fails, each 23rd copy to the host has a wrong byte, and with the 400th launch the device is lost.
+/// 0 is never.
+#[derive(Default)]
+struct Every {
+    allocation: u64,
+    launch: u64,
+    wait: u64,
+    copy: u64,
+    lost: u64,
+}
+
+impl Every {
+    fn parse(text: &str) -> Option<Every> {
+        let mut every = Every::default();
+        for part in text.split(',') {
+            let (kind, number) = part.split_once(':')?;
+            let place = match kind {
+                "allocation" => &mut every.allocation,
+                "launch" => &mut every.launch,
+                "wait" => &mut every.wait,
+                "copy" => &mut every.copy,
+                "lost" => &mut every.lost,
+                _ => return None,
+            };
+            *place = number.parse().ok()?;
+        }
+        Some(every)
+    }
+}
+
+/// True for each `every`th number, counted from 0.
+fn is_due(every: u64, number: u64) -> bool {
+    every > 0 && (number + 1).is_multiple_of(every)
+}
+
 /// What a test tells the machine, and learns from it.
 #[derive(Default)]
 pub(crate) struct Control {
+    every: Every,
     /// Which call fails, and how: each by its number, counted from 0.
     pub(crate) allocation: Mutex<Option<(u64, Fault)>>,
     pub(crate) launch: Mutex<Option<(u64, Fault)>>,
@@ -31,9 +75,29 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    fn call(&self, plan: &Mutex<Option<(u64, Fault)>>, count: &AtomicU64) -> Outcome<()> {
+    /// The faults that the environment asks for, if it does.
+    ///
+    /// # Panics
+    /// If the variable cannot be read: a run without the faults that were asked for would prove nothing.
+    #[cfg(debug_assertions)]
+    pub(crate) fn from_environment() -> Option<Control> {
+        let text = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty())?;
+        let every = Every::parse(&text).unwrap_or_else(|| panic!("{VARIABLE} is `{text}`: see failing.rs"));
+        Some(Control { every, ..Control::default() })
+    }
+
+    fn call(
+        &self,
+        plan: &Mutex<Option<(u64, Fault)>>,
+        every: u64,
+        count: &AtomicU64,
+        what: &'static str,
+    ) -> Outcome<()> {
         self.alive()?;
         let number = count.fetch_add(1, SeqCst);
+        if is_due(every, number) {
+            return Err(Fault::Failed(format!("{what} {number} failed ({VARIABLE})")));
+        }
         match &*plan.lock().unwrap() {
             Some((at, fault)) if *at == number => {
                 self.lost.store(matches!(fault, Fault::Lost(_)), SeqCst);
@@ -41,6 +105,25 @@ impl Control {
             }
             _ => Ok(()),
         }
+    }
+
+    fn allocate(&self) -> Outcome<()> {
+        self.call(&self.allocation, self.every.allocation, &self.allocations, "allocation")
+    }
+
+    fn launch(&self) -> Outcome<()> {
+        if self.every.lost > 0 && self.launches.load(SeqCst) + 1 >= self.every.lost {
+            self.lost.store(true, SeqCst);
+        }
+        self.call(&self.launch, self.every.launch, &self.launches, "launch")
+    }
+
+    fn wait(&self) -> Outcome<()> {
+        self.call(&self.wait, self.every.wait, &self.waits, "wait")
+    }
+
+    fn is_wrong_copy(&self, number: u64) -> bool {
+        is_due(self.every.copy, number) || *self.wrong_copy.lock().unwrap() == Some(number)
     }
 
     fn alive(&self) -> Outcome<()> {
@@ -76,7 +159,7 @@ unsafe impl Machine for Failing {
     }
 
     fn allocate(&self, len: usize) -> Outcome<u64> {
-        self.control.call(&self.control.allocation, &self.control.allocations)?;
+        self.control.allocate()?;
         let address = self.emulator.allocate(len)?;
         self.control.bytes.fetch_add(len as i64, SeqCst);
         Ok(address)
@@ -94,7 +177,7 @@ unsafe impl Machine for Failing {
     }
 
     fn allocate_pinned(&self, len: usize) -> Outcome<*mut u8> {
-        self.control.call(&self.control.allocation, &self.control.allocations)?;
+        self.control.allocate()?;
         let address = self.emulator.allocate_pinned(len)?;
         self.control.bytes.fetch_add(len as i64, SeqCst);
         Ok(address)
@@ -117,7 +200,7 @@ unsafe impl Machine for Failing {
         let number = self.control.copies.fetch_add(1, SeqCst);
         // SAFETY: the caller's promise.
         unsafe { self.emulator.copy_out(stream, from, to, len)? };
-        if *self.control.wrong_copy.lock().unwrap() == Some(number) && len > 0 {
+        if self.control.is_wrong_copy(number) && len > 0 {
             self.emulator.synchronise()?;
             // SAFETY: the copy is over, and the caller has promised a byte at least.
             unsafe { *to ^= 0x40 };
@@ -138,7 +221,7 @@ unsafe impl Machine for Failing {
         shape: Shape,
         parameters: &[u8],
     ) -> Outcome<()> {
-        self.control.call(&self.control.launch, &self.control.launches)?;
+        self.control.launch()?;
         // SAFETY: the caller's promise.
         unsafe { self.emulator.launch(stream, entry, shape, parameters) }
     }
@@ -175,7 +258,7 @@ unsafe impl Machine for Failing {
     fn wait(&self, event: EventHandle) -> Outcome<()> {
         // What the emulator has queued ends before anything fails: memory is freed then.
         self.emulator.wait(event)?;
-        self.control.call(&self.control.wait, &self.control.waits)
+        self.control.wait()
     }
 
     fn order(&self, stream: StreamHandle, event: EventHandle) -> Outcome<()> {
@@ -185,5 +268,32 @@ unsafe impl Machine for Failing {
 
     fn free_event(&self, event: EventHandle) {
         self.emulator.free_event(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_is_read_whole_or_refused() {
+        let every = Every::parse("launch:50,copy:23").unwrap();
+        assert_eq!((every.launch, every.copy, every.wait), (50, 23, 0));
+        for wrong in ["", "launch", "launch:", "launch:x", "lunch:5", "launch:5,"] {
+            assert!(Every::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_kind_fails_at_its_turn() {
+        let every = Every::parse("allocation:2,launch:3,wait:1,copy:2,lost:5").unwrap();
+        let control = Control { every, ..Control::default() };
+        let failed = |outcome: Outcome<()>| matches!(outcome, Err(Fault::Failed(_)));
+        assert_eq!([(); 4].map(|()| failed(control.allocate())), [false, true, false, true]);
+        assert!(failed(control.wait()));
+        assert_eq!([0, 1, 2, 3].map(|number| control.is_wrong_copy(number)), [false, true, false, true]);
+        assert_eq!([(); 4].map(|()| failed(control.launch())), [false, false, true, false]);
+        assert!(matches!(control.launch(), Err(Fault::Lost(_))));
+        assert!(matches!(control.allocate(), Err(Fault::Lost(_))));
     }
 }
