@@ -1,0 +1,55 @@
+"""Memory of processes over time: is it flat?"""
+
+import statistics
+
+# Growth that is no leak: allocators and caches settle late.
+TOLERANCE_BYTES = 2 << 20
+TOLERANCE_SHARE = 0.05
+# A run of less than this many seconds is still warming up in its second quarter.
+SETTLED_SECONDS = 300
+UNSETTLED_BYTES = 16 << 20
+# A quarter of fewer samples says nothing.
+LEAST_SAMPLES = 4
+
+
+def resident(pid):
+    """Bytes of anonymous memory that a process has in RAM, or None if it has ended."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            fields = dict(line.split(":", 1) for line in file if ":" in line)
+        return int(fields["RssAnon"].split()[0]) * 1024
+    except (OSError, KeyError):
+        return None
+
+
+class Series:
+    """Samples of what should be flat, such as a server's master process or the mean of its workers."""
+
+    def __init__(self, name, pids):
+        self.name = name
+        # A function: the processes at the moment.
+        self.pids = pids
+        self.samples = []
+
+    def sample(self):
+        sizes = [size for size in map(resident, self.pids()) if size is not None]
+        if sizes:
+            self.samples.append(sum(sizes) / len(sizes))
+
+    def figures(self, seconds):
+        """First and last sample, medians of the second and the last quarter, the tolerance, and whether it is flat."""
+        quarter = len(self.samples) // 4
+        if quarter < LEAST_SAMPLES:
+            return {"samples": len(self.samples), "flat": False}
+        second, last = (statistics.median(self.samples[n * quarter : (n + 1) * quarter]) for n in (1, 3))
+        tolerance = TOLERANCE_BYTES if seconds >= SETTLED_SECONDS else UNSETTLED_BYTES
+        tolerance += second * TOLERANCE_SHARE
+        return {
+            "samples": len(self.samples),
+            "first": int(self.samples[0]),
+            "second_quarter": int(second),
+            "last_quarter": int(last),
+            "last": int(self.samples[-1]),
+            "tolerance": int(tolerance),
+            "flat": last - second <= tolerance,
+        }

@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+"""Does the provider stay right, responsive and small under load, with reloads, forks and failing devices?
+
+    tools/soak/soak.py LOCKSTEP_SO
+
+Runs for SOAK_SECONDS (600). LOCKSTEP_SO must be built with debug assertions (the dev profile): only such a module has
+the faults that LOCKSTEP_TEST_FAULTS asks for. At the same time there are
+
+- two nginx servers on the provider with the device cuda:emu, which fails by injection: one with a trace, one without;
+  each reloads its configuration every few seconds;
+- HTTPS clients, on the default provider and on ours, that compare the digest of everything they fetch and send;
+- two fork-heavy programs (forks.c) on the failing device, one with a trace, one without, and one on the processor.
+
+The soak fails if a byte is wrong, a request fails or takes longer than SOAK_PATIENCE seconds (60), a process crashes,
+memory is not flat (memory.py has the tolerance), or less happened than it claims to test: no reload, no fork, no fault.
+A connection with a CBC suite may be closed by a server whose device failed within a record: that is counted, as
+`aborted`. Only loopback is used. Prints the figures; the last line is all of them as JSON.
+
+LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without faults: a check of this script.
+SOAK_FLAWS=1 starts clients with flaws, and no faults: all of that must be found, see self_check.py.
+"""
+
+import sys
+
+sys.dont_write_bytecode = True
+
+import contextlib
+import copy
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "provider-test"))
+
+import common
+import memory
+import servers
+
+OBJECTS = {"1k": 1000, "35k": 35_000, "150k": 150_000, "2m": 2_000_000}
+# Version, suite, and whether a failing device may end a connection: records of CBC go to the device, those of AEADs stay
+# with the processor (docs/provider.md).
+SUITES = (
+    ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256", False),
+    ("TLSv1_2", "AES256-GCM-SHA384", False),
+    ("TLSv1_2", "AES128-CCM", False),
+    ("TLSv1_2", "ECDHE-RSA-AES256-SHA384", True),
+    ("TLSv1_3", "-", False),
+)
+# All results are compared: of a sample, a wrong byte may be missed, as docs/provider.md says.
+DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
+# Three failures make a process give up its device, so each reload brings new ones. See crates/cuda/src/machine/failing.rs.
+FAULTS = ("launch:23,copy:41", "wait:19,allocation:37,lost:200", "copy:17,wait:29", "launch:31,lost:90")
+RELOAD_SECONDS = 3
+PROBLEMS = ("failed", "wrong", "hung")
+
+
+class Server:
+    """An nginx with a folder of its own."""
+
+    def __init__(self, test, number, values, traced, faults):
+        self.test = copy.copy(test)
+        self.test.folder = test.path(f"server-{number}")
+        os.mkdir(self.test.folder)
+        os.chmod(self.test.folder, 0o755)
+        self.name = f"server {number}"
+        self.trace = test.trace() if traced else None
+        self.values = {**values, "folder": self.test.folder}
+        self.faults = faults
+        self.reloads = 0
+        self.workers = None
+        os.mkdir(self.test.path("upload"))
+        if os.geteuid() == 0:
+            shutil.chown(self.test.path("upload"), servers.user())
+
+    def start(self):
+        os.environ["LOCKSTEP_TEST_FAULTS"] = self.faults
+        self.process = servers.started(self.test, self.configured, self.values, self.trace)
+        os.environ.pop("LOCKSTEP_TEST_FAULTS")
+        if not self.process:
+            common.fail(f"{self.name} does not start")
+        return self.process
+
+    def configured(self, test, values):
+        command = servers.nginx(test, values)
+        with open(command[-1], "r+", encoding="utf-8") as file:
+            text = file.read()
+            file.seek(0)
+            # nginx clears its workers' environment.
+            file.write(f"env LOCKSTEP_TEST_FAULTS;\n{text}")
+        return command
+
+    def children(self):
+        try:
+            return servers.children(self.process.running.pid)
+        except OSError:
+            return set()
+
+    def reload(self):
+        """Counts the last reload if it brought new workers, and begins the next."""
+        now = self.children()
+        if self.workers is not None and now - self.workers:
+            self.reloads += 1
+        self.workers = now
+        self.process.running.send_signal(signal.SIGHUP)
+
+    def crashes(self):
+        with open(self.test.path("nginx.log"), encoding="utf-8", errors="replace") as file:
+            return [line for line in file if re.search(r"exited on signal|core dumped|\[emerg\]", line)]
+
+
+class Soak:
+    def __init__(self, test):
+        self.test = test
+        self.seconds = float(os.environ.get("SOAK_SECONDS") or 600)
+        self.patience = int(os.environ.get("SOAK_PATIENCE") or 60)
+        self.flawed = bool(os.environ.get("SOAK_FLAWS"))
+        self.problems = []
+        self.series = []
+        self.running = {}
+        self.servers = []
+        self.stack = contextlib.ExitStack()
+
+    def problem(self, who, kind, what):
+        self.problems.append({"who": who, "kind": kind, "what": str(what)[-500:]})
+
+    def prepare(self):
+        test = self.test
+        if test.proof:
+            test.subject_conf = test.configuration("device.cnf", **DEVICE)
+            self.processor_conf = test.configuration("processor.cnf", device="cpu")
+        else:
+            self.processor_conf = test.default_conf
+        key, certificate = common.make_certificate(test, common.program("openssl"))
+        source = random.Random(0x50AC)
+        self.objects = {}
+        os.mkdir(test.path("documents"))
+        for name, size in OBJECTS.items():
+            data = source.randbytes(size)
+            test.write(f"documents/{name}", data)
+            self.objects[name] = (size, hashlib.sha256(data).hexdigest())
+        self.certificate = certificate
+        values = {"documents": test.path("documents"), "key": key, "certificate": certificate}
+        values.update(tls12=servers.TLS12, tls13=servers.TLS13)
+        faults = ("", "") if self.flawed else FAULTS
+        self.servers = [Server(test, number, values, number == 0, faults[number]) for number in (0, 1)]
+        self.program = test.path("forks")
+        source = os.path.join(HERE, "forks.c")
+        done = test.run("cc", "-O1", "-Wall", "-o", self.program, source, "-lcrypto", subject=False)
+        if done.returncode:
+            common.fail(f"{done.said}\nforks.c does not compile: are OpenSSL's headers there? run tools/setup.sh programs")
+
+    def start(self, name, *command, environment):
+        process = self.stack.enter_context(common.Process(*command, environment=environment))
+        self.running[name] = process
+        self.series.append(memory.Series(name, lambda: [process.running.pid]))
+
+    def client(self, number, subject, flaw="none"):
+        settings = {
+            "seed": number,
+            "flaw": flaw,
+            "patience": self.patience,
+            "certificate": self.certificate,
+            "objects": self.objects,
+            "suites": SUITES,
+            "servers": [
+                {"port": server.values["port"], "uploads": server.test.path("upload")} for server in self.servers
+            ],
+        }
+        environment = self.test.environment(subject, OPENSSL_CONF=self.processor_conf if subject else self.test.default_conf)
+        name = f"client {number}" if flaw == "none" else f"client that must fail: {flaw}"
+        command = [sys.executable, os.path.join(HERE, "client.py"), json.dumps(settings)]
+        self.start(name, *command, environment=environment)
+
+    def forks(self, number, trace, flaw="none", faults="", **more):
+        provider = "lockstep" if self.test.proof else "default"
+        name = f"forks {number}" if flaw == "none" else f"forks that must fail: {flaw}"
+        environment = self.test.environment(True, trace, LOCKSTEP_TEST_FAULTS=faults, **more)
+        self.start(name, self.program, provider, str(self.patience), flaw, environment=environment)
+
+    def begin(self):
+        for server in self.servers:
+            process = self.stack.enter_context(server.start())
+            self.running[server.name] = process
+            self.series.append(memory.Series(f"{server.name}, master", lambda pid=process.running.pid: [pid]))
+            self.series.append(memory.Series(f"{server.name}, workers", server.children))
+        self.traces = [self.servers[0].trace, self.test.trace()]
+        if self.flawed:
+            for flaw in ("wrong", "hang", "leak", "refused"):
+                self.client(flaw, False, flaw)
+            for flaw in ("wrong", "hang", "leak"):
+                self.forks(flaw, None, flaw, OPENSSL_CONF=self.processor_conf)
+            return
+        for number, subject in enumerate((False, True, False)):
+            self.client(number, subject)
+        self.forks(0, self.traces[1], faults=FAULTS[2])
+        self.forks(1, None, faults=FAULTS[3])
+        self.forks(2, None, OPENSSL_CONF=self.processor_conf)
+
+    def watch(self):
+        """Reloads and samples until the time is over or a process has ended."""
+        begun = time.monotonic()
+        pause = min(1.0, self.seconds / 60)
+        reload_seconds = min(RELOAD_SECONDS, self.seconds / 4)
+        reloaded, turn = begun, 0
+        while (now := time.monotonic()) - begun < self.seconds:
+            for series in self.series:
+                series.sample()
+            ended = [name for name, process in self.running.items() if process.running.poll() is not None]
+            if ended and not self.flawed:
+                break
+            if now - reloaded >= reload_seconds / len(self.servers):
+                reloaded = now
+                self.servers[turn % len(self.servers)].reload()
+                turn += 1
+            time.sleep(pause)
+        self.elapsed = time.monotonic() - begun
+
+    def finish(self):
+        """Ends all processes; the sums of what they did."""
+        sums = {}
+        # The servers last: clients may be waiting for them.
+        for name, process in reversed(self.running.items()):
+            if not name.startswith("client"):
+                process.running.send_signal(signal.SIGQUIT if name.startswith("server") else signal.SIGTERM)
+            code = process.end()
+            if name.startswith("client"):
+                self.add(sums, name, self.client_counts(name, process, code))
+            elif name.startswith("forks"):
+                self.add(sums, name, self.forks_counts(name, process, code))
+            elif code != 0:
+                self.problem(name, "failed", f"exit code {code}: {process.said}")
+        for server in self.servers:
+            sums["reloads"] = sums.get("reloads", 0) + server.reloads
+            for line in server.crashes():
+                self.problem(server.name, "failed", line)
+        return sums
+
+    def add(self, sums, name, counts):
+        for kind, value in counts.items():
+            sums[kind] = sums.get(kind, 0) + value
+        for kind in ("requests", "rounds"):
+            if counts.get(kind) == 0:
+                self.problem(name, "idle", f"no {kind}")
+
+    def client_counts(self, name, process, code):
+        lines = process.out.decode().splitlines()
+        counts = json.loads(lines[-1]) if lines else {"requests": 0}
+        for kind in PROBLEMS:
+            if counts.get(kind):
+                said = [line for line in process.said.splitlines() if line.startswith(kind)]
+                self.problem(name, kind, f"{counts[kind]}: {said[:3]}")
+        if code != 0:
+            self.problem(name, "failed", f"exit code {code}: {process.said}")
+        return counts
+
+    def forks_counts(self, name, process, code):
+        lines = process.out.decode().splitlines()
+        words = lines[-1].split() if lines else ["rounds", "0"]
+        counts = dict(zip(words[::2], map(int, words[1::2])))
+        kind = {3: "wrong", 4: "hung", -signal.SIGALRM: "hung", None: "hung"}.get(code, "failed")
+        if code != 0:
+            self.problem(name, kind, f"exit code {code}: {process.said}")
+            counts[kind] = 1
+        return counts
+
+    def faults(self):
+        """What the traces say of the faults."""
+        found = {"failures": 0, "wrong_results": 0}
+        for trace in self.traces:
+            for line in trace.lines():
+                found["failures"] += "LOCKSTEP_TEST_FAULTS" in line
+                found["wrong_results"] += "gave a wrong result" in line
+        return found
+
+    def demand_happened(self, sums, faults):
+        """A soak in which nothing happens proves nothing."""
+        wanted = ["requests", "uploads", "bytes", "forks", "reloads"]
+        for kind in wanted:
+            if not sums.get(kind):
+                self.problem("soak", "idle", f"no {kind}")
+        if self.test.proof:
+            for kind, count in faults.items():
+                if not count:
+                    self.problem("soak", "idle", f"no {kind} of devices: is the module built with debug assertions?")
+            for trace, algorithm in ((self.traces[0], "AES-256-CBC"), (self.traces[0], "AES-128-GCM"), (self.traces[1], ".*")):
+                if not trace.users(algorithm, "encrypt"):
+                    self.problem("soak", "idle", f"the trace shows no {algorithm}")
+
+    def run(self):
+        self.prepare()
+        with self.stack:
+            self.begin()
+            self.watch()
+            sums = self.finish()
+        figures = {series.name: series.figures(self.elapsed) for series in self.series}
+        for name, figure in figures.items():
+            if not figure["flat"] and not (self.flawed and figure["samples"] < 4 * memory.LEAST_SAMPLES):
+                self.problem(name, "memory", figure)
+        faults = self.faults()
+        self.demand_happened(sums, faults)
+        return self.tell(sums, faults, figures)
+
+    def tell(self, sums, faults, figures):
+        version = subprocess.run([common.program("openssl"), "version"], capture_output=True, text=True, check=False)
+        total = {"seconds": round(self.elapsed, 1), "openssl": version.stdout.strip(), **sums, **faults}
+        for kind, value in total.items():
+            print(f"{kind:>24}: {value}")
+        for name, figure in figures.items():
+            parts = ", ".join(f"{key} {value}" for key, value in figure.items())
+            print(f"{name:>24}: {parts}")
+        for problem in self.problems:
+            print(f"FAILED: soak: {problem['who']}: {problem['kind']}: {problem['what']}", file=sys.stderr)
+        print(f"soak: {'passed' if not self.problems else f'{len(self.problems)} problems'}")
+        print(json.dumps({**total, "memory": figures, "problems": self.problems}))
+        return 1 if self.problems else 0
+
+
+def main():
+    # Also where they are ignored, as SIGINT is in the background of a shell.
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda number, _: sys.exit(f"ended by {signal.Signals(number).name}"))
+    test = common.Test(__doc__, "soak")
+    with test:
+        return Soak(test).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
