@@ -211,7 +211,12 @@ def speed(test, openssl, arguments, algorithm, direction):
     done = test.run(openssl, "speed", "-seconds", "1", "-bytes", "16", *arguments, trace=trace)
     output = test.ran(done, name)
     rate = re.search(rb"(?mi)^(?:evp|aes-\S+) +([0-9.]+)k", output or b"")
-    good = rate and float(rate[1]) > 0 and "rror" not in done.said
+    errors = [line for line in done.said.splitlines() if "rror" in line]
+    if any(argument.endswith("ccm") for argument in arguments):
+        # The one of 3.0.2 sets an IV for the first message only. Its default provider encrypts further messages with the
+        # same nonce, which ours refuses.
+        errors = [line for line in errors if "no iv set for this message" not in line]
+    good = rate and float(rate[1]) > 0 and not errors
     test.check(good, f"{name}: shows a rate and no error", done.said + (output or b"").decode())
     test.proved(trace, algorithm, direction, name)
 

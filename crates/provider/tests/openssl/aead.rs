@@ -1,10 +1,10 @@
 //! GCM and CCM: IV and tag lengths, additional data in every shape, tags set and got, and what is refused.
 
 use crate::evp::{DECRYPT, ENCRYPT};
-use crate::harness::bytes;
+use crate::harness::{bytes, ours, subject_is_default};
 use crate::libcrypto::*;
 use crate::script::Call::*;
-use crate::script::{Call, Outcome, compare, key_and_iv, start_decrypting, start_encrypting};
+use crate::script::{Call, Outcome, Side, compare, key_and_iv, start_decrypting, start_encrypting};
 
 const GCM: [&str; 3] = ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"];
 const CCM: [&str; 3] = ["AES-128-CCM", "AES-192-CCM", "AES-256-CCM"];
@@ -140,10 +140,14 @@ fn gcm_refuses_calls_out_of_order() {
             &[init.clone(), SetTag(bytes(16, 1))],
             &[start_decrypting(name), data.clone(), Tag(16)],
             &[start_decrypting(name), data.clone(), Final],
-            // An IV length that changes under an IV.
-            &[init.clone(), IvLength(13), data.clone()],
         ];
         again.iter().for_each(|script| drop(compare(name, script)));
+        // An IV length that changes under an IV asks for a new IV. The default provider of 3.0.2 goes on with the old one.
+        if !subject_is_default("releases differ in IV lengths under an IV") {
+            let mut side = Side::new(ours(name));
+            assert!(side.run(&init).ok() && side.run(&IvLength(13)).ok());
+            assert!(!side.run(&data).ok(), "{name}: data without an IV of the new length");
+        }
     }
 }
 

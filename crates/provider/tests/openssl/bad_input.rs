@@ -22,6 +22,12 @@ fn has_reason(what: &str, words: &[&str]) {
 
 /// A script of which the last call alone fails, by both providers, with a reason that has one of the words.
 fn refused(name: &str, words: &[&str], script: &[Call]) {
+    refused_by_ours(name, words, script);
+    compare(name, script);
+}
+
+/// The same by our provider alone.
+fn refused_by_ours(name: &str, words: &[&str], script: &[Call]) {
     let mut side = Side::new(ours(name));
     let (last, before) = script.split_last().unwrap();
     for call in before {
@@ -30,7 +36,6 @@ fn refused(name: &str, words: &[&str], script: &[Call]) {
     evp::clear_errors();
     assert!(!side.run(last).ok(), "{name}: {script:?} was taken");
     has_reason(&format!("{name}: {script:?}"), words);
-    compare(name, script);
 }
 
 fn of(mode: Mode) -> impl Iterator<Item = &'static str> {
@@ -157,22 +162,26 @@ fn additional_data_after_the_data_and_data_after_the_end() {
     }
 }
 
+/// An error in our provider. Not compared, for some default providers crash: that of 3.0.2 reads a key that is not there.
 #[test]
 fn data_before_a_key_or_an_iv() {
+    if subject_is_default("releases differ in data before a key") {
+        return;
+    }
     for algorithm in ALGORITHMS {
         let (name, iv) = (algorithm.name(), key_and_iv(algorithm.name()).1);
         let iv = Some(iv).filter(|iv| !iv.is_empty());
         for way in [ENCRYPT, DECRYPT] {
-            refused(name, &["no key"], &[Init(way, None, None), Update(bytes(32, 1))]);
-            refused(name, &["no key"], &[Init(way, None, iv.clone()), Update(bytes(32, 1))]);
-            refused(name, &["no key"], &[Init(way, None, iv.clone()), Cipher(bytes(32, 1))]);
+            refused_by_ours(name, &["no key"], &[Init(way, None, None), Update(bytes(32, 1))]);
+            refused_by_ours(name, &["no key"], &[Init(way, None, iv.clone()), Update(bytes(32, 1))]);
+            refused_by_ours(name, &["no key"], &[Init(way, None, iv.clone()), Cipher(bytes(32, 1))]);
             if algorithm.mode != Mode::Xts {
-                refused(name, &["no key"], &[Init(way, None, iv.clone()), Final]);
+                refused_by_ours(name, &["no key"], &[Init(way, None, iv.clone()), Final]);
             }
         }
         if matches!(algorithm.mode, Mode::Xts | Mode::Gcm | Mode::Ccm) {
             let key = Some(key_and_iv(name).0);
-            refused(name, &["no iv", "iv"], &[Init(DECRYPT, key, None), Update(bytes(32, 1))]);
+            refused_by_ours(name, &["no iv", "iv"], &[Init(DECRYPT, key, None), Update(bytes(32, 1))]);
         }
     }
 }

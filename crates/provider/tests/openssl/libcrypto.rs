@@ -43,6 +43,8 @@ pub(crate) const EVP_CTRL_AEAD_TLS1_AAD: c_int = 0x16;
 pub(crate) const EVP_CTRL_GCM_SET_IV_INV: c_int = 0x18;
 
 unsafe extern "C" {
+    pub(crate) fn OpenSSL_version(what: c_int) -> *const c_char;
+
     pub(crate) fn OSSL_LIB_CTX_new() -> *mut OSSL_LIB_CTX;
     pub(crate) fn OSSL_LIB_CTX_load_config(library: *mut OSSL_LIB_CTX, file: *const c_char) -> c_int;
     pub(crate) fn OSSL_LIB_CTX_free(library: *mut OSSL_LIB_CTX);

@@ -41,14 +41,15 @@ fn run(
     for (i, piece) in pieces.iter().enumerate() {
         assert!(running.update(piece));
         if i == 0 {
-            copy = Some(running.copy().expect("a copy"));
+            copy = running.copy();
         }
     }
     let mut all = vec![running.finish()?];
-    // A copy from the middle: it takes the rest.
+    // A copy from the middle takes the rest. The default provider of 3.0.2 copies no context of GCM, and so none of GMAC.
+    assert!(copy.is_some() || query == "provider=default", "no copy of a MAC with {cipher} of {query}");
     if let Some(copy) = copy {
         pieces[1..].iter().for_each(|piece| assert!(copy.update(piece)));
-        all.push(copy.finish()?);
+        assert_eq!(copy.finish().as_ref(), all.last(), "the copy's MAC");
     }
     // And all of it again, with a new key.
     assert!(running.restart(Some(&key.iter().map(|b| b ^ 1).collect::<Vec<_>>()), &params()));

@@ -155,18 +155,34 @@ fn init_takes_parameters_with_the_key() {
             assert_eq!(run(ours(name)), run(theirs(name)));
         }
     }
-    // An IV length goes in before the IV.
-    let run = |cipher: evp::Cipher, n: usize| {
+}
+
+/// An IV length that comes with the IV goes in before it. The libcrypto of 3.0.2 hands over as many bytes as the length was
+/// before, and the new length after them: its default provider takes the missing bytes of a longer IV for zeros. Ours
+/// refuses the data until an IV of the new length is set.
+#[test]
+fn init_takes_an_iv_length_with_the_iv() {
+    let name = "AES-128-GCM";
+    let (key, iv) = ([1; 16], [2; 200]);
+    let outcome =
+        |context: &mut Context| (context.update(&[3; 50]), context.finish(), context.get_bytes("tag", 16));
+    let together = |cipher: evp::Cipher, n: usize| {
         let mut context = cipher.context();
         let params = Params::new().number("ivlen", n);
-        let returned = context.init(Some(&cipher), ENCRYPT, Some(&[1; 16]), Some(&[2; 200][..n]), &params);
-        (returned, context.update(&[3; 50]), context.finish(), context.get_bytes("tag", 16))
+        let returned = context.init(Some(&cipher), ENCRYPT, Some(&key), Some(&iv[..n]), &params);
+        (returned == 1).then(|| outcome(&mut context))
     };
+    let one_by_one = |cipher: evp::Cipher, n: usize| {
+        let mut context = cipher.context();
+        assert_eq!(context.init(Some(&cipher), ENCRYPT, None, None, &Params::new()), 1);
+        let set = context.set(&Params::new().number("ivlen", n)) == 1;
+        (set && context.init(None, -1, Some(&key), Some(&iv[..n]), &Params::new()) == 1)
+            .then(|| outcome(&mut context))
+    };
+    let is_late = together(theirs(name), 16) != one_by_one(theirs(name), 16);
     for n in [1, 8, 12, 16, 60, 128, 129] {
-        let name = "AES-128-GCM";
-        // A failed init leaves a context of no promises.
-        let (ours, theirs) = (run(ours(name), n), run(theirs(name), n));
-        assert_eq!(ours.0, theirs.0);
-        assert!(ours.0 != 1 || ours == theirs, "{n}");
+        let right = one_by_one(theirs(name), n);
+        let expected = if is_late && n != 12 { right.map(|_| (None, None, None)) } else { right };
+        assert_eq!(together(ours(name), n), expected, "an IV of {n} bytes");
     }
 }

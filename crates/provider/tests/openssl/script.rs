@@ -115,11 +115,12 @@ const FENCE: usize = 64;
 pub(crate) struct Side {
     pub(crate) context: Context,
     cipher: Option<evp::Cipher>,
+    has_key: bool,
 }
 
 impl Side {
     pub(crate) fn new(cipher: Cipher) -> Self {
-        Side { context: cipher.context(), cipher: Some(cipher) }
+        Side { context: cipher.context(), cipher: Some(cipher), has_key: false }
     }
 
     /// Update from `data` (or from nothing) to a buffer, or in place.
@@ -159,6 +160,7 @@ impl Side {
             Init(way, key, iv) => {
                 // The first init names the cipher.
                 let cipher = self.cipher.take();
+                self.has_key |= key.is_some();
                 ok(self.context.init(cipher.as_ref(), *way, key.as_deref(), iv.as_deref(), &Params::new()))
             }
             Update(data) => self.update(data, false),
@@ -229,7 +231,10 @@ impl Side {
             Copy => {
                 let Some(copy) = self.context.copy() else { return ok(0) };
                 let mut original = std::mem::replace(&mut self.context, copy);
-                original.update(&bytes(48, 99));
+                // The default provider of 3.0.2 crashes on data without a key.
+                if self.has_key {
+                    original.update(&bytes(48, 99));
+                }
                 ok(1)
             }
         }
@@ -278,7 +283,12 @@ fn run(name: &str, script: &[Call], until_failure: bool) -> Vec<Outcome> {
     let mut all = Vec::new();
     for (i, call) in script.iter().enumerate() {
         evp::clear_errors();
-        let expected = theirs.run(call);
+        let mut expected = theirs.run(call);
+        // The default provider of 3.0.2 copies no context of an AEAD, which ours does in every release: there the original
+        // goes on.
+        if *call == Copy && (name.ends_with("GCM") || name.ends_with("CCM")) {
+            expected.returned = 1;
+        }
         evp::clear_errors();
         let got = ours.run(call);
         let errors = evp::errors();
