@@ -10,7 +10,8 @@ TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
 INSTALL ?= install
 
-.PHONY: help build provider install run test test-release test-full test-vulkan test-provider test-provider-newest lint bench bench-files \
+.PHONY: help build provider install run test test-release test-full test-vulkan test-provider test-provider-oldest test-provider-newest \
+	test-provider-releases soak soak-check soak-module lint bench bench-files \
 	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu tools-present clean
 
 help:
@@ -55,6 +56,7 @@ test: tools-present
 ## make test-release      what make test does with the command and the module, with those that are installed
 test-release: provider
 	@tools/run.sh $(LOCKSTEP)
+	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see crates/cuda/src/machine/failing.rs' >&2; exit 1; }
 	tools/pyca_interop.py $(LOCKSTEP)
 	tools/setup.sh browser
 	tools/page_check.py $(LOCKSTEP)
@@ -65,19 +67,40 @@ test-provider: provider
 	$(CARGO) test -p lockstep-provider --locked
 	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
 
-## make test-provider-newest  the provider inside of the newest OpenSSL, which is built for it (minutes, once)
-test-provider-newest: provider
-	prefix=$$(tools/openssl_newest.sh) && OPENSSL_DIR=$$prefix OPENSSL_STATIC=1 \
-		$(CARGO) test --workspace --locked --test openssl && \
-		PATH=$$prefix/bin:$$PATH tools/provider-test/openssl.py $(TARGET)/release/lockstep.so
+## make test-provider-oldest  the provider inside of OpenSSL 3.0.2, which is built for it (minutes, once)
+test-provider-oldest: test-openssl-3.0.2
+
+## make test-provider-newest  the same inside of the newest OpenSSL
+test-provider-newest: test-openssl-4.0
+
+## make test-provider-releases  the same inside of each release in tools/openssl-releases: 3.0.2, 3.5, 4.0
+test-provider-releases: test-provider-oldest test-openssl-3.5 test-provider-newest
+
+# With the whole workspace, so that what `make test` has built is not built again with other features.
+test-openssl-%: provider
+	tools/openssl_release.sh $* $(CARGO) test --workspace --locked --test openssl
+	tools/openssl_release.sh $* tools/provider-test/openssl.py $(PROVIDER)
+
+## make soak [SOAK_SECONDS=600]  nginx and forking programs on the provider, with reloads and failing devices, for some time
+soak: soak-module
+	tools/soak/soak.py $(TARGET)/debug/liblockstep_provider.so
+
+## make soak-check        does the soak find wrong bytes, hangs, leaks and failed requests? (half a minute)
+soak-check: soak-module
+	tools/soak/self_check.py $(TARGET)/debug/liblockstep_provider.so
+
+# With debug assertions: other modules have no device that fails.
+soak-module: tools-present
+	tools/setup.sh programs
+	$(CARGO) build --locked -p lockstep-provider
 
 ## make test-vulkan       of these, those of the portable GPU backend, on Mesa's software devices
 test-vulkan:
 	tools/setup.sh vulkan
 	$(CARGO) test -p lockstep-vulkan --locked
 
-## make test-full         make test, and: formatting, clippy, docs, release builds, newest OpenSSL, sanitizers, fuzzing, Arm, GPU code
-test-full: lint test test-release test-provider-newest
+## make test-full         make test, and: formatting, clippy, docs, release builds, oldest and newest OpenSSL, soak-check, sanitizers, fuzzing, Arm, GPU code
+test-full: lint test test-release test-provider-oldest test-provider-newest soak-check
 	$(MAKE) -j2 --output-sync=target asan miri fuzz arm64-test kernel-check
 
 lint: tools-present

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Builds a release of OpenSSL from the crate `openssl-src`, static, and runs a command with it: the provider is tested
+# with the oldest and the newest release as well as with the distribution's.
+#
+#   tools/openssl_release.sh RELEASE                 prints the folder that the release is installed in
+#   tools/openssl_release.sh RELEASE COMMAND ...     runs a command with the release: Rust programs are linked to it, and
+#                                                    `openssl` is its program
+#
+# RELEASE is a folder of tools/openssl-releases: 3.0.2 (of Ubuntu 22.04, the oldest that is tested), 3.5 (long-term
+# support), 4.0 (the newest). For example
+#
+#   tools/openssl_release.sh 3.0.2 cargo test -p lockstep-provider --locked --test openssl
+#
+# The first call for a release takes minutes; the result is kept in the target folder. Needs Perl and make. The
+# configuration is that of openssl-src, which by itself would build only the libraries, but for `no-module`: 3.0 takes it
+# for no dynamic loading at all, and so loads no provider.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+release=${1:-}
+if [ -z "$release" ] || [ ! -e "$root/tools/openssl-releases/$release/Cargo.toml" ]; then
+    echo "openssl_release.sh: no release \`$release\`: give one of $(cd "$root/tools/openssl-releases" && echo [0-9]*)" >&2
+    exit 2
+fi
+shift
+
+target=${CARGO_TARGET_DIR:-$root/target}
+mkdir -p "$target"
+target=$(cd "$target" && pwd)
+
+source_target=$target/openssl-source/$release
+CARGO_TARGET_DIR=$source_target cargo build --quiet --locked \
+    --manifest-path "$root/tools/openssl-releases/$release/Cargo.toml" >&2
+{ read -r source; read -r version; } < <("$source_target/debug/openssl-release")
+# The crate's version is 300.0.5+3.0.2 or 3.0.2.
+version=${version##*+}
+
+# By version: cargo links anew when the path changes, and not when the library does.
+install=$target/openssl-$version
+# Written last: an interrupted build is not taken for a complete one.
+marker=$install/complete
+if [ ! -e "$marker" ]; then
+    build=$install-build
+    log=$install.log
+    rm -rf "$install" "$build"
+    cp -r "$source" "$build"
+    echo "building OpenSSL $version, once" >&2
+    (
+        cd "$build"
+        perl ./Configure --prefix="$install" --openssldir=/usr/lib/ssl --libdir=lib \
+            no-shared no-tests no-comp no-zlib no-zlib-dynamic no-legacy no-ssl3 no-md2 no-rc5 no-weak-ssl-ciphers
+        make -j"$(nproc)" build_libs
+        make -j"$(nproc)" apps/openssl
+        make install_dev
+    ) >"$log" 2>&1 || {
+        tail -n 30 "$log" >&2
+        echo "building OpenSSL $version failed: the whole output is in $log" >&2
+        exit 1
+    }
+    mkdir -p "$install/bin"
+    cp "$build/apps/openssl" "$install/bin/"
+    rm -rf "$build"
+    touch "$marker"
+fi
+
+if [ $# -eq 0 ]; then
+    echo "$install"
+    exit
+fi
+# By pkg-config and not by OPENSSL_DIR, for which aws-lc-sys would be built anew too, and with it all of Lockstep. The
+# tests fail if they are linked to another release than LOCKSTEP_TEST_OPENSSL.
+export PKG_CONFIG_PATH=$install/lib/pkgconfig OPENSSL_STATIC=1 PATH=$install/bin:$PATH LOCKSTEP_TEST_OPENSSL=$version
+exec "$@"
