@@ -67,7 +67,8 @@ if [ $# -eq 0 ]; then
     echo "$install"
     exit
 fi
-# By pkg-config and not by OPENSSL_DIR, for which aws-lc-sys would be built anew too, and with it all of Lockstep. The
-# tests fail if they are linked to another release than LOCKSTEP_TEST_OPENSSL.
-export PKG_CONFIG_PATH=$install/lib/pkgconfig OPENSSL_STATIC=1 PATH=$install/bin:$PATH LOCKSTEP_TEST_OPENSSL=$version
+# OPENSSL_DIR for this platform, which only the crate openssl-sys reads: without the prefix aws-lc-sys would be built anew
+# too, and with it all of Lockstep. The tests fail if they are linked to another release than LOCKSTEP_TEST_OPENSSL.
+platform=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+export "${platform}_OPENSSL_DIR=$install" PATH="$install/bin:$PATH" LOCKSTEP_TEST_OPENSSL="$version"
 exec "$@"
