@@ -82,12 +82,15 @@ fn a_damaged_or_foreign_cache_is_written_anew() {
 fn a_cache_that_cannot_be_written_to_is_reported_by_calibrate_and_does_no_harm_elsewhere() {
     let folder = Folder::with_keys();
     folder.write("cache", "a file where the folder should be");
-    let told =
-        run(&folder, "calibrate --json --kernel cpu/aws-lc").failed(2, "the measurements were not kept");
+    let told = run(&folder, "calibrate --json --kernel cpu/aws-lc")
+        .failed_as_json(2, "the measurements were not kept");
     assert_eq!(told.json()["measured"].as_array().unwrap().len(), 6);
     let mut homeless = folder.command(["calibrate", "--json", "--kernel", "cpu/aws-lc"]);
     let told: Ended = homeless.env_remove("XDG_CACHE_HOME").env_remove("HOME").output().unwrap().into();
-    assert_eq!(told.failed(2, "set HOME or XDG_CACHE_HOME").json()["measured"].as_array().unwrap().len(), 6);
+    assert_eq!(
+        told.failed_as_json(2, "set HOME or XDG_CACHE_HOME").json()["measured"].as_array().unwrap().len(),
+        6
+    );
     folder.write("plain", data(100_000));
     run(&folder, "encrypt -k key -o cipher plain").succeeded();
     assert_eq!(folder.read("cache"), b"a file where the folder should be");

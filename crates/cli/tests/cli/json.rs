@@ -36,7 +36,7 @@ fn errors_are_objects() {
     error(run("frobnicate --json"), 2, "usage");
     error(run("keygen --json"), 2, "usage");
     // A file may have any name.
-    run("encrypt -k key -- --json").failed(2, "cannot open --json");
+    run("encrypt -k key -- --json").failed(2, "cannot open '--json'");
     // A report with an error: both are told, where each belongs.
     folder.write("cut", &data(1000)[..60]);
     let ended = run("inspect --json cut");

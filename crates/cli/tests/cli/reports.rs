@@ -131,7 +131,9 @@ fn devices_say_what_they_do_not_support_and_work_is_refused_by_the_same_rule() {
     let folder = Folder::new();
     let text = folder.run(["devices", "--device", "spu"]).succeeded();
     let block = text.text().split("\nspu: ").nth(1).unwrap();
-    let line = block.lines().find(|line| line.starts_with("  not supported: ")).unwrap();
+    let after = block.split("  not supported: ").nth(1).unwrap().lines();
+    let wrapped = after.clone().skip(1).take_while(|line| line.starts_with("    "));
+    let line: String = after.take(1).chain(wrapped).collect();
     assert!(
         line.contains("XtsEncrypt") && line.contains("Cfb8Decrypt") && !line.contains("CbcDecrypt"),
         "{line}"
@@ -222,6 +224,6 @@ fn the_version_as_text_and_as_json() {
             assert!(["cpu", "cuda", "spu"].iter().all(|name| backends.contains(&(*name).into())), "{told}");
         }
     }
-    folder.run(["--json", "devices"]).failed(2, "--json before the command goes with --version");
+    folder.run(["--json", "devices"]).failed_as_json(2, "--json before the command goes with --version");
     folder.run(["--json"]).failed_silently(2);
 }
