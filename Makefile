@@ -83,16 +83,17 @@ test-openssl-%: provider
 
 ## make soak [SOAK_SECONDS=600]  nginx and forking programs on the provider, with reloads and failing devices, for some time
 soak: soak-module
-	tools/soak/soak.py $(TARGET)/debug/liblockstep_provider.so
+	tools/soak/soak.py $(TESTED_PROVIDER)
 
 ## make soak-check        does the soak find wrong bytes, hangs, leaks and failed requests? (half a minute)
 soak-check: soak-module
-	tools/soak/self_check.py $(TARGET)/debug/liblockstep_provider.so
+	tools/soak/self_check.py $(TESTED_PROVIDER)
 
-# With debug assertions: other modules have no device that fails.
+# With debug assertions: other modules have no device that fails. `make test` has made the same one.
 soak-module: tools-present
 	tools/setup.sh programs
-	$(CARGO) build --locked -p lockstep-provider
+	$(CARGO) test --workspace --locked --no-run --quiet
+	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 
 ## make test-vulkan       of these, those of the portable GPU backend, on Mesa's software devices
 test-vulkan:

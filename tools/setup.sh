@@ -4,7 +4,7 @@
 #
 #   tools/setup.sh              for `make` and `make run`
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
-#   tools/setup.sh vulkan       for make test: Mesa's software devices as well
+#   tools/setup.sh vulkan       for make test: Mesa's software devices, age and strace as well
 #   tools/setup.sh browser      for tools/page_check.py: a headless browser as well
 set -euo pipefail
 
@@ -17,7 +17,9 @@ command -v cargo >/dev/null || {
 wanted="cc:gcc make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils
     pkg-config:pkgconf"
 case ${1:-} in
-"" | vulkan | browser) ;;
+"" | browser) ;;
+# Programs that tests of the command compare with or look through.
+vulkan) wanted+=" age:age strace:strace" ;;
 # Apache's program without the package that runs it as a service.
 programs) wanted+=" nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
 *)

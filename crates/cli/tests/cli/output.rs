@@ -302,8 +302,7 @@ fn sync_is_taken_where_it_can_be_kept() {
 
 #[test]
 fn sync_reaches_the_data_the_folder_and_standard_output() {
-    if std::process::Command::new("strace").arg("-V").output().is_err() {
-        eprintln!("NOT TESTED: there is no strace on this machine");
+    if !have("strace") {
         return;
     }
     let folder = Folder::with_keys();
