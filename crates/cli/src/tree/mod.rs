@@ -1,7 +1,7 @@
 //! Many files in one call: `-O DIR`, files and folders, spread over all cores.
 //!
 //! [`inputs`] lists what there is to do, [`plan`] assigns the outputs and refuses what cannot work before any of it is
-//! done, [`run`] processes the files, and [`report`] prints what became of them. Paths below folders are opened by
+//! done, [`mod@run`] processes the files, and [`mod@report`] prints what became of them. Paths below folders are opened by
 //! [`folder`], without following symbolic links.
 
 mod folder;
