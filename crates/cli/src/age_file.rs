@@ -71,9 +71,11 @@ impl<'r> AgeFile<'r> {
 
 /// What an error while an age file is read means.
 pub(crate) fn read_error(error: io::Error) -> Error {
-    // The age crate's own errors come from no system call.
+    // The age crate's own errors come from no system call, and from no reader of ours.
+    let is_ours = error.get_ref().is_some_and(|inner| inner.is::<lockstep::Error>());
     match error.raw_os_error() {
         Some(_) => lockstep::Error::Read(error).into(),
+        None if is_ours => lockstep::Error::read(error).into(),
         None => {
             Error::NotAuthentic("the age file was damaged, changed or cut off: get an intact copy".into())
         }

@@ -93,8 +93,8 @@ pub(crate) struct ManyArgs {
     #[arg(short = 'O', long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
     pub(crate) output_dir: Option<PathBuf>,
 
-    /// Skip files whose output exists and is up to date: complete and not older than the input. So a run that was stopped
-    /// goes on where it ended
+    /// Skip files whose output exists and is up to date: complete, and with the length and the modification time that
+    /// the input calls for. So a run that was stopped goes on where it ended
     #[arg(long, requires = "output_dir")]
     pub(crate) resume: bool,
 }

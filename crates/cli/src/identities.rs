@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use age::armor::ArmoredReader;
 use age::secrecy::SecretString;
 use age::{Callbacks, Identity, IdentityFile, encrypted, ssh};
+use lockstep::quoted;
 use zeroize::Zeroizing;
 
 use crate::age_file::{self, AgeFile};
@@ -40,7 +41,7 @@ pub(crate) fn default_file() -> Option<PathBuf> {
 }
 
 fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Vec<Box<dyn Identity>>> {
-    let name = path.display().to_string();
+    let name = quoted(path).to_string();
     if bytes.starts_with(b"lockstep-key-") {
         return Err(failed(format!("{name} is a key file of Lockstep: give it with -k")));
     }
@@ -155,7 +156,7 @@ impl Callbacks for Answers {
 pub(crate) fn read_passphrase(path: &Path, quiet: bool) -> Result<SecretString> {
     let bytes = read_small(path, "passphrase file", 4096)?;
     warn_if_open_to_others(path, "passphrase file", quiet);
-    let name = path.display();
+    let name = quoted(path);
     let text =
         str::from_utf8(&bytes).map_err(|_| failed(format!("the passphrase in {name} is not UTF-8")))?;
     let line = text.trim_end_matches(['\r', '\n']);

@@ -42,11 +42,6 @@ impl Input {
         Ok(Input { file, len: Some(len), size: Some(len) })
     }
 
-    /// Goes to the beginning of a regular file, all of which is input.
-    pub(crate) fn rewind(&mut self) -> Result<()> {
-        Ok(self.file.rewind().map_err(lockstep::Error::Read)?)
-    }
-
     /// The file itself, which can be read anywhere if [`Input::len`] is known.
     pub(crate) fn file(&self) -> &File {
         &self.file

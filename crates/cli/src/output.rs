@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 
 use lockstep::{FileMode, OutputFile, OutputOptions, file};
 use rustix::event::PollFlags;
@@ -84,6 +85,41 @@ impl Output {
             Output::Stdout { stdout, sync } => stdout.sync(sync),
             Output::Terminal(text) => Ok(text.finish().map_err(lockstep::Error::Write)?),
         }
+    }
+}
+
+/// An output file of which nothing is left behind if a signal comes.
+pub(crate) struct GuardedFile {
+    // Dropped first: the guard outlives the temporary file.
+    file: OutputFile,
+    _guard: Option<Guard>,
+}
+
+impl GuardedFile {
+    pub(crate) fn create(path: &Path, options: OutputOptions) -> Result<GuardedFile> {
+        GuardedFile::guard(|| OutputFile::create(path, options))
+    }
+
+    /// In an open folder: see [`OutputFile::create_in`].
+    pub(crate) fn create_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<GuardedFile> {
+        GuardedFile::guard(|| OutputFile::create_in(folder, path, options))
+    }
+
+    fn guard(create: impl FnOnce() -> lockstep::Result<OutputFile>) -> Result<GuardedFile> {
+        let guard = Guard::creating();
+        let file = create()?;
+        let _guard = file.temporary().map(|name| guard.file(name));
+        Ok(GuardedFile { file, _guard })
+    }
+
+    pub(crate) fn file(&mut self) -> &mut OutputFile {
+        &mut self.file
+    }
+
+    /// All has been written: the file appears.
+    pub(crate) fn commit(self) -> Result<()> {
+        let GuardedFile { file, _guard } = self;
+        Ok(file.commit()?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lockstep::keyfile;
+use lockstep::{keyfile, quoted};
 
 use crate::terminal;
 
@@ -11,10 +11,10 @@ use crate::terminal;
 pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
     // The file has been read: what cannot be said of it any more is no failure.
     if path != Path::new("-") && keyfile::is_open_to_others(path).unwrap_or(false) {
-        let name = path.display();
+        let name = quoted(path);
         terminal::warn(
             quiet,
-            &format!("others can read the {what} {name}: `chmod 600 {name}` keeps it private"),
+            &format!("others can read or change the {what} {name}: chmod 600 keeps it private"),
         );
     }
 }

@@ -188,3 +188,26 @@ impl Drop for Note {
         self.0.finish_and_clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_files_are_counted_with_their_bytes() {
+        let args = ProgressArgs { progress: When::Never, quiet: false, json: false, explain: false };
+        let progress = Progress::start_files(&args, 4000, 3);
+        let (one, two) = (progress.file(1000), progress.file(2000));
+        one.set(400);
+        two.set(600);
+        // A file that has grown counts as its length at the beginning.
+        one.set(5000);
+        one.finish();
+        let done = progress.bytes_done.load(Ordering::Relaxed);
+        assert_eq!(done, 1600);
+        let line = progress.line(done, Duration::from_secs(2));
+        assert_eq!(line, "1 of 3 files, 1.6 KiB of 3.9 KiB, 40 %, 0.8 kB/s, 3 s left");
+        two.finish();
+        assert_eq!(progress.files_text().unwrap(), "2 of 3 files");
+    }
+}

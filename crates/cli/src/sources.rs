@@ -16,11 +16,8 @@ use crate::error::{Result, failed};
 ///
 /// `others` are the files beside the input, each with what it is.
 pub(crate) fn check(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -> Result<()> {
-    let is_stdin = |path: &Path| path == Path::new("-");
-    let from_stdin = others.iter().filter(|(_, path)| is_stdin(path)).count() + usize::from(is_stdin(input));
-    if from_stdin > 1 {
-        return Err(failed("standard input can be read once: give a file for one of the two"));
-    }
+    let all: Vec<_> = others.iter().copied().chain([("input", input)]).collect();
+    check_standard_input(&all)?;
     let output = match args.file() {
         Some(path) => std::fs::metadata(path),
         None => io::stdout().as_fd().try_clone_to_owned().and_then(|fd| std::fs::File::from(fd).metadata()),
@@ -33,6 +30,18 @@ pub(crate) fn check(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -
         }
     }
     Ok(())
+}
+
+/// Refuses standard input in more than one place.
+pub(crate) fn check_standard_input(files: &[(&str, &Path)]) -> Result<()> {
+    if files.iter().filter(|(_, path)| is_stdin(path)).count() > 1 {
+        return Err(failed("standard input can be read once: give a file for one of the two"));
+    }
+    Ok(())
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 fn is_same_file(a: &Metadata, b: &Metadata) -> bool {

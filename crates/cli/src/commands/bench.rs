@@ -12,6 +12,7 @@ use super::{print, print_json};
 use crate::args::How;
 use crate::bench::{self, OpenSsl, Options, Report, Session, Suite};
 use crate::error::{Error, Result, failed};
+use crate::output::GuardedFile;
 use crate::signals::{self, Guard, Results};
 use crate::{date, json, terminal, text};
 
@@ -231,11 +232,9 @@ fn check_page(path: &Path, force: bool) -> Result<()> {
 }
 
 fn write_page(path: &Path, force: bool, html: &str) -> Result<()> {
-    let guard = Guard::creating();
-    let mut page = OutputFile::create(path, page_options(force))?;
-    let _guard = page.temporary().map(|temporary| guard.file(temporary));
-    page.write_all(html.as_bytes()).map_err(Error::io("write", path))?;
-    Ok(page.commit()?)
+    let mut page = GuardedFile::create(path, page_options(force))?;
+    page.file().write_all(html.as_bytes()).map_err(Error::io("write", path))?;
+    page.commit()
 }
 
 fn page_options(force: bool) -> OutputOptions {

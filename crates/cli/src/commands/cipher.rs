@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
 use lockstep::hazmat::mode;
+use lockstep::quoted;
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -205,7 +206,7 @@ fn key(args: &Cipher) -> Result<Zeroizing<Vec<u8>>> {
 
 /// A key as raw bytes in a file.
 pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>>> {
-    let name = path.display();
+    let name = quoted(path);
     let bytes = read_small(path, "file with a raw key", 256)?;
     warn_if_open_to_others(path, "key file", quiet);
     if bytes.starts_with(b"lockstep-key-") {

@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
-use lockstep::{Engine, Envelope, FileKey, Options, Reader, file};
+use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, quoted};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -102,6 +102,7 @@ pub(crate) fn run(args: &Decrypt) -> Result<()> {
 
 fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
     let engine = args.engine.engine_for(&args.messages)?;
+    sources::check_standard_input(&sources_of(args))?;
     let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
     let operation = DecryptMany::new(&engine, args, key);
     let default = identities::default_file();
@@ -229,12 +230,8 @@ fn no_key_file() -> Error {
 
 /// The passphrase or the identities for an age file or an envelope: those that were given, or what the file asks for.
 fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
+    check_unlockable(args, header)?;
     let quiet = args.messages.quiet;
-    if args.key.is_some() {
-        let whom = header.whom();
-        let instead = if header.is_passphrase() { "leave out -k" } else { "give an identity with -i" };
-        return Err(failed(format!("this file is encrypted {whom}: {instead}")));
-    }
     let passphrase = args.passphrase_file.as_deref();
     let passphrase = passphrase.map(|path| identities::read_passphrase(path, quiet)).transpose()?;
     let max_work = args.max_work_factor;
@@ -245,13 +242,11 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     if let Some(passphrase) = passphrase {
         return Ok(Unlock::Passphrase { passphrase, max_work });
     }
-    if args.passphrase || header.is_passphrase() {
-        // What is refused anyway is not asked for.
-        header.check_work(max_work)?;
+    if header.is_passphrase() {
         return Ok(Unlock::Passphrase { passphrase: identities::ask_passphrase()?, max_work });
     }
     let default = identities::default_file();
-    if let Some(path) = default.as_ref().filter(|path| path.exists()) {
+    if let Some(path) = default.as_ref() {
         if let [input] = &args.inputs[..] {
             sources::check(&args.output, input, &[("identity file", path.as_path())])?;
         }
@@ -261,8 +256,35 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
             quiet,
         );
     }
-    let place = default.map_or(String::new(), |path| format!(", or keep one in {}", path.display()));
-    Err(failed(format!("this file is encrypted {}: give an identity with -i{place}", header.whom())))
+    Err(no_identity(header))
+}
+
+/// Refuses a file that nothing on the command line can open, before anything is asked for.
+fn check_unlockable(args: &Decrypt, header: &Header) -> Result<()> {
+    let whom = header.whom();
+    if args.key.is_some() {
+        let instead = if header.is_passphrase() { "leave out -k" } else { "give an identity with -i" };
+        return Err(failed(format!("this file is encrypted {whom}: {instead}")));
+    }
+    if header.is_passphrase() {
+        return header.check_work(args.max_work_factor);
+    }
+    if args.passphrase {
+        return Err(Error::NotAuthentic(format!(
+            "no passphrase opens this file: it is encrypted {whom}: give an identity with -i"
+        )));
+    }
+    let has_default = || identities::default_file().is_some_and(|path| path.exists());
+    if args.identity.is_empty() && args.passphrase_file.is_none() && !has_default() {
+        return Err(no_identity(header));
+    }
+    Ok(())
+}
+
+fn no_identity(header: &Header) -> Error {
+    let default = identities::default_file();
+    let place = default.map_or(String::new(), |path| format!(", or keep one in {}", quoted(&path)));
+    failed(format!("this file is encrypted {}: give an identity with -i{place}", header.whom()))
 }
 
 /// Decrypts a file of age, which is not encrypted by AES: the age crate does the work, on one thread.

@@ -5,12 +5,13 @@ mod many;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use clap::{ArgGroup, Args, ValueHint};
 use lockstep::{Envelope, FileKey, file, keyfile};
 use serde_json::json;
 
-use self::many::EncryptMany;
+use self::many::{EncryptMany, KeyKind};
 use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::error::{Result, failed};
 use crate::identities::{self, Answers};
@@ -19,7 +20,8 @@ use crate::job::{self, Done};
 use crate::output::{Content, Output};
 use crate::permissions::warn_if_open_to_others;
 use crate::recipients::Recipients;
-use crate::{sources, tree, wrapping};
+use crate::tree::{self, Prepared};
+use crate::{sources, wrapping};
 
 /// More than the longest key file.
 const LONGEST_KEY: usize = 256;
@@ -125,9 +127,25 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
 
 fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<()> {
     let engine = args.engine.engine_for(&args.messages)?;
-    let (key, envelope) = make_key(args, request)?;
+    sources::check_standard_input(&sources_of(args))?;
+    let kind = match () {
+        () if args.key.is_some() => KeyKind::KeyFile,
+        () if args.passphrase || args.passphrase_file.is_some() => KeyKind::Passphrase,
+        () => KeyKind::Recipients,
+    };
     let context = args.context.as_deref().unwrap_or_default();
-    let operation = EncryptMany { engine: &engine, key, envelope, context };
+    let operation = EncryptMany { engine: &engine, context, kind, key: OnceLock::new() };
+    let set_key = || -> Result<()> {
+        if operation.key.get().is_none() {
+            let _ = operation.key.set(make_key(args, request)?);
+        }
+        Ok(())
+    };
+    if kind == KeyKind::KeyFile {
+        // Outputs that exist are compared by it.
+        set_key()?;
+    }
+    let mut prepare = |_: &mut Input| set_key().map(|()| Prepared::Ready);
     let options = tree::Options {
         output_dir,
         recursive: request.recursive,
@@ -136,7 +154,7 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         sync: args.output.sync,
         protected: sources_of(args),
     };
-    tree::run(&engine, &operation, &mut |_| Ok(()), &request.inputs, &options, &args.messages)
+    tree::run(&engine, &operation, &mut prepare, &request.inputs, &options, &args.messages)
 }
 
 /// What the command line asks for, once it is known what each `-r` means.

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Suite;
-use lockstep::{FileKey, FileMode, OutputFile, OutputOptions, keyfile};
+use lockstep::{FileKey, FileMode, OutputOptions, keyfile};
 
 use crate::args::is_stdout;
 use crate::error::{Error, Result};
-use crate::output;
-use crate::signals::Guard;
+use crate::output::{self, GuardedFile};
 use crate::terminal;
 
 /// Make a key file for `encrypt -k`
@@ -69,15 +68,13 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
 
 /// Makes a private file, which appears whole or not at all.
 fn write(path: &Path, args: &Keygen, key: &FileKey) -> Result<()> {
-    let guard = Guard::creating();
     let mode = FileMode::PRIVATE;
     let options = OutputOptions { force: args.force, mode, sync: args.sync, regular_only: true };
-    let mut output = OutputFile::create(path, options)?;
-    let _guard = output.temporary().map(|name| guard.file(name));
-    output.write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
+    let mut output = GuardedFile::create(path, options)?;
+    output.file().write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
     // Nothing that was encrypted with a lost key is ever recovered.
-    output.as_file().sync_all().map_err(Error::io("sync", path))?;
-    Ok(output.commit()?)
+    output.file().as_file().sync_all().map_err(Error::io("sync", path))?;
+    output.commit()
 }
 
 /// True if standard output is a file that others can read.

@@ -2,16 +2,30 @@
 //! links: another user of a shared folder can rename files there at any time, and must not be able to redirect a read or
 //! a write to a file elsewhere.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use rustix::fs::{CWD, Mode, OFlags, fstat, fsync, mkdirat, openat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, fstat, fsync, mkdirat, openat, statat};
 use rustix::io::Errno;
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// A folder that is only passed through needs no permission to list it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const PASSED: OFlags = LISTED;
+/// `fsync` needs this as well.
+const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Device and inode number.
+pub(crate) type Id = (u64, u64);
+
+pub(crate) fn id(stat: &Stat) -> Id {
+    (stat.st_dev, stat.st_ino)
+}
 
 /// An open folder.
 #[derive(Debug)]
@@ -20,14 +34,31 @@ pub(crate) struct Folder(OwnedFd);
 impl Folder {
     /// Opens a folder. Symbolic links in its path are followed, unless it is the last component and `follow` is false.
     pub(crate) fn open(path: &Path, follow: bool) -> io::Result<Folder> {
-        let flags = if follow { FOLDER } else { FOLDER | OFlags::NOFOLLOW };
-        Ok(Folder(openat(CWD, path, flags, Mode::empty())?))
+        let flags = if follow { PASSED } else { PASSED | OFlags::NOFOLLOW };
+        Ok(Folder(openat(CWD, path, flags, Mode::empty()).map_err(explain)?))
     }
 
-    /// Device and inode number.
-    pub(crate) fn id(&self) -> io::Result<(u64, u64)> {
-        let stat = fstat(&self.0)?;
-        Ok((stat.st_dev, stat.st_ino))
+    pub(crate) fn id(&self) -> io::Result<Id> {
+        Ok(id(&fstat(&self.0)?))
+    }
+
+    /// The names in this folder or in one below it, sorted, each with what bears it.
+    pub(crate) fn list(&self, relative: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
+        let mut folder = self.0.try_clone()?;
+        for name in names(relative)? {
+            folder = openat(&folder, name, PASSED | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?;
+        }
+        let mut found = Vec::new();
+        for entry in Dir::read_from(openat(&folder, ".", LISTED, Mode::empty())?)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from);
+                found.push((name.to_owned(), stat));
+            }
+        }
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(found)
     }
 
     /// Opens a regular file below this folder for reading.
@@ -47,18 +78,25 @@ impl Folder {
     }
 
     /// Opens a folder below this one and makes it, and those above it, if they are missing, with these permission bits
-    /// under the umask. With `sync`, each entry that it makes is on stable storage before it returns.
+    /// under the umask. With `sync` each name that it makes is on stable storage before it returns, and the result can be
+    /// synced.
     pub(crate) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
-        let mut folder = self.0.try_clone()?;
+        let flags = if sync { LISTED } else { PASSED };
+        let mut folder = openat(&self.0, ".", flags, Mode::empty())?;
         for name in names(relative)? {
             match mkdirat(&folder, name, Mode::from_raw_mode(mode)) {
                 Ok(()) if sync => fsync(&folder)?,
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
-            folder = openat(&folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?;
+            folder = openat(&folder, name, flags | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?;
         }
         Ok(Folder(folder))
+    }
+
+    /// The same folder, to be listed or synced.
+    pub(crate) fn reader(&self) -> io::Result<OwnedFd> {
+        Ok(openat(&self.0, ".", LISTED, Mode::empty())?)
     }
 
     /// The folder that holds `relative`, if it is not this one, and the last component.
@@ -68,7 +106,7 @@ impl Folder {
         let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
         for name in names {
             let parent = folder.as_ref().unwrap_or(&self.0);
-            folder = Some(openat(parent, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?);
+            folder = Some(openat(parent, name, PASSED | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?);
         }
         Ok((folder, last))
     }
@@ -133,6 +171,21 @@ mod tests {
         symlink(at("root"), at("root-link")).unwrap();
         assert!(Folder::open(&at("root-link"), false).is_err());
         assert!(Folder::open(&at("root-link"), true).is_ok());
+    }
+
+    #[test]
+    fn listing_follows_no_links() {
+        let base = tempfile::tempdir().unwrap();
+        let at = |name: &str| base.path().join(name);
+        fs::create_dir_all(at("root/a")).unwrap();
+        fs::create_dir(at("elsewhere")).unwrap();
+        fs::write(at("elsewhere/private"), "").unwrap();
+        symlink(at("elsewhere"), at("root/link")).unwrap();
+        let root = Folder::open(&at("root"), false).unwrap();
+        let names: Vec<_> = root.list(Path::new("")).unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a", "link"]);
+        assert!(root.list(Path::new("link")).is_err());
+        assert!(root.list(Path::new("a")).unwrap().is_empty());
     }
 
     #[test]

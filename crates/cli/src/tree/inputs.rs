@@ -1,15 +1,14 @@
 //! The files and folders that were given, and what lies in the folders.
 
-use std::fs::{FileType, Metadata};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lockstep::quoted;
-use walkdir::WalkDir;
+use rustix::fs::{AtFlags, CWD, FileType, Stat, statat};
 
-use super::folder::Folder;
+use super::folder::{Folder, Id, id};
 use crate::error::{Error, Result, failed};
 
 /// A regular file to work on.
@@ -18,10 +17,30 @@ pub(crate) struct Found {
     /// Its path, as messages show it.
     pub(crate) path: PathBuf,
     /// The folder in which it was found by walking, and its path below that; nothing for a file that was given itself.
-    pub(crate) below: Option<(Arc<Folder>, PathBuf)>,
+    pub(crate) below: Option<(Arc<Root>, PathBuf)>,
     /// The path of its folder below the output folder.
     pub(crate) place: PathBuf,
-    pub(crate) metadata: Metadata,
+    /// Bytes.
+    pub(crate) len: u64,
+    pub(crate) id: Id,
+}
+
+/// A folder that was given. It is opened when it is used: there may be more of them than a process may have open files.
+#[derive(Debug)]
+pub(crate) struct Root {
+    path: PathBuf,
+    id: Id,
+}
+
+impl Root {
+    /// The folder that was given, or an error if another one has taken its place.
+    pub(crate) fn open(&self) -> io::Result<Folder> {
+        let folder = Folder::open(&self.path, has_trailing_slash(&self.path))?;
+        if folder.id()? != self.id {
+            return Err(io::Error::other("another folder has taken the place of the input folder"));
+        }
+        Ok(folder)
+    }
 }
 
 /// A folder that the output has to have.
@@ -39,7 +58,7 @@ pub(crate) struct Inputs {
     pub(crate) places: Vec<Place>,
     /// What is left out on purpose, and why.
     pub(crate) skipped: Vec<(PathBuf, &'static str)>,
-    /// Folders that cannot be read.
+    /// What cannot be read.
     pub(crate) failed: Vec<(PathBuf, Error)>,
 }
 
@@ -49,105 +68,112 @@ impl Inputs {
     ///
     /// # Errors
     /// A path that does not exist, a folder without `recursive`, standard input.
-    pub(crate) fn find(given: &[PathBuf], recursive: bool, output: Option<(u64, u64)>) -> Result<Inputs> {
+    pub(crate) fn find(given: &[PathBuf], recursive: bool, output: Option<Id>) -> Result<Inputs> {
         let mut inputs = Inputs::default();
         for path in given {
             if path == Path::new("-") {
                 return Err(failed("standard input has no name: with -O, give files or folders"));
             }
-            let metadata = path.symlink_metadata().map_err(Error::io("read", path))?;
-            if metadata.is_dir() {
+            let look = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from);
+            let stat = look.map_err(Error::io("read", path))?;
+            if is_folder(&stat) {
                 if !recursive {
                     let path = quoted(path);
                     return Err(failed(format!(
                         "{path} is a folder: add --recursive to work on what is in it"
                     )));
                 }
-                inputs.add_folder(path, output)?;
+                inputs.add_folder(path, &stat, output)?;
             } else {
-                inputs.add(path, None, PathBuf::new(), metadata);
+                inputs.add(path, None, PathBuf::new(), &stat);
             }
+        }
+        if inputs.files.iter().any(|file| file.below.is_none()) {
+            // The output folder itself.
+            inputs.places.push(Place { path: PathBuf::new(), mode: 0o777 });
         }
         Ok(inputs)
     }
 
-    fn add(
-        &mut self,
-        path: &Path,
-        below: Option<(Arc<Folder>, PathBuf)>,
-        place: PathBuf,
-        metadata: Metadata,
-    ) {
+    fn add(&mut self, path: &Path, below: Option<(Arc<Root>, PathBuf)>, place: PathBuf, stat: &Stat) {
         let path = path.to_owned();
-        match why_skipped(metadata.file_type()) {
+        match why_skipped(stat) {
             Some(reason) => self.skipped.push((path, reason)),
             None => {
-                if self.files.iter().all(|file| file.below.is_some()) && below.is_none() {
-                    // The output folder itself, which exists by then.
-                    self.places.push(Place { path: PathBuf::new(), mode: 0o777 });
-                }
-                self.files.push(Found { path, below, place, metadata });
+                let (len, id) = (stat.st_size.cast_unsigned(), id(stat));
+                self.files.push(Found { path, below, place, len, id });
             }
         }
     }
 
     /// A folder `a/b` becomes the folder `b` of the output. One without a name of its own, such as `.`, becomes the
     /// output folder itself.
-    fn add_folder(&mut self, root: &Path, output: Option<(u64, u64)>) -> Result<()> {
-        let folder = Arc::new(Folder::open(root, has_trailing_slash(root)).map_err(Error::io("open", root))?);
-        if output == Some(folder.id().map_err(Error::io("open", root))?) {
+    fn add_folder(&mut self, path: &Path, stat: &Stat, output: Option<Id>) -> Result<()> {
+        if output == Some(id(stat)) {
             return Err(failed(format!(
                 "{} is the output folder: choose another one, outside of the input",
-                quoted(root)
+                quoted(path)
             )));
         }
-        let base = root.file_name().map(PathBuf::from).unwrap_or_default();
-        let mut walk = WalkDir::new(root).follow_links(false).sort_by_file_name().into_iter();
-        while let Some(entry) = walk.next() {
-            let looked = entry.and_then(|entry| Ok((entry.metadata()?, entry)));
-            let (metadata, entry) = match looked {
-                Ok(looked) => looked,
+        let root = Arc::new(Root { path: path.to_owned(), id: id(stat) });
+        let folder = root.open().map_err(Error::io("open", path))?;
+        let base = path.file_name().map(PathBuf::from).unwrap_or_default();
+        self.places.push(Place { path: base.clone(), mode: folder_mode(stat) });
+        // Folders that are still to be listed, by their paths below the root: the next one is the last.
+        let mut pending = vec![PathBuf::new()];
+        while let Some(relative) = pending.pop() {
+            let entries = match folder.list(&relative) {
+                Ok(entries) => entries,
                 Err(error) => {
-                    let path = error.path().unwrap_or(root).to_owned();
-                    let error =
-                        error.into_io_error().unwrap_or_else(|| io::Error::other("it cannot be read"));
+                    let path = path.join(&relative);
                     self.failed.push((path.clone(), Error::io("read", &path)(error)));
                     continue;
                 }
             };
-            let relative = entry.path().strip_prefix(root).unwrap_or(Path::new("")).to_owned();
-            if entry.depth() == 0 || metadata.is_dir() {
-                if output == Some((metadata.dev(), metadata.ino())) {
-                    self.skipped.push((entry.into_path(), "the output folder"));
-                    walk.skip_current_dir();
-                } else {
-                    self.places.push(place(&base.join(&relative), &metadata));
+            let mut folders = Vec::new();
+            for (name, stat) in entries {
+                let below = relative.join(&name);
+                let shown = path.join(&below);
+                match stat {
+                    Ok(stat) if is_folder(&stat) && output == Some(id(&stat)) => {
+                        self.skipped.push((shown, "the output folder"));
+                    }
+                    Ok(stat) if is_folder(&stat) => {
+                        self.places.push(Place { path: base.join(&below), mode: folder_mode(&stat) });
+                        folders.push(below);
+                    }
+                    Ok(stat) => {
+                        self.add(&shown, Some((Arc::clone(&root), below)), base.join(&relative), &stat)
+                    }
+                    Err(error) => self.failed.push((shown.clone(), Error::io("read", &shown)(error))),
                 }
-                continue;
             }
-            let parent = base.join(relative.parent().unwrap_or(Path::new("")));
-            self.add(entry.path(), Some((Arc::clone(&folder), relative.clone())), parent, metadata);
+            pending.extend(folders.into_iter().rev());
         }
         Ok(())
     }
 }
 
 /// The same permission bits as the input folder, but its owner can write to it.
-fn place(path: &Path, metadata: &Metadata) -> Place {
-    Place { path: path.to_owned(), mode: metadata.permissions().mode() & 0o777 | 0o700 }
+fn folder_mode(stat: &Stat) -> u32 {
+    stat.st_mode & 0o777 | 0o700
+}
+
+fn is_folder(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
 /// By POSIX, a path that ends in a slash means the folder that a symbolic link points to.
 fn has_trailing_slash(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+    path.as_os_str().as_bytes().ends_with(b"/")
 }
 
-fn why_skipped(kind: FileType) -> Option<&'static str> {
-    match kind {
-        _ if kind.is_file() => None,
-        _ if kind.is_symlink() => Some("a symbolic link"),
-        _ if kind.is_fifo() => Some("a FIFO"),
-        _ if kind.is_socket() => Some("a socket"),
+fn why_skipped(stat: &Stat) -> Option<&'static str> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => None,
+        FileType::Symlink => Some("a symbolic link"),
+        FileType::Fifo => Some("a FIFO"),
+        FileType::Socket => Some("a socket"),
         _ => Some("a device"),
     }
 }

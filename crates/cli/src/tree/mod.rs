@@ -13,15 +13,16 @@ mod run;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lockstep::{Engine, OutputFile};
+use lockstep::Engine;
 
 use self::folder::Folder;
 use self::inputs::Inputs;
 use self::run::Outcome;
 use crate::args::ProgressArgs;
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::signals;
 
@@ -33,11 +34,11 @@ pub(crate) trait Operation: Sync {
     /// The output's name for an input's name, if it has one.
     fn output_name(&self, input: &OsStr) -> Option<OsString>;
 
-    /// Compares an output that exists with its input; `is_older`: it was last written before the input was.
+    /// Compares an output that exists with its input. `same_time`: their modification times agree.
     ///
     /// # Errors
     /// Reading fails.
-    fn compare(&self, input: &Input, output: &File, is_older: bool) -> Result<Existing>;
+    fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing>;
 
     /// Reads all of the input and writes all of the output. The result is the number of plaintext bytes.
     ///
@@ -46,19 +47,26 @@ pub(crate) trait Operation: Sync {
     fn process(
         &self,
         input: &mut Input,
-        output: &mut OutputFile,
+        output: &mut (dyn Write + Send),
         options: lockstep::Options<'_>,
     ) -> Result<u64>;
+}
+
+/// What is known of a file before the work begins.
+pub(crate) enum Prepared {
+    Ready,
+    /// This file cannot be processed; others may be.
+    Failed(Error),
 }
 
 /// How an output that exists relates to its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// Complete, and not older than its input.
+    /// Complete, and made from the input as it is now.
     UpToDate,
-    /// Made by this command from an earlier version of the input: it can be replaced.
+    /// Made by this command, perhaps from an earlier version of the input: it can be replaced.
     Outdated,
-    /// Perhaps something else.
+    /// Perhaps something else; why.
     Unknown(&'static str),
 }
 
@@ -78,46 +86,54 @@ pub(crate) struct Options<'a> {
 
 /// Processes all files. Those that fail do not keep the others from being processed.
 ///
-/// `prepare` is called on this thread for each file before any of the work begins: it finds keys, and asks for passphrases.
+/// `prepare` is called on this thread for each file that will be processed, before any of them is: it finds keys, and asks
+/// for passphrases.
 ///
 /// # Errors
-/// What keeps all of the work from beginning, also a mistake on the command line that `prepare` finds with the first
-/// file; [`Error::Reported`] if some files failed, and were listed.
+/// What keeps all of the work from beginning, also errors of `prepare`; [`Error::Reported`] if some files failed, and were
+/// listed.
 pub(crate) fn run(
     engine: &Engine,
     operation: &dyn Operation,
-    prepare: &mut dyn FnMut(&mut Input) -> Result<()>,
+    prepare: &mut dyn FnMut(&mut Input) -> Result<Prepared>,
     given: &[PathBuf],
     options: &Options<'_>,
     messages: &ProgressArgs,
 ) -> Result<()> {
     let path = options.output_dir;
-    let output_id = match std::fs::metadata(path) {
-        Ok(_) => {
-            Some(Folder::open(path, true).and_then(|folder| folder.id()).map_err(Error::io("open", path))?)
-        }
+    let existing = match Folder::open(path, true) {
+        Ok(folder) => Some(folder),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Error::io("open", path)(error)),
+        Err(error) => return Err(Error::io("open the folder", path)(error)),
     };
+    let output_id = existing.as_ref().map(Folder::id).transpose().map_err(Error::io("look at", path))?;
     let mut inputs = Inputs::find(given, options.recursive, output_id)?;
     let jobs = plan::assign(&mut inputs, |name| operation.output_name(name), options)?;
+    plan::check_writable(options)?;
+    let mut outcome = Outcome::default();
+    let jobs = match &existing {
+        Some(folder) if options.resume => {
+            run::leave_out_up_to_date(engine, operation, folder, jobs, options, &mut outcome)
+        }
+        _ => jobs,
+    };
     let mut ready = Vec::with_capacity(jobs.len());
-    for (index, job) in jobs.into_iter().enumerate() {
-        match run::open_input(&job).and_then(|mut input| prepare(&mut input)) {
-            Ok(()) => ready.push(job),
-            Err(error) if index == 0 && error.exit_code() == error::FAILED => return Err(error),
-            Err(error) => inputs.failed.push((job.input.path, error)),
+    for job in jobs {
+        match run::open_input(&job) {
+            Ok(mut input) => match prepare(&mut input)? {
+                Prepared::Ready => ready.push(job),
+                Prepared::Failed(error) => outcome.failed.push((job.input.path, error)),
+            },
+            Err(error) => outcome.failed.push((job.input.path, error)),
         }
         if signals::stopped() {
             return Err(Error::Stopped);
         }
     }
-    let outcome = if ready.is_empty() && !inputs.failed.is_empty() {
-        Outcome::default()
-    } else {
-        std::fs::create_dir_all(path).map_err(Error::io("make the folder", path))?;
-        let output = Folder::open(path, true).map_err(Error::io("open the folder", path))?;
-        run::run(engine, operation, &output, &inputs.places, ready, options, messages)
-    };
+    // Where every file has failed nothing is made.
+    if !ready.is_empty() || outcome.failed.is_empty() && inputs.failed.is_empty() {
+        let output = run::make_output(path, options.sync).map_err(Error::io("make the folder", path))?;
+        run::run(engine, operation, &output, &inputs.places, ready, options, messages, &mut outcome);
+    }
     report::report(engine, operation.done(), inputs, outcome, messages)
 }

@@ -7,11 +7,15 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use lockstep::quoted;
+use lockstep::{OutputFile, OutputOptions, quoted};
 
 use super::Options;
 use super::inputs::{Found, Inputs};
 use crate::error::{Error, Result, failed};
+use crate::signals::Guard;
+
+/// The name of an output that is only checked, and not made.
+const TRIAL: &str = ".lockstep-trial";
 
 /// One file to work on.
 #[derive(Debug)]
@@ -21,8 +25,10 @@ pub(crate) struct Job {
     pub(crate) name: OsString,
     /// The whole path of the output.
     pub(crate) output: PathBuf,
-    /// An output exists.
+    /// Something bears the name of the output.
     pub(crate) exists: bool,
+    /// It may be replaced.
+    pub(crate) replace: bool,
 }
 
 /// Assigns an output to each file.
@@ -50,11 +56,25 @@ pub(crate) fn assign(
             continue;
         };
         let output = options.output_dir.join(&input.place).join(&name);
-        jobs.push(Job { input, name, output, exists: false });
+        jobs.push(Job { input, name, output, exists: false, replace: options.force });
     }
     check_distinct(&jobs)?;
-    check_existing(&mut jobs, options)?;
+    let jobs = check_existing(jobs, &mut inputs.failed, options)?;
     Ok(jobs)
+}
+
+/// Finds out whether files can be made in the output folder or, if it is missing, in the folder in which it will be made.
+pub(crate) fn check_writable(options: &Options<'_>) -> Result<()> {
+    let mut folder = options.output_dir;
+    while !folder.exists() {
+        folder = match folder.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+    }
+    let output = OutputOptions { force: options.force, sync: options.sync, ..Default::default() };
+    let _guard = Guard::creating();
+    Ok(OutputFile::check(&folder.join(TRIAL), output)?)
 }
 
 fn check_distinct(jobs: &[Job]) -> Result<()> {
@@ -72,45 +92,53 @@ fn check_distinct(jobs: &[Job]) -> Result<()> {
     Ok(())
 }
 
-fn check_existing(jobs: &mut [Job], options: &Options<'_>) -> Result<()> {
+/// Looks for outputs that exist. Those that cannot be looked at are moved to `failed`.
+fn check_existing(
+    jobs: Vec<Job>,
+    failed_files: &mut Vec<(PathBuf, Error)>,
+    options: &Options<'_>,
+) -> Result<Vec<Job>> {
     let id = |metadata: &Metadata| (metadata.dev(), metadata.ino());
-    let inputs: HashSet<_> = jobs.iter().map(|job| id(&job.input.metadata)).collect();
+    let inputs: HashSet<_> = jobs.iter().map(|job| job.input.id).collect();
     let protected = options.protected.iter().filter_map(|(what, path)| {
         let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
         Some((id(&metadata), (*what, *path)))
     });
     let protected: HashMap<_, _> = protected.collect();
-    let mut existing = 0;
-    let mut first: Option<PathBuf> = None;
-    for job in jobs {
-        let metadata = match fs::symlink_metadata(&job.output) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(Error::io("look at", &job.output)(error)),
-        };
-        if let Some((what, path)) = protected.get(&id(&metadata)) {
-            let path = quoted(path);
-            return Err(failed(format!("the output would replace the {what} {path}: choose another folder")));
+    let mut checked = Vec::with_capacity(jobs.len());
+    for mut job in jobs {
+        match fs::symlink_metadata(&job.output) {
+            Ok(metadata) => {
+                if let Some((what, path)) = protected.get(&id(&metadata)) {
+                    let path = quoted(*path);
+                    return Err(failed(format!(
+                        "the output would replace the {what} {path}: choose another folder"
+                    )));
+                }
+                if inputs.contains(&id(&metadata)) {
+                    return Err(failed(format!(
+                        "the output {} is one of the inputs: choose another folder",
+                        quoted(&job.output)
+                    )));
+                }
+                job.exists = true;
+                checked.push(job);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => checked.push(job),
+            // A name that is too long, or a folder that may not be searched, concerns this file alone.
+            Err(error) => failed_files.push((job.input.path, Error::io("look at", &job.output)(error))),
         }
-        if inputs.contains(&id(&metadata)) {
-            return Err(failed(format!(
-                "the output {} is one of the inputs: choose another folder",
-                quoted(&job.output)
-            )));
-        }
-        job.exists = true;
-        existing += 1;
-        first.get_or_insert_with(|| job.output.clone());
     }
-    match first {
+    let existing = checked.iter().filter(|job| job.exists).count();
+    match checked.iter().find(|job| job.exists) {
         Some(first) if !options.force && !options.resume => {
-            let first = quoted(&first);
+            let first = quoted(&first.output);
             let which = match existing {
                 1 => format!("the output {first} exists"),
                 _ => format!("{existing} of the outputs exist, the first is {first}"),
             };
             Err(failed(format!("{which}: keep those that are up to date with --resume, or use --force")))
         }
-        _ => Ok(()),
+        _ => Ok(checked),
     }
 }

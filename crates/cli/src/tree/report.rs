@@ -1,7 +1,7 @@
 //! What became of all files: printed at the end, and returned as the exit code.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lockstep::{Engine, quoted};
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::inputs::Inputs;
 use super::run::Outcome;
 use crate::args::ProgressArgs;
 use crate::error::{self, Error, Result};
-use crate::{explain, job, signals, terminal, text};
+use crate::{explain, job, json, signals, terminal, text};
 
 /// Prints what was skipped and what failed, and a summary.
 ///
@@ -27,18 +27,24 @@ pub(crate) fn report(
         return Err(Error::Stopped);
     }
     inputs.failed.append(&mut outcome.failed);
+    inputs.failed.sort_by(|(a, _), (b, _)| a.cmp(b));
     job::report_incidents(engine.planner(), messages.quiet);
-    if messages.explain {
-        terminal::say(&explain::explain(engine.planner()));
-    }
-    let code = worst(&inputs.failed);
+    let worst = worst(&inputs.failed);
     if messages.json {
+        let mut summary = summary_json(verb, engine, &inputs, &outcome, worst);
+        if messages.explain {
+            summary["explained"] = explain::explain(engine.planner()).lines().collect();
+        }
+        json::add_warnings(&mut summary);
         // Standard error, as for single files.
-        let _ = writeln!(std::io::stderr(), "{}", summary_json(verb, engine, &inputs, &outcome, code));
+        let _ = writeln!(std::io::stderr(), "{summary}");
     } else {
+        if messages.explain {
+            terminal::say(&explain::explain(engine.planner()));
+        }
         print(verb, &inputs, &outcome, messages);
     }
-    if inputs.failed.is_empty() { Ok(()) } else { Err(Error::Reported(code)) }
+    worst.map_or(Ok(()), |error| Err(Error::Reported(error.exit_code())))
 }
 
 fn print(verb: &str, inputs: &Inputs, outcome: &Outcome, messages: &ProgressArgs) {
@@ -54,7 +60,6 @@ fn print(verb: &str, inputs: &Inputs, outcome: &Outcome, messages: &ProgressArgs
     if messages.quiet || !(is_notable || outcome.wants_summary) {
         return;
     }
-    let files = |count| if count == 1 { "1 file".into() } else { format!("{count} files") };
     let mut summary = format!("{verb} {}", files(outcome.done));
     if outcome.done > 0 {
         summary += &format!(
@@ -80,30 +85,45 @@ fn summary_json(
     engine: &Engine,
     inputs: &Inputs,
     outcome: &Outcome,
-    code: u8,
+    worst: Option<&Error>,
 ) -> serde_json::Value {
     let name = |path: &Path| path.to_string_lossy().into_owned();
     let skipped = inputs.skipped.iter().map(|(path, reason)| json!({ "path": name(path), "reason": reason }));
     let failed = inputs.failed.iter().map(|(path, error)| {
-        json!({ "path": name(path), "error": error.to_string(), "exit_code": error.exit_code() })
+        json!({
+            "path": name(path),
+            "error": error.to_string(),
+            "exit_code": error.exit_code(),
+            "kind": error.kind(),
+        })
     });
     let seconds = outcome.time.as_secs_f64();
-    json!({
+    let mut summary = json!({
         "done": verb,
         "files": outcome.done,
         "up_to_date": outcome.up_to_date,
         "skipped": skipped.collect::<Vec<_>>(),
         "failed": failed.collect::<Vec<_>>(),
-        "exit_code": if inputs.failed.is_empty() { 0 } else { code },
+        "exit_code": worst.map_or(0, Error::exit_code),
         "plaintext_bytes": outcome.plaintext,
         "seconds": seconds,
         "bytes_per_second": outcome.plaintext as f64 / seconds.max(1e-9),
         "threads": engine.threads(),
-    })
+    });
+    if let Some(worst) = worst {
+        // As in every object of an error.
+        summary["error"] = format!("{} failed", files(inputs.failed.len())).into();
+        summary["kind"] = worst.kind().into();
+    }
+    summary
 }
 
-/// The exit code of the worst failure: data that are not authentic are worse than files that cannot be read.
-fn worst(failed: &[(std::path::PathBuf, Error)]) -> u8 {
-    let forged = failed.iter().any(|(_, error)| error.exit_code() == error::NOT_AUTHENTIC);
-    if forged { error::NOT_AUTHENTIC } else { error::FAILED }
+fn files(count: usize) -> String {
+    if count == 1 { "1 file".into() } else { format!("{count} files") }
+}
+
+/// The worst failure: data that are not authentic are worse than files that cannot be read.
+fn worst(failed: &[(PathBuf, Error)]) -> Option<&Error> {
+    let mut errors = failed.iter().map(|(_, error)| error);
+    errors.clone().find(|error| error.exit_code() == error::NOT_AUTHENTIC).or_else(|| errors.next())
 }

@@ -3,15 +3,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lockstep::output::remove_abandoned;
-use lockstep::{Engine, FileMode, OutputFile, OutputOptions, quoted};
+use lockstep::{Engine, FileMode, OutputOptions, quoted};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::folder::Folder;
 use super::inputs::Place;
@@ -20,11 +19,16 @@ use super::{Existing, Operation, Options};
 use crate::args::ProgressArgs;
 use crate::error::{Error, Result, failed};
 use crate::input::Input;
+use crate::output::GuardedFile;
 use crate::progress::{FileProgress, Progress};
-use crate::signals::{self, Guard};
+use crate::signals;
 
 /// Files from this length on are worked on by all cores: 8 pieces of 512 KiB or more for each of a few cores.
 const LONG: u64 = 8 << 20;
+/// Open files that one file at work takes at most: input, output, folders on the way to both, their listing.
+const OPEN_FILES: u64 = 8;
+/// Open files of the rest of the program.
+const OTHER_OPEN_FILES: u64 = 32;
 
 /// What became of all files.
 #[derive(Debug, Default)]
@@ -38,13 +42,11 @@ pub(crate) struct Outcome {
     pub(crate) wants_summary: bool,
 }
 
-/// What became of one file.
-enum Finished {
-    Done(u64),
-    UpToDate,
-}
-
 /// Processes the files of a plan into the output folder.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "each is one of the parts that the plan, the command line and the caller have"
+)]
 pub(crate) fn run(
     engine: &Engine,
     operation: &dyn Operation,
@@ -53,63 +55,175 @@ pub(crate) fn run(
     jobs: Vec<Job>,
     options: &Options<'_>,
     messages: &ProgressArgs,
-) -> Outcome {
-    let total = jobs.iter().map(|job| job.input.metadata.len()).sum();
+    outcome: &mut Outcome,
+) {
+    let total = jobs.iter().map(|job| job.input.len).sum();
     let progress = Progress::start_files(messages, total, jobs.len());
-    let work = Work { engine, operation, output, options, progress: &progress, outcome: Mutex::default() };
+    let work = Work { operation, output, options, progress: &progress, outcome: Mutex::new(outcome) };
     for place in places {
         // Those without files are kept, too.
         work.make_place(place);
     }
-    let (long, short): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.input.metadata.len() >= LONG);
+    let (long, short): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.input.len >= LONG);
     for job in long {
         work.process(job, engine.threads());
     }
-    work.side_by_side(&short);
-    let time = progress.end();
-    let mut outcome = work.outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    outcome.time = time;
+    side_by_side(engine, &short, |job| work.process(job, 1));
+    let Work { outcome, .. } = work;
+    let outcome = outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    outcome.time = progress.end();
     outcome.wants_summary = progress.wants_summary();
-    outcome.failed.sort_by(|(a, _), (b, _)| a.cmp(b));
-    outcome
 }
 
-/// Opens the input of a job: what is opened is the regular file that was found, or an error.
+/// Compares the outputs that exist with their inputs; the jobs that are left are those to be done.
+pub(crate) fn leave_out_up_to_date(
+    engine: &Engine,
+    operation: &dyn Operation,
+    output: &Folder,
+    jobs: Vec<Job>,
+    options: &Options<'_>,
+    outcome: &mut Outcome,
+) -> Vec<Job> {
+    let results: Vec<_> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let pairs: Vec<_> = jobs.iter().zip(&results).filter(|(job, _)| job.exists).collect();
+    side_by_side(engine, &pairs, |(job, result)| {
+        if !signals::stopped() {
+            let compared = compare(operation, output, job, options);
+            *result.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(compared);
+        }
+    });
+    let results = results.into_iter().map(|result| result.into_inner().unwrap_or_else(|p| p.into_inner()));
+    let mut left = Vec::new();
+    for (mut job, result) in jobs.into_iter().zip(results) {
+        match result {
+            None => left.push(job),
+            Some(Ok(Existing::UpToDate)) => outcome.up_to_date += 1,
+            Some(Ok(Existing::Outdated)) => {
+                job.replace = true;
+                left.push(job);
+            }
+            Some(Ok(Existing::Unknown(_))) if options.force => left.push(job),
+            Some(Ok(Existing::Unknown(why))) => {
+                let name = quoted(&job.output);
+                let error = failed(format!("the output {name} exists and {why}: --force replaces it"));
+                outcome.failed.push((job.input.path, error));
+            }
+            Some(Err(error)) => outcome.failed.push((job.input.path, error)),
+        }
+    }
+    left
+}
+
+/// Opens the input of a job: what is opened is a regular file in the place of the one that was found, or an error.
 pub(crate) fn open_input(job: &Job) -> Result<Input> {
     let path = &job.input.path;
     let opened = match &job.input.below {
-        Some((folder, relative)) => folder.open_file(relative),
+        Some((root, relative)) => root.open().and_then(|folder| folder.open_file(relative)),
         None => open_regular(path),
     };
     Input::from_file(opened.map_err(Error::io("open", path))?, path)
 }
 
+/// Opens the output folder. It is made if it is missing, as are the folders above it.
+pub(crate) fn make_output(path: &Path, sync: bool) -> io::Result<Folder> {
+    match Folder::open(path, true) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    let (parent, name) = split(path)?;
+    // One that is there already is opened by the call that makes none.
+    make_output(parent, sync)?.make_folder(Path::new(name), 0o777, sync)
+}
+
 /// A file that was given by its path: links in the path before the last component are the user's own.
 fn open_regular(path: &Path) -> io::Result<File> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let (parent, name) = split(path)?;
     Folder::open(parent, true)?.open_file(Path::new(name))
 }
 
+fn split(path: &Path) -> io::Result<(&Path, &std::ffi::OsStr)> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    Ok((parent.unwrap_or(Path::new(".")), name))
+}
+
+/// Runs something for each item, on as many threads as the engine has and the limit on open files allows.
+fn side_by_side<T: Sync>(engine: &Engine, items: &[T], work: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(item);
+        }
+    };
+    let most = open_files_limit().saturating_sub(OTHER_OPEN_FILES) / OPEN_FILES;
+    let threads = engine.threads().min(items.len()).min(usize::try_from(most).unwrap_or(usize::MAX));
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // A system that allows no more threads: fewer do it as well.
+            if std::thread::Builder::new().spawn_scoped(scope, worker).is_err() {
+                break;
+            }
+        }
+        worker();
+    });
+}
+
+/// The number of files that this process may have open, after it was raised as far as it may be.
+fn open_files_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum.unwrap_or(u64::MAX),
+        Err(_) => limit.current.unwrap_or(u64::MAX),
+    }
+}
+
+fn compare(operation: &dyn Operation, output: &Folder, job: &Job, options: &Options<'_>) -> Result<Existing> {
+    let input = open_input(job)?;
+    let relative = job.input.place.join(&job.name);
+    let Ok(file) = output.open_file(&relative) else {
+        return Ok(Existing::Unknown("is not a regular file that can be read"));
+    };
+    let looked = input.file().metadata().and_then(|input| Ok((input, file.metadata()?)));
+    let times = looked.and_then(|(input, output)| Ok((input.modified()?, output.modified()?)));
+    let (read, written) = times.map_err(Error::io("look at", &job.output))?;
+    let existing = operation.compare(&input, &file, is_same_time(read, written))?;
+    if existing == Existing::UpToDate && options.sync {
+        // The run that made it may not have synced it.
+        let synced = file
+            .sync_all()
+            .and_then(|()| output.make_folder(&job.input.place, 0o777, true)?.reader())
+            .and_then(|folder| Ok(rustix::fs::fsync(folder)?));
+        synced.map_err(Error::io("sync", &job.output))?;
+    }
+    Ok(existing)
+}
+
+/// True if an output has the modification time that it was given, that of its input. Some file systems keep whole or even
+/// seconds only.
+fn is_same_time(input: SystemTime, output: SystemTime) -> bool {
+    let has_whole_seconds = output.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
+    let difference = input.duration_since(output).unwrap_or_else(|error| error.duration());
+    difference.is_zero() || has_whole_seconds && difference < Duration::from_secs(2)
+}
+
 struct Work<'a> {
-    engine: &'a Engine,
     operation: &'a dyn Operation,
     output: &'a Folder,
     options: &'a Options<'a>,
     progress: &'a Progress,
-    outcome: Mutex<Outcome>,
+    outcome: Mutex<&'a mut Outcome>,
 }
 
 impl Work<'_> {
     fn make_place(&self, place: &Place) {
         let made = self.output.make_folder(&place.path, place.mode, self.options.sync);
         let outcome = made.map(|folder| {
-            if self.options.resume {
+            if self.options.resume
+                && let Ok(folder) = folder.reader()
+            {
                 // What cannot be removed does no harm.
-                let _ = remove_abandoned(OwnedFd::from(folder));
+                let _ = remove_abandoned(folder);
             }
         });
         if let Err(error) = outcome {
@@ -118,29 +232,11 @@ impl Work<'_> {
         }
     }
 
-    fn side_by_side(&self, jobs: &[&Job]) {
-        let next = AtomicUsize::new(0);
-        let worker = || {
-            while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.process(job, 1);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..self.engine.threads().min(jobs.len()) {
-                // A system that allows no more threads: fewer do it as well.
-                if std::thread::Builder::new().spawn_scoped(scope, worker).is_err() {
-                    break;
-                }
-            }
-            worker();
-        });
-    }
-
     fn process(&self, job: &Job, threads: usize) {
         if signals::stopped() {
             return;
         }
-        let progress = self.progress.file(job.input.metadata.len());
+        let progress = self.progress.file(job.input.len);
         let finished = self.try_process(job, threads, &progress);
         if signals::stopped() {
             // Failures from here on have the signal as their reason.
@@ -150,57 +246,51 @@ impl Work<'_> {
         self.record(job.input.path.clone(), finished);
     }
 
-    fn try_process(&self, job: &Job, threads: usize, progress: &FileProgress<'_>) -> Result<Finished> {
+    /// Bytes of plaintext.
+    fn try_process(&self, job: &Job, threads: usize, progress: &FileProgress<'_>) -> Result<u64> {
         let mut input = open_input(job)?;
-        let mut force = self.options.force;
-        if job.exists && self.options.resume {
-            match self.compare(job, &input)? {
-                Existing::UpToDate => return Ok(Finished::UpToDate),
-                Existing::Outdated => force = true,
-                Existing::Unknown(_) if force => {}
-                Existing::Unknown(why) => {
-                    let output = quoted(&job.output);
-                    return Err(failed(format!("the output {output} exists and {why}: --force replaces it")));
-                }
-            }
-        }
-        input.rewind()?;
+        // Before the first byte is read: should the input change meanwhile, its time will be another one.
+        let modified = input.file().metadata().and_then(|metadata| metadata.modified());
+        let modified = modified.map_err(Error::io("look at", &job.input.path))?;
         let folder = self.output.make_folder(&job.input.place, 0o777, self.options.sync);
         let folder = folder.map_err(Error::io("make the folder of", &job.output))?;
         let mode = FileMode::of_input(input.file())?;
-        let output_options = OutputOptions { force, mode, sync: self.options.sync, regular_only: true };
-        let guard = Guard::creating();
-        let mut output = OutputFile::create_in(folder.into(), &job.output, output_options)?;
-        let _guard = output.temporary().map(|name| guard.file(name));
+        let options = OutputOptions { force: job.replace, mode, sync: self.options.sync, regular_only: true };
+        let mut output = GuardedFile::create_in(folder.into(), &job.output, options)?;
         let report = |done| progress.set(done);
         let options =
             lockstep::Options::new().progress(&report).interrupt(signals::flag()).max_threads(threads);
-        let plaintext = self.operation.process(&mut input, &mut output, options)?;
+        let plaintext = self.operation.process(&mut input, output.file(), options)?;
+        // A file system that keeps no times: `--resume` makes the output again.
+        let _ = output.file().as_file().set_modified(modified);
         output.commit()?;
-        Ok(Finished::Done(plaintext))
+        Ok(plaintext)
     }
 
-    fn compare(&self, job: &Job, input: &Input) -> Result<Existing> {
-        let relative = job.input.place.join(&job.name);
-        let output = match self.output.open_file(&relative) {
-            Ok(output) => output,
-            Err(_) => return Ok(Existing::Unknown("is not a regular file that can be read")),
-        };
-        let looked = input.file().metadata().and_then(|input| Ok((input, output.metadata()?)));
-        let (read, written) = looked.map_err(Error::io("look at", &job.output))?;
-        let is_older = (written.mtime(), written.mtime_nsec()) < (read.mtime(), read.mtime_nsec());
-        self.operation.compare(input, &output, is_older)
-    }
-
-    fn record(&self, path: PathBuf, finished: Result<Finished>) {
+    fn record(&self, path: PathBuf, plaintext: Result<u64>) {
         let mut outcome = self.outcome.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match finished {
-            Ok(Finished::Done(plaintext)) => {
+        match plaintext {
+            Ok(plaintext) => {
                 outcome.done += 1;
                 outcome.plaintext += plaintext;
             }
-            Ok(Finished::UpToDate) => outcome.up_to_date += 1,
             Err(error) => outcome.failed.push((path, error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_agree_as_far_as_file_systems_keep_them() {
+        let at = |seconds, nanos| UNIX_EPOCH + Duration::new(seconds, nanos);
+        assert!(is_same_time(at(1000, 5), at(1000, 5)));
+        assert!(!is_same_time(at(1000, 5), at(1000, 6)));
+        assert!(!is_same_time(at(1001, 5), at(1000, 5)));
+        // FAT has even seconds.
+        assert!(is_same_time(at(1001, 999), at(1000, 0)));
+        assert!(!is_same_time(at(1002, 0), at(1000, 0)));
     }
 }

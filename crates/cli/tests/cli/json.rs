@@ -53,11 +53,41 @@ fn warnings_are_part_of_the_object() {
     let ended =
         folder.run(["encrypt", "-k", "key", "plain", "-o", "cipher", "--json", "--explain"]).succeeded();
     let told: Value = serde_json::from_str(&ended.stderr).unwrap();
-    assert!(told["warnings"][0].as_str().unwrap().contains("others can read the key file"), "{told}");
+    assert!(
+        told["warnings"][0].as_str().unwrap().contains("others can read or change the key file"),
+        "{told}"
+    );
     assert!(told["explained"].as_array().unwrap().len() > 1, "{told}");
     std::fs::write(folder.path("cipher"), data(1000)).unwrap();
     let told = error(folder.run(["decrypt", "-k", "key", "cipher", "--json"]), 1, "not_authentic");
     assert!(told["warnings"][0].as_str().unwrap().contains("others can read"), "{told}");
     let quiet = folder.run(["decrypt", "-k", "key", "cipher", "--json", "-q"]);
     assert!(error(quiet, 1, "not_authentic").get("warnings").is_none());
+}
+
+#[test]
+fn many_files_are_one_object_with_everything_in_it() {
+    let folder = Folder::with_keys();
+    folder.write("a", "a");
+    folder.write("b", "b");
+    folder.run(["encrypt", "-k", "key", "-O", "enc", "a", "b"]).succeeded();
+    let mut damaged = folder.read("enc/a.enc");
+    *damaged.last_mut().unwrap() ^= 1;
+    folder.write("enc/a.enc", damaged);
+    folder.shell("chmod 644 key").succeeded();
+    let args = ["decrypt", "-k", "key", "-O", "back", "--json", "--explain", "enc/a.enc", "enc/b.enc"];
+    let ended = folder.run(args);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let told: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+    assert_eq!((&told["exit_code"], &told["kind"]), (&1.into(), &"not_authentic".into()));
+    assert_eq!(told["error"], "1 file failed");
+    assert_eq!(told["failed"][0]["path"], "enc/a.enc");
+    assert_eq!(told["files"], 1);
+    assert!(
+        told["explained"].is_array() && told["warnings"][0].as_str().unwrap().contains("key file"),
+        "{told}"
+    );
+    let ended = folder.run(["decrypt", "-k", "key", "-O", "back", "-f", "--json", "enc/b.enc"]).succeeded();
+    let told: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+    assert!(told["error"].is_null() && told["warnings"].is_array(), "{told}");
 }

@@ -162,7 +162,7 @@ fn identities_that_are_none() {
     folder.write("garbage", data(1000));
     let with = |file| folder.pipe(["decrypt", "-i", file], &cipher);
     with("key").failed(2, "give it with -k");
-    with("empty").failed(2, "empty holds no identity");
+    with("empty").failed(2, "'empty' holds no identity");
     with("garbage").failed(2, "garbage is no identity");
     with("nothing").failed(2, "nothing");
     folder
@@ -338,8 +338,9 @@ fn secrets_that_others_can_read_are_warned_of() {
         for mode in [0o644, 0o640, 0o604, 0o620] {
             set_mode(name, mode);
             let ended = folder.run(command.split(' ')).succeeded();
-            let expected =
-                format!("lockstep: warning: others can read the {what} {name}: `chmod 600 {name}`");
+            let expected = format!(
+                "lockstep: warning: others can read or change the {what} '{name}': chmod 600 keeps it private"
+            );
             assert!(ended.stderr.starts_with(&expected), "{command}: {:?}", ended.stderr);
             assert_eq!(folder.run(format!("{command} -q").split(' ')).succeeded().stderr, "");
         }
@@ -368,7 +369,7 @@ fn the_default_identity_file() {
     let opened = decrypt().succeeded();
     assert_eq!((opened.stdout, opened.stderr.as_str()), (folder.read("identity"), ""));
     mode(0o644);
-    assert!(decrypt().succeeded().stderr.contains("warning: others can read the identity file"));
+    assert!(decrypt().succeeded().stderr.contains("warning: others can read or change the identity file"));
     // What is given on the command line counts alone.
     folder.run(["decrypt", "-q", "-i", "stranger", "cipher"]).failed(1, "other recipients");
     // Without a folder of its own, the configuration lies in the home folder.

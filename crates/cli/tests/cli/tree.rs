@@ -376,9 +376,134 @@ fn r_is_short_for_recursive_where_no_recipient_can_be_meant() {
 }
 
 #[test]
-fn progress_counts_files() {
+fn the_summary_counts_files() {
     let folder = with_tree();
     let args = ["encrypt", "-k", "key", "-r", "-O", "enc", "--progress", "always", "in"];
     let ended = folder.run(args).succeeded();
     assert!(ended.stderr.starts_with("lockstep: encrypted 9 files, "), "{}", ended.stderr);
+}
+
+#[test]
+fn outputs_have_the_time_of_their_inputs_and_a_change_during_the_run_is_found() {
+    let folder = with_tree();
+    set_age(&folder.path("in/one"), 5000);
+    let encrypt = ["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "--json", "in"];
+    folder.run(encrypt).succeeded();
+    let time = |name: &str| fs::metadata(folder.path(name)).unwrap().modified().unwrap();
+    assert_eq!(time("enc/in/one.enc"), time("in/one"));
+    folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
+    assert_eq!(time("back/in/one"), time("in/one"));
+    // Other content of the same length, as if it was written while the file was encrypted: before the output was complete.
+    folder.write("in/one", "!");
+    set_age(&folder.path("in/one"), 4000);
+    let json: serde_json::Value = serde_json::from_str(&folder.run(encrypt).succeeded().stderr).unwrap();
+    assert_eq!(json["files"], 1, "{json}");
+    assert_eq!(folder.run(["decrypt", "-k", "key", "enc/in/one.enc"]).stdout, b"!");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_does_not_stop_the_others_wherever_it_is() {
+    let folder = with_tree();
+    folder.write("passphrase", "correct horse\n");
+    set_mode(&folder.path("passphrase"), 0o600);
+    folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "in"]).succeeded();
+    folder.run(["encrypt", "--passphrase-file", "passphrase", "in/one", "-o", "enc/in/a.enc"]).succeeded();
+    let ended = folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("failed: 'enc/in/a.enc': this file is encrypted with a passphrase"));
+    assert_eq!(content(&folder.path("back/in")), content(&folder.path("in")));
+
+    // A name too long for its suffix, before and after the output folder exists.
+    let long = "n".repeat(253);
+    folder.write(&format!("in/{long}"), "x");
+    for _ in 0..2 {
+        folder.write("in/new", "new");
+        let ended = folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "in"]);
+        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        assert!(ended.stderr.contains("; 1 failed"), "{}", ended.stderr);
+        assert!(folder.has("enc/in/new.enc"));
+        fs::remove_file(folder.path("enc/in/new.enc")).unwrap();
+    }
+}
+
+#[test]
+fn few_open_files_are_enough() {
+    let folder = Folder::with_keys();
+    for index in 0..120 {
+        fs::create_dir_all(folder.path(&format!("in/{index}"))).unwrap();
+        folder.write(&format!("in/{index}/file"), data(index));
+    }
+    folder.shell("ulimit -n 48; lockstep encrypt -k key --threads 100 -r -O enc in/*").succeeded();
+    folder.shell("ulimit -n 48; lockstep decrypt -k key --threads 100 -r -O back enc/*").succeeded();
+    assert_eq!(content(&folder.path("back")), content(&folder.path("in")));
+}
+
+#[test]
+fn nothing_is_asked_for_before_the_files_are_known() {
+    let folder = with_tree();
+    let ended = folder.without_terminal(["encrypt", "-p", "-O", "enc", "in/one", "missing"]);
+    ended.failed(2, "'missing'");
+    fs::create_dir(folder.path("enc")).unwrap();
+    folder.write("enc/one.enc", "x");
+    let ended = folder.without_terminal(["encrypt", "-p", "-O", "enc", "in/one"]);
+    ended.failed(2, "'enc/one.enc' exists");
+    let ended = folder.without_terminal(["encrypt", "-p", "-O", "new", "in/one"]);
+    ended.failed(2, "terminal");
+    assert!(!folder.has("new"));
+    folder
+        .run(["decrypt", "-O", "back", "-i", "-", "--passphrase-file", "-", "x.enc"])
+        .failed(2, "read once");
+}
+
+#[test]
+fn sync_covers_the_folders_that_are_made_and_what_is_up_to_date() {
+    if !have("strace") {
+        return;
+    }
+    let folder = with_tree();
+    let traced = |command: &str| {
+        let script = format!("strace -f -e trace=mkdirat,fsync,renameat2 -o trace {command}");
+        folder.shell(&script).succeeded();
+        let trace = String::from_utf8(folder.read("trace")).unwrap();
+        let call = |line: &str| {
+            let names = ["mkdirat", "fsync", "renameat2"];
+            names.into_iter().find(|name| line.contains(&format!(" {name}(")) && !line.contains("= -1"))
+        };
+        trace.lines().filter_map(call).collect::<Vec<_>>()
+    };
+    let calls = traced("lockstep encrypt -k key --sync -O new/enc/here in/one");
+    let made: Vec<_> = calls.windows(2).filter(|pair| pair[0] == "mkdirat").map(|pair| pair[1]).collect();
+    assert_eq!(made, ["fsync"; 3], "{calls:?}");
+    assert!(calls.ends_with(&["fsync", "renameat2", "fsync"]), "{calls:?}");
+    let calls = traced("lockstep encrypt -k key --sync --resume -O new/enc/here in/one");
+    // The rename is that of the trial in the folder.
+    assert_eq!(calls, ["renameat2", "fsync", "fsync"]);
+}
+
+#[test]
+fn a_signal_waits_for_the_removal_of_temporary_files() {
+    if !have("strace") {
+        return;
+    }
+    let folder = Folder::with_keys();
+    fs::File::create(folder.path("long")).unwrap().set_len(4 << 30).unwrap();
+    // The removal of the trial's file is delayed, too.
+    let delayed = ["-f", "-qq", "-e", "inject=unlinkat:delay_enter=300000", "-o", "trace", LOCKSTEP];
+    let args = ["encrypt", "-k", "key", "-O", "enc", "long"];
+    let mut command = folder.program("strace");
+    let mut strace = command.args(delayed.iter().chain(&args)).spawn().unwrap();
+    let is_temporary = |name: &OsStr| name.as_bytes().starts_with(b".lockstep-");
+    let temporary = || {
+        let entries = fs::read_dir(folder.path("enc")).into_iter().flatten().flatten();
+        entries
+            .filter(|entry| is_temporary(&entry.file_name()))
+            .any(|entry| entry.metadata().is_ok_and(|m| m.len() > 0))
+    };
+    wait_until("the temporary file", temporary);
+    let id = strace.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let killed = std::process::Command::new("kill").args(["-TERM", children.trim()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(strace.wait().unwrap().code(), Some(143));
+    assert!(content(&folder.path("enc")).is_empty());
 }

@@ -137,7 +137,10 @@ impl Temporary {
         match self.outcome.placement {
             Placement::Replace => folder.rename(name, &self.target),
             Placement::NoReplace => folder.rename_no_replace(name, &self.target),
-            Placement::Link => folder.link(name, &self.target).and_then(|()| folder.remove(name)),
+            Placement::Link => folder.link(name, &self.target).map(|()| {
+                // The file is there: a second name that stays does no harm.
+                let _ = folder.remove(name);
+            }),
         }
         .map_err(Failed::Rename)?;
         let synced = folder.sync().map_err(Failed::Sync);

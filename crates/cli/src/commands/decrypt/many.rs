@@ -3,18 +3,25 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::sync::{Mutex, MutexGuard};
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use lockstep::envelope::Start;
-use lockstep::{Engine, Envelope, FileKey, OutputFile, file, plaintext_len};
+use lockstep::{Engine, Envelope, FileKey, file, plaintext_len};
 
-use super::{Decrypt, check_bare, find_unlock, no_key_file};
+use super::{Decrypt, check_bare, check_unlockable, find_unlock, no_key_file};
 use crate::age_file;
 use crate::error::{Error, Result, failed};
 use crate::input::Input;
-use crate::tree::{Existing, Operation, names};
+use crate::tree::{Existing, Operation, Prepared, names};
 use crate::unlock::Unlock;
 use crate::wrapping;
+
+/// The SHA-256 digest of an envelope.
+type EnvelopeId = [u8; 32];
+/// The key in an envelope, or why it could not be had.
+type Opened = std::result::Result<Arc<FileKey>, Closed>;
 
 /// Decryption of every file, each with the key that it needs.
 pub(super) struct DecryptMany<'a> {
@@ -22,8 +29,8 @@ pub(super) struct DecryptMany<'a> {
     pub(super) args: &'a Decrypt,
     /// The key file's.
     pub(super) key: Option<FileKey>,
-    /// The keys in envelopes, or why they could not be had. Files of one call of `encrypt` share an envelope.
-    keys: Mutex<HashMap<Envelope, std::result::Result<FileKey, Closed>>>,
+    /// Files of one call of `encrypt` share an envelope. Shared pointers: a table that grows must not leave copies of keys.
+    keys: Mutex<HashMap<EnvelopeId, Opened>>,
 }
 
 /// Why an envelope stays closed, in a form that can be given for each of several files.
@@ -31,6 +38,12 @@ pub(super) struct DecryptMany<'a> {
 struct Closed {
     message: String,
     not_authentic: bool,
+}
+
+impl From<Error> for Closed {
+    fn from(error: Error) -> Closed {
+        Closed { message: error.to_string(), not_authentic: error.exit_code() == crate::error::NOT_AUTHENTIC }
+    }
 }
 
 impl Closed {
@@ -55,38 +68,64 @@ impl<'a> DecryptMany<'a> {
     }
 
     /// Finds the key of a file, and keeps it.
-    pub(super) fn prepare(&self, unlocks: &mut Unlocks, input: &mut Input) -> Result<()> {
-        let envelope = match Envelope::read(&mut input.reader())? {
-            Start::Envelope(envelope) => envelope,
-            Start::Bare(begun) if age_file::is_one(&begun) => {
-                return Err(failed("this is an age file: decrypt it by itself, with -o"));
+    ///
+    /// # Errors
+    /// A passphrase or identities that were given or asked for and cannot be had: no file that needs them can be opened.
+    pub(super) fn prepare(&self, unlocks: &mut Unlocks, input: &mut Input) -> Result<Prepared> {
+        let envelope = match Envelope::read(&mut input.reader()) {
+            Ok(Start::Envelope(envelope)) => envelope,
+            Ok(Start::Bare(begun)) if age_file::is_one(&begun) => {
+                return Ok(Prepared::Failed(failed("this is an age file: decrypt it by itself, with -o")));
             }
-            Start::Bare(begun) => return check_bare(self.key.is_some(), &begun),
-        };
-        if let Some(known) = self.keys().get(&envelope) {
-            return known.as_ref().map(drop).map_err(Closed::to_error);
-        }
-        let header = wrapping::header(&envelope)?;
-        let unlock = if header.is_passphrase() { &mut unlocks.passphrase } else { &mut unlocks.identities };
-        let unlock = match unlock {
-            Some(unlock) => {
-                header.check_work(self.args.max_work_factor)?;
-                unlock
+            Ok(Start::Bare(begun)) => {
+                return Ok(check_bare(self.key.is_some(), &begun)
+                    .map_or_else(Prepared::Failed, |()| Prepared::Ready));
             }
-            None => unlock.insert(find_unlock(self.args, &header)?),
+            Err(error) => return Ok(Prepared::Failed(error.into())),
         };
-        let key = wrapping::unwrap(&envelope, unlock).map_err(|error| Closed {
-            message: error.to_string(),
-            not_authentic: error.exit_code() == crate::error::NOT_AUTHENTIC,
-        });
-        let outcome = key.as_ref().map(drop).map_err(Closed::to_error);
-        self.keys().insert(envelope, key);
-        outcome
+        let id = id(&envelope);
+        let known = self.keys().get(&id).cloned();
+        let opened = match known {
+            Some(opened) => opened,
+            None => match self.open(unlocks, &envelope)? {
+                Ok(key) => {
+                    self.keys().insert(id, Ok(Arc::clone(&key)));
+                    Ok(key)
+                }
+                Err(closed) => {
+                    self.keys().insert(id, Err(closed.clone()));
+                    Err(closed)
+                }
+            },
+        };
+        Ok(opened.map_or_else(|closed| Prepared::Failed(closed.to_error()), |_| Prepared::Ready))
     }
 
-    fn keys(&self) -> MutexGuard<'_, HashMap<Envelope, std::result::Result<FileKey, Closed>>> {
+    fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope) -> Result<Opened> {
+        let header = match wrapping::header(envelope) {
+            Ok(header) => header,
+            Err(error) => return Ok(Err(Closed::from(error))),
+        };
+        if let Err(error) = check_unlockable(self.args, &header) {
+            return Ok(Err(Closed::from(error)));
+        }
+        let place = if header.is_passphrase() { &mut unlocks.passphrase } else { &mut unlocks.identities };
+        let unlock = match place {
+            Some(unlock) => unlock,
+            None => place.insert(find_unlock(self.args, &header)?),
+        };
+        Ok(wrapping::unwrap(envelope, unlock).map(Arc::new).map_err(Closed::from))
+    }
+
+    fn keys(&self) -> MutexGuard<'_, HashMap<EnvelopeId, Opened>> {
         self.keys.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+}
+
+fn id(envelope: &Envelope) -> EnvelopeId {
+    let mut id = [0; 32];
+    id.copy_from_slice(digest(&SHA256, envelope.as_bytes()).as_ref());
+    id
 }
 
 impl Operation for DecryptMany<'_> {
@@ -98,9 +137,9 @@ impl Operation for DecryptMany<'_> {
         names::decrypted(input)
     }
 
-    fn compare(&self, input: &Input, output: &File, is_older: bool) -> Result<Existing> {
-        if is_older {
-            return Ok(Existing::Unknown("is older than the encrypted file"));
+    fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing> {
+        if !same_time {
+            return Ok(Existing::Unknown("was not last modified at the time of the encrypted file"));
         }
         let envelope = Envelope::read_file(input.file())?;
         let before = envelope.map_or(0, |envelope| envelope.as_bytes().len() as u64);
@@ -108,32 +147,29 @@ impl Operation for DecryptMany<'_> {
         let len = output.metadata().map_err(lockstep::Error::Read)?.len();
         Ok(match len == expected {
             true => Existing::UpToDate,
-            false => Existing::Unknown("has another length than what would be decrypted"),
+            false => Existing::Unknown("has another length than the plaintext"),
         })
     }
 
     fn process(
         &self,
         input: &mut Input,
-        output: &mut OutputFile,
+        output: &mut (dyn Write + Send),
         options: lockstep::Options<'_>,
     ) -> Result<u64> {
-        let (key, context) = match Envelope::read_file(input.file())? {
-            Some(envelope) => {
-                let key = match self.keys().get(&envelope) {
-                    Some(key) => key.clone().map_err(|closed| closed.to_error())?,
-                    None => {
-                        return Err(failed("the file was changed while the keys of all files were found"));
-                    }
-                };
-                (key, envelope.as_bytes().to_vec())
-            }
-            None => (
-                self.key.clone().ok_or_else(no_key_file)?,
-                self.args.context.as_deref().unwrap_or_default().into(),
-            ),
+        let envelope = Envelope::read_file(input.file())?;
+        let key = match &envelope {
+            Some(envelope) => match self.keys().get(&id(envelope)) {
+                Some(opened) => Arc::clone(opened.as_ref().map_err(Closed::to_error)?),
+                None => return Err(failed("the file changed after its key had been found: try again")),
+            },
+            None => Arc::new(self.key.clone().ok_or_else(no_key_file)?),
         };
-        let summary = file::decrypt_open_file(self.engine, &key, &context, input.file(), output, options)?;
+        let context = match &envelope {
+            Some(envelope) => envelope.as_bytes(),
+            None => self.args.context.as_deref().unwrap_or_default().as_bytes(),
+        };
+        let summary = file::decrypt_open_file(self.engine, &key, context, input.file(), output, options)?;
         Ok(summary.plaintext_len)
     }
 }

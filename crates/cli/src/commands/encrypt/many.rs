@@ -3,26 +3,38 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
+use std::sync::OnceLock;
 
 use lockstep::cobblestone::Tail;
-use lockstep::{Engine, Envelope, FileKey, OutputFile, Reader, ciphertext_len, file};
+use lockstep::{Engine, Envelope, FileKey, Reader, ciphertext_len, file};
 
-use crate::error::Result;
+use crate::error::{Result, failed};
 use crate::input::Input;
 use crate::tree::{Existing, Operation, names};
+use crate::wrapping;
 
 /// Encryption of every file with one key. With recipients or a passphrase, all files of a call have the same envelope: so
 /// a passphrase or a hardware key is needed once to decrypt all of them.
 pub(super) struct EncryptMany<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) key: FileKey,
-    pub(super) envelope: Option<Envelope>,
     pub(super) context: &'a str,
+    pub(super) kind: KeyKind,
+    /// Set before the first file is processed, and with a key file at once.
+    pub(super) key: OnceLock<(FileKey, Option<Envelope>)>,
+}
+
+/// Where the key of the files comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyKind {
+    KeyFile,
+    Recipients,
+    Passphrase,
 }
 
 impl EncryptMany<'_> {
-    fn context(&self) -> &[u8] {
-        self.envelope.as_ref().map_or(self.context.as_bytes(), Envelope::as_bytes)
+    fn key(&self) -> Result<(&FileKey, Option<&Envelope>)> {
+        let (key, envelope) = self.key.get().ok_or_else(|| failed("there is no key yet"))?;
+        Ok((key, envelope.as_ref()))
     }
 }
 
@@ -35,41 +47,50 @@ impl Operation for EncryptMany<'_> {
         Some(names::encrypted(input))
     }
 
-    fn compare(&self, input: &Input, output: &File, is_older: bool) -> Result<Existing> {
+    fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing> {
         let plaintext_len = input.len().unwrap_or(0);
-        let is_whole = if self.envelope.is_some() {
-            // Whether this call's recipients can open it is not known: the file has a key of its own.
+        let is_whole = if self.kind == KeyKind::KeyFile {
+            let (key, _) = self.key()?;
+            // Verifies the key, the context and the last chunk.
+            match Reader::open(self.engine, key, self.context.as_bytes(), Tail::new(output, 0)) {
+                Ok(message) => message.len() == plaintext_len,
+                Err(_) => {
+                    return Ok(Existing::Unknown(
+                        "was not encrypted with this key and context, or is damaged",
+                    ));
+                }
+            }
+        } else {
+            // Which recipients can open it is not known: the file has a key of its own.
             let Ok(Some(envelope)) = Envelope::read_file(output) else {
                 return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
             };
+            let wants_passphrase = self.kind == KeyKind::Passphrase;
+            if !wrapping::header(&envelope).is_ok_and(|header| header.is_passphrase() == wants_passphrase) {
+                return Ok(Existing::Unknown(match wants_passphrase {
+                    true => "was encrypted to recipients, not with a passphrase",
+                    false => "was encrypted with a passphrase, not to recipients",
+                }));
+            }
             let len = output.metadata().map_err(lockstep::Error::Read)?.len();
             ciphertext_len(plaintext_len)
                 .is_ok_and(|message| len == envelope.as_bytes().len() as u64 + message)
-        } else {
-            // Verifies the key, the context and the last chunk.
-            let Ok(message) = Reader::open(self.engine, &self.key, self.context(), Tail::new(output, 0))
-            else {
-                return Ok(Existing::Unknown(
-                    "is not a whole file that was encrypted with this key and context",
-                ));
-            };
-            message.len() == plaintext_len
         };
-        Ok(if is_whole && !is_older { Existing::UpToDate } else { Existing::Outdated })
+        Ok(if is_whole && same_time { Existing::UpToDate } else { Existing::Outdated })
     }
 
     fn process(
         &self,
         input: &mut Input,
-        output: &mut OutputFile,
+        output: &mut (dyn Write + Send),
         options: lockstep::Options<'_>,
     ) -> Result<u64> {
-        if let Some(envelope) = &self.envelope {
+        let (key, envelope) = self.key()?;
+        if let Some(envelope) = envelope {
             output.write_all(envelope.as_bytes()).map_err(lockstep::Error::Write)?;
         }
-        let context = self.context();
-        let summary =
-            file::encrypt_open_file(self.engine, &self.key, context, input.file(), output, options)?;
+        let context = envelope.map_or(self.context.as_bytes(), Envelope::as_bytes);
+        let summary = file::encrypt_open_file(self.engine, key, context, input.file(), output, options)?;
         Ok(summary.plaintext_len)
     }
 }

@@ -4,16 +4,16 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use lockstep::OutputOptions;
 use lockstep::hazmat::backend::Device;
-use lockstep::{OutputFile, OutputOptions};
 use lockstep_lab::geforce::{self, Report, Worth};
 
 use crate::commands::{print, print_json};
 use crate::date;
 use crate::error::{Error, Result, failed};
 use crate::memory;
+use crate::output::GuardedFile;
 use crate::progress::Note;
-use crate::signals::Guard;
 use crate::text::parse_size;
 
 /// Design of a Parallel AES for Graphics Hardware using the CUDA framework (Di Biagio and others, 2009), on a GPU of today
@@ -66,10 +66,8 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     let most = most.ok_or_else(|| failed("--largest: give a size from 4K to 4G"))?;
     memory::check(3 * most as u64, "to measure plaintexts of this size; --largest gives a smaller one")?;
     // A place that cannot be written to is found before minutes are spent.
-    let guard = Guard::creating();
     let options = OutputOptions { force: args.force, ..Default::default() };
-    let mut page = args.html.as_deref().map(|path| OutputFile::create(path, options)).transpose()?;
-    let _guard = page.as_ref().and_then(OutputFile::temporary).map(|temporary| guard.file(temporary));
+    let mut page = args.html.as_deref().map(|path| GuardedFile::create(path, options)).transpose()?;
     let note = Note::new();
     let measured = geforce::measure(&device, most, |step| note.show(&step))
         .map_err(|error| failed(error.to_string()))?;
@@ -79,7 +77,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     // What was measured is told first: it took its time.
     if args.json { print_json(&report.json()) } else { print(&report.text()) }?;
     if let (Some(page), Some(path)) = (&mut page, &args.html) {
-        page.write_all(report.html().as_bytes()).map_err(Error::io("write", path))?;
+        page.file().write_all(report.html().as_bytes()).map_err(Error::io("write", path))?;
     }
     if let Some(page) = page {
         page.commit()?;
