@@ -163,7 +163,7 @@ fn identities_that_are_none() {
     let with = |file| folder.pipe(["decrypt", "-i", file], &cipher);
     with("key").failed(2, "give it with -k");
     with("empty").failed(2, "'empty' holds no identity");
-    with("garbage").failed(2, "garbage is no identity");
+    with("garbage").failed(2, "'garbage' is no identity");
     with("nothing").failed(2, "nothing");
     folder
         .pipe(["decrypt", "-k", "key"], &cipher)
