@@ -215,12 +215,23 @@ class Test:
         return 0 if self.passed and not self.failed else 1
 
 
+def ending_with_us(command):
+    """The command line of a program that SIGTERM ends when this process, or the thread that has started it, ends.
+
+    So nothing stays behind if a script is killed: a server ends its workers on SIGTERM. The shell does not start the
+    program if this process ended before setpriv was at work. A preexec_fn would need no other programs, but Python
+    ignores exceptions while it forks for one, and so SystemExit of a handler of signals.
+    """
+    guard = '[ "$PPID" = "$0" ] && exec "$@"'
+    return [program("setpriv"), "--pdeathsig", "TERM", "sh", "-c", guard, str(os.getpid()), *command]
+
+
 class Process:
-    """A running program whose output is collected; ended by leaving a `with` block."""
+    """A running program whose output is collected; ended by leaving a `with` block, and with the thread that starts it."""
 
     def __init__(self, *command, environment):
         self.running = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+            ending_with_us(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
         )
         self.out = bytearray()
         self.err = bytearray()

@@ -15,6 +15,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
+import contextlib
 import grp
 import hashlib
 import os
@@ -175,18 +176,20 @@ def listens(port):
 
 
 def started(test, make, values, trace):
-    """A running server that listens. Somebody may take a port between our look and its start: then again."""
+    """A running server that listens. Another program may take a port before the server does: then again."""
     for _ in range(3):
         values.update(port=common.free_port(), second=common.free_port())
-        server = common.Process(*make(test, values), environment=test.environment(True, trace))
-        end = time.monotonic() + common.PATIENCE
-        while server.running.poll() is None and time.monotonic() < end:
-            if listens(values["port"]) and listens(values["second"]):
-                return server
-            time.sleep(0.05)
-        why = f"{server.said}\n{log(test)}"
-        with server:
-            pass
+        with contextlib.ExitStack() as stack:
+            command = make(test, values)
+            server = stack.enter_context(common.Process(*command, environment=test.environment(True, trace)))
+            end = time.monotonic() + common.PATIENCE
+            while server.running.poll() is None and time.monotonic() < end:
+                if listens(values["port"]) and listens(values["second"]):
+                    # The caller ends it.
+                    stack.pop_all()
+                    return server
+                time.sleep(0.05)
+            why = f"{server.said}\n{log(test)}"
         if "in use" not in why:
             break
     test.check(False, "starts and listens", why)

@@ -2,9 +2,9 @@
 
     client.py SETTINGS
 
-SETTINGS is JSON: see `main`. It runs until its standard input ends, and prints its counts as JSON each second and at the
-end. The configuration of OpenSSL comes from OPENSSL_CONF, so it runs on the default provider or on the subject.
-Started by soak.py.
+SETTINGS is JSON: see `Soak.client` in soak.py. It runs until its standard input ends, and prints its counts as JSON each
+second and at the end. The configuration of OpenSSL comes from OPENSSL_CONF, so it runs on the default provider or on the
+subject. Started by soak.py.
 """
 
 import sys
@@ -20,14 +20,26 @@ import socket
 import ssl
 import time
 
-# The request in which a flaw is planted.
+# The first request in which a flaw is planted.
 FLAWED = 5
+# Requests of each suite in a deal: uploads and fetches.
+UPLOADS, FETCHES = 1, 4
 LEAK = 4 << 20
 UPLOAD = 120_000
+# To a device that fails at one in some twenty launches: most of longer ones would be aborted.
+UPLOAD_TO_FAILING = 30_000
 
 
 class Hung(Exception):
     """A request took longer than anyone waits."""
+
+
+class Ended(Exception):
+    """The server ended the connection after the handshake, before its answer was complete."""
+
+
+class WrongBytes(Exception):
+    """What arrived is not what was sent."""
 
 
 class Deadline:
@@ -50,31 +62,51 @@ def context(settings, version, suite):
     return made
 
 
-def converse(made, port, request, deadline):
-    """Sends a request on a connection of its own; the status and the body of the answer."""
+def converse(made, port, request, deadline, cut):
+    """Sends a request on a connection of its own; the status and the body of the answer.
+
+    `cut` is a flaw: the connection ends after the handshake.
+    """
     try:
         plain = socket.create_connection(("127.0.0.1", port), timeout=max(0.001, deadline.end - time.monotonic()))
         with plain:
             deadline.set(plain)
             with made.wrap_socket(plain, server_hostname="localhost") as connection:
-                deadline.set(connection)
-                connection.sendall(request)
-                answer = bytearray()
-                while True:
-                    deadline.set(connection)
-                    piece = connection.recv(1 << 16)
-                    if not piece:
-                        break
-                    answer += piece
+                if cut:
+                    connection.shutdown(socket.SHUT_RDWR)
+                answer = exchange(connection, request, deadline)
     except TimeoutError as problem:
         raise Hung from problem
-    head, _, body = bytes(answer).partition(b"\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
     lengths = [int(line.split(":")[1]) for line in lines if line.lower().startswith("content-length:")]
     # A 204 has no body and no length.
     if not head or len(body) < (lengths or [0])[0]:
-        raise ConnectionError(f"the answer ended after {len(head)} and {len(body)} bytes of {lengths}")
+        raise Ended(f"the answer ended after {len(head)} and {len(body)} bytes of {lengths}")
     return int(lines[0].split()[1]), body
+
+
+def exchange(connection, request, deadline):
+    """Sends a request on a connection whose handshake is complete, and receives until its end."""
+    answer = bytearray()
+    try:
+        deadline.set(connection)
+        connection.sendall(request)
+        while True:
+            deadline.set(connection)
+            piece = connection.recv(1 << 16)
+            if not piece:
+                return bytes(answer)
+            answer += piece
+    except TimeoutError:
+        raise
+    except ssl.SSLError as problem:
+        # Found by this client. An alert of the server has another reason.
+        if problem.reason == "DECRYPTION_FAILED_OR_BAD_RECORD_MAC":
+            raise WrongBytes(f"a record after {len(answer)} bytes is not authentic") from problem
+        raise Ended(repr(problem)) from problem
+    except OSError as problem:
+        raise Ended(repr(problem)) from problem
 
 
 class Client:
@@ -82,82 +114,114 @@ class Client:
         self.settings = settings
         self.random = random.Random(settings["seed"])
         self.contexts = [(suite, context(settings, *suite[:2])) for suite in settings["suites"]]
-        self.counts = dict.fromkeys(("requests", "bytes", "uploads", "aborted", "failed", "wrong", "hung"), 0)
+        self.counts = dict.fromkeys(("requests", "bytes", "uploads", "aborted", "failed", "wrong", "hung", "lasting"), 0)
+        # For each suite and direction: requests that succeeded, and on servers that fail: requests, those aborted.
+        self.kinds = {f"{each[1]} {way}": [0, 0, 0] for each in settings["suites"] for way in ("fetch", "upload")}
+        self.slowest = (0, "none")
+        self.dealt = []
         self.kept = []
 
     def flaw(self, name):
         return self.settings["flaw"] == name and self.counts["requests"] == FLAWED
 
     def report(self):
-        print(json.dumps(self.counts), flush=True)
+        print(json.dumps({**self.counts, "kinds": self.kinds, "slowest": self.slowest}), flush=True)
 
     def problem(self, kind, what):
         self.counts[kind] += 1
         print(f"{kind}: {what}", file=sys.stderr, flush=True)
 
+    def deal(self):
+        """The suite and the direction of the next request: in random order, and equally often."""
+        if not self.dealt:
+            ways = [False] * FETCHES + [True] * UPLOADS
+            self.dealt = [(*each, uploads) for each in self.contexts for uploads in ways]
+            self.random.shuffle(self.dealt)
+        return self.dealt.pop()
+
     def ask(self):
         """One request of random kind."""
-        (version, suite, may_abort), made = self.random.choice(self.contexts)
+        (version, suite, uses_device), made, uploads = self.deal()
         server = self.random.choice(self.settings["servers"])
-        # What a failing device does takes long in the emulator.
-        names = [name for name, (size, _) in self.settings["objects"].items() if not may_abort or size <= 200_000]
+        may_abort = uses_device and server["fails"]
+        # The emulator is slow.
+        names = [name for name, (size, _) in self.settings["objects"].items() if not uses_device or size <= 200_000]
         name = self.random.choice(names)
-        uploads = self.random.random() < 0.2
         port = server["port"]
         what = f"{version} {suite} {'upload' if uploads else name} port {port}"
+        kind = self.kinds[f"{suite} {'upload' if uploads else 'fetch'}"]
+        begun = time.monotonic()
         deadline = Deadline(self.settings["patience"])
-        silent = socket.create_server(("127.0.0.1", 0)) if self.flaw("hang") or self.flaw("refused") else None
+        # A device may abort requests of these kinds, but not in this way.
+        refused = self.settings["flaw"] == "refused" and may_abort
+        silent = socket.create_server(("127.0.0.1", 0)) if self.flaw("hang") or refused else None
         if silent:
             port = silent.getsockname()[1]
-            if self.flaw("refused"):
+            if refused:
                 silent.close()
+        cut = self.settings["flaw"] == "aborted" and may_abort
+        kind[1] += may_abort
         try:
             if uploads:
-                self.upload(made, server, port, deadline)
+                size = UPLOAD_TO_FAILING if may_abort else UPLOAD
+                kind[0] += self.upload(made, server["uploads"], port, size, deadline, cut)
             else:
-                self.fetch(made, port, name, deadline)
+                kind[0] += self.fetch(made, port, name, deadline, cut)
         except Hung:
             self.problem("hung", what)
-        except (OSError, ValueError) as problem:
+        except WrongBytes as problem:
+            self.problem("wrong", f"{what}: {problem}")
+        except Ended as problem:
             # A device that fails in a record, which is ciphered in place, ends the connection.
             if may_abort:
                 self.counts["aborted"] += 1
+                kind[2] += 1
             else:
-                self.problem("failed", f"{what}: {problem!r}")
+                self.problem("failed", f"{what}: {problem}")
+        except (OSError, ValueError, IndexError) as problem:
+            self.problem("failed", f"{what}: {problem!r}")
         finally:
             if silent:
                 silent.close()
+        self.slowest = max(self.slowest, (round(time.monotonic() - begun, 3), what))
         self.counts["requests"] += 1
+        self.counts["lasting"] += server["lasts"]
         if self.settings["flaw"] == "leak":
             self.kept.append(b"x" * LEAK)
 
-    def fetch(self, made, port, name, deadline):
+    def fetch(self, made, port, name, deadline, cut):
+        """Whether the object arrived."""
         _, expected = self.settings["objects"][name]
         if self.flaw("wrong"):
             expected = hashlib.sha256(b"another").hexdigest()
         request = f"GET /{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
-        status, body = converse(made, port, request, deadline)
+        status, body = converse(made, port, request, deadline, cut)
+        self.counts["bytes"] += len(body)
         if status != 200:
             self.problem("failed", f"{name}: status {status}")
-        elif hashlib.sha256(body).hexdigest() != expected:
-            self.problem("wrong", f"{name}, {len(body)} bytes: another digest")
-        self.counts["bytes"] += len(body)
+            return False
+        if hashlib.sha256(body).hexdigest() != expected:
+            raise WrongBytes(f"{name}, {len(body)} bytes: another digest")
+        return True
 
-    def upload(self, made, server, port, deadline):
-        data = self.random.randbytes(UPLOAD)
+    def upload(self, made, folder, port, size, deadline, cut):
+        """Whether the data arrived."""
+        data = self.random.randbytes(size)
         name = f"client-{self.settings['seed']}"
-        head = f"PUT /upload/{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {UPLOAD}\r\n\r\n"
-        status, _ = converse(made, port, head.encode() + data, deadline)
+        head = f"PUT /upload/{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {size}\r\n\r\n"
+        status, _ = converse(made, port, head.encode() + data, deadline, cut)
         if status not in (201, 204):
-            return self.problem("failed", f"upload: status {status}")
-        with open(os.path.join(server["uploads"], name), "rb") as file:
+            self.problem("failed", f"upload: status {status}")
+            return False
+        with open(os.path.join(folder, name), "rb") as file:
             arrived = file.read()
         if self.flaw("wrong"):
             arrived = arrived[:-1]
-        if arrived != data:
-            self.problem("wrong", f"upload: {len(arrived)} of {UPLOAD} bytes arrived, or others")
         self.counts["uploads"] += 1
         self.counts["bytes"] += len(data)
+        if arrived != data:
+            raise WrongBytes(f"upload: {len(arrived)} of {size} bytes arrived, or others")
+        return True
 
 
 def main():

@@ -5,15 +5,17 @@
  *
  * The configuration comes from OPENSSL_CONF. It runs until SIGTERM, and prints its counts each second and at the end:
  *
- *   rounds R forks F bytes B refused X
+ *   rounds R forks F bytes B inplace I refused X
  *
- * `refused` counts updates in place that returned an error: a device that fails has overwritten their input, so no other
- * processor can do the work again. An update from one buffer to another must succeed whatever the device does.
+ * `inplace` counts rounds whose updates were in place.
+ * `refused` counts those of them in which an update returned an error: a device that fails has overwritten its input, so
+ * no other processor can do the work again. An update from one buffer to another must succeed whatever the device does.
  *
  * Exit code 0: every result was right. 3: wrong bytes. 4: a child did not end within PATIENCE seconds. 1: anything else.
  * A round that takes longer than twice PATIENCE ends the process by SIGALRM.
  *
- * FLAW is `none`, or a flaw that the soak must find: `wrong`, `hang` or `leak`.
+ * FLAW is `none`, or a flaw that the soak must find: `wrong`, `hang`, `leak`, `code` (a child ends with an unknown exit
+ * code), `early` (the program ends with exit code 0), or `refused` (each update in place).
  */
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +31,7 @@
 #include <openssl/provider.h>
 
 enum { HALF = 24576, LENGTH = 2 * HALF, CHILDREN = 3, FLAWED_ROUND = 5, LEAK = 2 << 20 };
-enum { RIGHT = 0, FAILED = 1, WRONG = 3, HUNG = 4, REFUSED = 5 };
+enum { RIGHT = 0, FAILED = 1, WRONG = 3, HUNG = 4, REFUSED = 5, UNKNOWN = 42 };
 
 #define DEMAND(condition) \
     do { \
@@ -50,7 +52,8 @@ static const struct mode {
 };
 
 static volatile sig_atomic_t stopped;
-static unsigned long rounds, forked, bytes, refused;
+static unsigned long rounds, forked, bytes, inplace, refused;
+static int refuses;
 static unsigned char key[64], iv[16], plain[LENGTH], expected[LENGTH];
 
 static void stop(int number) {
@@ -84,7 +87,7 @@ static int half(EVP_CIPHER_CTX *context, int which, int in_place) {
     const unsigned char *from = plain + which * HALF;
     int n = 0;
     if (in_place) from = memcpy(out, from, HALF);
-    if (EVP_CipherUpdate(context, out, &n, from, HALF) != 1) {
+    if ((in_place && refuses) || EVP_CipherUpdate(context, out, &n, from, HALF) != 1) {
         DEMAND(in_place);
         ERR_clear_error();
         return REFUSED;
@@ -113,17 +116,27 @@ static int child(int number, const struct mode *mode, EVP_CIPHER_CTX *context, c
     return result;
 }
 
+/* The position of a result, from good to bad. An unknown exit code of a child is a failure. */
+static int rank(int result) {
+    static const int order[] = {RIGHT, REFUSED, HUNG, WRONG};
+    int i = 0;
+    while (i < 4 && result != order[i]) i++;
+    return i;
+}
+
 /* The worse of two results. */
 static int worse(int one, int other) {
-    static const int order[] = {FAILED, WRONG, HUNG, REFUSED};
-    for (int i = 0; i < 4; i++)
-        if (one == order[i] || other == order[i]) return order[i];
-    return RIGHT;
+    int result = rank(one) > rank(other) ? one : other;
+    return rank(result) == 4 ? FAILED : result;
+}
+
+static int is_in_place(void) {
+    return rounds % 3 == 0;
 }
 
 static int round_of(const char *provider, unsigned patience, const char *flaw) {
     const struct mode *mode = &modes[rounds % (sizeof modes / sizeof *modes)];
-    int in_place = rounds % 3 == 0, flawed = rounds == FLAWED_ROUND, n = 0, result;
+    int in_place = is_in_place(), flawed = rounds == FLAWED_ROUND, n = 0, result;
     fill(key, sizeof key);
     fill(iv, sizeof iv);
     fill(plain, sizeof plain);
@@ -149,6 +162,7 @@ static int round_of(const char *provider, unsigned patience, const char *flaw) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             alarm(patience);
             if (flawed && i == 1 && strcmp(flaw, "hang") == 0) pause();
+            if (flawed && i == 1 && strcmp(flaw, "code") == 0) _exit(UNKNOWN);
             int code = child(i, mode, context, provider, in_place);
             /* With the handlers of exit and without. */
             if (i % 2 == 0) exit(code);
@@ -178,7 +192,7 @@ static int round_of(const char *provider, unsigned patience, const char *flaw) {
 }
 
 static void report(void) {
-    printf("rounds %lu forks %lu bytes %lu refused %lu\n", rounds, forked, bytes, refused);
+    printf("rounds %lu forks %lu bytes %lu inplace %lu refused %lu\n", rounds, forked, bytes, inplace, refused);
     fflush(stdout);
 }
 
@@ -189,8 +203,10 @@ int main(int count, char **arguments) {
     /* Ends with the soak, should that be killed. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     signal(SIGTERM, stop);
-    while (!stopped) {
+    refuses = strcmp(arguments[3], "refused") == 0;
+    while (!stopped && !(rounds == FLAWED_ROUND && strcmp(arguments[3], "early") == 0)) {
         alarm(2 * patience);
+        inplace += is_in_place();
         int result = round_of(arguments[1], patience, arguments[3]);
         rounds++;
         refused += result == REFUSED;

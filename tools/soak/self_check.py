@@ -3,20 +3,32 @@
 
     tools/soak/self_check.py LOCKSTEP_SO
 
-Three runs of some seconds: one that must pass; one that is interrupted and must end all of its processes; and one in which clients get another digest than they expect, wait for a
-server that is silent, leak memory and meet a closed port, forked programs likewise, and no device fails. Each of these
-flaws must be reported, and nothing else.
+A run of some seconds must pass. Then runs are ended by SIGINT, SIGTERM and SIGKILL, some while they start and some
+later: none of their processes may be left. In the last run
+
+- clients get another digest than they expect, wait for a server that is silent, leak memory, meet a closed port, and end
+  each connection with a CBC suite after the handshake;
+- forked programs get wrong bytes, hang, leak memory, end with an unknown exit code or too early, and refuse each update
+  in place;
+- no device fails.
+
+Each of these flaws must be reported, and nothing else.
 """
 
 import sys
 
 sys.dont_write_bytecode = True
 
+import ctypes
 import json
 import os
+import random
 import signal
 import subprocess
+import tempfile
 import time
+
+import soak
 
 SECONDS = "8"
 CLIENT, FORKS = "client that must fail: ", "forks that must fail: "
@@ -25,17 +37,32 @@ FLAWS = {
     (CLIENT + "hang", "hung"),
     (CLIENT + "leak", "memory"),
     (CLIENT + "refused", "failed"),
+    (CLIENT + "aborted", "aborted"),
     (FORKS + "wrong", "wrong"),
     (FORKS + "hang", "hung"),
     (FORKS + "leak", "memory"),
+    (FORKS + "code", "failed"),
+    (FORKS + "early", "early"),
+    (FORKS + "refused", "refused"),
     # No device has failed.
     ("soak", "idle"),
 }
 
-
-# How many processes a soak has at least: two servers with two workers, clients, forking programs.
-PROCESSES = 10
+# What nginx logs of a worker, and whether it is a crash.
+LOGGED = {
+    "[alert] 8#8: worker process 9 exited on signal 11 (core dumped)": True,
+    "[alert] 8#8: worker process 9 exited with fatal code 2 and cannot be respawned": True,
+    "[notice] 8#8: worker process 9 exited with code 1": True,
+    "[notice] 8#8: worker process 9 exited with code 0": False,
+    "[notice] 9#9: exiting": False,
+}
+# How many processes a soak has at least: three servers with two workers, clients, forking programs.
+PROCESSES = 12
 PATIENCE = 60
+# A soak has started all of its processes after some two seconds.
+EARLY_SECONDS = 3
+EARLY_RUNS = 6
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def command(module):
@@ -59,25 +86,64 @@ def wait_until(condition):
     return value
 
 
-def interrupted(module, number):
-    """What is left of an interrupted soak."""
+def left():
+    """The processes that an ended soak has left: its orphans become children of this process."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+    return descendants(os.getpid())
+
+
+def name(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            return f"{pid} {file.read(80)}".replace("\0", " ")
+    except OSError:
+        return str(pid)
+
+
+def interrupted(module, number, seconds):
+    """What is wrong after a soak is ended by a signal, after some seconds or when it has started all of its processes."""
     environment = {**os.environ, "SOAK_SECONDS": "600"}
-    with subprocess.Popen(command(module), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
+    with subprocess.Popen(command(module), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
-            if not wait_until(lambda: len(descendants(running.pid)) >= PROCESSES):
+            if seconds is not None:
+                time.sleep(seconds)
+            elif not wait_until(lambda: len(descendants(running.pid)) >= PROCESSES):
                 return "it has not started its processes"
-            started = descendants(running.pid)
             running.send_signal(number)
-            running.communicate(timeout=PATIENCE)
+            running.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            return "it does not end"
         finally:
             if running.poll() is None:
                 running.terminate()
-    alive = [pid for pid in started if os.path.exists(f"/proc/{pid}")]
-    # Those whose parent ended first are waited for by the system.
-    return None if wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in started)) else f"alive: {alive}"
+    if wait_until(lambda: not left()):
+        return None
+    alive = left()
+    why = f"left: {[name(pid) for pid in alive]}"
+    for pid in alive:
+        os.kill(pid, signal.SIGKILL)
+    return why
 
 
-def soak(module, **more):
+def interruptions(module):
+    """Whether nothing is left of interrupted soaks, whenever that happens."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    cases = [(number, None) for number in signals]
+    cases += [(signals[run % 3], random.uniform(0, EARLY_SECONDS)) for run in range(EARLY_RUNS)]
+    for number, seconds in cases:
+        if why := interrupted(module, number, seconds):
+            when = "once it had started" if seconds is None else f"after {seconds:.3f} seconds"
+            print(f"{number.name} {when}: {why}", file=sys.stderr)
+            return False
+    print(f"soak, ended by signals, {len(cases)} times: all processes have ended")
+    return True
+
+
+def short(module, **more):
     """Exit code and figures of a short soak."""
     environment = {**os.environ, "SOAK_SECONDS": SECONDS, **more}
     with subprocess.Popen(
@@ -99,17 +165,31 @@ def main():
     if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__.strip())
         return 2
-    code, figures, err = soak(sys.argv[1])
+    # Also in the background of a shell, where a new process ignores SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1):
+        sys.exit("orphans cannot be found: prctl fails")
+    for line, crash in LOGGED.items():
+        if bool(soak.CRASH.search(line)) != crash:
+            sys.exit(f"is this line of nginx a crash? {line}")
+    # A killed soak leaves its folder.
+    with tempfile.TemporaryDirectory(prefix="lockstep-soak-") as folder:
+        # Workers without root's rights read what lies below.
+        os.chmod(folder, 0o755)
+        os.environ["TMPDIR"] = folder
+        return checked(sys.argv[1])
+
+
+def checked(module):
+    """The exit code."""
+    code, figures, err = short(module)
     if code != 0:
         print(f"the short soak failed:\n{err}", file=sys.stderr)
         return 1
     print(f"short soak: {figures['requests']} requests, {figures['forks']} forks, {figures['failures']} failures, passed")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if left := interrupted(sys.argv[1], number):
-            print(f"interrupted by {number.name}: {left}", file=sys.stderr)
-            return 1
-    print("soak, interrupted: all processes have ended")
-    code, figures, err = soak(sys.argv[1], SOAK_FLAWS="1", SOAK_PATIENCE="3")
+    if not interruptions(module):
+        return 1
+    code, figures, err = short(module, SOAK_FLAWS="1", SOAK_PATIENCE="3")
     found = {(problem["who"], problem["kind"]) for problem in figures["problems"]}
     missing, more = FLAWS - found, found - FLAWS
     if code != 1 or missing or more:

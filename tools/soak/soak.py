@@ -8,13 +8,15 @@ the faults that LOCKSTEP_TEST_FAULTS asks for. At the same time there are
 
 - two nginx servers on the provider with the device cuda:emu, which fails by injection: one with a trace, one without;
   each reloads its configuration every few seconds;
+- a third one whose device does not fail, and which does not reload: its workers live as long as the soak;
 - HTTPS clients, on the default provider and on ours, that compare the digest of everything they fetch and send;
 - two fork-heavy programs (forks.c) on the failing device, one with a trace, one without, and one on the processor.
 
-The soak fails if a byte is wrong, a request fails or takes longer than SOAK_PATIENCE seconds (60), a process crashes,
-memory is not flat (memory.py has the tolerance), or less happened than it claims to test: no reload, no fork, no fault.
-A connection with a CBC suite may be closed by a server whose device failed within a record: that is counted, as
-`aborted`. Only loopback is used. Prints the figures; the last line is all of them as JSON.
+The soak fails if a byte is wrong, a request fails or takes longer than SOAK_PATIENCE seconds (60), a process crashes or
+ends early, memory is not flat (memory.py has the tolerance), or less happened than it claims to test: no reload, no
+fork, no fault, a suite without a fetch or an upload. A connection with a CBC suite may be ended, after the handshake, by
+a server whose device failed within a record: that is counted as `aborted`, and no more than ABORTED_SHARE of these
+connections may be. Only loopback is used. Prints the figures; the last line is all of them as JSON.
 
 LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without faults: a check of this script.
 SOAK_FLAWS=1 starts clients with flaws, and no faults: all of that must be found, see self_check.py.
@@ -44,8 +46,8 @@ import memory
 import servers
 
 OBJECTS = {"1k": 1000, "35k": 35_000, "150k": 150_000, "2m": 2_000_000}
-# Version, suite, and whether a failing device may end a connection: records of CBC go to the device, those of AEADs stay
-# with the processor (docs/provider.md).
+# Version, suite, and whether its records go to the device, so that a failing one may end a connection: those of CBC do,
+# those of AEADs stay with the processor (docs/provider.md).
 SUITES = (
     ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256", False),
     ("TLSv1_2", "AES256-GCM-SHA384", False),
@@ -55,16 +57,25 @@ SUITES = (
 )
 # All results are compared: of a sample, a wrong byte may be missed, as docs/provider.md says.
 DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
-# Three failures make a process give up its device, so each reload brings new ones. See crates/cuda/src/machine/failing.rs.
+# Of two servers and of two programs (crates/cuda/src/machine/failing.rs). Three failures make a process give up its device,
+# so workers have new ones after each reload.
 FAULTS = ("launch:23,copy:41", "wait:19,allocation:37,lost:200", "copy:17,wait:29", "launch:31,lost:90")
 RELOAD_SECONDS = 3
 PROBLEMS = ("failed", "wrong", "hung")
+# The limit of aborted requests, and of refused rounds in place; a run of ten minutes had a quarter of the former.
+ABORTED_SHARE = 0.6
+# The share of fewer tries is chance.
+LEAST_TRIES = 20
+# Of a server: see servers.py.
+WORKERS = 3
+WORKER_BEGINS = re.compile(r"start worker process \d")
+CRASH = re.compile(r"exited on signal|exited with (?:fatal )?code [1-9]|core dumped|\[emerg\]")
 
 
 class Server:
     """An nginx with a folder of its own."""
 
-    def __init__(self, test, number, values, traced, faults):
+    def __init__(self, test, number, values, traced, faults, lasts):
         self.test = copy.copy(test)
         self.test.folder = test.path(f"server-{number}")
         os.mkdir(self.test.folder)
@@ -73,6 +84,8 @@ class Server:
         self.trace = test.trace() if traced else None
         self.values = {**values, "folder": self.test.folder}
         self.faults = faults
+        # Whether its workers live as long as the soak, on a device that does not fail.
+        self.lasts = lasts
         self.reloads = 0
         self.workers = None
         os.mkdir(self.test.path("upload"))
@@ -81,8 +94,10 @@ class Server:
 
     def start(self):
         os.environ["LOCKSTEP_TEST_FAULTS"] = self.faults
-        self.process = servers.started(self.test, self.configured, self.values, self.trace)
-        os.environ.pop("LOCKSTEP_TEST_FAULTS")
+        try:
+            self.process = servers.started(self.test, self.configured, self.values, self.trace)
+        finally:
+            os.environ.pop("LOCKSTEP_TEST_FAULTS")
         if not self.process:
             common.fail(f"{self.name} does not start")
         return self.process
@@ -110,9 +125,10 @@ class Server:
         self.workers = now
         self.process.running.send_signal(signal.SIGHUP)
 
-    def crashes(self):
+    def logged(self, pattern):
+        """The lines of its log that contain a pattern."""
         with open(self.test.path("nginx.log"), encoding="utf-8", errors="replace") as file:
-            return [line for line in file if re.search(r"exited on signal|core dumped|\[emerg\]", line)]
+            return [line for line in file if pattern.search(line)]
 
 
 class Soak:
@@ -125,6 +141,10 @@ class Soak:
         self.series = []
         self.running = {}
         self.servers = []
+        # Requests of each suite and direction: succeeded, on servers that fail, and aborted.
+        self.kinds = {}
+        self.slowest = (0, "none")
+        self.ended = []
         self.stack = contextlib.ExitStack()
 
     def problem(self, who, kind, what):
@@ -149,7 +169,8 @@ class Soak:
         values = {"documents": test.path("documents"), "key": key, "certificate": certificate}
         values.update(tls12=servers.TLS12, tls13=servers.TLS13)
         faults = ("", "") if self.flawed else FAULTS
-        self.servers = [Server(test, number, values, number == 0, faults[number]) for number in (0, 1)]
+        self.servers = [Server(test, number, values, number == 0, faults[number], False) for number in (0, 1)]
+        self.servers.append(Server(test, 2, values, True, "", True))
         self.program = test.path("forks")
         source = os.path.join(HERE, "forks.c")
         done = test.run("cc", "-O1", "-Wall", "-o", self.program, source, "-lcrypto", subject=False)
@@ -168,9 +189,15 @@ class Soak:
             "patience": self.patience,
             "certificate": self.certificate,
             "objects": self.objects,
-            "suites": SUITES,
+            "suites": [suite for suite in SUITES if flaw not in ("aborted", "refused") or suite[2]],
             "servers": [
-                {"port": server.values["port"], "uploads": server.test.path("upload")} for server in self.servers
+                {
+                    "port": server.values["port"],
+                    "uploads": server.test.path("upload"),
+                    "fails": not server.lasts,
+                    "lasts": server.lasts,
+                }
+                for server in self.servers
             ],
         }
         environment = self.test.environment(subject, OPENSSL_CONF=self.processor_conf if subject else self.test.default_conf)
@@ -190,11 +217,11 @@ class Soak:
             self.running[server.name] = process
             self.series.append(memory.Series(f"{server.name}, master", lambda pid=process.running.pid: [pid]))
             self.series.append(memory.Series(f"{server.name}, workers", server.children))
-        self.traces = [self.servers[0].trace, self.test.trace()]
+        self.traces = [self.servers[0].trace, self.test.trace(), self.servers[2].trace]
         if self.flawed:
-            for flaw in ("wrong", "hang", "leak", "refused"):
+            for flaw in ("wrong", "hang", "leak", "refused", "aborted"):
                 self.client(flaw, False, flaw)
-            for flaw in ("wrong", "hang", "leak"):
+            for flaw in ("wrong", "hang", "leak", "code", "early", "refused"):
                 self.forks(flaw, None, flaw, OPENSSL_CONF=self.processor_conf)
             return
         for number, subject in enumerate((False, True, False)):
@@ -207,17 +234,18 @@ class Soak:
         """Reloads and samples until the time is over or a process has ended."""
         begun = time.monotonic()
         pause = min(1.0, self.seconds / 60)
+        reloading = [server for server in self.servers if not server.lasts]
         reload_seconds = min(RELOAD_SECONDS, self.seconds / 4)
         reloaded, turn = begun, 0
         while (now := time.monotonic()) - begun < self.seconds:
             for series in self.series:
                 series.sample()
-            ended = [name for name, process in self.running.items() if process.running.poll() is not None]
-            if ended and not self.flawed:
+            self.ended = [name for name, process in self.running.items() if process.running.poll() is not None]
+            if self.ended and not self.flawed:
                 break
-            if now - reloaded >= reload_seconds / len(self.servers):
+            if now - reloaded >= reload_seconds / len(reloading):
                 reloaded = now
-                self.servers[turn % len(self.servers)].reload()
+                reloading[turn % len(reloading)].reload()
                 turn += 1
             time.sleep(pause)
         self.elapsed = time.monotonic() - begun
@@ -230,6 +258,8 @@ class Soak:
             if not name.startswith("client"):
                 process.running.send_signal(signal.SIGQUIT if name.startswith("server") else signal.SIGTERM)
             code = process.end()
+            if name in self.ended and code == 0:
+                self.problem(name, "early", f"ended early, with exit code 0: {process.said}")
             if name.startswith("client"):
                 self.add(sums, name, self.client_counts(name, process, code))
             elif name.startswith("forks"):
@@ -238,8 +268,11 @@ class Soak:
                 self.problem(name, "failed", f"exit code {code}: {process.said}")
         for server in self.servers:
             sums["reloads"] = sums.get("reloads", 0) + server.reloads
-            for line in server.crashes():
+            for line in server.logged(CRASH):
                 self.problem(server.name, "failed", line)
+            begun = len(server.logged(WORKER_BEGINS))
+            if server.lasts and begun != WORKERS:
+                self.problem(server.name, "failed", f"{begun} workers, not the {WORKERS} of its start")
         return sums
 
     def add(self, sums, name, counts):
@@ -248,10 +281,26 @@ class Soak:
         for kind in ("requests", "rounds"):
             if counts.get(kind) == 0:
                 self.problem(name, "idle", f"no {kind}")
+        self.limit(name, "refused", counts.get("inplace", 0), counts.get("refused", 0))
+
+    def limit(self, name, kind, tries, ended):
+        """A device that fails may end some requests or rounds, but not most of them."""
+        if tries >= LEAST_TRIES and ended > ABORTED_SHARE * tries:
+            self.problem(name, kind, f"{ended} of {tries}, more than {ABORTED_SHARE:.0%}")
+
+    def add_kinds(self, name, kinds):
+        """Of a client with a flaw the shares are its own; else they are those of all clients."""
+        for kind, counts in kinds.items():
+            self.kinds[kind] = [sum(pair) for pair in zip(self.kinds.get(kind, (0, 0, 0)), counts)]
+            if self.flawed:
+                self.limit(name, "aborted", *counts[1:])
 
     def client_counts(self, name, process, code):
         lines = process.out.decode().splitlines()
         counts = json.loads(lines[-1]) if lines else {"requests": 0}
+        self.add_kinds(name, counts.pop("kinds", {}))
+        seconds, what = counts.pop("slowest", (0, ""))
+        self.slowest = max(self.slowest, (seconds, f"{name}: {what}"))
         for kind in PROBLEMS:
             if counts.get(kind):
                 said = [line for line in process.said.splitlines() if line.startswith(kind)]
@@ -271,9 +320,12 @@ class Soak:
         return counts
 
     def faults(self):
-        """What the traces say of the faults."""
-        found = {"failures": 0, "wrong_results": 0}
-        for trace in self.traces:
+        """What the traces say of the devices: faults, and the bytes of the device that does not fail."""
+        found = {"failures": 0, "wrong_results": 0, "lasting_device_bytes": 0}
+        for line in self.traces[2].lines():
+            total = re.search(r"cuda:emu \w+: (\d+) bytes in \d+ launches", line)
+            found["lasting_device_bytes"] += int(total[1]) if total else 0
+        for trace in self.traces[:2]:
             for line in trace.lines():
                 found["failures"] += "LOCKSTEP_TEST_FAULTS" in line
                 found["wrong_results"] += "gave a wrong result" in line
@@ -281,15 +333,22 @@ class Soak:
 
     def demand_happened(self, sums, faults):
         """A soak in which nothing happens proves nothing."""
-        wanted = ["requests", "uploads", "bytes", "forks", "reloads"]
+        wanted = ["requests", "uploads", "bytes", "forks", "reloads", "lasting"]
         for kind in wanted:
             if not sums.get(kind):
                 self.problem("soak", "idle", f"no {kind}")
+        for kind, (succeeded, tries, aborted) in self.kinds.items():
+            if not succeeded:
+                self.problem("soak", "idle", f"no {kind} succeeded")
+            if not self.flawed:
+                self.limit("soak", "aborted", tries, aborted)
         if self.test.proof:
             for kind, count in faults.items():
                 if not count:
                     self.problem("soak", "idle", f"no {kind} of devices: is the module built with debug assertions?")
-            for trace, algorithm in ((self.traces[0], "AES-256-CBC"), (self.traces[0], "AES-128-GCM"), (self.traces[1], ".*")):
+            first, forks, last = self.traces
+            demanded = [(trace, algorithm) for trace in (first, last) for algorithm in ("AES-256-CBC", "AES-128-GCM")]
+            for trace, algorithm in (*demanded, (forks, ".*")):
                 if not trace.users(algorithm, "encrypt"):
                     self.problem("soak", "idle", f"the trace shows no {algorithm}")
 
@@ -310,15 +369,19 @@ class Soak:
     def tell(self, sums, faults, figures):
         version = subprocess.run([common.program("openssl"), "version"], capture_output=True, text=True, check=False)
         total = {"seconds": round(self.elapsed, 1), "openssl": version.stdout.strip(), **sums, **faults}
+        total["slowest_request"] = f"{self.slowest[0]} s: {self.slowest[1]}"
         for kind, value in total.items():
             print(f"{kind:>24}: {value}")
+        for kind, (succeeded, tries, aborted) in self.kinds.items():
+            share = f", {aborted} of {tries} aborted by devices" if tries else ""
+            print(f"{kind:>36}: {succeeded} succeeded{share}")
         for name, figure in figures.items():
             parts = ", ".join(f"{key} {value}" for key, value in figure.items())
             print(f"{name:>24}: {parts}")
         for problem in self.problems:
             print(f"FAILED: soak: {problem['who']}: {problem['kind']}: {problem['what']}", file=sys.stderr)
         print(f"soak: {'passed' if not self.problems else f'{len(self.problems)} problems'}")
-        print(json.dumps({**total, "memory": figures, "problems": self.problems}))
+        print(json.dumps({**total, "kinds": self.kinds, "memory": figures, "problems": self.problems}))
         return 1 if self.problems else 0
 
 
