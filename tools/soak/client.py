@@ -27,7 +27,7 @@ UPLOADS, FETCHES = 1, 4
 LEAK = 4 << 20
 UPLOAD = 120_000
 # To a device that fails at one in some twenty launches: most of longer ones would be aborted.
-UPLOAD_TO_FAILING = 30_000
+UPLOAD_TO_FAILING = 15_000
 
 
 class Hung(Exception):

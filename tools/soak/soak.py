@@ -183,13 +183,15 @@ class Soak:
         self.series.append(memory.Series(name, lambda: [process.running.pid]))
 
     def client(self, number, subject, flaw="none"):
+        # Flaws of requests that a device may abort.
+        aborts = flaw in ("aborted", "refused")
         settings = {
             "seed": number,
             "flaw": flaw,
             "patience": self.patience,
             "certificate": self.certificate,
             "objects": self.objects,
-            "suites": [suite for suite in SUITES if flaw not in ("aborted", "refused") or suite[2]],
+            "suites": [suite for suite in SUITES if suite[2] or not aborts],
             "servers": [
                 {
                     "port": server.values["port"],
@@ -198,6 +200,7 @@ class Soak:
                     "lasts": server.lasts,
                 }
                 for server in self.servers
+                if not (server.lasts and aborts)
             ],
         }
         environment = self.test.environment(subject, OPENSSL_CONF=self.processor_conf if subject else self.test.default_conf)
