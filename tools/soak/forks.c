@@ -53,6 +53,7 @@ static const struct mode {
 
 static volatile sig_atomic_t stopped;
 static unsigned long rounds, forked, bytes, inplace, refused;
+/* The flaw `refused`. */
 static int refuses;
 static unsigned char key[64], iv[16], plain[LENGTH], expected[LENGTH];
 
@@ -130,6 +131,7 @@ static int worse(int one, int other) {
     return rank(result) == 4 ? FAILED : result;
 }
 
+/* Whether the updates of this round are in place. */
 static int is_in_place(void) {
     return rounds % 3 == 0;
 }

