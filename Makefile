@@ -85,7 +85,7 @@ test-openssl-%: provider
 soak: soak-module
 	tools/soak/soak.py $(TESTED_PROVIDER)
 
-## make soak-check        does the soak find wrong bytes, hangs, leaks and failed requests? (half a minute)
+## make soak-check        does the soak find wrong bytes, hangs, leaks and failed requests? (a minute)
 soak-check: soak-module
 	tools/soak/self_check.py $(TESTED_PROVIDER)
 
