@@ -21,7 +21,7 @@ case ${1:-} in
 # Programs that tests of the command compare with or look through.
 vulkan) wanted+=" age:age strace:strace" ;;
 # Apache's program without the package that runs it as a service.
-programs) wanted+=" nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
+programs) wanted+=" setpriv:util-linux nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
 *)
     echo "setup: unknown argument $1" >&2
     exit 2
