@@ -9,6 +9,7 @@
 //! | `descriptor` | writing the trace and messages without an effect on the program |
 //! | `provider` | `OSSL_provider_init` and the functions of the provider itself |
 //! | `process`, `thread`, `stack` | forks, threads of our own, what calls leave on the stack |
+//! | `standard` | whose files standard output and error are; messages |
 //! | `skey` | keys as objects |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //!
@@ -24,5 +25,6 @@ pub(crate) mod process;
 pub(crate) mod provider;
 mod skey;
 pub(crate) mod stack;
+pub(crate) mod standard;
 pub(crate) mod thread;
 mod types;

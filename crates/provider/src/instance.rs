@@ -17,8 +17,8 @@ use lockstep::provider_settings::{Ahead, Settings};
 
 use crate::ahead::Workshop;
 use crate::ffi::core::Core;
-use crate::ffi::descriptor::say;
 use crate::ffi::process::{self, PerProcess};
+use crate::ffi::standard::say;
 use crate::reason::{Outcome, Reason};
 use crate::settings::Found;
 use crate::trace::Trace;

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use lockstep::provider_settings::TraceTo;
 
 use crate::algorithm::{ALGORITHMS, Algorithm};
-use crate::ffi::descriptor::{Descriptor, say};
+use crate::ffi::descriptor::Descriptor;
+use crate::ffi::standard::{self, say};
 
 /// Counters of every algorithm, and where they are written.
 pub(crate) struct Trace {
@@ -53,8 +54,8 @@ impl Trace {
     /// Opens the trace. None if that cannot be done, which is reported on standard error.
     pub(crate) fn open(to: &TraceTo) -> Option<Trace> {
         let (opened, name) = match to {
-            TraceTo::Stderr => (Descriptor::copy_of(libc::STDERR_FILENO), "standard error".into()),
-            TraceTo::Stdout => (Descriptor::copy_of(libc::STDOUT_FILENO), "standard output".into()),
+            TraceTo::Stderr => (standard::copy(libc::STDERR_FILENO), "standard error".into()),
+            TraceTo::Stdout => (standard::copy(libc::STDOUT_FILENO), "standard output".into()),
             TraceTo::File(path) => (Descriptor::append_to(path), format!("{path:?}")),
         };
         let to = match opened {

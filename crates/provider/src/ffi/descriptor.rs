@@ -4,19 +4,32 @@
 //! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write` and no others unless it fails: sandboxes such as
 //! that of OpenSSH's server, which refuses the first, end a program for calls that they do not know.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::io::{self, Error, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::thread::write_without_signals;
 
+/// Which file it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Identity {
+    device: libc::dev_t,
+    inode: libc::ino_t,
+}
+
+impl Identity {
+    pub(super) fn of(found: &libc::stat) -> Identity {
+        Identity { device: found.st_dev, inode: found.st_ino }
+    }
+}
+
 /// A descriptor of our own.
 pub(crate) struct Descriptor {
     number: c_int,
     /// The file that it was opened for. Programs close descriptors that they have not opened (`closefrom`) and get their
     /// numbers for files of their own.
-    identity: (libc::dev_t, libc::ino_t),
+    identity: Identity,
 }
 
 impl Descriptor {
@@ -37,30 +50,25 @@ impl Descriptor {
     pub(crate) fn append_to(path: &Path) -> io::Result<Descriptor> {
         keeping_errno(|| {
             let name = CString::new(path.as_os_str().as_bytes())?;
-            let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_NONBLOCK;
-            let flags = flags | libc::O_NOFOLLOW | libc::O_NOCTTY | libc::O_CLOEXEC;
-            // SAFETY: a C string; the mode is an unsigned int, as variable arguments are passed.
-            let number = unsafe { libc::open(name.as_ptr(), flags, 0o600 as libc::c_uint) };
-            if number < 0 {
-                return Err(why_not_opened(Error::last_os_error()));
-            }
-            let opened = Descriptor::new(if number <= libc::STDERR_FILENO {
-                // Standard input, output or error is closed: the program must not find this file in its place.
-                let moved = above_standard(number);
-                // SAFETY: it has just been opened, by nobody else.
-                unsafe { libc::close(number) };
-                moved?
-            } else {
-                number
-            })?;
+            let opened = open(&name, OpenFlags::Create).map_err(why_not_opened)?;
             check(opened.number)?;
             Ok(opened)
         })
     }
 
     fn new(number: c_int) -> io::Result<Descriptor> {
-        let found = status(number)?;
-        Ok(Descriptor { number, identity: (found.st_dev, found.st_ino) })
+        match status(number) {
+            Ok(found) => Ok(Descriptor { number, identity: Identity::of(&found) }),
+            Err(error) => {
+                // SAFETY: it has just been opened here.
+                unsafe { libc::close(number) };
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        self.identity
     }
 
     /// Writes all of it, if that can be done at once.
@@ -82,7 +90,7 @@ impl Descriptor {
     /// If that is not known: a sandbox forbids to look.
     fn is_open(&self) -> io::Result<bool> {
         match status(self.number) {
-            Ok(found) => Ok((found.st_dev, found.st_ino) == self.identity),
+            Ok(found) => Ok(Identity::of(&found) == self.identity),
             Err(error) if error.raw_os_error() == Some(libc::EBADF) => Ok(false),
             Err(error) => Err(error),
         }
@@ -100,12 +108,35 @@ impl Drop for Descriptor {
     }
 }
 
-/// Writes a line to standard error, if that can be done at once.
-pub(crate) fn say(line: &str) {
-    keeping_errno(|| {
-        // There is no other place to report a failure to.
-        let _ = write_at_once(libc::STDERR_FILENO, format!("lockstep: {line}\n").as_bytes());
-    });
+/// How a file is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpenFlags {
+    /// It is created if it is not there; symbolic links are not followed.
+    Create,
+    /// It is there. Links are followed, as those of `/proc/self/fd` are.
+    Existing,
+}
+
+/// Opens a file to append to it without waiting.
+pub(super) fn open(name: &CStr, how: OpenFlags) -> io::Result<Descriptor> {
+    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let more = match how {
+        OpenFlags::Create => libc::O_CREAT | libc::O_NOFOLLOW,
+        OpenFlags::Existing => 0,
+    };
+    // SAFETY: a C string; the mode is an unsigned int, as variable arguments are passed.
+    let number = unsafe { libc::open(name.as_ptr(), flags | more, 0o600 as libc::c_uint) };
+    match number {
+        ..0 => Err(Error::last_os_error()),
+        0..=libc::STDERR_FILENO => {
+            // Standard input, output or error is closed: the program must not find this file in its place.
+            let moved = above_standard(number);
+            // SAFETY: it has just been opened here.
+            unsafe { libc::close(number) };
+            Descriptor::new(moved?)
+        }
+        _ => Descriptor::new(number),
+    }
 }
 
 /// A copy with a number above those of standard input, output and error.
@@ -117,7 +148,7 @@ fn above_standard(number: c_int) -> io::Result<c_int> {
     }
 }
 
-fn status(number: c_int) -> io::Result<libc::stat> {
+pub(super) fn status(number: c_int) -> io::Result<libc::stat> {
     let mut found = std::mem::MaybeUninit::uninit();
     // SAFETY: room for the answer, which is read only where the call has succeeded.
     unsafe {
@@ -158,7 +189,7 @@ fn why_not_opened(error: Error) -> Error {
 /// Bytes that a pipe takes at once if it takes any.
 const PIECE: usize = libc::PIPE_BUF;
 
-fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
     write_without_signals(|| {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -181,7 +212,7 @@ fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Leaves `errno` as the program has it.
-fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+pub(super) fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
     let errno = errno();
     // SAFETY: the address is that of this thread's own variable, which lives as long as the thread.
     let before = unsafe { *errno };

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use super::cipher::{DISPATCHES, PROPERTIES};
 use super::core::Core;
-use super::descriptor::say;
 use super::guard::guarded;
 use super::param::{END, Kind, asked, entry};
 use super::process;
 use super::skey;
-use super::thread::quieten_panics;
+use super::standard::{self, say};
 use super::types::{
     CoreHandle, Dispatch, Function, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam,
     PROVIDER_GET_PARAMS, PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION,
@@ -144,17 +143,18 @@ pub unsafe extern "C" fn OSSL_provider_init(
     context: *mut *mut c_void,
 ) -> c_int {
     guarded(0, || {
+        standard::record();
         // SAFETY: what the library passes here is valid for as long as the provider is loaded.
         let core = unsafe { Core::new(handle.cast::<CoreHandle>(), functions.cast::<Dispatch>()) };
         let reporter = core.clone();
-        // A program with more rights than its user must not take that user's word for files to write.
+        // A program with more rights than its user must not write to files that this user names.
         let secure = process::has_more_rights_than_its_user();
         let environment = |name: &str| match secure {
             true => None,
             false => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         };
         process::count_forks();
-        quieten_panics();
+        standard::report_panics();
         match Instance::new(core, environment) {
             Ok(instance) => {
                 // SAFETY: the library passes places for both.

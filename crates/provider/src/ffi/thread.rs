@@ -3,9 +3,7 @@
 use std::ffi::c_int;
 use std::io;
 use std::mem::MaybeUninit;
-use std::panic;
 use std::ptr::null_mut;
-use std::sync::Once;
 use std::thread::{Builder, JoinHandle};
 
 /// Starts a thread that no signal is delivered to.
@@ -109,16 +107,6 @@ fn take(signal: c_int) {
         #[cfg(target_os = "macos")]
         libc::sigwait(set.as_ptr(), &mut 0);
     }
-}
-
-/// Has messages of panics written without signals. They are mistakes of ours, and must not end the program by a pipe that
-/// standard error may be.
-pub(crate) fn quieten_panics() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| without_signals(|| before(info))));
-    });
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::{env, process};
@@ -32,25 +32,31 @@ enum Role {
     ReaderLeaves,
     /// It has the FIFO open, which is full, and does not read.
     ReaderSleeps,
-    /// Its standard error is closed.
+    /// Its standard error is closed. It opens a file when the provider is loaded.
     NoStderr,
+    /// Its standard error is closed. It opens a file before the provider is loaded.
+    NoStderrBefore,
     /// It closes what it has not opened, and opens files.
     ClosesAll,
     /// It forks, and parent and child go on.
     Forks,
     /// It forks, and the child gives up its rights as those of OpenSSH's server do.
     Sandbox,
+    /// It forks, and the child must not block signals.
+    NoMask,
 }
 
-const ROLES: [Role; 8] = [
+const ROLES: [Role; 10] = [
     Role::Plain,
     Role::NoFiles,
     Role::ReaderLeaves,
     Role::ReaderSleeps,
     Role::NoStderr,
+    Role::NoStderrBefore,
     Role::ClosesAll,
     Role::Forks,
     Role::Sandbox,
+    Role::NoMask,
 ];
 
 /// A process that encrypts with a trace.
@@ -68,6 +74,27 @@ fn goes_on(mut program: Command) -> (String, String) {
     let [out, error] = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(status.success() && out.contains("1 passed"), "{status}\n{out}{error}");
     (out, error)
+}
+
+/// What the program has written to its own file.
+const THEIRS: &[u8] = b"the program's output\n";
+
+/// Opens a file that takes the place of standard error, which is closed.
+fn open_in_place_of_stderr(folder: &Path) -> (PathBuf, File) {
+    let path = folder.join(format!("stderr-{}", process::id()));
+    let mut file = File::create(&path).unwrap();
+    assert_eq!(file.as_raw_fd(), 2, "the provider has taken the place of standard error");
+    file.write_all(THEIRS).unwrap();
+    (path, file)
+}
+
+/// The process ends well with another standard error.
+#[track_caller]
+fn ends_well(mut program: Command, stderr: impl Into<Stdio>) {
+    let child = program.stderr(stderr).stdout(Stdio::piped()).spawn().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && out.contains("1 passed"), "{program:?}: {}\n{out}", output.status);
 }
 
 /// The same where the trace fails: one line says so.
@@ -136,39 +163,41 @@ fn the_program() {
             }
         }
         // SAFETY: standard error is not used in this process but by the provider.
-        Role::NoStderr => assert_eq!(unsafe { libc::close(2) }, 0),
-        Role::Plain | Role::ClosesAll | Role::Forks | Role::Sandbox => {}
+        Role::NoStderr | Role::NoStderrBefore => assert_eq!(unsafe { libc::close(2) }, 0),
+        Role::Plain | Role::ClosesAll | Role::Forks | Role::Sandbox | Role::NoMask => {}
+    }
+    let mut opened = Vec::new();
+    if role == Role::NoStderrBefore {
+        opened.push(open_in_place_of_stderr(&modules));
     }
     let before = handler_and_mask();
     let library = Arc::new(new_library());
-    let mut opened = Vec::new();
     match role {
         Role::ReaderLeaves => reader = None,
-        Role::NoStderr => {
-            let file = modules.join(format!("stderr-{}", process::id()));
-            let theirs = File::create(&file).unwrap();
-            assert_eq!(theirs.as_raw_fd(), 2, "the provider has taken the place of standard error");
-            opened.push((file, theirs));
-        }
+        Role::NoStderr => opened.push(open_in_place_of_stderr(&modules)),
         Role::ClosesAll => {
             // SAFETY: what daemons do. Nothing of this process needs its other descriptors any more.
             (3..1000).for_each(|number| unsafe { _ = libc::close(number) });
             opened.extend((0..8).map(|i| {
                 let file = modules.join(format!("theirs-{}-{i}", process::id()));
-                (file.clone(), File::create(&file).unwrap())
+                let mut theirs = File::create(&file).unwrap();
+                theirs.write_all(THEIRS).unwrap();
+                (file, theirs)
             }));
         }
         _ => {}
     }
     encrypts(&library);
-    if matches!(role, Role::Forks | Role::Sandbox) {
+    if matches!(role, Role::Forks | Role::Sandbox | Role::NoMask) {
         // SAFETY: no other thread holds a lock. The child ends by the exit handlers, as a C program does.
         unsafe {
             let child = libc::fork();
             if child == 0 {
                 libc::alarm(300);
-                if role == Role::Sandbox {
-                    enter_sandbox();
+                match role {
+                    Role::Sandbox => enter_sandbox(),
+                    Role::NoMask => refuse(&[libc::SYS_rt_sigprocmask], &[], libc::SECCOMP_RET_ALLOW),
+                    _ => {}
                 }
                 encrypts(&library);
                 libc::exit(0);
@@ -180,14 +209,17 @@ fn the_program() {
         encrypts(&library);
     }
     assert_eq!(handler_and_mask(), before);
-    for (file, theirs) in &opened {
-        assert_eq!(theirs.metadata().unwrap().len(), 0, "the trace is in {}", file.display());
-        fs::remove_file(file).unwrap();
-    }
     drop(reader);
     // The totals: by unloading, or, for half of the roles, at the end of the process.
     if matches!(role, Role::Plain | Role::NoFiles) {
         std::mem::forget(library);
+    } else {
+        drop(library);
+    }
+    for (file, _theirs) in &opened {
+        let content = fs::read(file).unwrap();
+        fs::remove_file(file).unwrap();
+        assert!(content == THEIRS, "{}: {}", file.display(), String::from_utf8_lossy(&content));
     }
 }
 
@@ -220,6 +252,14 @@ fn enter_sandbox() {
         libc::SYS_write,
         libc::SYS_writev,
     ];
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a limit for this process alone, which is a child of the test's.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
+    refuse(&REFUSED, &ALLOWED, libc::SECCOMP_RET_KILL_PROCESS);
+}
+
+/// System calls of the first list fail, those of the second are allowed, and `others` is what is done for all others.
+fn refuse(refused: &[libc::c_long], allowed: &[libc::c_long], others: u32) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let load = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
     let answer = |value| statement(libc::BPF_RET | libc::BPF_K, value);
@@ -229,16 +269,14 @@ fn enter_sandbox() {
         filter.push(libc::sock_filter { code, jt: 0, jf: 1, k: number as u32 });
         filter.push(answer(value));
     };
-    REFUSED.into_iter().for_each(|number| rule(number, libc::SECCOMP_RET_ERRNO | libc::EACCES as u32));
-    ALLOWED.into_iter().for_each(|number| rule(number, libc::SECCOMP_RET_ALLOW));
+    refused.iter().for_each(|number| rule(*number, libc::SECCOMP_RET_ERRNO | libc::EACCES as u32));
+    allowed.iter().for_each(|number| rule(*number, libc::SECCOMP_RET_ALLOW));
     #[cfg(target_arch = "x86_64")]
     rule(libc::SYS_poll, libc::SECCOMP_RET_ALLOW);
-    filter.push(answer(libc::SECCOMP_RET_KILL_PROCESS));
+    filter.push(answer(others));
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: limits and a filter for this process alone, which is a child of the test's.
+    // SAFETY: a filter for this process alone, which is a child of the test's.
     unsafe {
-        assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &none), 0);
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
     }
@@ -304,11 +342,26 @@ fn a_process_that_may_not_write_files_goes_on() {
 fn a_process_in_a_sandbox_goes_on() {
     let Some(folder) = folder() else { return };
     let file = folder.path().join("trace");
-    goes_on_without(Role::Sandbox, &file, "Permission denied");
+    // It cannot be known there whose file standard error is, so the end of the trace is not reported.
+    assert_eq!(goes_on(program(Role::Sandbox, &file)).1, "");
     // The parent's lines are there.
     assert!(fs::read_to_string(&file).unwrap().contains("bytes in 2 calls"));
     // Standard error is a descriptor like any other.
     goes_on(program(Role::Sandbox, "stderr"));
+}
+
+/// Writing to standard error would raise a signal there, and dropping the signal takes calls that end the process.
+#[test]
+fn a_process_in_a_sandbox_does_not_write_to_a_standard_error_that_takes_nothing() {
+    let Some(folder) = folder() else { return };
+    for trace in ["trace", "stderr"] {
+        let trace = if trace == "trace" { folder.path().join(trace) } else { trace.into() };
+        let file = File::create(folder.path().join("stderr")).unwrap();
+        ends_well(program(Role::Sandbox, &trace), file);
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        ends_well(program(Role::Sandbox, &trace), writer);
+    }
 }
 
 #[test]
@@ -338,17 +391,11 @@ fn standard_error_that_nobody_reads_is_not_waited_for() {
         // Closed at the other end.
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let ended = |mut program: Command, stderr: io::PipeWriter| {
-            let output =
-                program.stderr(stderr).stdout(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
-            let out = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert!(output.status.success() && out.contains("1 passed"), "{trace}: {}\n{out}", output.status);
-        };
-        ended(program(Role::Plain, trace), writer);
+        ends_well(program(Role::Plain, trace), writer);
         // Full, and it blocks.
         let (reader, mut writer) = io::pipe().unwrap();
         fill(&mut writer);
-        ended(program(Role::Plain, trace), writer);
+        ends_well(program(Role::Plain, trace), writer);
         drop(reader);
     }
 }
@@ -380,4 +427,17 @@ fn files_that_the_program_opens_are_left_alone() {
     goes_on(program(Role::NoStderr, &file));
     assert!(fs::read_to_string(&file).unwrap().contains("first use"));
     goes_on_without(Role::ClosesAll, &file, "the program has closed it");
+}
+
+/// With standard error closed, the next file that the program opens gets its number.
+#[test]
+fn messages_do_not_go_to_a_file_of_the_program() {
+    let Some(folder) = folder() else { return };
+    let path = folder.path().join("fifo");
+    fifo(&path);
+    for role in [Role::NoStderr, Role::NoStderrBefore] {
+        for trace in ["/dev/full", "stderr", path.to_str().unwrap()] {
+            goes_on(program(role, trace));
+        }
+    }
 }
