@@ -6,12 +6,13 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::thread::{Builder, JoinHandle};
 
-/// Starts a thread that no signal is delivered to.
+/// Starts a thread that no signal is delivered to. None if that cannot be done.
 pub(crate) fn spawn_without_signals(
     name: &str,
     body: impl FnOnce() + Send + 'static,
 ) -> Option<JoinHandle<()>> {
-    without_signals(|| Builder::new().name(name.into()).spawn(body).ok())
+    let _blocked = Blocked::new().ok()?;
+    Builder::new().name(name.into()).spawn(body).ok()
 }
 
 /// Signals that a write sends to the thread that writes: the other end of a pipe is closed, or a file is longer than the
@@ -20,17 +21,22 @@ const OF_WRITES: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Does something while signals wait. Threads that it starts never get any: the program's handlers expect the program's
 /// threads, and a thread inherits the mask of the one that starts it. Signals that its writes have caused are dropped; how
-/// the program handles signals is not changed.
+/// the program handles signals is not changed. Where the system does not let signals wait it is done nevertheless.
 pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
     let mut blocked = Blocked::new();
-    blocked.drops = true;
+    if let Ok(blocked) = &mut blocked {
+        blocked.drops = true;
+    }
     body()
 }
 
 /// Writes while signals wait. If nothing fails, it makes no system call but one that sets the thread's mask: in a sandbox
 /// others may end the program.
+///
+/// # Errors
+/// Those of the body, which does not run if signals cannot be made to wait.
 pub(crate) fn write_without_signals<T>(body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let mut blocked = Blocked::new();
+    let mut blocked = Blocked::new()?;
     let answer = body();
     let error = answer.as_ref().err().and_then(io::Error::raw_os_error);
     blocked.drops = matches!(error, Some(libc::EPIPE | libc::EFBIG));
@@ -48,18 +54,25 @@ struct Blocked {
 }
 
 impl Blocked {
-    fn new() -> Blocked {
+    /// # Errors
+    /// If the mask cannot be set, as in a sandbox that refuses the call. It is unchanged then.
+    fn new() -> io::Result<Blocked> {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
-        // SAFETY: both sets are written before they are read; the call fails for wrong arguments only.
-        let mask = unsafe {
+        // SAFETY: sigfillset and sigemptyset fill in both sets before anything reads them. If the call fails, which it does
+        // where a sandbox refuses it, `before` stays the empty set, and is not used.
+        let (error, mask) = unsafe {
             libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-            before.assume_init()
+            libc::sigemptyset(before.as_mut_ptr());
+            let error = libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+            (error, before.assume_init())
         };
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error));
+        }
         // Signals that were not blocked were not pending.
         let blocked = OF_WRITES.iter().any(|signal| contains(&mask, *signal));
-        Blocked { mask, pending: if blocked { pending() } else { Default::default() }, drops: false }
+        Ok(Blocked { mask, pending: if blocked { pending() } else { Default::default() }, drops: false })
     }
 }
 
@@ -85,7 +98,7 @@ fn contains(set: &libc::sigset_t, signal: c_int) -> bool {
 /// Which of [`OF_WRITES`] wait for this thread.
 fn pending() -> [bool; OF_WRITES.len()] {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the set is emptied before anything else reads it.
+    // SAFETY: the set is emptied before anything else reads it, and stays empty if the call fails.
     let set = unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigpending(set.as_mut_ptr());

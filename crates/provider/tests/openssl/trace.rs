@@ -365,6 +365,15 @@ fn a_process_in_a_sandbox_does_not_write_to_a_standard_error_that_takes_nothing(
 }
 
 #[test]
+fn nothing_is_written_where_signals_cannot_be_blocked() {
+    let Some(folder) = folder() else { return };
+    let file = folder.path().join("trace");
+    assert_eq!(goes_on(program(Role::NoMask, &file)).1, "");
+    let traced = fs::read_to_string(&file).unwrap();
+    assert_eq!(traced.matches("AES-256-CTR encrypt: first use").count(), 1, "{traced}");
+}
+
+#[test]
 fn a_full_disk_is_reported_once() {
     if folder().is_some() {
         goes_on_without(Role::Plain, "/dev/full", "No space left");
