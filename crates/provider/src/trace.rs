@@ -16,7 +16,7 @@ use lockstep::provider_settings::TraceTo;
 
 use crate::algorithm::{ALGORITHMS, Algorithm};
 use crate::ffi::descriptor::Descriptor;
-use crate::ffi::standard::{self, say};
+use crate::ffi::standard;
 
 /// Counters of every algorithm, and where they are written.
 pub(crate) struct Trace {
@@ -61,7 +61,7 @@ impl Trace {
         let to = match opened {
             Ok(to) => to,
             Err(error) => {
-                report(&name, "cannot be opened", &error);
+                report(standard::say, &name, "cannot be opened", &error);
                 return None;
             }
         };
@@ -121,11 +121,11 @@ impl Trace {
             Ok(()) => {}
             // Whoever reads may come back to it.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                report(&self.name, "is full, so lines of it are lost", &error);
+                report(standard::say_later, &self.name, "is full, so lines of it are lost", &error);
             }
             Err(error) => {
                 self.failed.store(true, Relaxed);
-                report(&self.name, "cannot be written and ends here", &error);
+                report(standard::say_later, &self.name, "cannot be written and ends here", &error);
             }
         }
     }
@@ -160,7 +160,7 @@ impl Trace {
 }
 
 /// Says on standard error what became of a trace; once in a process.
-fn report(name: &str, what: &str, error: &io::Error) {
+fn report(say: fn(&str), name: &str, what: &str, error: &io::Error) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     if !REPORTED.swap(true, Relaxed) {
         say(&format!("the trace to {name} {what}: {error}; the program is not affected"));

@@ -1,6 +1,9 @@
 //! Writing to files without an effect on the program that this module is loaded into: no signal, no waiting, no change of
 //! `errno`, no descriptor of the program's closed or written to.
 //!
+//! Writes to a regular file, to a FIFO and to a device that was opened by its name, and to terminals and pipes that were opened
+//! once more ([`super::standard`]), are made with `O_NONBLOCK`. Others are made if `poll` says that there is room.
+//!
 //! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write` and no others unless it fails: sandboxes such as
 //! that of OpenSSH's server, which refuses the first, end a program for calls that they do not know.
 
@@ -193,11 +196,14 @@ pub(super) fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
     write_without_signals(|| {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // Standard error may be a pipe or a terminal that blocks, and to change that would change it for the program.
+            // Not every descriptor has O_NONBLOCK: to set it would set it for the program.
             let mut asked = libc::pollfd { fd: number, events: libc::POLLOUT, revents: 0 };
-            // SAFETY: one entry, which is ours. Errors are found by the write as well.
-            if unsafe { libc::poll(&raw mut asked, 1, 0) } == 0 {
-                return Err(ErrorKind::WouldBlock.into());
+            // SAFETY: one entry, which is ours.
+            match unsafe { libc::poll(&raw mut asked, 1, 0) } {
+                1 if asked.revents & libc::POLLOUT != 0 => {}
+                1 => return Err(ErrorKind::BrokenPipe.into()),
+                0 => return Err(ErrorKind::WouldBlock.into()),
+                _ => return Err(Error::last_os_error()),
             }
             // SAFETY: so many bytes are there to be read.
             match unsafe { libc::write(number, rest.as_ptr().cast(), rest.len().min(PIECE)) } {

@@ -44,9 +44,11 @@ enum Role {
     Sandbox,
     /// It forks, and the child must not block signals.
     NoMask,
+    /// It forks, and the child must not ask whether a write would wait.
+    NoPoll,
 }
 
-const ROLES: [Role; 10] = [
+const ROLES: [Role; 11] = [
     Role::Plain,
     Role::NoFiles,
     Role::ReaderLeaves,
@@ -57,6 +59,7 @@ const ROLES: [Role; 10] = [
     Role::Forks,
     Role::Sandbox,
     Role::NoMask,
+    Role::NoPoll,
 ];
 
 /// A process that encrypts with a trace.
@@ -164,7 +167,7 @@ fn the_program() {
         }
         // SAFETY: standard error is not used in this process but by the provider.
         Role::NoStderr | Role::NoStderrBefore => assert_eq!(unsafe { libc::close(2) }, 0),
-        Role::Plain | Role::ClosesAll | Role::Forks | Role::Sandbox | Role::NoMask => {}
+        Role::Plain | Role::ClosesAll | Role::Forks | Role::Sandbox | Role::NoMask | Role::NoPoll => {}
     }
     let mut opened = Vec::new();
     if role == Role::NoStderrBefore {
@@ -188,7 +191,7 @@ fn the_program() {
         _ => {}
     }
     encrypts(&library);
-    if matches!(role, Role::Forks | Role::Sandbox | Role::NoMask) {
+    if matches!(role, Role::Forks | Role::Sandbox | Role::NoMask | Role::NoPoll) {
         // SAFETY: no other thread holds a lock. The child ends by the exit handlers, as a C program does.
         unsafe {
             let child = libc::fork();
@@ -197,6 +200,7 @@ fn the_program() {
                 match role {
                     Role::Sandbox => enter_sandbox(),
                     Role::NoMask => refuse(&[libc::SYS_rt_sigprocmask], &[], libc::SECCOMP_RET_ALLOW),
+                    Role::NoPoll => refuse(&POLLS, &[], libc::SECCOMP_RET_ALLOW),
                     _ => {}
                 }
                 encrypts(&library);
@@ -257,6 +261,15 @@ fn enter_sandbox() {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
     refuse(&REFUSED, &ALLOWED, libc::SECCOMP_RET_KILL_PROCESS);
 }
+
+/// The system calls of `poll`.
+const POLLS: [libc::c_long; 2] = [
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(not(target_arch = "x86_64"))]
+    libc::SYS_ppoll,
+    libc::SYS_ppoll,
+];
 
 /// System calls of the first list fail, those of the second are allowed, and `others` is what is done for all others.
 fn refuse(refused: &[libc::c_long], allowed: &[libc::c_long], others: u32) {
@@ -365,12 +378,14 @@ fn a_process_in_a_sandbox_does_not_write_to_a_standard_error_that_takes_nothing(
 }
 
 #[test]
-fn nothing_is_written_where_signals_cannot_be_blocked() {
+fn nothing_is_written_where_it_might_raise_a_signal_or_wait() {
     let Some(folder) = folder() else { return };
-    let file = folder.path().join("trace");
-    assert_eq!(goes_on(program(Role::NoMask, &file)).1, "");
-    let traced = fs::read_to_string(&file).unwrap();
-    assert_eq!(traced.matches("AES-256-CTR encrypt: first use").count(), 1, "{traced}");
+    for role in [Role::NoMask, Role::NoPoll] {
+        let file = folder.path().join(format!("{role:?}"));
+        assert_eq!(goes_on(program(role, &file)).1, "");
+        let traced = fs::read_to_string(&file).unwrap();
+        assert_eq!(traced.matches("AES-256-CTR encrypt: first use").count(), 1, "{role:?}: {traced}");
+    }
 }
 
 #[test]
