@@ -11,7 +11,7 @@
 //! | `key` | a key that works inline or, for large pieces, through the planner |
 //! | `ahead` | keystream made before it is asked for |
 //! | `instance` | one loading of the provider: settings, devices, counters |
-//! | `settings`, `trace`, `reason` | what is configured, what is counted, what can go wrong |
+//! | `settings`, `trace`, `reason`, `message` | what is configured, what is counted, what can go wrong, how it is written |
 
 // Only `ffi` may cross the border; it allows it for itself.
 #![deny(unsafe_code)]
@@ -23,6 +23,7 @@ mod cipher;
 mod ffi;
 mod instance;
 mod key;
+mod message;
 mod reason;
 mod settings;
 mod trace;

@@ -17,6 +17,7 @@ use lockstep::provider_settings::TraceTo;
 use crate::algorithm::{ALGORITHMS, Algorithm};
 use crate::ffi::descriptor::Descriptor;
 use crate::ffi::standard;
+use crate::message::escaped;
 
 /// Counters of every algorithm, and where they are written.
 pub(crate) struct Trace {
@@ -116,7 +117,7 @@ impl Trace {
             return;
         }
         // One write, so that lines of several processes do not mix.
-        let line = format!("lockstep[{process}]: {text}\n");
+        let line = format!("lockstep[{process}]: {}\n", escaped(text));
         match self.to.write(line.as_bytes()) {
             Ok(()) => {}
             // Whoever reads may come back to it.

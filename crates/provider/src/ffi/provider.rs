@@ -18,6 +18,7 @@ use super::types::{
 };
 use crate::algorithm::ALGORITHMS;
 use crate::instance::Instance;
+use crate::message::escaped;
 use crate::reason::Reason;
 
 /// Lends a provider's context, which is an `Arc` that is given back at teardown.
@@ -165,6 +166,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
                 1
             }
             Err(detail) => {
+                let detail = escaped(&detail);
                 reporter.raise(Reason::Setting, Some(&detail));
                 // OpenSSL keeps errors of its configuration file to itself, and a program that goes on without us should not
                 // do so in silence.

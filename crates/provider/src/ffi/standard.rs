@@ -10,6 +10,7 @@ use std::panic;
 use std::sync::{Once, OnceLock};
 
 use super::descriptor::{Descriptor, Identity, OpenFlags, keeping_errno, open, status, write_at_once};
+use crate::message::escaped;
 
 /// The files of standard output and standard error at the first loading. None if it was closed, or was not inherited.
 static FIRST: OnceLock<[Option<Identity>; 2]> = OnceLock::new();
@@ -89,7 +90,7 @@ fn write(message: &str, reopen: impl FnOnce(c_int, &libc::stat) -> Option<Descri
         // If that is not known, because a sandbox refuses the call, nothing is written either: a write that fails takes
         // calls that a sandbox may end the program for.
         let Ok(found) = recorded(NUMBER) else { return };
-        let line = format!("lockstep: {}\n", message);
+        let line = format!("lockstep: {}\n", escaped(message));
         // There is no other place to report a failure to.
         let _ = match reopen(NUMBER, &found) {
             Some(again) => again.write(line.as_bytes()),

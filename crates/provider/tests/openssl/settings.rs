@@ -107,6 +107,14 @@ fn a_bad_environment_is_reported_once_and_ignored() {
             "LOCKSTEP_VERIFY is `perhaps` and is ignored: give off, sample or full",
         ),
         ("LOCKSTEP_AHEAD", "1", "LOCKSTEP_AHEAD is `1` and is ignored: give on, off or auto"),
+        // Control characters would command a terminal and begin a line.
+        (
+            "LOCKSTEP_DEVICE",
+            "x\x1b[31m\nlockstep: a device",
+            r"LOCKSTEP_DEVICE is ignored: device is `x\x1b[31m\nlockstep: a device`: give",
+        ),
+        ("LOCKSTEP_DEVICE", "cuda:\u{202e}7", r"LOCKSTEP_DEVICE is ignored: no device `cuda:\u{202e}7`"),
+        ("LOCKSTEP_THREADS", "4\r\u{9b}", r"LOCKSTEP_THREADS is `4\r\u{9b}` and is ignored"),
     ] {
         let trace = trace.to_str().expect("UTF-8");
         let variables = [("LOCKSTEP_TEST_BAD", "1"), ("LOCKSTEP_TRACE", trace), (variable, value)];

@@ -1,0 +1,36 @@
+//! Texts of messages: what the environment or a file name contributes must not command a terminal or begin a line.
+
+use std::fmt::Write as _;
+
+/// A text with control characters, and others that do not print, escaped as [`lockstep::quoted`] escapes them.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // These two are escaped in quotes only.
+            '\\' | '\'' => escaped.push(c),
+            _ if c.is_ascii_graphic() || c == ' ' => escaped.push(c),
+            _ => {
+                let mut character = String::new();
+                let _ = write!(character, "{}", lockstep::quoted(c.encode_utf8(&mut [0; 4]) as &str));
+                escaped.push_str(character.trim_matches('\''));
+            }
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_stay_in_one_line_and_command_no_terminal() {
+        assert_eq!(
+            escaped("x\x1b[31m\r\n\tlockstep: \u{9b}\u{202e}"),
+            r"x\x1b[31m\r\n\tlockstep: \u{9b}\u{202e}"
+        );
+        let plain = "no device `cuda:77`: 'ä' \"b\" \\";
+        assert_eq!(escaped(plain), plain);
+    }
+}
