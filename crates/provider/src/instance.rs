@@ -5,6 +5,7 @@
 //! random byte is drawn before the first large work, since programs load us early, fork later, and may run their random
 //! generator on us. The exception is a device or kernel that was named: whether it is there must be known at once.
 
+use std::ffi::OsString;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
@@ -52,7 +53,7 @@ impl Instance {
     /// What is wrong with the settings of the configuration file, in words.
     pub(crate) fn new(
         core: Core,
-        environment: impl Fn(&str) -> Option<String>,
+        environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Arc<Instance>, String> {
         let (settings, engine, warnings) = choose(Found::read(&core, environment)?)?;
         warn_once(&warnings);

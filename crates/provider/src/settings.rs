@@ -3,12 +3,14 @@
 //!
 //! A mistake in the configuration file is an error, and the provider does not load. A mistake in the environment is not:
 //! the command reads the same variables and has devices that the provider does not have, and a variable reaches every
-//! program that is started with it. It is reported, and what it says is not followed.
+//! program that is started with it. It is reported, and the variable is ignored. `LOCKSTEP_VERIFY` is the exception: a mistake
+//! in it must not reduce checking, and means `full`.
 
 mod misspelt;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr, OsString};
 
+use lockstep::hazmat::verify::Verify;
 use lockstep::provider_settings::{NAMES, Settings};
 
 use misspelt::misspelt;
@@ -41,7 +43,7 @@ impl Found {
     /// What is wrong in the configuration file, in words.
     pub(crate) fn read(
         section: &impl Section,
-        environment: impl Fn(&str) -> Option<String>,
+        environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Found, String> {
         if let Some((wrong, right)) = misspelt(section) {
             let names = NAMES.join(", ");
@@ -59,15 +61,29 @@ impl Found {
         let mut warnings = Vec::new();
         for name in NAMES {
             let variable = variable(name);
-            if let Some(value) = environment(&variable).filter(|value| !value.is_empty())
-                && let Err(expected) = settings.set(name, &value)
-            {
-                warnings.push(format!("{variable} is `{value}` and is ignored: give {expected}"));
+            let Some(value) = environment(&variable).filter(|value| !value.is_empty()) else { continue };
+            let Err(why) = set_from(&mut settings, name, &value) else { continue };
+            let what = value.to_string_lossy();
+            if name == "verify" {
+                settings.verify = Verify::Full;
+                warnings.push(format!("{variable} is `{what}`, so all results are compared (full): {why}"));
+            } else {
+                warnings.push(format!("{variable} is `{what}` and is ignored: {why}"));
             }
         }
         let without = Settings { device: configured.device, kernel: configured.kernel, ..settings.clone() };
         Ok(Found { without: Some(without).filter(|without| *without != settings), settings, warnings })
     }
+}
+
+/// Sets a setting to a value of the environment.
+///
+/// # Errors
+/// What to do about it.
+fn set_from(settings: &mut Settings, name: &str, value: &OsStr) -> Result<(), String> {
+    // Another value must not be made of it: it could be the name of another file.
+    let value = value.to_str().ok_or("give a value in UTF-8")?;
+    settings.set(name, value).map_err(|expected| format!("give {expected}"))
 }
 
 /// The name of a setting in the environment.
@@ -77,7 +93,8 @@ fn variable(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lockstep::hazmat::verify::Verify;
+    use std::os::unix::ffi::OsStringExt;
+
     use lockstep::provider_settings::TraceTo;
 
     use super::*;
@@ -108,7 +125,7 @@ mod tests {
         environment: &[(&str, &str)],
     ) -> Result<Found, String> {
         let find = |name: &str| {
-            environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_string())
+            environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
         };
         Found::read(&section, find)
     }
@@ -155,6 +172,31 @@ mod tests {
         let [threads, ahead] = [&found.warnings[0], &found.warnings[1]];
         assert!(threads.starts_with("LOCKSTEP_THREADS is `many` and is ignored: give "), "{threads}");
         assert!(ahead.starts_with("LOCKSTEP_AHEAD is `1` and is ignored: give "), "{ahead}");
+    }
+
+    #[test]
+    fn a_mistake_in_the_environment_does_not_reduce_checking() {
+        for (configured, value) in [("off", "ful"), ("sample", "FULL"), ("off", "1")] {
+            let found = read([("verify", configured)], &[("LOCKSTEP_VERIFY", value)]).unwrap();
+            assert_eq!(found.settings.verify, Verify::Full);
+            let warning =
+                format!("LOCKSTEP_VERIFY is `{value}`, so all results are compared (full): give off, ");
+            assert!(found.warnings.len() == 1 && found.warnings[0].starts_with(&warning), "{found:?}");
+        }
+        let found = read([("verify", "full")], &[("LOCKSTEP_VERIFY", "off")]).unwrap();
+        assert_eq!(found.settings.verify, Verify::Off);
+    }
+
+    #[test]
+    fn a_value_that_is_not_utf_8_is_not_followed() {
+        let environment =
+            |name: &str| (name == "LOCKSTEP_TRACE").then(|| OsString::from_vec(b"/tmp/\xff".to_vec()));
+        let found = Found::read(&[("trace", "stderr")], environment).unwrap();
+        assert_eq!(found.settings.trace, Some(TraceTo::Stderr));
+        assert_eq!(
+            found.warnings,
+            ["LOCKSTEP_TRACE is `/tmp/\u{fffd}` and is ignored: give a value in UTF-8"]
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::ffi::core::Core;
 const KEY: [u8; 32] = [0x42; 32];
 
 fn instance() -> Arc<Instance> {
-    let settings = |name: &str| (name == "LOCKSTEP_AHEAD").then(|| "on".to_string());
+    let settings = |name: &str| (name == "LOCKSTEP_AHEAD").then(|| "on".into());
     Instance::new(Core::none(), settings).unwrap()
 }
 

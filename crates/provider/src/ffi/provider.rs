@@ -152,7 +152,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
         let secure = process::has_more_rights_than_its_user();
         let environment = |name: &str| match secure {
             true => None,
-            false => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
+            false => std::env::var_os(name),
         };
         process::count_forks();
         standard::report_panics();

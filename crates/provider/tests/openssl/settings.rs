@@ -104,7 +104,7 @@ fn a_bad_environment_is_reported_once_and_ignored() {
         (
             "LOCKSTEP_VERIFY",
             "perhaps",
-            "LOCKSTEP_VERIFY is `perhaps` and is ignored: give off, sample or full",
+            "LOCKSTEP_VERIFY is `perhaps`, so all results are compared (full): give off, sample or full",
         ),
         ("LOCKSTEP_AHEAD", "1", "LOCKSTEP_AHEAD is `1` and is ignored: give on, off or auto"),
         // Control characters would command a terminal and begin a line.
