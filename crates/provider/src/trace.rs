@@ -32,7 +32,7 @@ pub(crate) struct Trace {
     ways: [AtomicU64; 2],
     /// The process that the counters count for.
     process: AtomicU32,
-    /// The totals have been told.
+    /// The totals have been written.
     told: AtomicBool,
 }
 
@@ -120,7 +120,7 @@ impl Trace {
         let line = format!("lockstep[{process}]: {}\n", escaped(text));
         match self.to.write(line.as_bytes()) {
             Ok(()) => {}
-            // Whoever reads may come back to it.
+            // There can be room again later.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 report(standard::say_later, &self.name, "is full, so lines of it are lost", &error);
             }
@@ -131,7 +131,7 @@ impl Trace {
         }
     }
 
-    /// The totals of this process, and what its devices say of theirs.
+    /// Writes the totals of this process and of its devices.
     pub(crate) fn tell_totals(&self, devices: &[String]) {
         let process = std::process::id();
         if self.process.load(Relaxed) != process {
@@ -160,7 +160,7 @@ impl Trace {
     }
 }
 
-/// Says on standard error what became of a trace; once in a process.
+/// Reports on standard error that a trace has failed, by `say`; once in a process.
 fn report(say: fn(&str), name: &str, what: &str, error: &io::Error) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     if !REPORTED.swap(true, Relaxed) {

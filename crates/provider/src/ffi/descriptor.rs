@@ -45,8 +45,8 @@ impl Descriptor {
     }
 
     /// Opens a file to append to it, and creates it if it is not there. It may be a regular file, a FIFO that a process
-    /// reads, or a character device. Symbolic links are not followed, and regular files and FIFOs of other users than root
-    /// are refused: who may write to the folder must not choose another file for the program.
+    /// reads, or a character device. Symbolic links are not followed. Regular files with more than one name, and regular files
+    /// and FIFOs of other users than root, are refused: who may write to the folder must not choose another file for the program.
     ///
     /// # Errors
     /// Why it cannot be opened, in words.
@@ -103,7 +103,8 @@ impl Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         keeping_errno(|| {
-            if self.is_open().unwrap_or(false) {
+            // A program that has closed it may have opened the same file under its number.
+            if self.is_open().unwrap_or(false) && closes_on_exec(self.number) {
                 // SAFETY: the descriptor is our own still.
                 unsafe { libc::close(self.number) };
             }
@@ -151,6 +152,13 @@ fn above_standard(number: c_int) -> io::Result<c_int> {
     }
 }
 
+/// Whether it is an open descriptor that is closed on `exec`, as all of our own are.
+pub(super) fn closes_on_exec(number: c_int) -> bool {
+    // SAFETY: a call on a number, which need not be that of an open file.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    flags >= 0 && flags & libc::FD_CLOEXEC != 0
+}
+
 pub(super) fn status(number: c_int) -> io::Result<libc::stat> {
     let mut found = std::mem::MaybeUninit::uninit();
     // SAFETY: room for the answer, which is read only where the call has succeeded.
@@ -167,6 +175,9 @@ fn check(number: c_int) -> io::Result<()> {
     let found = status(number)?;
     match found.st_mode & libc::S_IFMT {
         libc::S_IFCHR => Ok(()),
+        libc::S_IFREG if found.st_nlink > 1 => {
+            Err(Error::other("it has more than one name (hard links), and may be another program's file"))
+        }
         libc::S_IFREG | libc::S_IFIFO => {
             // SAFETY: reads what the kernel keeps of the process.
             let user = unsafe { libc::geteuid() };
@@ -274,6 +285,8 @@ mod tests {
         std::fs::write(at("file"), "").unwrap();
         symlink(at("file"), at("link")).unwrap();
         assert!(said(Descriptor::append_to(&at("link"))).contains("symbolic link"));
+        std::fs::hard_link(at("file"), at("second")).unwrap();
+        assert!(said(Descriptor::append_to(&at("second"))).contains("hard links"));
         fifo(&at("fifo"));
         assert!(said(Descriptor::append_to(&at("fifo"))).contains("FIFO without a reader"));
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
@@ -323,6 +336,20 @@ mod tests {
         copy.write(b"line\n").unwrap();
         drop(reader);
         assert_eq!(copy.write(b"line\n").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_descriptor_that_the_program_has_opened_for_the_same_file_is_not_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = Descriptor::append_to(&folder.path().join("trace")).unwrap();
+        let number = trace.number;
+        let theirs = std::fs::File::create(folder.path().join("trace")).unwrap();
+        // SAFETY: as below. The new descriptor stays open on `exec`.
+        assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), number) }, number);
+        drop(trace);
+        assert!(status(number).is_ok(), "the program's file was closed");
+        // SAFETY: it is this test's own.
+        unsafe { libc::close(number) };
     }
 
     #[test]

@@ -9,7 +9,9 @@ use std::io::{self, Error};
 use std::panic;
 use std::sync::{Once, OnceLock};
 
-use super::descriptor::{Descriptor, Identity, OpenFlags, keeping_errno, open, status, write_at_once};
+use super::descriptor::{
+    Descriptor, Identity, OpenFlags, closes_on_exec, keeping_errno, open, status, write_at_once,
+};
 use crate::message::escaped;
 
 /// The files of standard output and standard error at the first loading. None if it was closed, or was not inherited.
@@ -25,10 +27,8 @@ pub(crate) fn record() {
 /// The file of a descriptor, if the program may have inherited it. A descriptor that is closed on `exec` was opened by the
 /// program itself.
 fn inherited(number: c_int) -> Option<Identity> {
-    // SAFETY: a call on a number, which need not be that of an open file.
-    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
     let found = status(number).ok()?;
-    (flags >= 0 && flags & libc::FD_CLOEXEC == 0).then(|| Identity::of(&found))
+    (!closes_on_exec(number)).then(|| Identity::of(&found))
 }
 
 /// What is known of a descriptor, if its file is the one that was recorded.
@@ -37,7 +37,7 @@ fn inherited(number: c_int) -> Option<Identity> {
 /// If it is another file, or that cannot be known.
 fn recorded(number: c_int) -> io::Result<libc::stat> {
     let first = FIRST.get().and_then(|files| files[usize::from(number == libc::STDERR_FILENO)]);
-    let first = first.ok_or_else(|| Error::other("it was closed when the provider was loaded"))?;
+    let first = first.ok_or_else(|| Error::other("the program was started without it"))?;
     let found = status(number)?;
     match Identity::of(&found) == first {
         true => Ok(found),

@@ -251,6 +251,23 @@ fn a_configuration_file_with_a_misspelt_name_is_refused() {
     }
 }
 
+/// OpenSSL takes the value for a reference to the section, and the provider is not given it: documented, since the provider
+/// cannot find out.
+#[test]
+fn a_value_that_names_a_section_is_not_seen() {
+    if subject_is_default("settings") {
+        return;
+    }
+    for (section, refused) in [("", true), ("[many]\nname = value\n", false)] {
+        let file = configuration("section", &format!("threads = many\n{section}"));
+        let library = Library::new(&modules());
+        let _ = library.configure(&file);
+        fs::remove_file(file).expect("removed");
+        let found = Arc::new(library).cipher("AES-256-CTR", "provider=lockstep");
+        assert_eq!(found.is_none(), refused, "{section:?}");
+    }
+}
+
 /// For [`a_trace_to_standard_output_is_no_file`].
 #[test]
 fn a_program_with_a_configuration() {
