@@ -60,8 +60,11 @@ pub(crate) fn encrypt_open_file(
     writer: &mut (dyn Write + Send),
     options: Options<'_>,
 ) -> Result<Summary> {
-    let Some((start, len)) = rest_of_file(file)?.filter(|(_, len)| *len >= POSITIONED) else {
-        return encrypt_stream(engine, key, context, &mut WholeFile::new(file)?, None, writer, options);
+    let rest = rest_of_file(file)?;
+    let Some((start, len)) = rest.filter(|(_, len)| *len >= POSITIONED) else {
+        // The length makes the buffers no larger than they have to be: each is wiped after use. A file that grows goes on.
+        let len = rest.map(|(_, len)| len);
+        return encrypt_stream(engine, key, context, &mut WholeFile::new(file)?, len, writer, options);
     };
     ciphertext_len(len)?;
     let (header, key) = header::create(key, context)?;
