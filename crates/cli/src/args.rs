@@ -125,7 +125,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "KERNEL")]
     pub(crate) kernel: Option<String>,
 
-    /// Use so many CPU threads [env: LOCKSTEP_THREADS] [default: one for each processor]
+    /// Number of CPU threads [env: LOCKSTEP_THREADS] [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
 

@@ -32,8 +32,8 @@ const NO_VALUE: &str = "\0";
 /// Encrypt a file, or standard input; or many files (-O)
 ///
 /// With a key file (-k) the output is a bare message of C2SP chunked encryption (https://c2sp.org/chunked-encryption),
-/// which other programs read too. With recipients (-r, -R) or a passphrase (-p) each file gets a key of its own, which
-/// lies in front, encrypted as an age file (https://age-encryption.org): age keys, SSH keys and age plugins work as
+/// which other programs read too. With recipients (-r, -R) or a passphrase (-p) each call makes a new key, which lies in
+/// front of the data, encrypted as an age file (https://age-encryption.org): age keys, SSH keys and age plugins work as
 /// they are.
 ///
 /// Either way the data are authenticated, and cut into chunks that all cores encrypt at once.
@@ -47,8 +47,7 @@ pub(crate) struct Encrypt {
 
     /// Encrypt to this recipient: `age1...` or an SSH public key; may be given several times
     ///
-    /// Where no recipient can be meant, with -k, -p and --passphrase-file, and without a value, -r is short for
-    /// --recursive.
+    /// With -k, -p or --passphrase-file, which exclude recipients, and without a value, -r is short for --recursive.
     #[arg(short, long, value_name = "RECIPIENT", num_args = 0..=1, default_missing_value = NO_VALUE)]
     recipient: Vec<String>,
 
