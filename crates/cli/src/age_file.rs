@@ -48,14 +48,14 @@ impl<'r> AgeFile<'r> {
         Ok(AgeFile { header, is_armored, rest })
     }
 
-    /// Its plaintext, of which each chunk is verified before anything of it is given out. [`read_error`] says what an
+    /// Its plaintext. Each chunk is verified before any of its bytes are returned. [`read_error`] says what an
     /// error of the reader means.
     pub(crate) fn decrypt(self, unlock: &Unlock) -> Result<impl Read + 'r> {
         let whole = Cursor::new(self.header.bytes.clone()).chain(self.rest);
         unlock.open(&self.header, whole)
     }
 
-    /// Bytes of the file, of which the rest is read for that; for one without armor.
+    /// The length of the file in bytes, found by reading it to its end; only for files without armor.
     pub(crate) fn count(&mut self) -> Result<u64> {
         let rest = io::copy(&mut self.rest, &mut io::sink()).map_err(lockstep::Error::Read)?;
         Ok(self.header.bytes.len() as u64 + rest)

@@ -13,7 +13,7 @@ static WANTED: AtomicBool = AtomicBool::new(false);
 /// Warnings so far, which become part of the object.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Looks for `--json` among the arguments. The parser is not asked: its own errors are told in the same form.
+/// Looks for `--json` among the arguments, without the parser: errors of the parser are printed as JSON, too.
 pub(crate) fn look_for_option<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) {
     let mut options = args.into_iter().skip(1).take_while(|arg| arg.as_ref() != "--");
     WANTED.store(options.any(|arg| arg.as_ref() == "--json"), Ordering::Relaxed);

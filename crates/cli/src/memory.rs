@@ -10,7 +10,7 @@ use crate::text;
 /// Less than this is not compared with the memory that is free: reading that takes longer.
 const SMALL: u64 = 16 << 20;
 
-/// Makes room for so many more bytes in a buffer.
+/// Makes room for this number of additional bytes in a buffer.
 ///
 /// `purpose` follows the amount in the message and says what to do: "to hold ...: ...".
 pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<()> {
@@ -21,7 +21,7 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<
     Ok(())
 }
 
-/// An error if a library could not allocate so many bytes now.
+/// An error if a library could not allocate this number of bytes now.
 pub(crate) fn check(bytes: u64, purpose: &str) -> Result<()> {
     let mut buffer = Vec::new();
     let outcome = reserve(&mut buffer, bytes, purpose);

@@ -99,7 +99,7 @@ impl Taken {
     }
 }
 
-/// An error if there is too little memory for the buffers of calls of so many bytes.
+/// An error if there is too little memory for the buffers of calls of this number of bytes.
 pub(crate) fn check_memory(bytes: usize) -> Result<()> {
     memory::check(3 * bytes as u64, "to measure calls of this size; --size and --messages give smaller ones")
 }

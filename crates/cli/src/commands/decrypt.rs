@@ -212,7 +212,7 @@ fn find_key(args: &Decrypt, envelope: Option<&Envelope>, begun: &[u8]) -> Result
     }
 }
 
-/// Refuses a message without an envelope, of which these are the first bytes, if there is no key file for it.
+/// Refuses a message without an envelope if there is no key file. `begun`: the first bytes of the message.
 fn check_bare(has_key: bool, begun: &[u8]) -> Result<()> {
     match begun {
         _ if has_key => Ok(()),

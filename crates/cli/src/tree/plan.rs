@@ -59,8 +59,7 @@ pub(crate) fn assign(
         jobs.push(Job { input, name, output, exists: false, replace: options.force });
     }
     check_distinct(&jobs)?;
-    let jobs = check_existing(jobs, &mut inputs.failed, options)?;
-    Ok(jobs)
+    check_existing(jobs, &mut inputs.failed, options)
 }
 
 /// Finds out whether files can be made in the output folder or, if it is missing, in the folder in which it will be made.

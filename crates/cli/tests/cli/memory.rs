@@ -6,7 +6,7 @@ use crate::common::*;
 
 const CIPHER: &str = "cipher --key-hex 00112233445566778899aabbccddeeff --iv-hex 000102030405060708090a0b";
 
-/// Runs a command that may have so many KiB of address space.
+/// Runs a command whose address space is limited to this number of KiB.
 fn limited(folder: &Folder, kib: u64, command: &str) -> Ended {
     let (feed, command) = command.split_once("| ").map_or(("", command), |(feed, command)| (feed, command));
     let pipe = if feed.is_empty() { "" } else { "|" };

@@ -46,7 +46,7 @@ impl Descriptor {
 
     /// Opens a file to append to it, and creates it if it is not there. It may be a regular file, a FIFO that a process
     /// reads, or a character device. Symbolic links are not followed. Regular files with more than one name, and regular files
-    /// and FIFOs of other users than root, are refused: who may write to the folder must not choose another file for the program.
+    /// and FIFOs of other users than root, are refused: other users who may write to the folder must not choose another file for the program.
     ///
     /// # Errors
     /// Why it cannot be opened, in words.
@@ -77,7 +77,7 @@ impl Descriptor {
     /// Writes all of it, if that can be done at once.
     ///
     /// # Errors
-    /// [`ErrorKind::WouldBlock`] if whoever reads does not keep up; others are final.
+    /// [`ErrorKind::WouldBlock`] if the reader does not keep up; other errors are final.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         keeping_errno(|| {
             if !self.is_open()? {
@@ -357,7 +357,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let trace = Descriptor::append_to(&folder.path().join("trace")).unwrap();
         let theirs = std::fs::File::create(folder.path().join("theirs")).unwrap();
-        // SAFETY: what a program does that closes all descriptors it knows nothing of, and opens a file.
+        // SAFETY: the test does what a daemon does: it closes all descriptors that it has not opened, and opens a file.
         assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), trace.number) }, trace.number);
         assert!(trace.write(b"line\n").is_err());
         let number = trace.number;
