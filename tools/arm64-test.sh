@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the arm64 tests on any Debian-like x86-64 machine, under QEMU's user-mode emulation.
 #
-#   tools/arm64-test.sh [cargo test arguments]     default: -p lockstep-core -p lockstep-cpu
+#   tools/arm64-test.sh [cargo test arguments]     default: -p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu
 #
 # rustup's toolchain has no arm64 standard library here. Debian's rustc-web and its arm64 library do; they conflict with
 # other Rust packages, so they are unpacked into a cache folder and not installed. The cross compiler (for the linker
@@ -136,7 +136,7 @@ export AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
 export LOCKSTEP_ARM64_TEST=1
 
 arguments=("$@")
-[ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-cpu)
+[ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu)
 # Unless told which tests: all but documentation tests, which would need a cross rustdoc.
 case " ${arguments[*]} " in
     *' --lib '* | *' --test '* | *' --tests '* | *' --bin '* | *' --bins '* | *' --all-targets '*) ;;

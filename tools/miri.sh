@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the unit tests of lockstep-core under Miri, which finds undefined behaviour.
+# Runs the unit tests of core, modes and planner under Miri, which finds undefined behaviour.
 #
-#   tools/miri.sh [cargo miri test arguments]      default: -p lockstep-core --lib
+#   tools/miri.sh [cargo miri test arguments]      default: core, modes and planner --lib
 #
 # Needs a nightly toolchain with the components miri and rust-src. Without them this says so and succeeds: nothing was
 # found wrong.
@@ -24,5 +24,5 @@ unset RUSTFLAGS RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS
 # far waits on real clocks.
 export MIRIFLAGS="-Zmiri-disable-isolation${MIRIFLAGS:+ $MIRIFLAGS}"
 arguments=("$@")
-[ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core --lib)
+[ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-modes -p lockstep-planner --lib)
 exec cargo +nightly miri test --target-dir "${CARGO_TARGET_DIR:-target}/miri" "${arguments[@]}"

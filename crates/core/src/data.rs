@@ -3,10 +3,8 @@
 use std::ops::{DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::backend::{DeviceId, DeviceMemory};
+use crate::backend::DeviceId;
 use crate::error::{Error, Result};
-use crate::planner::Planner;
-use crate::work::Stream;
 
 /// The data of one segment or message: what is read and where the result goes, always of one length.
 ///
@@ -103,60 +101,8 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Copies a few bytes of the input to the host: the tails that core deals with itself.
-    pub(crate) fn fetch_input(&self, planner: &Planner, at: usize, bytes: &mut [u8]) -> Result<()> {
-        let range = at..at + bytes.len();
-        match self {
-            Data::Host(data) => bytes.copy_from_slice(&data.input()[range]),
-            Data::Pinned { from, .. } => fetch_pinned(from, range, bytes),
-            Data::Device { from, .. } => fetch_device(planner, from, range, bytes)?,
-        }
-        Ok(())
-    }
-
-    /// Copies a few bytes of the output to the host.
-    pub(crate) fn fetch_output(&mut self, planner: &Planner, at: usize, bytes: &mut [u8]) -> Result<()> {
-        let range = at..at + bytes.len();
-        match self {
-            Data::Host(data) => bytes.copy_from_slice(&data.output()[range]),
-            Data::Pinned { to, .. } => fetch_pinned(to, range, bytes),
-            Data::Device { to, .. } => fetch_device(planner, to, range, bytes)?,
-        }
-        Ok(())
-    }
-
-    /// Copies a few bytes from the host to the output.
-    pub(crate) fn store_output(&mut self, planner: &Planner, at: usize, bytes: &[u8]) -> Result<()> {
-        let range = at..at + bytes.len();
-        match self {
-            Data::Host(data) => data.output()[range].copy_from_slice(bytes),
-            Data::Pinned { to, .. } => {
-                to.buffer.lock()[to.range.clone()][range].copy_from_slice(bytes);
-            }
-            Data::Device { to, .. } => {
-                let memory = device_memory(planner, to)?;
-                memory.upload(bytes, &to.slice(range), Stream::default())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Zeroes the output.
-    pub(crate) fn zero_output(&mut self, planner: &Planner) -> Result<()> {
-        if let Data::Host(data) = self {
-            data.output().fill(0);
-            return Ok(());
-        }
-        let zeros = [0; 64 * 1024];
-        let len = self.len();
-        for at in (0..len).step_by(zeros.len()) {
-            self.store_output(planner, at, &zeros[..zeros.len().min(len - at)])?;
-        }
-        Ok(())
-    }
-
     /// The same data, only to be read.
-    pub(crate) fn input_only(&self) -> Data<'_> {
+    pub fn input_only(&self) -> Data<'_> {
         match self {
             Data::Host(data) => Data::Host(HostData::ReadOnly(data.input())),
             Data::Pinned { from, .. } => Data::Pinned { from: from.clone(), to: from.clone() },
@@ -165,7 +111,7 @@ impl<'a> Data<'a> {
     }
 
     /// The output, only to be read.
-    pub(crate) fn output_only(&mut self) -> Data<'_> {
+    pub fn output_only(&mut self) -> Data<'_> {
         match self {
             Data::Host(data) => Data::Host(HostData::ReadOnly(data.output())),
             Data::Pinned { to, .. } => Data::Pinned { from: to.clone(), to: to.clone() },
@@ -245,19 +191,6 @@ fn check_pair(from: usize, to: usize) -> Result<()> {
 /// True if two ranges overlap but are not the same.
 fn overlap_in_part<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
     a != b && a.start < b.end && b.start < a.end
-}
-
-fn fetch_pinned(from: &PinnedSlice, range: Range<usize>, bytes: &mut [u8]) {
-    bytes.copy_from_slice(&from.buffer.lock()[from.range.clone()][range]);
-}
-
-fn fetch_device(planner: &Planner, from: &DeviceSlice, range: Range<usize>, bytes: &mut [u8]) -> Result<()> {
-    device_memory(planner, from)?.download(&from.slice(range), bytes, Stream::default())
-}
-
-fn device_memory<'p>(planner: &'p Planner, slice: &DeviceSlice) -> Result<&'p dyn DeviceMemory> {
-    let out_of_reach = || Error::OutOfReach { device: slice.device, what: "memory of its own".into() };
-    planner.device(slice.device)?.memory().ok_or_else(out_of_reach)
 }
 
 /// Host memory, in place or not.
@@ -351,7 +284,7 @@ impl<'a> HostData<'a> {
     }
 
     /// The first bytes, `at` at most, and the rest.
-    pub(crate) fn split_at_most(self, at: usize) -> (HostData<'a>, HostData<'a>) {
+    pub fn split_at_most(self, at: usize) -> (HostData<'a>, HostData<'a>) {
         let at = at.min(self.len());
         self.split_at(at)
     }

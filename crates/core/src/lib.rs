@@ -1,40 +1,24 @@
-//! The core of Lockstep: keys, modes as recipes of passes, batches, the interface of backends, and the planner.
+//! The contract of Lockstep: what modes ask of devices, and what devices promise.
 //!
 //! - [`key`]: AES keys. [`data`]: where data lie. [`work`]: what a backend is asked to do. [`backend`]: what a
-//!   backend is. [`planner`]: which device and kernel does it.
-//!   [`timing`], [`calibrate`]: how long that takes. [`selftest`]: no kernel is used before it has
-//!   proved itself. [`share`]: work shared out. [`group`]: several devices as one.
-//! - [`messages`], [`register`], [`distinct`]: what devices that cut work into pieces have in common. [`cache`]: what is kept
-//!   for the next process. [`environment`]: variables.
-//! - [`mode`]: the modes of operation, as recipes of passes, for single messages and batches.
-//! - [`stream`]: the same piece by piece.
+//!   backend and a device are. [`error`]: everything that can go wrong.
+//! - [`chaining`]: how the state that links segments of a message moves on. [`gcm`]: the parts of GCM's definition that
+//!   fused kernels and the mode share. [`share`]: segments cut into pieces for threads or devices.
+//! - [`messages`], [`distinct`]: views of a call for devices with memory of their own.
 //!
-//! All of this is the raw material: nonces, padding and modes without authentication are in the caller's hands.
-//! Users meet it as the module `hazmat` of the crate `lockstep`.
+//! This crate neither chooses a device nor measures one, and it does not know how passes make a mode.
+//! Users meet it in the module `hazmat` of the crate `lockstep`.
 #![deny(unsafe_code)]
 
 pub mod backend;
-pub mod cache;
-pub mod calibrate;
+pub mod chaining;
 pub mod data;
 pub mod distinct;
-pub mod environment;
 pub mod error;
-#[cfg(any(test, feature = "suite"))]
-pub mod far;
-pub mod group;
+pub mod gcm;
 pub mod key;
 pub mod messages;
-pub mod mode;
-pub mod planner;
-pub mod register;
-pub mod selftest;
 pub mod share;
-pub mod stream;
-#[cfg(any(test, feature = "suite"))]
-pub mod suite;
-pub mod timing;
-pub mod verify;
 pub mod work;
 
 pub use error::{Error, Result};

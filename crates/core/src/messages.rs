@@ -1,6 +1,7 @@
 //! What a call works on, as devices see it that do both alike: segments of a pass, or messages of GCM.
 
 use crate::data::Data;
+use crate::gcm::counter_block;
 use crate::key::{Block, Key};
 use crate::work::{AeadMessage, Segment, Status, Tag, Tweak};
 
@@ -63,7 +64,7 @@ impl<'d> Messages<'_, 'd> {
         match self {
             Messages::Segments(segments) => *segments[index].register,
             // SP 800-38D, 7.1: J0 masks the tag, and the data come after it.
-            Messages::Aead(messages) => counter(messages[index].nonce, 2),
+            Messages::Aead(messages) => counter_block(messages[index].nonce, 2),
         }
     }
 
@@ -106,12 +107,4 @@ impl<'d> Messages<'_, 'd> {
             }
         }
     }
-}
-
-/// A counter block of GCM: the nonce of 12 bytes, and a number.
-pub fn counter(nonce: &[u8], number: u32) -> Block {
-    let mut block = Block::default();
-    block[..12].copy_from_slice(nonce);
-    block[12..].copy_from_slice(&number.to_be_bytes());
-    block
 }

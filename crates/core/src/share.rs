@@ -2,10 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::chaining::Register;
 use crate::data::Data;
 use crate::error::Result;
 use crate::key::{Block, Key};
-use crate::register::Register;
 use crate::work::{Pass, Segment, Tweak};
 
 /// Segments are cut at multiples of so many bytes: a page, which is whole blocks too.

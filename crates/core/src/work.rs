@@ -212,7 +212,7 @@ pub struct AeadMessage<'d> {
 
 impl<'d> AeadMessage<'d> {
     /// A shorter-lived handle on the same message; its status is its own.
-    pub(crate) fn reborrow(&mut self) -> AeadMessage<'_> {
+    pub fn reborrow(&mut self) -> AeadMessage<'_> {
         AeadMessage {
             key: self.key,
             nonce: self.nonce,

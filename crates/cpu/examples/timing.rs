@@ -12,13 +12,13 @@ use std::hint::black_box;
 
 use lockstep_core::backend::Device;
 use lockstep_core::data::Data;
-use lockstep_core::mode::gcm;
-use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Block, Key};
 use lockstep_cpu::kernel::{Kernel, Span};
 use lockstep_cpu::soft::Soft;
 use lockstep_cpu::{Cpu, CpuOptions};
+use lockstep_modes::gcm;
+use lockstep_planner::{Planner, Selection};
 use lockstep_reference as reference;
 
 fn main() {

@@ -1,12 +1,9 @@
 //! Random splits, batches and positions on every kernel: the properties of `lockstep-core`.
 
-#[path = "../../core/tests/properties/mod.rs"]
-mod properties;
-
 use std::sync::Arc;
 
-use lockstep_core::planner::{Planner, Selection};
 use lockstep_cpu::{Cpu, CpuOptions};
+use lockstep_planner::{Planner, Selection};
 
 /// A planner of this kernel alone, or a free one; nothing, said loudly, if this processor cannot run the kernel.
 fn planner(kernel: Option<&str>) -> Option<Arc<Planner>> {
@@ -22,17 +19,17 @@ fn planner(kernel: Option<&str>) -> Option<Arc<Planner>> {
     }
 }
 
-properties!(auto, planner(None), 400);
-properties!(soft, planner(Some("cpu/soft")), 150);
+lockstep_testkit::properties!(auto, planner(None), 400);
+lockstep_testkit::properties!(soft, planner(Some("cpu/soft")), 150);
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use super::*;
 
-    properties!(aesni, planner(Some("cpu/aesni")), 200);
-    properties!(vaes256, planner(Some("cpu/vaes256")), 200);
-    properties!(vaes512, planner(Some("cpu/vaes512")), 200);
+    lockstep_testkit::properties!(aesni, planner(Some("cpu/aesni")), 200);
+    lockstep_testkit::properties!(vaes256, planner(Some("cpu/vaes256")), 200);
+    lockstep_testkit::properties!(vaes512, planner(Some("cpu/vaes512")), 200);
 }
 
 #[cfg(target_arch = "aarch64")]
-properties!(armv8, planner(Some("cpu/armv8")), 150);
+lockstep_testkit::properties!(armv8, planner(Some("cpu/armv8")), 150);

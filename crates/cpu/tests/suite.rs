@@ -9,25 +9,25 @@ fn cpu(threads: usize) -> Arc<dyn Device> {
     Arc::new(Cpu::new(&CpuOptions { threads: Some(threads) }))
 }
 
-lockstep_core::backend_suite!(soft, cpu(1), "cpu/soft");
-lockstep_core::backend_suite!(soft_threads, cpu(3), "cpu/soft");
-lockstep_core::backend_suite!(aws_lc, cpu(1), "cpu/aws-lc");
-lockstep_core::backend_suite!(aws_lc_threads, cpu(3), "cpu/aws-lc");
+lockstep_testkit::backend_suite!(soft, cpu(1), "cpu/soft");
+lockstep_testkit::backend_suite!(soft_threads, cpu(3), "cpu/soft");
+lockstep_testkit::backend_suite!(aws_lc, cpu(1), "cpu/aws-lc");
+lockstep_testkit::backend_suite!(aws_lc_threads, cpu(3), "cpu/aws-lc");
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use super::*;
 
-    lockstep_core::backend_suite!(aesni, cpu(1), "cpu/aesni");
-    lockstep_core::backend_suite!(vaes256, cpu(1), "cpu/vaes256");
-    lockstep_core::backend_suite!(vaes512, cpu(1), "cpu/vaes512");
-    lockstep_core::backend_suite!(vaes512_threads, cpu(3), "cpu/vaes512");
+    lockstep_testkit::backend_suite!(aesni, cpu(1), "cpu/aesni");
+    lockstep_testkit::backend_suite!(vaes256, cpu(1), "cpu/vaes256");
+    lockstep_testkit::backend_suite!(vaes512, cpu(1), "cpu/vaes512");
+    lockstep_testkit::backend_suite!(vaes512_threads, cpu(3), "cpu/vaes512");
 }
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64 {
     use super::*;
 
-    lockstep_core::backend_suite!(armv8, cpu(1), "cpu/armv8");
-    lockstep_core::backend_suite!(armv8_threads, cpu(3), "cpu/armv8");
+    lockstep_testkit::backend_suite!(armv8, cpu(1), "cpu/armv8");
+    lockstep_testkit::backend_suite!(armv8_threads, cpu(3), "cpu/armv8");
 }

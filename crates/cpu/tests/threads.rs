@@ -3,10 +3,10 @@
 
 use lockstep_core::backend::{Device, KernelId, kernel_by_name};
 use lockstep_core::data::Data;
-use lockstep_core::suite::{noise, test_block, test_key};
 use lockstep_core::work::{AeadMessage, Pass, Recipe, Segment, Status, Tag, Task, Tweak};
 use lockstep_core::{Block, Key, KeySize};
 use lockstep_cpu::{Cpu, CpuOptions};
+use lockstep_testkit::suite::{noise, test_block, test_key};
 
 /// The fastest kernel there is: what is tested is the same for all.
 const KERNELS: [&str; 4] = ["cpu/vaes512", "cpu/aesni", "cpu/armv8", "cpu/soft"];

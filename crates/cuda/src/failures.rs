@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use lockstep_core::backend::{Device, DeviceId, KernelId, Unit};
 use lockstep_core::data::Data;
-use lockstep_core::far::Near;
-use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Tag, Task};
 use lockstep_core::{Error, Key, KeySize, Result};
+use lockstep_planner::{Planner, Selection};
+use lockstep_testkit::mock::MockCpu;
 
 use crate::cut::CHUNK;
 use crate::device::{Cuda, Overhead};
@@ -242,7 +242,7 @@ fn a_wrong_byte_is_caught_and_the_work_redone() {
     for on_device in [false, true] {
         let (device, control) = device();
         let device = Arc::new(device);
-        let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&device) as _, Arc::<Near>::default()];
+        let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&device) as _, Arc::<MockCpu>::default()];
         let selection = Selection { device: Some(NAME.to_string()), kernel: None };
         let planner = Planner::new(devices, &selection).unwrap();
         let memory = device.memory().unwrap();

@@ -1,6 +1,6 @@
 //! The passes: for each a file that says what it launches, in order.
 
-use lockstep_core::register::Register;
+use lockstep_core::chaining::Register;
 use lockstep_core::work::Pass;
 use lockstep_core::{KeySize, Result};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Pending};
 use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::mode::gcm::MAX_DATA;
+use lockstep_core::gcm::MAX_DATA;
 use lockstep_core::work::{Stream, Table};
 use lockstep_core::{Error, Result};
 

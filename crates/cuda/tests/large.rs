@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Device, DeviceBuffer, KernelId};
 use lockstep_core::data::Data;
-use lockstep_core::group::Group;
-use lockstep_core::mode::{Cipher, CipherKey, Direction, Message, gcm};
-use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::work::{AeadMessage, Operation, Recipe, Status, Stream, Table, Tag, Task};
 use lockstep_core::{Error, Key, KeySize, Result};
+use lockstep_modes::{Cipher, CipherKey, Direction, Message, gcm};
+use lockstep_planner::group::Group;
+use lockstep_planner::{Planner, Selection};
 use lockstep_reference::{Aes, cbc, cfb, gcm as oracle};
 
 fn planner(kernel: &str) -> Planner {

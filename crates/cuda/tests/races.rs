@@ -10,9 +10,10 @@ use emulation::passes::{Family, Piece, block, check, expanded, key};
 use emulation::{kernels, launch, launches};
 use lockstep_core::backend::KernelId;
 use lockstep_core::data::Data;
-use lockstep_core::suite::{self, Subject};
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Task};
-use lockstep_core::{Key, backend::Device, selftest};
+use lockstep_core::{Key, backend::Device};
+use lockstep_planner::selftest;
+use lockstep_testkit::suite::{self, Subject};
 
 /// Two messages in place: one that fills tiles and one with a tail where the pass has tails.
 fn run_pass(family: Family, pass: &str, bits: usize) {

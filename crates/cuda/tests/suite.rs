@@ -19,11 +19,11 @@ fn wide() -> Arc<dyn Device> {
     Arc::new(lockstep_cuda::emulator().launched(options))
 }
 
-lockstep_core::backend_suite!(bitslice, device(), "cuda/bitslice");
-lockstep_core::backend_suite!(bitslice_wide, wide(), "cuda/bitslice");
-lockstep_core::backend_suite!(table, device(), "cuda/table");
-lockstep_core::backend_suite!(fine_shared, device(), "cuda/fine-shared");
-lockstep_core::backend_suite!(coarse_shared, device(), "cuda/coarse-shared");
-lockstep_core::backend_suite!(fine_constant, device(), "cuda/fine-constant");
-lockstep_core::backend_suite!(coarse_constant, device(), "cuda/coarse-constant");
-lockstep_core::backend_suite!(global_sbox, device(), "cuda/global-sbox");
+lockstep_testkit::backend_suite!(bitslice, device(), "cuda/bitslice");
+lockstep_testkit::backend_suite!(bitslice_wide, wide(), "cuda/bitslice");
+lockstep_testkit::backend_suite!(table, device(), "cuda/table");
+lockstep_testkit::backend_suite!(fine_shared, device(), "cuda/fine-shared");
+lockstep_testkit::backend_suite!(coarse_shared, device(), "cuda/coarse-shared");
+lockstep_testkit::backend_suite!(fine_constant, device(), "cuda/fine-constant");
+lockstep_testkit::backend_suite!(coarse_constant, device(), "cuda/coarse-constant");
+lockstep_testkit::backend_suite!(global_sbox, device(), "cuda/global-sbox");

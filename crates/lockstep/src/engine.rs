@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
+use lockstep_cache::environment::variable;
 use lockstep_core::backend::{Backend, Device, Missing};
-use lockstep_core::calibrate::Calibrator;
-use lockstep_core::environment::variable;
-use lockstep_core::planner::{Planner, Selection};
-pub use lockstep_core::verify::Verify;
 use lockstep_core::work::AeadMessage;
 use lockstep_cpu::{CpuBackend, CpuOptions};
+use lockstep_planner::calibrate::Calibrator;
+pub use lockstep_planner::verify::Verify;
+use lockstep_planner::{Planner, Selection};
 
 use crate::error::{Error, Result};
 
@@ -177,11 +177,11 @@ impl Engine {
     }
 
     pub(crate) fn gcm_seal(&self, messages: &mut [AeadMessage<'_>]) -> lockstep_core::Result<()> {
-        lockstep_core::mode::gcm::seal(&self.inner.planner, messages)
+        lockstep_modes::gcm::seal(&self.inner.planner, messages)
     }
 
     pub(crate) fn gcm_open(&self, messages: &mut [AeadMessage<'_>]) -> lockstep_core::Result<()> {
-        lockstep_core::mode::gcm::open(&self.inner.planner, messages)
+        lockstep_modes::gcm::open(&self.inner.planner, messages)
     }
 }
 

@@ -15,10 +15,11 @@
 //! It is here for interoperability, for protocols that bring their own nonces, and for study. For files and messages
 //! use [`crate::encrypt`], [`crate::seal`] and their like. [`crate::Engine::planner`] is what the functions in here ask for.
 
+pub use lockstep_cache::Cache;
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
-pub use lockstep_core::{
-    backend, cache, calibrate, data, group, key, mode, planner, register, selftest, share, stream, timing,
-    verify, work,
-};
+pub use lockstep_core::{backend, chaining, data, key, share, work};
 /// AES of one piece of one message at once, on the calling thread: without planner, threads or allocation.
 pub use lockstep_cpu::inline;
+pub use lockstep_modes as mode;
+pub use lockstep_modes::stream;
+pub use lockstep_planner::{self as planner, calibrate, group, selftest, timing, verify};

@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use lockstep::hazmat::chaining::counter_after;
 use lockstep::hazmat::inline::{Block, Span};
-use lockstep::hazmat::register::counter_after;
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroizing;
 

@@ -4,7 +4,7 @@
 
 use std::sync::Mutex;
 
-use lockstep_core::cache::Cache;
+use lockstep_cache::Cache;
 
 use crate::gpu::{lock, scoped};
 

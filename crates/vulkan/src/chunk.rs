@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use lockstep_core::chaining::Register;
 use lockstep_core::data::Data;
 use lockstep_core::distinct::DistinctKeys;
-use lockstep_core::messages::{Messages, counter};
-use lockstep_core::mode::gcm::lengths_block;
-use lockstep_core::register::Register;
+use lockstep_core::gcm::lengths_block;
 use lockstep_core::work::AeadMessage;
 use lockstep_core::{Block, Key, KeySize, Result};
+use lockstep_core::{gcm::counter_block, messages::Messages};
 use zeroize::Zeroizing;
 
 use crate::cut::Piece;
@@ -197,7 +197,7 @@ impl Task {
                     put(given + 16 * (registers + index), &messages.register(piece.segment));
                 }
                 if let Some(message) = messages.aead(piece.segment) {
-                    put(given + 16 * (masks + index), &counter(message.nonce, 1));
+                    put(given + 16 * (masks + index), &counter_block(message.nonce, 1));
                     let (aad, lengths) = if is_resident {
                         (aside, aside + message.aad.len().next_multiple_of(16))
                     } else {

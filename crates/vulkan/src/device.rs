@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use lockstep_cache::Cache;
 use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, KernelId, KernelInfo,
 };
-use lockstep_core::cache::Cache;
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Segment, Task as CoreTask, Work};
 use lockstep_core::{Error, KeySize, Result};

@@ -1,8 +1,8 @@
 //! GCM of one message that is too long for a submission, pass by pass (SP 800-38D, 7.1 and 7.2).
 
 use lockstep_core::data::Data;
-use lockstep_core::messages::counter;
-use lockstep_core::mode::gcm::{lengths_block, settle};
+use lockstep_core::gcm::counter_block;
+use lockstep_core::gcm::{lengths_block, settle};
 use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 use lockstep_core::{Block, Key, Result};
 use zeroize::Zeroizing;
@@ -25,7 +25,7 @@ pub(crate) fn by_passes(
     let (key, nonce) = (message.key, message.nonce);
     let mut hash = Zeroizing::new(Block::default());
     if !opens {
-        count(&run, key, counter(nonce, 2), message.data.reborrow())?;
+        count(&run, key, counter_block(nonce, 2), message.data.reborrow())?;
         *begun = true;
     }
     let len = message.data.len();
@@ -51,11 +51,11 @@ pub(crate) fn by_passes(
     outcome?;
     hashed(&run, key, &mut hash, &last[..len - whole])?;
     hashed(&run, key, &mut hash, &lengths_block(message.aad.len() as u64, len as u64))?;
-    count(&run, key, counter(nonce, 1), Data::in_place(&mut hash[..]))?;
+    count(&run, key, counter_block(nonce, 1), Data::in_place(&mut hash[..]))?;
     message.status = settle(&mut message.tag, &hash);
     if message.status == Status::Done {
         if opens {
-            count(&run, key, counter(nonce, 2), message.data.reborrow())?;
+            count(&run, key, counter_block(nonce, 2), message.data.reborrow())?;
             *begun = true;
         }
         return Ok(());

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use lockstep_cache::Cache;
 use lockstep_core::backend::{Counter, DeviceId};
-use lockstep_core::cache::Cache;
 use lockstep_core::{Error, Result};
 
 use crate::cache::Programs;
@@ -304,9 +304,9 @@ mod tests {
 
     use lockstep_core::backend::{Completion, Device, DeviceMemory, KernelId};
     use lockstep_core::data::Data;
-    use lockstep_core::suite::{noise, test_key};
     use lockstep_core::work::{Pass, Segment, Stream, Task};
     use lockstep_core::{Key, KeySize};
+    use lockstep_testkit::suite::{noise, test_key};
 
     use super::*;
     use crate::{LaunchOptions, Vulkan, software};

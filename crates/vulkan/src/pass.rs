@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Pending};
+use lockstep_core::chaining::Register;
 use lockstep_core::data::Data;
 use lockstep_core::messages::Messages;
-use lockstep_core::register::Register;
 use lockstep_core::work::{AeadMessage, Segment};
 use lockstep_core::{Block, Error, Result};
 

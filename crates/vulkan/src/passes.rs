@@ -1,6 +1,6 @@
 //! The passes: what programs each takes, in order.
 
-use lockstep_core::register::Register;
+use lockstep_core::chaining::Register;
 use lockstep_core::work::{Pass, Recipe};
 
 use crate::kernel::Part;

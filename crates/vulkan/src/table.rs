@@ -2,8 +2,8 @@
 
 use lockstep_core::backend::DeviceMemory;
 use lockstep_core::data::{Data, DeviceSlice};
+use lockstep_core::gcm::MAX_DATA;
 use lockstep_core::messages::Messages;
-use lockstep_core::mode::gcm::MAX_DATA;
 use lockstep_core::work::{AeadMessage, Operation, Recipe, Segment, Status, Stream, Table, Tag, Tweak};
 use lockstep_core::{Block, Error, Key, Result};
 use zeroize::Zeroizing;

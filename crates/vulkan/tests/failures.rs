@@ -5,15 +5,15 @@ mod software;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lockstep_cache::Cache;
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
-use lockstep_core::cache::Cache;
 use lockstep_core::data::Data;
-use lockstep_core::far::Far;
-use lockstep_core::mode::{Cipher, CipherKey, Direction};
-use lockstep_core::planner::{Planner, Selection};
-use lockstep_core::suite::{noise, test_key};
 use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
 use lockstep_core::{Error, Key, KeySize, Result};
+use lockstep_modes::{Cipher, CipherKey, Direction};
+use lockstep_planner::{Planner, Selection};
+use lockstep_testkit::mock::MockAsyncDevice;
+use lockstep_testkit::suite::{noise, test_key};
 use lockstep_vulkan::{LaunchOptions, Vulkan};
 
 fn run(device: &Vulkan, key: &Key, data: &mut [u8], before: impl FnOnce()) -> Result<()> {
@@ -111,7 +111,7 @@ struct Seen {
 
 enum Kind {
     Gpu(Vulkan, Arc<AtomicBool>),
-    Processor(Far),
+    Processor(MockAsyncDevice),
 }
 
 impl Seen {
@@ -122,7 +122,7 @@ impl Seen {
     }
 
     fn processor() -> Seen {
-        let far = Far::default();
+        let far = MockAsyncDevice::default();
         Seen { kernels: far.kernels()[..1].to_vec(), device: Kind::Processor(far) }
     }
 }

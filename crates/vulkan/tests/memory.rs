@@ -5,13 +5,13 @@ mod software;
 
 use lockstep_core::backend::{Device, DeviceBuffer, DeviceMemory, KernelId};
 use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::far::Far;
-use lockstep_core::suite::{noise, test_block, test_key};
 use lockstep_core::work::{
     AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Table, Tag, Task, Tweak,
 };
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_reference::{Aes, gcm};
+use lockstep_testkit::mock::MockAsyncDevice;
+use lockstep_testkit::suite::{noise, test_block, test_key};
 use lockstep_vulkan::{LaunchOptions, Vulkan};
 
 const SIZE: KeySize = KeySize::Aes192;
@@ -70,7 +70,7 @@ fn neighbours_stay_as_they_are() {
             } else {
                 Data::in_place(&mut expected[begin..end])
             };
-            let register = pass(&Far::default(), KernelId(0), which, place).unwrap();
+            let register = pass(&MockAsyncDevice::default(), KernelId(0), which, place).unwrap();
             for in_place in [true, false] {
                 let (from, to) = (upload(memory, &bytes), upload(memory, &bytes));
                 let target = if in_place || which.is_read_only() { &from } else { &to };
@@ -178,7 +178,11 @@ fn results_share_words_with_what_is_uploaded() {
     let mut register = test_block(4);
     let mut segments =
         [Segment { key: &key, tweak: None, register: &mut register, data: Data::in_place(&mut expected) }];
-    Far::default().submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into()).unwrap().wait().unwrap();
+    MockAsyncDevice::default()
+        .submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into())
+        .unwrap()
+        .wait()
+        .unwrap();
     for turn in 0..16 {
         let to = upload(memory, &vec![0; len + 6]);
         std::thread::scope(|scope| {
@@ -206,7 +210,7 @@ fn what_is_not_there_is_out_of_reach() {
     drop(buffer);
     let gone = pass(&device, KernelId(0), Pass::Ctr, Data::on_device(slice.clone(), slice).unwrap());
     assert!(matches!(gone, Err(Error::OutOfReach { .. })), "{gone:?}");
-    let far = Far::default();
+    let far = MockAsyncDevice::default();
     let other = far.memory().unwrap().allocate(16).unwrap();
     let refused =
         pass(&device, KernelId(0), Pass::Ctr, Data::on_device(other.slice(), other.slice()).unwrap());

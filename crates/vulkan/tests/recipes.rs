@@ -5,10 +5,10 @@ mod software;
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
-use lockstep_core::suite::{noise, test_key};
 use lockstep_core::work::{AeadMessage, Recipe, Status, Tag, Task};
 use lockstep_core::{Key, KeySize, Result};
 use lockstep_reference::{Aes, gcm};
+use lockstep_testkit::suite::{noise, test_key};
 use lockstep_vulkan::{LaunchOptions, Vulkan};
 
 struct Message {

@@ -5,10 +5,10 @@ mod software;
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
-use lockstep_core::far::Far;
-use lockstep_core::suite::{noise, test_block, test_key};
 use lockstep_core::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep_core::{Block, Key, KeySize};
+use lockstep_testkit::mock::MockAsyncDevice;
+use lockstep_testkit::suite::{noise, test_block, test_key};
 use lockstep_vulkan::{LaunchOptions, Overhead, SOFTWARE_GL, Vulkan};
 
 struct Message {
@@ -23,7 +23,7 @@ fn messages(size: KeySize, lengths: &[usize]) -> Vec<Message> {
     let message = |(index, &len): (usize, &usize)| {
         let seed = index as u64;
         let (key, tweak) = (test_key(seed % 3, size), test_key(seed + 9, size));
-        // Far into a data unit, and counters that wrap within it.
+        // MockAsyncDevice into a data unit, and counters that wrap within it.
         let mut register = test_block(seed);
         register[12..15].fill(0xff);
         Message { key, tweak, position: 70_000 * seed, register, data: noise(seed, len) }
@@ -41,7 +41,11 @@ fn check(device: &Vulkan, pass: Pass, size: KeySize, lengths: &[usize]) {
         let mut messages = messages(size, lengths);
         let mut expected = self::messages(size, lengths);
         let mut segments: Vec<_> = expected.iter_mut().map(|message| segment(pass, message)).collect();
-        Far::default().submit(KernelId(0), Task::Pass(pass, &mut segments).into()).unwrap().wait().unwrap();
+        MockAsyncDevice::default()
+            .submit(KernelId(0), Task::Pass(pass, &mut segments).into())
+            .unwrap()
+            .wait()
+            .unwrap();
         let mut segments: Vec<_> = messages.iter_mut().map(|message| segment(pass, message)).collect();
         device.submit(kernel, Task::Pass(pass, &mut segments).into()).unwrap().wait().unwrap();
         for (index, (message, expected)) in messages.iter().zip(&expected).enumerate() {

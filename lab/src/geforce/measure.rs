@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use lockstep_core::backend::{Device, KernelId, kernel_by_name};
 use lockstep_core::data::Data;
-use lockstep_core::planner::{Planner, Selection};
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Task};
 use lockstep_core::{Key, KeySize};
 use lockstep_cpu::{CpuBackend, CpuOptions};
 use lockstep_cuda::{Cuda, LaunchOptions};
+use lockstep_planner::{Planner, Selection};
 
 use super::{Error, paper};
 

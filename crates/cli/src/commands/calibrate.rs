@@ -1,8 +1,8 @@
 //! `lockstep calibrate`
 
 use clap::Args;
+use lockstep::hazmat::Cache;
 use lockstep::hazmat::KeySize;
-use lockstep::hazmat::cache::Cache;
 use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
 use lockstep::hazmat::timing::Shape;
 use lockstep::hazmat::work::Operation;

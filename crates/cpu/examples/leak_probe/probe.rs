@@ -5,13 +5,13 @@ use std::process::exit;
 use std::sync::Arc;
 
 use lockstep_core::data::Data;
-use lockstep_core::mode::cmac::{CmacMessage, cmac};
-use lockstep_core::mode::{Cipher, CipherKey, Direction, Message, ccm, gcm, padding};
-use lockstep_core::planner::{Planner, Selection};
-use lockstep_core::stream::{CipherStream, CmacStream, GcmStream, Padding};
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Block, Key};
 use lockstep_cpu::{Cpu, CpuOptions};
+use lockstep_modes::cmac::{CmacMessage, cmac};
+use lockstep_modes::stream::{CipherStream, CmacStream, GcmStream, Padding};
+use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, ccm, gcm, padding};
+use lockstep_planner::{Planner, Selection};
 
 use crate::valgrind::{hide, hide_shared, is_hidden, is_running, reports, reveal};
 
@@ -265,7 +265,7 @@ impl Probe {
 
     fn mac_streams(&self) {
         for key in [16, 24, 32] {
-            let mut stream = CmacStream::new(Arc::clone(&self.planner), secret_key(key));
+            let mut stream = CmacStream::new(self.planner.clone(), secret_key(key));
             secret(100).chunks(21).for_each(|piece| stream.update(piece).expect("lawful"));
             taken("CMAC", &mut stream.finish().expect("lawful"));
 
@@ -341,7 +341,7 @@ fn verdicts() {
     }
 }
 
-type Batch = fn(&Planner, &mut [AeadMessage<'_>]) -> lockstep_core::Result<()>;
+type Batch = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> lockstep_core::Result<()>;
 
 /// The control: a comparison that stops at the first difference.
 fn early_exit() {

@@ -125,7 +125,7 @@ impl Drop for Owned {
 
 impl Functions {
     fn open() -> Result<Functions, String> {
-        let library = match lockstep_core::environment::variable(ENV_NVRTC).filter(|path| !path.is_empty()) {
+        let library = match lockstep_cache::environment::variable(ENV_NVRTC).filter(|path| !path.is_empty()) {
             Some(path) => open_at(&path)?,
             None => {
                 // SAFETY: runs the library's constructors, as every use of it does.

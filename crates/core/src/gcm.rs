@@ -1,0 +1,38 @@
+//! The parts of GCM's definition (SP 800-38D) that the mode, fused kernels and self-tests share.
+
+use subtle::ConstantTimeEq;
+
+use crate::key::Block;
+use crate::work::{Status, Tag};
+
+/// SP 800-38D, 5.2.1.1: at most 2^39 - 256 bits of plaintext in a message; this is the limit in bytes.
+pub const MAX_DATA: u64 = (1 << 36) - 32;
+
+/// The counter block of a 12-byte nonce: the nonce followed by a 32-bit big-endian number. Number 1 masks the tag, and
+/// the data begin with number 2 (SP 800-38D, 7.1).
+///
+/// # Panics
+/// If the nonce does not have 12 bytes.
+pub fn counter_block(nonce: &[u8], number: u32) -> Block {
+    let mut block = Block::default();
+    block[..12].copy_from_slice(nonce);
+    block[12..].copy_from_slice(&number.to_be_bytes());
+    block
+}
+
+/// Writes the tag, or compares it in constant time.
+pub fn settle(tag: &mut Tag<'_>, computed: &Block) -> Status {
+    match tag {
+        Tag::Write(tag) => {
+            tag.copy_from_slice(&computed[..tag.len()]);
+            Status::Done
+        }
+        Tag::Expect(tag) if bool::from(tag.ct_eq(&computed[..tag.len()])) => Status::Done,
+        Tag::Expect(_) => Status::AuthenticationFailed,
+    }
+}
+
+/// The block of two bit lengths that ends a GHASH (SP 800-38D, 7.1, step 5).
+pub fn lengths_block(aad: u64, data: u64) -> Block {
+    (u128::from(aad * 8) << 64 | u128::from(data * 8)).to_be_bytes()
+}

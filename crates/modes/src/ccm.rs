@@ -1,0 +1,238 @@
+//! CCM (SP 800-38C): CTR and a CBC-MAC, which is serial in a message and parallel across messages.
+//!
+//! Nonces have 7 to 13 bytes and must never repeat under one key; the longer the nonce, the shorter the messages.
+
+use zeroize::Zeroize;
+
+use crate::by_key_size;
+use crate::executor::Executor;
+use crate::gcm::{all_sealed, zero_failed};
+use crate::transfer;
+use lockstep_core::data::Data;
+use lockstep_core::error::{Error, Result};
+use lockstep_core::gcm::settle;
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::{AeadMessage, Pass, Segment, Status, Tag};
+
+/// Encrypts and authenticates each message. Tags of 4, 6, 8, 10, 12, 14 or 16 bytes.
+///
+/// # Errors
+/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; those of devices.
+pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, |tag| matches!(tag, Tag::Write(_)), "sealing needs a tag to write to")?;
+    by_key_size(messages, |_, messages| {
+        let mut states =
+            messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
+        mac(executor, messages, &mut states, Side::Input)?;
+        ctr(executor, messages, &mut states)?;
+        finish(executor, messages, &mut states)
+    })?;
+    all_sealed(messages)
+}
+
+/// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this returns.
+///
+/// # Errors
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise as [`seal`].
+pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, |tag| matches!(tag, Tag::Expect(_)), "opening needs a tag to compare with")?;
+    by_key_size(messages, |_, messages| {
+        let mut states =
+            messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
+        let outcome = ctr(executor, messages, &mut states)
+            .and_then(|()| mac(executor, messages, &mut states, Side::Output))
+            .and_then(|()| finish(executor, messages, &mut states));
+        // The MAC is over the plaintext, so it exists before it can be checked: it must not survive a failure.
+        outcome.and(zero_failed(executor, messages))
+    })?;
+    if messages.iter().all(|message| message.status == Status::Done) {
+        Ok(())
+    } else {
+        Err(Error::AuthenticationFailed)
+    }
+}
+
+fn check_all(
+    messages: &mut [AeadMessage<'_>],
+    right: impl Fn(&Tag<'_>) -> bool,
+    wrong: &'static str,
+) -> Result<()> {
+    for message in messages {
+        check(message.nonce.len(), message.tag.len(), message.data.len() as u64)?;
+        if !right(&message.tag) {
+            return Err(Error::Order { what: wrong });
+        }
+        message.status = Status::Pending;
+    }
+    Ok(())
+}
+
+/// Lengths that SP 800-38C, A.1, allows.
+pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
+    if !(7..=13).contains(&nonce) {
+        return Err(Error::IvLength { mode: "CCM", expected: "7 to 13", got: nonce });
+    }
+    if !(4..=16).contains(&tag) || !tag.is_multiple_of(2) {
+        return Err(Error::TagLength { mode: "CCM", expected: "4, 6, 8, 10, 12, 14 or 16", got: tag });
+    }
+    // The length takes the 15 - n bytes that the nonce leaves.
+    let limit = 1u64.checked_shl(8 * (15 - nonce as u32)).map_or(u64::MAX, |size| size - 1);
+    if data > limit {
+        return Err(Error::TooLong { mode: "CCM", what: "data with a nonce of this length", limit });
+    }
+    Ok(())
+}
+
+/// The first block of the MAC (SP 800-38C, A.2.1).
+pub(crate) fn first_block(nonce: &[u8], tag: usize, has_aad: bool, data: u64) -> Block {
+    let mut block = [0; 16];
+    let length_bytes = 15 - nonce.len();
+    block[0] = u8::from(has_aad) << 6 | (((tag - 2) / 2) as u8) << 3 | (length_bytes - 1) as u8;
+    // The length first: its high bytes are zero where the nonce goes.
+    block[8..].copy_from_slice(&data.to_be_bytes());
+    block[1..=nonce.len()].copy_from_slice(nonce);
+    block
+}
+
+/// The length of the associated data as it is put before them (SP 800-38C, A.2.2), and how long that is.
+pub(crate) fn aad_length(aad: u64) -> ([u8; 10], usize) {
+    let mut bytes = [0; 10];
+    if aad < 0xff00 {
+        bytes[..2].copy_from_slice(&(aad as u16).to_be_bytes());
+        (bytes, 2)
+    } else if let Ok(aad) = u32::try_from(aad) {
+        bytes[..2].copy_from_slice(&[0xff, 0xfe]);
+        bytes[2..6].copy_from_slice(&aad.to_be_bytes());
+        (bytes, 6)
+    } else {
+        bytes[..2].copy_from_slice(&[0xff, 0xff]);
+        bytes[2..].copy_from_slice(&aad.to_be_bytes());
+        (bytes, 10)
+    }
+}
+
+/// Counter block 0, which masks the tag; the data begin with counter 1 (SP 800-38C, A.3).
+pub(crate) fn counter_block(nonce: &[u8], counter: u8) -> Block {
+    let mut block = [0; 16];
+    block[0] = (14 - nonce.len()) as u8;
+    block[1..=nonce.len()].copy_from_slice(nonce);
+    block[15] = counter;
+    block
+}
+
+struct State {
+    counter: Block,
+    mac: Block,
+}
+
+impl State {
+    /// With the MAC of everything before the data, which is short and done message by message.
+    fn new(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<State> {
+        let data = message.data.len() as u64;
+        let first = first_block(message.nonce, message.tag.len(), !message.aad.is_empty(), data);
+        let mut mac = [0; 16];
+        let mut header = first.to_vec();
+        if !message.aad.is_empty() {
+            let (length, bytes) = aad_length(message.aad.len() as u64);
+            header.extend(&length[..bytes]);
+            header.extend(message.aad);
+            header.resize(header.len().next_multiple_of(16), 0);
+        }
+        cbc_mac(executor, message.key, &mut mac, &header)?;
+        Ok(State { counter: counter_block(message.nonce, 1), mac })
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.mac.zeroize();
+    }
+}
+
+/// Folds whole blocks of host memory into a CBC-MAC.
+pub(crate) fn cbc_mac(executor: &dyn Executor, key: &Key, mac: &mut Block, blocks: &[u8]) -> Result<()> {
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let data = Data::read_only(blocks);
+    executor.run_pass(Pass::CbcMac, &mut [Segment { key, tweak: None, register: mac, data }])
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Input,
+    Output,
+}
+
+/// The plaintexts, which lie in the input or in the output, into the MACs.
+fn mac(
+    executor: &dyn Executor,
+    messages: &mut [AeadMessage<'_>],
+    states: &mut [State],
+    plaintext: Side,
+) -> Result<()> {
+    let mut segments = Vec::new();
+    for (message, state) in messages.iter_mut().zip(&mut *states) {
+        let whole = message.data.len() & !15;
+        if whole > 0 {
+            let data = match plaintext {
+                Side::Input => message.data.input_only(),
+                Side::Output => message.data.output_only(),
+            };
+            let data = data.split_at(whole).0;
+            segments.push(Segment { key: message.key, tweak: None, register: &mut state.mac, data });
+        }
+    }
+    executor.run_pass(Pass::CbcMac, &mut segments)?;
+    drop(segments);
+    for (message, state) in messages.iter_mut().zip(states) {
+        let tail = message.data.len() % 16;
+        if tail > 0 {
+            let start = message.data.len() - tail;
+            let mut last = [0; 16];
+            match plaintext {
+                Side::Input => transfer::fetch_input(executor, &message.data, start, &mut last[..tail])?,
+                Side::Output => {
+                    transfer::fetch_output(executor, &mut message.data, start, &mut last[..tail])?
+                }
+            }
+            cbc_mac(executor, message.key, &mut state.mac, &last)?;
+            last.zeroize();
+        }
+    }
+    Ok(())
+}
+
+/// CTR over the data. The counter cannot reach the nonce: the length was checked.
+fn ctr(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
+    let with_data = messages.iter_mut().zip(states).filter(|(message, _)| !message.data.is_empty());
+    let mut segments: Vec<_> = with_data
+        .map(|(message, state)| Segment {
+            key: message.key,
+            tweak: None,
+            register: &mut state.counter,
+            data: message.data.reborrow(),
+        })
+        .collect();
+    executor.run_pass(Pass::Ctr, &mut segments)
+}
+
+/// Masks the MACs, and writes or compares them.
+fn finish(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
+    let mut segments = Vec::new();
+    for (message, state) in messages.iter().zip(&mut *states) {
+        state.counter = counter_block(message.nonce, 0);
+        segments.push(Segment {
+            key: message.key,
+            tweak: None,
+            register: &mut state.counter,
+            data: Data::in_place(&mut state.mac),
+        });
+    }
+    executor.run_pass(Pass::Ctr, &mut segments)?;
+    drop(segments);
+    for (message, state) in messages.iter_mut().zip(states) {
+        message.status = settle(&mut message.tag, &state.mac);
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! The interface between the modes and whatever runs their passes.
+
+use std::sync::Arc;
+
+use lockstep_core::Result;
+use lockstep_core::backend::{DeviceId, DeviceMemory};
+use lockstep_core::work::{AeadMessage, Pass, Recipe, Segment};
+
+/// Runs passes and fused AEADs on some device and waits for them.
+///
+/// The keys of a call have one size, and one device reaches all its data.
+pub trait Executor: Send + Sync {
+    /// Runs a pass over the segments; does nothing if there are none.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::Unsupported`], [`lockstep_core::Error::SelfTest`], and those of devices.
+    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()>;
+
+    /// Runs a fused AEAD over the messages, whose nonces have 12 bytes. Returns `false`, with the messages unchanged, if no
+    /// usable kernel has it: the mode is then composed of passes.
+    ///
+    /// # Errors
+    /// Those of devices. The messages must not be used again then: in-place input may have been overwritten.
+    fn run_fused(&self, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<bool>;
+
+    /// The memory of a device whose buffers a mode was given.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::UnknownDevice`], or [`lockstep_core::Error::OutOfReach`] if the device has no memory of its own.
+    fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory>;
+}
+
+impl<E: Executor + ?Sized> Executor for Arc<E> {
+    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
+        (**self).run_pass(pass, segments)
+    }
+
+    fn run_fused(&self, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
+        (**self).run_fused(recipe, messages)
+    }
+
+    fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {
+        (**self).memory(device)
+    }
+}

@@ -1,0 +1,283 @@
+//! GCM and GMAC (SP 800-38D): CTR and GHASH, fused where the device offers it.
+//!
+//! A nonce must never be used twice with one key: two messages under one nonce give away the authentication key.
+//! Random 96-bit nonces are safe for 2^32 messages a key.
+
+use zeroize::Zeroize;
+
+use crate::by_key_size;
+use crate::executor::Executor;
+use crate::transfer;
+use lockstep_core::data::Data;
+use lockstep_core::error::{Error, Result};
+pub use lockstep_core::gcm::{MAX_DATA, lengths_block, settle};
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::{AeadMessage, Pass, Recipe, Segment, Status, Tag};
+
+/// Encrypts and authenticates each message. Tags of 4, 8 or 12 to 16 bytes; nonces of any length but 0, of which
+/// 12 is the one to take.
+///
+/// # Errors
+/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; those
+/// of devices.
+pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    run(executor, Recipe::GcmSeal, messages)?;
+    all_sealed(messages)
+}
+
+/// Nothing counts as encrypted that a device has not said is.
+pub(crate) fn all_sealed(messages: &[AeadMessage<'_>]) -> Result<()> {
+    if messages.iter().all(|message| message.status == Status::Done) { Ok(()) } else { Err(Error::NotSealed) }
+}
+
+/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; that of the others is
+/// good, and `status` tells which is which.
+///
+/// # Errors
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise as [`seal`].
+pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    run(executor, Recipe::GcmOpen, messages)?;
+    if messages.iter().all(|message| message.status == Status::Done) {
+        Ok(())
+    } else {
+        Err(Error::AuthenticationFailed)
+    }
+}
+
+/// GMAC: the tag of associated data alone.
+///
+/// # Errors
+/// As [`seal`].
+pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: &mut [u8]) -> Result<()> {
+    let message = AeadMessage {
+        key,
+        nonce,
+        aad: data,
+        data: Data::in_place(&mut []),
+        tag: Tag::Write(tag),
+        status: Status::Pending,
+    };
+    seal(executor, &mut [message])
+}
+
+fn run(executor: &dyn Executor, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    for message in &mut *messages {
+        check(message.nonce, message.tag.len(), message.data.len() as u64)?;
+        check_direction(recipe, &message.tag)?;
+        message.status = Status::Pending;
+    }
+    by_key_size(messages, |_, messages| run_checked(executor, recipe, messages))
+}
+
+/// Seals or opens messages whose keys have one size and whose shapes have been checked: fused where the executor has that,
+/// otherwise by passes.
+///
+/// # Errors
+/// Those of devices.
+pub fn run_checked(executor: &dyn Executor, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    let fits = messages.iter().all(|message| message.nonce.len() == 12);
+    if fits && executor.run_fused(recipe, messages)? {
+        return Ok(());
+    }
+    composed::run(executor, recipe, messages)
+}
+
+pub(crate) fn check(nonce: &[u8], tag: usize, data: u64) -> Result<()> {
+    if !matches!(tag, 4 | 8 | 12..=16) {
+        return Err(Error::TagLength { mode: "GCM", expected: "4, 8 or 12 to 16", got: tag });
+    }
+    if nonce.is_empty() {
+        return Err(Error::IvLength { mode: "GCM", expected: "12 (or any number but 0)", got: 0 });
+    }
+    if data > MAX_DATA {
+        return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
+    }
+    Ok(())
+}
+
+pub(crate) fn check_direction(recipe: Recipe, tag: &Tag<'_>) -> Result<()> {
+    match (recipe, tag) {
+        (Recipe::GcmSeal, Tag::Write(_)) | (Recipe::GcmOpen, Tag::Expect(_)) => Ok(()),
+        (Recipe::GcmSeal, _) => Err(Error::Order { what: "sealing needs a tag to write to" }),
+        (Recipe::GcmOpen, _) => Err(Error::Order { what: "opening needs a tag to compare with" }),
+    }
+}
+
+/// Zeroes the output of every message that is not done: one that cannot be zeroed does not keep the others from it.
+pub(crate) fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    let failed = messages.iter_mut().filter(|message| message.status != Status::Done);
+    failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
+}
+
+/// The counter block before the first (SP 800-38D, 7.1, step 2).
+pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) -> Result<Block> {
+    let mut counter = [0; 16];
+    if nonce.len() == 12 {
+        counter[..12].copy_from_slice(nonce);
+        counter[15] = 1;
+        return Ok(counter);
+    }
+    ghash_padded(executor, key, &mut counter, nonce)?;
+    ghash(executor, key, &mut counter, &lengths_block(0, nonce.len() as u64))?;
+    Ok(counter)
+}
+
+/// Folds whole blocks of host memory into a GHASH.
+pub(crate) fn ghash(executor: &dyn Executor, key: &Key, state: &mut Block, blocks: &[u8]) -> Result<()> {
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let data = Data::read_only(blocks);
+    executor.run_pass(Pass::Ghash, &mut [Segment { key, tweak: None, register: state, data }])
+}
+
+/// Folds any bytes of host memory into a GHASH, filled up with zeros.
+pub(crate) fn ghash_padded(
+    executor: &dyn Executor,
+    key: &Key,
+    state: &mut Block,
+    bytes: &[u8],
+) -> Result<()> {
+    let (blocks, tail) = bytes.split_at(bytes.len() & !15);
+    ghash(executor, key, state, blocks)?;
+    if !tail.is_empty() {
+        let mut last = [0; 16];
+        last[..tail.len()].copy_from_slice(tail);
+        ghash(executor, key, state, &last)?;
+        last.zeroize();
+    }
+    Ok(())
+}
+
+/// The recipe by passes: over all messages at once for the data, message by message for nonces and associated data,
+/// which are short.
+mod composed {
+    use super::*;
+
+    pub(super) fn run(
+        executor: &dyn Executor,
+        recipe: Recipe,
+        messages: &mut [AeadMessage<'_>],
+    ) -> Result<()> {
+        let mut states =
+            messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
+        if recipe == Recipe::GcmSeal {
+            ctr(executor, messages, &mut states)?;
+        }
+        hash(executor, recipe, messages, &mut states)?;
+        mask(executor, messages, &mut states)?;
+        for (message, state) in messages.iter_mut().zip(&states) {
+            message.status = settle(&mut message.tag, &state.hash);
+        }
+        if recipe == Recipe::GcmSeal {
+            return Ok(());
+        }
+        let outcome = ctr(executor, messages, &mut states);
+        if outcome.is_err() {
+            messages.iter_mut().for_each(|message| message.status = Status::Pending);
+        }
+        outcome.and(zero_failed(executor, messages))
+    }
+
+    struct State {
+        /// The counter block whose keystream masks the tag.
+        first: Block,
+        /// The counter of the data.
+        counter: Block,
+        /// GHASH so far; at the end the tag.
+        hash: Block,
+        /// The last partial ciphertext block and the lengths.
+        end: [u8; 32],
+        end_len: usize,
+    }
+
+    impl State {
+        fn new(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<State> {
+            let first = first_counter(executor, message.key, message.nonce)?;
+            let mut counter = first;
+            let low = u32::from_be_bytes(first[12..].try_into().expect("four bytes"));
+            counter[12..].copy_from_slice(&low.wrapping_add(1).to_be_bytes());
+            let mut hash = [0; 16];
+            ghash_padded(executor, message.key, &mut hash, message.aad)?;
+            Ok(State { first, counter, hash, end: [0; 32], end_len: 0 })
+        }
+    }
+
+    impl Drop for State {
+        fn drop(&mut self) {
+            self.hash.zeroize();
+        }
+    }
+
+    /// CTR over all messages that are still good.
+    fn ctr(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
+        let good = messages.iter_mut().zip(states).filter(|(m, _)| m.status != Status::AuthenticationFailed);
+        let mut segments: Vec<_> = good
+            .filter(|(message, _)| !message.data.is_empty())
+            .map(|(message, state)| Segment {
+                key: message.key,
+                tweak: None,
+                register: &mut state.counter,
+                data: message.data.reborrow(),
+            })
+            .collect();
+        executor.run_pass(Pass::Ctr32, &mut segments)
+    }
+
+    /// GHASH over all ciphertexts, with the lengths.
+    fn hash(
+        executor: &dyn Executor,
+        recipe: Recipe,
+        messages: &mut [AeadMessage<'_>],
+        states: &mut [State],
+    ) -> Result<()> {
+        for (message, state) in messages.iter_mut().zip(&mut *states) {
+            let len = message.data.len();
+            let tail = len % 16;
+            let start = len - tail;
+            match recipe {
+                Recipe::GcmSeal => {
+                    transfer::fetch_output(executor, &mut message.data, start, &mut state.end[..tail])?
+                }
+                Recipe::GcmOpen => {
+                    transfer::fetch_input(executor, &message.data, start, &mut state.end[..tail])?
+                }
+            }
+            let at = tail.next_multiple_of(16);
+            state.end[at..at + 16].copy_from_slice(&lengths_block(message.aad.len() as u64, len as u64));
+            state.end_len = at + 16;
+        }
+        let mut blocks = Vec::new();
+        for (message, state) in messages.iter_mut().zip(&mut *states) {
+            let whole = message.data.len() & !15;
+            if whole > 0 {
+                let data = match recipe {
+                    Recipe::GcmSeal => message.data.output_only(),
+                    Recipe::GcmOpen => message.data.input_only(),
+                };
+                let data = data.split_at(whole).0;
+                blocks.push(Segment { key: message.key, tweak: None, register: &mut state.hash, data });
+            }
+        }
+        executor.run_pass(Pass::Ghash, &mut blocks)?;
+        drop(blocks);
+        let ends = messages.iter().zip(states).map(|(message, state)| Segment {
+            key: message.key,
+            tweak: None,
+            register: &mut state.hash,
+            data: Data::read_only(&state.end[..state.end_len]),
+        });
+        executor.run_pass(Pass::Ghash, &mut ends.collect::<Vec<_>>())
+    }
+
+    /// Tag = keystream of the first counter XOR hash.
+    fn mask(executor: &dyn Executor, messages: &[AeadMessage<'_>], states: &mut [State]) -> Result<()> {
+        let segments = messages.iter().zip(states).map(|(message, state)| Segment {
+            key: message.key,
+            tweak: None,
+            register: &mut state.first,
+            data: Data::in_place(&mut state.hash),
+        });
+        executor.run_pass(Pass::Ctr32, &mut segments.collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,50 @@
+//! The AES modes of operation, each composed of passes that an [`Executor`] runs.
+//!
+//! [`Cipher`] has the modes without authentication, for one message or a batch; [`gcm`] and [`ccm`] the
+//! authenticated modes; [`cmac`] and [`gcm::gmac`] the MACs. All of these take whole messages and return when they are done;
+//! [`stream`] has the incremental forms.
+#![forbid(unsafe_code)]
+
+pub mod ccm;
+pub mod cipher;
+pub mod cmac;
+pub mod executor;
+pub mod gcm;
+pub mod padding;
+pub mod stream;
+pub mod transfer;
+pub mod xts;
+
+use lockstep_core::error::Result;
+use lockstep_core::key::KeySize;
+use lockstep_core::work::AeadMessage;
+
+pub use executor::Executor;
+
+pub use cipher::{Cipher, CipherKey, Direction, Message};
+
+/// Runs `run` over the messages of each key size, since kernels differ by it. Batches seldom mix them, so the common
+/// case passes straight through.
+fn by_key_size(
+    messages: &mut [AeadMessage<'_>],
+    run: impl Fn(KeySize, &mut [AeadMessage<'_>]) -> Result<()>,
+) -> Result<()> {
+    let Some(first) = messages.first().map(|message| message.key.size()) else { return Ok(()) };
+    if messages.iter().all(|message| message.key.size() == first) {
+        return run(first, messages);
+    }
+    for size in KeySize::ALL {
+        let of_size = |message: &&mut AeadMessage<'_>| message.key.size() == size;
+        let mut same: Vec<_> = messages.iter_mut().filter(of_size).map(AeadMessage::reborrow).collect();
+        if same.is_empty() {
+            continue;
+        }
+        let outcome = run(size, &mut same);
+        let statuses: Vec<_> = same.iter().map(|message| message.status).collect();
+        for (message, status) in messages.iter_mut().filter(of_size).zip(statuses) {
+            message.status = status;
+        }
+        outcome?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! PKCS#7 padding (RFC 5652, 6.3): 1 to 16 bytes, each holding their number.
+
+use subtle::{Choice, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
+
+use lockstep_core::error::{Error, Result};
+use lockstep_core::key::Block;
+
+/// The last block of a message: its last 0 to 15 bytes, padded.
+pub fn pad(tail: &[u8]) -> Block {
+    let fill = 16 - tail.len();
+    let mut block = [fill as u8; 16];
+    block[..tail.len()].copy_from_slice(tail);
+    block
+}
+
+/// How many bytes of the last decrypted block are data. All bytes are looked at, whatever they hold.
+///
+/// # Errors
+/// [`Error::Padding`] if the padding is wrong.
+pub fn unpad(block: &Block) -> Result<usize> {
+    let fill = block[15];
+    let mut good: Choice = fill.ct_gt(&0) & fill.ct_lt(&17);
+    for (i, byte) in block.iter().enumerate() {
+        let is_data = ((15 - i) as u8).ct_gt(&fill.wrapping_sub(1));
+        good &= is_data | byte.ct_eq(&fill);
+    }
+    if bool::from(good) { Ok(16 - usize::from(fill)) } else { Err(Error::Padding) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_oracle() {
+        for len in 0..16 {
+            let data: Vec<u8> = (1..=len).collect();
+            assert_eq!(pad(&data).as_slice(), lockstep_reference::padding::pkcs7_pad(&data));
+            assert_eq!(unpad(&pad(&data)), Ok(usize::from(len)));
+        }
+        for fill in 0..=255u8 {
+            for wrong in 0..16 {
+                let mut block = [fill; 16];
+                block[wrong] ^= 1;
+                let expected = lockstep_reference::padding::pkcs7_unpad(&block).map(|data| data.len());
+                assert_eq!(unpad(&block).ok(), expected, "{block:?}");
+            }
+            let block = [fill; 16];
+            let expected = lockstep_reference::padding::pkcs7_unpad(&block).map(|data| data.len());
+            assert_eq!(unpad(&block).ok(), expected, "{block:?}");
+        }
+    }
+}

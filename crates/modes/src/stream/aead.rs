@@ -1,0 +1,330 @@
+//! GCM and CCM piece by piece.
+
+use std::sync::Arc;
+
+use zeroize::Zeroize;
+
+use super::parts::{Absorber, Keystream};
+use crate::executor::Executor;
+use crate::{Direction, ccm, gcm};
+use lockstep_core::data::{Data, HostData};
+use lockstep_core::error::{Error, Result};
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::{Pass, Status, Tag};
+
+/// Data are encrypted and hashed in pieces of this size, so that the second finds them in the first-level cache.
+const PIECE: usize = 16 * 1024;
+
+/// What both modes are made of.
+struct Parts {
+    executor: Arc<dyn Executor>,
+    direction: Direction,
+    key: Key,
+    keystream: Keystream,
+    mac: Absorber,
+    /// The counter block that masks the tag.
+    first: Block,
+    aad: u64,
+    data: u64,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Aad,
+    Data,
+    /// A device failed in the middle of something: going on could use keystream twice.
+    Failed,
+}
+
+impl Parts {
+    /// Does a step after which, if it fails, there is no going on.
+    fn attempt<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let phase = self.phase;
+        if phase == Phase::Failed {
+            return Err(Error::Order { what: "this message failed before: begin it anew" });
+        }
+        self.phase = Phase::Failed;
+        let done = step(self)?;
+        self.phase = phase;
+        Ok(done)
+    }
+
+    /// More associated data, up to `limit` bytes in all.
+    fn aad(&mut self, aad: &[u8], limit: u64) -> Result<()> {
+        if self.phase == Phase::Data {
+            return Err(Error::Order { what: "associated data come before the data" });
+        }
+        let total = self.aad.saturating_add(aad.len() as u64);
+        if total > limit {
+            return Err(Error::Order { what: "more associated data than CCM was told" });
+        }
+        self.attempt(|parts| parts.mac.absorb(&*parts.executor, &parts.key, aad, false))?;
+        self.aad = total;
+        Ok(())
+    }
+
+    /// From associated data to data.
+    fn enter_data(&mut self) -> Result<()> {
+        if self.phase == Phase::Aad {
+            self.attempt(|parts| parts.mac.pad(&*parts.executor, &parts.key))?;
+            self.phase = Phase::Data;
+        }
+        Ok(())
+    }
+
+    /// CTR before or after the MAC, as the order demands: the MAC of GCM is over the ciphertext, that of CCM over
+    /// the plaintext.
+    fn update(&mut self, data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
+        let total = self.data.saturating_add(data.len() as u64);
+        self.attempt(|parts| parts.run(data, mac_of_ciphertext))?;
+        self.data = total;
+        Ok(())
+    }
+
+    fn run(&mut self, mut data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
+        let mac_of_input = mac_of_ciphertext == (self.direction == Direction::Decrypt);
+        while !data.is_empty() {
+            let (mut piece, rest) = data.split_at_most(PIECE);
+            if mac_of_input {
+                self.mac.absorb(&*self.executor, &self.key, piece.input(), false)?;
+            }
+            self.keystream.apply(&*self.executor, &self.key, Data::Host(piece.reborrow()))?;
+            if !mac_of_input {
+                self.mac.absorb(&*self.executor, &self.key, piece.output(), false)?;
+            }
+            data = rest;
+        }
+        Ok(())
+    }
+
+    /// Masks the MAC.
+    fn tag(&mut self, pass: Pass) -> Result<Block> {
+        let mut tag = self.mac.state;
+        Keystream::new(pass, self.first).apply(&*self.executor, &self.key, Data::in_place(&mut tag))?;
+        Ok(tag)
+    }
+}
+
+fn settle(mut tag: Tag<'_>, mut computed: Block) -> Result<()> {
+    let status = gcm::settle(&mut tag, &computed);
+    computed.zeroize();
+    if status == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
+}
+
+/// GCM (SP 800-38D): associated data first, then data, in any split.
+pub struct GcmStream(Parts);
+
+impl GcmStream {
+    /// Begins a message. Nonces of any length but 0; 12 bytes is the one to take.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], and those of devices.
+    pub fn new(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
+        gcm::check(nonce, 16, 0)?;
+        let first = gcm::first_counter(&executor, &key, nonce)?;
+        let mut counter = first;
+        let low = u32::from_be_bytes(first[12..].try_into().expect("four bytes"));
+        counter[12..].copy_from_slice(&low.wrapping_add(1).to_be_bytes());
+        Ok(GcmStream(Parts {
+            executor,
+            direction,
+            key,
+            keystream: Keystream::new(Pass::Ctr32, counter),
+            mac: Absorber::new(Pass::Ghash, [0; 16]),
+            first,
+            aad: 0,
+            data: 0,
+            phase: Phase::Aad,
+        }))
+    }
+
+    /// More associated data.
+    ///
+    /// # Errors
+    /// [`Error::Order`] once data have come, and those of devices.
+    pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
+        self.0.aad(aad, u64::MAX)
+    }
+
+    /// The next bytes; the output has the same length. Decrypted bytes are unauthenticated until
+    /// [`GcmStream::verify`].
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`], [`Error::TooLong`] beyond 2^36 - 32 bytes, and those of devices.
+    pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
+        self.update_data(HostData::copy(input, output)?)
+    }
+
+    /// The next bytes, in place.
+    ///
+    /// # Errors
+    /// As [`GcmStream::update`].
+    pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
+        self.update_data(HostData::InPlace(data))
+    }
+
+    fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
+        gcm::check(&[0], 16, self.0.data.saturating_add(data.len() as u64))?;
+        self.0.enter_data()?;
+        self.0.update(data, true)
+    }
+
+    /// Ends a message that was encrypted, and writes its tag of 4, 8 or 12 to 16 bytes.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`], [`Error::Order`] if it was decrypted, and those of devices.
+    pub fn finish(self, tag: &mut [u8]) -> Result<()> {
+        self.end(Direction::Encrypt, Tag::Write(tag))
+    }
+
+    /// Ends a message that was decrypted, and compares its tag in constant time.
+    ///
+    /// # Errors
+    /// [`Error::AuthenticationFailed`]: forget what was decrypted. [`Error::TagLength`], [`Error::Order`] if it was
+    /// encrypted, and those of devices.
+    pub fn verify(self, tag: &[u8]) -> Result<()> {
+        self.end(Direction::Decrypt, Tag::Expect(tag))
+    }
+
+    fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
+        gcm::check(&[0], tag.len(), 0)?;
+        check_direction(&self.0, direction)?;
+        let computed = self.0.attempt(|parts| {
+            parts.mac.pad(&*parts.executor, &parts.key)?;
+            let lengths = gcm::lengths_block(parts.aad, parts.data);
+            parts.mac.absorb(&*parts.executor, &parts.key, &lengths, false)?;
+            parts.tag(Pass::Ctr32)
+        })?;
+        settle(tag, computed)
+    }
+}
+
+/// CCM (SP 800-38C), whose lengths must be known before it begins.
+pub struct CcmStream {
+    parts: Parts,
+    aad_len: u64,
+    data_len: u64,
+    tag_len: usize,
+}
+
+impl CcmStream {
+    /// Begins a message of known lengths: associated data, data, and tag.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and those of devices.
+    pub fn new(
+        executor: Arc<dyn Executor>,
+        direction: Direction,
+        key: Key,
+        nonce: &[u8],
+        aad_len: u64,
+        data_len: u64,
+        tag_len: usize,
+    ) -> Result<Self> {
+        ccm::check(nonce.len(), tag_len, data_len)?;
+        let mut mac = Absorber::new(Pass::CbcMac, [0; 16]);
+        mac.absorb(&executor, &key, &ccm::first_block(nonce, tag_len, aad_len > 0, data_len), false)?;
+        if aad_len > 0 {
+            let (length, bytes) = ccm::aad_length(aad_len);
+            mac.absorb(&executor, &key, &length[..bytes], false)?;
+        }
+        let parts = Parts {
+            executor,
+            direction,
+            key,
+            keystream: Keystream::new(Pass::Ctr, ccm::counter_block(nonce, 1)),
+            mac,
+            first: ccm::counter_block(nonce, 0),
+            aad: 0,
+            data: 0,
+            phase: Phase::Aad,
+        };
+        Ok(CcmStream { parts, aad_len, data_len, tag_len })
+    }
+
+    /// More associated data.
+    ///
+    /// # Errors
+    /// [`Error::Order`] once data have come or beyond the length that was told, after which the message goes on as
+    /// before; those of devices, after which it does not.
+    pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
+        self.parts.aad(aad, self.aad_len)
+    }
+
+    /// The next bytes; the output has the same length. Decrypted bytes are unauthenticated until
+    /// [`CcmStream::verify`].
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`], [`Error::Order`] if the lengths are not those that were told, and those of devices.
+    pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
+        self.update_data(HostData::copy(input, output)?)
+    }
+
+    /// The next bytes, in place.
+    ///
+    /// # Errors
+    /// As [`CcmStream::update`].
+    pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
+        self.update_data(HostData::InPlace(data))
+    }
+
+    fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
+        self.enter_data()?;
+        if self.parts.data.saturating_add(data.len() as u64) > self.data_len {
+            return Err(Error::Order { what: "more data than CCM was told" });
+        }
+        self.parts.update(data, false)
+    }
+
+    fn enter_data(&mut self) -> Result<()> {
+        if self.parts.aad != self.aad_len {
+            return Err(Error::Order { what: "less associated data than CCM was told" });
+        }
+        self.parts.enter_data()
+    }
+
+    /// Ends a message that was encrypted, and writes its tag, of the length that was told.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`], [`Error::Order`] if data are missing or it was decrypted, and those of devices.
+    pub fn finish(self, tag: &mut [u8]) -> Result<()> {
+        self.end(Direction::Encrypt, Tag::Write(tag))
+    }
+
+    /// Ends a message that was decrypted, and compares its tag in constant time.
+    ///
+    /// # Errors
+    /// [`Error::AuthenticationFailed`]: forget what was decrypted. [`Error::TagLength`], [`Error::Order`], and those
+    /// of devices.
+    pub fn verify(self, tag: &[u8]) -> Result<()> {
+        self.end(Direction::Decrypt, Tag::Expect(tag))
+    }
+
+    fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
+        if tag.len() != self.tag_len {
+            return Err(Error::TagLength {
+                mode: "CCM",
+                expected: "the length that was told",
+                got: tag.len(),
+            });
+        }
+        check_direction(&self.parts, direction)?;
+        self.enter_data()?;
+        if self.parts.data != self.data_len {
+            return Err(Error::Order { what: "less data than CCM was told" });
+        }
+        let computed = self.parts.attempt(|parts| {
+            parts.mac.pad(&*parts.executor, &parts.key)?;
+            parts.tag(Pass::Ctr)
+        })?;
+        settle(tag, computed)
+    }
+}
+
+fn check_direction(parts: &Parts, direction: Direction) -> Result<()> {
+    if parts.direction == direction {
+        return Ok(());
+    }
+    Err(Error::Order { what: "finish ends an encryption, verify a decryption" })
+}

@@ -1,0 +1,61 @@
+//! CMAC piece by piece. (GMAC is [`super::GcmStream`] without data.)
+
+use std::sync::Arc;
+
+use subtle::ConstantTimeEq;
+
+use super::parts::Absorber;
+use crate::cmac;
+use crate::executor::Executor;
+use lockstep_core::error::{Error, Result};
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::Pass;
+
+/// CMAC (SP 800-38B) of data that come in pieces.
+pub struct CmacStream {
+    executor: Arc<dyn Executor>,
+    key: Key,
+    mac: Absorber,
+}
+
+impl CmacStream {
+    /// Begins a message.
+    pub fn new(executor: Arc<dyn Executor>, key: Key) -> Self {
+        CmacStream { executor, key, mac: Absorber::new(Pass::CbcMac, [0; 16]) }
+    }
+
+    /// The next bytes.
+    ///
+    /// # Errors
+    /// Those of devices.
+    pub fn update(&mut self, data: &[u8]) -> Result<()> {
+        self.mac.absorb(&*self.executor, &self.key, data, true)
+    }
+
+    /// The MAC.
+    ///
+    /// # Errors
+    /// Those of devices.
+    pub fn finish(self) -> Result<Block> {
+        let mut mac = self.mac.state;
+        let end = cmac::End { key: &self.key, mac: &mut mac, last: self.mac.pending() };
+        cmac::finish(&*self.executor, &mut [end])?;
+        Ok(mac)
+    }
+
+    /// Compares the MAC, or its first bytes (at least 4), in constant time.
+    ///
+    /// # Errors
+    /// [`Error::AuthenticationFailed`] if it differs; [`Error::TagLength`].
+    pub fn verify(self, expected: &[u8]) -> Result<()> {
+        if !(4..=16).contains(&expected.len()) {
+            return Err(Error::TagLength { mode: "CMAC", expected: "4 to 16", got: expected.len() });
+        }
+        let mac = self.finish()?;
+        if bool::from(expected.ct_eq(&mac[..expected.len()])) {
+            Ok(())
+        } else {
+            Err(Error::AuthenticationFailed)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Copies of a few bytes between the host and data that lie anywhere: partial blocks and stolen ciphertext, which the modes
+//! compute on the host.
+
+use lockstep_core::Result;
+use lockstep_core::data::Data;
+use lockstep_core::work::Stream;
+
+use crate::executor::Executor;
+
+/// Copies bytes of the input, from byte `at` on, to the host.
+///
+/// # Errors
+/// Those of [`Executor::memory`] and of the device.
+pub fn fetch_input(executor: &dyn Executor, data: &Data<'_>, at: usize, bytes: &mut [u8]) -> Result<()> {
+    let range = at..at + bytes.len();
+    match data {
+        Data::Host(data) => bytes.copy_from_slice(&data.input()[range]),
+        Data::Pinned { from, .. } => bytes.copy_from_slice(&from.buffer().lock()[from.range()][range]),
+        Data::Device { from, .. } => {
+            executor.memory(from.device())?.download(&from.slice(range), bytes, Stream::default())?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies bytes of the output, from byte `at` on, to the host.
+///
+/// # Errors
+/// As [`fetch_input`].
+pub fn fetch_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, bytes: &mut [u8]) -> Result<()> {
+    fetch_input(executor, &data.output_only(), at, bytes)
+}
+
+/// Copies bytes from the host to the output, from byte `at` on.
+///
+/// # Errors
+/// As [`fetch_input`].
+pub fn store_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, bytes: &[u8]) -> Result<()> {
+    let range = at..at + bytes.len();
+    match data {
+        Data::Host(data) => data.output()[range].copy_from_slice(bytes),
+        Data::Pinned { to, .. } => to.buffer().lock()[to.range()][range].copy_from_slice(bytes),
+        Data::Device { to, .. } => {
+            executor.memory(to.device())?.upload(bytes, &to.slice(range), Stream::default())?;
+        }
+    }
+    Ok(())
+}
+
+/// Zeroes the output.
+///
+/// # Errors
+/// As [`fetch_input`].
+pub fn zero_output(executor: &dyn Executor, data: &mut Data<'_>) -> Result<()> {
+    if let Data::Host(data) = data {
+        data.output().fill(0);
+        return Ok(());
+    }
+    let zeros = [0; 64 * 1024];
+    let len = data.len();
+    for at in (0..len).step_by(zeros.len()) {
+        store_output(executor, data, at, &zeros[..zeros.len().min(len - at)])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Lengths beyond what a mode allows are refused before anything is done. No machine has so much memory to spare: the data
+//! are claims of memory on a device that is not there.
+
+use lockstep_core::backend::{DeviceId, Unit};
+use lockstep_core::data::{Data, DeviceSlice};
+use lockstep_core::work::{AeadMessage, Status, Tag};
+use lockstep_core::{Error, Key, Result};
+use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, ccm, gcm};
+use lockstep_planner::{Planner, Selection};
+use lockstep_testkit::mock::MockAsyncDevice;
+
+const NOWHERE: DeviceId = DeviceId { backend: "nowhere", unit: Unit::Only };
+
+type Mode = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
+
+/// What becomes of a message of this length.
+fn outcome(mode: Mode, seals: bool, nonce: usize, len: u64) -> Error {
+    let far = std::sync::Arc::new(MockAsyncDevice::default());
+    let planner =
+        Planner::new(vec![far], &Selection { device: Some("mock:0".into()), kernel: None }).unwrap();
+    let key = Key::new(&[1; 16]).unwrap();
+    // SAFETY: no device of this name exists, so no work is ever done on the range.
+    let all = unsafe { DeviceSlice::from_raw(NOWHERE, 0, usize::try_from(len).unwrap()) };
+    let mut tag = [0; 16];
+    let message = AeadMessage {
+        key: &key,
+        nonce: &vec![0; nonce],
+        aad: &[],
+        data: Data::on_device(all.clone(), all).unwrap(),
+        tag: if seals { Tag::Write(&mut tag) } else { Tag::Expect(&[0; 16]) },
+        status: Status::Pending,
+    };
+    mode(&planner, &mut [message]).unwrap_err()
+}
+
+/// What becomes of an XTS data unit of this length, and of a batch of one.
+fn outcomes_of_xts(len: u64) -> [Error; 2] {
+    let far = std::sync::Arc::new(MockAsyncDevice::default());
+    let planner =
+        Planner::new(vec![far], &Selection { device: Some("mock:0".into()), kernel: None }).unwrap();
+    let key = CipherKey::new(Cipher::Xts, &std::array::from_fn::<u8, 32, _>(|i| i as u8)).unwrap();
+    // SAFETY: no device of this name exists, so no work is ever done on the range.
+    let all = unsafe { DeviceSlice::from_raw(NOWHERE, 0, usize::try_from(len).unwrap()) };
+    let data = || Data::on_device(all.clone(), all.clone()).unwrap();
+    let (mut iv, mut other) = ([0; 16], [0; 16]);
+    let one = Cipher::Xts.one(&planner, Direction::Encrypt, &key, &mut iv, data());
+    let message = Message { key: &key, iv: &mut other, data: data() };
+    let batch = Cipher::Xts.run(&planner, Direction::Decrypt, &mut [message]);
+    [one.unwrap_err(), batch.unwrap_err()]
+}
+
+#[test]
+fn xts_takes_2_to_the_20_blocks() {
+    // SP 800-38E, section 4.
+    assert!(outcomes_of_xts(1 << 24).iter().all(|error| matches!(error, Error::UnknownDevice { .. })));
+    for extra in [1, 16] {
+        let outcomes = outcomes_of_xts((1 << 24) + extra);
+        assert!(
+            outcomes.iter().all(|error| matches!(error, Error::TooLong { mode: "XTS", .. })),
+            "{outcomes:?}"
+        );
+    }
+}
+
+/// The longest lawful message gets as far as the device that is not there; one more byte does not.
+fn check(mode: Mode, seals: bool, nonce: usize, limit: u64) {
+    assert!(matches!(outcome(mode, seals, nonce, limit), Error::UnknownDevice { .. }), "{limit} bytes");
+    let error = outcome(mode, seals, nonce, limit + 1);
+    assert!(matches!(error, Error::TooLong { limit: told, .. } if told == limit), "{error}");
+}
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn gcm_takes_64_gib_less_two_blocks() {
+    // SP 800-38D, 5.2.1.1.
+    check(gcm::seal, true, 12, (1 << 36) - 32);
+    check(gcm::open, false, 12, (1 << 36) - 32);
+}
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn ccm_takes_what_the_nonce_leaves() {
+    // SP 800-38C, A.1: the length has the 15 - n bytes that the nonce leaves.
+    for nonce in 8..=13 {
+        check(ccm::seal, true, nonce, (1 << (8 * (15 - nonce))) - 1);
+    }
+}

@@ -1,0 +1,34 @@
+//! The planner as the executor of the modes.
+
+use lockstep_core::backend::{DeviceId, DeviceMemory};
+use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Task};
+use lockstep_core::{Error, Result};
+use lockstep_modes::Executor;
+
+use crate::planner::Planner;
+use crate::timing::Shape;
+
+impl Executor for Planner {
+    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
+        let Some(first) = segments.first() else { return Ok(()) };
+        let shape = Shape::of(segments.iter().map(|segment| segment.data.len()));
+        let plan = self.plan(Operation::Pass(pass), first.key.size(), shape, first.data.device())?;
+        plan.run(Task::Pass(pass, segments))
+    }
+
+    fn run_fused(&self, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
+        let Some(first) = messages.first() else { return Ok(true) };
+        let shape = Shape::of(messages.iter().map(|message| message.data.len()));
+        match self.plan(Operation::Recipe(recipe), first.key.size(), shape, first.data.device()) {
+            Ok(plan) => plan.run(Task::Recipe(recipe, messages)).map(|()| true),
+            // No kernel has it where the data are, or none that passed its self-test.
+            Err(Error::Unsupported { .. } | Error::SelfTest { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {
+        let out_of_reach = || Error::OutOfReach { device, what: "memory of its own".into() };
+        self.device(device)?.memory().ok_or_else(out_of_reach)
+    }
+}

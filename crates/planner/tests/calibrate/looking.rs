@@ -1,0 +1,154 @@
+//! When others are looked for, and who is waited for.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo};
+use lockstep_core::work::{Operation, Pass, Task, Work};
+use lockstep_core::{KeySize, Result};
+use lockstep_planner::calibrate::Calibrator;
+use lockstep_planner::verify::Verify;
+use lockstep_planner::{Planner, Selection};
+use lockstep_testkit::mock::MockAsyncDevice;
+
+use crate::machine::*;
+
+#[test]
+fn other_devices_are_looked_for_when_it_is_worth_the_trouble() {
+    let clock = Arc::new(Virtual::default());
+    let near: Model = |_, shape| line(shape.bytes, 1.0, 500.0);
+    let far: Model = |_, shape| line(shape.bytes, 1.0, 5000.0);
+    let looked = Arc::new(AtomicUsize::new(0));
+    let planner = || {
+        let (near, far) = (
+            Timed::new("mock-cpu", "mock-cpu/kernel", near, &clock),
+            Timed::new("mock", "mock/kernel", far, &clock),
+        );
+        let looked = Arc::clone(&looked);
+        let look = Box::new(move || {
+            looked.fetch_add(1, Ordering::Relaxed);
+            vec![Arc::new(far) as Arc<dyn Device>, Arc::new(MockAsyncDevice::default())]
+        });
+        let planner = Planner::looking(vec![Arc::new(near)], look).with_verify(Verify::Off);
+        planner.with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None))
+    };
+    let chosen = |planner: &Planner, bytes: usize| {
+        planner.plan(CTR, KEY, bytes, None).unwrap().device.id().to_string()
+    };
+    let first = planner();
+    // By its account 2 ms each: two seconds are not over.
+    for _ in 0..900 {
+        assert_eq!(chosen(&first, 1 << 20), "mock-cpu");
+    }
+    // However often, short work does not count.
+    for _ in 0..100_000 {
+        chosen(&first, 1024);
+    }
+    assert_eq!((looked.load(Ordering::Relaxed), first.devices_so_far().len()), (0, 1));
+    for _ in 0..200 {
+        chosen(&first, 1 << 20);
+    }
+    assert_eq!(chosen(&first, 1 << 20), "mock");
+    assert_eq!(looked.load(Ordering::Relaxed), 1);
+    // Simulated devices are for who names them.
+    assert_eq!(
+        first.devices().iter().map(|device| device.id()).collect::<Vec<_>>(),
+        [id("mock-cpu"), id("mock")]
+    );
+    // Who asks for all devices gets them.
+    let second = planner();
+    assert_eq!(second.devices().len(), 2);
+    assert_eq!(looked.load(Ordering::Relaxed), 2);
+    // What lies on a device that was not looked for yet, too.
+    let third = planner();
+    assert_eq!(third.plan(CTR, KEY, 16, Some(id("mock"))).unwrap().device.id(), id("mock"));
+    assert_eq!(third.device(id("mock")).unwrap().id(), id("mock"));
+    // And who does not want to find it out while at work, does so before.
+    let fourth = planner();
+    fourth.settle(CTR, KEY);
+    let considered = fourth.consider(CTR, KEY, 1 << 20, None);
+    assert!(considered.iter().filter(|one| one.is_measured).count() >= 2, "{considered:?}");
+    assert_eq!(chosen(&fourth, 1 << 20), "mock");
+    assert_eq!(looked.load(Ordering::Relaxed), 4);
+}
+
+/// What lies in one hand is waited for by the next.
+#[test]
+fn who_comes_while_a_device_is_at_work_goes_elsewhere() {
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    /// Works until it is told to go on.
+    struct Busy(Timed, Mutex<std::sync::mpsc::Sender<()>>, Mutex<std::sync::mpsc::Receiver<()>>);
+    impl Device for Busy {
+        fn id(&self) -> DeviceId {
+            self.0.id()
+        }
+        fn description(&self) -> String {
+            self.0.description()
+        }
+        fn kernels(&self) -> &[KernelInfo] {
+            self.0.kernels()
+        }
+        fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
+            Some(Cost::new(1000.0, 1.0))
+        }
+        fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+            if matches!(&work.task, Task::Pass(_, segments) if segments[0].data.len() == 1 << 20) {
+                self.1.lock().unwrap().send(()).unwrap();
+                self.2.lock().unwrap().recv().unwrap();
+            }
+            self.0.submit(kernel, work)
+        }
+    }
+    let clock = Arc::new(Virtual::default());
+    let busy = Timed::new("mock", "mock/kernel", DEVICE, &clock);
+    let near = Timed::new("mock-cpu", "mock-cpu/kernel", NEAR, &clock);
+    let devices: Vec<Arc<dyn Device>> =
+        vec![Arc::new(near), Arc::new(Busy(busy, Mutex::new(begun), Mutex::new(may_go_on)))];
+    let planner = Planner::new(devices, &Selection::default()).unwrap().with_verify(Verify::Off);
+    let chosen = || planner.plan(CTR, KEY, 1 << 20, None).unwrap().device.id();
+    // As they state: 2 ms by the processor, and half of it by the device.
+    assert_eq!(chosen(), id("mock"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| ctr(&planner, &clock, 1 << 20));
+        has_begun.recv().unwrap();
+        let meanwhile = chosen();
+        go_on.send(()).unwrap();
+        assert_eq!(meanwhile, id("mock-cpu"));
+    });
+    assert_eq!(chosen(), id("mock"));
+}
+
+/// Nobody waits for who looks or measures, and all come to the same.
+#[test]
+fn many_threads_plan_at_once() {
+    let same: Model = |_, shape| line(shape.bytes, 5.0, 500.0);
+    let clock = Arc::new(Virtual::default());
+    let (near, far) = (
+        Timed::new("mock-cpu", "mock-cpu/kernel", same, &clock),
+        Timed::new("mock", "mock/kernel", DEVICE, &clock),
+    );
+    let look = Box::new(move || vec![Arc::new(far) as Arc<dyn Device>]);
+    let planner = Planner::looking(vec![Arc::new(near)], look).with_verify(Verify::Off);
+    let planner = planner.with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None));
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let planner = &planner;
+            scope.spawn(move || {
+                let operation = if thread % 2 == 0 { CTR } else { Operation::Pass(Pass::XtsEncrypt) };
+                // Others may look or measure meanwhile, so nobody knows how often.
+                for _ in 0..60_000 {
+                    for _ in 0..100 {
+                        let _ = planner.plan(operation, KEY, 1 << 20, None).unwrap();
+                    }
+                    let considered = planner.consider(operation, KEY, 1 << 20, None);
+                    if considered.iter().filter(|choice| choice.is_measured).count() >= 2 {
+                        return;
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                panic!("nothing was measured");
+            });
+        }
+    });
+}

@@ -1,0 +1,241 @@
+//! Devices that take as long as a test wants, and a clock that goes by them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use lockstep_cache::Cache;
+use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
+use lockstep_core::data::Data;
+use lockstep_core::work::{Operation, Pass, Segment, Status, Task, Work};
+use lockstep_core::{Error, Key, KeySize, Result};
+use lockstep_planner::calibrate::{Calibrator, Clock};
+use lockstep_planner::timing::Shape;
+use lockstep_planner::verify::Verify;
+use lockstep_planner::{Planner, Selection};
+use lockstep_testkit::mock::MockAsyncDevice;
+
+/// The time that devices say they need: those of one run work side by side.
+#[derive(Default)]
+pub(crate) struct Virtual(pub(crate) Mutex<BTreeMap<String, f64>>);
+
+impl Virtual {
+    pub(crate) fn spend(&self, device: DeviceId, ns: f64) {
+        *self.0.lock().unwrap().entry(device.to_string()).or_default() += ns;
+    }
+}
+
+pub(crate) struct VirtualClock(pub(crate) Arc<Virtual>);
+
+impl Clock for VirtualClock {
+    fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        self.0.0.lock().unwrap().clear();
+        work()?;
+        Ok(self.0.0.lock().unwrap().values().copied().fold(0.0, f64::max))
+    }
+}
+
+pub(crate) type Model = fn(Operation, Shape) -> f64;
+
+/// A device that takes as long as a test wants, and states something else. `far` computes.
+pub(crate) struct Timed {
+    pub(crate) id: DeviceId,
+    pub(crate) description: &'static str,
+    pub(crate) kernels: [KernelInfo; 1],
+    pub(crate) model: Model,
+    pub(crate) clock: Arc<Virtual>,
+    pub(crate) far: MockAsyncDevice,
+    /// It computes; else it does long work in thought only, which nobody verifies.
+    pub(crate) computes: bool,
+    pub(crate) fails: Arc<AtomicBool>,
+    pub(crate) submitted: Arc<AtomicUsize>,
+}
+
+pub(crate) fn id(backend: &'static str) -> DeviceId {
+    DeviceId { backend, unit: Unit::Only }
+}
+
+impl Timed {
+    pub(crate) fn new(
+        backend: &'static str,
+        kernel: &'static str,
+        model: Model,
+        clock: &Arc<Virtual>,
+    ) -> Timed {
+        let kernels =
+            [KernelInfo { name: kernel, description: "takes its time", constant_time: true, missing: None }];
+        let (fails, submitted) = Default::default();
+        let (description, clock, far) = ("driver 1", Arc::clone(clock), MockAsyncDevice::default());
+        Timed { id: id(backend), description, kernels, model, clock, far, computes: false, fails, submitted }
+    }
+}
+
+impl Device for Timed {
+    fn id(&self) -> DeviceId {
+        self.id
+    }
+    fn description(&self) -> String {
+        self.description.into()
+    }
+    fn is_trusted(&self) -> bool {
+        self.id.backend == "mock-cpu"
+    }
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
+        // The opposite of the truth in most of these tests.
+        Some(if self.is_trusted() { Cost::new(1e6, 1.0) } else { Cost::new(1.0, 2.0) })
+    }
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let operation = work.task.operation();
+        let shape = match &work.task {
+            Task::Pass(_, segments) => Shape::of(segments.iter().map(|segment| segment.data.len())),
+            Task::Recipe(_, messages) => Shape::of(messages.iter().map(|message| message.data.len())),
+            Task::Table(..) => unreachable!("no test has one"),
+        };
+        self.submitted.fetch_add(1, Ordering::Relaxed);
+        self.clock.spend(self.id, (self.model)(operation, shape));
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(Error::DeviceFailed { device: self.id, reason: "told to".into() });
+        }
+        if self.computes || shape.bytes <= LONGEST_SELF_TEST {
+            return self.far.submit(kernel, work);
+        }
+        if let Task::Recipe(_, messages) = work.task {
+            messages.iter_mut().for_each(|message| message.status = Status::Done);
+        }
+        Ok(Completion::Done)
+    }
+}
+
+pub(crate) const LONGEST_SELF_TEST: usize = 64 << 10;
+pub(crate) const CTR: Operation = Operation::Pass(Pass::Ctr);
+pub(crate) const KEY: KeySize = KeySize::Aes128;
+
+/// So many megabytes per second after so many microseconds.
+pub(crate) fn line(bytes: usize, fixed_us: f64, mb_per_s: f64) -> f64 {
+    fixed_us * 1e3 + bytes as f64 * 1e3 / mb_per_s
+}
+
+/// A processor and a device with these models, calibrated for the operation if it pays.
+pub(crate) struct Machine {
+    pub(crate) planner: Planner,
+    pub(crate) clock: Arc<Virtual>,
+    pub(crate) fails: Arc<AtomicBool>,
+    pub(crate) submitted: Arc<AtomicUsize>,
+}
+
+impl Machine {
+    pub(crate) fn new(near: Model, far: Model) -> Machine {
+        Machine::with(near, far, "driver 1", None, None)
+    }
+
+    pub(crate) fn with(
+        near: Model,
+        far: Model,
+        driver: &'static str,
+        cache: Option<Cache>,
+        only: Option<&str>,
+    ) -> Machine {
+        Machine::made(near, far, driver, cache, only, false)
+    }
+
+    /// One that computes, and whose results are verified.
+    pub(crate) fn computing(near: Model, far: Model) -> Machine {
+        Machine::made(near, far, "driver 1", None, None, true)
+    }
+
+    pub(crate) fn made(
+        near: Model,
+        far: Model,
+        driver: &'static str,
+        cache: Option<Cache>,
+        only: Option<&str>,
+        computes: bool,
+    ) -> Machine {
+        let clock = Arc::new(Virtual::default());
+        let near = Timed { computes, ..Timed::new("mock-cpu", "mock-cpu/kernel", near, &clock) };
+        let far = Timed { description: driver, computes, ..Timed::new("mock", "mock/kernel", far, &clock) };
+        let (fails, submitted) = (Arc::clone(&far.fails), Arc::clone(&far.submitted));
+        let selection = Selection { device: only.map(Into::into), kernel: None };
+        let planner = Planner::new(vec![Arc::new(near), Arc::new(far)], &selection).unwrap();
+        let calibrator = Calibrator::new(VirtualClock(Arc::clone(&clock)), cache);
+        let verify = if computes { Verify::Sample } else { Verify::Off };
+        let planner = planner.with_verify(verify).with_calibrator(calibrator);
+        Machine { planner, clock, fails, submitted }
+    }
+
+    /// Works until the planner has measured, which takes 50 ms of work.
+    pub(crate) fn warmed(self, operation: Operation) -> Machine {
+        for _ in 0..1000 {
+            if self.is_measured(operation) {
+                return self;
+            }
+            let _ = self.planner.plan(operation, KEY, 1 << 20, None).unwrap();
+        }
+        panic!("nothing was measured");
+    }
+
+    pub(crate) fn is_measured(&self, operation: Operation) -> bool {
+        let considered = self.planner.consider(operation, KEY, 1 << 20, None);
+        considered.iter().filter(|choice| choice.is_measured).count() >= 2
+    }
+
+    pub(crate) fn choice(&self, operation: Operation, shape: impl Into<Shape>) -> String {
+        self.planner.plan(operation, KEY, shape, None).unwrap().device.id().to_string()
+    }
+}
+
+/// Nanoseconds of CTR over so many bytes, as the clock has it.
+pub(crate) fn ctr(planner: &Planner, clock: &Arc<Virtual>, bytes: usize) -> f64 {
+    let key = Key::new(&[1; 16]).unwrap();
+    let mut data = vec![0; bytes];
+    VirtualClock(Arc::clone(clock))
+        .time(&mut || {
+            let mut register = [0; 16];
+            let data = Data::in_place(&mut data);
+            let segment = Segment { key: &key, tweak: None, register: &mut register, data };
+            planner.plan(CTR, KEY, bytes, None)?.run(Task::Pass(Pass::Ctr, &mut [segment]))
+        })
+        .unwrap()
+}
+
+/// Lengths by steps of a fifth, from 16 bytes.
+pub(crate) fn lengths(to: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(16.0f64), |bytes| Some(bytes * 1.2))
+        .map(|bytes| bytes as usize)
+        .take_while(move |&b| b <= to)
+}
+
+/// A cache that goes with the test.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("lockstep-calibrate-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Folder(path)
+    }
+
+    pub(crate) fn cache(&self) -> Option<Cache> {
+        Some(Cache::at(&self.0))
+    }
+
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let mut all: Vec<_> =
+            std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+        all.sort();
+        all
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) const NEAR: Model = |_, shape| line(shape.bytes, 1.0, 400.0);
+pub(crate) const DEVICE: Model = |_, shape| line(shape.bytes, 2360.0, 4000.0);

@@ -1,0 +1,103 @@
+//! Several devices as one: the shared suite over three of them that share out whatever they can, and what becomes of work
+//! when one of them fails.
+
+use std::sync::Arc;
+
+use lockstep_core::backend::{Device, KernelId};
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task};
+use lockstep_core::{Error, Key, KeySize};
+use lockstep_planner::Planner;
+use lockstep_planner::group::Group;
+use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
+
+fn group(behaviours: [Behaviour; 3]) -> (Arc<dyn Device>, Vec<Arc<MockAsyncDevice>>) {
+    let fars: Vec<_> =
+        behaviours.into_iter().map(|behaviour| Arc::new(MockAsyncDevice::new(behaviour))).collect();
+    let members = fars.iter().map(|far| Arc::clone(far) as Arc<dyn Device>).collect();
+    (Arc::new(Group::new("mock", "all", members).with_least_share(16)), fars)
+}
+
+fn of(behaviour: &Behaviour) -> Arc<dyn Device> {
+    group([behaviour.clone(), behaviour.clone(), behaviour.clone()]).0
+}
+
+lockstep_testkit::backend_suite!(fused, of(&Behaviour::default()), "mock/oracle");
+lockstep_testkit::backend_suite!(
+    composed,
+    of(&Behaviour { fused: false, ..Behaviour::default() }),
+    "mock/oracle"
+);
+
+fn ctr(device: &dyn Device, data: &mut [u8]) -> ([u8; 16], lockstep_core::Result<()>) {
+    let (key, mut register) = (Key::new(&[1; 16]).unwrap(), [255; 16]);
+    let data = Data::in_place(data);
+    let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+    let outcome = device
+        .submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into())
+        .and_then(|completion| completion.wait());
+    (register, outcome)
+}
+
+#[test]
+fn a_long_message_is_cut_and_everybody_works_on_it() {
+    let slow = Behaviour { bytes_per_second: 10_000_000, ..Behaviour::default() };
+    let fast = Behaviour { bytes_per_second: 80_000_000, ..Behaviour::default() };
+    let (group, fars) = group([slow.clone(), fast, slow]);
+    let mut data = vec![9; 100_000];
+    let (register, outcome) = ctr(&*group, &mut data);
+    outcome.unwrap();
+    let aes = lockstep_reference::Aes::new(&[1; 16]);
+    assert!(data == lockstep_reference::ctr::apply(&aes, &[255; 16], &[9; 100_000]));
+    assert_eq!(u128::from_be_bytes(register), 6249);
+    assert_eq!(fars.iter().map(|far| far.submitted()).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+#[test]
+fn little_work_is_for_one() {
+    let fars = [0, 1].map(|_| Arc::new(MockAsyncDevice::default()));
+    let members = fars.iter().map(|far| Arc::clone(far) as Arc<dyn Device>).collect();
+    ctr(&Group::new("mock", "all", members), &mut [0; 100_000]).1.unwrap();
+    assert_eq!(fars.map(|far| far.submitted()), [1, 0]);
+}
+
+#[test]
+fn if_one_fails_nothing_is_left_of_the_work() {
+    let failing = Behaviour { fail_at: Some(0), ..Behaviour::default() };
+    let (group, _) = group([Behaviour::default(), failing.clone(), Behaviour::default()]);
+    let mut data = vec![9; 50_000];
+    let (register, outcome) = ctr(&*group, &mut data);
+    assert!(matches!(outcome, Err(Error::DeviceFailed { .. })));
+    assert!(data.iter().all(|&byte| byte == 0));
+    assert_eq!(register, [255; 16]);
+
+    let (group, _) = self::group([Behaviour::default(), Behaviour::default(), failing]);
+    let key = Key::new(&[1; 16]).unwrap();
+    let (mut data, mut tags) = (vec![[9; 500]; 3], [[7; 16]; 3]);
+    let mut messages: Vec<_> = (data.iter_mut().zip(&mut tags))
+        .map(|(data, tag)| AeadMessage {
+            key: &key,
+            nonce: &[1; 12],
+            aad: b"",
+            data: Data::in_place(data),
+            tag: Tag::Write(tag),
+            status: Status::Done,
+        })
+        .collect();
+    let outcome = group.submit(KernelId(0), Task::Recipe(Recipe::GcmSeal, &mut messages).into());
+    assert!(matches!(outcome.map(|_| ()), Err(Error::DeviceFailed { .. })));
+    assert!(messages.iter().all(|message| message.status == Status::Pending));
+    drop(messages);
+    assert_eq!((data, tags), (vec![[0; 500]; 3], [[0; 16]; 3]));
+}
+
+/// A group of which one member computes wrongly is not used.
+#[test]
+fn each_member_proves_itself() {
+    let wrong = Behaviour { corrupt_at: Some(0), ..Behaviour::default() };
+    let (group, _) = group([Behaviour::default(), Behaviour::default(), wrong]);
+    let selection = lockstep_planner::Selection { device: Some("far:all".into()), kernel: None };
+    let planner = Planner::new(vec![group], &selection).unwrap();
+    let plan = planner.plan(Operation::Pass(Pass::Ctr), KeySize::Aes128, 16, None);
+    assert!(matches!(plan.map(|_| ()), Err(Error::SelfTest { .. })));
+}

@@ -1,0 +1,213 @@
+//! What the planner chooses, and what it never chooses by itself.
+
+use std::sync::Arc;
+
+use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
+use lockstep_core::work::{Operation, Pass, Recipe, Work};
+use lockstep_core::{Error, KeySize, Result};
+use lockstep_planner::{Planner, Selection};
+use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
+
+/// A real device with kernels and costs as a test wants them, all computed by `far`.
+struct Pretend {
+    id: DeviceId,
+    kernels: Vec<KernelInfo>,
+    costs: Vec<Cost>,
+    /// Kernels that answer wrong.
+    broken: Vec<usize>,
+    right: MockAsyncDevice,
+    wrong: MockAsyncDevice,
+}
+
+impl Pretend {
+    /// Kernels by name, whether they leak, and what they cost.
+    fn new(backend: &'static str, kernels: &[(&'static str, bool, Cost)], broken: &[usize]) -> Self {
+        let info = |&(name, leaks, _): &(&'static str, bool, Cost)| KernelInfo {
+            name,
+            description: "pretends",
+            constant_time: !leaks,
+            missing: name.ends_with("missing").then(|| "it is not there".into()),
+        };
+        Pretend {
+            id: DeviceId { backend, unit: Unit::Only },
+            kernels: kernels.iter().map(info).collect(),
+            costs: kernels.iter().map(|&(_, _, cost)| cost).collect(),
+            broken: broken.into(),
+            right: MockAsyncDevice::default(),
+            wrong: MockAsyncDevice::new(Behaviour { corrupt_at: Some(0), ..Behaviour::default() }),
+        }
+    }
+}
+
+impl Device for Pretend {
+    fn id(&self) -> DeviceId {
+        self.id
+    }
+    fn description(&self) -> String {
+        "pretends".into()
+    }
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+    fn cost(&self, kernel: KernelId, operation: Operation, _key: KeySize) -> Option<Cost> {
+        match operation {
+            Operation::Pass(_) => Some(self.costs[usize::from(kernel.0)]),
+            Operation::Recipe(_) => None,
+        }
+    }
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let is_broken = self.broken.contains(&usize::from(kernel.0));
+        let far = if is_broken { &self.wrong } else { &self.right };
+        far.submit(KernelId(0), work)
+    }
+}
+
+const CTR: Operation = Operation::Pass(Pass::Ctr);
+
+const SLOW: Cost = Cost { fixed_ns: 10.0, ns_per_byte: 1.0 };
+const FAST: Cost = Cost { fixed_ns: 10_000.0, ns_per_byte: 0.1 };
+
+fn planner(devices: Vec<Pretend>, device: Option<&str>, kernel: Option<&str>) -> Result<Planner> {
+    let selection = Selection { device: device.map(Into::into), kernel: kernel.map(Into::into) };
+    Planner::new(devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect(), &selection)
+}
+
+fn chosen(planner: &Planner, bytes: usize) -> &'static str {
+    planner.plan(CTR, KeySize::Aes256, bytes, None).unwrap().kernel_name()
+}
+
+#[test]
+fn the_cheapest_wins_on_each_side_of_the_crossover() {
+    let near = || Pretend::new("mock-cpu", &[("near/plain", false, SLOW)], &[]);
+    let gpu = || Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
+    for devices in [vec![near(), gpu()], vec![gpu(), near()]] {
+        let planner = planner(devices, None, None).unwrap();
+        assert_eq!(chosen(&planner, 16), "near/plain");
+        assert_eq!(chosen(&planner, 11_000), "near/plain");
+        assert_eq!(chosen(&planner, 12_000), "gpu/bitslice");
+        assert_eq!(chosen(&planner, 1 << 30), "gpu/bitslice");
+    }
+}
+
+#[test]
+fn kernels_that_leak_are_chosen_by_name_only() {
+    let device = || Pretend::new("gpu", &[("gpu/table", true, FAST), ("gpu/bitslice", false, SLOW)], &[]);
+    let auto = planner(vec![device()], None, None).unwrap();
+    assert_eq!(chosen(&auto, 1 << 30), "gpu/bitslice");
+    let of_device = planner(vec![device()], Some("gpu"), None).unwrap();
+    assert_eq!(chosen(&of_device, 1 << 30), "gpu/bitslice");
+    let by_name = planner(vec![device()], None, Some("gpu/table")).unwrap();
+    assert_eq!(chosen(&by_name, 16), "gpu/table");
+
+    let only_leaks = || Pretend::new("gpu", &[("gpu/table", true, FAST)], &[]);
+    let auto = planner(vec![only_leaks()], None, None).unwrap();
+    assert!(!auto.supports(CTR, KeySize::Aes128));
+    assert!(matches!(auto.plan(CTR, KeySize::Aes128, 16, None).err(), Some(Error::Unsupported { .. })));
+}
+
+#[test]
+fn a_kernel_that_answers_wrong_is_passed_over() {
+    let device = || Pretend::new("gpu", &[("gpu/hot", false, FAST), ("gpu/cool", false, SLOW)], &[0]);
+    let auto = planner(vec![device()], None, None).unwrap();
+    assert_eq!(chosen(&auto, 1 << 30), "gpu/cool");
+    assert!(matches!(&auto.failures()[..], [Error::SelfTest { kernel, .. }] if kernel == "gpu/hot"));
+    let forced = planner(vec![device()], None, Some("gpu/hot")).unwrap();
+    assert!(matches!(forced.plan(CTR, KeySize::Aes128, 16, None).err(), Some(Error::SelfTest { .. })));
+}
+
+#[test]
+fn kernels_that_cannot_run_are_not_chosen() {
+    let device = || Pretend::new("gpu", &[("gpu/missing", false, FAST), ("gpu/there", false, SLOW)], &[]);
+    assert_eq!(chosen(&planner(vec![device()], None, None).unwrap(), 1 << 30), "gpu/there");
+    let error = planner(vec![device()], None, Some("gpu/missing")).err().unwrap();
+    assert_eq!(error.to_string(), "no kernel `gpu/missing` on gpu: it is not there");
+}
+
+#[test]
+fn data_on_a_device_stay_there() {
+    let near = Pretend::new("mock-cpu", &[("near/plain", false, SLOW)], &[]);
+    let gpu = Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
+    let (here, there) = (near.id, gpu.id);
+    let planner = planner(vec![near, gpu], None, None).unwrap();
+    for bytes in [16, 1 << 30] {
+        for id in [here, there] {
+            assert_eq!(planner.plan(CTR, KeySize::Aes128, bytes, Some(id)).unwrap().device.id(), id);
+        }
+    }
+    let nowhere = DeviceId { backend: "gpu", unit: Unit::Number(3) };
+    let error = planner.plan(CTR, KeySize::Aes128, 16, Some(nowhere)).err().unwrap();
+    assert_eq!(error.to_string(), "no device `gpu:3`: there are near, gpu");
+}
+
+#[test]
+fn what_nobody_does_is_an_error() {
+    let device = Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
+    let by_kernel = planner(vec![device], None, Some("gpu/bitslice")).unwrap();
+    let device = Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
+    let by_device = planner(vec![device], Some("gpu"), None).unwrap();
+    for (planner, name) in [(by_kernel, "gpu/bitslice"), (by_device, "gpu")] {
+        let error =
+            planner.plan(Operation::Recipe(Recipe::GcmSeal), KeySize::Aes128, 16, None).err().unwrap();
+        let expected = "cannot do GcmSeal: choose another device or kernel, or leave the choice to `auto`";
+        assert_eq!(error.to_string(), format!("{name} {expected}"));
+    }
+}
+
+#[test]
+fn a_kernel_of_another_device_is_refused() {
+    let devices = || {
+        let near = Pretend::new("mock-cpu", &[("near/plain", false, SLOW), ("near/fine", false, SLOW)], &[]);
+        vec![near, Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[])]
+    };
+    let error = planner(devices(), Some("mock-cpu"), Some("gpu/bitslice")).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "the kernel `gpu/bitslice` does not run on the device `near`: gpu/bitslice runs on gpu; near has near/plain, \
+         near/fine"
+    );
+    let error = planner(devices(), Some("gpu"), Some("abacus/one")).err().unwrap().to_string();
+    assert!(error.contains("abacus/one runs on no device of this machine"), "{error}");
+    assert!(planner(devices(), Some("gpu"), Some("gpu/bitslice")).is_ok());
+}
+
+/// Devices of one backend, by number.
+fn several(names: &[&str], device: &str) -> Result<Vec<String>> {
+    let devices = names.iter().enumerate().map(|(number, &backend)| {
+        let backend: &'static str = if backend == "gpu" { "gpu" } else { "other" };
+        let id = DeviceId { backend, unit: Unit::Number(number as u16) };
+        Pretend { id, ..Pretend::new(backend, &[("gpu/fast", false, FAST)], &[]) }
+    });
+    let planner = planner(devices.collect(), Some(device), None)?;
+    Ok(planner.devices().iter().map(|device| device.id().to_string()).collect())
+}
+
+#[test]
+fn several_devices_by_name() {
+    let names = ["gpu", "gpu", "other", "gpu"];
+    assert_eq!(several(&names, "gpu:0,3").unwrap(), ["gpu:0,3", "gpu:0", "gpu:3"]);
+    assert_eq!(several(&names, "gpu:all").unwrap(), ["gpu:all", "gpu:0", "gpu:1", "gpu:3"]);
+    assert_eq!(several(&names, "gpu:1").unwrap(), ["gpu:1"]);
+    assert_eq!(several(&names, "gpu:1,1").unwrap(), ["gpu:1"]);
+    assert_eq!(several(&names, "other:all").unwrap(), ["other:2"]);
+    for wrong in ["gpu:0,2", "gpu:0,", "gpu:,", "gpu:", "gpu", "all", "tpu:all", "gpu:0,all", "gpu:0,1x", ""]
+    {
+        let error = several(&names, wrong).unwrap_err().to_string();
+        assert_eq!(error, format!("no device `{wrong}`: there are gpu:0, gpu:1, other:2, gpu:3"));
+    }
+}
+
+#[test]
+fn large_work_is_for_all_and_little_for_one() {
+    let devices = [0, 1].map(|number| {
+        let id = DeviceId { backend: "gpu", unit: Unit::Number(number) };
+        Pretend { id, ..Pretend::new("gpu", &[("gpu/fast", false, FAST)], &[]) }
+    });
+    let planner = planner(devices.into(), Some("gpu:all"), None).unwrap();
+    let chosen = |bytes| planner.plan(CTR, KeySize::Aes128, bytes, None).unwrap().device.id().to_string();
+    assert_eq!(chosen(1000), "gpu:0");
+    assert_eq!(chosen(10_000_000), "gpu:all");
+    // What lies on one of them stays there.
+    let second = DeviceId { backend: "gpu", unit: Unit::Number(1) };
+    let there = planner.plan(CTR, KeySize::Aes128, 10_000_000, Some(second)).unwrap();
+    assert_eq!(there.device.id(), second);
+}

@@ -1,0 +1,310 @@
+//! Wrong results of devices are seen and made again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status, Tag, Task, Work};
+use lockstep_core::{Error, Key, KeySize, Result};
+use lockstep_modes::{Cipher, CipherKey, Direction, Message, gcm};
+use lockstep_planner::verify::Verify;
+use lockstep_planner::{Planner, Selection};
+use lockstep_testkit::mock::MockAsyncDevice;
+
+/// How a device behaves, once it has proved itself.
+const RIGHT: usize = 0;
+/// Each byte is wrong, in each block in another way: a MAC-like mode carries what is wrong everywhere along.
+const WRONG: usize = 1;
+/// One byte in the last block is.
+const ALMOST_RIGHT: usize = 2;
+const FAILS: usize = 3;
+/// The data are right, and the register is not.
+const WRONG_REGISTER: usize = 4;
+
+struct Pretend {
+    id: DeviceId,
+    kernels: [KernelInfo; 1],
+    trusted: bool,
+    behaviour: Arc<AtomicUsize>,
+    far: MockAsyncDevice,
+}
+
+impl Pretend {
+    fn new(backend: &'static str, trusted: bool, behaviour: &Arc<AtomicUsize>) -> Pretend {
+        let name = if trusted { "near/right" } else { "gpu/liar" };
+        Pretend {
+            id: DeviceId { backend, unit: Unit::Only },
+            kernels: [KernelInfo { name, description: "pretends", constant_time: true, missing: None }],
+            trusted,
+            behaviour: Arc::clone(behaviour),
+            far: MockAsyncDevice::default(),
+        }
+    }
+}
+
+fn spoil(data: &mut Data<'_>, behaviour: usize) {
+    let Data::Host(data) = data else { return };
+    let output = data.output();
+    match behaviour {
+        WRONG => output.iter_mut().enumerate().for_each(|(i, byte)| *byte ^= (i / 16 * 5 % 250 + 1) as u8),
+        ALMOST_RIGHT => output.last_mut().into_iter().for_each(|byte| *byte ^= 1),
+        _ => {}
+    }
+}
+
+impl Device for Pretend {
+    fn id(&self) -> DeviceId {
+        self.id
+    }
+    fn description(&self) -> String {
+        "pretends".into()
+    }
+    fn is_trusted(&self) -> bool {
+        self.trusted
+    }
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
+        Some(if self.trusted { Cost::new(1e9, 1.0) } else { Cost::new(1.0, 100.0) })
+    }
+    fn submit<'w, 'd: 'w>(&self, _: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let behaviour = if self.trusted { RIGHT } else { self.behaviour.load(Ordering::Relaxed) };
+        if behaviour == FAILS {
+            return Err(Error::DeviceFailed { device: self.id, reason: "told to".into() });
+        }
+        match work.task {
+            Task::Pass(pass, segments) => {
+                self.far.submit(KernelId(0), Task::Pass(pass, &mut *segments).into())?.wait()?;
+                if behaviour == WRONG_REGISTER {
+                    segments.iter_mut().for_each(|segment| segment.register[15] ^= 1);
+                }
+                if matches!(pass, Pass::CbcMac | Pass::Ghash) && behaviour == WRONG {
+                    segments.iter_mut().for_each(|segment| segment.register[3] ^= 1);
+                }
+                segments.iter_mut().for_each(|segment| spoil(&mut segment.data, behaviour));
+            }
+            Task::Recipe(recipe, messages) => {
+                self.far.submit(KernelId(0), Task::Recipe(recipe, &mut *messages).into())?.wait()?;
+                messages.iter_mut().for_each(|message| spoil(&mut message.data, behaviour));
+            }
+            task => return self.far.submit(KernelId(0), task.into()),
+        }
+        Ok(Completion::Done)
+    }
+}
+
+/// A planner over a liar that is cheap and a trusted device that is dear; and what sets the liar's behaviour.
+fn planner(verify: Verify, device: Option<&str>) -> (Planner, Arc<AtomicUsize>) {
+    let behaviour = Arc::new(AtomicUsize::new(RIGHT));
+    let devices: Vec<Arc<dyn Device>> = vec![
+        Arc::new(Pretend::new("gpu", false, &behaviour)),
+        Arc::new(Pretend::new("mock-cpu", true, &behaviour)),
+    ];
+    let selection = Selection { device: device.map(Into::into), kernel: None };
+    (Planner::new(devices, &selection).unwrap().with_verify(verify), behaviour)
+}
+
+const WRONG_RESULT: Error = Error::WrongResult { device: DeviceId { backend: "gpu", unit: Unit::Only } };
+
+fn data(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
+}
+
+fn run(
+    planner: &Planner,
+    cipher: Cipher,
+    direction: Direction,
+    inputs: &[Vec<u8>],
+    in_place: bool,
+) -> Result<Vec<Vec<u8>>> {
+    let keys: Vec<CipherKey> = inputs
+        .iter()
+        .enumerate()
+        .map(|(i, _)| {
+            CipherKey::new(cipher, &data(if cipher == Cipher::Xts { 32 } else { 16 + i % 2 * 16 })).unwrap()
+        })
+        .collect();
+    let mut ivs = vec![[0xFE; 16]; inputs.len()];
+    let mut outputs: Vec<Vec<u8>> =
+        if in_place { inputs.to_vec() } else { inputs.iter().map(|input| vec![0; input.len()]).collect() };
+    let mut messages: Vec<Message<'_>> = inputs
+        .iter()
+        .zip(&mut outputs)
+        .zip(&keys)
+        .zip(&mut ivs)
+        .map(|(((input, output), key), iv)| {
+            let data = if in_place { Data::in_place(output) } else { Data::copy(input, output).unwrap() };
+            Message { key, iv, data }
+        })
+        .collect();
+    cipher.run(planner, direction, &mut messages)?;
+    drop(messages);
+    Ok([outputs, ivs.into_iter().map(Vec::from).collect()].concat())
+}
+
+#[test]
+fn wrong_results_are_made_again() {
+    let inputs = [data(2048 + 32), data(48), data(0), data(1024)];
+    for verify in [Verify::Sample, Verify::Full] {
+        for cipher in Cipher::ALL {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                for in_place in [true, false] {
+                    let inputs = if cipher == Cipher::Xts { &inputs[..2] } else { &inputs[..] };
+                    let (planner, behaviour) = planner(verify, Some("gpu"));
+                    let right = run(&planner, cipher, direction, inputs, in_place).unwrap();
+                    assert_eq!(planner.incidents(), []);
+                    behaviour.store(WRONG, Ordering::Relaxed);
+                    let again = run(&planner, cipher, direction, inputs, in_place).unwrap();
+                    assert!(right == again, "{cipher:?} {direction:?}");
+                    assert!(
+                        planner.incidents().contains(&WRONG_RESULT),
+                        "{cipher:?} {direction:?} {verify:?}"
+                    );
+                    behaviour.store(WRONG_REGISTER, Ordering::Relaxed);
+                    assert!(right == run(&planner, cipher, direction, inputs, in_place).unwrap());
+                    behaviour.store(ALMOST_RIGHT, Ordering::Relaxed);
+                    if verify == Verify::Full {
+                        assert!(right == run(&planner, cipher, direction, inputs, in_place).unwrap());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn off_is_off() {
+    let (planner, behaviour) = planner(Verify::Off, None);
+    let inputs = [data(65536)];
+    let right = run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, true).unwrap();
+    behaviour.store(WRONG, Ordering::Relaxed);
+    assert!(right != run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, true).unwrap());
+    assert_eq!(planner.incidents(), []);
+}
+
+#[test]
+fn failed_work_goes_elsewhere_unless_the_device_was_named() {
+    for (name, redone) in [(None, true), (Some("gpu"), false)] {
+        for in_place in [true, false] {
+            let (planner, behaviour) = planner(Verify::Sample, name);
+            let inputs = [data(1000)];
+            let right = run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, in_place).unwrap();
+            behaviour.store(FAILS, Ordering::Relaxed);
+            let outcome = run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, in_place);
+            assert_eq!(outcome.is_ok(), redone);
+            assert!(outcome.is_err() || outcome.unwrap() == right);
+            assert_eq!(planner.incidents().len(), usize::from(redone));
+        }
+    }
+}
+
+/// A byte in a place that samples come by only sometimes is found in the end.
+#[test]
+fn samples_move() {
+    let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
+    let inputs = [data(256)];
+    let right = run(&planner, Cipher::Ecb, Direction::Encrypt, &inputs, true).unwrap();
+    behaviour.store(ALMOST_RIGHT, Ordering::Relaxed);
+    let outcomes: Vec<bool> = (0..64)
+        .map(|_| run(&planner, Cipher::Ecb, Direction::Encrypt, &inputs, true).unwrap() == right)
+        .collect();
+    assert!(outcomes.contains(&true) && outcomes.contains(&false));
+}
+
+#[test]
+fn macs_are_compared_whole() {
+    for (verify, seen) in [(Verify::Sample, false), (Verify::Full, true)] {
+        let (planner, behaviour) = planner(verify, None);
+        let key = Key::new(&[1; 16]).unwrap();
+        let bytes = data(4096);
+        for pass in [Pass::CbcMac, Pass::Ghash] {
+            let mac = || {
+                let mut register = [0; 16];
+                let mut segment = [Segment {
+                    key: &key,
+                    tweak: None,
+                    register: &mut register,
+                    data: Data::read_only(&bytes),
+                }];
+                let plan = planner.plan(Operation::Pass(pass), KeySize::Aes128, 4096, None).unwrap();
+                plan.run(Task::Pass(pass, &mut segment)).unwrap();
+                register
+            };
+            behaviour.store(RIGHT, Ordering::Relaxed);
+            let right = mac();
+            behaviour.store(WRONG, Ordering::Relaxed);
+            assert_eq!(right == mac(), seen);
+        }
+    }
+}
+
+/// Of many MACs some are computed again.
+#[test]
+fn macs_of_many_messages_are_sampled() {
+    let (planner, behaviour) = planner(Verify::Sample, None);
+    let key = Key::new(&[1; 16]).unwrap();
+    let bytes = data(480);
+    let macs = || {
+        let mut registers = [[0; 16]; 20];
+        let segment = |register| Segment { key: &key, tweak: None, register, data: Data::read_only(&bytes) };
+        let mut segments: Vec<_> = registers.iter_mut().map(segment).collect();
+        let plan = planner.plan(Operation::Pass(Pass::CbcMac), KeySize::Aes128, 9600, None).unwrap();
+        plan.run(Task::Pass(Pass::CbcMac, &mut segments)).unwrap();
+        registers
+    };
+    let right = macs();
+    behaviour.store(WRONG, Ordering::Relaxed);
+    assert_eq!(macs(), right);
+    assert_eq!(planner.incidents(), [WRONG_RESULT]);
+}
+
+fn gcm_once(
+    planner: &Planner,
+    key: &Key,
+    opens: bool,
+    bytes: &mut [Vec<u8>],
+    tags: &mut [[u8; 16]],
+) -> Vec<Status> {
+    let mut messages: Vec<AeadMessage<'_>> = bytes
+        .iter_mut()
+        .zip(tags)
+        .map(|(bytes, tag)| AeadMessage {
+            key,
+            nonce: &[9; 12],
+            aad: b"aad",
+            data: Data::in_place(bytes),
+            tag: if opens { Tag::Expect(tag) } else { Tag::Write(tag) },
+            status: Status::Pending,
+        })
+        .collect();
+    let outcome = if opens { gcm::open(planner, &mut messages) } else { gcm::seal(planner, &mut messages) };
+    assert!(matches!(outcome, Ok(()) | Err(Error::AuthenticationFailed)), "{outcome:?}");
+    messages.iter().map(|message| message.status).collect()
+}
+
+#[test]
+fn recipes_are_verified() {
+    for verify in [Verify::Sample, Verify::Full] {
+        let (planner, behaviour) = planner(verify, Some("gpu"));
+        let key = Key::new(&[1; 16]).unwrap();
+        let plain = [data(70_000), data(0), data(40)];
+        let mut tags = [[0; 16]; 3];
+        let mut sealed = plain.to_vec();
+        gcm_once(&planner, &key, false, &mut sealed, &mut tags);
+        // Opening proves itself before it lies.
+        gcm_once(&planner, &key, true, &mut sealed.clone(), &mut tags.clone());
+        behaviour.store(WRONG, Ordering::Relaxed);
+        let mut again = plain.to_vec();
+        let mut tags_again = [[0; 16]; 3];
+        gcm_once(&planner, &key, false, &mut again, &mut tags_again);
+        assert!(again == sealed && tags_again == tags);
+        assert_eq!(planner.incidents(), [WRONG_RESULT]);
+        tags[2][0] ^= 1;
+        let statuses = gcm_once(&planner, &key, true, &mut again, &mut tags);
+        assert_eq!(statuses, [Status::Done, Status::Done, Status::AuthenticationFailed]);
+        assert!(again[..2] == plain[..2] && again[2] == [0; 40]);
+        assert_eq!(planner.incidents().len(), 2);
+    }
+}

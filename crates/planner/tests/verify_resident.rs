@@ -1,0 +1,183 @@
+//! Results that stay on a device, or in page-locked memory, are compared when their completion is waited for.
+
+use std::sync::Arc;
+
+use lockstep_core::backend::{Completion, Device, DeviceBuffer};
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Tag, Task, Tweak};
+use lockstep_core::{Error, Key, KeySize, Result};
+use lockstep_planner::verify::Verify;
+use lockstep_planner::{Planner, Selection};
+use lockstep_testkit::mock::{Behaviour, MOCK_DEVICE, MockAsyncDevice, MockCpu};
+
+/// A planner over a device that answers wrong in the work with a number.
+fn planner(verify: Verify, corrupt_at: Option<u64>) -> (Planner, Arc<MockAsyncDevice>) {
+    let far = Arc::new(MockAsyncDevice::new(Behaviour { corrupt_at, ..Behaviour::default() }));
+    let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&far) as _, Arc::<MockCpu>::default()];
+    let selection = Selection { device: Some(MOCK_DEVICE.to_string()), kernel: None };
+    (Planner::new(devices, &selection).unwrap().with_verify(verify), far)
+}
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 7 + i / 251 + 1) as u8).collect()
+}
+
+/// Where the data are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Same,
+    Apart,
+    Pinned,
+}
+
+/// What is opened: with a tag that is right, or not.
+fn sealed(len: usize) -> (Vec<u8>, [u8; 16]) {
+    lockstep_reference::gcm::seal(&lockstep_reference::Aes::new(&[1; 16]), &[1; 12], b"", &bytes(len))
+}
+
+/// Does one operation on so many bytes; what came of it, and what is in the output then.
+fn run(planner: &Planner, operation: Operation, len: usize, place: Place) -> (Result<()>, Vec<u8>) {
+    run_with(planner, operation, len, place, true)
+}
+
+fn run_with(
+    planner: &Planner,
+    operation: Operation,
+    len: usize,
+    place: Place,
+    is_genuine: bool,
+) -> (Result<()>, Vec<u8>) {
+    let opens = operation == Operation::Recipe(Recipe::GcmOpen);
+    let (input, mut given) = if opens { sealed(len) } else { (bytes(len), [0; 16]) };
+    given[3] ^= u8::from(!is_genuine);
+    let memory = planner.devices()[0].memory().unwrap();
+    let buffers: [Box<dyn DeviceBuffer>; 2] = [0, 1].map(|_| memory.allocate(len).unwrap());
+    let [from, to] = [0, usize::from(place != Place::Same)].map(|index| buffers[index].slice());
+    memory.upload(&input, &from, Stream::default()).unwrap();
+    let pinned = memory.allocate_pinned(2 * len).unwrap();
+    pinned.lock()[..len].copy_from_slice(&input);
+    let data = if place == Place::Pinned {
+        Data::pinned(pinned.slice(0..len), pinned.slice(len..2 * len)).unwrap()
+    } else {
+        Data::on_device(from, to.clone()).unwrap()
+    };
+    let keys = [Key::new(&[1; 16]).unwrap(), Key::new(&[2; 16]).unwrap()];
+    let plan = planner.plan(operation, KeySize::Aes128, len, Some(MOCK_DEVICE)).unwrap();
+    let outcome = match operation {
+        Operation::Pass(pass) => {
+            let tweak = pass.is_xts().then_some(Tweak { key: &keys[1], position: 3 });
+            let mut register = [9; 16];
+            let mut segments = [Segment { key: &keys[0], tweak, register: &mut register, data }];
+            match place {
+                Place::Pinned => {
+                    let outcome = plan.run(Task::Pass(pass, &mut segments));
+                    assert!(outcome.is_ok() || register == [9; 16], "the register is as it was");
+                    outcome
+                }
+                // Nothing but the completion brings the verdict.
+                _ => plan.submit(Task::Pass(pass, &mut segments)).and_then(Completion::wait),
+            }
+        }
+        Operation::Recipe(recipe) => {
+            let mut made = [0; 16];
+            let tag = if opens { Tag::Expect(&given) } else { Tag::Write(&mut made) };
+            let status = Status::Pending;
+            let mut messages = [AeadMessage { key: &keys[0], nonce: &[1; 12], aad: b"", data, tag, status }];
+            let outcome = plan.run(Task::Recipe(recipe, &mut messages));
+            let expected = match &outcome {
+                Err(_) => Status::Pending,
+                Ok(()) if is_genuine => Status::Done,
+                Ok(()) => Status::AuthenticationFailed,
+            };
+            assert_eq!(messages[0].status, expected);
+            assert!(opens || outcome.is_err() == (made == [0; 16]), "no tag of what was not sealed");
+            outcome
+        }
+    };
+    let mut output = vec![0; len];
+    if place == Place::Pinned {
+        output.copy_from_slice(&pinned.lock()[len..]);
+    } else {
+        memory.download(&to, &mut output, Stream::default()).unwrap();
+    }
+    (outcome, output)
+}
+
+fn writing() -> impl Iterator<Item = Operation> {
+    Operation::all().filter(|operation| !matches!(operation, Operation::Pass(pass) if pass.is_read_only()))
+}
+
+#[test]
+fn wrong_results_are_seen_and_zeroed() {
+    for operation in writing() {
+        // The wrong byte is the first: a sample of a single block must find it, and whoever looks at everything.
+        for (verify, len) in [(Verify::Sample, 16), (Verify::Full, 16 * 4097 + 32)] {
+            for place in [Place::Same, Place::Apart, Place::Pinned] {
+                let (right, far) = planner(verify, None);
+                let (outcome, good) = run(&right, operation, len, place);
+                assert_eq!(outcome, Ok(()), "{operation} {place:?}");
+                assert!(good != vec![0; len], "{operation}");
+                // The last work was that one; before it came the self-test.
+                let (wrong, _) = planner(verify, Some(far.submitted() - 1));
+                let (outcome, output) = run(&wrong, operation, len, place);
+                assert_eq!(
+                    outcome,
+                    Err(Error::WrongResult { device: MOCK_DEVICE }),
+                    "{operation} {verify:?} {place:?}"
+                );
+                assert!(output == vec![0; len], "{operation} {place:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tails_are_compared_where_all_is() {
+    let ctr = Operation::Pass(Pass::Ctr);
+    let (planner, _) = planner(Verify::Full, None);
+    for len in [1, 15, 17, 65_536, 65_537] {
+        assert_eq!(run(&planner, ctr, len, Place::Apart).0, Ok(()), "{len}");
+    }
+}
+
+#[test]
+fn off_is_off() {
+    let (right, far) = planner(Verify::Off, None);
+    run(&right, Operation::Pass(Pass::EcbEncrypt), 16, Place::Apart).0.unwrap();
+    let (wrong, _) = planner(Verify::Off, Some(far.submitted() - 1));
+    assert_eq!(run(&wrong, Operation::Pass(Pass::EcbEncrypt), 16, Place::Apart).0, Ok(()));
+}
+
+/// What a refused message becomes is no wrong result; a message that was opened to zeros is one.
+#[test]
+fn zeros_are_for_refused_messages() {
+    let open = Operation::Recipe(Recipe::GcmOpen);
+    for verify in [Verify::Sample, Verify::Full] {
+        for place in [Place::Same, Place::Apart, Place::Pinned] {
+            let (planner, _) = planner(verify, None);
+            assert_eq!(run_with(&planner, open, 70_001, place, false), (Ok(()), vec![0; 70_001]));
+        }
+    }
+    // One bit of this plaintext is set, and the device loses it.
+    let aes = lockstep_reference::Aes::new(&[1; 16]);
+    let mut plain = [0; 16];
+    plain[0] = 0x40;
+    let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &[1; 12], b"", &plain);
+    let once = |corrupt_at| {
+        let (planner, far) = planner(Verify::Sample, corrupt_at);
+        let memory = planner.devices()[0].memory().unwrap();
+        let buffer = memory.allocate(16).unwrap();
+        memory.upload(&sealed, &buffer.slice(), Stream::default()).unwrap();
+        let plan = planner.plan(open, KeySize::Aes128, 16, Some(MOCK_DEVICE)).unwrap();
+        let key = Key::new(&[1; 16]).unwrap();
+        let data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
+        let (tag, status) = (Tag::Expect(&tag), Status::Pending);
+        let mut messages = [AeadMessage { key: &key, nonce: &[1; 12], aad: b"", data, tag, status }];
+        let outcome = plan.run(Task::Recipe(Recipe::GcmOpen, &mut messages));
+        (outcome, messages[0].status, far.submitted())
+    };
+    let (outcome, status, submitted) = once(None);
+    assert_eq!((outcome, status), (Ok(()), Status::Done));
+    let (outcome, status, _) = once(Some(submitted - 1));
+    assert_eq!((outcome, status), (Err(Error::WrongResult { device: MOCK_DEVICE }), Status::Pending));
+}

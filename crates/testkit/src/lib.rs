@@ -1,0 +1,10 @@
+//! For tests only: the suite that every backend runs on each of its kernels, devices made for tests, and generators of inputs.
+//!
+//! - [`suite`] and [`backend_suite!`]: everything compared with the oracle.
+//! - [`properties`](mod@properties): random splits, batches and positions, by [`properties!`].
+//! - [`mock`]: an asynchronous device with memory of its own, and a trusted one.
+#![deny(unsafe_code)]
+
+pub mod mock;
+pub mod properties;
+pub mod suite;

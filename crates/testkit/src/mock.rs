@@ -1,0 +1,371 @@
+//! `far`: a device for tests that is everything a GPU is and the CPU is not.
+//!
+//! It has memory of its own, which host pointers cannot reach; work takes time that can be set (a delay and a
+//! rate) and completes later, on a thread of the device; it fails on demand. It computes by the oracle. It runs the
+//! whole shared suite, so nothing in core can come to assume that data is near.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+mod cpu;
+mod memory;
+mod oracle;
+pub use cpu::MockCpu;
+pub(crate) use oracle::pass as oracle_pass;
+mod table;
+
+use lockstep_core::backend::{
+    Backend, Completion, Cost, Device, DeviceId, DeviceMemory, Discovery, KernelId, KernelInfo, Pending, Unit,
+};
+use lockstep_core::data::{Data, HostData};
+use lockstep_core::error::{Error, Result};
+use lockstep_core::key::{Block, KeySize};
+use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task, Work};
+
+use memory::Memory;
+
+/// How a [`MockAsyncDevice`] behaves.
+#[derive(Debug, Clone)]
+pub struct Behaviour {
+    /// Time of a call however small.
+    pub delay: Duration,
+    /// Bytes per second; 0 for no limit.
+    pub bytes_per_second: u64,
+    /// Fail the work with this number, counted from 0 (self-tests included).
+    pub fail_at: Option<u64>,
+    /// Return a wrong byte in the work with this number: what a broken device does.
+    pub corrupt_at: Option<u64>,
+    /// Whether GCM is offered fused, or left to be composed.
+    pub fused: bool,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Behaviour { delay: Duration::ZERO, bytes_per_second: 0, fail_at: None, corrupt_at: None, fused: true }
+    }
+}
+
+/// The test device.
+pub struct MockAsyncDevice {
+    behaviour: Behaviour,
+    kernels: [KernelInfo; 1],
+    memory: Arc<Memory>,
+    queue: Arc<Mutex<Sender<Job>>>,
+    submitted: Mutex<u64>,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The name of the test device.
+pub const MOCK_DEVICE: DeviceId = DeviceId { backend: "mock", unit: Unit::Number(0) };
+
+impl Default for MockAsyncDevice {
+    fn default() -> Self {
+        MockAsyncDevice::new(Behaviour::default())
+    }
+}
+
+impl MockAsyncDevice {
+    /// A device that behaves so.
+    pub fn new(behaviour: Behaviour) -> Self {
+        let (queue, jobs) = channel::<Job>();
+        // One queue, in order: what a stream of a GPU is. The thread ends with the device.
+        thread::spawn(move || jobs.into_iter().for_each(|job| job()));
+        let queue = Arc::new(Mutex::new(queue));
+        let kernels = [KernelInfo {
+            name: "mock/oracle",
+            description: "the oracle behind a distance, for tests",
+            constant_time: true,
+            missing: None,
+        }];
+        MockAsyncDevice {
+            behaviour,
+            kernels,
+            memory: Arc::new(Memory::new(&queue)),
+            queue,
+            submitted: Mutex::new(0),
+        }
+    }
+
+    /// How often work was submitted.
+    pub fn submitted(&self) -> u64 {
+        *lock(&self.submitted)
+    }
+
+    /// Runs `job` on the device's thread after the time that so many bytes take.
+    fn later<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        job: impl FnOnce(Fate) -> Result<T> + Send + 'static,
+    ) -> Receiver<Result<T>> {
+        let number = {
+            let mut submitted = lock(&self.submitted);
+            *submitted += 1;
+            *submitted - 1
+        };
+        let behaviour = self.behaviour.clone();
+        let (done, result) = channel();
+        let job = Box::new(move || {
+            let mut time = behaviour.delay;
+            if behaviour.bytes_per_second > 0 {
+                time += Duration::from_secs_f64(bytes as f64 / behaviour.bytes_per_second as f64);
+            }
+            thread::sleep(time);
+            let fate = Fate { corrupt: behaviour.corrupt_at == Some(number) };
+            let outcome = if behaviour.fail_at == Some(number) { Err(failed("told to")) } else { job(fate) };
+            // Nobody listens if the completion was dropped: the results are lost, as the contract says.
+            let _ = done.send(outcome);
+        });
+        lock(&self.queue).send(job).expect("the device's thread lives as long as the device");
+        result
+    }
+}
+
+/// What is to happen to a job's results.
+#[derive(Clone, Copy)]
+struct Fate {
+    corrupt: bool,
+}
+
+impl Fate {
+    fn befall(self, outputs: &mut [Vec<u8>]) {
+        if self.corrupt
+            && let Some(byte) = outputs.iter_mut().find_map(|output| output.first_mut())
+        {
+            *byte ^= 0x40;
+        }
+    }
+}
+
+fn failed(reason: &str) -> Error {
+    Error::DeviceFailed { device: MOCK_DEVICE, reason: reason.into() }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Finds the test device.
+pub struct MockBackend(pub Behaviour);
+
+impl Backend for MockBackend {
+    fn name(&self) -> &'static str {
+        "mock"
+    }
+
+    fn discover(&self) -> Discovery {
+        Discovery { devices: vec![Arc::new(MockAsyncDevice::new(self.0.clone()))], missing: None }
+    }
+}
+
+impl Device for MockAsyncDevice {
+    fn id(&self) -> DeviceId {
+        MOCK_DEVICE
+    }
+
+    fn description(&self) -> String {
+        "the oracle behind a distance".into()
+    }
+
+    fn is_simulated(&self) -> bool {
+        true
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+
+    fn cost(&self, kernel: KernelId, operation: Operation, _key: KeySize) -> Option<Cost> {
+        let rate =
+            if self.behaviour.bytes_per_second == 0 { 1e8 } else { self.behaviour.bytes_per_second as f64 };
+        let fixed = self.behaviour.delay.as_nanos() as f64 + 10_000.0;
+        let offered = self.behaviour.fused || matches!(operation, Operation::Pass(_));
+        (kernel.0 == 0 && offered).then(|| Cost::new(fixed, rate / 1e9))
+    }
+
+    fn memory(&self) -> Option<&dyn DeviceMemory> {
+        Some(&*self.memory)
+    }
+
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let operation = work.task.operation();
+        if self.cost(kernel, operation, KeySize::Aes128).is_none() {
+            return Err(Error::Unsupported { kernel: "mock/oracle", operation: operation.to_string() });
+        }
+        match work.task {
+            Task::Pass(pass, segments) => self.submit_pass(pass, segments),
+            Task::Recipe(recipe, messages) => self.submit_recipe(recipe, messages),
+            Task::Table(operation, table) => {
+                let memory = Arc::clone(&self.memory);
+                let outcome = self
+                    .later(table.longest * table.messages, move |_| table::run(&memory, operation, &table));
+                Ok(pending(outcome, |()| Ok(())))
+            }
+        }
+    }
+}
+
+impl MockAsyncDevice {
+    fn submit_pass<'w, 'd>(&self, pass: Pass, segments: &'w mut [Segment<'d>]) -> Result<Completion<'w>> {
+        let mut jobs = Vec::new();
+        for segment in &*segments {
+            let tweak = segment.tweak.map(|tweak| (tweak.key.bytes().to_vec(), tweak.position));
+            let place = Place::of(&segment.data);
+            let input = self.memory.read_in(&segment.data)?;
+            jobs.push((segment.key.bytes().to_vec(), tweak, *segment.register, input, place));
+        }
+        let bytes = jobs.iter().map(|job| job.3.len()).sum();
+        let memory = Arc::clone(&self.memory);
+        let outcome = self.later(bytes, move |fate| {
+            let mut registers = Vec::new();
+            let mut outputs = Vec::new();
+            let mut places = Vec::new();
+            for (key, tweak, mut register, input, place) in jobs {
+                let input = place.load(&memory, input)?;
+                let tweak = tweak.as_ref().map(|(key, position)| (key.as_slice(), *position));
+                outputs.push(oracle::pass(pass, &key, tweak, &mut register, &input));
+                registers.push(register);
+                places.push(place);
+            }
+            fate.befall(&mut outputs);
+            if !pass.is_read_only() {
+                for (place, output) in places.iter().zip(&outputs) {
+                    place.store(&memory, output)?;
+                }
+            }
+            Ok((registers, outputs))
+        });
+        Ok(pending(outcome, move |(registers, outputs): (Vec<Block>, Vec<Vec<u8>>)| {
+            for ((segment, register), output) in segments.iter_mut().zip(registers).zip(outputs) {
+                *segment.register = register;
+                if let Data::Host(data) = &mut segment.data
+                    && !pass.is_read_only()
+                {
+                    data.output().copy_from_slice(&output);
+                }
+            }
+            Ok(())
+        }))
+    }
+
+    fn submit_recipe<'w, 'd>(
+        &self,
+        recipe: Recipe,
+        messages: &'w mut [AeadMessage<'d>],
+    ) -> Result<Completion<'w>> {
+        let mut jobs = Vec::new();
+        for message in &*messages {
+            let tag = match &message.tag {
+                Tag::Write(_) => Vec::new(),
+                Tag::Expect(tag) => tag.to_vec(),
+            };
+            let place = Place::of(&message.data);
+            let input = self.memory.read_in(&message.data)?;
+            let key = message.key.bytes().to_vec();
+            jobs.push((key, message.nonce.to_vec(), message.aad.to_vec(), tag, input, place));
+        }
+        let bytes = jobs.iter().map(|job| job.4.len()).sum();
+        let memory = Arc::clone(&self.memory);
+        let outcome = self.later(bytes, move |fate| {
+            let mut results = Vec::new();
+            let mut outputs = Vec::new();
+            for (key, nonce, aad, tag, input, place) in jobs {
+                let input = place.load(&memory, input)?;
+                let (output, tag, status) = oracle::recipe(recipe, &key, &nonce, &aad, &tag, &input);
+                outputs.push(output);
+                results.push((tag, status, place));
+            }
+            fate.befall(&mut outputs);
+            for ((_, _, place), output) in results.iter().zip(&outputs) {
+                place.store(&memory, output)?;
+            }
+            Ok((results, outputs))
+        });
+        Ok(pending(outcome, move |(results, outputs): (Vec<Verdict>, Vec<Vec<u8>>)| {
+            for ((message, (tag, status, _)), output) in messages.iter_mut().zip(results).zip(outputs) {
+                message.status = status;
+                if let Data::Host(data) = &mut message.data {
+                    data.output().copy_from_slice(&output);
+                }
+                if let Tag::Write(place) = &mut message.tag {
+                    place.copy_from_slice(&tag[..place.len()]);
+                }
+            }
+            Ok(())
+        }))
+    }
+}
+
+/// What becomes of a message: its tag, its status, and where its data are.
+type Verdict = (Block, Status, Place);
+
+/// Where a job's data are, apart from borrowed host memory, which travels with the job.
+enum Place {
+    Host,
+    Pinned(lockstep_core::data::PinnedSlice, lockstep_core::data::PinnedSlice),
+    Device(lockstep_core::data::DeviceSlice, lockstep_core::data::DeviceSlice),
+}
+
+impl Place {
+    fn of(data: &Data<'_>) -> Place {
+        match data {
+            Data::Host(_) => Place::Host,
+            Data::Pinned { from, to, .. } => Place::Pinned(from.clone(), to.clone()),
+            Data::Device { from, to, .. } => Place::Device(from.clone(), to.clone()),
+        }
+    }
+
+    fn load(&self, memory: &Memory, host: Vec<u8>) -> Result<Vec<u8>> {
+        match self {
+            Place::Host => Ok(host),
+            Place::Pinned(from, _) => Ok(from.buffer().lock()[from.range()].to_vec()),
+            Place::Device(from, _) => memory.read(from),
+        }
+    }
+
+    fn store(&self, memory: &Memory, output: &[u8]) -> Result<()> {
+        match self {
+            Place::Host => {}
+            Place::Pinned(_, to) => to.buffer().lock()[to.range()].copy_from_slice(output),
+            Place::Device(_, to) => memory.write(to, output)?,
+        }
+        Ok(())
+    }
+}
+
+/// A completion that, when waited for, hands the job's results to `deliver`.
+fn pending<'w, T: 'w>(
+    outcome: Receiver<Result<T>>,
+    deliver: impl FnOnce(T) -> Result<()> + 'w,
+) -> Completion<'w> {
+    Completion::Pending(Box::new(FarPending { outcome, early: Mutex::new(None), deliver }))
+}
+
+struct FarPending<T, D> {
+    outcome: Receiver<Result<T>>,
+    /// What `is_ready` found.
+    early: Mutex<Option<Result<T>>>,
+    deliver: D,
+}
+
+impl<T, D: FnOnce(T) -> Result<()>> Pending for FarPending<T, D> {
+    fn is_ready(&self) -> bool {
+        let mut early = lock(&self.early);
+        if early.is_none() {
+            *early = self.outcome.try_recv().ok();
+        }
+        early.is_some()
+    }
+
+    fn wait(self: Box<Self>) -> Result<()> {
+        let early = lock(&self.early).take();
+        let outcome = match early {
+            Some(outcome) => outcome,
+            None => self.outcome.recv().map_err(|_| failed("its thread is gone"))?,
+        };
+        (self.deliver)(outcome?)
+    }
+}

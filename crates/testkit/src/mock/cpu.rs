@@ -1,0 +1,51 @@
+//! `near`: the processor itself, as tests need it: others' results are compared with its own.
+
+use super::MockAsyncDevice;
+use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
+use lockstep_core::error::Result;
+use lockstep_core::key::KeySize;
+use lockstep_core::work::{Operation, Work};
+
+/// A trusted device that computes by the oracle. It states such costs that nobody chooses it where there is another.
+pub struct MockCpu {
+    far: MockAsyncDevice,
+    kernels: [KernelInfo; 1],
+}
+
+impl Default for MockCpu {
+    fn default() -> Self {
+        let kernels = [KernelInfo {
+            name: "mock-cpu/oracle",
+            description: "the oracle, for tests",
+            constant_time: true,
+            missing: None,
+        }];
+        MockCpu { far: MockAsyncDevice::default(), kernels }
+    }
+}
+
+impl Device for MockCpu {
+    fn id(&self) -> DeviceId {
+        DeviceId { backend: "mock-cpu", unit: Unit::Only }
+    }
+
+    fn description(&self) -> String {
+        "the oracle".into()
+    }
+
+    fn is_trusted(&self) -> bool {
+        true
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+
+    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
+        Some(Cost::new(1e9, 1e-3))
+    }
+
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        self.far.submit(kernel, work)
+    }
+}

@@ -1,0 +1,573 @@
+//! Properties that hold on every device: streams in any split are the message in one, batches are their messages, and
+//! seeking is skipping. Random cases against the oracle; what fails shrinks to the smallest case that does.
+
+use std::sync::Arc;
+
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, Status, Tag};
+use lockstep_core::{Block, Error, Key};
+use lockstep_modes::cmac::{CmacMessage, cmac};
+use lockstep_modes::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
+use lockstep_modes::xts::MAX_DATA_UNIT;
+use lockstep_modes::{Cipher, CipherKey, Direction, Message, ccm, gcm};
+use lockstep_planner::Planner;
+use lockstep_reference as reference;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+/// Runs a property on so many random cases: the same ones every time, unless `LOCKSTEP_TEST_SEED` names a number.
+fn run<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let mut seed = [7; 32];
+    if let Some(number) = std::env::var("LOCKSTEP_TEST_SEED").ok().and_then(|text| text.parse::<u64>().ok()) {
+        seed[..8].copy_from_slice(&number.to_le_bytes());
+    }
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
+    if let Err(error) = runner.run(&strategy, property) {
+        panic!("{error}");
+    }
+}
+
+fn bytes(len: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), len)
+}
+
+/// Bytes of a key: 16, 24 or 32.
+fn key_bytes() -> impl Strategy<Value = Vec<u8>> {
+    select(vec![16usize, 24, 32]).prop_flat_map(bytes)
+}
+
+/// An IV, often one that wraps soon.
+fn iv() -> impl Strategy<Value = Block> {
+    (any::<Block>(), select(vec![0usize, 4, 8, 12, 16]), 0u8..8).prop_map(|(mut iv, ones, before)| {
+        iv[16 - ones..].fill(0xff);
+        if ones > 0 {
+            iv[15] -= before;
+        }
+        iv
+    })
+}
+
+/// Lengths of pieces, to be used in turn: mostly around blocks, sometimes none, sometimes much.
+fn pieces() -> impl Strategy<Value = Vec<usize>> {
+    let piece =
+        prop_oneof![6 => 0usize..40, 2 => select(vec![15usize, 16, 17, 32, 48, 64]), 1 => 100usize..2000];
+    vec(piece, 1..12)
+}
+
+/// Data cut at these lengths in turn; at most 200 pieces, of which the last is the rest.
+fn split<'d>(mut data: &'d [u8], pieces: &[usize]) -> Vec<&'d [u8]> {
+    let mut parts = Vec::new();
+    for &piece in pieces.iter().cycle().take(200) {
+        if data.is_empty() {
+            break;
+        }
+        let (part, rest) = data.split_at(piece.min(data.len()));
+        parts.push(part);
+        data = rest;
+    }
+    parts.push(data);
+    parts
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    select(vec![Direction::Encrypt, Direction::Decrypt])
+}
+
+fn cipher_key(cipher: Cipher, material: &[u8; 64], size: usize) -> CipherKey {
+    match cipher {
+        // There is no XTS-192.
+        Cipher::Xts if size == 16 => CipherKey::new(cipher, &material[..32]),
+        Cipher::Xts => CipherKey::new(cipher, material),
+        _ => CipherKey::new(cipher, &material[..size]),
+    }
+    .expect("random halves differ")
+}
+
+/// Key material whose halves differ, as XTS demands.
+fn material() -> impl Strategy<Value = [u8; 64]> {
+    any::<[u8; 64]>().prop_map(|mut material| {
+        material[16] = !material[0];
+        material[32] = !material[0];
+        material
+    })
+}
+
+/// The nearest length that a cipher takes.
+fn lawful(cipher: Cipher, padding: Padding, direction: Direction, len: usize) -> usize {
+    match cipher {
+        Cipher::Xts => len.max(16),
+        Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc
+            if padding == Padding::None || direction == Direction::Decrypt =>
+        {
+            len & !15
+        }
+        // 8 and 128 ciphers a block: less is enough.
+        Cipher::Cfb8 => len.min(400),
+        Cipher::Cfb1 => len.min(50),
+        _ => len,
+    }
+}
+
+/// A whole message by the oracle.
+fn oracle(cipher: Cipher, direction: Direction, key: &CipherKey, iv: &Block, data: &[u8]) -> Vec<u8> {
+    let aes = &reference::Aes::new(key.data().bytes());
+    match (cipher, direction) {
+        (Cipher::Ecb, Direction::Encrypt) => reference::ecb::encrypt(aes, data),
+        (Cipher::Ecb, Direction::Decrypt) => reference::ecb::decrypt(aes, data),
+        (Cipher::Cbc, Direction::Encrypt) => reference::cbc::encrypt(aes, iv, data),
+        (Cipher::Cbc, Direction::Decrypt) => reference::cbc::decrypt(aes, iv, data),
+        (Cipher::Pcbc, Direction::Encrypt) => reference::pcbc::encrypt(aes, iv, data),
+        (Cipher::Pcbc, Direction::Decrypt) => reference::pcbc::decrypt(aes, iv, data),
+        (Cipher::Cfb128, Direction::Encrypt) => reference::cfb::encrypt128(aes, iv, data),
+        (Cipher::Cfb128, Direction::Decrypt) => reference::cfb::decrypt128(aes, iv, data),
+        (Cipher::Cfb8, Direction::Encrypt) => reference::cfb::encrypt8(aes, iv, data),
+        (Cipher::Cfb8, Direction::Decrypt) => reference::cfb::decrypt8(aes, iv, data),
+        (Cipher::Cfb1, Direction::Encrypt) => reference::cfb::encrypt1(aes, iv, data, 8 * data.len()),
+        (Cipher::Cfb1, Direction::Decrypt) => reference::cfb::decrypt1(aes, iv, data, 8 * data.len()),
+        (Cipher::Ofb, _) => reference::ofb::apply(aes, iv, data),
+        (Cipher::Ctr, _) => reference::ctr::apply(aes, iv, data),
+        (Cipher::Xts, _) => {
+            let tweak = reference::Aes::new(key.tweak().expect("XTS has two keys").bytes());
+            match direction {
+                Direction::Encrypt => reference::xts::encrypt(aes, &tweak, iv, data),
+                Direction::Decrypt => reference::xts::decrypt(aes, &tweak, iv, data),
+            }
+        }
+    }
+}
+
+/// Feeds pieces to a stream; every third one in place, if the mode can.
+fn feed(stream: &mut CipherStream, in_place: bool, parts: &[&[u8]]) -> Result<Vec<u8>, Error> {
+    let mut output = Vec::new();
+    for (i, part) in parts.iter().enumerate() {
+        if in_place && i % 3 == 2 {
+            let mut place = part.to_vec();
+            stream.update_in_place(&mut place)?;
+            output.extend(&place);
+        } else {
+            let mut place = vec![0; stream.output_len(part.len())];
+            let len = stream.update(part, &mut place)?;
+            output.extend(&place[..len]);
+        }
+    }
+    let mut last = [0; 32];
+    let len = stream.finish(&mut last)?;
+    output.extend(&last[..len]);
+    Ok(output)
+}
+
+/// Every cipher, direction, padding and key size, in any split: what the oracle gives in one.
+pub fn ciphers_in_any_split(planner: &Arc<Planner>, cases: u32) {
+    let strategy = (
+        (select(Cipher::ALL.to_vec()), direction(), any::<bool>(), select(vec![16usize, 24, 32])),
+        material(),
+        iv(),
+        bytes(0..600),
+        pieces(),
+    );
+    run(cases, strategy, |((cipher, direction, padded, size), material, iv, mut data, pieces)| {
+        let padding = if padded && cipher.takes_padding() { Padding::Pkcs7 } else { Padding::None };
+        data.resize(lawful(cipher, padding, direction, data.len()), 0x3c);
+        let key = cipher_key(cipher, &material, size);
+        let begin = |direction| {
+            CipherStream::new(planner.clone(), cipher, direction, padding, key.clone(), &iv).unwrap()
+        };
+        if padding == Padding::Pkcs7 {
+            let expected =
+                oracle(cipher, Direction::Encrypt, &key, &iv, &reference::padding::pkcs7_pad(&data));
+            let made = feed(&mut begin(Direction::Encrypt), false, &split(&data, &pieces)).unwrap();
+            prop_assert_eq!(&made, &expected);
+            let back = feed(&mut begin(Direction::Decrypt), false, &split(&made, &pieces)).unwrap();
+            prop_assert_eq!(back, data.clone());
+            // Random blocks end in padding now and then: the oracle knows when.
+            let mut noise = data;
+            noise.resize((noise.len() & !15).max(16), 1);
+            let plain = oracle(cipher, Direction::Decrypt, &key, &iv, &noise);
+            let unpadded = reference::padding::pkcs7_unpad(&plain);
+            let found = feed(&mut begin(Direction::Decrypt), false, &split(&noise, &pieces));
+            prop_assert_eq!(found, unpadded.ok_or(Error::Padding));
+        } else {
+            let expected = oracle(cipher, direction, &key, &iv, &data);
+            let found = feed(&mut begin(direction), cipher.is_stream(), &split(&data, &pieces)).unwrap();
+            prop_assert_eq!(found, expected);
+        }
+        Ok(())
+    });
+}
+
+/// CTR at any byte and XTS at any block, again and again in one stream.
+pub fn seeking_is_skipping(planner: &Arc<Planner>, cases: u32) {
+    let seeks = vec((any::<Index>(), pieces()), 1..6);
+    let strategy = (any::<bool>(), select(vec![16usize, 24, 32]), material(), iv(), bytes(32..500), seeks);
+    run(cases, strategy, |(xts, size, material, iv, data, seeks)| {
+        let cipher = if xts { Cipher::Xts } else { Cipher::Ctr };
+        let key = cipher_key(cipher, &material, size);
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let expected = oracle(cipher, direction, &key, &iv, &data);
+            let mut stream =
+                CipherStream::new(planner.clone(), cipher, direction, Padding::None, key.clone(), &iv)
+                    .unwrap();
+            for (at, pieces) in &seeks {
+                // What follows must be a block at least.
+                let at = if xts { 16 * at.index(data.len() / 16) } else { at.index(data.len()) };
+                stream.seek(&iv, at as u64).unwrap();
+                let found = feed(&mut stream, !xts, &split(&data[at..], pieces)).unwrap();
+                prop_assert_eq!(&found, &expected[at..]);
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Positions that no test could reach by reading: the counter and the tweak are computed, not stepped.
+pub fn seeking_far(planner: &Arc<Planner>, cases: u32) {
+    let strategy = (select(vec![16usize, 32]), material(), iv(), any::<u64>(), 0u32..64, bytes(1..80));
+    // Devices that simulate step there by the oracle.
+    let least = if planner.devices().iter().any(|device| device.is_simulated()) { 48 } else { 0 };
+    run(cases, strategy, |(size, material, iv, position, shift, data)| {
+        let position = position >> shift.max(least);
+        let key = cipher_key(Cipher::Ctr, &material, size);
+        let counter = u128::from_be_bytes(iv).wrapping_add(u128::from(position / 16)).to_be_bytes();
+        let skip = (position % 16) as usize;
+        let padded = [vec![0; skip], data.clone()].concat();
+        let expected = oracle(Cipher::Ctr, Direction::Encrypt, &key, &counter, &padded).split_off(skip);
+        let encrypt = Direction::Encrypt;
+        let mut stream =
+            CipherStream::new(planner.clone(), Cipher::Ctr, encrypt, Padding::None, key, &iv).unwrap();
+        stream.seek(&iv, position).unwrap();
+        prop_assert_eq!(feed(&mut stream, true, &[&data]).unwrap(), expected);
+
+        let key = cipher_key(Cipher::Xts, &material, size);
+        let mut data = data;
+        data.resize(16, 0x77);
+        let mut stream =
+            CipherStream::new(planner.clone(), Cipher::Xts, encrypt, Padding::None, key.clone(), &iv)
+                .unwrap();
+        if position & !15 > MAX_DATA_UNIT {
+            let refused = Error::TooLong { mode: "XTS", what: "data", limit: MAX_DATA_UNIT };
+            prop_assert_eq!(stream.seek(&iv, position & !15), Err(refused));
+        }
+        // The last block of the longest data unit is the last place to go to.
+        let position = (position % MAX_DATA_UNIT) & !15;
+        let aes = reference::Aes::new(key.data().bytes());
+        let tweak = reference::Aes::new(key.tweak().expect("XTS has two keys").bytes()).encrypt(iv);
+        let tweak = power_of_alpha(tweak, position / 16);
+        let input = std::array::from_fn(|i| data[i] ^ tweak[i]);
+        let expected: Vec<u8> = aes.encrypt(input).iter().zip(&tweak).map(|(a, b)| a ^ b).collect();
+        stream.seek(&iv, position).unwrap();
+        prop_assert_eq!(feed(&mut stream, false, &[&data]).unwrap(), expected);
+        Ok(())
+    });
+}
+
+/// `tweak` times alpha^n: the oracle's step as a matrix over GF(2), whose columns are the images of single bits, squared
+/// again and again.
+fn power_of_alpha(tweak: Block, mut n: u64) -> Block {
+    let image = |matrix: &[u128], vector: u128| -> u128 {
+        (0..128).filter(|bit| vector >> bit & 1 == 1).fold(0, |sum, bit| sum ^ matrix[bit])
+    };
+    let step = |bit: u32| u128::from_le_bytes(reference::xts::mul_alpha((1u128 << bit).to_le_bytes()));
+    let mut matrix: Vec<u128> = (0..128).map(step).collect();
+    let mut value = u128::from_le_bytes(tweak);
+    while n > 0 {
+        if n & 1 == 1 {
+            value = image(&matrix, value);
+        }
+        matrix = matrix.iter().map(|&column| image(&matrix, column)).collect();
+        n >>= 1;
+    }
+    value.to_le_bytes()
+}
+
+/// GCM with any nonce and tag length, associated data and data in any split, long ones too.
+pub fn gcm_in_any_split(planner: &Arc<Planner>, cases: u32) {
+    // Around 16 KiB streams go from one piece to the next.
+    let data = prop_oneof![8 => bytes(0..300), 1 => bytes(16_300..16_500), 1 => bytes(32_700..33_000)];
+    let strategy = (key_bytes(), bytes(1..40), bytes(0..100), data, pieces(), pieces(), any::<Index>());
+    run(cases, strategy, |(key, nonce, aad, plain, aad_pieces, pieces, flip)| {
+        let nonce = if nonce.len() % 2 == 0 { [nonce, vec![9; 12]].concat()[..12].to_vec() } else { nonce };
+        let (secret, tag) = reference::gcm::seal(&reference::Aes::new(&key), &nonce, &aad, &plain);
+        let tag_len = [4, 8, 12, 13, 14, 15, 16][flip.index(7)];
+        let begin = |direction| {
+            let key = Key::new(&key).unwrap();
+            let mut stream = GcmStream::new(planner.clone(), direction, key, &nonce).unwrap();
+            split(&aad, &aad_pieces).into_iter().for_each(|part| stream.aad(part).unwrap());
+            stream
+        };
+        let feed = |stream: &mut GcmStream, data: &[u8]| {
+            let mut output = Vec::new();
+            for (i, part) in split(data, &pieces).into_iter().enumerate() {
+                let mut place = part.to_vec();
+                if i % 2 == 0 {
+                    stream.update_in_place(&mut place).unwrap();
+                } else {
+                    stream.update(part, &mut place).unwrap();
+                }
+                output.extend(place);
+            }
+            output
+        };
+        let mut stream = begin(Direction::Encrypt);
+        prop_assert_eq!(&feed(&mut stream, &plain), &secret);
+        let mut made = vec![0; tag_len];
+        stream.finish(&mut made).unwrap();
+        prop_assert_eq!(&made[..], &tag[..tag_len]);
+
+        let mut stream = begin(Direction::Decrypt);
+        prop_assert_eq!(&feed(&mut stream, &secret), &plain);
+        prop_assert_eq!(stream.verify(&made), Ok(()));
+
+        // Any bit of the tag.
+        let bit = flip.index(8 * tag_len);
+        made[bit / 8] ^= 1 << (bit % 8);
+        let mut stream = begin(Direction::Decrypt);
+        feed(&mut stream, &secret);
+        prop_assert_eq!(stream.verify(&made), Err(Error::AuthenticationFailed));
+        Ok(())
+    });
+}
+
+/// CCM with every nonce and tag length, in any split.
+pub fn ccm_in_any_split(planner: &Arc<Planner>, cases: u32) {
+    let aad = prop_oneof![8 => bytes(0..100), 1 => bytes(0xfef0..0xff10)];
+    let strategy = (key_bytes(), bytes(7..14), aad, bytes(0..300), pieces(), pieces(), any::<Index>());
+    run(cases, strategy, |(key, nonce, aad, plain, aad_pieces, pieces, flip)| {
+        let tag_len = [4, 6, 8, 10, 12, 14, 16][flip.index(7)];
+        let (secret, tag) = reference::ccm::seal(&reference::Aes::new(&key), &nonce, &aad, &plain, tag_len);
+        let begin = |direction| {
+            let (planner, key) = (planner.clone(), Key::new(&key).unwrap());
+            let (aad_len, len) = (aad.len() as u64, plain.len() as u64);
+            let mut stream = CcmStream::new(planner, direction, key, &nonce, aad_len, len, tag_len).unwrap();
+            split(&aad, &aad_pieces).into_iter().for_each(|part| stream.aad(part).unwrap());
+            stream
+        };
+        let feed = |stream: &mut CcmStream, data: &[u8]| {
+            let mut output = Vec::new();
+            for (i, part) in split(data, &pieces).into_iter().enumerate() {
+                let mut place = part.to_vec();
+                if i % 2 == 0 {
+                    stream.update_in_place(&mut place).unwrap();
+                } else {
+                    stream.update(part, &mut place).unwrap();
+                }
+                output.extend(place);
+            }
+            output
+        };
+        let mut stream = begin(Direction::Encrypt);
+        prop_assert_eq!(&feed(&mut stream, &plain), &secret);
+        let mut made = vec![0; tag_len];
+        stream.finish(&mut made).unwrap();
+        prop_assert_eq!(&made, &tag);
+
+        let mut stream = begin(Direction::Decrypt);
+        prop_assert_eq!(&feed(&mut stream, &secret), &plain);
+        prop_assert_eq!(stream.verify(&made), Ok(()));
+
+        let bit = flip.index(8 * tag_len);
+        made[bit / 8] ^= 1 << (bit % 8);
+        let mut stream = begin(Direction::Decrypt);
+        feed(&mut stream, &secret);
+        prop_assert_eq!(stream.verify(&made), Err(Error::AuthenticationFailed));
+        Ok(())
+    });
+}
+
+/// CMAC in any split, and of a batch.
+pub fn cmac_in_any_split(planner: &Arc<Planner>, cases: u32) {
+    let strategy = vec((key_bytes(), bytes(0..200), pieces(), any::<Index>()), 1..20);
+    run(cases, strategy, |messages| {
+        let mut expected = Vec::new();
+        for (key, data, pieces, flip) in &messages {
+            let mac = reference::cmac::cmac(&reference::Aes::new(key), data);
+            let stream = || {
+                let mut stream = CmacStream::new(planner.clone(), Key::new(key).unwrap());
+                split(data, pieces).into_iter().for_each(|part| stream.update(part).unwrap());
+                stream
+            };
+            prop_assert_eq!(stream().finish().unwrap(), mac);
+            let len = 4 + flip.index(13);
+            let mut short = mac[..len].to_vec();
+            prop_assert_eq!(stream().verify(&short), Ok(()));
+            let bit = flip.index(8 * len);
+            short[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(stream().verify(&short), Err(Error::AuthenticationFailed));
+            expected.push(mac);
+        }
+        let keys: Vec<_> = messages.iter().map(|(key, ..)| Key::new(key).unwrap()).collect();
+        let mut macs = vec![[0; 16]; messages.len()];
+        let mut batch: Vec<_> = messages
+            .iter()
+            .zip(&keys)
+            .zip(&mut macs)
+            .map(|(((_, data, ..), key), mac)| CmacMessage { key, data, mac })
+            .collect();
+        cmac(planner, &mut batch).unwrap();
+        prop_assert_eq!(macs, expected);
+        Ok(())
+    });
+}
+
+/// Batches of messages of any lengths under any keys, shared ones among them, in place or not; and the same messages
+/// in two calls, cut at a block.
+pub fn batches_of_anything(planner: &Arc<Planner>, cases: u32) {
+    let message = (any::<Index>(), iv(), bytes(0..400), any::<bool>(), any::<Index>());
+    let keys = vec((material(), select(vec![16usize, 24, 32])), 1..4);
+    let strategy = (select(Cipher::ALL.to_vec()), direction(), keys, vec(message, 0..40));
+    run(cases, strategy, |(cipher, direction, keys, messages)| {
+        let keys: Vec<_> = keys.iter().map(|(material, size)| cipher_key(cipher, material, *size)).collect();
+        let mut ivs = Vec::new();
+        let mut inputs = Vec::new();
+        let mut expected = Vec::new();
+        for (key, iv, data, ..) in &messages {
+            let mut data = data.clone();
+            data.resize(lawful(cipher, Padding::None, direction, data.len()), 0x5d);
+            expected.push(oracle(cipher, direction, key.get(&keys), iv, &data));
+            ivs.push(*iv);
+            inputs.push(data);
+        }
+        // One call: some in place, some not.
+        let mut outputs = inputs.clone();
+        let mut moved = ivs.clone();
+        let mut batch: Vec<_> = messages
+            .iter()
+            .zip(&mut moved)
+            .zip(inputs.iter().zip(&mut outputs))
+            .map(|(((key, _, _, in_place, _), iv), (input, output))| {
+                let data =
+                    if *in_place { Data::in_place(output) } else { Data::copy(input, output).unwrap() };
+                Message { key: key.get(&keys), iv, data }
+            })
+            .collect();
+        cipher.run(planner, direction, &mut batch).unwrap();
+        prop_assert_eq!(&outputs, &expected);
+        if cipher == Cipher::Xts {
+            return Ok(());
+        }
+        // Two calls: the IVs carry the messages on.
+        let mut outputs = inputs.clone();
+        let mut moved = ivs.clone();
+        let cuts: Vec<_> = messages
+            .iter()
+            .zip(&inputs)
+            .map(|((.., cut), data)| 16 * cut.index(data.len() / 16 + 1))
+            .collect();
+        for part in 0..2 {
+            let mut batch: Vec<_> = messages
+                .iter()
+                .zip(&mut moved)
+                .zip(outputs.iter_mut().zip(&cuts))
+                .map(|(((key, ..), iv), (output, &cut))| {
+                    let range = if part == 0 { 0..cut } else { cut..output.len() };
+                    Message { key: key.get(&keys), iv, data: Data::in_place(&mut output[range]) }
+                })
+                .collect();
+            cipher.run(planner, direction, &mut batch).unwrap();
+        }
+        prop_assert_eq!(&outputs, &expected);
+        Ok(())
+    });
+}
+
+/// Batches of GCM and CCM in which any message may be forged: those and no others are refused, and of them nothing is
+/// left.
+pub fn forgeries_among_others(planner: &Arc<Planner>, cases: u32) {
+    let message = (
+        key_bytes(),
+        bytes(7..14),
+        bytes(0..40),
+        bytes(0..200),
+        select(vec![0u8, 0, 1, 2, 3]),
+        any::<Index>(),
+    );
+    let strategy = (any::<bool>(), vec(message, 0..20));
+    run(cases, strategy, |(is_gcm, messages)| {
+        let keys: Vec<_> = messages.iter().map(|(key, ..)| Key::new(key).unwrap()).collect();
+        let mut aads = Vec::new();
+        let mut datas = Vec::new();
+        let mut tags = Vec::new();
+        let mut outcomes = Vec::new();
+        for (key, nonce, aad, plain, forgery, place) in &messages {
+            let aes = reference::Aes::new(key);
+            let tag_len = [4, 8, 12, 14, 16][place.index(5)];
+            let (mut secret, mut tag) = if is_gcm {
+                let (secret, tag) = reference::gcm::seal(&aes, nonce, aad, plain);
+                (secret, tag[..tag_len].to_vec())
+            } else {
+                reference::ccm::seal(&aes, nonce, aad, plain, tag_len)
+            };
+            let mut aad = aad.clone();
+            let target = match forgery {
+                1 => &mut secret,
+                2 => &mut aad,
+                3 => &mut tag,
+                _ => &mut Vec::new(),
+            };
+            let forged = !target.is_empty();
+            if forged {
+                let bit = place.index(8 * target.len());
+                target[bit / 8] ^= 1 << (bit % 8);
+            }
+            outcomes.push(if forged { None } else { Some(plain.clone()) });
+            aads.push(aad);
+            datas.push(secret);
+            tags.push(tag);
+        }
+        let mut batch: Vec<_> = messages
+            .iter()
+            .zip(&keys)
+            .zip(aads.iter().zip(&mut datas).zip(&tags))
+            .map(|(((_, nonce, ..), key), ((aad, data), tag))| AeadMessage {
+                key,
+                nonce,
+                aad,
+                data: Data::in_place(data),
+                tag: Tag::Expect(tag),
+                status: Status::Pending,
+            })
+            .collect();
+        let outcome = if is_gcm { gcm::open(planner, &mut batch) } else { ccm::open(planner, &mut batch) };
+        let statuses: Vec<_> = batch.iter().map(|message| message.status).collect();
+        drop(batch);
+        let all_good = outcomes.iter().all(Option::is_some);
+        prop_assert_eq!(outcome, if all_good { Ok(()) } else { Err(Error::AuthenticationFailed) });
+        for ((data, status), expected) in datas.iter().zip(statuses).zip(outcomes) {
+            match expected {
+                Some(plain) => prop_assert_eq!((data, status), (&plain, Status::Done)),
+                None => {
+                    prop_assert_eq!(status, Status::AuthenticationFailed);
+                    prop_assert!(data.iter().all(|&byte| byte == 0), "plaintext left over");
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Makes a module of tests of all properties on the planner that an expression gives, if it gives one.
+#[macro_export]
+macro_rules! properties {
+    ($name:ident, $planner:expr, $cases:expr) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            $crate::properties!(@tests $planner, $cases,
+                ciphers_in_any_split seeking_is_skipping seeking_far gcm_in_any_split ccm_in_any_split
+                cmac_in_any_split batches_of_anything forgeries_among_others);
+        }
+    };
+    (@tests $planner:expr, $cases:expr, $($property:ident)*) => {
+        $(
+            #[test]
+            fn $property() {
+                if let Some(planner) = $planner {
+                    $crate::properties::$property(&planner, $cases);
+                }
+            }
+        )*
+    };
+}

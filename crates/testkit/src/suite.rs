@@ -1,0 +1,127 @@
+//! The one test suite that every backend runs, for each of its kernels.
+//!
+//! A backend's tests say `lockstep_testkit::backend_suite!(name, device(), "kernel")`, where `device()` gives an
+//! `Arc<dyn Device>`; the macro makes a module of tests of it, one a check. Everything is compared with the oracle,
+//! and incremental forms with one-shot ones. A kernel need not do everything: what it cannot do is skipped, but a
+//! kernel that does nothing fails.
+
+pub mod aead;
+pub mod memory;
+pub mod messages;
+pub mod passes;
+pub mod streams;
+
+use std::io::Write;
+use std::sync::Arc;
+
+use lockstep_core::backend::{Device, KernelId, kernel_by_name};
+use lockstep_core::key::{Block, Key, KeySize};
+use lockstep_core::work::{Operation, Pass};
+use lockstep_planner::{Planner, Selection};
+
+/// What a check works on: a kernel of a device, and a planner that is forced to use it.
+pub struct Subject {
+    /// The device.
+    pub device: Arc<dyn Device>,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// Forced to that kernel.
+    pub planner: Arc<Planner>,
+    /// Sizes are scaled down for devices that simulate.
+    pub slow: bool,
+}
+
+impl Subject {
+    /// The kernel of this name on the device; nothing, said loudly, if this machine cannot run it.
+    ///
+    /// # Panics
+    /// If the device knows no such kernel, or cannot run it although `LOCKSTEP_TEST_ALL_KERNELS` is set: in CI a
+    /// kernel that is not tested is a failure.
+    pub fn new(device: Arc<dyn Device>, kernel: &str) -> Option<Subject> {
+        let info = device.kernels().iter().find(|info| info.name == kernel);
+        if let Some(why) = &info.unwrap_or_else(|| panic!("no kernel {kernel}")).missing {
+            assert!(
+                std::env::var_os("LOCKSTEP_TEST_ALL_KERNELS").is_none(),
+                "{kernel} cannot be tested: {why}"
+            );
+            // Not by `eprintln!`, which the test harness swallows.
+            let _ = writeln!(std::io::stderr(), "NOT TESTED: {kernel}: {why}");
+            return None;
+        }
+        let id = kernel_by_name(&*device, kernel).unwrap_or_else(|error| panic!("{error}"));
+        let selection = Selection { device: Some(device.id().to_string()), kernel: Some(kernel.into()) };
+        let planner = Planner::new(vec![Arc::clone(&device)], &selection).unwrap();
+        let slow = device.is_simulated();
+        Some(Subject { device, kernel: id, planner: Arc::new(planner), slow })
+    }
+
+    /// True if the kernel does this pass.
+    pub fn does(&self, pass: Pass, size: KeySize) -> bool {
+        self.planner.supports(Operation::Pass(pass), size)
+    }
+
+    /// True if everything that a set of passes is needed for can be done.
+    pub fn does_all(&self, passes: &[Pass], size: KeySize) -> bool {
+        passes.iter().all(|&pass| self.does(pass, size))
+    }
+}
+
+/// Bytes that look random and are the same each time: xorshift64*.
+pub fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// A key for tests.
+pub fn test_key(seed: u64, size: KeySize) -> Key {
+    Key::new(&noise(seed ^ 0x6b65_7900, size.bytes())).expect("a length of AES")
+}
+
+/// A block for tests.
+pub fn test_block(seed: u64) -> Block {
+    noise(seed ^ 0x626c_6f63, 16).try_into().expect("16 bytes")
+}
+
+/// Makes a module of tests that run the shared suite on a kernel of a device.
+#[macro_export]
+macro_rules! backend_suite {
+    ($name:ident, $device:expr, $kernel:expr) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            fn subject() -> Option<$crate::suite::Subject> {
+                $crate::suite::Subject::new($device, $kernel)
+            }
+
+            $crate::backend_suite!(@tests passes:
+                it_does_something proves_itself every_pass_every_length registers_link_segments counters_wrap
+                unaligned many_segments);
+            $crate::backend_suite!(@tests messages:
+                every_cipher_every_length xts_steals batches_of_mixed_sizes wrong_shapes_are_refused);
+            $crate::backend_suite!(@tests aead:
+                gcm_agrees mixed_key_sizes gcm_nonces_of_any_length ccm_agrees forgeries_are_refused fused_agrees_with_composed
+                macs_agree);
+            $crate::backend_suite!(@tests streams:
+                any_split_gives_the_same padding_by_pieces seek_goes_anywhere aead_by_pieces cmac_by_pieces
+                order_is_kept);
+            $crate::backend_suite!(@tests memory: device_memory pinned_memory tables dropped_completions);
+        }
+    };
+    (@tests $module:ident: $($check:ident)*) => {
+        $(
+            #[test]
+            fn $check() {
+                if let Some(subject) = subject() {
+                    $crate::suite::$module::$check(&subject);
+                }
+            }
+        )*
+    };
+}

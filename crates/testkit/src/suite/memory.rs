@@ -1,0 +1,247 @@
+//! Data on the device and in pinned memory, messages that only the device knows, and completions that are dropped.
+
+use super::passes::{Case, register_counts};
+use super::{Subject, noise, test_key};
+use crate::mock::oracle_pass;
+use lockstep_core::backend::{DeviceBuffer, DeviceMemory};
+use lockstep_core::data::Data;
+use lockstep_core::error::Error;
+use lockstep_core::key::KeySize;
+use lockstep_core::work::{
+    AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Table, Tag, Task, Tweak,
+};
+use lockstep_modes::{Cipher, CipherKey, Direction, gcm};
+
+fn upload(memory: &dyn DeviceMemory, bytes: &[u8]) -> Box<dyn DeviceBuffer> {
+    let buffer = memory.allocate(bytes.len()).unwrap();
+    memory.upload(bytes, &buffer.slice(), Stream::default()).unwrap();
+    buffer
+}
+
+fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.slice().len()];
+    memory.download(&buffer.slice(), &mut bytes, Stream::default()).unwrap();
+    bytes
+}
+
+/// Passes over device memory, in place and from one buffer to another; modes with tails there; a device without
+/// memory refuses.
+pub fn device_memory(subject: &Subject) {
+    let Some(memory) = subject.device.memory() else {
+        let far = crate::mock::MockAsyncDevice::default();
+        let buffer = lockstep_core::backend::Device::memory(&far).unwrap().allocate(16).unwrap();
+        let mut case = Case::new(1, KeySize::Aes128, 0);
+        let mut segment = case.segment(Pass::EcbEncrypt);
+        segment.data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
+        let refused = subject
+            .device
+            .submit(subject.kernel, Task::Pass(Pass::EcbEncrypt, &mut [segment]).into())
+            .and_then(|completion| completion.wait());
+        assert!(matches!(refused, Err(Error::OutOfReach { .. } | Error::Unsupported { .. })), "{refused:?}");
+        return;
+    };
+    let bytes = noise(7, 1500);
+    let buffer = upload(memory, &bytes);
+    let parts = [3..99, 0..1, 10..10, 500..1500].map(|range| buffer.slice().slice(range));
+    let fetched = memory.fetch(&parts, Stream::default()).unwrap().wait().unwrap();
+    assert!(fetched[..] == [&bytes[3..99], &bytes[..1], &bytes[500..]].concat());
+    for pass in Pass::ALL {
+        let size = KeySize::Aes256;
+        if !subject.does(pass, size) {
+            continue;
+        }
+        for in_place in [true, false] {
+            let case = Case::new(3, size, 16 * 21);
+            let (output, register) = case.expected(pass);
+            let from = upload(memory, &case.data);
+            let to = memory.allocate(case.data.len()).unwrap();
+            let target = if in_place || pass.is_read_only() { &from } else { &to };
+            let mut left = case.register;
+            let mut segments = [Segment {
+                key: &case.key,
+                tweak: pass.is_xts().then_some(Tweak { key: &case.tweak, position: case.position }),
+                register: &mut left,
+                data: Data::on_device(from.slice(), target.slice()).unwrap(),
+            }];
+            super::passes::submit(subject, pass, &mut segments);
+            if !pass.is_read_only() {
+                assert!(download(memory, &**target) == output, "{pass:?}");
+            }
+            if register_counts(pass, 0) {
+                assert_eq!(left, register, "{pass:?}");
+            }
+        }
+    }
+    // Whole modes: stealing and tails of data that lie on the device.
+    if subject.does(Pass::XtsEncrypt, KeySize::Aes128) {
+        let key = CipherKey::new(Cipher::Xts, &noise(1, 32)).unwrap();
+        let data = noise(2, 100);
+        let expected = super::messages::expected(Cipher::Xts, Direction::Encrypt, &key, &[4; 16], &data);
+        let buffer = upload(memory, &data);
+        let place = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
+        Cipher::Xts.one(&subject.planner, Direction::Encrypt, &key, &mut [4; 16], place).unwrap();
+        assert_eq!(download(memory, &*buffer), expected);
+    }
+    for size in super::aead::gcm_sizes(subject) {
+        let key = test_key(1, size);
+        let aes = lockstep_reference::Aes::new(key.bytes());
+        for nonce in [&[1; 12][..], &[1; 8][..]] {
+            let data = noise(2, 100);
+            let (expected, expected_tag) = lockstep_reference::gcm::seal(&aes, nonce, b"x", &data);
+            let buffer = upload(memory, &data);
+            let mut tag = [0; 16];
+            let place = || Data::on_device(buffer.slice(), buffer.slice()).unwrap();
+            let status = Status::Pending;
+            let mut message =
+                AeadMessage { key: &key, nonce, aad: b"x", data: place(), tag: Tag::Write(&mut tag), status };
+            gcm::seal(&subject.planner, std::slice::from_mut(&mut message)).unwrap();
+            assert_eq!((download(memory, &*buffer), tag), (expected, expected_tag));
+            tag[0] ^= 1;
+            let mut message =
+                AeadMessage { key: &key, nonce, aad: b"x", data: place(), tag: Tag::Expect(&tag), status };
+            let refused = gcm::open(&subject.planner, std::slice::from_mut(&mut message));
+            assert_eq!(refused, Err(Error::AuthenticationFailed));
+            assert_eq!(download(memory, &*buffer), vec![0; 100], "device memory is zeroed too");
+        }
+    }
+}
+
+/// Passes over page-locked memory.
+pub fn pinned_memory(subject: &Subject) {
+    let Some(memory) = subject.device.memory() else { return };
+    for pass in Pass::ALL {
+        let size = KeySize::Aes128;
+        if !subject.does(pass, size) || pass.is_read_only() {
+            continue;
+        }
+        let case = Case::new(4, size, 16 * 9);
+        let (output, _) = case.expected(pass);
+        let buffer = memory.allocate_pinned(300).unwrap();
+        buffer.lock()[8..8 + 144].copy_from_slice(&case.data);
+        let mut register = case.register;
+        let mut segments = [Segment {
+            key: &case.key,
+            tweak: pass.is_xts().then_some(Tweak { key: &case.tweak, position: case.position }),
+            register: &mut register,
+            data: Data::pinned(buffer.slice(8..152), buffer.slice(152..296)).unwrap(),
+        }];
+        super::passes::submit(subject, pass, &mut segments);
+        assert!(buffer.lock()[152..296] == output, "{pass:?}");
+        assert!(buffer.lock()[8..152] == case.data, "{pass:?} changed its input");
+    }
+}
+
+/// Keys, registers, offsets, lengths, tags and statuses as arrays on the device.
+pub fn tables(subject: &Subject) {
+    let Some(memory) = subject.device.memory() else { return };
+    let size = KeySize::Aes256;
+    let lengths: [usize; 6] = [16, 0, 160, 48, 1024, 32];
+    let offsets: Vec<usize> = lengths
+        .iter()
+        .scan(0, |at, len| {
+            let here = *at;
+            *at += len;
+            Some(here)
+        })
+        .collect();
+    let data = noise(1, lengths.iter().sum());
+    let integers = |values: &[usize]| -> Vec<u8> {
+        values.iter().flat_map(|&value| (value as u64).to_le_bytes()).collect()
+    };
+    for operation in Operation::all() {
+        if !subject.planner.supports(operation, size) {
+            continue;
+        }
+        let is_xts = matches!(operation, Operation::Pass(pass) if pass.is_xts());
+        let key_bytes = size.bytes() * if is_xts { 2 } else { 1 };
+        let keys = noise(2, key_bytes * lengths.len());
+        let registers = noise(3, 16 * lengths.len());
+        let mut expected = Vec::new();
+        let mut statuses = vec![Status::Done as u8; lengths.len()];
+        let mut tags = vec![0; 16 * lengths.len()];
+        let mut input = data.clone();
+        for (i, (&len, &at)) in lengths.iter().zip(&offsets).enumerate() {
+            let (key, tweak) = keys[i * key_bytes..][..key_bytes].split_at(size.bytes());
+            let mut register = registers[16 * i..][..16].try_into().unwrap();
+            let piece = &data[at..at + len];
+            match operation {
+                Operation::Pass(pass) => {
+                    let tweak = is_xts.then_some((tweak, 0));
+                    expected.extend(oracle_pass(pass, key, tweak, &mut register, piece));
+                }
+                Operation::Recipe(recipe) => {
+                    let aes = lockstep_reference::Aes::new(key);
+                    let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &register[..12], &[], piece);
+                    tags[16 * i..][..16].copy_from_slice(&tag);
+                    if recipe == Recipe::GcmSeal {
+                        expected.extend(sealed);
+                    } else {
+                        input[at..at + len].copy_from_slice(&sealed);
+                        expected.extend(piece);
+                    }
+                }
+            }
+        }
+        if operation == Operation::Recipe(Recipe::GcmOpen) {
+            // Message 2 is forged: zeroed, and the others are good.
+            tags[32] ^= 1;
+            expected[offsets[2]..offsets[3]].fill(0);
+            statuses[2] = Status::AuthenticationFailed as u8;
+        }
+        let made_tags =
+            if operation == Operation::Recipe(Recipe::GcmSeal) { vec![0; tags.len()] } else { tags.clone() };
+        let arrays = [&keys, &registers, &integers(&offsets), &integers(&lengths), &input, &made_tags]
+            .map(|bytes| upload(memory, bytes));
+        let [keys, registers, offsets, lens, from, made_tags] = &arrays;
+        let to = memory.allocate(data.len()).unwrap();
+        let status = memory.allocate(lengths.len()).unwrap();
+        let table = Table {
+            messages: lengths.len(),
+            key_size: size,
+            keys: keys.slice(),
+            registers: registers.slice(),
+            offsets: offsets.slice(),
+            lengths: lens.slice(),
+            // A bound that none reaches: launches have room to spare.
+            longest: 1 << 16,
+            from: from.slice(),
+            to: to.slice(),
+            tags: Some(made_tags.slice()),
+            status: status.slice(),
+        };
+        subject
+            .device
+            .submit(subject.kernel, Task::Table(operation, Box::new(table)).into())
+            .unwrap()
+            .wait()
+            .unwrap();
+        if !matches!(operation, Operation::Pass(pass) if pass.is_read_only()) {
+            assert!(download(memory, &*to) == expected, "{operation}");
+        }
+        assert_eq!(download(memory, &*status), statuses, "{operation}");
+        if operation == Operation::Recipe(Recipe::GcmSeal) {
+            assert_eq!(download(memory, &**made_tags), tags);
+        }
+    }
+}
+
+/// A completion that is dropped touches nothing afterwards, and the device goes on working.
+pub fn dropped_completions(subject: &Subject) {
+    if !subject.does(Pass::EcbEncrypt, KeySize::Aes128) {
+        return;
+    }
+    for _ in 0..3 {
+        let mut case = Case::new(5, KeySize::Aes128, 16 * 8);
+        let mut segments = [case.segment(Pass::EcbEncrypt)];
+        drop(
+            subject
+                .device
+                .submit(subject.kernel, Task::Pass(Pass::EcbEncrypt, &mut segments).into())
+                .unwrap(),
+        );
+    }
+    let mut case = Case::new(6, KeySize::Aes128, 16 * 8);
+    let (output, _) = case.expected(Pass::EcbEncrypt);
+    super::passes::submit(subject, Pass::EcbEncrypt, &mut [case.segment(Pass::EcbEncrypt)]);
+    assert_eq!(case.data, output);
+}

@@ -1,0 +1,259 @@
+//! Passes as a backend runs them, against the oracle.
+
+use super::{Subject, noise, test_block, test_key};
+use crate::mock::oracle_pass;
+use lockstep_core::data::Data;
+use lockstep_core::key::{Block, Key, KeySize};
+use lockstep_core::work::{Operation, Pass, Segment, Task, Tweak};
+use lockstep_planner::selftest;
+
+/// A kernel that claims nothing would pass everything else.
+pub fn it_does_something(subject: &Subject) {
+    let supported = Operation::all()
+        .filter(|&operation| KeySize::ALL.iter().any(|&size| subject.planner.supports(operation, size)));
+    assert!(supported.count() > 0);
+}
+
+/// The known-answer tests that run before a kernel is used.
+pub fn proves_itself(subject: &Subject) {
+    for operation in Operation::all() {
+        selftest::run(&*subject.device, subject.kernel, operation).unwrap();
+    }
+}
+
+/// What one segment needs, kept together.
+pub(super) struct Case {
+    pub(super) key: Key,
+    pub(super) tweak: Key,
+    pub(super) position: u64,
+    pub(super) register: Block,
+    pub(super) data: Vec<u8>,
+}
+
+impl Case {
+    pub(super) fn new(seed: u64, size: KeySize, len: usize) -> Case {
+        Case {
+            key: test_key(seed, size),
+            tweak: test_key(seed + 1000, size),
+            position: seed % 5,
+            register: test_block(seed),
+            data: noise(seed, len),
+        }
+    }
+
+    /// Output and register by the oracle.
+    pub(super) fn expected(&self, pass: Pass) -> (Vec<u8>, Block) {
+        let mut register = self.register;
+        let tweak = pass.is_xts().then_some((self.tweak.bytes(), self.position));
+        let output = oracle_pass(pass, self.key.bytes(), tweak, &mut register, &self.data);
+        (output, register)
+    }
+
+    /// As a segment in place.
+    pub(super) fn segment(&mut self, pass: Pass) -> Segment<'_> {
+        let tweak = Tweak { key: &self.tweak, position: self.position };
+        Segment {
+            key: &self.key,
+            tweak: pass.is_xts().then_some(tweak),
+            register: &mut self.register,
+            data: if pass.is_read_only() {
+                Data::read_only(&self.data)
+            } else {
+                Data::in_place(&mut self.data)
+            },
+        }
+    }
+}
+
+/// True if the register after the pass is something to go on from.
+pub(super) fn register_counts(pass: Pass, len: usize) -> bool {
+    match pass {
+        Pass::EcbEncrypt | Pass::EcbDecrypt => false,
+        Pass::Cfb128Encrypt | Pass::Cfb128Decrypt | Pass::Ofb => len.is_multiple_of(16),
+        _ => true,
+    }
+}
+
+fn check(subject: &Subject, pass: Pass, mut case: Case) {
+    let len = case.data.len();
+    let (output, register) = case.expected(pass);
+    // Out of place first: the input must survive.
+    let mut apart = vec![0xee; len];
+    let mut apart_register = case.register;
+    if !pass.is_read_only() {
+        let before = case.data.clone();
+        let tweak = Tweak { key: &case.tweak, position: case.position };
+        let mut segments = [Segment {
+            key: &case.key,
+            tweak: pass.is_xts().then_some(tweak),
+            register: &mut apart_register,
+            data: Data::copy(&case.data, &mut apart).unwrap(),
+        }];
+        submit(subject, pass, &mut segments);
+        assert_eq!(case.data, before, "{pass:?} changed its input, {len} bytes");
+        assert!(apart == output, "{pass:?} out of place, {len} bytes");
+    }
+    submit(subject, pass, &mut [case.segment(pass)]);
+    if !pass.is_read_only() {
+        assert!(case.data == output, "{pass:?} in place, {len} bytes, {:?}", case.key);
+    }
+    if register_counts(pass, len) {
+        assert_eq!(case.register, register, "register of {pass:?}, {len} bytes");
+    }
+}
+
+pub(super) fn submit(subject: &Subject, pass: Pass, segments: &mut [Segment<'_>]) {
+    subject.device.submit(subject.kernel, Task::Pass(pass, segments).into()).unwrap().wait().unwrap();
+}
+
+fn lengths(subject: &Subject, pass: Pass) -> Vec<usize> {
+    let unit = pass.unit();
+    let mut lengths: Vec<usize> = (0..=40).map(|blocks| 16 * blocks).collect();
+    lengths.extend([1024, 4096, 16 * 1024 - 16, 16 * 1024]);
+    if unit == 1 {
+        lengths.extend(1..100);
+        lengths.extend([1023, 16 * 1024 + 1]);
+    }
+    let slow_pass =
+        matches!(pass, Pass::Cfb1Encrypt | Pass::Cfb1Decrypt | Pass::Cfb8Encrypt | Pass::Cfb8Decrypt);
+    if slow_pass || subject.slow {
+        lengths.retain(|&len| len <= 300);
+    } else {
+        // Large enough to be split over threads, with an odd end.
+        lengths.push(3 * 1024 * 1024 + 16 * 7);
+    }
+    lengths
+}
+
+/// Each pass, each key size, in place and not, lengths from nothing to several megabytes.
+pub fn every_pass_every_length(subject: &Subject) {
+    for pass in Pass::ALL {
+        for size in KeySize::ALL {
+            if !subject.does(pass, size) {
+                continue;
+            }
+            for (i, len) in lengths(subject, pass).into_iter().enumerate() {
+                // The longest with one key size only: the oracle is slow.
+                if len > 1 << 20 && size != KeySize::Aes192 {
+                    continue;
+                }
+                check(subject, pass, Case::new(i as u64, size, len));
+            }
+        }
+    }
+}
+
+/// A message cut in two segments, in two calls, is the message in one.
+pub fn registers_link_segments(subject: &Subject) {
+    for pass in Pass::ALL {
+        let size = KeySize::Aes256;
+        if !subject.does(pass, size) {
+            continue;
+        }
+        for cut in [0, 1, 2, 7, 8, 9, 33] {
+            let mut case = Case::new(cut as u64, size, 16 * 40);
+            let (output, register) = case.expected(pass);
+            let mut rest = Case::new(cut as u64, size, 0);
+            rest.data = case.data.split_off(16 * cut);
+            rest.position += cut as u64;
+            submit(subject, pass, &mut [case.segment(pass)]);
+            rest.register = case.register;
+            submit(subject, pass, &mut [rest.segment(pass)]);
+            if !pass.is_read_only() {
+                case.data.extend(&rest.data);
+                assert!(case.data == output, "{pass:?} cut at block {cut}");
+            }
+            if register_counts(pass, 0) {
+                assert_eq!(rest.register, register, "{pass:?} cut at block {cut}");
+            }
+        }
+    }
+}
+
+/// Counters that wrap at 2^32, 2^64 and 2^128 before, within and after the widest loops.
+pub fn counters_wrap(subject: &Subject) {
+    let bytes = if subject.slow { 16 * 70 } else { 16 * 300 + 5 };
+    for pass in [Pass::Ctr, Pass::Ctr32] {
+        for size in KeySize::ALL {
+            if !subject.does(pass, size) {
+                continue;
+            }
+            for ones in [4, 8, 12, 16] {
+                for before in [0u128, 1, 2, 3, 5, 8, 17, 31, 32, 33, 63, 64, 65, 200] {
+                    let mut case = Case::new(before as u64, size, bytes);
+                    case.register[16 - ones..].fill(0xff);
+                    let counter = u128::from_be_bytes(case.register).wrapping_sub(before);
+                    case.register = counter.to_be_bytes();
+                    check(subject, pass, case);
+                }
+            }
+        }
+    }
+}
+
+/// Data at every alignment, input and output apart.
+pub fn unaligned(subject: &Subject) {
+    let size = KeySize::Aes128;
+    for pass in Pass::ALL {
+        if !subject.does(pass, size) || pass.is_read_only() {
+            continue;
+        }
+        for shift in 0..16 {
+            let mut case = Case::new(shift, size, 16 * 21);
+            let (output, _) = case.expected(pass);
+            let at = shift as usize;
+            let mut input = vec![0; at];
+            input.extend(&case.data);
+            let mut place = vec![0xaa; case.data.len() + 32];
+            let end = 16 - at + case.data.len();
+            let tweak = Tweak { key: &case.tweak, position: case.position };
+            let mut segments = [Segment {
+                key: &case.key,
+                tweak: pass.is_xts().then_some(tweak),
+                register: &mut case.register,
+                data: Data::copy(&input[at..], &mut place[16 - at..end]).unwrap(),
+            }];
+            submit(subject, pass, &mut segments);
+            assert!(place[16 - at..end] == output, "{pass:?} shifted by {shift}");
+            assert!(
+                place[..16 - at].iter().chain(&place[end..]).all(|&byte| byte == 0xaa),
+                "{pass:?} wrote outside"
+            );
+        }
+    }
+}
+
+/// Many segments of many lengths, with keys of their own and shared ones, in one call.
+pub fn many_segments(subject: &Subject) {
+    for pass in Pass::ALL {
+        for size in KeySize::ALL {
+            if !subject.does(pass, size) {
+                continue;
+            }
+            for count in [0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 33, 70] {
+                let mut cases: Vec<Case> = (0..count)
+                    .map(|i| {
+                        // Lengths go up and down; every third key is the same.
+                        let len = 16 * ((i * 7) % 23) as usize;
+                        let mut case = Case::new(i, size, len);
+                        if i % 3 == 0 {
+                            case.key = test_key(77, size);
+                        }
+                        case
+                    })
+                    .collect();
+                let expected: Vec<_> = cases.iter().map(|case| case.expected(pass)).collect();
+                let mut segments: Vec<_> = cases.iter_mut().map(|case| case.segment(pass)).collect();
+                submit(subject, pass, &mut segments);
+                for (i, (case, (output, register))) in cases.iter().zip(&expected).enumerate() {
+                    if !pass.is_read_only() {
+                        assert!(case.data == *output, "{pass:?}, message {i} of {count}");
+                    }
+                    if register_counts(pass, 0) {
+                        assert_eq!(case.register, *register, "{pass:?}, message {i} of {count}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The modes piece by piece, against the one-shot oracle.
+
+use std::sync::Arc;
+
+use lockstep_reference as reference;
+
+use super::messages::{cipher_key, expected, lengths, sizes};
+use super::{Subject, noise, test_block, test_key};
+use lockstep_core::error::Error;
+use lockstep_core::key::KeySize;
+use lockstep_core::work::Pass;
+use lockstep_modes::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
+use lockstep_modes::{Cipher, Direction};
+
+/// Splits that matter: by ones, by odd sizes, across blocks, all at once, with nothing in between.
+fn splits(len: usize) -> Vec<Vec<usize>> {
+    let by = |sizes: &[usize]| {
+        let mut left = len;
+        let mut split = Vec::new();
+        for &size in sizes.iter().cycle() {
+            if left == 0 {
+                break;
+            }
+            split.push(size.min(left));
+            left -= size.min(left);
+        }
+        split
+    };
+    vec![
+        by(&[1]),
+        by(&[16]),
+        by(&[7, 0, 9, 33]),
+        by(&[15, 17]),
+        by(&[64, 1]),
+        by(&[usize::MAX]),
+        by(&[31, 5, 100]),
+    ]
+}
+
+fn ready(subject: &Subject, cipher: Cipher, size: KeySize) -> bool {
+    // CFB128 by pieces encrypts its register by itself.
+    cipher != Cipher::Cfb128 || subject.does(Pass::EcbEncrypt, size)
+}
+
+fn run(stream: &mut CipherStream, data: &[u8], split: &[usize]) -> lockstep_core::Result<Vec<u8>> {
+    let mut output = Vec::new();
+    let mut rest = data;
+    for &size in split {
+        let (piece, later) = rest.split_at(size);
+        rest = later;
+        let mut place = vec![0; stream.output_len(size)];
+        let len = stream.update(piece, &mut place)?;
+        output.extend(&place[..len]);
+    }
+    let mut place = [0; 32];
+    let len = stream.finish(&mut place)?;
+    output.extend(&place[..len]);
+    Ok(output)
+}
+
+/// Any split gives what one call gives.
+pub fn any_split_gives_the_same(subject: &Subject) {
+    // How pieces are put together does not depend on the key: one size on devices where each piece takes long.
+    let most = if subject.slow { 1 } else { KeySize::ALL.len() };
+    for cipher in Cipher::ALL {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            for size in sizes(subject, cipher, direction).into_iter().take(most) {
+                if !ready(subject, cipher, size) {
+                    continue;
+                }
+                for len in lengths(cipher) {
+                    // Each piece is a launch: on simulated devices fewer of them.
+                    if subject.slow && len > 40 && len % 13 != 0 {
+                        continue;
+                    }
+                    let key = cipher_key(cipher, len as u64, size);
+                    let iv = test_block(len as u64);
+                    let data = noise(len as u64, len);
+                    let output = expected(cipher, direction, &key, &iv, &data);
+                    let planner = Arc::clone(&subject.planner);
+                    let mut stream =
+                        CipherStream::new(planner, cipher, direction, Padding::None, key, &iv).unwrap();
+                    for split in splits(len) {
+                        // Long ones by ones take long on devices that are far.
+                        if split.len() > 300 {
+                            continue;
+                        }
+                        stream.reset(&iv);
+                        let streamed = run(&mut stream, &data, &split).unwrap();
+                        assert!(streamed == output, "{cipher:?} {direction:?}, {len} bytes as {split:?}");
+                    }
+                    if cipher.is_stream() {
+                        stream.reset(&iv);
+                        let mut in_place = data.clone();
+                        let (head, tail) = in_place.split_at_mut(len / 3);
+                        stream.update_in_place(head).unwrap();
+                        stream.update_in_place(tail).unwrap();
+                        assert!(in_place == output, "{cipher:?} in place, {len} bytes");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// PKCS#7 on and off, by pieces, for every length, and what is no padding.
+pub fn padding_by_pieces(subject: &Subject) {
+    for cipher in [Cipher::Ecb, Cipher::Cbc, Cipher::Pcbc] {
+        let size = KeySize::Aes128;
+        if sizes(subject, cipher, Direction::Encrypt).is_empty()
+            || sizes(subject, cipher, Direction::Decrypt).is_empty()
+        {
+            continue;
+        }
+        let key = cipher_key(cipher, 5, size);
+        let iv = test_block(5);
+        let stream = |direction| {
+            let planner = Arc::clone(&subject.planner);
+            CipherStream::new(planner, cipher, direction, Padding::Pkcs7, key.clone(), &iv).unwrap()
+        };
+        for len in 0..70 {
+            let data = noise(1, len);
+            let padded = reference::padding::pkcs7_pad(&data);
+            let ciphertext = expected(cipher, Direction::Encrypt, &key, &iv, &padded);
+            for split in splits(len) {
+                assert_eq!(run(&mut stream(Direction::Encrypt), &data, &split).unwrap(), ciphertext);
+            }
+            for split in splits(ciphertext.len()) {
+                assert_eq!(run(&mut stream(Direction::Decrypt), &ciphertext, &split).unwrap(), data);
+            }
+            // Whole blocks that do not end in padding, and bytes that are no blocks.
+            let mut last = padded;
+            *last.last_mut().unwrap() = 17;
+            let ciphertext = expected(cipher, Direction::Encrypt, &key, &iv, &last);
+            let error = run(&mut stream(Direction::Decrypt), &ciphertext, &[ciphertext.len()]).unwrap_err();
+            assert_eq!(error, Error::Padding);
+        }
+        let error = run(&mut stream(Direction::Decrypt), &[0; 17], &[17]).unwrap_err();
+        assert!(matches!(error, Error::NotWholeBlocks { extra: 1, .. }));
+        let error = run(&mut stream(Direction::Decrypt), &[], &[]).unwrap_err();
+        assert!(matches!(error, Error::NotWholeBlocks { .. }), "an empty ciphertext has no padding");
+    }
+}
+
+/// CTR goes to any byte, XTS to any block.
+pub fn seek_goes_anywhere(subject: &Subject) {
+    for cipher in [Cipher::Ctr, Cipher::Xts] {
+        for size in sizes(subject, cipher, Direction::Encrypt) {
+            let key = cipher_key(cipher, 6, size);
+            let mut iv = test_block(6);
+            iv[8..].fill(0xff);
+            let data = noise(6, 200);
+            let output = expected(cipher, Direction::Encrypt, &key, &iv, &data);
+            let planner = Arc::clone(&subject.planner);
+            let mut stream =
+                CipherStream::new(planner, cipher, Direction::Encrypt, Padding::None, key, &iv).unwrap();
+            let step = if cipher == Cipher::Xts { 16 } else { 1 };
+            for position in (0..184).step_by(step).rev() {
+                stream.seek(&iv, position as u64).unwrap();
+                let rest = &data[position..];
+                assert_eq!(
+                    run(&mut stream, rest, &[rest.len()]).unwrap(),
+                    output[position..],
+                    "from {position}"
+                );
+            }
+            if cipher == Cipher::Xts {
+                assert!(matches!(stream.seek(&iv, 8), Err(Error::Order { .. })));
+            }
+        }
+    }
+}
+
+/// GCM and CCM in any split, and their refusals.
+pub fn aead_by_pieces(subject: &Subject) {
+    for size in KeySize::ALL {
+        if subject.does_all(&[Pass::Ctr32, Pass::Ghash], size) {
+            for len in [0, 1, 16, 33, 100, 16 * 1024 + 5] {
+                for nonce_len in [12, 8] {
+                    gcm_split(subject, size, len, nonce_len);
+                }
+            }
+        }
+        if subject.does_all(&[Pass::Ctr, Pass::CbcMac], size) {
+            for len in [0, 1, 16, 33, 100] {
+                ccm_split(subject, size, len);
+            }
+        }
+    }
+}
+
+fn gcm_split(subject: &Subject, size: KeySize, len: usize, nonce_len: usize) {
+    let key = test_key(1, size);
+    let nonce = noise(2, nonce_len);
+    let (aad, data) = (noise(3, 37), noise(4, len));
+    let aes = reference::Aes::new(key.bytes());
+    let (ciphertext, tag) = reference::gcm::seal(&aes, &nonce, &aad, &data);
+    for split in splits(len).into_iter().filter(|split| split.len() < 300) {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let planner = Arc::clone(&subject.planner);
+            let mut stream = GcmStream::new(planner, direction, key.clone(), &nonce).unwrap();
+            stream.aad(&aad[..5]).unwrap();
+            stream.aad(&aad[5..]).unwrap();
+            let (mut bytes, output) = match direction {
+                Direction::Encrypt => (data.clone(), &ciphertext),
+                Direction::Decrypt => (ciphertext.clone(), &data),
+            };
+            let mut rest = &mut bytes[..];
+            for &size in &split {
+                let (piece, later) = rest.split_at_mut(size);
+                stream.update_in_place(piece).unwrap();
+                rest = later;
+            }
+            assert!(bytes == *output, "{split:?}");
+            match direction {
+                Direction::Encrypt => {
+                    let mut made = [0; 16];
+                    stream.finish(&mut made).unwrap();
+                    assert_eq!(made, tag, "{split:?}");
+                }
+                Direction::Decrypt => stream.verify(&tag).unwrap(),
+            }
+        }
+    }
+    let mut stream = GcmStream::new(subject.planner.clone(), Direction::Decrypt, key, &nonce).unwrap();
+    stream.aad(&aad).unwrap();
+    stream.update(&ciphertext, &mut vec![0; len]).unwrap();
+    let mut wrong = tag;
+    wrong[15] ^= 1;
+    assert_eq!(stream.verify(&wrong), Err(Error::AuthenticationFailed));
+}
+
+fn ccm_split(subject: &Subject, size: KeySize, len: usize) {
+    let key = test_key(1, size);
+    let nonce = noise(2, 11);
+    let (aad, data) = (noise(3, 37), noise(4, len));
+    let aes = reference::Aes::new(key.bytes());
+    let (ciphertext, tag) = reference::ccm::seal(&aes, &nonce, &aad, &data, 8);
+    let begin = |direction| {
+        let planner = Arc::clone(&subject.planner);
+        CcmStream::new(planner, direction, key.clone(), &nonce, 37, len as u64, 8).unwrap()
+    };
+    for split in splits(len) {
+        let mut stream = begin(Direction::Encrypt);
+        stream.aad(&aad[..20]).unwrap();
+        stream.aad(&aad[20..]).unwrap();
+        let mut bytes = data.clone();
+        let mut rest = &mut bytes[..];
+        for &size in &split {
+            let (piece, later) = rest.split_at_mut(size);
+            stream.update_in_place(piece).unwrap();
+            rest = later;
+        }
+        let mut made = [0; 8];
+        stream.finish(&mut made).unwrap();
+        assert_eq!((bytes, &made[..]), (ciphertext.clone(), &tag[..]));
+    }
+    let mut stream = begin(Direction::Decrypt);
+    stream.aad(&aad).unwrap();
+    let mut bytes = ciphertext.clone();
+    stream.update_in_place(&mut bytes).unwrap();
+    assert_eq!(bytes, data);
+    stream.verify(&tag).unwrap();
+    let mut short = begin(Direction::Decrypt);
+    short.aad(&aad[1..]).unwrap();
+    assert!(matches!(short.update(&[], &mut []), Err(Error::Order { .. })));
+}
+
+/// CMAC in any split.
+pub fn cmac_by_pieces(subject: &Subject) {
+    for size in KeySize::ALL {
+        if !subject.does(Pass::CbcMac, size) {
+            continue;
+        }
+        let key = test_key(2, size);
+        let aes = reference::Aes::new(key.bytes());
+        for len in [0, 1, 15, 16, 17, 32, 48, 100] {
+            let data = noise(2, len);
+            for split in splits(len) {
+                let mut stream = CmacStream::new(subject.planner.clone(), key.clone());
+                let mut rest = &data[..];
+                for &size in &split {
+                    let (piece, later) = rest.split_at(size);
+                    stream.update(piece).unwrap();
+                    rest = later;
+                }
+                assert_eq!(
+                    stream.finish().unwrap(),
+                    reference::cmac::cmac(&aes, &data),
+                    "{len} as {split:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Calls that make no sense are errors.
+pub fn order_is_kept(subject: &Subject) {
+    let planner = || Arc::clone(&subject.planner);
+    if !sizes(subject, Cipher::Cbc, Direction::Encrypt).is_empty() {
+        let key = cipher_key(Cipher::Cbc, 1, KeySize::Aes128);
+        let encrypt = Direction::Encrypt;
+        let mut stream =
+            CipherStream::new(planner(), Cipher::Cbc, encrypt, Padding::None, key, &[0; 16]).unwrap();
+        assert_eq!(stream.update(&[0; 32], &mut [0; 31]), Err(Error::OutputLength { needed: 32, got: 31 }));
+        assert_eq!(stream.update(&[0; 32], &mut [0; 32]), Ok(32), "a refused call changes nothing");
+        assert!(matches!(stream.update_in_place(&mut [0; 16]), Err(Error::Order { .. })));
+        assert!(matches!(stream.seek(&[0; 16], 0), Err(Error::Order { .. })));
+        let padded = cipher_key(Cipher::Cbc, 1, KeySize::Aes128);
+        let mut short =
+            CipherStream::new(planner(), Cipher::Cbc, encrypt, Padding::Pkcs7, padded.clone(), &[0; 16])
+                .unwrap();
+        short.update(b"abc", &mut []).unwrap();
+        assert_eq!(short.finish(&mut [0; 15]), Err(Error::OutputLength { needed: 16, got: 15 }));
+        let mut output = [0; 16];
+        assert_eq!(short.finish(&mut output), Ok(16), "with more room it goes on");
+        let whole = reference::padding::pkcs7_pad(b"abc");
+        assert_eq!(output[..], expected(Cipher::Cbc, encrypt, &padded, &[0; 16], &whole));
+        stream.update(&[1], &mut []).unwrap();
+        assert!(matches!(stream.finish(&mut [0; 32]), Err(Error::NotWholeBlocks { extra: 1, .. })));
+        assert!(matches!(stream.update(&[0], &mut [0; 16]), Err(Error::Order { .. })));
+    }
+    if subject.does_all(&[Pass::Ctr32, Pass::Ghash], KeySize::Aes128) {
+        let key = test_key(1, KeySize::Aes128);
+        let mut stream = GcmStream::new(planner(), Direction::Encrypt, key.clone(), &[0; 12]).unwrap();
+        stream.update(&[], &mut []).unwrap();
+        assert!(matches!(stream.aad(b"late"), Err(Error::Order { .. })));
+        assert!(matches!(stream.verify(&[0; 16]), Err(Error::Order { .. })));
+        let stream = GcmStream::new(planner(), Direction::Encrypt, key, &[0; 12]).unwrap();
+        assert!(matches!(stream.finish(&mut [0; 5]), Err(Error::TagLength { .. })));
+    }
+}
