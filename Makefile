@@ -10,7 +10,7 @@ TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
 INSTALL ?= install
 
-.PHONY: help build provider install run test test-release test-full test-vulkan test-provider test-provider-oldest test-provider-newest \
+.PHONY: help build provider install run test test-release test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases soak soak-check soak-module lint bench bench-files \
 	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu tools-present clean
 
@@ -45,7 +45,7 @@ install:
 
 ## make test              all tests but the longest; installs nginx, Apache, curl and wrk for the provider, Mesa for GPUs
 test: tools-present
-	tools/setup.sh vulkan
+	tools/setup.sh gpus
 	$(CARGO) test --workspace --locked
 	tools/pyca_interop.py $(TESTED)
 	tools/setup.sh browser
@@ -95,10 +95,10 @@ soak-module: tools-present
 	$(CARGO) test --workspace --locked --no-run --quiet
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 
-## make test-vulkan       of these, those of the portable GPU backend, on Mesa's software devices
-test-vulkan:
-	tools/setup.sh vulkan
-	$(CARGO) test -p lockstep-vulkan --locked
+## make test-wgpu       of these, those of the portable GPU backend, on Mesa's software devices
+test-wgpu:
+	tools/setup.sh gpus
+	$(CARGO) test -p lockstep-wgpu --locked
 
 ## make test-full         make test, and: formatting, clippy, docs, release builds, oldest and newest OpenSSL, soak-check, sanitizers, fuzzing, Arm, GPU code
 test-full: lint test test-release test-provider-oldest test-provider-newest soak-check

@@ -2,7 +2,7 @@
 # What there is to check and measure on a machine with a GPU.
 #
 #   tools/gpu_check.sh build FOLDER [ARCHITECTURES]   here: programs that need nothing but a driver there
-#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        there: self-tests, the suite on each kernel, sanitizer, benchmark, Vulkan, openssl
+#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        there: self-tests, the suite on each kernel, sanitizer, benchmark, wgpu, openssl
 #
 # `run` writes OUT/DATE-DEVICE.json and .md, the table and plots of docs/papers/cuda-geforce8.md, and OUT/log; it goes on after a failure and then exits with 1.
 set -uo pipefail
@@ -20,7 +20,7 @@ build() {
     cargo build --release --locked -p lockstep-provider
     cargo build --release --locked -p lockstep --example device_speed
     local backend suite
-    for backend in cuda vulkan; do
+    for backend in cuda wgpu; do
         suite=$(cargo test --release --locked -p lockstep-$backend --test suite --no-run 2>&1 | sed -n 's/.*(\(.*suite-[0-9a-f]*\))$/\1/p')
         cp "$suite" "$folder/suite-$backend"
     done
@@ -55,18 +55,18 @@ run() {
         LIMIT=${BENCH_LIMIT:-300} step "benchmark" "$folder/device_speed" "$device" "$out/$name.json" "$out/$name.md" "${LARGEST:-1073741824}"
         LIMIT=180 step "the CUDA paper's table" sh -c '"$1" lab cuda --device "$2" --json --force --html "$3.html" >"$3.json"' lab \
             "$folder/lockstep" "$device" "$out/$name-geforce8"
-        # The same GPU by Vulkan, if its driver is here.
-        local portable=${PORTABLE:-vulkan:0}
+        # The same GPU by wgpu, if its driver is here.
+        local portable=${PORTABLE:-wgpu:0}
         if "$folder/lockstep" devices | grep -q "^$portable:"; then
             local other
             other=$(named "$portable")
-            step "self-tests by Vulkan" "$folder/lockstep" selftest --device "$portable"
-            LOCKSTEP_TEST_DEVICE=$portable step "the shared suite by Vulkan" "$folder/suite-vulkan"
-            LIMIT=${BENCH_LIMIT:-300} step "benchmark by Vulkan" "$folder/device_speed" "$portable" "$out/$other.json" "$out/$other.md" \
+            step "self-tests by wgpu" "$folder/lockstep" selftest --device "$portable"
+            LOCKSTEP_TEST_DEVICE=$portable step "the shared suite by wgpu" "$folder/suite-wgpu"
+            LIMIT=${BENCH_LIMIT:-300} step "benchmark by wgpu" "$folder/device_speed" "$portable" "$out/$other.json" "$out/$other.md" \
                 "${LARGEST:-1073741824}"
-            step "by Vulkan beside CUDA" python3 tools/gpu_ratio.py "$out/$other.json" "$out/$name.json"
+            step "wgpu beside CUDA" python3 tools/gpu_ratio.py "$out/$other.json" "$out/$name.json"
         else
-            echo "NOT TESTED: $portable: $("$folder/lockstep" devices | grep '^vulkan' || echo 'no driver for Vulkan')"
+            echo "NOT TESTED: $portable: $("$folder/lockstep" devices | grep '^wgpu' || echo 'no driver for Vulkan')"
         fi
         if command -v openssl >/dev/null; then
             LOCKSTEP_TEST_DEVICE=$device step "openssl and nginx" python3 tools/provider-test/device.py "$folder/lockstep.so"

@@ -23,7 +23,7 @@ def main(arguments):
     if len(arguments) not in (2, 3):
         sys.exit(__doc__)
     bar = float(arguments[2]) if len(arguments) == 3 else 0.7
-    ours, theirs = rates(arguments[0], "vulkan/bitslice"), rates(arguments[1], "cuda/bitslice")
+    ours, theirs = rates(arguments[0], "wgpu/bitslice"), rates(arguments[1], "cuda/bitslice")
     both = ours.keys() & theirs.keys()
     if not both:
         sys.exit("nothing was measured by both")

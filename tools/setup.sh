@@ -4,7 +4,7 @@
 #
 #   tools/setup.sh              for `make` and `make run`
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
-#   tools/setup.sh vulkan       for make test: Mesa's software devices, age and strace as well
+#   tools/setup.sh gpus         for make test: Mesa's software devices, age and strace as well
 #   tools/setup.sh browser      for tools/page_check.py: a headless browser as well
 set -euo pipefail
 
@@ -19,7 +19,7 @@ wanted="cc:gcc make:make openssl:openssl python3:python3 valgrind:valgrind ssh-k
 case ${1:-} in
 "" | browser) ;;
 # Programs that tests of the command compare with or look through.
-vulkan) wanted+=" age:age strace:strace" ;;
+gpus) wanted+=" age:age strace:strace" ;;
 # Apache's program without the package that runs it as a service.
 programs) wanted+=" setpriv:util-linux nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
 *)
@@ -39,8 +39,8 @@ python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 # The provider is tested inside of OpenSSL; building the newest takes Perl with its modules.
 echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
 perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
-# The Vulkan backend is tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL ES.
-if [ "${1:-}" = vulkan ]; then
+# The backend wgpu is tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL ES.
+if [ "${1:-}" = gpus ]; then
     ls /usr/share/vulkan/icd.d/lvp_icd.*json >/dev/null 2>&1 || missing+=(mesa-vulkan-drivers)
     libraries=$(ldconfig -p 2>/dev/null || true)
     [[ $libraries == *libvulkan.so.1* ]] || missing+=(libvulkan1)

@@ -7,7 +7,7 @@ use crate::{Circuit, Place, cheapest, place};
 /// The shader's part: each circuit as a function of bytes, which are bit planes of 32 blocks.
 pub fn wgsl(circuits: &[Circuit]) -> String {
     let mut out = String::from(
-        "// Made from crates/circuit/aes.circuit: do not edit. crates/vulkan/tests/circuit.rs makes it anew.\n\
+        "// Made from crates/circuit/aes.circuit: do not edit. crates/wgpu/tests/circuit.rs makes it anew.\n\
          //\n\
          // A byte is its bit planes, bit 0 the least significant. The key of a column is its word, row 0 in the lowest\n\
          // byte; `all_bits` repeats one bit of it.\n",

@@ -37,8 +37,8 @@ pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
         Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })),
         #[cfg(feature = "cuda")]
         Box::new(lockstep_cuda::CudaBackend),
-        #[cfg(feature = "vulkan")]
-        Box::new(lockstep_vulkan::VulkanBackend),
+        #[cfg(feature = "wgpu")]
+        Box::new(lockstep_wgpu::WgpuBackend),
         #[cfg(feature = "spu")]
         Box::new(lockstep_spu::device::SpuBackend),
     ]
@@ -256,8 +256,10 @@ impl EngineBuilder {
         let chosen = |given: Option<String>, name| {
             given.or_else(|| env(name)).filter(|value| !value.is_empty() && value != "auto")
         };
-        let selection =
-            Selection { device: chosen(self.device, ENV_DEVICE), kernel: chosen(self.kernel, ENV_KERNEL) };
+        let selection = Selection {
+            device: chosen(self.device, ENV_DEVICE).map(without_alias),
+            kernel: chosen(self.kernel, ENV_KERNEL).map(without_alias),
+        };
         let threads = match self.threads {
             Some(threads) => check_threads("threads", threads.to_string())?,
             None => match chosen(None, ENV_THREADS) {
@@ -287,6 +289,15 @@ impl EngineBuilder {
         let planner = planner.with_verify(verify).with_calibrator(Calibrator::of_user());
         let planner = Arc::new(if self.remembers { planner.with_decisions() } else { planner });
         Ok(Engine { inner: Arc::new(Inner { planner, threads, missing }) })
+    }
+}
+
+/// The name of a device or a kernel under the backend's own name: `vulkan:0` is an alias of `wgpu:0`, for users of the time when
+/// the backend was called so.
+fn without_alias(name: String) -> String {
+    match name.strip_prefix("vulkan") {
+        Some(rest) if rest.is_empty() || rest.starts_with([':', '/']) => format!("wgpu{rest}"),
+        _ => name,
     }
 }
 
@@ -333,6 +344,20 @@ mod tests {
         assert_eq!(engine.devices()[0].description(), "Cell with 4 SPEs");
         let error = build(Engine::builder().device("spu:17"), &[]).unwrap_err().to_string();
         assert!(error.contains("spu:17") && error.contains("spu:1 to spu:16"), "{error}");
+    }
+
+    #[test]
+    fn vulkan_is_an_alias_of_wgpu() {
+        for (name, expected) in [
+            ("vulkan:0", "wgpu:0"),
+            ("vulkan:software", "wgpu:software"),
+            ("vulkan/bitslice", "wgpu/bitslice"),
+            ("vulkan", "wgpu"),
+            ("vulkanic:0", "vulkanic:0"),
+            ("cuda:0", "cuda:0"),
+        ] {
+            assert_eq!(without_alias(name.into()), expected);
+        }
     }
 
     #[test]

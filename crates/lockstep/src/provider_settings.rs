@@ -211,7 +211,7 @@ mod tests {
     fn devices_are_those_of_the_provider() {
         let engine = |device: &str| Settings { device: Some(device.into()), ..Settings::default() }.engine();
         assert!(engine("cpu").is_ok());
-        for name in ["vulkan:0", "abacus"] {
+        for name in ["wgpu:0", "abacus"] {
             let error = engine(name).unwrap_err().to_string();
             assert!(error.starts_with(&format!("device is `{name}`: give a device of cpu, ")), "{error}");
         }
@@ -219,7 +219,7 @@ mod tests {
         assert!(engine("cpu:77").unwrap_err().to_string().contains("no device `cpu:77`"));
         let kernel = |name: &str| Settings { kernel: Some(name.into()), ..Settings::default() }.engine();
         assert!(kernel("cpu/soft").is_ok());
-        assert!(kernel("vulkan/bitslice").unwrap_err().to_string().contains("kernel is `vulkan/bitslice`"));
+        assert!(kernel("wgpu/bitslice").unwrap_err().to_string().contains("kernel is `wgpu/bitslice`"));
         assert!(kernel("cpu/abacus").unwrap_err().to_string().contains("no kernel `cpu/abacus`"));
     }
 }

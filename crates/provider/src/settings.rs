@@ -201,8 +201,8 @@ mod tests {
 
     #[test]
     fn device_and_kernel_of_the_environment_can_be_done_without() {
-        let found = read([("device", "cpu")], &[("LOCKSTEP_DEVICE", "vulkan:0")]).unwrap();
-        assert_eq!(found.settings.device.as_deref(), Some("vulkan:0"));
+        let found = read([("device", "cpu")], &[("LOCKSTEP_DEVICE", "wgpu:0")]).unwrap();
+        assert_eq!(found.settings.device.as_deref(), Some("wgpu:0"));
         assert_eq!(found.without.unwrap().device.as_deref(), Some("cpu"));
         let found = read([], &[("LOCKSTEP_KERNEL", "cpu/abacus"), ("LOCKSTEP_THREADS", "2")]).unwrap();
         let without = found.without.unwrap();

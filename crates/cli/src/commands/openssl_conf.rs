@@ -27,7 +27,7 @@ pub(crate) struct OpensslConf {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     module: Option<PathBuf>,
 
-    /// Set the device, such as `cpu`; the provider has those of `lockstep devices` but `vulkan`
+    /// Set the device, such as `cpu`; the provider has those of `lockstep devices` but `wgpu`
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
 

@@ -1,4 +1,4 @@
-//! GPUs by Vulkan: those that are not there, and software that acts as one.
+//! GPUs by wgpu: those that are not there, and software that acts as one.
 
 use crate::common::*;
 
@@ -17,18 +17,18 @@ fn a_device_that_is_not_there() {
     folder.write("plain", data(1000));
     let before = folder.names();
     let args = ["encrypt", "-k", "key", "plain", "-o", "out", "--device"];
-    for device in ["vulkan:7", "vulkan:abacus", "vulkan:0,7"] {
+    for device in ["wgpu:7", "wgpu:abacus", "wgpu:0,7"] {
         folder.run([&args[..], &[device]].concat()).failed(2, &format!("no device `{device}`"));
     }
-    let ended = run_without_drivers(&folder, &[&args[..], &["vulkan:0"]].concat());
+    let ended = run_without_drivers(&folder, &[&args[..], &["wgpu:0"]].concat());
     let ended = ended.failed(2, "no Vulkan or OpenGL ES device: install");
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     assert_eq!(folder.names(), before);
     // Who does not ask for it is not told.
     assert_eq!(run_without_drivers(&folder, &args[..6]).succeeded().stderr, "");
     let told = run_without_drivers(&folder, &["devices"]).succeeded();
-    let lines: Vec<_> = told.text().lines().filter(|line| line.starts_with("vulkan")).collect();
-    assert!(matches!(lines[..], [line] if line.starts_with("vulkan: not here: ")), "{lines:?}");
+    let lines: Vec<_> = told.text().lines().filter(|line| line.starts_with("wgpu")).collect();
+    assert!(matches!(lines[..], [line] if line.starts_with("wgpu: not here: ")), "{lines:?}");
     assert_eq!(told.stderr, "");
 }
 
@@ -37,22 +37,22 @@ fn software_that_acts_as_a_gpu() {
     let folder = Folder::with_keys();
     let told = folder.run(["devices", "--json"]).succeeded().json();
     let devices = told["devices"].as_array().unwrap();
-    let Some(device) = devices.iter().find(|device| device["name"] == "vulkan:software") else {
-        assert!(std::env::var_os("CI").is_none(), "no vulkan:software: tools/setup.sh vulkan installs it");
-        eprintln!("NOT TESTED: there is no vulkan:software on this machine");
+    let Some(device) = devices.iter().find(|device| device["name"] == "wgpu:software") else {
+        assert!(std::env::var_os("CI").is_none(), "no wgpu:software: tools/setup.sh gpus installs it");
+        eprintln!("NOT TESTED: there is no wgpu:software on this machine");
         return;
     };
     assert_eq!(device["simulated"], true);
     let plain = data(5 * CHUNK + 1);
     folder.write("plain", &plain);
-    folder.run(["encrypt", "-k", "key", "plain", "-o", "sealed", "--device", "vulkan:software"]).succeeded();
+    folder.run(["encrypt", "-k", "key", "plain", "-o", "sealed", "--device", "wgpu:software"]).succeeded();
     folder.run(["decrypt", "-k", "key", "sealed", "-o", "by_cpu", "--device", "cpu"]).succeeded();
     assert!(folder.read("by_cpu") == plain);
-    folder.run(["decrypt", "-k", "key", "sealed", "-o", "by_gpu", "--device", "vulkan:software"]).succeeded();
+    folder.run(["decrypt", "-k", "key", "sealed", "-o", "by_gpu", "--device", "wgpu:software"]).succeeded();
     assert!(folder.read("by_gpu") == plain);
     let mut damaged = folder.read("sealed");
     damaged[HEADER + 3 * ENCRYPTED + 5] ^= 1;
     folder.write("damaged", damaged);
-    folder.run(["decrypt", "-k", "key", "damaged", "-o", "no", "--device", "vulkan:software"]).failed(1, "");
+    folder.run(["decrypt", "-k", "key", "damaged", "-o", "no", "--device", "wgpu:software"]).failed(1, "");
     assert!(!folder.has("no"));
 }

@@ -120,12 +120,12 @@ fn devices_that_the_provider_does_not_have_are_refused() {
     let folder = installed();
     put(&folder, "bin/lockstep.so");
     // The command may have these; the provider does not.
-    for device in ["vulkan:0", "vulkan:software", "vulkan:all"] {
+    for device in ["wgpu:0", "wgpu:software", "wgpu:all"] {
         let ended = conf(&folder, &["--device", device]);
         let ended = ended.failed(2, &format!("device is `{device}`: give a device of cpu, cuda or spu"));
         assert!(ended.stdout.is_empty());
     }
-    conf(&folder, &["--kernel", "vulkan/bitslice"]).failed(2, "give a kernel of cpu, cuda or spu");
+    conf(&folder, &["--kernel", "wgpu/bitslice"]).failed(2, "give a kernel of cpu, cuda or spu");
     // What the environment says to the command is not about the configuration.
     let mut command = folder.program(folder.path("bin/lockstep").to_str().unwrap());
     command

@@ -90,15 +90,11 @@ fn a_bad_environment_is_reported_once_and_ignored() {
     }
     let trace = modules().join(format!("bad-{}.txt", process::id()));
     for (variable, value, said) in [
-        (
-            "LOCKSTEP_DEVICE",
-            "vulkan:0",
-            "LOCKSTEP_DEVICE is ignored: device is `vulkan:0`: give a device of cpu",
-        ),
+        ("LOCKSTEP_DEVICE", "wgpu:0", "LOCKSTEP_DEVICE is ignored: device is `wgpu:0`: give a device of cpu"),
         ("LOCKSTEP_DEVICE", "cuda:77", "LOCKSTEP_DEVICE is ignored: no device `cuda:77`"),
         ("LOCKSTEP_DEVICE", "abacus", "LOCKSTEP_DEVICE is ignored: device is `abacus`"),
         ("LOCKSTEP_KERNEL", "cpu/abacus", "LOCKSTEP_KERNEL is ignored: no kernel `cpu/abacus`"),
-        ("LOCKSTEP_KERNEL", "vulkan/bitslice", "LOCKSTEP_KERNEL is ignored: kernel is `vulkan/bitslice`"),
+        ("LOCKSTEP_KERNEL", "wgpu/bitslice", "LOCKSTEP_KERNEL is ignored: kernel is `wgpu/bitslice`"),
         ("LOCKSTEP_THREADS", "many", "LOCKSTEP_THREADS is `many` and is ignored: give a number of threads"),
         ("LOCKSTEP_THRESHOLD", "1X", "LOCKSTEP_THRESHOLD is `1X` and is ignored: give a number of bytes"),
         (
@@ -221,7 +217,7 @@ fn a_configuration_file_with_a_bad_value_is_refused() {
         ("ahead = 1", "setting ahead is `1`: give on, off or auto"),
         ("trace = trace.txt", "setting trace is `trace.txt`: give off, stderr, stdout or the absolute path"),
         ("device = cuda:77", "no device `cuda:77`"),
-        ("device = vulkan:software", "device is `vulkan:software`: give a device of cpu, cuda or spu"),
+        ("device = wgpu:software", "device is `wgpu:software`: give a device of cpu, cuda or spu"),
         ("kernel = cpu/abacus", "no kernel `cpu/abacus`"),
     ] {
         let error = refused(line);

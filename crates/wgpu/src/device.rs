@@ -32,7 +32,7 @@ const SMALL_DEVICE_CHUNK: usize = 8 << 20;
 const WIDE_FROM: usize = 8 << 10;
 
 /// A GPU, or software that acts as one.
-pub struct Vulkan {
+pub struct WgpuDevice {
     id: DeviceId,
     pub(crate) adapter: wgpu::Adapter,
     description: String,
@@ -56,8 +56,8 @@ pub enum Overhead {
     Copy,
 }
 
-impl Vulkan {
-    pub(crate) fn new(id: DeviceId, adapter: wgpu::Adapter) -> Vulkan {
+impl WgpuDevice {
+    pub(crate) fn new(id: DeviceId, adapter: wgpu::Adapter) -> WgpuDevice {
         let info = adapter.get_info();
         let missing = lacks(&adapter);
         let infos = FAMILIES.iter().map(|family| KernelInfo {
@@ -68,7 +68,7 @@ impl Vulkan {
         });
         let driver = [info.driver.trim(), info.driver_info.trim()].join(" ");
         let driver = if driver.trim().is_empty() { String::new() } else { format!(", {}", driver.trim()) };
-        Vulkan {
+        WgpuDevice {
             id,
             description: format!("{}, {}{driver}", info.name.trim(), interface(info.backend)),
             software: info.device_type == wgpu::DeviceType::Cpu,
@@ -77,18 +77,18 @@ impl Vulkan {
             gpu: OnceLock::new(),
             lanes: Arc::default(),
             options: LaunchOptions::default(),
-            cache: Cache::of_user("vulkan"),
+            cache: Cache::of_user("wgpu"),
         }
     }
 
     /// The same device, with compiled programs kept elsewhere.
-    pub fn with_cache(mut self, cache: Cache) -> Vulkan {
+    pub fn with_cache(mut self, cache: Cache) -> WgpuDevice {
         self.cache = Some(cache);
         self
     }
 
     /// The same device, with work handed to it in another way.
-    pub fn with_launches(mut self, options: LaunchOptions) -> Vulkan {
+    pub fn with_launches(mut self, options: LaunchOptions) -> WgpuDevice {
         self.options = options;
         self
     }
@@ -191,7 +191,7 @@ fn lacks(adapter: &wgpu::Adapter) -> Option<String> {
     too_small.then(|| "its limits are below those of a Raspberry Pi 4".into())
 }
 
-impl Device for Vulkan {
+impl Device for WgpuDevice {
     fn id(&self) -> DeviceId {
         self.id
     }

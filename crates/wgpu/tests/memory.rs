@@ -12,12 +12,12 @@ use lockstep_core::{Error, KeySize, Result};
 use lockstep_reference::{Aes, gcm};
 use lockstep_testkit::mock::MockAsyncDevice;
 use lockstep_testkit::suite::{noise, test_block, test_key};
-use lockstep_vulkan::{LaunchOptions, Vulkan};
+use lockstep_wgpu::{LaunchOptions, WgpuDevice};
 
 const SIZE: KeySize = KeySize::Aes192;
 
 /// In chunks of 4 KiB and buffers of 64 KiB.
-fn device() -> Option<Vulkan> {
+fn device() -> Option<WgpuDevice> {
     let options = LaunchOptions { chunk: Some(4096), buffer: Some(64 << 10), ..LaunchOptions::default() };
     software::device().map(|device| device.with_launches(options))
 }

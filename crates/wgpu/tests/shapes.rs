@@ -9,7 +9,7 @@ use lockstep_core::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep_core::{Block, Key, KeySize};
 use lockstep_testkit::mock::MockAsyncDevice;
 use lockstep_testkit::suite::{noise, test_block, test_key};
-use lockstep_vulkan::{LaunchOptions, Overhead, SOFTWARE_GL, Vulkan};
+use lockstep_wgpu::{LaunchOptions, Overhead, SOFTWARE_GL, WgpuDevice};
 
 struct Message {
     key: Key,
@@ -32,7 +32,7 @@ fn messages(size: KeySize, lengths: &[usize]) -> Vec<Message> {
 }
 
 /// All messages in one call, by each kernel.
-fn check(device: &Vulkan, pass: Pass, size: KeySize, lengths: &[usize]) {
+fn check(device: &WgpuDevice, pass: Pass, size: KeySize, lengths: &[usize]) {
     for number in 0..device.kernels().len() {
         let kernel = KernelId(number as u16);
         if device.cost(kernel, Operation::Pass(pass), size).is_none() {

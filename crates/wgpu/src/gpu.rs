@@ -309,9 +309,9 @@ mod tests {
     use lockstep_testkit::suite::{noise, test_key};
 
     use super::*;
-    use crate::{LaunchOptions, Vulkan, software};
+    use crate::{LaunchOptions, WgpuDevice, software};
 
-    fn submit<'w, 'd: 'w>(device: &Vulkan, segments: &'w mut [Segment<'d>]) -> Result<Completion<'w>> {
+    fn submit<'w, 'd: 'w>(device: &WgpuDevice, segments: &'w mut [Segment<'d>]) -> Result<Completion<'w>> {
         device.submit(KernelId(0), Task::Pass(Pass::Ctr, segments).into())
     }
 

@@ -9,7 +9,7 @@ use lockstep_core::work::{AeadMessage, Recipe, Status, Tag, Task};
 use lockstep_core::{Key, KeySize, Result};
 use lockstep_reference::{Aes, gcm};
 use lockstep_testkit::suite::{noise, test_key};
-use lockstep_vulkan::{LaunchOptions, Vulkan};
+use lockstep_wgpu::{LaunchOptions, WgpuDevice};
 
 struct Message {
     key: usize,
@@ -20,7 +20,7 @@ struct Message {
 }
 
 fn run(
-    device: &Vulkan,
+    device: &WgpuDevice,
     kernel: u16,
     recipe: Recipe,
     keys: &[Key],
@@ -43,7 +43,7 @@ fn run(
 }
 
 /// Sealed and opened, some of them forged.
-fn check(device: &Vulkan, size: KeySize, shapes: &[(usize, usize)]) {
+fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize)]) {
     let keys: Vec<_> = (0..3).map(|seed| test_key(seed, size)).collect();
     for kernel in 0..device.kernels().len() as u16 {
         let message = |(index, &(aad, len)): (usize, &(usize, usize))| {

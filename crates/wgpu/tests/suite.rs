@@ -12,5 +12,5 @@ fn device() -> Arc<dyn Device> {
     Arc::clone(DEVICE.get_or_init(|| software::or_absent(software::device())))
 }
 
-lockstep_testkit::backend_suite!(bitslice, device(), "vulkan/bitslice");
-lockstep_testkit::backend_suite!(table, device(), "vulkan/table");
+lockstep_testkit::backend_suite!(bitslice, device(), "wgpu/bitslice");
+lockstep_testkit::backend_suite!(table, device(), "wgpu/table");

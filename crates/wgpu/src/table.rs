@@ -8,13 +8,13 @@ use lockstep_core::work::{AeadMessage, Operation, Recipe, Segment, Status, Strea
 use lockstep_core::{Block, Error, Key, Result};
 use zeroize::Zeroizing;
 
-use crate::device::Vulkan;
+use crate::device::WgpuDevice;
 use crate::kernel::Family;
 use crate::passes::{plan, recipe};
 
 /// Does it all, and waits.
 pub(crate) fn run(
-    device: &Vulkan,
+    device: &WgpuDevice,
     family: &'static Family,
     operation: Operation,
     table: &Table,

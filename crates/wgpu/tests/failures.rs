@@ -14,9 +14,9 @@ use lockstep_modes::{Cipher, CipherKey, Direction};
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::MockAsyncDevice;
 use lockstep_testkit::suite::{noise, test_key};
-use lockstep_vulkan::{LaunchOptions, Vulkan};
+use lockstep_wgpu::{LaunchOptions, WgpuDevice};
 
-fn run(device: &Vulkan, key: &Key, data: &mut [u8], before: impl FnOnce()) -> Result<()> {
+fn run(device: &WgpuDevice, key: &Key, data: &mut [u8], before: impl FnOnce()) -> Result<()> {
     let mut register = [0; 16];
     let mut segments = [Segment { key, tweak: None, register: &mut register, data: Data::in_place(data) }];
     let completion = device.submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into())?;
@@ -98,7 +98,7 @@ fn a_device_that_does_not_open_is_an_error() {
 }
 
 /// A device whose driver refuses to open it, since more is asked than it has.
-fn unopened(device: Vulkan) -> Vulkan {
+fn unopened(device: WgpuDevice) -> WgpuDevice {
     device.with_launches(LaunchOptions { buffer: Some(u64::MAX), ..LaunchOptions::default() })
 }
 
@@ -110,12 +110,12 @@ struct Seen {
 }
 
 enum Kind {
-    Gpu(Vulkan, Arc<AtomicBool>),
+    Gpu(WgpuDevice, Arc<AtomicBool>),
     Processor(MockAsyncDevice),
 }
 
 impl Seen {
-    fn gpu(device: Vulkan) -> (Seen, Arc<AtomicBool>) {
+    fn gpu(device: WgpuDevice) -> (Seen, Arc<AtomicBool>) {
         let fails = Arc::new(AtomicBool::new(false));
         let kernels = device.kernels()[..1].to_vec();
         (Seen { device: Kind::Gpu(device, Arc::clone(&fails)), kernels }, fails)
@@ -130,7 +130,7 @@ impl Seen {
 impl Device for Seen {
     fn id(&self) -> DeviceId {
         match &self.device {
-            Kind::Gpu(..) => DeviceId { backend: "vulkan", unit: Unit::Number(0) },
+            Kind::Gpu(..) => DeviceId { backend: "wgpu", unit: Unit::Number(0) },
             Kind::Processor(_) => DeviceId { backend: "cpu", unit: Unit::Only },
         }
     }
@@ -203,7 +203,7 @@ fn work_of_a_lost_device_is_done_again() {
 fn who_named_the_device_is_told() {
     let Some(device) = software::device() else { return };
     let (gpu, fails) = Seen::gpu(device);
-    let planner = planner(gpu, &Selection { device: Some("vulkan:0".into()), kernel: None });
+    let planner = planner(gpu, &Selection { device: Some("wgpu:0".into()), kernel: None });
     encrypt(&planner, &mut noise(5, 1000)).unwrap();
     fails.store(true, Ordering::SeqCst);
     is_lost(encrypt(&planner, &mut noise(5, 1000)));
@@ -235,10 +235,10 @@ impl Drop for Folder {
 #[test]
 fn a_cache_that_is_damaged_or_cannot_be_written_is_harmless() {
     let Some(device) = software::device() else { return };
-    let folder = Folder(std::env::temp_dir().join(format!("lockstep-vulkan-{}", std::process::id())));
+    let folder = Folder(std::env::temp_dir().join(format!("lockstep-wgpu-{}", std::process::id())));
     let cache = Cache::at(folder.0.join("cache"));
     let key = test_key(1, KeySize::Aes128);
-    let encrypted = |device: Vulkan| {
+    let encrypted = |device: WgpuDevice| {
         let mut data = noise(1, 100);
         run(&device, &key, &mut data, || ()).unwrap();
         data

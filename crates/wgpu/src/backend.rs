@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Backend, Device, DeviceId, Discovery, Missing, Unit};
 
-use crate::device::Vulkan;
+use crate::device::WgpuDevice;
 
-const BACKEND: &str = "vulkan";
+const BACKEND: &str = "wgpu";
 
 /// The name of a software device, such as Mesa's lavapipe.
 pub const SOFTWARE: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("software") };
@@ -14,19 +14,19 @@ pub const SOFTWARE: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("s
 /// The name of a software device of OpenGL, such as Mesa's llvmpipe.
 pub const SOFTWARE_GL: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("software-gl") };
 
-/// The backend of whatever wgpu reaches: `vulkan:0` and so on, and `vulkan:software`.
+/// The backend of whatever wgpu reaches: `wgpu:0` and so on, and `wgpu:software`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct VulkanBackend;
+pub struct WgpuBackend;
 
 /// What was found, as what it is.
 pub struct Found {
     /// GPUs first.
-    pub devices: Vec<Vulkan>,
+    pub devices: Vec<WgpuDevice>,
     /// Why there is no GPU, if there is none.
     pub missing: Option<Missing>,
 }
 
-impl VulkanBackend {
+impl WgpuBackend {
     /// The devices there are: by Vulkan or Metal, and only where neither has any by OpenGL ES, which takes longer to start
     /// than all the rest.
     pub fn find(&self) -> Found {
@@ -43,17 +43,17 @@ impl VulkanBackend {
 fn found(backends: wgpu::Backends) -> Found {
     // A driver may do anything.
     let adapters = std::panic::catch_unwind(|| adapters(backends)).unwrap_or_default();
-    let (mut devices, mut software): (Vec<Vulkan>, Vec<Vulkan>) = Default::default();
+    let (mut devices, mut software): (Vec<WgpuDevice>, Vec<WgpuDevice>) = Default::default();
     for adapter in adapters {
         let info = adapter.get_info();
         if info.device_type == wgpu::DeviceType::Cpu {
             let id = if info.backend == wgpu::Backend::Gl { SOFTWARE_GL } else { SOFTWARE };
             if software.iter().all(|device| device.id() != id) {
-                software.push(Vulkan::new(id, adapter));
+                software.push(WgpuDevice::new(id, adapter));
             }
         } else {
             let unit = Unit::Number(devices.len() as u16);
-            devices.push(Vulkan::new(DeviceId { backend: BACKEND, unit }, adapter));
+            devices.push(WgpuDevice::new(DeviceId { backend: BACKEND, unit }, adapter));
         }
     }
     let missing = devices.is_empty().then(|| missing(!software.is_empty()));
@@ -61,7 +61,7 @@ fn found(backends: wgpu::Backends) -> Found {
     Found { devices, missing }
 }
 
-impl Backend for VulkanBackend {
+impl Backend for WgpuBackend {
     fn name(&self) -> &'static str {
         BACKEND
     }

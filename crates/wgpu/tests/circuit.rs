@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-vulkan --test circuit` writes it anew.
+/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-wgpu --test circuit` writes it anew.
 #[test]
 fn shader_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders/aes.wgsl");

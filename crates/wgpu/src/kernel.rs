@@ -128,13 +128,13 @@ pub(crate) struct Family {
 /// All of them, the default one first.
 pub(crate) static FAMILIES: [Family; 2] = [
     Family {
-        name: "vulkan/bitslice",
+        name: "wgpu/bitslice",
         description: "bitsliced, 32 blocks an invocation",
         constant_time: true,
         program: |part, wide| Program::Bitslice { part, wide },
     },
     Family {
-        name: "vulkan/table",
+        name: "wgpu/table",
         description: "a T-table in workgroup memory, eight copies",
         constant_time: false,
         program: |part, wide| Program::Table { part, wide },

@@ -7,7 +7,7 @@
 //! | [`device`] | an adapter as a device of `lockstep-core` |
 //! | `kernel` | the kernels, and the programs they are made of |
 //! | `shader` | the programs' text |
-//! | `lookup` | what `vulkan/table` looks up |
+//! | `lookup` | what `wgpu/table` looks up |
 //! | `table` | messages described by arrays on the device |
 //! | `passes` | for each pass, the programs it takes |
 //! | `pass`, `cut`, `chunk`, `orders` | a pass over segments, or GCM: cut into chunks, each a submission with its launches |
@@ -43,11 +43,11 @@ mod table;
 
 // Those of this crate's tests that need a device take the same one as those in `tests`.
 #[cfg(test)]
-extern crate self as lockstep_vulkan;
+extern crate self as lockstep_wgpu;
 #[cfg(test)]
 #[path = "../tests/software/mod.rs"]
 mod software;
 
-pub use backend::{Found, SOFTWARE, SOFTWARE_GL, VulkanBackend};
-pub use device::{Overhead, Vulkan};
+pub use backend::{Found, SOFTWARE, SOFTWARE_GL, WgpuBackend};
+pub use device::{Overhead, WgpuDevice};
 pub use kernel::LaunchOptions;

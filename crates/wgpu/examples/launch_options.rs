@@ -1,7 +1,7 @@
 //! How fast the kernels are on a device, host to host, beside the same transfers without a kernel.
 //!
 //! ```text
-//! cargo run --release -p lockstep-vulkan --example launch_options -- DEVICE [LARGEST_BYTES [KERNEL]]
+//! cargo run --release -p lockstep-wgpu --example launch_options -- DEVICE [LARGEST_BYTES [KERNEL]]
 //! ```
 //!
 //! WIDE=0 or 1 and CHUNK=BYTES set the options of the same names. What is timed is from submission to completion, the median of
@@ -17,7 +17,7 @@ use lockstep_core::data::Data;
 use lockstep_core::work::{Pass, Segment, Task, Tweak};
 use lockstep_core::{Key, KeySize, Result};
 use lockstep_reference::{Aes, cbc, ctr, ecb};
-use lockstep_vulkan::{LaunchOptions, Overhead, Vulkan, VulkanBackend};
+use lockstep_wgpu::{LaunchOptions, Overhead, WgpuBackend, WgpuDevice};
 
 const PASSES: [Pass; 7] = [
     Pass::Ctr,
@@ -60,7 +60,7 @@ fn time(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
 }
 
 fn run(
-    device: &Vulkan,
+    device: &WgpuDevice,
     kernel: KernelId,
     pass: Pass,
     key: &Key,
@@ -104,7 +104,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let options =
         LaunchOptions { wide: number("WIDE").map(|wide| wide == 1), chunk: number("CHUNK"), buffer: None };
     let start = Instant::now();
-    let found = VulkanBackend.find();
+    let found = WgpuBackend.find();
     println!("found devices in {:.3} s", start.elapsed().as_secs_f64());
     let device = (found.devices.into_iter())
         .find(|device| device.id().to_string() == *name)
@@ -133,7 +133,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         }
         cells += &format!("{:8.1}", len as f64 / seconds / 1e6);
     }
-    println!("{:34}{cells}", "vulkan/copy");
+    println!("{:34}{cells}", "wgpu/copy");
     for (number, info) in device.kernels().iter().enumerate() {
         if let Some(why) = &info.missing {
             println!("{}: {why}", info.name);

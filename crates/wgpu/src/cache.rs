@@ -87,11 +87,11 @@ mod tests {
     /// A device that was opened without the feature refuses to make one.
     #[test]
     fn a_device_works_without() {
-        let Some(vulkan) = software::device() else { return };
+        let Some(software) = software::device() else { return };
         let required_limits = wgpu::Limits::downlevel_defaults();
         let descriptor = wgpu::DeviceDescriptor { required_limits, ..Default::default() };
-        let (device, _queue) = pollster::block_on(vulkan.adapter.request_device(&descriptor)).unwrap();
-        let folder = std::env::temp_dir().join(format!("lockstep-vulkan-programs-{}", std::process::id()));
+        let (device, _queue) = pollster::block_on(software.adapter.request_device(&descriptor)).unwrap();
+        let folder = std::env::temp_dir().join(format!("lockstep-wgpu-programs-{}", std::process::id()));
         let file = Cache::at(&folder);
         file.write("name", &packed(b"code")).unwrap();
         assert!(Programs::named(&device, "name".into(), &file).is_none());

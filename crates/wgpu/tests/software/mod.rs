@@ -6,12 +6,12 @@ use std::sync::Arc;
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo};
 use lockstep_core::work::{Operation, Work};
 use lockstep_core::{Error, KeySize, Result};
-use lockstep_vulkan::{SOFTWARE, SOFTWARE_GL, Vulkan, VulkanBackend};
+use lockstep_wgpu::{SOFTWARE, SOFTWARE_GL, WgpuBackend, WgpuDevice};
 
 /// The device of this name. None, said loudly, if this machine has no such thing; where `CI` is set that is a failure.
-pub(crate) fn by_name(name: &str) -> Option<Vulkan> {
+pub(crate) fn by_name(name: &str) -> Option<WgpuDevice> {
     let by_opengl = name == SOFTWARE_GL.to_string();
-    let found = if by_opengl { VulkanBackend.find_by_opengl() } else { VulkanBackend.find() };
+    let found = if by_opengl { WgpuBackend.find_by_opengl() } else { WgpuBackend.find() };
     let device = found.devices.into_iter().find(|device| device.id().to_string() == name);
     if device.is_none() {
         assert!(
@@ -27,13 +27,13 @@ pub(crate) fn by_name(name: &str) -> Option<Vulkan> {
 
 /// The device that tests are about.
 #[allow(dead_code, reason = "not every test file is about it")]
-pub(crate) fn device() -> Option<Vulkan> {
+pub(crate) fn device() -> Option<WgpuDevice> {
     by_name(&std::env::var("LOCKSTEP_TEST_DEVICE").unwrap_or(SOFTWARE.to_string()))
 }
 
 /// The device, or one that can do nothing and says so.
 #[allow(dead_code, reason = "not every test file runs the suite")]
-pub(crate) fn or_absent(device: Option<Vulkan>) -> Arc<dyn Device> {
+pub(crate) fn or_absent(device: Option<WgpuDevice>) -> Arc<dyn Device> {
     let Some(device) = device else {
         let info = |name| KernelInfo {
             name,
@@ -41,7 +41,7 @@ pub(crate) fn or_absent(device: Option<Vulkan>) -> Arc<dyn Device> {
             constant_time: true,
             missing: Some("this machine has no software device".into()),
         };
-        return Arc::new(Absent(vec![info("vulkan/bitslice"), info("vulkan/table")]));
+        return Arc::new(Absent(vec![info("wgpu/bitslice"), info("wgpu/table")]));
     };
     Arc::new(device)
 }

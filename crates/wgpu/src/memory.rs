@@ -16,7 +16,7 @@ use lockstep_core::{Error, Result};
 use wgpu::BufferUsages;
 use zeroize::Zeroizing;
 
-use crate::device::Vulkan;
+use crate::device::WgpuDevice;
 use crate::gpu::{Gpu, lock};
 use crate::lane::{Lane, Lanes, Room};
 
@@ -326,7 +326,7 @@ fn same(needed: usize, got: usize) -> Result<()> {
 }
 
 /// All work of a device is in one queue, so streams are one.
-impl DeviceMemory for Vulkan {
+impl DeviceMemory for WgpuDevice {
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
         let gpu = self.gpu()?;
         let each = gpu.limits().max_buffer_size as usize / 256 * 256;

@@ -1,4 +1,4 @@
-//! The T-tables for `vulkan/table`, computed: SubBytes, and the column that MixColumns makes of a byte.
+//! The T-tables for `wgpu/table`, computed: SubBytes, and the column that MixColumns makes of a byte.
 
 /// Bytes of a table.
 pub(crate) const BYTES: usize = 1024;
