@@ -263,7 +263,7 @@ pub trait Pending {
     /// True if [`Pending::wait`] would not block.
     fn is_ready(&self) -> bool;
 
-    /// Waits, and brings results to borrowed host memory, registers and statuses.
+    /// Waits, and brings results to borrowed host memory, chaining states and statuses.
     ///
     /// # Errors
     /// [`Error::DeviceFailed`].

@@ -1,12 +1,12 @@
-//! What becomes of the register of a segment: for devices that cut segments into pieces.
+//! What becomes of the chaining state of a segment: for devices that cut segments into pieces.
 
 use crate::key::Block;
 use crate::work::Pass;
 
-/// What the register is behind a segment.
+/// What the chaining state is behind a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Register {
+pub enum ChainingState {
     /// It stays.
     Keep = 0,
     /// A counter of 128 bits.
@@ -16,29 +16,29 @@ pub enum Register {
     /// The last whole block of the ciphertext that was read.
     LastCiphertext = 3,
     /// What only the computation tells.
-    Told = 4,
+    DeviceComputed = 4,
 }
 
-impl Register {
+impl ChainingState {
     /// That of a pass.
-    pub const fn of(pass: Pass) -> Register {
+    pub const fn of(pass: Pass) -> ChainingState {
         match pass {
-            Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => Register::Keep,
-            Pass::Ctr => Register::Counter,
-            Pass::Ctr32 => Register::Counter32,
-            Pass::CbcDecrypt | Pass::Cfb128Decrypt => Register::LastCiphertext,
-            _ => Register::Told,
+            Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => ChainingState::Keep,
+            Pass::Ctr => ChainingState::Counter,
+            Pass::Ctr32 => ChainingState::Counter32,
+            Pass::CbcDecrypt | Pass::Cfb128Decrypt => ChainingState::LastCiphertext,
+            _ => ChainingState::DeviceComputed,
         }
     }
 
-    /// The register behind `bytes` of data, of which `last` is the last whole block, if there is one.
-    pub fn after(self, register: Block, bytes: usize, last: Option<Block>) -> Block {
+    /// The chaining state behind `bytes` of data, of which `last` is the last whole block, if there is one.
+    pub fn after(self, state: Block, bytes: usize, last: Option<Block>) -> Block {
         let blocks = bytes.div_ceil(16) as u128;
         match self {
-            Register::Keep | Register::Told => register,
-            Register::Counter => counter_after(Pass::Ctr, &register, blocks),
-            Register::Counter32 => counter_after(Pass::Ctr32, &register, blocks),
-            Register::LastCiphertext => last.unwrap_or(register),
+            ChainingState::Keep | ChainingState::DeviceComputed => state,
+            ChainingState::Counter => counter_after(Pass::Ctr, &state, blocks),
+            ChainingState::Counter32 => counter_after(Pass::Ctr32, &state, blocks),
+            ChainingState::LastCiphertext => last.unwrap_or(state),
         }
     }
 }
@@ -57,14 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registers_move_on() {
+    fn chaining_states_move_on() {
         let ones = [0xff; 16];
-        assert_eq!(Register::Keep.after(ones, 99, None), ones);
-        assert_eq!(Register::Counter.after(ones, 17, None)[15], 1);
+        assert_eq!(ChainingState::Keep.after(ones, 99, None), ones);
+        assert_eq!(ChainingState::Counter.after(ones, 17, None)[15], 1);
         let mut low = ones;
         low[12..].copy_from_slice(&[0, 0, 0, 1]);
-        assert_eq!(Register::Counter32.after(ones, 17, None), low);
-        assert_eq!(Register::LastCiphertext.after(ones, 15, None), ones);
-        assert_eq!(Register::LastCiphertext.after(ones, 16, Some(low)), low);
+        assert_eq!(ChainingState::Counter32.after(ones, 17, None), low);
+        assert_eq!(ChainingState::LastCiphertext.after(ones, 15, None), ones);
+        assert_eq!(ChainingState::LastCiphertext.after(ones, 16, Some(low)), low);
     }
 }

@@ -59,19 +59,19 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// The register that the data begin with.
-    pub fn register(&self, index: usize) -> Block {
+    /// The chaining state that the data begin with.
+    pub fn state(&self, index: usize) -> Block {
         match self {
-            Messages::Segments(segments) => *segments[index].register,
+            Messages::Segments(segments) => *segments[index].state,
             // SP 800-38D, 7.1: J0 masks the tag, and the data come after it.
             Messages::Aead(messages) => counter_block(messages[index].nonce, 2),
         }
     }
 
-    /// Leaves the register as the next segment must find it. Messages have none.
-    pub fn leave(&mut self, index: usize, register: Block) {
+    /// Leaves the chaining state as the next segment must find it. Messages have none.
+    pub fn set_chaining_state(&mut self, index: usize, state: Block) {
         if let Messages::Segments(segments) = self {
-            *segments[index].register = register;
+            *segments[index].state = state;
         }
     }
 
@@ -84,7 +84,7 @@ impl<'d> Messages<'_, 'd> {
     }
 
     /// What the device says of a message: its status as [`Status`] has it, and its tag.
-    pub fn conclude(&mut self, index: usize, status: u8, tag: &[u8]) {
+    pub fn set_result(&mut self, index: usize, status: u8, tag: &[u8]) {
         let Messages::Aead(messages) = self else { return };
         let message = &mut messages[index];
         message.status = match status {
@@ -98,7 +98,7 @@ impl<'d> Messages<'_, 'd> {
     }
 
     /// Nothing of the call counts; tags may have been delivered.
-    pub fn disown(&mut self, delivered: bool) {
+    pub fn invalidate(&mut self, delivered: bool) {
         let Messages::Aead(messages) = self else { return };
         for message in messages.iter_mut() {
             message.status = Status::Pending;

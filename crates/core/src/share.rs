@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::chaining::Register;
+use crate::chaining::ChainingState;
 use crate::data::Data;
 use crate::error::Result;
 use crate::key::{Block, Key};
@@ -20,28 +20,28 @@ struct Piece<'s> {
 }
 
 /// Hands `run` the segments in as many lists as there are `targets`, which say how many bytes each is to have; a list may
-/// come out empty. Registers of segments that were cut are as if they had not been, once `run` succeeds.
+/// come out empty. Chaining states of segments that were cut are as if they had not been, once `run` succeeds.
 ///
 /// # Errors
-/// Those of `run`; registers are then as before, but for those that it changed itself.
+/// Those of `run`; chaining states are then as before, but for those that it changed itself.
 pub fn segments(
     pass: Pass,
     segments: &mut [Segment<'_>],
     targets: &[usize],
     run: impl FnOnce(Vec<&mut [Segment<'_>]>) -> Result<()>,
 ) -> Result<()> {
-    let mut registers = Vec::new();
+    let mut states = Vec::new();
     let mut pieces = Vec::new();
     let mut dealer = Dealer { targets, share: 0, used: 0 };
     for segment in &mut *segments {
-        dealer.cut(pass, segment, &mut registers, &mut pieces);
+        dealer.cut(pass, segment, &mut states, &mut pieces);
     }
     let mut counts = vec![0; targets.len().max(1)];
     pieces.iter().for_each(|piece| counts[piece.share] += 1);
     let mut work: Vec<_> = pieces
         .into_iter()
-        .zip(&mut registers)
-        .map(|(Piece { key, tweak, data, .. }, (_, register))| Segment { key, tweak, register, data })
+        .zip(&mut states)
+        .map(|(Piece { key, tweak, data, .. }, (_, state))| Segment { key, tweak, state, data })
         .collect();
     let mut rest = &mut work[..];
     let mut lists = Vec::new();
@@ -53,9 +53,9 @@ pub fn segments(
     run(lists)?;
     drop(work);
     // The last piece of each segment ends where the segment ends.
-    let mut last = registers.iter().filter(|(is_last, _)| *is_last);
+    let mut last = states.iter().filter(|(is_last, _)| *is_last);
     for segment in segments {
-        *segment.register = last.next().expect("each segment has a last piece").1;
+        *segment.state = last.next().expect("each segment has a last piece").1;
     }
     Ok(())
 }
@@ -139,17 +139,17 @@ impl Dealer<'_> {
         self.used = 0;
     }
 
-    /// Cuts a segment into pieces, each with its register, and marks the last.
+    /// Cuts a segment into pieces, each with its chaining state, and marks the last.
     fn cut<'s>(
         &mut self,
         pass: Pass,
         segment: &'s mut Segment<'_>,
-        registers: &mut Vec<(bool, Block)>,
+        states: &mut Vec<(bool, Block)>,
         pieces: &mut Vec<Piece<'s>>,
     ) {
         let key = segment.key;
         let mut tweak = segment.tweak;
-        let mut register = *segment.register;
+        let mut state = *segment.state;
         let mut rest = segment.data.reborrow();
         loop {
             if !self.is_last() && self.used >= self.targets[self.share] {
@@ -167,8 +167,8 @@ impl Dealer<'_> {
                 continue;
             }
             let (data, later) = rest.split_at(at);
-            registers.push((false, register));
-            register = register_behind(pass, &register, &data);
+            states.push((false, state));
+            state = state_after(pass, &state, &data);
             pieces.push(Piece { share: self.share, key, tweak, data });
             if let Some(tweak) = &mut tweak {
                 tweak.position += at as u64 / 16;
@@ -177,18 +177,18 @@ impl Dealer<'_> {
             self.next();
         }
         self.used += rest.len();
-        registers.push((true, register));
+        states.push((true, state));
         pieces.push(Piece { share: self.share, key, tweak, data: rest });
     }
 }
 
-/// The register behind whole blocks of host data that have not been worked on yet.
-fn register_behind(pass: Pass, register: &Block, data: &Data<'_>) -> Block {
+/// The chaining state behind whole blocks of host data that have not been worked on yet.
+fn state_after(pass: Pass, state: &Block, data: &Data<'_>) -> Block {
     let last = match data {
         Data::Host(data) => data.input().last_chunk().copied(),
         _ => None,
     };
-    Register::of(pass).after(*register, data.len(), last)
+    ChainingState::of(pass).after(*state, data.len(), last)
 }
 
 #[cfg(test)]
@@ -199,9 +199,9 @@ mod tests {
     fn dealt(pass: Pass, lengths: &[usize], targets: &[usize]) -> Vec<Vec<usize>> {
         let key = Key::new(&[0; 16]).unwrap();
         let mut data: Vec<Vec<u8>> = lengths.iter().map(|&len| vec![0; len]).collect();
-        let mut registers = vec![[0; 16]; lengths.len()];
-        let mut all: Vec<_> = (data.iter_mut().zip(&mut registers))
-            .map(|(data, register)| Segment { key: &key, tweak: None, register, data: Data::in_place(data) })
+        let mut states = vec![[0; 16]; lengths.len()];
+        let mut all: Vec<_> = (data.iter_mut().zip(&mut states))
+            .map(|(data, state)| Segment { key: &key, tweak: None, state, data: Data::in_place(data) })
             .collect();
         let mut found = Vec::new();
         segments(pass, &mut all, targets, |lists| {
@@ -243,12 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn registers_stay_if_the_work_fails() {
+    fn states_stay_if_the_work_fails() {
         let key = Key::new(&[0; 16]).unwrap();
-        let (mut register, mut data) = ([7; 16], vec![0; 9000]);
+        let (mut state, mut data) = ([7; 16], vec![0; 9000]);
         let mut all =
-            [Segment { key: &key, tweak: None, register: &mut register, data: Data::in_place(&mut data) }];
+            [Segment { key: &key, tweak: None, state: &mut state, data: Data::in_place(&mut data) }];
         segments(Pass::Ctr, &mut all, &[4096, 4096], |_| Err(crate::Error::NotSealed)).unwrap_err();
-        assert_eq!(register, [7; 16]);
+        assert_eq!(state, [7; 16]);
     }
 }

@@ -1,51 +1,51 @@
-//! What a backend is asked to do: passes over segments, and whole recipes over messages.
+//! What a backend is asked to do: passes over segments, and whole fused AEADs over messages.
 
 use crate::data::{Data, DeviceSlice};
 use crate::key::{Block, Key, KeySize};
 
 /// The data-parallel or serial work that a mode needs.
 ///
-/// Each works on [`Segment`]s: pieces of messages, with the register that links a piece to the next.
+/// Each works on [`Segment`]s: pieces of messages, with the chaining state that links a piece to the next.
 /// "Blocks" means: a multiple of 16 bytes; "bytes": any length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pass {
-    /// Blocks; no register.
+    /// Blocks; no chaining state.
     EcbEncrypt,
-    /// Blocks; no register.
+    /// Blocks; no chaining state.
     EcbDecrypt,
-    /// Bytes. The register is the counter, 128 bits big-endian, and moves on by the blocks begun.
+    /// Bytes. The chaining state is the counter, 128 bits big-endian, and moves on by the blocks begun.
     Ctr,
     /// Bytes. As `Ctr`, but only the last 32 bits count (GCM, SP 800-38D, 6.2).
     Ctr32,
-    /// Blocks; the register is the last ciphertext block. Serial.
+    /// Blocks; the chaining state is the last ciphertext block. Serial.
     CbcEncrypt,
-    /// Blocks; the register is the last ciphertext block.
+    /// Blocks; the chaining state is the last ciphertext block.
     CbcDecrypt,
-    /// Bytes; the register is the last ciphertext block. A partial block ends the message. Serial.
+    /// Bytes; the chaining state is the last ciphertext block. A partial block ends the message. Serial.
     Cfb128Encrypt,
-    /// Bytes; the register is the last ciphertext block. A partial block ends the message.
+    /// Bytes; the chaining state is the last ciphertext block. A partial block ends the message.
     Cfb128Decrypt,
-    /// Bytes; the register is the last 16 bytes of ciphertext. Serial.
+    /// Bytes; the chaining state is the last 16 bytes of ciphertext. Serial.
     Cfb8Encrypt,
-    /// Bytes; the register is the last 16 bytes of ciphertext. Serial.
+    /// Bytes; the chaining state is the last 16 bytes of ciphertext. Serial.
     Cfb8Decrypt,
-    /// Bytes, eight steps each; the register is the last 128 bits of ciphertext. Serial.
+    /// Bytes, eight steps each; the chaining state is the last 128 bits of ciphertext. Serial.
     Cfb1Encrypt,
-    /// Bytes, eight steps each; the register is the last 128 bits of ciphertext. Serial.
+    /// Bytes, eight steps each; the chaining state is the last 128 bits of ciphertext. Serial.
     Cfb1Decrypt,
-    /// Bytes; the register is the last keystream block. A partial block ends the message. Serial.
+    /// Bytes; the chaining state is the last keystream block. A partial block ends the message. Serial.
     Ofb,
-    /// Blocks; the register is the last plaintext block XOR the last ciphertext block. Serial.
+    /// Blocks; the chaining state is the last plaintext block XOR the last ciphertext block. Serial.
     PcbcEncrypt,
-    /// Blocks; the register as in `PcbcEncrypt`. Serial.
+    /// Blocks; the chaining state as in `PcbcEncrypt`. Serial.
     PcbcDecrypt,
-    /// Blocks, only read; the register is the running MAC. Serial.
+    /// Blocks, only read; the chaining state is the running MAC. Serial.
     CbcMac,
-    /// Blocks. The register is the tweak of the data unit and stays; [`Tweak`] says where in the unit.
+    /// Blocks. The chaining state is the tweak of the data unit and stays; [`Tweak`] says where in the unit.
     XtsEncrypt,
     /// Blocks. As `XtsEncrypt`.
     XtsDecrypt,
-    /// Blocks, only read; the register is the running hash, under the hash key of the segment's AES key.
+    /// Blocks, only read; the chaining state is the running hash, under the hash key of the segment's AES key.
     Ghash,
 }
 
@@ -117,9 +117,9 @@ impl Pass {
     }
 }
 
-/// Whole recipes that a backend may offer fused. Core composes them from passes where it does not.
+/// Whole fused AEADs that a backend may offer fused. Core composes them from passes where it does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Recipe {
+pub enum FusedAead {
     /// GCM encryption (SP 800-38D, 7.1) with a 96-bit IV.
     GcmSeal,
     /// GCM decryption (SP 800-38D, 7.2) with a 96-bit IV: the tag is checked in constant time before the plaintext
@@ -127,35 +127,35 @@ pub enum Recipe {
     GcmOpen,
 }
 
-impl Recipe {
+impl FusedAead {
     /// All of them.
-    pub const ALL: [Recipe; 2] = [Recipe::GcmSeal, Recipe::GcmOpen];
+    pub const ALL: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen];
 }
 
-/// A pass or a recipe: what capability and cost are asked about.
+/// A pass or a fused AEAD: what capability and cost are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
     /// A pass.
     Pass(Pass),
-    /// A fused recipe.
-    Recipe(Recipe),
+    /// A fused fused AEAD.
+    Fused(FusedAead),
 }
 
 impl Operation {
     /// How many there are.
-    pub const COUNT: usize = Pass::ALL.len() + Recipe::ALL.len();
+    pub const COUNT: usize = Pass::ALL.len() + FusedAead::ALL.len();
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = Operation> {
         let passes = Pass::ALL.into_iter().map(Operation::Pass);
-        passes.chain(Recipe::ALL.into_iter().map(Operation::Recipe))
+        passes.chain(FusedAead::ALL.into_iter().map(Operation::Fused))
     }
 
     /// A number below [`Operation::COUNT`], for tables.
     pub const fn index(self) -> usize {
         match self {
             Operation::Pass(pass) => pass as usize,
-            Operation::Recipe(recipe) => Pass::ALL.len() + recipe as usize,
+            Operation::Fused(fused) => Pass::ALL.len() + fused as usize,
         }
     }
 }
@@ -164,14 +164,14 @@ impl std::fmt::Display for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Operation::Pass(pass) => write!(f, "{pass:?}"),
-            Operation::Recipe(recipe) => write!(f, "{recipe:?}"),
+            Operation::Fused(fused) => write!(f, "{fused:?}"),
         }
     }
 }
 
 /// A piece of one message for a pass. Several pieces of one message may not be in the same call unless the pass
 /// needs nothing from the piece before (ECB, CTR with its own counter, XTS, CBC and CFB decryption with the
-/// ciphertext block before as register).
+/// ciphertext block before as chaining state).
 #[derive(Debug)]
 pub struct Segment<'d> {
     /// The key; for XTS the data key.
@@ -179,7 +179,7 @@ pub struct Segment<'d> {
     /// For XTS only: the other key and the place in the data unit.
     pub tweak: Option<Tweak<'d>>,
     /// What [`Pass`] says: IV, counter, tweak or running MAC. Left as the next segment must find it.
-    pub register: &'d mut Block,
+    pub state: &'d mut Block,
     /// The data, in the unit of the pass.
     pub data: Data<'d>,
 }
@@ -193,12 +193,12 @@ pub struct Tweak<'d> {
     pub position: u64,
 }
 
-/// One message for a recipe.
+/// One message for a fused AEAD.
 #[derive(Debug)]
 pub struct AeadMessage<'d> {
     /// The key.
     pub key: &'d Key,
-    /// The IV or nonce. For [`Recipe`]s of 12 bytes; core composes other lengths from passes.
+    /// The IV or nonce. For [`FusedAead`]s of 12 bytes; core composes other lengths from passes.
     pub nonce: &'d [u8],
     /// Associated data.
     pub aad: &'d [u8],
@@ -276,8 +276,8 @@ pub struct Table {
     /// Raw keys, one a message, or a single one for all. For XTS the data key and the tweak key of a message follow
     /// each other.
     pub keys: DeviceSlice,
-    /// 16 bytes a message: the registers of a pass (updated), or the 96-bit IVs of a recipe with 4 bytes unused.
-    pub registers: DeviceSlice,
+    /// 16 bytes a message: the chaining states of a pass (updated), or the 96-bit IVs of a fused AEAD with 4 bytes unused.
+    pub states: DeviceSlice,
     /// Where each message starts.
     pub offsets: DeviceSlice,
     /// How long each message is.
@@ -288,7 +288,7 @@ pub struct Table {
     pub from: DeviceSlice,
     /// Where results go: the same range or a disjoint one.
     pub to: DeviceSlice,
-    /// For recipes, 16 bytes a message: tags, written or compared.
+    /// For fused AEADs, 16 bytes a message: tags, written or compared.
     pub tags: Option<DeviceSlice>,
     /// One [`Status`] byte a message, written.
     pub status: DeviceSlice,
@@ -308,13 +308,13 @@ pub struct Work<'w, 'd> {
     pub task: Task<'w, 'd>,
 }
 
-/// A pass or a recipe over what is listed on the host or described on the device.
+/// A pass or a fused AEAD over what is listed on the host or described on the device.
 #[derive(Debug)]
 pub enum Task<'w, 'd> {
     /// One pass over many segments of many messages.
     Pass(Pass, &'w mut [Segment<'d>]),
-    /// One recipe over many messages.
-    Recipe(Recipe, &'w mut [AeadMessage<'d>]),
+    /// One fused AEAD over many messages.
+    Fused(FusedAead, &'w mut [AeadMessage<'d>]),
     /// The same of messages that only the device knows.
     Table(Operation, Box<Table>),
 }
@@ -324,7 +324,7 @@ impl Task<'_, '_> {
     pub fn operation(&self) -> Operation {
         match self {
             Task::Pass(pass, _) => Operation::Pass(*pass),
-            Task::Recipe(recipe, _) => Operation::Recipe(*recipe),
+            Task::Fused(fused, _) => Operation::Fused(*fused),
             Task::Table(operation, _) => *operation,
         }
     }

@@ -28,13 +28,13 @@ impl AwsLc {
 impl AnyKernel for AwsLc {
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
         match operation {
-            Operation::Recipe(_) => Some(Cost::new(300.0, 120.0 / key.rounds() as f64)),
+            Operation::Fused(_) => Some(Cost::new(300.0, 120.0 / key.rounds() as f64)),
             Operation::Pass(_) => None,
         }
     }
 
     fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()> {
-        let Task::Recipe(_, messages) = task else {
+        let Task::Fused(_, messages) = task else {
             return Err(Error::Unsupported { kernel: Self::NAME, operation: task.operation().to_string() });
         };
         for message in &*messages {

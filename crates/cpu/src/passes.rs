@@ -49,7 +49,7 @@ impl<K: Kernel> AnyKernel for Passes<K> {
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
         match operation {
             Operation::Pass(pass) => Some(pass_cost(K::NAME, pass, key)),
-            Operation::Recipe(_) => None,
+            Operation::Fused(_) => None,
         }
     }
 
@@ -66,7 +66,7 @@ impl<K: Kernel> AnyKernel for Passes<K> {
                 });
                 Ok(())
             }
-            Task::Recipe(..) | Task::Table(..) => {
+            Task::Fused(..) | Task::Table(..) => {
                 Err(Error::Unsupported { kernel: K::NAME, operation: task.operation().to_string() })
             }
         }
@@ -103,7 +103,7 @@ pub(crate) fn host<'s>(data: &'s mut Data<'_>) -> HostData<'s> {
 /// One segment of a pass that is parallel within it.
 fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
     let key = segment.key;
-    let register = &mut *segment.register;
+    let register = &mut *segment.state;
     let data = host(&mut segment.data);
     match pass {
         Pass::Ghash => kernel.ghash(hash_key(kernel, key), register, data.input()),

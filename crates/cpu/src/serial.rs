@@ -26,7 +26,7 @@ pub(crate) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]
 
 fn cbc_encrypt<K: Kernel>(kernel: K, segments: &mut [Segment<'_>]) {
     let lane = |segment| {
-        let Segment { key, register, data, .. }: &mut Segment<'_> = segment;
+        let Segment { key, state: register, data, .. }: &mut Segment<'_> = segment;
         Lane { schedule: schedule(kernel, key), register, data: span(host(data)) }
     };
     if let [segment] = segments {
@@ -85,7 +85,7 @@ fn side_by_side<K: Kernel, S: Step>(kernel: K, segments: &mut [Segment<'_>]) {
             let mut blocks = [[0; 16]; LANES];
             for (block, slot) in blocks.iter_mut().zip(&slots[..active]) {
                 let segment = &mut segments[slot.segment];
-                *block = S::before(segment.register, step_of::<S>(&host(&mut segment.data), slot.at));
+                *block = S::before(segment.state, step_of::<S>(&host(&mut segment.data), slot.at));
             }
             if S::DECRYPTS {
                 kernel.decrypt_each(&keys[..active], &mut blocks[..active]);
@@ -103,7 +103,7 @@ fn side_by_side<K: Kernel, S: Step>(kernel: K, segments: &mut [Segment<'_>]) {
                     HostData::ReadOnly(_) => &mut [],
                     data => &mut data.output()[slot.at..slot.at + len],
                 };
-                S::after(segment.register, block, &copy[..len], place, slot.time);
+                S::after(segment.state, block, &copy[..len], place, slot.time);
                 slot.time += 1;
                 if slot.time == S::TIMES {
                     slot.time = 0;

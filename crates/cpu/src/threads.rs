@@ -32,7 +32,7 @@ pub(crate) fn spread(
     done.expect("kernels do not fail");
 }
 
-/// Runs `run` over all messages of a recipe, on several threads if there is enough to do.
+/// Runs `run` over all messages of a fused AEAD, on several threads if there is enough to do.
 pub(crate) fn spread_messages(
     messages: &mut [AeadMessage<'_>],
     threads: usize,

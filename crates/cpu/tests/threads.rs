@@ -3,7 +3,7 @@
 
 use lockstep_core::backend::{Device, KernelId, kernel_by_name};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Pass, Recipe, Segment, Status, Tag, Task, Tweak};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag, Task, Tweak};
 use lockstep_core::{Block, Key, KeySize};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_testkit::suite::{noise, test_block, test_key};
@@ -42,7 +42,7 @@ fn run(threads: usize, pass: Pass, in_place: bool, parts: &[Part]) -> Vec<(Vec<u
         .map(|((key, register), (part, output))| Segment {
             key,
             tweak: pass.is_xts().then_some(Tweak { key: &tweak_key, position: part.position }),
-            register,
+            state: register,
             data: if pass.is_read_only() {
                 Data::read_only(&part.data)
             } else if in_place {
@@ -162,7 +162,7 @@ fn batches_of_gcm() {
                 status: Status::Pending,
             })
             .collect();
-        cpu.submit(kernel, Task::Recipe(Recipe::GcmSeal, &mut messages).into()).unwrap().wait().unwrap();
+        cpu.submit(kernel, Task::Fused(FusedAead::GcmSeal, &mut messages).into()).unwrap().wait().unwrap();
         assert!(messages.iter().all(|message| message.status == Status::Done));
         drop(messages);
         let sealed = (data.clone(), tags.clone());
@@ -180,7 +180,7 @@ fn batches_of_gcm() {
                 status: Status::Pending,
             })
             .collect();
-        cpu.submit(kernel, Task::Recipe(Recipe::GcmOpen, &mut messages).into()).unwrap().wait().unwrap();
+        cpu.submit(kernel, Task::Fused(FusedAead::GcmOpen, &mut messages).into()).unwrap().wait().unwrap();
         let statuses: Vec<_> = messages.iter().map(|message| message.status).collect();
         drop(messages);
         (sealed, data, statuses)

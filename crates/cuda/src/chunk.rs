@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lockstep_core::chaining::Register;
+use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::{Data, PinnedSlice};
 use lockstep_core::distinct::DistinctKeys;
 use lockstep_core::work::Tag;
@@ -34,7 +34,7 @@ pub(crate) struct Chunk {
     pub(crate) event: Event,
     /// Pieces of borrowed host memory, and where in the lane their results will be.
     host: Vec<(Piece, usize)>,
-    /// Segments whose next register the device knows, and where in the lane.
+    /// Segments whose next chaining state the device knows, and where in the lane.
     next: Vec<(usize, usize)>,
     /// Messages of GCM, and where in the lane their statuses and tags will be.
     verdicts: Vec<(usize, usize, usize)>,
@@ -46,7 +46,7 @@ struct Places {
     segments: usize,
     first_tile: usize,
     keys: usize,
-    registers: usize,
+    states: usize,
     tweak_segments: usize,
     tweak_first_tile: usize,
     /// Of GCM, else empty: what messages have beside their data; and tags, then statuses, which come back.
@@ -161,20 +161,20 @@ impl Task {
                 position: piece.position,
                 key,
                 tweak_key,
-                register: piece.register,
+                state: piece.state,
             };
             described
                 .write(&mut host[places.segments + launch::Segment::SIZE * index..][..launch::Segment::SIZE]);
             put(host, places.first_tile + 8 * index, &tile.to_ne_bytes());
             tile += tiling.tiles(piece.range.len());
             if self.plan.tweaks {
-                put(host, places.registers + 16 * index, &piece.register);
+                put(host, places.states + 16 * index, &piece.state);
             }
             if let Data::Host(data) = data {
                 put(host, at[index], &data.input()[piece.range.clone()]);
             }
             if let (Some(aead), Kind::Gcm { opens }) = (messages.aead(piece.segment), self.plan.kind) {
-                let block = places.registers + 16 * (keys.all().len() + index);
+                let block = places.states + 16 * (keys.all().len() + index);
                 put(host, block, &counter_block(aead.nonce, 1));
                 put(host, aads[index], aead.aad);
                 let tag = places.tags + 16 * index;
@@ -198,7 +198,7 @@ impl Task {
             }
         }
         if self.plan.kind.hashes() {
-            host[places.registers..places.registers + 16 * keys.all().len()].fill(0);
+            host[places.states..places.states + 16 * keys.all().len()].fill(0);
         }
         for (number, key) in keys.all().iter().enumerate() {
             put(host, places.keys + self.size.bytes() * number, key.bytes());
@@ -274,9 +274,9 @@ impl Task {
         }
         let mut next = Vec::new();
         let place = |index| places.segments + launch::Segment::SIZE * index;
-        let told = |piece: &Piece| match self.plan.register {
-            Register::Told => true,
-            Register::LastCiphertext => !in_lane(piece),
+        let told = |piece: &Piece| match self.plan.state {
+            ChainingState::DeviceComputed => true,
+            ChainingState::LastCiphertext => !in_lane(piece),
             _ => false,
         };
         if self.family.is_some() {
@@ -306,7 +306,7 @@ impl Task {
             segments: layout.section(launch::Segment::SIZE * segments),
             first_tile: layout.section(8 * (segments + 1)),
             keys: layout.section(self.size.bytes() * keys),
-            registers: layout.section(16 * prelude),
+            states: layout.section(16 * prelude),
             tweak_segments: layout.section(launch::Segment::SIZE * runs),
             tweak_first_tile: layout.section(8 * (runs + 1)),
             extras: layout.section(Extra::SIZE * gcm),
@@ -317,7 +317,7 @@ impl Task {
         }
     }
 
-    /// Describes the registers that are to be encrypted.
+    /// Describes the chaining states that are to be encrypted.
     fn tweaks(
         &self,
         host: &mut [u8],
@@ -326,12 +326,12 @@ impl Task {
         base: u64,
         family: &'static Family,
     ) -> Option<Tweaks> {
-        let registers = base + places.registers as u64;
+        let states = base + places.states as u64;
         let total: usize = runs.iter().map(|(_, run)| 16 * run.len()).sum();
         let tiling = family.tiling(self.gpu.limits(), &self.options, runs.len(), total);
         let mut tile = 0u64;
         for (index, (key, run)) in runs.iter().enumerate() {
-            let (at, len) = (registers + 16 * run.start as u64, 16 * run.len());
+            let (at, len) = (states + 16 * run.start as u64, 16 * run.len());
             let described =
                 launch::Segment { from: at, to: at, bytes: len as u64, key: *key, ..Default::default() };
             let place = places.tweak_segments + launch::Segment::SIZE * index;
@@ -347,13 +347,13 @@ impl Task {
             tiles: tile,
             count: runs.len() as u32,
         };
-        (!runs.is_empty()).then_some(Tweaks { over, registers })
+        (!runs.is_empty()).then_some(Tweaks { over, states })
     }
 }
 
 impl Chunk {
-    /// Brings results to borrowed host memory, and registers that the device found; after the event.
-    pub(crate) fn deliver(&self, messages: &mut Messages<'_, '_>, registers: &mut Vec<(usize, Block)>) {
+    /// Brings results to borrowed host memory, and chaining states that the device found; after the event.
+    pub(crate) fn deliver(&self, messages: &mut Messages<'_, '_>, states: &mut Vec<(usize, Block)>) {
         if self.host.is_empty() && self.next.is_empty() && self.verdicts.is_empty() {
             return;
         }
@@ -367,10 +367,10 @@ impl Chunk {
             }
         }
         for (segment, at) in &self.next {
-            registers.push((*segment, launch::Segment::next(&results[*at..at + launch::Segment::SIZE])));
+            states.push((*segment, launch::Segment::next(&results[*at..at + launch::Segment::SIZE])));
         }
         for &(message, status, tag) in &self.verdicts {
-            messages.conclude(message, results[status], &results[tag..tag + 16]);
+            messages.set_result(message, results[status], &results[tag..tag + 16]);
         }
     }
 }

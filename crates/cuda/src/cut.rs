@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lockstep_core::Block;
-use lockstep_core::chaining::Register;
+use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::messages::Messages;
 
@@ -22,27 +22,27 @@ pub(crate) struct Piece {
     pub(crate) segment: usize,
     /// The bytes of it.
     pub(crate) range: Range<usize>,
-    pub(crate) register: Block,
+    pub(crate) state: Block,
     /// For XTS: blocks of the data unit before it.
     pub(crate) position: u64,
 }
 
 /// The chunks of segments whose data are with the host, each but the last in whole tiles of `tile` bytes; and the
-/// register behind each segment. Input is read, so this comes before anything is written.
+/// chaining state behind each segment. Input is read, so this comes before anything is written.
 pub(crate) fn cut(
     plan: &Plan,
     tile: usize,
     messages: &Messages<'_, '_>,
     which: impl Fn(&Data<'_>) -> bool,
 ) -> (Vec<Vec<Piece>>, Vec<(usize, Block)>) {
-    let (mut chunks, mut registers) = (Vec::new(), Vec::new());
+    let (mut chunks, mut states) = (Vec::new(), Vec::new());
     let (mut chunk, mut used) = (Vec::new(), 0);
     for index in (0..messages.len()).filter(|&index| which(messages.data(index))) {
         let data = messages.data(index);
         let len = data.len();
         let beside = messages.aead(index).map_or(0, |message| message.aad.len());
         let position = messages.tweak(index).map_or(0, |tweak| tweak.position);
-        let (mut at, mut register) = (0, messages.register(index));
+        let (mut at, mut state) = (0, messages.state(index));
         let mut is_left = len > 0 || plan.kind.minds_empty();
         while is_left {
             // Each piece begins at a multiple of 16, so the rest of a chunk may be a little less than it seems.
@@ -60,21 +60,21 @@ pub(crate) fn cut(
             at = range.end;
             is_left = at < len;
             used += range.len().next_multiple_of(16) + beside;
-            let next = plan.register.after(register, range.len(), last_block(plan, data, &range));
-            chunk.push(Piece { segment: index, range, register, position });
-            register = next;
+            let next = plan.state.after(state, range.len(), last_block(plan, data, &range));
+            chunk.push(Piece { segment: index, range, state, position });
+            state = next;
         }
-        registers.push((index, register));
+        states.push((index, state));
     }
     if !chunk.is_empty() {
         chunks.push(chunk);
     }
-    (chunks, registers)
+    (chunks, states)
 }
 
 /// The last whole block of a range of the input, if the plan needs it and there is one.
 fn last_block(plan: &Plan, data: &Data<'_>, range: &Range<usize>) -> Option<Block> {
-    if plan.register != Register::LastCiphertext || range.len() < 16 {
+    if plan.state != ChainingState::LastCiphertext || range.len() < 16 {
         return None;
     }
     let end = range.start + range.len() / 16 * 16;
@@ -101,15 +101,15 @@ mod tests {
     fn lengths(segments: &[usize]) -> Vec<Vec<usize>> {
         let key = Key::new(&[0; 16]).unwrap();
         let mut data: Vec<Vec<u8>> = segments.iter().map(|&len| vec![0; len]).collect();
-        let mut registers = vec![[0; 16]; segments.len()];
-        let mut segments: Vec<_> = (data.iter_mut().zip(&mut registers))
-            .map(|(data, register)| Segment { key: &key, tweak: None, register, data: Data::in_place(data) })
+        let mut states = vec![[0; 16]; segments.len()];
+        let mut segments: Vec<_> = (data.iter_mut().zip(&mut states))
+            .map(|(data, state)| Segment { key: &key, tweak: None, state, data: Data::in_place(data) })
             .collect();
         let messages = Messages::Segments(&mut segments);
-        let (chunks, registers) = cut(plan(Pass::Ctr).unwrap(), 16384, &messages, |_| true);
-        for ((index, register), segment) in registers.iter().zip(&segments) {
+        let (chunks, states) = cut(plan(Pass::Ctr).unwrap(), 16384, &messages, |_| true);
+        for ((index, state), segment) in states.iter().zip(&segments) {
             assert_eq!(&segments[*index].data.len(), &segment.data.len());
-            assert_eq!(u128::from_be_bytes(*register), segment.data.len().div_ceil(16) as u128);
+            assert_eq!(u128::from_be_bytes(*state), segment.data.len().div_ceil(16) as u128);
         }
         chunks.iter().map(|chunk| chunk.iter().map(|piece| piece.range.len()).collect()).collect()
     }

@@ -113,9 +113,9 @@ impl Cuda {
 fn plan(family: &Family, operation: Operation) -> Option<&'static Plan> {
     match operation {
         Operation::Pass(pass) => passes::plan(pass).filter(|_| family.does(pass)),
-        Operation::Recipe(recipe) => {
+        Operation::Fused(fused) => {
             let both = family.does(Pass::Ctr32) && family.does(Pass::Ghash);
-            both.then(|| passes::recipe(recipe))
+            both.then(|| passes::fused(fused))
         }
     }
 }
@@ -210,7 +210,7 @@ impl Device for Cuda {
         let plan = plan(family, operation).ok_or_else(unsupported)?;
         let key = match &work.task {
             CoreTask::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
-            CoreTask::Recipe(_, messages) => messages.first().map(|message| message.key.size()),
+            CoreTask::Fused(_, messages) => messages.first().map(|message| message.key.size()),
             CoreTask::Table(_, table) => Some(table.key_size),
         };
         let Some(size) = key else { return Ok(Completion::Done) };
@@ -223,13 +223,13 @@ impl Device for Cuda {
             CoreTask::Pass(_, segments) => {
                 pass::submit(&self.lanes, task, Messages::Segments(segments), work.stream)
             }
-            CoreTask::Recipe(_, messages) => {
+            CoreTask::Fused(_, messages) => {
                 pass::submit(&self.lanes, task, Messages::Aead(messages), work.stream)
             }
             CoreTask::Table(operation, table) => {
                 let unit = match operation {
                     Operation::Pass(pass) => pass.unit(),
-                    Operation::Recipe(_) => 1,
+                    Operation::Fused(_) => 1,
                 };
                 table::submit(&self.lanes, &task, unit, &table, work.stream)
             }

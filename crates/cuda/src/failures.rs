@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use lockstep_core::backend::{Device, DeviceId, KernelId, Unit};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Tag, Task};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Tag, Task};
 use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::MockCpu;
@@ -48,12 +48,12 @@ fn reason(error: &Error) -> &str {
 /// CTR over one message with a key of ones.
 fn ctr(device: &Cuda, kernel: KernelId, data: Data<'_>) -> Result<()> {
     let key = Key::new(&[1; 16]).unwrap();
-    let mut register = [2; 16];
-    let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+    let mut state = [2; 16];
+    let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
     let outcome = device
         .submit(kernel, Task::Pass(Pass::Ctr, &mut segments).into())
         .and_then(|completion| completion.wait());
-    assert_eq!(register != [2; 16], outcome.is_ok(), "the register moves on with success only");
+    assert_eq!(state != [2; 16], outcome.is_ok(), "the state moves on with success only");
     outcome
 }
 
@@ -121,8 +121,8 @@ fn a_large_call_that_fails_late_is_zeroed() {
 
 fn copy(device: &Cuda, data: Data<'_>) -> Result<()> {
     let key = Key::new(&[1; 16]).unwrap();
-    let mut register = [2; 16];
-    let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+    let mut state = [2; 16];
+    let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
     device.overhead(Overhead::Copy, &mut segments, Stream::default())?.wait()
 }
 
@@ -168,11 +168,11 @@ fn messages_that_could_not_be_sealed_or_opened_do_not_count() {
     let key = Key::new(&[1; 16]).unwrap();
     let aes = lockstep_reference::Aes::new(&[1; 16]);
     let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &[3; 12], b"x", &[5; 1000]);
-    for recipe in Recipe::ALL {
+    for fused in FusedAead::ALL {
         let (device, control) = device();
-        let seals = recipe == Recipe::GcmSeal;
+        let seals = fused == FusedAead::GcmSeal;
         let (mut data, mut made) = if seals { (vec![5; 1000], [0; 16]) } else { (sealed.clone(), tag) };
-        assert_eq!(gcm(&device, &key, recipe, &mut data, &mut made).unwrap(), Status::Done);
+        assert_eq!(gcm(&device, &key, fused, &mut data, &mut made).unwrap(), Status::Done);
         assert_eq!((data, made), (if seals { sealed.clone() } else { vec![5; 1000] }, tag));
         let launches = control.launches.load(SeqCst);
         assert!(launches >= 4, "expansion, blocks before, CTR, GHASH and tags");
@@ -180,7 +180,7 @@ fn messages_that_could_not_be_sealed_or_opened_do_not_count() {
             let (device, control) = self::device();
             *control.launch.lock().unwrap() = Some((at, failed()));
             let (mut data, mut kept) = (sealed.clone(), tag);
-            let error = gcm(&device, &key, recipe, &mut data, &mut kept).unwrap_err();
+            let error = gcm(&device, &key, fused, &mut data, &mut kept).unwrap_err();
             assert_eq!(reason(&error), "no (TEST)");
             assert_eq!((data, kept), (sealed.clone(), tag), "what the host has is as it was");
         }
@@ -206,7 +206,7 @@ fn many_messages_of_which_the_last_fail_leave_nothing() {
         })
         .collect();
     let error = device
-        .submit(TABLE, Task::Recipe(Recipe::GcmSeal, &mut messages).into())
+        .submit(TABLE, Task::Fused(FusedAead::GcmSeal, &mut messages).into())
         .and_then(|completion| completion.wait())
         .unwrap_err();
     assert_eq!(reason(&error), "no (TEST)");
@@ -215,12 +215,12 @@ fn many_messages_of_which_the_last_fail_leave_nothing() {
 }
 
 /// One message; the status is its own after a success, and pending after a failure.
-fn gcm(device: &Cuda, key: &Key, recipe: Recipe, data: &mut [u8], tag: &mut [u8]) -> Result<Status> {
-    let tag = if recipe == Recipe::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) };
+fn gcm(device: &Cuda, key: &Key, fused: FusedAead, data: &mut [u8], tag: &mut [u8]) -> Result<Status> {
+    let tag = if fused == FusedAead::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) };
     let (data, status) = (Data::in_place(data), Status::Done);
     let mut messages = [AeadMessage { key, nonce: &[3; 12], aad: b"x", data, tag, status }];
     let outcome = device
-        .submit(BITSLICE, Task::Recipe(recipe, &mut messages).into())
+        .submit(BITSLICE, Task::Fused(fused, &mut messages).into())
         .and_then(|completion| completion.wait());
     assert!(outcome.is_ok() || messages[0].status == Status::Pending);
     outcome.map(|()| messages[0].status)
@@ -249,8 +249,8 @@ fn a_wrong_byte_is_caught_and_the_work_redone() {
         let buffer = memory.allocate(16).unwrap();
         let key = Key::new(&[1; 16]).unwrap();
         let run = |data: Data<'_>| {
-            let mut register = [2; 16];
-            let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+            let mut state = [2; 16];
+            let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
             let resident = segments[0].data.device();
             let plan = planner.plan(Operation::Pass(Pass::Ctr), KeySize::Aes128, 16, resident).unwrap();
             // The last copies to the host are those of the results.

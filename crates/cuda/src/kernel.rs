@@ -136,7 +136,7 @@ const THESIS: &[Pass] = &[Pass::EcbEncrypt, Pass::Ctr];
 pub(crate) static FAMILIES: [Family; 7] = [
     Family {
         name: "cuda/bitslice",
-        description: "bitsliced, 32 blocks a thread, state in registers",
+        description: "bitsliced, 32 blocks a thread, state in states",
         constant_time: true,
         passes: MOST,
         expand: names!("bitslice", "_expand_"),
@@ -378,13 +378,13 @@ pub(crate) mod helper {
 
     /// Copies the ciphertext block before each tile aside, for decryption in place.
     pub(crate) const EDGES: Entry = helper("edges");
-    /// Sets the registers of segments.
+    /// Sets the chaining states of segments.
     pub(crate) const SET_REGISTERS: Entry = helper("set_registers");
     /// Makes segments of a table.
     pub(crate) const TABLE_SEGMENTS: Entry = helper("table_segments");
     /// Copies parts of memory to one place.
     pub(crate) const GATHER: Entry = helper("gather");
-    /// Writes registers and statuses of a table.
+    /// Writes chaining states and statuses of a table.
     pub(crate) const TABLE_RESULTS: Entry = helper("table_results");
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Segment {
     pub(crate) position: u64,
     pub(crate) key: u32,
     pub(crate) tweak_key: u32,
-    pub(crate) register: Block,
+    pub(crate) state: Block,
 }
 
 impl Segment {
@@ -28,11 +28,11 @@ impl Segment {
         place[32..36].copy_from_slice(&self.key.to_ne_bytes());
         place[36..40].copy_from_slice(&self.tweak_key.to_ne_bytes());
         place[40..48].fill(0);
-        place[Self::REGISTER..Self::NEXT].copy_from_slice(&self.register);
+        place[Self::REGISTER..Self::NEXT].copy_from_slice(&self.state);
         place[Self::NEXT..Self::SIZE].fill(0);
     }
 
-    /// What a kernel left as the next register in a segment that was copied back.
+    /// What a kernel left as the next chaining state in a segment that was copied back.
     pub(crate) fn next(bytes: &[u8]) -> Block {
         let mut next = Block::default();
         next.copy_from_slice(&bytes[Self::NEXT..Self::SIZE]);
@@ -99,8 +99,7 @@ mod tests {
         assert_eq!(launch.parameters().bytes().len(), 48);
         assert_eq!(launch.parameters().bytes()[40..44], 5u32.to_ne_bytes());
         let mut bytes = [0xff; Segment::SIZE];
-        let segment =
-            Segment { from: 1, to: 2, bytes: 3, position: 4, key: 5, tweak_key: 6, register: [7; 16] };
+        let segment = Segment { from: 1, to: 2, bytes: 3, position: 4, key: 5, tweak_key: 6, state: [7; 16] };
         segment.write(&mut bytes);
         assert_eq!(bytes[36], 6);
         assert_eq!(bytes[48..64], [7; 16]);

@@ -30,8 +30,8 @@ struct Flight<'w, 'd> {
     task: Task,
     messages: Messages<'w, 'd>,
     chunks: VecDeque<Chunk>,
-    /// Registers to be left, by segment.
-    registers: Vec<(usize, Block)>,
+    /// Chaining states to be left, by segment.
+    states: Vec<(usize, Block)>,
     stream: Stream,
     /// Results have been written to borrowed host memory.
     delivered: bool,
@@ -40,7 +40,7 @@ struct Flight<'w, 'd> {
     _holds: Vec<Hold>,
 }
 
-/// Starts a pass, or a recipe.
+/// Starts a pass, or a fused AEAD.
 pub(crate) fn submit<'w, 'd: 'w>(
     lanes: &Arc<Lanes>,
     task: Task,
@@ -68,7 +68,7 @@ pub(crate) fn submit<'w, 'd: 'w>(
         task,
         messages,
         chunks: VecDeque::new(),
-        registers: Vec::new(),
+        states: Vec::new(),
         stream,
         delivered: false,
         started: false,
@@ -97,9 +97,9 @@ impl Flight<'_, '_> {
         let whole =
             |family: &Family| family.tiling(self.task.gpu.limits(), &self.task.options, 1, usize::MAX).tile;
         let tile = self.task.family.map_or(16, whole);
-        let (chunks, registers) =
+        let (chunks, states) =
             cut(self.task.plan, tile, &self.messages, |data| !matches!(data, Data::Device { .. }));
-        self.registers.extend(registers);
+        self.states.extend(states);
         let gpu = Arc::clone(&self.task.gpu);
         let resident = self.chunks.len();
         for pieces in chunks {
@@ -114,7 +114,7 @@ impl Flight<'_, '_> {
                 let chunk = self.chunks.remove(resident).expect("there are some");
                 chunk.event.wait()?;
                 self.delivered = true;
-                chunk.deliver(&mut self.messages, &mut self.registers);
+                chunk.deliver(&mut self.messages, &mut self.states);
                 chunk.lane
             };
             self.started = true;
@@ -134,10 +134,10 @@ impl Flight<'_, '_> {
                 continue;
             }
             let position = self.messages.tweak(index).map_or(0, |tweak| tweak.position);
-            let register = self.messages.register(index);
-            pieces.push(Piece { segment: index, range: 0..len, register, position });
+            let state = self.messages.state(index);
+            pieces.push(Piece { segment: index, range: 0..len, state, position });
             // The last block of a ciphertext that is on the device comes back with the results.
-            self.registers.push((index, self.task.plan.register.after(register, len, None)));
+            self.states.push((index, self.task.plan.state.after(state, len, None)));
         }
         if pieces.is_empty() {
             return Ok(());
@@ -154,11 +154,11 @@ impl Flight<'_, '_> {
             chunk.event.wait()?;
         }
         for chunk in std::mem::take(&mut self.chunks) {
-            chunk.deliver(&mut self.messages, &mut self.registers);
+            chunk.deliver(&mut self.messages, &mut self.states);
             self.lanes.give(chunk.lane);
         }
-        for (index, register) in std::mem::take(&mut self.registers) {
-            self.messages.leave(index, register);
+        for (index, state) in std::mem::take(&mut self.states) {
+            self.messages.set_chaining_state(index, state);
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ impl Flight<'_, '_> {
     fn fail(&mut self) {
         // Dropping a lane waits for what it was used for, and wipes it.
         self.chunks.clear();
-        self.messages.disown(self.delivered);
+        self.messages.invalidate(self.delivered);
         if self.task.plan.kind.only_reads() {
             return;
         }

@@ -1,6 +1,6 @@
 //! The passes: for each a file that says what it launches, in order.
 
-use lockstep_core::chaining::Register;
+use lockstep_core::chaining::ChainingState;
 use lockstep_core::work::Pass;
 use lockstep_core::{KeySize, Result};
 
@@ -19,7 +19,7 @@ mod ghash;
 mod xts;
 
 pub(crate) use chain::Chain;
-pub(crate) use gcm::{Extra, Gcm, recipe};
+pub(crate) use gcm::{Extra, Gcm, fused};
 pub(crate) use ghash::{Hashing, Level, Levels, by_messages};
 
 /// How a pass is done on the device.
@@ -28,11 +28,11 @@ pub(crate) struct Plan {
     pub(crate) part: Part,
     /// How the work is shared out.
     pub(crate) kind: Kind,
-    /// What the register is afterwards.
-    pub(crate) register: Register,
+    /// What the chaining state is afterwards.
+    pub(crate) state: ChainingState,
     /// True if each tile needs the ciphertext block before it set aside.
     pub(crate) edges: bool,
-    /// True if registers are encrypted under a second key first.
+    /// True if chaining states are encrypted under a second key first.
     pub(crate) tweaks: bool,
     /// Queues the launches.
     pub(crate) run: fn(&Batch<'_>) -> Result<()>,
@@ -57,7 +57,7 @@ impl Kind {
         self == Kind::Tiles
     }
 
-    /// True if there is no output but the register.
+    /// True if there is no output but the chaining state.
     pub(crate) fn only_reads(self) -> bool {
         matches!(self, Kind::Ghash | Kind::Chain(Chain::CbcMac))
     }
@@ -99,14 +99,14 @@ pub(crate) struct Tiled {
     pub(crate) count: u32,
 }
 
-/// Blocks to be encrypted before the pass: the registers of XTS; for GHASH zeros under each key; for GCM these, and the
+/// Blocks to be encrypted before the pass: the chaining states of XTS; for GHASH zeros under each key; for GCM these, and the
 /// first counter of each message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tweaks {
     /// Segments over the blocks, by key.
     pub(crate) over: Tiled,
-    /// The blocks: registers in the order of the segments, or zeros in that of the keys.
-    pub(crate) registers: u64,
+    /// The blocks: chaining states in the order of the segments, or zeros in that of the keys.
+    pub(crate) states: u64,
 }
 
 /// Work that lies on the device ready to be launched.
@@ -157,15 +157,15 @@ impl Batch<'_> {
     fn prelude(&self) -> Result<u64> {
         let Some(tweaks) = &self.tweaks else { return Ok(0) };
         self.over(&tweaks.over, Part::EcbEncrypt, 0)?;
-        Ok(tweaks.registers)
+        Ok(tweaks.states)
     }
 
-    /// Encrypts the registers of all segments.
+    /// Encrypts the chaining states of all segments.
     fn tweaks(&self) -> Result<()> {
         let Some(tweaks) = &self.tweaks else { return Ok(()) };
         self.prelude()?;
         let parameters =
-            Parameters::default().long(self.work.segments).long(tweaks.registers).word(self.work.count);
+            Parameters::default().long(self.work.segments).long(tweaks.states).word(self.work.count);
         self.launch(helper::SET_REGISTERS, one_each(self.work.count.into()), &parameters, 0)
     }
 

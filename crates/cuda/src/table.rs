@@ -55,7 +55,7 @@ pub(crate) fn submit<'w>(
     let too_many = || task.gpu.failed("more messages than one launch takes: give it fewer at once");
     let count32 = i32::try_from(count).map_err(|_| too_many())? as u32;
     let mut holds = Vec::new();
-    let arrays = [&table.keys, &table.registers, &table.offsets, &table.lengths, &table.from, &table.to];
+    let arrays = [&table.keys, &table.states, &table.offsets, &table.lengths, &table.from, &table.to];
     for slice in arrays.into_iter().chain([&table.status]).chain(table.tags.as_ref().filter(|_| gcm)) {
         holds.push(task.gpu.hold(slice)?);
     }
@@ -88,11 +88,11 @@ pub(crate) fn submit<'w>(
     let tweak_tiles_each = if shared { tweak_tiling.tiles(16 * blocks) } else { 1 };
 
     let mut layout = Layout::default();
-    // The one segment over all registers comes first: it is copied there.
+    // The one segment over all chaining states comes first: it is copied there.
     let run_segments = layout.section(Segment::SIZE * runs);
     let run_first_tile = layout.section(8 * (runs + 1));
     let described = if runs == 1 { layout.len() } else { 0 };
-    let registers = layout.section(16 * blocks);
+    let states = layout.section(16 * blocks);
     let segments = layout.section(Segment::SIZE * count);
     let first_tile = layout.section(8 * (count + 1));
     let schedules = layout.section(keys * family.schedule(task.size));
@@ -108,7 +108,7 @@ pub(crate) fn submit<'w>(
     let at = |place: usize| lane.device.address() + place as u64;
     let stream = task.gpu.callers_stream(stream);
     if runs == 1 {
-        let place = at(registers);
+        let place = at(states);
         let run = Segment {
             from: place,
             to: place,
@@ -136,7 +136,7 @@ pub(crate) fn submit<'w>(
                 tiles: tweak_tiles_each * runs as u64,
                 count: runs as u32,
             },
-            registers: at(registers),
+            states: at(states),
         }),
         schedules: at(schedules),
         scratch: at(scratch),
@@ -160,7 +160,7 @@ pub(crate) fn submit<'w>(
     let own_tweaks = !gcm && prelude && !shared;
     // struct Arrays of kernels/helpers.cu.
     let arrays = Parameters::default()
-        .long(table.registers.address())
+        .long(table.states.address())
         .long(table.offsets.address())
         .long(table.lengths.address())
         .long(table.from.address())
@@ -170,7 +170,7 @@ pub(crate) fn submit<'w>(
         .long(tiles_each)
         .long(at(segments))
         .long(at(first_tile))
-        .long(if task.plan.tweaks || own_tweaks { at(registers) } else { 0 })
+        .long(if task.plan.tweaks || own_tweaks { at(states) } else { 0 })
         .long(if own_tweaks { at(run_segments) } else { 0 })
         .long(if own_tweaks { at(run_first_tile) } else { 0 })
         .long(tweak_tiles_each)
@@ -192,7 +192,7 @@ pub(crate) fn submit<'w>(
             let messages = Parameters::default()
                 .long(at(segments))
                 .long(at(extras))
-                .long(at(registers))
+                .long(at(states))
                 .long(pairs(run_segments))
                 .long(pairs(run_first_tile))
                 .long(tags)
@@ -200,8 +200,8 @@ pub(crate) fn submit<'w>(
                 .word(opens.into());
             batch.launch(helper::GCM_MESSAGES, one_each(count as u64 + 1), &messages, 0)?;
         } else if hashes {
-            // The kernel before put registers there, for XTS.
-            task.gpu.zero(&stream, &lane.device, registers..registers + 16 * blocks)?;
+            // The kernel before put chaining states there, for XTS.
+            task.gpu.zero(&stream, &lane.device, states..states + 16 * blocks)?;
         }
         for (&each, &(first_tile, _)) in levels.iter().zip(&level_places) {
             let uniform = Parameters::default().long(at(first_tile)).long(each).word(count32);
@@ -214,10 +214,10 @@ pub(crate) fn submit<'w>(
         }
         let results = Parameters::default()
             .long(at(segments))
-            .long(table.registers.address())
+            .long(table.states.address())
             .long(table.status.address())
             .word(count32)
-            .word(task.plan.register as u32);
+            .word(task.plan.state as u32);
         batch.launch(helper::TABLE_RESULTS, one_each(count as u64), &results, 0)?;
         task.gpu.zero(&stream, &lane.device, 0..layout.len())?;
         task.gpu.record(&stream)
@@ -268,7 +268,7 @@ fn check(table: &Table, key_bytes: usize, shared: bool, with_tags: bool) -> Resu
     let keys = if shared { 1 } else { table.messages };
     let arrays = [
         (&table.keys, key_bytes, keys),
-        (&table.registers, 16, table.messages),
+        (&table.states, 16, table.messages),
         (&table.offsets, 8, table.messages),
         (&table.lengths, 8, table.messages),
         (&table.status, 1, table.messages),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Device, DeviceBuffer, KernelId};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Operation, Recipe, Status, Stream, Table, Tag, Task};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Status, Stream, Table, Tag, Task};
 use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_modes::{Cipher, CipherKey, Direction, Message, gcm};
 use lockstep_planner::group::Group;
@@ -44,7 +44,7 @@ fn chained_decryption_over_tiles_and_chunks() {
                 let message = Message { key: &cipher_key, iv: &mut iv, data: io };
                 cipher.run(&planner, Direction::Decrypt, &mut [message]).unwrap();
                 assert!(out == expected, "{kernel} {cipher:?}, {len} bytes, in place: {in_place}");
-                assert!(iv == data[len - 16..], "{kernel} {cipher:?}: register");
+                assert!(iv == data[len - 16..], "{kernel} {cipher:?}: state");
             }
         }
     }
@@ -148,23 +148,23 @@ fn gcm_of_long_messages_of_a_table() {
                 opened[range].fill(0);
             }
         }
-        for (recipe, input, output) in
-            [(Recipe::GcmSeal, &plain, &sealed), (Recipe::GcmOpen, &sealed, &opened)]
+        for (fused, input, output) in
+            [(FusedAead::GcmSeal, &plain, &sealed), (FusedAead::GcmOpen, &sealed, &opened)]
         {
-            let opens = recipe == Recipe::GcmOpen;
+            let opens = fused == FusedAead::GcmOpen;
             let mut given = if opens { tags.clone() } else { vec![0; tags.len()] };
             if opens {
                 given[16 * forged + 7] ^= 1;
             }
             let arrays =
                 [&keys, &ivs, &integers(&places), &integers(&lengths), input, &given].map(|a| upload(a));
-            let [keys, registers, offsets, lens, data, given] = &arrays;
+            let [keys, states, offsets, lens, data, given] = &arrays;
             let status = upload(&[9; 5]);
             let table = Table {
                 messages: lengths.len(),
                 key_size: KeySize::Aes128,
                 keys: keys.slice(),
-                registers: registers.slice(),
+                states: states.slice(),
                 offsets: offsets.slice(),
                 lengths: lens.slice(),
                 longest: 33_000,
@@ -173,13 +173,13 @@ fn gcm_of_long_messages_of_a_table() {
                 tags: Some(given.slice()),
                 status: status.slice(),
             };
-            let task = Task::Table(Operation::Recipe(recipe), Box::new(table));
+            let task = Task::Table(Operation::Fused(fused), Box::new(table));
             device.submit(KernelId(0), task.into()).unwrap().wait().unwrap();
-            assert!(download(&**data) == *output, "{recipe:?}, one key: {shared}");
+            assert!(download(&**data) == *output, "{fused:?}, one key: {shared}");
             let refused = if opens { Status::AuthenticationFailed } else { Status::Done };
             let done = Status::Done;
             let expected = [done, done, refused, done, Status::Pending].map(|status| status as u8);
-            assert_eq!(download(&*status), expected, "{recipe:?}, one key: {shared}");
+            assert_eq!(download(&*status), expected, "{fused:?}, one key: {shared}");
             if !opens {
                 assert_eq!(download(&**given), tags, "one key: {shared}");
             }

@@ -75,9 +75,9 @@ fn every_kernel_runs() {
     let name = device.kernels()[0].name;
     suite::memory::tables(&Subject::new(Arc::clone(&device) as _, name).unwrap());
     // Short messages, which are hashed in another way than those of the self-test.
-    let (key, mut registers) = (Key::new(&key(128, 0)).unwrap(), [[1; 16]; 3]);
-    let hash = |register| Segment { key: &key, tweak: None, register, data: Data::read_only(&[2; 32]) };
-    let mut segments: Vec<_> = registers.iter_mut().map(hash).collect();
+    let (key, mut states) = (Key::new(&key(128, 0)).unwrap(), [[1; 16]; 3]);
+    let hash = |state| Segment { key: &key, tweak: None, state, data: Data::read_only(&[2; 32]) };
+    let mut segments: Vec<_> = states.iter_mut().map(hash).collect();
     device.submit(KernelId(0), Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
     let memory = device.memory().unwrap();
     let buffer = memory.allocate(100).unwrap();

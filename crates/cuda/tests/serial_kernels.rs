@@ -25,7 +25,7 @@ const CHAINS: [&str; 10] = [
     "cbc_mac",
 ];
 
-/// Output and next register.
+/// Output and next chaining state.
 fn expected(chain: &str, aes: &Aes, reg: &[u8; 16], data: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let xor = |a: &[u8], b: &[u8]| -> Vec<u8> { a.iter().zip(b).map(|(a, b)| a ^ b).collect() };
     let whole = data.len() & !15;
@@ -73,11 +73,11 @@ fn check_chain(number: usize, bits: usize, count: usize, in_place: bool) {
     let mut segments: Vec<Segment> = Vec::new();
     for (i, (&place, &len)) in places.iter().zip(&lengths).enumerate() {
         let (aes, reg) = (Aes::new(&key(bits, i % KEYS)), block(i as u64));
-        let (out, register) = expected(chain, &aes, &reg, &from.bytes()[place..place + len]);
+        let (out, state) = expected(chain, &aes, &reg, &from.bytes()[place..place + len]);
         if chain != "cbc_mac" {
             result[place..place + len].copy_from_slice(&out);
         }
-        next.push(register);
+        next.push(state);
         let to = if in_place { from_at } else { to_at } + place as u64;
         let from = from_at + place as u64;
         segments.push(Segment {
@@ -111,7 +111,7 @@ fn check_chain(number: usize, bits: usize, count: usize, in_place: bool) {
     let found = if in_place { from.bytes() } else { to.bytes() };
     assert!(found == result, "{chain} {bits}, {count} messages, in place: {in_place}");
     for (i, (segment, next)) in segments.iter().zip(next).enumerate() {
-        assert_eq!(segment.next, next, "{chain} {bits}: register of message {i}");
+        assert_eq!(segment.next, next, "{chain} {bits}: state of message {i}");
     }
 }
 

@@ -75,7 +75,7 @@ impl Bench<'_> {
         let mut register = [0x24; 16];
         let tweak = pass.is_xts().then_some(Tweak { key, position: 0 });
         let data = Data::on_device(self.from.slice(0..len), self.to.slice(0..len))?;
-        let mut segments = [Segment { key, tweak, register: &mut register, data }];
+        let mut segments = [Segment { key, tweak, state: &mut register, data }];
         self.device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()
     }
 
@@ -175,7 +175,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let transfer = |pass| -> Result<()> {
         let mut register = [0x24; 16];
         let data = Data::pinned(pinned[0].slice(0..len), pinned[1].slice(0..len))?;
-        let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+        let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data }];
         device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()
     };
     let seconds = time(|| transfer(Pass::Ctr))?;

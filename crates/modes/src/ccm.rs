@@ -155,7 +155,7 @@ pub(crate) fn cbc_mac(executor: &dyn Executor, key: &Key, mac: &mut Block, block
         return Ok(());
     }
     let data = Data::read_only(blocks);
-    executor.run_pass(Pass::CbcMac, &mut [Segment { key, tweak: None, register: mac, data }])
+    executor.run_pass(Pass::CbcMac, &mut [Segment { key, tweak: None, state: mac, data }])
 }
 
 #[derive(Clone, Copy)]
@@ -180,7 +180,7 @@ fn mac(
                 Side::Output => message.data.output_only(),
             };
             let data = data.split_at(whole).0;
-            segments.push(Segment { key: message.key, tweak: None, register: &mut state.mac, data });
+            segments.push(Segment { key: message.key, tweak: None, state: &mut state.mac, data });
         }
     }
     executor.run_pass(Pass::CbcMac, &mut segments)?;
@@ -210,7 +210,7 @@ fn ctr(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [
         .map(|(message, state)| Segment {
             key: message.key,
             tweak: None,
-            register: &mut state.counter,
+            state: &mut state.counter,
             data: message.data.reborrow(),
         })
         .collect();
@@ -225,7 +225,7 @@ fn finish(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mu
         segments.push(Segment {
             key: message.key,
             tweak: None,
-            register: &mut state.counter,
+            state: &mut state.counter,
             data: Data::in_place(&mut state.mac),
         });
     }

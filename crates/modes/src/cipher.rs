@@ -150,7 +150,7 @@ impl Cipher {
         if self == Cipher::Xts {
             return xts::run(executor, direction, 0, &mut [Message { key, iv, data }]);
         }
-        let segment = Segment { key: key.data(), tweak: None, register: iv, data };
+        let segment = Segment { key: key.data(), tweak: None, state: iv, data };
         executor.run_pass(self.pass(direction), &mut [segment])
     }
 
@@ -270,7 +270,7 @@ impl Message<'_> {
         Segment {
             key: self.key.data(),
             tweak: self.key.tweak().map(|key| Tweak { key, position }),
-            register: self.iv,
+            state: self.iv,
             data: self.data.reborrow(),
         }
     }

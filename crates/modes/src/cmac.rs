@@ -21,7 +21,7 @@ pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result
             let (blocks, _) = split_last(message.data);
             if !blocks.is_empty() {
                 let data = Data::read_only(blocks);
-                segments.push(Segment { key: message.key, tweak: None, register: message.mac, data });
+                segments.push(Segment { key: message.key, tweak: None, state: message.mac, data });
             }
         }
         executor.run_pass(Pass::CbcMac, &mut segments)?;
@@ -67,7 +67,7 @@ pub(crate) fn finish(executor: &dyn Executor, ends: &mut [End<'_>]) -> Result<()
     let subkeys = ends.iter().zip(&mut *blocks).map(|(end, subkey)| Segment {
         key: end.key,
         tweak: None,
-        register: subkey,
+        state: subkey,
         data: Data::read_only(&zeros),
     });
     executor.run_pass(Pass::CbcMac, &mut subkeys.collect::<Vec<_>>())?;
@@ -82,7 +82,7 @@ pub(crate) fn finish(executor: &dyn Executor, ends: &mut [End<'_>]) -> Result<()
     let lasts = ends.iter_mut().zip(&*blocks).map(|(end, block)| Segment {
         key: end.key,
         tweak: None,
-        register: end.mac,
+        state: end.mac,
         data: Data::read_only(block),
     });
     executor.run_pass(Pass::CbcMac, &mut lasts.collect::<Vec<_>>())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep_core::Result;
 use lockstep_core::backend::{DeviceId, DeviceMemory};
-use lockstep_core::work::{AeadMessage, Pass, Recipe, Segment};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment};
 
 /// Runs passes and fused AEADs on some device and waits for them.
 ///
@@ -21,7 +21,7 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// Those of devices. The messages must not be used again then: in-place input may have been overwritten.
-    fn run_fused(&self, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<bool>;
+    fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool>;
 
     /// The memory of a device whose buffers a mode was given.
     ///
@@ -35,8 +35,8 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
         (**self).run_pass(pass, segments)
     }
 
-    fn run_fused(&self, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
-        (**self).run_fused(recipe, messages)
+    fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
+        (**self).run_fused(fused, messages)
     }
 
     fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {

@@ -12,7 +12,7 @@ use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 pub use lockstep_core::gcm::{MAX_DATA, lengths_block, settle};
 use lockstep_core::key::{Block, Key};
-use lockstep_core::work::{AeadMessage, Pass, Recipe, Segment, Status, Tag};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 
 /// Encrypts and authenticates each message. Tags of 4, 8 or 12 to 16 bytes; nonces of any length but 0, of which
 /// 12 is the one to take.
@@ -21,7 +21,7 @@ use lockstep_core::work::{AeadMessage, Pass, Recipe, Segment, Status, Tag};
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; those
 /// of devices.
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    run(executor, Recipe::GcmSeal, messages)?;
+    run(executor, FusedAead::GcmSeal, messages)?;
     all_sealed(messages)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn all_sealed(messages: &[AeadMessage<'_>]) -> Result<()> {
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise as [`seal`].
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    run(executor, Recipe::GcmOpen, messages)?;
+    run(executor, FusedAead::GcmOpen, messages)?;
     if messages.iter().all(|message| message.status == Status::Done) {
         Ok(())
     } else {
@@ -60,13 +60,13 @@ pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: 
     seal(executor, &mut [message])
 }
 
-fn run(executor: &dyn Executor, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     for message in &mut *messages {
         check(message.nonce, message.tag.len(), message.data.len() as u64)?;
-        check_direction(recipe, &message.tag)?;
+        check_direction(fused, &message.tag)?;
         message.status = Status::Pending;
     }
-    by_key_size(messages, |_, messages| run_checked(executor, recipe, messages))
+    by_key_size(messages, |_, messages| run_checked(executor, fused, messages))
 }
 
 /// Seals or opens messages whose keys have one size and whose shapes have been checked: fused where the executor has that,
@@ -74,12 +74,16 @@ fn run(executor: &dyn Executor, recipe: Recipe, messages: &mut [AeadMessage<'_>]
 ///
 /// # Errors
 /// Those of devices.
-pub fn run_checked(executor: &dyn Executor, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+pub fn run_checked(
+    executor: &dyn Executor,
+    fused: FusedAead,
+    messages: &mut [AeadMessage<'_>],
+) -> Result<()> {
     let fits = messages.iter().all(|message| message.nonce.len() == 12);
-    if fits && executor.run_fused(recipe, messages)? {
+    if fits && executor.run_fused(fused, messages)? {
         return Ok(());
     }
-    composed::run(executor, recipe, messages)
+    composed::run(executor, fused, messages)
 }
 
 pub(crate) fn check(nonce: &[u8], tag: usize, data: u64) -> Result<()> {
@@ -95,11 +99,11 @@ pub(crate) fn check(nonce: &[u8], tag: usize, data: u64) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn check_direction(recipe: Recipe, tag: &Tag<'_>) -> Result<()> {
-    match (recipe, tag) {
-        (Recipe::GcmSeal, Tag::Write(_)) | (Recipe::GcmOpen, Tag::Expect(_)) => Ok(()),
-        (Recipe::GcmSeal, _) => Err(Error::Order { what: "sealing needs a tag to write to" }),
-        (Recipe::GcmOpen, _) => Err(Error::Order { what: "opening needs a tag to compare with" }),
+pub(crate) fn check_direction(fused: FusedAead, tag: &Tag<'_>) -> Result<()> {
+    match (fused, tag) {
+        (FusedAead::GcmSeal, Tag::Write(_)) | (FusedAead::GcmOpen, Tag::Expect(_)) => Ok(()),
+        (FusedAead::GcmSeal, _) => Err(Error::Order { what: "sealing needs a tag to write to" }),
+        (FusedAead::GcmOpen, _) => Err(Error::Order { what: "opening needs a tag to compare with" }),
     }
 }
 
@@ -128,7 +132,7 @@ pub(crate) fn ghash(executor: &dyn Executor, key: &Key, state: &mut Block, block
         return Ok(());
     }
     let data = Data::read_only(blocks);
-    executor.run_pass(Pass::Ghash, &mut [Segment { key, tweak: None, register: state, data }])
+    executor.run_pass(Pass::Ghash, &mut [Segment { key, tweak: None, state, data }])
 }
 
 /// Folds any bytes of host memory into a GHASH, filled up with zeros.
@@ -149,27 +153,27 @@ pub(crate) fn ghash_padded(
     Ok(())
 }
 
-/// The recipe by passes: over all messages at once for the data, message by message for nonces and associated data,
+/// The fused AEAD by passes: over all messages at once for the data, message by message for nonces and associated data,
 /// which are short.
 mod composed {
     use super::*;
 
     pub(super) fn run(
         executor: &dyn Executor,
-        recipe: Recipe,
+        fused: FusedAead,
         messages: &mut [AeadMessage<'_>],
     ) -> Result<()> {
         let mut states =
             messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
-        if recipe == Recipe::GcmSeal {
+        if fused == FusedAead::GcmSeal {
             ctr(executor, messages, &mut states)?;
         }
-        hash(executor, recipe, messages, &mut states)?;
+        hash(executor, fused, messages, &mut states)?;
         mask(executor, messages, &mut states)?;
         for (message, state) in messages.iter_mut().zip(&states) {
             message.status = settle(&mut message.tag, &state.hash);
         }
-        if recipe == Recipe::GcmSeal {
+        if fused == FusedAead::GcmSeal {
             return Ok(());
         }
         let outcome = ctr(executor, messages, &mut states);
@@ -217,7 +221,7 @@ mod composed {
             .map(|(message, state)| Segment {
                 key: message.key,
                 tweak: None,
-                register: &mut state.counter,
+                state: &mut state.counter,
                 data: message.data.reborrow(),
             })
             .collect();
@@ -227,7 +231,7 @@ mod composed {
     /// GHASH over all ciphertexts, with the lengths.
     fn hash(
         executor: &dyn Executor,
-        recipe: Recipe,
+        fused: FusedAead,
         messages: &mut [AeadMessage<'_>],
         states: &mut [State],
     ) -> Result<()> {
@@ -235,11 +239,11 @@ mod composed {
             let len = message.data.len();
             let tail = len % 16;
             let start = len - tail;
-            match recipe {
-                Recipe::GcmSeal => {
+            match fused {
+                FusedAead::GcmSeal => {
                     transfer::fetch_output(executor, &mut message.data, start, &mut state.end[..tail])?
                 }
-                Recipe::GcmOpen => {
+                FusedAead::GcmOpen => {
                     transfer::fetch_input(executor, &message.data, start, &mut state.end[..tail])?
                 }
             }
@@ -251,12 +255,12 @@ mod composed {
         for (message, state) in messages.iter_mut().zip(&mut *states) {
             let whole = message.data.len() & !15;
             if whole > 0 {
-                let data = match recipe {
-                    Recipe::GcmSeal => message.data.output_only(),
-                    Recipe::GcmOpen => message.data.input_only(),
+                let data = match fused {
+                    FusedAead::GcmSeal => message.data.output_only(),
+                    FusedAead::GcmOpen => message.data.input_only(),
                 };
                 let data = data.split_at(whole).0;
-                blocks.push(Segment { key: message.key, tweak: None, register: &mut state.hash, data });
+                blocks.push(Segment { key: message.key, tweak: None, state: &mut state.hash, data });
             }
         }
         executor.run_pass(Pass::Ghash, &mut blocks)?;
@@ -264,7 +268,7 @@ mod composed {
         let ends = messages.iter().zip(states).map(|(message, state)| Segment {
             key: message.key,
             tweak: None,
-            register: &mut state.hash,
+            state: &mut state.hash,
             data: Data::read_only(&state.end[..state.end_len]),
         });
         executor.run_pass(Pass::Ghash, &mut ends.collect::<Vec<_>>())
@@ -275,7 +279,7 @@ mod composed {
         let segments = messages.iter().zip(states).map(|(message, state)| Segment {
             key: message.key,
             tweak: None,
-            register: &mut state.first,
+            state: &mut state.first,
             data: Data::in_place(&mut state.hash),
         });
         executor.run_pass(Pass::Ctr32, &mut segments.collect::<Vec<_>>())

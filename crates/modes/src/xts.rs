@@ -107,7 +107,7 @@ impl<'m> Theft<'m> {
         data: Data<'s>,
     ) -> Segment<'s> {
         let place = key.tweak().map(|key| Tweak { key, position });
-        Segment { key: key.data(), tweak: place, register: tweak, data }
+        Segment { key: key.data(), tweak: place, state: tweak, data }
     }
 
     /// The blocks that are as in any other unit.

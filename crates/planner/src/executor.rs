@@ -1,7 +1,7 @@
 //! The planner as the executor of the modes.
 
 use lockstep_core::backend::{DeviceId, DeviceMemory};
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Task};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Task};
 use lockstep_core::{Error, Result};
 use lockstep_modes::Executor;
 
@@ -16,11 +16,11 @@ impl Executor for Planner {
         plan.run(Task::Pass(pass, segments))
     }
 
-    fn run_fused(&self, recipe: Recipe, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
+    fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
         let Some(first) = messages.first() else { return Ok(true) };
         let shape = Shape::of(messages.iter().map(|message| message.data.len()));
-        match self.plan(Operation::Recipe(recipe), first.key.size(), shape, first.data.device()) {
-            Ok(plan) => plan.run(Task::Recipe(recipe, messages)).map(|()| true),
+        match self.plan(Operation::Fused(fused), first.key.size(), shape, first.data.device()) {
+            Ok(plan) => plan.run(Task::Fused(fused, messages)).map(|()| true),
             // No kernel has it where the data are, or none that passed its self-test.
             Err(Error::Unsupported { .. } | Error::SelfTest { .. }) => Ok(false),
             Err(error) => Err(error),

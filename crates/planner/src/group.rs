@@ -11,7 +11,7 @@ use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::KeySize;
 use lockstep_core::share;
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Tag, Task, Work};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Tag, Task, Work};
 
 /// Among no more devices than there are pieces of so many bytes: fewer are not worth the launches.
 pub(crate) const LEAST_SHARE: usize = 1 << 20;
@@ -180,19 +180,19 @@ impl Group {
         })
     }
 
-    fn run_recipe(
+    fn run_fused(
         &self,
         kernel: KernelId,
         stream: lockstep_core::work::Stream,
-        recipe: Recipe,
+        fused: FusedAead,
         messages: &mut [AeadMessage<'_>],
         targets: &[usize],
     ) -> Result<()> {
         let Some(size) = messages.first().map(|message| message.key.size()) else { return Ok(()) };
         let lists = share::items(messages, targets, weight);
-        let operation = Operation::Recipe(recipe);
+        let operation = Operation::Fused(fused);
         let outcome = self
-            .each(lists, kernel, (operation, size), |list| Work { stream, task: Task::Recipe(recipe, list) });
+            .each(lists, kernel, (operation, size), |list| Work { stream, task: Task::Fused(fused, list) });
         outcome.inspect_err(|_| {
             for message in messages.iter_mut() {
                 message.status = lockstep_core::work::Status::Pending;
@@ -329,7 +329,7 @@ impl Device for Group {
                 let bytes = segments.iter().map(|segment| segment.data.len()).sum();
                 self.run_pass(kernel, work.stream, pass, segments, &self.targets(&costs, bytes))?;
             }
-            Task::Recipe(recipe, messages) => {
+            Task::Fused(fused, messages) => {
                 let Some(size) = messages.first().map(|message| message.key.size()) else {
                     return Ok(Completion::Done);
                 };
@@ -338,7 +338,7 @@ impl Device for Group {
                     return Err(out_of_reach());
                 }
                 let bytes = messages.iter().map(weight).sum();
-                self.run_recipe(kernel, work.stream, recipe, messages, &self.targets(&costs, bytes))?;
+                self.run_fused(kernel, work.stream, fused, messages, &self.targets(&costs, bytes))?;
             }
             Task::Table(..) => return Err(out_of_reach()),
         }

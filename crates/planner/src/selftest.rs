@@ -8,7 +8,7 @@ use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key, KeySize};
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task, Tweak};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Tweak};
 
 #[path = "selftest_answers.rs"]
 mod answers;
@@ -24,7 +24,7 @@ pub fn run(device: &dyn Device, kernel: KernelId, operation: Operation) -> Resul
         }
         let digest = match operation {
             Operation::Pass(pass) => run_pass(device, kernel, pass, size),
-            Operation::Recipe(recipe) => run_recipe(device, kernel, recipe, size),
+            Operation::Fused(fused) => run_fused(device, kernel, fused, size),
         }?;
         if digest != answers::expected(operation, size) {
             return Err(Error::SelfTest {
@@ -65,8 +65,8 @@ fn key(purpose: u8, size: KeySize) -> Key {
     Key::new(&bytes(purpose, size.bytes())).expect("a length of AES")
 }
 
-/// A register that wraps at 2^32 and 2^64 within the first message.
-fn register(message: u8) -> Block {
+/// A chaining state that wraps at 2^32 and 2^64 within the first message.
+fn state(message: u8) -> Block {
     let mut block: Block = bytes(30 + message, 16).try_into().expect("16 bytes");
     block[8..].copy_from_slice(&(u64::MAX - 9).to_be_bytes());
     block
@@ -108,11 +108,11 @@ fn run_messages(
     let shared = key(0, size);
     let own: Vec<_> = (0..lengths.len()).map(|i| key(40 + i as u8, size)).collect();
     let tweak_key = key(2, size);
-    let mut registers: Vec<_> = (0..lengths.len()).map(|i| register(i as u8)).collect();
+    let mut states: Vec<_> = (0..lengths.len()).map(|i| state(i as u8)).collect();
     let inputs: Vec<_> = lengths.iter().map(|&len| bytes(10 + len as u8, len)).collect();
     let mut outputs = inputs.clone();
     let mut segments = Vec::new();
-    for (i, ((input, output), register)) in inputs.iter().zip(&mut outputs).zip(&mut registers).enumerate() {
+    for (i, ((input, output), state)) in inputs.iter().zip(&mut outputs).zip(&mut states).enumerate() {
         let data = match i % 2 {
             _ if pass.is_read_only() => Data::read_only(input),
             0 => Data::in_place(output),
@@ -123,34 +123,34 @@ fn run_messages(
         };
         let key = if 2 * i <= lengths.len() { &shared } else { &own[i] };
         let tweak = pass.is_xts().then_some(Tweak { key: &tweak_key, position: 3 });
-        segments.push(Segment { key, tweak, register, data });
+        segments.push(Segment { key, tweak, state, data });
     }
     device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()?;
     drop(segments);
     let mut parts: Vec<&[u8]> = outputs.iter().map(Vec::as_slice).collect();
-    if leaves_register(pass) {
-        parts.push(registers.as_flattened());
+    if sets_state(pass) {
+        parts.push(states.as_flattened());
     }
     Ok(digest(&parts))
 }
 
-/// ECB has no register, and after a partial block the chaining modes leave nothing to go on from.
-fn leaves_register(pass: Pass) -> bool {
+/// ECB has no chaining state, and after a partial block the chaining modes leave nothing to go on from.
+fn sets_state(pass: Pass) -> bool {
     !matches!(
         pass,
         Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::Cfb128Encrypt | Pass::Cfb128Decrypt | Pass::Ofb
     )
 }
 
-fn run_recipe(device: &dyn Device, kernel: KernelId, recipe: Recipe, size: KeySize) -> Result<u64> {
+fn run_fused(device: &dyn Device, kernel: KernelId, fused: FusedAead, size: KeySize) -> Result<u64> {
     // Two messages in a row under one key, and one under another.
     let keys = [key(0, size), key(1, size)];
     let keys = [&keys[0], &keys[0], &keys[1]];
     let aad = bytes(3, 37);
     let nonces = [bytes(20, 12), bytes(21, 12), bytes(22, 12)];
-    let mut data = lengths(Operation::Recipe(recipe)).map(|len| bytes(10 + len as u8, len));
+    let mut data = lengths(Operation::Fused(fused)).map(|len| bytes(10 + len as u8, len));
     let mut tags = [[0; 16]; 3];
-    if recipe == Recipe::GcmOpen {
+    if fused == FusedAead::GcmOpen {
         // Good tags for two messages, as the oracle gave them; the last one is wrong and must be found out.
         tags = answers::open_tags(size);
     }
@@ -161,11 +161,11 @@ fn run_recipe(device: &dyn Device, kernel: KernelId, recipe: Recipe, size: KeySi
             nonce: &nonces[i],
             aad: &aad[..[37, 0, 16][i]],
             data: Data::in_place(data),
-            tag: if recipe == Recipe::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) },
+            tag: if fused == FusedAead::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) },
             status: Status::Pending,
         });
     }
-    device.submit(kernel, Task::Recipe(recipe, &mut messages).into())?.wait()?;
+    device.submit(kernel, Task::Fused(fused, &mut messages).into())?.wait()?;
     let statuses: Vec<u8> = messages.iter().map(|message| message.status as u8).collect();
     Ok(digest(&[&data[0], &data[1], &data[2], tags.as_flattened(), &statuses]))
 }
@@ -186,7 +186,7 @@ mod tests {
                 // `far` computes by the oracle, so its digests are the oracle's.
                 let digest = match operation {
                     Operation::Pass(pass) => run_pass(&far, kernel, pass, size),
-                    Operation::Recipe(recipe) => run_recipe(&far, kernel, recipe, size),
+                    Operation::Fused(fused) => run_fused(&far, kernel, fused, size),
                 }
                 .unwrap();
                 if digest != answers::expected(operation, size) {
@@ -197,7 +197,7 @@ mod tests {
         }
         for size in KeySize::ALL {
             let aad = bytes(3, 37);
-            let len = lengths(Operation::Recipe(Recipe::GcmOpen));
+            let len = lengths(Operation::Fused(FusedAead::GcmOpen));
             let tags: Vec<Block> = (0..3)
                 .map(|i| {
                     let aes = reference::Aes::new(key([0, 0, 1][i], size).bytes());

@@ -52,7 +52,7 @@ pub struct Timing {
     points: Vec<Point>,
     /// Nanoseconds that each message takes beyond the first, beside its bytes.
     per_message_ns: f64,
-    /// For serial passes and whole recipes, nanoseconds of each byte where many messages are worked on side by side.
+    /// For serial passes and whole fused AEADs, nanoseconds of each byte where many messages are worked on side by side.
     wide_ns_per_byte: Option<f64>,
 }
 
@@ -134,7 +134,7 @@ impl Timing {
         self.per_message_ns
     }
 
-    /// For serial passes and whole recipes, nanoseconds of each byte of many messages side by side.
+    /// For serial passes and whole fused AEADs, nanoseconds of each byte of many messages side by side.
     pub fn wide_ns_per_byte(&self) -> Option<f64> {
         self.wide_ns_per_byte
     }

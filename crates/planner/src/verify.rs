@@ -2,7 +2,7 @@
 //!
 //! Work on host memory by any other device is compared before it counts: by samples, a block in every few thousand computed
 //! again, or whole. If it was wrong, or the device failed where the user named none, the input is still there and the work is
-//! done again, and [`Planner::incidents`] tells. So input that is overwritten is copied first. Registers are compared as well.
+//! done again, and [`Planner::incidents`] tells. So input that is overwritten is copied first. Chaining states are compared as well.
 //!
 //! MACs and tags leave no blocks to take samples of: where there are many, a message in 256 is computed again as a whole. Work
 //! on a device's own or on page-locked memory is compared by samples too, its tags and MACs never: see `resident.rs`.
@@ -22,7 +22,7 @@ use lockstep_core::chaining::counter_after;
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::Block;
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task, Tweak, Work};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Tweak, Work};
 use lockstep_modes::gcm;
 
 /// How results of devices are checked.
@@ -143,23 +143,23 @@ pub(crate) fn run(plan: Plan<'_>, judge: &Judge<'_>, work: Work<'_, '_>) -> Resu
         {
             run_pass(plan, judge, pass, segments)
         }
-        Task::Recipe(recipe, messages) if messages.iter().all(|message| is_host(&message.data, false)) => {
-            run_recipe(plan, judge, recipe, messages)
+        Task::Fused(fused, messages) if messages.iter().all(|message| is_host(&message.data, false)) => {
+            run_fused(plan, judge, fused, messages)
         }
         Task::Pass(pass, segments) => {
-            let registers: Zeroizing<Vec<Block>> =
-                Zeroizing::new(segments.iter().map(|segment| *segment.register).collect());
+            let states: Zeroizing<Vec<Block>> =
+                Zeroizing::new(segments.iter().map(|segment| *segment.state).collect());
             let task = Task::Pass(pass, &mut *segments);
             let started = resident::start(plan, *judge, Work { stream: work.stream, task }, Waits::Now);
             let outcome = started.and_then(|started| started.finish().map(|_| ()));
             outcome.inspect_err(|_| {
-                for (segment, register) in segments.iter_mut().zip(registers.iter()) {
-                    *segment.register = *register;
+                for (segment, state) in segments.iter_mut().zip(states.iter()) {
+                    *segment.state = *state;
                 }
             })
         }
-        Task::Recipe(recipe, messages) => {
-            let task = Task::Recipe(recipe, &mut *messages);
+        Task::Fused(fused, messages) => {
+            let task = Task::Fused(fused, &mut *messages);
             let started = resident::start(plan, *judge, Work { stream: work.stream, task }, Waits::Now);
             let outcome = started.and_then(|started| started.finish()).and_then(|zeros| {
                 // Zeros are what refused messages become, and no others.
@@ -171,14 +171,14 @@ pub(crate) fn run(plan: Plan<'_>, judge: &Judge<'_>, work: Work<'_, '_>) -> Resu
                 }
                 Err(Error::WrongResult { device: plan.device.id() })
             });
-            outcome.inspect_err(|_| disown(messages))
+            outcome.inspect_err(|_| invalidate(messages))
         }
         task => plan.submit_unverified(Work { stream: work.stream, task })?.wait(),
     }
 }
 
 /// No message of a call that failed counts.
-fn disown(messages: &mut [AeadMessage<'_>]) {
+fn invalidate(messages: &mut [AeadMessage<'_>]) {
     for message in messages {
         message.status = Status::Pending;
         if let Tag::Write(tag) = &mut message.tag {
@@ -224,26 +224,26 @@ fn run_pass(plan: Plan<'_>, judge: &Judge<'_>, pass: Pass, segments: &mut [Segme
         plan.tell(no_memory(plan));
         return ours.run(Task::Pass(pass, segments));
     };
-    let registers: Zeroizing<Vec<Block>> =
-        Zeroizing::new(segments.iter().map(|segment| *segment.register).collect());
+    let states: Zeroizing<Vec<Block>> =
+        Zeroizing::new(segments.iter().map(|segment| *segment.state).collect());
     let outcome =
         plan.submit_unverified(Task::Pass(pass, &mut *segments)).and_then(|completion| completion.wait());
     let agrees = || match judge.verify {
         Verify::Full => {
             let all: Vec<usize> = (0..segments.len()).collect();
-            whole_pass_agrees(ours, pass, &mut *segments, &originals, &registers, &all)
+            whole_pass_agrees(ours, pass, &mut *segments, &originals, &states, &all)
         }
         _ if pass.is_read_only() => {
             let chosen = whole_samples(judge, segments.iter().map(|segment| segment.data.len()));
-            whole_pass_agrees(ours, pass, &mut *segments, &originals, &registers, &chosen)
+            whole_pass_agrees(ours, pass, &mut *segments, &originals, &states, &chosen)
         }
-        _ => samples_agree(judge, pass, &mut *segments, &originals, &registers),
+        _ => samples_agree(judge, pass, &mut *segments, &originals, &states),
     };
     let again = verdict(plan, judge, outcome, agrees).and_then(|incident| {
         let Some(incident) = incident else { return Ok(()) };
         for (index, segment) in segments.iter_mut().enumerate() {
             originals.restore(index, &mut segment.data);
-            *segment.register = registers[index];
+            *segment.state = states[index];
         }
         ours.run(Task::Pass(pass, &mut *segments))?;
         plan.tell(incident);
@@ -251,9 +251,9 @@ fn run_pass(plan: Plan<'_>, judge: &Judge<'_>, pass: Pass, segments: &mut [Segme
     });
     // What nobody vouches for is no result.
     again.inspect_err(|_| {
-        for (segment, register) in segments.iter_mut().zip(registers.iter()) {
+        for (segment, state) in segments.iter_mut().zip(states.iter()) {
             output(&mut segment.data).fill(0);
-            *segment.register = *register;
+            *segment.state = *state;
         }
     })
 }
@@ -288,18 +288,18 @@ fn whole_samples(judge: &Judge<'_>, lengths: impl ExactSizeIterator<Item = usize
     chosen.filter(|(_, bytes)| 16 * (bytes + 16) <= total + 16 * count).map(|(index, _)| index).collect()
 }
 
-/// The register that a block of a message begins with, if the output before it is right.
-fn register_of(
+/// The chaining state that a block of a message begins with, if the output before it is right.
+fn state_of(
     pass: Pass,
-    register: &Block,
+    state: &Block,
     number: usize,
     input: impl Fn(usize) -> Block,
     output: impl Fn(usize) -> Block,
 ) -> Block {
     match pass {
-        Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => *register,
-        Pass::Ctr | Pass::Ctr32 => counter_after(pass, register, number as u128),
-        _ if number == 0 => *register,
+        Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => *state,
+        Pass::Ctr | Pass::Ctr32 => counter_after(pass, state, number as u128),
+        _ if number == 0 => *state,
         Pass::CbcDecrypt | Pass::Cfb128Decrypt | Pass::Cfb8Decrypt | Pass::Cfb1Decrypt => input(number - 1),
         Pass::CbcEncrypt | Pass::Cfb128Encrypt | Pass::Cfb8Encrypt | Pass::Cfb1Encrypt => output(number - 1),
         Pass::Ofb | Pass::PcbcEncrypt | Pass::PcbcDecrypt => {
@@ -310,10 +310,10 @@ fn register_of(
     }
 }
 
-/// A block that is computed again: its input, which becomes what it should be, and the register it begins with.
+/// A block that is computed again: its input, which becomes what it should be, and the chaining state it begins with.
 struct Place {
     block: Zeroizing<Block>,
-    register: Zeroizing<Block>,
+    state: Zeroizing<Block>,
     sample: Sample,
 }
 
@@ -322,16 +322,16 @@ fn samples_agree(
     pass: Pass,
     segments: &mut [Segment<'_>],
     originals: &Originals,
-    registers: &[Block],
+    states: &[Block],
 ) -> Result<bool> {
-    // Registers first: the next piece goes on from them.
+    // Chaining states first: the next piece goes on from them.
     for (index, segment) in segments.iter_mut().enumerate() {
         let bytes = segment.data.len();
         if bytes >= 16 && bytes.is_multiple_of(16) {
             let last = block_at(output(&mut segment.data), bytes / 16 - 1);
             let input = originals.input(index, &segment.data);
             let at = |number| block_at(input, number);
-            if *segment.register != register_of(pass, &registers[index], bytes / 16, at, |_| last) {
+            if *segment.state != state_of(pass, &states[index], bytes / 16, at, |_| last) {
                 return Ok(false);
             }
         }
@@ -345,8 +345,8 @@ fn samples_agree(
         };
         let input = originals.input(sample.message, &segment.data);
         let at = |number| block_at(input, number);
-        let register = register_of(pass, &registers[sample.message], sample.number, at, |_| before);
-        places.push(Place { block: at(sample.number).into(), register: register.into(), sample });
+        let state = state_of(pass, &states[sample.message], sample.number, at, |_| before);
+        places.push(Place { block: at(sample.number).into(), state: state.into(), sample });
     }
     blocks_by(judge, pass, &mut places, |sample| {
         let segment = &segments[sample.message];
@@ -360,7 +360,7 @@ fn samples_agree(
     }))
 }
 
-/// Runs a pass over single blocks with a register each, in place.
+/// Runs a pass over single blocks with a chaining state each, in place.
 fn blocks_by<'k>(
     judge: &Judge<'_>,
     pass: Pass,
@@ -369,9 +369,9 @@ fn blocks_by<'k>(
 ) -> Result<()> {
     let mut blocks: Vec<Segment<'_>> = places
         .iter_mut()
-        .map(|Place { block, register, sample }| {
+        .map(|Place { block, state, sample }| {
             let (key, tweak) = key_of(sample);
-            Segment { key, tweak, register, data: Data::in_place(&mut **block) }
+            Segment { key, tweak, state, data: Data::in_place(&mut **block) }
         })
         .collect();
     let Some(first) = blocks.first() else { return Ok(()) };
@@ -388,10 +388,10 @@ fn whole_pass_agrees(
     pass: Pass,
     segments: &mut [Segment<'_>],
     originals: &Originals,
-    registers: &[Block],
+    states: &[Block],
     chosen: &[usize],
 ) -> Result<bool> {
-    let mut registers = Zeroizing::new(chosen.iter().map(|&index| registers[index]).collect::<Vec<_>>());
+    let mut states = Zeroizing::new(chosen.iter().map(|&index| states[index]).collect::<Vec<_>>());
     let mut copies: Vec<Zeroizing<Vec<u8>>> = chosen
         .iter()
         .map(|&index| Zeroizing::new(originals.input(index, &segments[index].data).to_vec()))
@@ -399,42 +399,42 @@ fn whole_pass_agrees(
     let mut again: Vec<Segment<'_>> = chosen
         .iter()
         .zip(&mut copies)
-        .zip(registers.iter_mut())
-        .map(|((&index, copy), register)| {
+        .zip(states.iter_mut())
+        .map(|((&index, copy), state)| {
             let data = if pass.is_read_only() { Data::read_only(copy) } else { Data::in_place(copy) };
-            Segment { key: segments[index].key, tweak: segments[index].tweak, register, data }
+            Segment { key: segments[index].key, tweak: segments[index].tweak, state, data }
         })
         .collect();
     ours.run(Task::Pass(pass, &mut again))?;
     drop(again);
-    Ok(chosen.iter().zip(&copies).zip(registers.iter()).all(|((&index, copy), register)| {
+    Ok(chosen.iter().zip(&copies).zip(states.iter()).all(|((&index, copy), state)| {
         let segment = &mut segments[index];
-        *segment.register == *register && (pass.is_read_only() || output(&mut segment.data) == &copy[..])
+        *segment.state == *state && (pass.is_read_only() || output(&mut segment.data) == &copy[..])
     }))
 }
 
-fn run_recipe(
+fn run_fused(
     plan: Plan<'_>,
     judge: &Judge<'_>,
-    recipe: Recipe,
+    fused: FusedAead,
     messages: &mut [AeadMessage<'_>],
 ) -> Result<()> {
     let Some(originals) = Originals::keep(messages.iter().map(|message| &message.data)) else {
         plan.tell(no_memory(plan));
-        return gcm::run_checked(judge.planner, recipe, messages);
+        return gcm::run_checked(judge.planner, fused, messages);
     };
     let outcome =
-        plan.submit_unverified(Task::Recipe(recipe, &mut *messages)).and_then(|completion| completion.wait());
+        plan.submit_unverified(Task::Fused(fused, &mut *messages)).and_then(|completion| completion.wait());
     let agrees = || match judge.verify {
         Verify::Full => {
             let all: Vec<usize> = (0..messages.len()).collect();
-            whole_recipe_agrees(judge, recipe, &mut *messages, &originals, &all)
+            whole_recipe_agrees(judge, fused, &mut *messages, &originals, &all)
         }
         _ => {
             let lengths = messages.iter().map(|message| message.data.len() + message.aad.len());
             let chosen = whole_samples(judge, lengths);
             Ok(message_samples_agree(judge, &mut *messages, &originals)?
-                && whole_recipe_agrees(judge, recipe, &mut *messages, &originals, &chosen)?)
+                && whole_recipe_agrees(judge, fused, &mut *messages, &originals, &chosen)?)
         }
     };
     let again = verdict(plan, judge, outcome, agrees).and_then(|incident| {
@@ -443,7 +443,7 @@ fn run_recipe(
             originals.restore(index, &mut message.data);
             message.status = Status::Pending;
         }
-        gcm::run_checked(judge.planner, recipe, &mut *messages)?;
+        gcm::run_checked(judge.planner, fused, &mut *messages)?;
         plan.tell(incident);
         Ok(())
     });
@@ -451,7 +451,7 @@ fn run_recipe(
         for message in messages.iter_mut() {
             output(&mut message.data).fill(0);
         }
-        disown(messages);
+        invalidate(messages);
     })
 }
 
@@ -473,8 +473,8 @@ fn message_samples_agree(
         counter[..12].copy_from_slice(message.nonce);
         counter[12..].copy_from_slice(&2u32.to_be_bytes());
         let input = block_at(originals.input(sample.message, &message.data), sample.number);
-        let register = counter_after(Pass::Ctr32, &counter, sample.number as u128).into();
-        places.push(Place { block: input.into(), register, sample });
+        let state = counter_after(Pass::Ctr32, &counter, sample.number as u128).into();
+        places.push(Place { block: input.into(), state, sample });
     }
     blocks_by(judge, Pass::Ctr32, &mut places, |sample| (messages[sample.message].key, None))?;
     Ok(places.iter().all(|Place { block, sample, .. }| {
@@ -485,7 +485,7 @@ fn message_samples_agree(
 /// Computes the chosen messages again.
 fn whole_recipe_agrees(
     judge: &Judge<'_>,
-    recipe: Recipe,
+    fused: FusedAead,
     messages: &mut [AeadMessage<'_>],
     originals: &Originals,
     chosen: &[usize],
@@ -512,7 +512,7 @@ fn whole_recipe_agrees(
             status: Status::Pending,
         })
         .collect();
-    gcm::run_checked(judge.planner, recipe, &mut again)?;
+    gcm::run_checked(judge.planner, fused, &mut again)?;
     let statuses: Vec<Status> = again.iter().map(|message| message.status).collect();
     drop(again);
     Ok(chosen.iter().zip(&copies).zip(&tags).zip(statuses).all(|(((&index, copy), tag), status)| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task};
 use lockstep_core::{Error, Key, KeySize};
 use lockstep_planner::Planner;
 use lockstep_planner::group::Group;
@@ -30,13 +30,13 @@ lockstep_testkit::backend_suite!(
 );
 
 fn ctr(device: &dyn Device, data: &mut [u8]) -> ([u8; 16], lockstep_core::Result<()>) {
-    let (key, mut register) = (Key::new(&[1; 16]).unwrap(), [255; 16]);
+    let (key, mut state) = (Key::new(&[1; 16]).unwrap(), [255; 16]);
     let data = Data::in_place(data);
-    let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+    let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
     let outcome = device
         .submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into())
         .and_then(|completion| completion.wait());
-    (register, outcome)
+    (state, outcome)
 }
 
 #[test]
@@ -45,11 +45,11 @@ fn a_long_message_is_cut_and_everybody_works_on_it() {
     let fast = Behaviour { bytes_per_second: 80_000_000, ..Behaviour::default() };
     let (group, fars) = group([slow.clone(), fast, slow]);
     let mut data = vec![9; 100_000];
-    let (register, outcome) = ctr(&*group, &mut data);
+    let (state, outcome) = ctr(&*group, &mut data);
     outcome.unwrap();
     let aes = lockstep_reference::Aes::new(&[1; 16]);
     assert!(data == lockstep_reference::ctr::apply(&aes, &[255; 16], &[9; 100_000]));
-    assert_eq!(u128::from_be_bytes(register), 6249);
+    assert_eq!(u128::from_be_bytes(state), 6249);
     assert_eq!(fars.iter().map(|far| far.submitted()).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
@@ -66,10 +66,10 @@ fn if_one_fails_nothing_is_left_of_the_work() {
     let failing = Behaviour { fail_at: Some(0), ..Behaviour::default() };
     let (group, _) = group([Behaviour::default(), failing.clone(), Behaviour::default()]);
     let mut data = vec![9; 50_000];
-    let (register, outcome) = ctr(&*group, &mut data);
+    let (state, outcome) = ctr(&*group, &mut data);
     assert!(matches!(outcome, Err(Error::DeviceFailed { .. })));
     assert!(data.iter().all(|&byte| byte == 0));
-    assert_eq!(register, [255; 16]);
+    assert_eq!(state, [255; 16]);
 
     let (group, _) = self::group([Behaviour::default(), Behaviour::default(), failing]);
     let key = Key::new(&[1; 16]).unwrap();
@@ -84,7 +84,7 @@ fn if_one_fails_nothing_is_left_of_the_work() {
             status: Status::Done,
         })
         .collect();
-    let outcome = group.submit(KernelId(0), Task::Recipe(Recipe::GcmSeal, &mut messages).into());
+    let outcome = group.submit(KernelId(0), Task::Fused(FusedAead::GcmSeal, &mut messages).into());
     assert!(matches!(outcome.map(|_| ()), Err(Error::DeviceFailed { .. })));
     assert!(messages.iter().all(|message| message.status == Status::Pending));
     drop(messages);

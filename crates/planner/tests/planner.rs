@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
-use lockstep_core::work::{Operation, Pass, Recipe, Work};
+use lockstep_core::work::{FusedAead, Operation, Pass, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
@@ -52,7 +52,7 @@ impl Device for Pretend {
     fn cost(&self, kernel: KernelId, operation: Operation, _key: KeySize) -> Option<Cost> {
         match operation {
             Operation::Pass(_) => Some(self.costs[usize::from(kernel.0)]),
-            Operation::Recipe(_) => None,
+            Operation::Fused(_) => None,
         }
     }
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
@@ -147,7 +147,7 @@ fn what_nobody_does_is_an_error() {
     let by_device = planner(vec![device], Some("gpu"), None).unwrap();
     for (planner, name) in [(by_kernel, "gpu/bitslice"), (by_device, "gpu")] {
         let error =
-            planner.plan(Operation::Recipe(Recipe::GcmSeal), KeySize::Aes128, 16, None).err().unwrap();
+            planner.plan(Operation::Fused(FusedAead::GcmSeal), KeySize::Aes128, 16, None).err().unwrap();
         let expected = "cannot do GcmSeal: choose another device or kernel, or leave the choice to `auto`";
         assert_eq!(error.to_string(), format!("{name} {expected}"));
     }

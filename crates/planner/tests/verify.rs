@@ -19,7 +19,7 @@ const WRONG: usize = 1;
 /// One byte in the last block is.
 const ALMOST_RIGHT: usize = 2;
 const FAILS: usize = 3;
-/// The data are right, and the register is not.
+/// The data are right, and the chaining state is not.
 const WRONG_REGISTER: usize = 4;
 
 struct Pretend {
@@ -78,15 +78,15 @@ impl Device for Pretend {
             Task::Pass(pass, segments) => {
                 self.far.submit(KernelId(0), Task::Pass(pass, &mut *segments).into())?.wait()?;
                 if behaviour == WRONG_REGISTER {
-                    segments.iter_mut().for_each(|segment| segment.register[15] ^= 1);
+                    segments.iter_mut().for_each(|segment| segment.state[15] ^= 1);
                 }
                 if matches!(pass, Pass::CbcMac | Pass::Ghash) && behaviour == WRONG {
-                    segments.iter_mut().for_each(|segment| segment.register[3] ^= 1);
+                    segments.iter_mut().for_each(|segment| segment.state[3] ^= 1);
                 }
                 segments.iter_mut().for_each(|segment| spoil(&mut segment.data, behaviour));
             }
-            Task::Recipe(recipe, messages) => {
-                self.far.submit(KernelId(0), Task::Recipe(recipe, &mut *messages).into())?.wait()?;
+            Task::Fused(fused, messages) => {
+                self.far.submit(KernelId(0), Task::Fused(fused, &mut *messages).into())?.wait()?;
                 messages.iter_mut().for_each(|message| spoil(&mut message.data, behaviour));
             }
             task => return self.far.submit(KernelId(0), task.into()),
@@ -221,16 +221,12 @@ fn macs_are_compared_whole() {
         let bytes = data(4096);
         for pass in [Pass::CbcMac, Pass::Ghash] {
             let mac = || {
-                let mut register = [0; 16];
-                let mut segment = [Segment {
-                    key: &key,
-                    tweak: None,
-                    register: &mut register,
-                    data: Data::read_only(&bytes),
-                }];
+                let mut state = [0; 16];
+                let mut segment =
+                    [Segment { key: &key, tweak: None, state: &mut state, data: Data::read_only(&bytes) }];
                 let plan = planner.plan(Operation::Pass(pass), KeySize::Aes128, 4096, None).unwrap();
                 plan.run(Task::Pass(pass, &mut segment)).unwrap();
-                register
+                state
             };
             behaviour.store(RIGHT, Ordering::Relaxed);
             let right = mac();
@@ -247,12 +243,12 @@ fn macs_of_many_messages_are_sampled() {
     let key = Key::new(&[1; 16]).unwrap();
     let bytes = data(480);
     let macs = || {
-        let mut registers = [[0; 16]; 20];
-        let segment = |register| Segment { key: &key, tweak: None, register, data: Data::read_only(&bytes) };
-        let mut segments: Vec<_> = registers.iter_mut().map(segment).collect();
+        let mut states = [[0; 16]; 20];
+        let segment = |state| Segment { key: &key, tweak: None, state, data: Data::read_only(&bytes) };
+        let mut segments: Vec<_> = states.iter_mut().map(segment).collect();
         let plan = planner.plan(Operation::Pass(Pass::CbcMac), KeySize::Aes128, 9600, None).unwrap();
         plan.run(Task::Pass(Pass::CbcMac, &mut segments)).unwrap();
-        registers
+        states
     };
     let right = macs();
     behaviour.store(WRONG, Ordering::Relaxed);

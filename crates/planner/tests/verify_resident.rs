@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Device, DeviceBuffer};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Tag, Task, Tweak};
+use lockstep_core::work::{
+    AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Tag, Task, Tweak,
+};
 use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
@@ -47,7 +49,7 @@ fn run_with(
     place: Place,
     is_genuine: bool,
 ) -> (Result<()>, Vec<u8>) {
-    let opens = operation == Operation::Recipe(Recipe::GcmOpen);
+    let opens = operation == Operation::Fused(FusedAead::GcmOpen);
     let (input, mut given) = if opens { sealed(len) } else { (bytes(len), [0; 16]) };
     given[3] ^= u8::from(!is_genuine);
     let memory = planner.devices()[0].memory().unwrap();
@@ -66,24 +68,24 @@ fn run_with(
     let outcome = match operation {
         Operation::Pass(pass) => {
             let tweak = pass.is_xts().then_some(Tweak { key: &keys[1], position: 3 });
-            let mut register = [9; 16];
-            let mut segments = [Segment { key: &keys[0], tweak, register: &mut register, data }];
+            let mut state = [9; 16];
+            let mut segments = [Segment { key: &keys[0], tweak, state: &mut state, data }];
             match place {
                 Place::Pinned => {
                     let outcome = plan.run(Task::Pass(pass, &mut segments));
-                    assert!(outcome.is_ok() || register == [9; 16], "the register is as it was");
+                    assert!(outcome.is_ok() || state == [9; 16], "the state is as it was");
                     outcome
                 }
                 // Nothing but the completion brings the verdict.
                 _ => plan.submit(Task::Pass(pass, &mut segments)).and_then(Completion::wait),
             }
         }
-        Operation::Recipe(recipe) => {
+        Operation::Fused(fused) => {
             let mut made = [0; 16];
             let tag = if opens { Tag::Expect(&given) } else { Tag::Write(&mut made) };
             let status = Status::Pending;
             let mut messages = [AeadMessage { key: &keys[0], nonce: &[1; 12], aad: b"", data, tag, status }];
-            let outcome = plan.run(Task::Recipe(recipe, &mut messages));
+            let outcome = plan.run(Task::Fused(fused, &mut messages));
             let expected = match &outcome {
                 Err(_) => Status::Pending,
                 Ok(()) if is_genuine => Status::Done,
@@ -151,7 +153,7 @@ fn off_is_off() {
 /// What a refused message becomes is no wrong result; a message that was opened to zeros is one.
 #[test]
 fn zeros_are_for_refused_messages() {
-    let open = Operation::Recipe(Recipe::GcmOpen);
+    let open = Operation::Fused(FusedAead::GcmOpen);
     for verify in [Verify::Sample, Verify::Full] {
         for place in [Place::Same, Place::Apart, Place::Pinned] {
             let (planner, _) = planner(verify, None);
@@ -173,7 +175,7 @@ fn zeros_are_for_refused_messages() {
         let data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
         let (tag, status) = (Tag::Expect(&tag), Status::Pending);
         let mut messages = [AeadMessage { key: &key, nonce: &[1; 12], aad: b"", data, tag, status }];
-        let outcome = plan.run(Task::Recipe(Recipe::GcmOpen, &mut messages));
+        let outcome = plan.run(Task::Fused(FusedAead::GcmOpen, &mut messages));
         (outcome, messages[0].status, far.submitted())
     };
     let (outcome, status, submitted) = once(None);

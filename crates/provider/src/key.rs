@@ -182,7 +182,7 @@ impl ContextKey {
             Err(error) => return self.left_to_us(&error.to_string()),
         };
         let before = *register;
-        let mut segment = Segment { key, tweak, register, data: Data::Host(data.reborrow()) };
+        let mut segment = Segment { key, tweak, state: register, data: Data::Host(data.reborrow()) };
         let done = thread::without_signals(|| plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))));
         self.instance.tell_incidents(engine);
         let failure = match done {

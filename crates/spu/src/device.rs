@@ -141,7 +141,7 @@ impl Spu {
             let host = segment.data.reborrow().into_host(self.id)?;
             let size = segment.key.size();
             let compiled = compiled(of, size.rounds()).map_err(|why| self.failed(why))?;
-            cut(&mut tasks, pass, index, segment.register, host.input(), compiled);
+            cut(&mut tasks, pass, index, segment.state, host.input(), compiled);
         }
         let keys: Vec<&[Block]> =
             segments.iter().map(|segment| segment.key.round_keys().as_blocks()).collect();
@@ -149,7 +149,7 @@ impl Spu {
         self.run_tasks(pass, &mut tasks, &keys)?;
         for task in &tasks {
             let segment = &mut segments[task.segment];
-            *segment.register = *task.register;
+            *segment.state = *task.register;
             if !pass.is_read_only() {
                 let mut host = segment.data.reborrow().into_host(self.id)?;
                 write_back(&mut host, task);
@@ -407,7 +407,7 @@ impl Device for Spu {
         };
         let of = match work.task.operation() {
             Operation::Pass(pass) => named.and_then(|named| named.does(pass)).ok_or_else(unsupported)?,
-            Operation::Recipe(_) => return Err(unsupported()),
+            Operation::Fused(_) => return Err(unsupported()),
         };
         let Task::Pass(pass, segments) = work.task else { return Err(unsupported()) };
         let bytes = self.run_pass(of, pass, segments)?;

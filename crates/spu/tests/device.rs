@@ -17,7 +17,7 @@ fn run(spes: u16, kernel: &str, len: usize) -> (Vec<u8>, Simulated) {
     let mut data = vec![0; len];
     let mut register = [0xff; 16];
     let data_of = Data::in_place(&mut data);
-    let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data: data_of }];
+    let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data: data_of }];
     device.submit(id, Task::Pass(Pass::Ctr, &mut segments).into()).unwrap().wait().unwrap();
     (data, device.simulated())
 }
@@ -117,7 +117,12 @@ fn another_key_waits_for_what_works_by_the_one_before() {
         .iter()
         .zip(&mut registers)
         .zip(&mut data)
-        .map(|((key, register), data)| Segment { key, tweak: None, register, data: Data::in_place(data) })
+        .map(|((key, register), data)| Segment {
+            key,
+            tweak: None,
+            state: register,
+            data: Data::in_place(data),
+        })
         .collect();
     device.submit(id, Task::Pass(Pass::Ctr, &mut segments).into()).unwrap().wait().unwrap();
     let (cycles, loaded) = alone(the_loop("spu/ctr0", Pass::Ctr), 1);
@@ -135,7 +140,7 @@ fn ghash_first_encrypts_zero_and_waits_for_its_tables() {
         let key = Key::new(&[3; 16]).unwrap();
         let (mut data, mut register) = ([5; 48], [0; 16]);
         let data = Data::in_place(&mut data);
-        let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+        let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data }];
         device.submit(id, Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
         let (cycles, loaded) = alone(the_loop(kernel, Pass::Ghash), 3);
         // The program and a block of zero, which is encrypted and goes out; the loop and what is made of the hash key;
@@ -154,7 +159,7 @@ fn counters_tell_who_did_it() {
     assert_eq!(key.size(), KeySize::Aes256);
     let (mut data, mut register) = ([0; 48], [0; 16]);
     let data = Data::in_place(&mut data);
-    let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+    let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data }];
     device.submit(id, Task::Pass(Pass::CbcEncrypt, &mut segments).into()).unwrap().wait().unwrap();
     let counted: Vec<_> = device.counters().into_iter().filter(|counter| counter.launches > 0).collect();
     assert_eq!(counted.len(), 1);
@@ -162,6 +167,6 @@ fn counters_tell_who_did_it() {
     // What it does not do it says.
     let (mut data, mut register) = ([0; 48], [0; 16]);
     let data = Data::in_place(&mut data);
-    let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+    let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data }];
     assert!(device.submit(id, Task::Pass(Pass::Ofb, &mut segments).into()).is_err());
 }

@@ -23,7 +23,7 @@ use lockstep_core::backend::{
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, KeySize};
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Segment, Status, Tag, Task, Work};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
 
 use memory::Memory;
 
@@ -197,7 +197,7 @@ impl Device for MockAsyncDevice {
         }
         match work.task {
             Task::Pass(pass, segments) => self.submit_pass(pass, segments),
-            Task::Recipe(recipe, messages) => self.submit_recipe(recipe, messages),
+            Task::Fused(fused, messages) => self.submit_fused(fused, messages),
             Task::Table(operation, table) => {
                 let memory = Arc::clone(&self.memory);
                 let outcome = self
@@ -215,19 +215,19 @@ impl MockAsyncDevice {
             let tweak = segment.tweak.map(|tweak| (tweak.key.bytes().to_vec(), tweak.position));
             let place = Place::of(&segment.data);
             let input = self.memory.read_in(&segment.data)?;
-            jobs.push((segment.key.bytes().to_vec(), tweak, *segment.register, input, place));
+            jobs.push((segment.key.bytes().to_vec(), tweak, *segment.state, input, place));
         }
         let bytes = jobs.iter().map(|job| job.3.len()).sum();
         let memory = Arc::clone(&self.memory);
         let outcome = self.later(bytes, move |fate| {
-            let mut registers = Vec::new();
+            let mut states = Vec::new();
             let mut outputs = Vec::new();
             let mut places = Vec::new();
-            for (key, tweak, mut register, input, place) in jobs {
+            for (key, tweak, mut state, input, place) in jobs {
                 let input = place.load(&memory, input)?;
                 let tweak = tweak.as_ref().map(|(key, position)| (key.as_slice(), *position));
-                outputs.push(oracle::pass(pass, &key, tweak, &mut register, &input));
-                registers.push(register);
+                outputs.push(oracle::pass(pass, &key, tweak, &mut state, &input));
+                states.push(state);
                 places.push(place);
             }
             fate.befall(&mut outputs);
@@ -236,11 +236,11 @@ impl MockAsyncDevice {
                     place.store(&memory, output)?;
                 }
             }
-            Ok((registers, outputs))
+            Ok((states, outputs))
         });
-        Ok(pending(outcome, move |(registers, outputs): (Vec<Block>, Vec<Vec<u8>>)| {
-            for ((segment, register), output) in segments.iter_mut().zip(registers).zip(outputs) {
-                *segment.register = register;
+        Ok(pending(outcome, move |(states, outputs): (Vec<Block>, Vec<Vec<u8>>)| {
+            for ((segment, state), output) in segments.iter_mut().zip(states).zip(outputs) {
+                *segment.state = state;
                 if let Data::Host(data) = &mut segment.data
                     && !pass.is_read_only()
                 {
@@ -251,9 +251,9 @@ impl MockAsyncDevice {
         }))
     }
 
-    fn submit_recipe<'w, 'd>(
+    fn submit_fused<'w, 'd>(
         &self,
-        recipe: Recipe,
+        fused: FusedAead,
         messages: &'w mut [AeadMessage<'d>],
     ) -> Result<Completion<'w>> {
         let mut jobs = Vec::new();
@@ -274,7 +274,7 @@ impl MockAsyncDevice {
             let mut outputs = Vec::new();
             for (key, nonce, aad, tag, input, place) in jobs {
                 let input = place.load(&memory, input)?;
-                let (output, tag, status) = oracle::recipe(recipe, &key, &nonce, &aad, &tag, &input);
+                let (output, tag, status) = oracle::fused(fused, &key, &nonce, &aad, &tag, &input);
                 outputs.push(output);
                 results.push((tag, status, place));
             }

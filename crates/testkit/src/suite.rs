@@ -101,7 +101,7 @@ macro_rules! backend_suite {
             }
 
             $crate::backend_suite!(@tests passes:
-                it_does_something proves_itself every_pass_every_length registers_link_segments counters_wrap
+                it_does_something proves_itself every_pass_every_length chaining_states_link_segments counters_wrap
                 unaligned many_segments);
             $crate::backend_suite!(@tests messages:
                 every_cipher_every_length xts_steals batches_of_mixed_sizes wrong_shapes_are_refused);

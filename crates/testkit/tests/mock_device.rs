@@ -33,12 +33,12 @@ fn work_completes_later() {
     let plan = planner
         .plan(Operation::Pass(lockstep_core::work::Pass::EcbEncrypt), KeySize::Aes128, 16, None)
         .unwrap();
-    let mut register = [0; 16];
+    let mut state = [0; 16];
     let mut data = [0; 16];
     let mut segments = [lockstep_core::work::Segment {
         key: &key,
         tweak: None,
-        register: &mut register,
+        state: &mut state,
         data: lockstep_core::data::Data::in_place(&mut data),
     }];
     let task = lockstep_core::work::Task::Pass(lockstep_core::work::Pass::EcbEncrypt, &mut segments);
@@ -78,7 +78,7 @@ fn gcm_goes_by_passes_if_the_fused_kernel_fails_its_test() {
     use lockstep_core::data::Data;
     use lockstep_core::work::{AeadMessage, Status, Tag};
     use lockstep_modes::gcm;
-    // Work 0 is the fused recipe's first self-test.
+    // Work 0 is the fused fused AEAD's first self-test.
     let planner = planner(Behaviour { corrupt_at: Some(0), ..Behaviour::default() });
     let key = lockstep_core::Key::new(&[1; 16]).unwrap();
     let (mut data, mut tag) = ([7; 40], [0; 16]);

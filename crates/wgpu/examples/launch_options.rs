@@ -67,10 +67,10 @@ fn run(
     input: &[u8],
     output: &mut [u8],
 ) -> Result<()> {
-    let mut register = [0x24; 16];
+    let mut state = [0x24; 16];
     let tweak = pass.is_xts().then_some(Tweak { key, position: 0 });
     let data = if pass.is_read_only() { Data::read_only(input) } else { Data::copy(input, output)? };
-    let mut segments = [Segment { key, tweak, register: &mut register, data }];
+    let mut segments = [Segment { key, tweak, state: &mut state, data }];
     device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()
 }
 
@@ -123,9 +123,9 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut cells = String::new();
     for &len in &sizes {
         let seconds = time(|| {
-            let mut register = [0; 16];
+            let mut state = [0; 16];
             let data = Data::copy(&input[..len], &mut output[..len])?;
-            let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+            let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
             device.overhead(Overhead::Copy, &mut segments)?.wait()
         })?;
         if input[..len] != output[..len] {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lockstep_core::chaining::Register;
+use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::distinct::DistinctKeys;
 use lockstep_core::gcm::lengths_block;
@@ -38,9 +38,9 @@ pub(crate) struct Chunk {
     pub(crate) lane: Lane,
     pub(crate) submission: wgpu::SubmissionIndex,
     pieces: Vec<Piece>,
-    /// Where results of the pieces are in what came back, if there are any but registers.
+    /// Where results of the pieces are in what came back, if there are any but chaining states.
     results: Option<Vec<usize>>,
-    /// Registers come back first, 16 bytes each, because the device knows them better.
+    /// Chaining states come back first, 16 bytes each, because the device knows them better.
     told: bool,
     /// Where last blocks of ciphertexts are, 16 bytes each, of data that the host does not see.
     lasts: Option<usize>,
@@ -85,12 +85,12 @@ impl Task {
 
         // First what is copied there; results, if they have a place of their own, and scratch are made there.
         let mut layout = Layout::default();
-        let has_registers = match self.plan.kind {
+        let has_states = match self.plan.kind {
             Kind::Tiles(part) => part.tweaks(),
             Kind::Ghash | Kind::Chain(_) => true,
             Kind::Gcm { .. } => false,
         };
-        let registers = layout.section(if has_registers { count } else { 0 });
+        let states = layout.section(if has_states { count } else { 0 });
         let zeros = layout.section(if self.plan.kind.hashes() { keys.all().len() } else { 0 });
         let masks = layout.section(if gcm { count } else { 0 });
         let tags = layout.section(if gcm { 2 * count } else { 0 });
@@ -110,7 +110,7 @@ impl Task {
         let writes = !self.plan.kind.only_reads();
         let is_open = |piece: &Piece| is_resident && writes && !piece.range.len().is_multiple_of(WORD);
         let tails = layout.section(pieces.iter().filter(|piece| is_open(piece)).count());
-        let places = Places { registers, zeros, masks, tags, hashed, data, to, tails, resident: is_resident };
+        let places = Places { states, zeros, masks, tags, hashed, data, to, tails, resident: is_resident };
 
         let mut orders = Orders::default();
         if let Some(family) = self.family {
@@ -144,18 +144,18 @@ impl Task {
         let tables = schedules + schedule_bytes * keys.all().len();
         let schedules_bytes = tables - schedules + crate::lookup::BYTES * orders.tables.len();
         let given = (schedules + schedules_bytes).next_multiple_of(ALIGNMENT);
-        let told = self.plan.register == Register::Told && self.family.is_some();
+        let told = self.plan.state == ChainingState::DeviceComputed && self.family.is_some();
         // One stretch of `work`; of data on the device without these.
         let (back, back_end) = match self.plan.kind {
-            _ if self.plan.kind.only_reads() => (registers, registers + count),
+            _ if self.plan.kind.only_reads() => (states, states + count),
             Kind::Gcm { .. } => (tags, if is_resident { begin } else { input }),
-            _ if told => (registers, if is_resident { begin } else { input }),
+            _ if told => (states, if is_resident { begin } else { input }),
             _ if is_resident => (0, 0),
             _ => (begin + to, input + to),
         };
         let (back, back_bytes) = (16 * back, 16 * (back_end - back));
         // Behind it, the last blocks of ciphertexts that the host does not see.
-        let lasts = is_resident && self.plan.register == Register::LastCiphertext;
+        let lasts = is_resident && self.plan.state == ChainingState::LastCiphertext;
         let download = back_bytes + if lasts { 16 * count } else { 0 };
         let beside_bytes: usize = if is_resident && gcm {
             pieces.iter().filter_map(|piece| messages.aead(piece.segment)).map(beside).sum()
@@ -193,8 +193,8 @@ impl Task {
             let mut put = |at: usize, bytes: &[u8]| view.slice(at..at + bytes.len()).copy_from_slice(bytes);
             let mut aside = given + room.work_in;
             for (index, piece) in pieces.iter().enumerate() {
-                if has_registers {
-                    put(given + 16 * (registers + index), &messages.register(piece.segment));
+                if has_states {
+                    put(given + 16 * (states + index), &messages.state(piece.segment));
                 }
                 if let Some(message) = messages.aead(piece.segment) {
                     put(given + 16 * (masks + index), &counter_block(message.nonce, 1));
@@ -342,7 +342,7 @@ impl Chunk {
         self.pieces.iter().map(|piece| piece.segment)
     }
 
-    /// Brings results to borrowed host memory, and registers and verdicts; after the submission.
+    /// Brings results to borrowed host memory, and chaining states and verdicts; after the submission.
     pub(crate) fn deliver(&mut self, gpu: &Gpu, messages: &mut Messages<'_, '_>) -> Result<()> {
         let (pieces, results) = (&self.pieces, &self.results);
         let (told, lasts, verdicts) = (self.told, self.lasts, self.verdicts);
@@ -364,13 +364,13 @@ impl Chunk {
                 }
                 let ends = piece.range.end == messages.data(piece.segment).len();
                 if let Some(at) = lasts.filter(|_| ends && piece.range.len() >= 16) {
-                    messages.leave(piece.segment, block(at / 16 + index));
+                    messages.set_chaining_state(piece.segment, block(at / 16 + index));
                 }
                 if told {
-                    messages.leave(piece.segment, block(index));
+                    messages.set_chaining_state(piece.segment, block(index));
                 }
                 if verdicts {
-                    messages.conclude(piece.segment, block(pieces.len() + index)[0], &block(index));
+                    messages.set_result(piece.segment, block(pieces.len() + index)[0], &block(index));
                 }
             }
         })

@@ -15,7 +15,7 @@ use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
 use crate::lane::Lanes;
 use crate::pass::{self, Chunks};
-use crate::passes::{Plan, plan, recipe};
+use crate::passes::{Plan, fused, plan};
 use crate::table;
 
 /// Bytes that are sent to the device at once: large enough to fill it and to pay for its launches, small enough to
@@ -164,7 +164,7 @@ impl WgpuDevice {
 fn does(family: &Family, operation: Operation) -> bool {
     match operation {
         Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
-        Operation::Recipe(_) => true,
+        Operation::Fused(_) => true,
     }
 }
 
@@ -247,8 +247,8 @@ impl Device for WgpuDevice {
             CoreTask::Pass(pass, segments) => {
                 self.start(Some(family), plan(pass), Messages::Segments(segments))
             }
-            CoreTask::Recipe(which, messages) => {
-                self.start(Some(family), recipe(which), Messages::Aead(messages))
+            CoreTask::Fused(which, messages) => {
+                self.start(Some(family), fused(which), Messages::Aead(messages))
             }
             CoreTask::Table(operation, table) => {
                 table::run(self, family, operation, &table).map(|()| Completion::Done)

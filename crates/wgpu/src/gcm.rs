@@ -41,7 +41,7 @@ pub(crate) fn by_passes(
             let ciphertext = if opens { from } else { to };
             let blocks = ciphertext.slice(0..whole);
             let data = Data::on_device(blocks.clone(), blocks)?;
-            run(Pass::Ghash, Segment { key, tweak: None, register: &mut hash, data })?;
+            run(Pass::Ghash, Segment { key, tweak: None, state: &mut hash, data })?;
             let place = gpu.place(&ciphertext.slice(whole..len))?;
             download(gpu, lanes, &place, &mut last[..len - whole])?;
         }
@@ -73,10 +73,10 @@ pub(crate) fn by_passes(
 fn count(
     run: impl Fn(Pass, Segment<'_>) -> Result<()>,
     key: &Key,
-    mut register: Block,
+    mut state: Block,
     data: Data<'_>,
 ) -> Result<()> {
-    run(Pass::Ctr32, Segment { key, tweak: None, register: &mut register, data })
+    run(Pass::Ctr32, Segment { key, tweak: None, state: &mut state, data })
 }
 
 /// Hashes bytes, filled up with zeros.
@@ -90,7 +90,7 @@ fn hashed(
     let mut last = Block::default();
     last[..rest.len()].copy_from_slice(rest);
     for blocks in [whole, if rest.is_empty() { &[] } else { &last }] {
-        run(Pass::Ghash, Segment { key, tweak: None, register: hash, data: Data::read_only(blocks) })?;
+        run(Pass::Ghash, Segment { key, tweak: None, state: hash, data: Data::read_only(blocks) })?;
     }
     Ok(())
 }

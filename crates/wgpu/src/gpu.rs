@@ -315,8 +315,8 @@ mod tests {
         device.submit(KernelId(0), Task::Pass(Pass::Ctr, segments).into())
     }
 
-    fn segment<'d>(key: &'d Key, register: &'d mut [u8; 16], data: &'d mut [u8]) -> [Segment<'d>; 1] {
-        [Segment { key, tweak: None, register, data: Data::in_place(data) }]
+    fn segment<'d>(key: &'d Key, state: &'d mut [u8; 16], data: &'d mut [u8]) -> [Segment<'d>; 1] {
+        [Segment { key, tweak: None, state, data: Data::in_place(data) }]
     }
 
     fn is_lost<T>(result: Result<T>) {
@@ -336,15 +336,15 @@ mod tests {
             let Some(device) = software::device() else { return };
             let device = device.with_launches(small);
             let gpu = device.gpu().unwrap();
-            let (plain, mut register) = (noise(1, len), [0; 16]);
+            let (plain, mut state) = (noise(1, len), [0; 16]);
             let mut data = plain.clone();
-            let mut segments = segment(&key, &mut register, &mut data);
+            let mut segments = segment(&key, &mut state, &mut data);
             let completion = submit(&device, &mut segments).unwrap();
             gpu.poll_panics.store(true, Ordering::SeqCst);
             is_lost(completion.wait());
             // The longer one had been begun to be delivered.
             assert!(data == if len > 5000 { vec![0; len] } else { plain.clone() });
-            is_lost(submit(&device, &mut segment(&key, &mut register, &mut data)));
+            is_lost(submit(&device, &mut segment(&key, &mut state, &mut data)));
             is_lost(device.allocate(16));
         }
     }
@@ -355,8 +355,8 @@ mod tests {
         let gpu = device.gpu().unwrap();
         let buffer = device.allocate(100).unwrap();
         let fetch = device.fetch(&[buffer.slice()], Stream::default()).unwrap();
-        let (key, mut register, mut data) = (test_key(1, KeySize::Aes128), [0; 16], noise(1, 5000));
-        let mut segments = segment(&key, &mut register, &mut data);
+        let (key, mut state, mut data) = (test_key(1, KeySize::Aes128), [0; 16], noise(1, 5000));
+        let mut segments = segment(&key, &mut state, &mut data);
         let completion = submit(&device, &mut segments).unwrap();
         gpu.poll_panics.store(true, Ordering::SeqCst);
         assert!(completion.is_ready(), "there is nothing to wait for");

@@ -11,7 +11,7 @@ pub(crate) struct Tile {
     pub(crate) blocks: u32,
     pub(crate) key: u32,
     pub(crate) extra: u32,
-    pub(crate) register: Block,
+    pub(crate) state: Block,
 }
 
 impl Tile {
@@ -22,7 +22,7 @@ impl Tile {
         for (place, word) in bytes.chunks_exact_mut(4).zip([self.at, self.blocks, self.key, self.extra]) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        bytes[16..].copy_from_slice(&self.register);
+        bytes[16..].copy_from_slice(&self.state);
         bytes
     }
 }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn layouts_are_those_of_the_shaders() {
-        let bytes = Tile { at: 1, blocks: 2, key: 3, extra: 4, register: [7; 16] }.bytes();
+        let bytes = Tile { at: 1, blocks: 2, key: 3, extra: 4, state: [7; 16] }.bytes();
         assert_eq!(bytes[..16], [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);
         assert_eq!(bytes[16..], [7; 16]);
         let program = Program::GhashRuns;

@@ -39,8 +39,8 @@ pub(crate) struct Orders {
 
 /// Where things begin in `work`. What a pass has not is empty.
 pub(crate) struct Places {
-    /// Registers that the device reads or leaves, one a piece.
-    pub(crate) registers: usize,
+    /// Chaining states that the device reads or leaves, one a piece.
+    pub(crate) states: usize,
     /// Zeros, one a key: encrypted they are hash keys.
     pub(crate) zeros: usize,
     /// Of GCM: the first counters, one a piece, which become masks of tags; tags, then statuses, which come back.
@@ -58,12 +58,12 @@ pub(crate) struct Places {
     pub(crate) resident: bool,
 }
 
-/// What is hashed: the piece, its first block and how many, the register, and where the hash goes.
+/// What is hashed: the piece, its first block and how many, the chaining state, and where the hash goes.
 struct Hashed {
     piece: usize,
     at: usize,
     blocks: usize,
-    register: Block,
+    state: Block,
     output: usize,
 }
 
@@ -114,24 +114,24 @@ impl Work<'_, '_, '_> {
     pub(crate) fn tiles(&self, orders: &mut Orders, part: Part, gated: bool) {
         let count = self.pieces.len();
         if part.tweaks() {
-            self.prelude(orders, self.places.registers, self.numbers.iter().map(|&(_, tweak)| tweak));
+            self.prelude(orders, self.places.states, self.numbers.iter().map(|&(_, tweak)| tweak));
         }
         let first = orders.tiles.len();
         let whole = self.task.tile();
         let moves = self.task.plan.moves();
         for (index, piece) in self.pieces.iter().enumerate() {
             let data = self.messages.data(piece.segment);
-            let begin = self.messages.register(piece.segment);
+            let begin = self.messages.state(piece.segment);
             let mut power = match self.messages.tweak(piece.segment) {
                 Some(tweak) if part.tweaks() => {
                     power_of_x(tweak.position.wrapping_add(piece.range.start as u64 / 16))
                 }
                 _ => 0,
             };
-            let index_of = if gated { self.places.tags + count } else { self.places.registers };
+            let index_of = if gated { self.places.tags + count } else { self.places.states };
             for start in piece.range.clone().step_by(whole) {
                 let mut extra = (index_of + index) as u32;
-                let register = if part.tweaks() {
+                let state = if part.tweaks() {
                     power.to_le_bytes()
                 } else if part.looks_back() {
                     extra = u32::from(self.places.resident && start > 0);
@@ -146,7 +146,7 @@ impl Work<'_, '_, '_> {
                     blocks: bytes.div_ceil(16) as u32,
                     key: self.numbers[index].0,
                     extra,
-                    register,
+                    state,
                 });
                 power = times_power_of_x(power, (whole / 16) as u32);
             }
@@ -170,8 +170,8 @@ impl Work<'_, '_, '_> {
             piece: index,
             at: self.places.hashed[index],
             blocks: piece.range.len() / 16,
-            register: self.messages.register(piece.segment),
-            output: self.places.registers + index,
+            state: self.messages.state(piece.segment),
+            output: self.places.states + index,
         });
         self.hash(orders, layout, hashed.collect())
     }
@@ -196,23 +196,23 @@ impl Work<'_, '_, '_> {
             at: self.places.hashed[index],
             // With the block of lengths.
             blocks: self.places.data[index] - self.places.hashed[index] + piece.range.len().div_ceil(16) + 1,
-            register: Block::default(),
+            state: Block::default(),
             output: hashes + index,
         });
         self.hash(orders, layout, hashed.collect())?;
         let first = orders.tiles.len();
         for (index, piece) in self.pieces.iter().enumerate() {
             let Some(message) = self.messages.aead(piece.segment) else { continue };
-            let mut register = Block::default();
+            let mut state = Block::default();
             if let Tag::Expect(tag) = &message.tag {
-                register[..tag.len()].copy_from_slice(tag);
+                state[..tag.len()].copy_from_slice(tag);
             }
             orders.tiles.push(Tile {
                 at: (hashes + index) as u32,
                 blocks: message.tag.len() as u32,
                 key: 0,
                 extra: (self.places.masks + index) as u32,
-                register,
+                state,
             });
         }
         let launch = self.launch(Program::GcmTags, first, count, count);
@@ -251,7 +251,7 @@ impl Work<'_, '_, '_> {
                     blocks: (len % 16) as u32,
                     key: 0,
                     extra: (self.places.tails + orders.tiles.len() - first) as u32,
-                    register: Block::default(),
+                    state: Block::default(),
                 });
             }
         }
@@ -285,11 +285,11 @@ impl Work<'_, '_, '_> {
                         blocks: len as u32,
                         key: self.numbers[message.piece].0,
                         extra: (output + run) as u32,
-                        register: if run == 0 { message.register } else { Block::default() },
+                        state: if run == 0 { message.state } else { Block::default() },
                     });
                 }
                 if runs > 1 {
-                    next.push(Hashed { at: output, blocks: runs, register: Block::default(), ..message });
+                    next.push(Hashed { at: output, blocks: runs, state: Block::default(), ..message });
                 }
             }
             let tiles = orders.tiles.len() - first;
@@ -309,8 +309,8 @@ impl Work<'_, '_, '_> {
             at: self.places.data[index] as u32,
             blocks: piece.range.len() as u32,
             key: self.numbers[index].0,
-            extra: (self.places.registers + index) as u32,
-            register: Block::default(),
+            extra: (self.places.states + index) as u32,
+            state: Block::default(),
         }));
         // An invocation works as long as its longest message.
         orders.tiles.sort_by_key(|tile| std::cmp::Reverse(tile.blocks));

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Pending};
-use lockstep_core::chaining::Register;
+use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{AeadMessage, Segment};
@@ -47,15 +47,15 @@ struct Flight<'w, 'd> {
     task: Task,
     messages: Messages<'w, 'd>,
     chunks: VecDeque<Chunk>,
-    /// Registers to be left, by segment; those that the device tells are left when they come.
-    registers: Vec<(usize, Block)>,
+    /// Chaining states to be left, by segment; those that the device tells are left when they come.
+    states: Vec<(usize, Block)>,
     /// Messages whose output may have been written to, or will be.
     begun: Vec<bool>,
     /// Results have been written to borrowed host memory.
     delivered: bool,
 }
 
-/// Starts a pass, or a recipe.
+/// Starts a pass, or a fused AEAD.
 pub(crate) fn submit<'w, 'd: 'w>(
     lanes: &Arc<Lanes>,
     task: Task,
@@ -83,7 +83,7 @@ pub(crate) fn submit<'w, 'd: 'w>(
     }
     let mut flight = Flight {
         lanes: Arc::clone(lanes),
-        registers: registers(task.plan.register, &messages),
+        states: states(task.plan.state, &messages),
         task,
         begun: vec![false; messages.len()],
         messages,
@@ -99,27 +99,27 @@ pub(crate) fn submit<'w, 'd: 'w>(
     }
 }
 
-/// The registers behind all segments, as far as the host knows. Input is read, so this comes before anything is
+/// The chaining states behind all segments, as far as the host knows. Input is read, so this comes before anything is
 /// written.
-fn registers(kind: Register, messages: &Messages<'_, '_>) -> Vec<(usize, Block)> {
+fn states(kind: ChainingState, messages: &Messages<'_, '_>) -> Vec<(usize, Block)> {
     let Messages::Segments(segments) = messages else { return Vec::new() };
-    if kind == Register::Told {
+    if kind == ChainingState::DeviceComputed {
         return Vec::new();
     }
-    let mut registers = Vec::with_capacity(segments.len());
+    let mut states = Vec::with_capacity(segments.len());
     for (index, segment) in segments.iter().enumerate() {
         let len = segment.data.len();
         let mut last = None;
-        if kind == Register::LastCiphertext && len >= 16 {
+        if kind == ChainingState::LastCiphertext && len >= 16 {
             if let Data::Device { .. } = segment.data {
                 // It comes back with the results.
                 continue;
             }
             with_input(&segment.data, |input| last = input[..len / 16 * 16].last_chunk().copied());
         }
-        registers.push((index, kind.after(*segment.register, len, last)));
+        states.push((index, kind.after(*segment.state, len, last)));
     }
-    registers
+    states
 }
 
 impl Flight<'_, '_> {
@@ -153,7 +153,7 @@ impl Flight<'_, '_> {
             Kind::Ghash => most_hashed,
             Kind::Chain(_) => CHAINED_AT_ONCE,
         };
-        // A part of each message after the other, since each begins with the register behind the one before.
+        // A part of each message after the other, since each begins with the chaining state behind the one before.
         let longest = these.iter().map(|&index| self.messages.data(index).len()).max().unwrap_or(0);
         for start in (0..longest).step_by(most) {
             self.settle()?;
@@ -242,8 +242,8 @@ impl Flight<'_, '_> {
             self.task.gpu.wait(&last.submission)?;
         }
         self.settle()?;
-        for (index, register) in std::mem::take(&mut self.registers) {
-            self.messages.leave(index, register);
+        for (index, state) in std::mem::take(&mut self.states) {
+            self.messages.set_chaining_state(index, state);
         }
         Ok(())
     }
@@ -251,7 +251,7 @@ impl Flight<'_, '_> {
     /// Leaves no half of a result. What was not begun stays: it may be the input.
     fn fail(&mut self) {
         self.abandon();
-        self.messages.disown(self.delivered);
+        self.messages.invalidate(self.delivered);
         if self.task.plan.kind.only_reads() {
             return;
         }

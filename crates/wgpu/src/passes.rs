@@ -1,7 +1,7 @@
 //! The passes: what programs each takes, in order.
 
-use lockstep_core::chaining::Register;
-use lockstep_core::work::{Pass, Recipe};
+use lockstep_core::chaining::ChainingState;
+use lockstep_core::work::{FusedAead, Pass};
 
 use crate::kernel::Part;
 
@@ -9,8 +9,8 @@ use crate::kernel::Part;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
-    /// What the register is afterwards.
-    pub(crate) register: Register,
+    /// What the chaining state is afterwards.
+    pub(crate) state: ChainingState,
 }
 
 /// How work is shared out among invocations.
@@ -40,7 +40,7 @@ impl Kind {
         matches!(self, Kind::Ghash | Kind::Gcm { .. })
     }
 
-    /// True if there is no output but the register.
+    /// True if there is no output but the chaining state.
     pub(crate) fn only_reads(self) -> bool {
         matches!(self, Kind::Ghash | Kind::Chain(CBC_MAC))
     }
@@ -68,18 +68,18 @@ pub(crate) fn plan(pass: Pass) -> Plan {
         Pass::PcbcDecrypt => Kind::Chain(PCBC_DECRYPT),
         Pass::CbcMac => Kind::Chain(CBC_MAC),
     };
-    Plan { kind, register: Register::of(pass) }
+    Plan { kind, state: ChainingState::of(pass) }
 }
 
-/// The plan of a recipe.
-pub(crate) fn recipe(recipe: Recipe) -> Plan {
-    Plan { kind: Kind::Gcm { opens: recipe == Recipe::GcmOpen }, register: Register::Keep }
+/// The plan of a fused AEAD.
+pub(crate) fn fused(fused: FusedAead) -> Plan {
+    Plan { kind: Kind::Gcm { opens: fused == FusedAead::GcmOpen }, state: ChainingState::Keep }
 }
 
 impl Plan {
-    /// How the register moves on from tile to tile. Messages of GCM have none that is left.
-    pub(crate) fn moves(self) -> Register {
-        if let Kind::Gcm { .. } = self.kind { Register::Counter32 } else { self.register }
+    /// How the chaining state moves on from tile to tile. Messages of GCM have none that is left.
+    pub(crate) fn moves(self) -> ChainingState {
+        if let Kind::Gcm { .. } = self.kind { ChainingState::Counter32 } else { self.state }
     }
 
     /// Key schedules hold both directions; chains have planes of one.
@@ -89,6 +89,6 @@ impl Plan {
 
     /// `Launch::option` of tiles: which bits of a counter count.
     pub(crate) fn counter_mask(self) -> u32 {
-        if self.moves() == Register::Counter32 { 0 } else { u32::MAX }
+        if self.moves() == ChainingState::Counter32 { 0 } else { u32::MAX }
     }
 }

@@ -4,13 +4,13 @@ use lockstep_core::backend::DeviceMemory;
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::gcm::MAX_DATA;
 use lockstep_core::messages::Messages;
-use lockstep_core::work::{AeadMessage, Operation, Recipe, Segment, Status, Stream, Table, Tag, Tweak};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Segment, Status, Stream, Table, Tag, Tweak};
 use lockstep_core::{Block, Error, Key, Result};
 use zeroize::Zeroizing;
 
 use crate::device::WgpuDevice;
 use crate::kernel::Family;
-use crate::passes::{plan, recipe};
+use crate::passes::{fused, plan};
 
 /// Does it all, and waits.
 pub(crate) fn run(
@@ -24,8 +24,8 @@ pub(crate) fn run(
     let key_bytes = if tweaks { 2 * size } else { size };
     let tags = match (&table.tags, operation) {
         (_, Operation::Pass(_)) => None,
-        (Some(tags), Operation::Recipe(_)) => Some(tags),
-        (None, Operation::Recipe(_)) => return Err(Error::Order { what: "GCM needs a place for tags" }),
+        (Some(tags), Operation::Fused(_)) => Some(tags),
+        (None, Operation::Fused(_)) => return Err(Error::Order { what: "GCM needs a place for tags" }),
     };
     let shared = table.keys.len() == key_bytes;
     let read = |slice: &DeviceSlice, each: usize, count: usize| -> Result<Zeroizing<Vec<u8>>> {
@@ -44,7 +44,7 @@ pub(crate) fn run(
     let mut statuses = vec![Status::Pending as u8; count];
     device.upload(&statuses, &table.status.slice(0..count), Stream::default())?;
     let keys = read(&table.keys, key_bytes, if shared { 1 } else { count })?;
-    let mut registers = read(&table.registers, 16, count)?;
+    let mut states = read(&table.states, 16, count)?;
     let integers = |bytes: &[u8]| -> Vec<u64> {
         bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
     };
@@ -58,7 +58,7 @@ pub(crate) fn run(
     let key = |index: usize, part: usize| &parts[part + if shared { 0 } else { index * key_bytes / size }];
     let unit = match operation {
         Operation::Pass(pass) => pass.unit(),
-        Operation::Recipe(_) => 1,
+        Operation::Fused(_) => 1,
     };
     // Messages that are not within the data, or not as long as they may be, stay pending.
     let most = table.longest.min(table.from.len());
@@ -72,21 +72,21 @@ pub(crate) fn run(
     match operation {
         Operation::Pass(pass) => {
             let mut segments = Vec::new();
-            for (index, register) in registers.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            for (index, state) in states.as_chunks_mut::<16>().0.iter_mut().enumerate() {
                 let Some(data) = place(index) else { continue };
                 let tweak = tweaks.then(|| Tweak { key: key(index, 1), position: 0 });
-                segments.push(Segment { key: key(index, 0), tweak, register, data });
+                segments.push(Segment { key: key(index, 0), tweak, state, data });
                 statuses[index] = Status::Done as u8;
             }
             device.start(Some(family), plan(pass), Messages::Segments(&mut segments))?.wait()?;
-            device.upload(&registers, &table.registers.slice(0..16 * count), Stream::default())?;
+            device.upload(&states, &table.states.slice(0..16 * count), Stream::default())?;
         }
-        Operation::Recipe(which) => {
+        Operation::Fused(which) => {
             if most as u64 > MAX_DATA {
                 return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
             }
             let (mut messages, mut numbers) = (Vec::new(), Vec::new());
-            let nonces = registers.as_chunks::<16>().0;
+            let nonces = states.as_chunks::<16>().0;
             for (index, tag) in tag_bytes.as_chunks_mut::<16>().0.iter_mut().enumerate() {
                 let Some(data) = place(index) else { continue };
                 let tag: &mut Block = tag;
@@ -95,16 +95,16 @@ pub(crate) fn run(
                     nonce: &nonces[index][..12],
                     aad: &[],
                     data,
-                    tag: if which == Recipe::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) },
+                    tag: if which == FusedAead::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) },
                     status: Status::Pending,
                 });
                 numbers.push(index);
             }
-            device.start(Some(family), recipe(which), Messages::Aead(&mut messages))?.wait()?;
+            device.start(Some(family), fused(which), Messages::Aead(&mut messages))?.wait()?;
             for (message, number) in messages.iter().zip(numbers) {
                 statuses[number] = message.status as u8;
             }
-            if let (Recipe::GcmSeal, Some(tags)) = (which, tags) {
+            if let (FusedAead::GcmSeal, Some(tags)) = (which, tags) {
                 device.upload(&tag_bytes, &tags.slice(0..16 * count), Stream::default())?;
             }
         }

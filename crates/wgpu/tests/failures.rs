@@ -17,8 +17,8 @@ use lockstep_testkit::suite::{noise, test_key};
 use lockstep_wgpu::{LaunchOptions, WgpuDevice};
 
 fn run(device: &WgpuDevice, key: &Key, data: &mut [u8], before: impl FnOnce()) -> Result<()> {
-    let mut register = [0; 16];
-    let mut segments = [Segment { key, tweak: None, register: &mut register, data: Data::in_place(data) }];
+    let mut state = [0; 16];
+    let mut segments = [Segment { key, tweak: None, state: &mut state, data: Data::in_place(data) }];
     let completion = device.submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into())?;
     before();
     completion.wait()
@@ -55,9 +55,9 @@ fn a_completion_that_is_dropped_leaves_a_lost_device_alone() {
     let Some(device) = software::device() else { return };
     let key = test_key(1, KeySize::Aes128);
     let mut data = noise(1, 5000);
-    let mut register = [0; 16];
+    let mut state = [0; 16];
     let mut segments =
-        [Segment { key: &key, tweak: None, register: &mut register, data: Data::in_place(&mut data) }];
+        [Segment { key: &key, tweak: None, state: &mut state, data: Data::in_place(&mut data) }];
     let completion = device.submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into()).unwrap();
     device.lose().unwrap();
     assert!(completion.is_ready());

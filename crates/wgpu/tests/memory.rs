@@ -6,7 +6,7 @@ mod software;
 use lockstep_core::backend::{Device, DeviceBuffer, DeviceMemory, KernelId};
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::work::{
-    AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Table, Tag, Task, Tweak,
+    AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Table, Tag, Task, Tweak,
 };
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_reference::{Aes, gcm};
@@ -34,14 +34,14 @@ fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
     bytes
 }
 
-/// One message; the data by the oracle, and the register.
+/// One message; the data by the oracle, and the chaining state.
 fn pass(device: &dyn Device, kernel: KernelId, pass: Pass, data: Data<'_>) -> Result<[u8; 16]> {
     let (key, tweak) = (test_key(1, SIZE), test_key(2, SIZE));
     let tweak = pass.is_xts().then_some(Tweak { key: &tweak, position: 3 });
-    let mut register = test_block(4);
-    let mut segments = [Segment { key: &key, tweak, register: &mut register, data }];
+    let mut state = test_block(4);
+    let mut segments = [Segment { key: &key, tweak, state: &mut state, data }];
     device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()?;
-    Ok(register)
+    Ok(state)
 }
 
 /// A length that a pass does, in several chunks unless each step takes the one before, and for bytes an odd one.
@@ -70,7 +70,7 @@ fn neighbours_stay_as_they_are() {
             } else {
                 Data::in_place(&mut expected[begin..end])
             };
-            let register = pass(&MockAsyncDevice::default(), KernelId(0), which, place).unwrap();
+            let state = pass(&MockAsyncDevice::default(), KernelId(0), which, place).unwrap();
             for in_place in [true, false] {
                 let (from, to) = (upload(memory, &bytes), upload(memory, &bytes));
                 let target = if in_place || which.is_read_only() { &from } else { &to };
@@ -84,7 +84,7 @@ fn neighbours_stay_as_they_are() {
                 if len.is_multiple_of(16) && !matches!(which, Pass::EcbEncrypt | Pass::EcbDecrypt)
                     || matches!(which, Pass::Ctr | Pass::Ctr32)
                 {
-                    assert_eq!(left, register, "{which:?}, kernel {number}");
+                    assert_eq!(left, state, "{which:?}, kernel {number}");
                 }
             }
         }
@@ -102,20 +102,20 @@ fn gcm_stays_there() {
         let (aad, plain) = (noise(1, aad), noise(2, len));
         let (sealed, expected_tag) = gcm::seal(&aes, &nonce, &aad, &plain);
         let (buffer, mut tag) = (upload(memory, &plain), [0; 16]);
-        let run = |recipe, tag: Tag<'_>| {
+        let run = |fused, tag: Tag<'_>| {
             let data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
             let mut messages =
                 [AeadMessage { key: &key, nonce: &nonce, aad: &aad, data, tag, status: Status::Pending }];
-            device.submit(KernelId(0), Task::Recipe(recipe, &mut messages).into()).unwrap().wait().unwrap();
+            device.submit(KernelId(0), Task::Fused(fused, &mut messages).into()).unwrap().wait().unwrap();
             messages[0].status
         };
-        assert_eq!(run(Recipe::GcmSeal, Tag::Write(&mut tag)), Status::Done);
+        assert_eq!(run(FusedAead::GcmSeal, Tag::Write(&mut tag)), Status::Done);
         assert!(download(memory, &*buffer) == sealed && tag == expected_tag, "{len} bytes");
-        assert_eq!(run(Recipe::GcmOpen, Tag::Expect(&tag)), Status::Done);
+        assert_eq!(run(FusedAead::GcmOpen, Tag::Expect(&tag)), Status::Done);
         assert!(download(memory, &*buffer) == plain, "{len} bytes");
         memory.upload(&sealed, &buffer.slice(), Stream::default()).unwrap();
         tag[3] ^= 1;
-        assert_eq!(run(Recipe::GcmOpen, Tag::Expect(&tag)), Status::AuthenticationFailed);
+        assert_eq!(run(FusedAead::GcmOpen, Tag::Expect(&tag)), Status::AuthenticationFailed);
         assert!(download(memory, &*buffer) == vec![0; len], "{len} bytes of a forgery");
     }
 }
@@ -175,9 +175,9 @@ fn results_share_words_with_what_is_uploaded() {
     let (key, len) = (test_key(1, SIZE), 4 * 100 + 2);
     let mut expected = noise(3, len);
     let from = upload(memory, &expected);
-    let mut register = test_block(4);
+    let mut state = test_block(4);
     let mut segments =
-        [Segment { key: &key, tweak: None, register: &mut register, data: Data::in_place(&mut expected) }];
+        [Segment { key: &key, tweak: None, state: &mut state, data: Data::in_place(&mut expected) }];
     MockAsyncDevice::default()
         .submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into())
         .unwrap()
@@ -188,9 +188,9 @@ fn results_share_words_with_what_is_uploaded() {
         std::thread::scope(|scope| {
             let rest = to.slice().slice(len..len + 6);
             scope.spawn(move || memory.upload(&[turn; 6], &rest, Stream::default()).unwrap());
-            let mut register = test_block(4);
+            let mut state = test_block(4);
             let data = Data::on_device(from.slice(), to.slice().slice(0..len)).unwrap();
-            let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+            let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
             device.submit(KernelId(0), Task::Pass(Pass::Ctr, &mut segments).into()).unwrap().wait().unwrap();
         });
         let got = download(memory, &*to);
@@ -250,7 +250,7 @@ fn work_that_cannot_begin_leaves_its_data() {
                 let (tag, status) = (Tag::Write(tag), Status::Done);
                 messages.push(AeadMessage { key: &key, nonce: &[5; 12], aad: &[], data, tag, status });
             }
-            let task = Task::Recipe(Recipe::GcmSeal, &mut messages);
+            let task = Task::Fused(FusedAead::GcmSeal, &mut messages);
             is_too_much(device.submit(KernelId(0), task.into()).map(|_| ()));
             assert!(messages.iter().all(|message| message.status == Status::Pending));
             drop(messages);
@@ -289,7 +289,7 @@ fn nothing_may_be_anywhere() {
                 status: Status::Pending,
             })
             .collect();
-        let task = Task::Recipe(Recipe::GcmSeal, &mut messages);
+        let task = Task::Fused(FusedAead::GcmSeal, &mut messages);
         device.submit(KernelId(0), task.into()).unwrap().wait().unwrap();
         assert!(messages.iter().all(|message| message.status == Status::Done));
         drop(messages);
@@ -361,13 +361,13 @@ fn messages_outside_of_a_table_are_refused() {
     let data = noise(1, 96);
     let (offsets, lengths) = (words(&[0, 80, 32, u64::MAX, 64]), words(&[32, 32, 24, 16, 16]));
     let arrays = [key.bytes(), &[0; 80], &offsets, &lengths, &data].map(|bytes| upload(memory, bytes));
-    let [keys, registers, offsets, lengths, from] = arrays;
+    let [keys, states, offsets, lengths, from] = arrays;
     let (to, status) = (upload(memory, &[7; 96]), upload(memory, &[9; 5]));
     let table = Table {
         messages: 5,
         key_size: SIZE,
         keys: keys.slice(),
-        registers: registers.slice(),
+        states: states.slice(),
         offsets: offsets.slice(),
         lengths: lengths.slice(),
         longest: 1000,
@@ -404,12 +404,12 @@ fn a_table_that_fails_leaves_its_messages_pending() {
     let data = noise(1, 200_000);
     let (offset, len) = (0u64.to_le_bytes(), 200_000u64.to_le_bytes());
     let arrays = [key.bytes(), &[0; 16], &offset, &len, &data, &[1]].map(|bytes| upload(memory, bytes));
-    let [keys, registers, offsets, lengths, data_there, status] = arrays;
+    let [keys, states, offsets, lengths, data_there, status] = arrays;
     let table = Table {
         messages: 1,
         key_size: SIZE,
         keys: keys.slice(),
-        registers: registers.slice(),
+        states: states.slice(),
         offsets: offsets.slice(),
         lengths: lengths.slice(),
         longest: 200_000,

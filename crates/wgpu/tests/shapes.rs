@@ -15,7 +15,7 @@ struct Message {
     key: Key,
     tweak: Key,
     position: u64,
-    register: Block,
+    state: Block,
     data: Vec<u8>,
 }
 
@@ -24,9 +24,9 @@ fn messages(size: KeySize, lengths: &[usize]) -> Vec<Message> {
         let seed = index as u64;
         let (key, tweak) = (test_key(seed % 3, size), test_key(seed + 9, size));
         // MockAsyncDevice into a data unit, and counters that wrap within it.
-        let mut register = test_block(seed);
-        register[12..15].fill(0xff);
-        Message { key, tweak, position: 70_000 * seed, register, data: noise(seed, len) }
+        let mut state = test_block(seed);
+        state[12..15].fill(0xff);
+        Message { key, tweak, position: 70_000 * seed, state, data: noise(seed, len) }
     };
     lengths.iter().enumerate().map(message).collect()
 }
@@ -57,7 +57,7 @@ fn check(device: &WgpuDevice, pass: Pass, size: KeySize, lengths: &[usize]) {
                 );
             }
             if len.is_multiple_of(16) && !matches!(pass, Pass::EcbEncrypt | Pass::EcbDecrypt) {
-                assert_eq!(message.register, expected.register, "{pass:?}, kernel {number}, message {index}");
+                assert_eq!(message.state, expected.state, "{pass:?}, kernel {number}, message {index}");
             }
         }
     }
@@ -67,12 +67,7 @@ fn segment(pass: Pass, message: &mut Message) -> Segment<'_> {
     let tweak = Tweak { key: &message.tweak, position: message.position };
     let data =
         if pass.is_read_only() { Data::read_only(&message.data) } else { Data::in_place(&mut message.data) };
-    Segment {
-        key: &message.key,
-        tweak: pass.is_xts().then_some(tweak),
-        register: &mut message.register,
-        data,
-    }
+    Segment { key: &message.key, tweak: pass.is_xts().then_some(tweak), state: &mut message.state, data }
 }
 
 fn parallel() -> impl Iterator<Item = Pass> {
@@ -115,12 +110,12 @@ fn what_travels_comes_back() {
     let key = test_key(1, KeySize::Aes128);
     for len in [1, 1000, 5 << 20] {
         let (input, mut output) = (noise(7, len), vec![0; len]);
-        let mut register = [3; 16];
+        let mut state = [3; 16];
         let data = Data::copy(&input, &mut output).unwrap();
-        let mut segments = [Segment { key: &key, tweak: None, register: &mut register, data }];
+        let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
         device.overhead(Overhead::Copy, &mut segments).unwrap().wait().unwrap();
         assert!(input == output);
-        assert_eq!(register, [3; 16]);
+        assert_eq!(state, [3; 16]);
     }
 }
 

@@ -160,7 +160,7 @@ fn run_cpu(cpu: &Planner, key: &Key, data: &mut [u8]) -> Result<(), Error> {
         cpu.plan(Operation::Pass(Pass::Ctr), KeySize::Aes128, data.len(), None).map_err(Error::Device)?;
     let mut register = COUNTER;
     let data = Data::in_place(data);
-    let mut segments = [Segment { key, tweak: None, register: &mut register, data }];
+    let mut segments = [Segment { key, tweak: None, state: &mut register, data }];
     plan.run(Task::Pass(Pass::Ctr, &mut segments)).map_err(Error::Device)
 }
 
@@ -173,7 +173,7 @@ impl Bench<'_> {
 
     fn submit(&self, cuda: &Cuda, kernel: KernelId, data: Data<'_>) -> Result<(), Error> {
         let mut register = COUNTER;
-        let mut segments = [Segment { key: &self.key, tweak: None, register: &mut register, data }];
+        let mut segments = [Segment { key: &self.key, tweak: None, state: &mut register, data }];
         let work = Task::Pass(Pass::Ctr, &mut segments).into();
         cuda.submit(kernel, work).and_then(|completion| completion.wait()).map_err(Error::Device)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockstep::Engine;
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message, gcm, xts};
-use lockstep::hazmat::work::{AeadMessage, Operation, Pass, Recipe, Status, Tag};
+use lockstep::hazmat::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
 use lockstep::hazmat::{self, Block, Key};
 
 /// A call on a buffer, in place, by its number, on which IVs and nonces depend: no call undoes the one before, so that a
@@ -179,8 +179,8 @@ impl Work {
         const COMPOSED: &[Operation] = &[Operation::Pass(Pass::Ctr32), Operation::Pass(Pass::Ghash)];
         match self.what {
             What::Cipher(cipher, direction) => (Operation::Pass(cipher.pass(direction)), &[]),
-            What::Gcm(Direction::Encrypt) => (Operation::Recipe(Recipe::GcmSeal), COMPOSED),
-            What::Gcm(Direction::Decrypt) => (Operation::Recipe(Recipe::GcmOpen), COMPOSED),
+            What::Gcm(Direction::Encrypt) => (Operation::Fused(FusedAead::GcmSeal), COMPOSED),
+            What::Gcm(Direction::Decrypt) => (Operation::Fused(FusedAead::GcmOpen), COMPOSED),
         }
     }
 

@@ -137,10 +137,10 @@ impl Choice {
             let considered = engine.planner().consider(operation, KeySize::Aes256, bytes, None);
             considered.into_iter().find(|choice| choice.is_chosen)
         });
-        // A recipe that no kernel offers is composed of passes, if there are kernels for these.
+        // A fused AEAD that no kernel offers is composed of passes, if there are kernels for these.
         let supports = |pass| engine.planner().supports(Operation::Pass(pass), KeySize::Aes256);
         let is_composed =
-            matches!(operation, Operation::Recipe(_)) && supports(Pass::Ctr32) && supports(Pass::Ghash);
+            matches!(operation, Operation::Fused(_)) && supports(Pass::Ctr32) && supports(Pass::Ghash);
         let without = if is_composed { COMPOSED } else { NONE };
         let kernels = chosen.each_ref().map(|one| one.as_ref().map_or(without, |one| one.kernel).to_owned());
         Choice { operation, kernels, is_measured: chosen.map(|one| one.is_some_and(|one| one.is_measured)) }

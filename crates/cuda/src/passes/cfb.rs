@@ -1,12 +1,12 @@
 //! CFB decryption: as CBC decryption, with the cipher for encryption.
 
-use super::{Kind, Plan, Register};
+use super::{ChainingState, Kind, Plan};
 use crate::kernel::Part;
 
 pub(super) static DECRYPT: Plan = Plan {
     part: Part::CfbDecrypt,
     kind: Kind::Tiles,
-    register: Register::LastCiphertext,
+    state: ChainingState::LastCiphertext,
     edges: true,
     tweaks: false,
     run: |batch| {

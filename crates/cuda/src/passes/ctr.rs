@@ -1,12 +1,12 @@
-//! CTR: one launch. The register of a segment is the counter of its first block.
+//! CTR: one launch. The chaining state of a segment is the counter of its first block.
 
-use super::{Kind, Plan, Register};
+use super::{ChainingState, Kind, Plan};
 use crate::kernel::Part;
 
 pub(super) static CTR: Plan = Plan {
     part: Part::Ctr,
     kind: Kind::Tiles,
-    register: Register::Counter,
+    state: ChainingState::Counter,
     edges: false,
     tweaks: false,
     run: |batch| batch.work(Part::Ctr),
@@ -15,7 +15,7 @@ pub(super) static CTR: Plan = Plan {
 pub(super) static CTR32: Plan = Plan {
     part: Part::Ctr32,
     kind: Kind::Tiles,
-    register: Register::Counter32,
+    state: ChainingState::Counter32,
     edges: false,
     tweaks: false,
     run: |batch| batch.work(Part::Ctr32),

@@ -1,12 +1,12 @@
 //! ECB: one launch.
 
-use super::{Kind, Plan, Register};
+use super::{ChainingState, Kind, Plan};
 use crate::kernel::Part;
 
 pub(super) static ENCRYPT: Plan = Plan {
     part: Part::EcbEncrypt,
     kind: Kind::Tiles,
-    register: Register::Keep,
+    state: ChainingState::Keep,
     edges: false,
     tweaks: false,
     run: |batch| batch.work(Part::EcbEncrypt),
@@ -15,7 +15,7 @@ pub(super) static ENCRYPT: Plan = Plan {
 pub(super) static DECRYPT: Plan = Plan {
     part: Part::EcbDecrypt,
     kind: Kind::Tiles,
-    register: Register::Keep,
+    state: ChainingState::Keep,
     edges: false,
     tweaks: false,
     run: |batch| batch.work(Part::EcbDecrypt),

@@ -2,9 +2,9 @@
 //! compared on the device. A message whose tag is wrong is never decrypted, and its output is zeroed.
 
 use lockstep_core::Result;
-use lockstep_core::work::Recipe;
+use lockstep_core::work::FusedAead;
 
-use super::{Batch, Kind, Plan, Register, ghash};
+use super::{Batch, ChainingState, Kind, Plan, ghash};
 use crate::kernel::{Part, helper, one_each};
 use crate::launch::Parameters;
 use crate::machine::Shape;
@@ -16,18 +16,18 @@ const fn plan(opens: bool) -> Plan {
     Plan {
         part: Part::Ctr32,
         kind: Kind::Gcm { opens },
-        register: Register::Keep,
+        state: ChainingState::Keep,
         edges: false,
         tweaks: false,
         run: seal,
     }
 }
 
-/// The plan of a recipe.
-pub(crate) fn recipe(recipe: Recipe) -> &'static Plan {
-    match recipe {
-        Recipe::GcmSeal => &SEAL,
-        Recipe::GcmOpen => &OPEN,
+/// The plan of a fused AEAD.
+pub(crate) fn fused(fused: FusedAead) -> &'static Plan {
+    match fused {
+        FusedAead::GcmSeal => &SEAL,
+        FusedAead::GcmOpen => &OPEN,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use lockstep_core::Result;
 
-use super::{Batch, Kind, Plan, Register};
+use super::{Batch, ChainingState, Kind, Plan};
 use crate::kernel::{GHASH_LEVELS, GHASH_TILE_BLOCKS, GHASH_WARPS, Part, helper, one_each};
 use crate::launch::Parameters;
 use crate::machine::{Limits, Shape};
@@ -10,7 +10,7 @@ use crate::machine::{Limits, Shape};
 pub(super) static GHASH: Plan = Plan {
     part: Part::EcbEncrypt,
     kind: Kind::Ghash,
-    register: Register::Told,
+    state: ChainingState::DeviceComputed,
     edges: false,
     tweaks: false,
     run,
@@ -42,7 +42,7 @@ impl Levels {
         loop {
             let mut sum = 0;
             let first = std::iter::once(0).chain(blocks.iter().map(|blocks| {
-                // One at least, which leaves the register of an empty message as it is.
+                // One at least, which leaves the chaining state of an empty message as it is.
                 sum += blocks.div_ceil(GHASH_TILE_BLOCKS).max(1);
                 sum
             }));

@@ -1,12 +1,12 @@
-//! XTS: the tweaks are encrypted by ECB over the registers and put into the segments; then one launch.
+//! XTS: the tweaks are encrypted by ECB over the chaining states and put into the segments; then one launch.
 
-use super::{Kind, Plan, Register};
+use super::{ChainingState, Kind, Plan};
 use crate::kernel::Part;
 
 pub(super) static ENCRYPT: Plan = Plan {
     part: Part::XtsEncrypt,
     kind: Kind::Tiles,
-    register: Register::Keep,
+    state: ChainingState::Keep,
     edges: false,
     tweaks: true,
     run: |batch| {
@@ -18,7 +18,7 @@ pub(super) static ENCRYPT: Plan = Plan {
 pub(super) static DECRYPT: Plan = Plan {
     part: Part::XtsDecrypt,
     kind: Kind::Tiles,
-    register: Register::Keep,
+    state: ChainingState::Keep,
     edges: false,
     tweaks: true,
     run: |batch| {

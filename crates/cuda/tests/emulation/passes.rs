@@ -230,7 +230,7 @@ pub(crate) fn check(
             .collect();
         launch("edges", (tiles as usize).div_ceil(64), 64, 0, &parameters).unwrap();
         for ((segment, last), piece) in segments.iter().zip(last).zip(pieces) {
-            assert!(piece.len == 0 || segment.next == last, "{name}: next register");
+            assert!(piece.len == 0 || segment.next == last, "{name}: next state");
         }
         parameters.option = family.option;
     }

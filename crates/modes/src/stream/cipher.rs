@@ -40,7 +40,7 @@ enum State {
     Keystream(Keystream),
     /// CFB128.
     Feedback(Feedback),
-    /// CFB8 and CFB1: the register is all there is.
+    /// CFB8 and CFB1: the chaining state is all there is.
     Register(Block),
     /// ECB, CBC, PCBC, XTS.
     Blocks(Blocks),
@@ -50,7 +50,7 @@ enum State {
 #[derive(Zeroize, ZeroizeOnDrop)]
 struct Feedback {
     /// The last ciphertext block, of which the first `used` bytes are already of the current one.
-    register: Block,
+    state: Block,
     keystream: Block,
     used: usize,
 }
@@ -58,7 +58,7 @@ struct Feedback {
 /// Modes that work on whole blocks.
 #[derive(Zeroize, ZeroizeOnDrop)]
 struct Blocks {
-    register: Block,
+    state: Block,
     /// XTS: blocks of the data unit before what comes next.
     position: u64,
     pending: [u8; 32],
@@ -162,7 +162,7 @@ impl CipherStream {
         };
         let len = blocks.len;
         let mut last = blocks.pending;
-        let before = (blocks.register, blocks.position);
+        let before = (blocks.state, blocks.position);
         let result = match (self.cipher, self.padding, self.direction) {
             (Cipher::Xts, ..) => self.finish_unit(&mut last, len),
             (_, Padding::None, _) if len == 0 => Ok(0),
@@ -190,7 +190,7 @@ impl CipherStream {
         last.zeroize();
         if let (Err(Error::OutputLength { .. }), State::Blocks(blocks)) = (&result, &mut self.state) {
             // As if it had not been asked: the same call with more room succeeds.
-            (blocks.register, blocks.position) = before;
+            (blocks.state, blocks.position) = before;
             self.finished = false;
         }
         result
@@ -223,13 +223,13 @@ impl CipherStream {
         Ok(())
     }
 
-    /// The register (IV as it has moved on), and how many bytes of the current block are used.
-    pub fn register(&self) -> (Block, usize) {
+    /// The chaining state (IV as it has moved on), and how many bytes of the current block are used.
+    pub fn state(&self) -> (Block, usize) {
         match &self.state {
             State::Keystream(keystream) => keystream.state(),
-            State::Feedback(feedback) => (feedback.register, feedback.used % 16),
-            State::Register(register) => (*register, 0),
-            State::Blocks(blocks) => (blocks.register, 0),
+            State::Feedback(feedback) => (feedback.state, feedback.used % 16),
+            State::Register(state) => (*state, 0),
+            State::Blocks(blocks) => (blocks.state, 0),
         }
     }
 
@@ -255,10 +255,10 @@ impl CipherStream {
         match &mut self.state {
             State::Keystream(keystream) => keystream.apply(&*self.executor, key, Data::Host(data)),
             State::Feedback(feedback) => feedback.apply(&*self.executor, key, self.direction, data),
-            State::Register(register) => {
+            State::Register(state) => {
                 let pass = self.cipher.pass(self.direction);
                 let data = Data::Host(data);
-                self.executor.run_pass(pass, &mut [Segment { key, tweak: None, register, data }])
+                self.executor.run_pass(pass, &mut [Segment { key, tweak: None, state, data }])
             }
             State::Blocks(_) => unreachable!("modes of whole blocks go another way"),
         }
@@ -304,7 +304,7 @@ impl CipherStream {
         let State::Blocks(blocks) = &mut self.state else { unreachable!("stream modes go another way") };
         let count = data.len() as u64 / 16;
         let tweak = self.key.tweak().map(|key| Tweak { key, position: blocks.position });
-        let segment = Segment { key: self.key.data(), tweak, register: &mut blocks.register, data };
+        let segment = Segment { key: self.key.data(), tweak, state: &mut blocks.state, data };
         self.executor.run_pass(self.cipher.pass(self.direction), &mut [segment])?;
         blocks.position += count;
         Ok(())
@@ -318,7 +318,7 @@ impl CipherStream {
         }
         let position = blocks.position;
         let data = Data::in_place(&mut last[..len]);
-        let message = crate::Message { key: &self.key, iv: &mut blocks.register, data };
+        let message = crate::Message { key: &self.key, iv: &mut blocks.state, data };
         xts::run(&*self.executor, self.direction, position, &mut [message])?;
         Ok(len)
     }
@@ -329,10 +329,10 @@ impl State {
         match cipher {
             Cipher::Ctr => State::Keystream(Keystream::new(Pass::Ctr, *iv)),
             Cipher::Ofb => State::Keystream(Keystream::new(Pass::Ofb, *iv)),
-            Cipher::Cfb128 => State::Feedback(Feedback { register: *iv, keystream: [0; 16], used: 16 }),
+            Cipher::Cfb128 => State::Feedback(Feedback { state: *iv, keystream: [0; 16], used: 16 }),
             Cipher::Cfb8 | Cipher::Cfb1 => State::Register(*iv),
             Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc | Cipher::Xts => {
-                State::Blocks(Blocks { register: *iv, position: 0, pending: [0; 32], len: 0 })
+                State::Blocks(Blocks { state: *iv, position: 0, pending: [0; 32], len: 0 })
             }
         }
     }
@@ -379,17 +379,14 @@ impl Feedback {
         if whole > 0 {
             let pass = Cipher::Cfb128.pass(direction);
             let data = Data::Host(blocks);
-            executor
-                .run_pass(pass, &mut [Segment { key, tweak: None, register: &mut self.register, data }])?;
+            executor.run_pass(pass, &mut [Segment { key, tweak: None, state: &mut self.state, data }])?;
         }
         if !tail.is_empty() {
-            self.keystream = self.register;
+            self.keystream = self.state;
             let mut unused = [0; 16];
             let data = Data::in_place(&mut self.keystream);
-            executor.run_pass(
-                Pass::EcbEncrypt,
-                &mut [Segment { key, tweak: None, register: &mut unused, data }],
-            )?;
+            executor
+                .run_pass(Pass::EcbEncrypt, &mut [Segment { key, tweak: None, state: &mut unused, data }])?;
             self.used = 0;
             self.feed(direction, tail);
         }
@@ -401,7 +398,7 @@ impl Feedback {
         for i in 0..data.len() {
             let byte = data.input()[i];
             let result = byte ^ self.keystream[self.used];
-            self.register[self.used] = if direction == Direction::Encrypt { result } else { byte };
+            self.state[self.used] = if direction == Direction::Encrypt { result } else { byte };
             data.output()[i] = result;
             self.used += 1;
         }

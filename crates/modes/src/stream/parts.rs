@@ -13,7 +13,7 @@ use lockstep_core::work::{Pass, Segment};
 pub(super) struct Keystream {
     #[zeroize(skip)]
     pass: Pass,
-    register: Block,
+    state: Block,
     block: Block,
     /// Bytes of `block` that have been used.
     used: usize,
@@ -21,13 +21,13 @@ pub(super) struct Keystream {
 
 impl Keystream {
     /// `pass` is `Ctr`, `Ctr32` or `Ofb`.
-    pub(super) fn new(pass: Pass, register: Block) -> Self {
-        Keystream { pass, register, block: [0; 16], used: 16 }
+    pub(super) fn new(pass: Pass, state: Block) -> Self {
+        Keystream { pass, state, block: [0; 16], used: 16 }
     }
 
-    /// The register, and bytes used of the block before it.
+    /// The chaining state, and bytes used of the block before it.
     pub(super) fn state(&self) -> (Block, usize) {
-        (self.register, self.used % 16)
+        (self.state, self.used % 16)
     }
 
     /// XORs the next bytes of the keystream.
@@ -71,8 +71,8 @@ impl Keystream {
         if data.is_empty() {
             return Ok(());
         }
-        let register = &mut self.register;
-        executor.run_pass(self.pass, &mut [Segment { key, tweak: None, register, data }])
+        let state = &mut self.state;
+        executor.run_pass(self.pass, &mut [Segment { key, tweak: None, state, data }])
     }
 
     fn xor(&mut self, data: Data<'_>) {
@@ -156,7 +156,7 @@ impl Absorber {
             return Ok(());
         }
         let data = Data::read_only(blocks);
-        let register = &mut self.state;
-        executor.run_pass(self.pass, &mut [Segment { key, tweak: None, register, data }])
+        let state = &mut self.state;
+        executor.run_pass(self.pass, &mut [Segment { key, tweak: None, state, data }])
     }
 }

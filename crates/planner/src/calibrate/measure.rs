@@ -7,7 +7,7 @@ use lockstep_core::backend::DeviceBuffer;
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key, KeySize};
-use lockstep_core::work::{AeadMessage, Operation, Recipe, Segment, Status, Tag, Task, Tweak};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Segment, Status, Tag, Task, Tweak};
 
 /// Where data are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +110,7 @@ impl Samples {
                 let more = (ns - alone.ns(shape.bytes.into())).max(0.0);
                 (more / (shape.messages - 1) as f64, None)
             }
-            (Operation::Recipe(_), [(short, short_ns), (few, few_ns), (many, many_ns)]) => {
+            (Operation::Fused(_), [(short, short_ns), (few, few_ns), (many, many_ns)]) => {
                 // A chunk takes what a message takes, and its bytes.
                 let chunk = slope(fixed, (few.messages, *few_ns), (many.messages, *many_ns));
                 let message = (short_ns - fixed).max(0.0) / (short.messages - 1) as f64;
@@ -207,7 +207,7 @@ impl<'c> Bench<'c> {
             Operation::Pass(_) => {
                 add(crowd(MANY, SHORT))?;
             }
-            Operation::Recipe(_) => {
+            Operation::Fused(_) => {
                 add(crowd(MANY, SHORT))?;
                 let affordable = |chunks: &&usize| line(&alone, **chunks * CHUNK) < longest;
                 let chunks = CHUNKS.iter().find(affordable).copied().unwrap_or(CHUNKS[2]);
@@ -265,7 +265,7 @@ struct Runner<'b, 'p> {
     host: &'b mut [u8],
     /// The same in the device's memory, if they are to be there.
     device: Option<Box<dyn DeviceBuffer>>,
-    registers: Vec<Block>,
+    states: Vec<Block>,
     tags: Vec<Block>,
 }
 
@@ -307,15 +307,15 @@ impl<'b, 'p> Runner<'b, 'p> {
             tweak_key: Key::new(&bytes[32..32 + key.bytes()])?,
             host: &mut bench.host[..shape.bytes],
             device,
-            registers: vec![[3; 16]; shape.messages],
+            states: vec![[3; 16]; shape.messages],
             tags: vec![[0; 16]; shape.messages],
         })
     }
 
     /// What is opened must be sealed before.
     fn prepare(&mut self) -> Result<()> {
-        if self.operation == Operation::Recipe(Recipe::GcmOpen) {
-            self.recipe(Recipe::GcmSeal)
+        if self.operation == Operation::Fused(FusedAead::GcmOpen) {
+            self.fused(FusedAead::GcmSeal)
         } else {
             Ok(())
         }
@@ -324,7 +324,7 @@ impl<'b, 'p> Runner<'b, 'p> {
     fn run(&mut self) -> Result<()> {
         match self.operation {
             Operation::Pass(_) => self.pass(),
-            Operation::Recipe(recipe) => self.recipe(recipe),
+            Operation::Fused(fused) => self.fused(fused),
         }
     }
 
@@ -333,17 +333,13 @@ impl<'b, 'p> Runner<'b, 'p> {
         let tweak = pass.is_xts().then_some(Tweak { key: &self.tweak_key, position: 0 });
         let len = self.shape.longest;
         let data = data(self.host, self.device.as_deref(), len, pass.is_read_only());
-        let segments = data.zip(&mut self.registers).map(|(data, register)| Segment {
-            key: &self.key,
-            tweak,
-            register,
-            data,
-        });
+        let segments =
+            data.zip(&mut self.states).map(|(data, state)| Segment { key: &self.key, tweak, state, data });
         let mut segments: Vec<_> = segments.collect();
         self.plan.run(Task::Pass(pass, &mut segments))
     }
 
-    fn recipe(&mut self, recipe: Recipe) -> Result<()> {
+    fn fused(&mut self, fused: FusedAead) -> Result<()> {
         let data = data(self.host, self.device.as_deref(), self.shape.longest, false);
         let messages = data.zip(&mut self.tags).map(|(data, tag)| AeadMessage {
             key: &self.key,
@@ -351,14 +347,14 @@ impl<'b, 'p> Runner<'b, 'p> {
             nonce: &[7; 12],
             aad: &[],
             data,
-            tag: match recipe {
-                Recipe::GcmSeal => Tag::Write(tag),
-                Recipe::GcmOpen => Tag::Expect(tag),
+            tag: match fused {
+                FusedAead::GcmSeal => Tag::Write(tag),
+                FusedAead::GcmOpen => Tag::Expect(tag),
             },
             status: Status::Pending,
         });
         let mut messages: Vec<_> = messages.collect();
-        self.plan.run(Task::Recipe(recipe, &mut messages))?;
+        self.plan.run(Task::Fused(fused, &mut messages))?;
         match messages.iter().all(|message| message.status == Status::Done) {
             true => Ok(()),
             false => Err(Error::WrongResult { device: self.plan.device.id() }),

@@ -174,7 +174,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstep_core::work::{Pass, Recipe};
+    use lockstep_core::work::{FusedAead, Pass};
 
     fn entry(operation: Operation, wide: Option<f64>) -> Entry {
         let point = |bytes, ns| Point { bytes, ns };
@@ -187,7 +187,7 @@ mod tests {
     fn store() -> Store {
         let mut store = Store::default();
         store.set(entry(Operation::Pass(Pass::CbcMac), Some(0.125)));
-        store.set(entry(Operation::Recipe(Recipe::GcmOpen), None));
+        store.set(entry(Operation::Fused(FusedAead::GcmOpen), None));
         store
     }
 

@@ -4,17 +4,17 @@
 //!
 //! Nothing is done again, since the input may be overwritten: wrong output is zeroed, and the completion fails. Not compared,
 //! whatever was asked for: messages that only the device knows ([`Task::Table`]), because their keys never come to the host;
-//! registers, tags and MACs; and calls whose data lie in places of several kinds.
+//! chaining states, tags and MACs; and calls whose data lie in places of several kinds.
 
 use zeroize::Zeroizing;
 
-use super::{Judge, Verify, counter_after, register_of, samples};
+use super::{Judge, Verify, counter_after, samples, state_of};
 use crate::planner::Plan;
 use lockstep_core::backend::{Completion, Fetch, Pending};
 use lockstep_core::data::{Data, DeviceSlice, PinnedSlice};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key};
-use lockstep_core::work::{Operation, Pass, Recipe, Segment, Task, Tweak, Work};
+use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Task, Tweak, Work};
 
 /// Bytes of a piece where everything is compared.
 const PIECE: usize = 64 * 1024;
@@ -28,8 +28,8 @@ struct Piece<'d> {
     message: usize,
     key: &'d Key,
     tweak: Option<Tweak<'d>>,
-    /// The register that the message began with.
-    register: Block,
+    /// The chaining state that the message began with.
+    state: Block,
     /// The first block.
     number: usize,
     bytes: usize,
@@ -41,7 +41,7 @@ struct Resident<'d> {
     message: usize,
     key: &'d Key,
     tweak: Option<Tweak<'d>>,
-    register: Block,
+    state: Block,
     data: Data<'static>,
 }
 
@@ -49,7 +49,7 @@ fn resident<'d>(
     message: usize,
     key: &'d Key,
     tweak: Option<Tweak<'d>>,
-    register: Block,
+    state: Block,
     data: &Data<'_>,
 ) -> Option<Resident<'d>> {
     let data = match data {
@@ -57,7 +57,7 @@ fn resident<'d>(
         Data::Pinned { from, to, .. } => Data::pinned(from.clone(), to.clone()).ok()?,
         Data::Host(_) => return None,
     };
-    Some(Resident { message, key, tweak, register, data })
+    Some(Resident { message, key, tweak, state, data })
 }
 
 /// When the work will be waited for.
@@ -103,10 +103,10 @@ fn messages<'d>(task: &Task<'_, 'd>) -> Option<(Pass, Vec<Resident<'d>>)> {
         Task::Pass(pass, _) if pass.is_read_only() => None,
         Task::Pass(pass, segments) => {
             let all = segments.iter().enumerate().filter(|(_, segment)| !segment.data.is_empty());
-            let all = all.map(|(index, s)| resident(index, s.key, s.tweak, *s.register, &s.data));
+            let all = all.map(|(index, s)| resident(index, s.key, s.tweak, *s.state, &s.data));
             Some((*pass, all.collect::<Option<_>>()?))
         }
-        Task::Recipe(_, messages) => {
+        Task::Fused(_, messages) => {
             let all = messages.iter().enumerate().filter(|(_, message)| !message.data.is_empty());
             let all = all.map(|(index, message)| {
                 let mut counter = Block::default();
@@ -162,7 +162,7 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     let (Some((pass, messages)), Some(memory)) = (messages(&work.task), plan.device.memory()) else {
         return unverified(work);
     };
-    let refused_are_zeros = matches!(work.task, Task::Recipe(Recipe::GcmOpen, _));
+    let refused_are_zeros = matches!(work.task, Task::Fused(FusedAead::GcmOpen, _));
     let mut wanted = Vec::new();
     if judge.verify == Verify::Full {
         if messages.iter().map(|message| message.data.len()).fold(0, usize::saturating_add) > MOST {
@@ -182,8 +182,8 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     let pieces = wanted
         .iter()
         .map(|&(index, number, bytes)| {
-            let &Resident { message, key, tweak, register, .. } = &messages[index];
-            Piece { message, key, tweak, register, number, bytes }
+            let &Resident { message, key, tweak, state, .. } = &messages[index];
+            Piece { message, key, tweak, state, number, bytes }
         })
         .collect();
     let stream = work.stream;
@@ -221,7 +221,7 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     })))
 }
 
-/// Where the wanted pieces (message, first block, bytes) are, each with the block before it, of which registers are made.
+/// Where the wanted pieces (message, first block, bytes) are, each with the block before it, of which chaining states are made.
 /// None if there are no pieces, or of both kinds.
 fn places(messages: &[Resident<'_>], wanted: &[(usize, usize, usize)]) -> Option<Places> {
     let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
@@ -313,7 +313,7 @@ fn agree(
 ) -> Result<Option<Vec<usize>>> {
     let bytes = input.len();
     let mut again: Vec<Zeroizing<Vec<u8>>> = Vec::new();
-    let mut registers: Zeroizing<Vec<Block>> = Zeroizing::new(Vec::new());
+    let mut states: Zeroizing<Vec<Block>> = Zeroizing::new(Vec::new());
     let mut found = Vec::new();
     for piece in pieces {
         let before = 16 * usize::from(piece.number > 0);
@@ -322,9 +322,9 @@ fn agree(
         let (written, rest) = output.split_at(before + piece.bytes);
         output = rest;
         let block = |bytes: &[u8]| bytes[..16].try_into().expect("16 bytes");
-        registers.push(match pass {
-            Pass::Ctr | Pass::Ctr32 => counter_after(pass, &piece.register, piece.number as u128),
-            _ => register_of(pass, &piece.register, piece.number, |_| block(read), |_| block(written)),
+        states.push(match pass {
+            Pass::Ctr | Pass::Ctr32 => counter_after(pass, &piece.state, piece.number as u128),
+            _ => state_of(pass, &piece.state, piece.number, |_| block(read), |_| block(written)),
         });
         again.push(Zeroizing::new(read[before..].to_vec()));
         found.push(&written[before..]);
@@ -332,11 +332,11 @@ fn agree(
     let mut segments: Vec<Segment<'_>> = pieces
         .iter()
         .zip(&mut again)
-        .zip(registers.iter_mut())
-        .map(|((piece, data), register)| {
+        .zip(states.iter_mut())
+        .map(|((piece, data), state)| {
             let at = piece.number as u64;
             let tweak = piece.tweak.map(|tweak| Tweak { position: tweak.position.wrapping_add(at), ..tweak });
-            Segment { key: piece.key, tweak, register, data: Data::in_place(data) }
+            Segment { key: piece.key, tweak, state, data: Data::in_place(data) }
         })
         .collect();
     let Some(first) = segments.first() else { return Ok(Some(Vec::new())) };

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use lockstep_core::data::Data;
-use lockstep_core::work::{Operation, Pass, Recipe, Segment, Task};
+use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Task};
 use lockstep_core::{Error, Key};
 use lockstep_planner::timing::Shape;
 
@@ -151,8 +151,8 @@ fn each_message_may_cost_something() {
 fn recipes_are_measured_as_they_are() {
     let near: Model = |_, shape| line(shape.bytes, 1.0 + 0.5 * shape.messages as f64, 500.0);
     let far: Model = |_, shape| line(shape.bytes, 200.0, 3000.0);
-    for recipe in Recipe::ALL {
-        let operation = Operation::Recipe(recipe);
+    for fused in FusedAead::ALL {
+        let operation = Operation::Fused(fused);
         let machine = Machine::new(near, far).warmed(operation);
         let chunks = |messages: usize| Shape { messages, bytes: messages * 16_384, longest: 16_384 };
         assert_eq!(machine.choice(operation, chunks(1)), "mock-cpu");
@@ -186,9 +186,8 @@ fn who_fails_is_not_measured_and_its_work_is_done_elsewhere() {
         lockstep_reference::ctr::apply(&lockstep_reference::Aes::new(&[1; 16]), &[0; 16], &[9; 100_000]);
     for _ in 0..5 {
         let mut data = vec![9; 100_000];
-        let mut register = [0; 16];
-        let segment =
-            Segment { key: &key, tweak: None, register: &mut register, data: Data::in_place(&mut data) };
+        let mut state = [0; 16];
+        let segment = Segment { key: &key, tweak: None, state: &mut state, data: Data::in_place(&mut data) };
         let plan = machine.planner.plan(CTR, KEY, 100_000, None).unwrap();
         plan.run(Task::Pass(Pass::Ctr, &mut [segment])).unwrap();
         assert!(data == expected);
@@ -225,13 +224,12 @@ fn a_pair_that_fails_midway_is_made_good() {
     let plan = machine.planner.plan(CTR, KEY, 4 << 20, None).unwrap();
     assert_eq!(plan.kernel_name(), "mock-cpu+mock/kernel");
     machine.fails.store(true, Ordering::Relaxed);
-    let (key, mut register, mut data) = (Key::new(&[1; 16]).unwrap(), [0; 16], vec![9; 4 << 20]);
-    let segment =
-        Segment { key: &key, tweak: None, register: &mut register, data: Data::in_place(&mut data) };
+    let (key, mut state, mut data) = (Key::new(&[1; 16]).unwrap(), [0; 16], vec![9; 4 << 20]);
+    let segment = Segment { key: &key, tweak: None, state: &mut state, data: Data::in_place(&mut data) };
     plan.run(Task::Pass(Pass::Ctr, &mut [segment])).unwrap();
     let aes = lockstep_reference::Aes::new(&[1; 16]);
     assert!(data == lockstep_reference::ctr::apply(&aes, &[0; 16], &vec![9; 4 << 20]));
-    assert_eq!(u128::from_be_bytes(register), (4 << 20) / 16);
+    assert_eq!(u128::from_be_bytes(state), (4 << 20) / 16);
     assert!(matches!(&machine.planner.incidents()[..], [Error::DeviceFailed { .. }]));
 }
 

@@ -92,7 +92,7 @@ impl Device for Timed {
         let operation = work.task.operation();
         let shape = match &work.task {
             Task::Pass(_, segments) => Shape::of(segments.iter().map(|segment| segment.data.len())),
-            Task::Recipe(_, messages) => Shape::of(messages.iter().map(|message| message.data.len())),
+            Task::Fused(_, messages) => Shape::of(messages.iter().map(|message| message.data.len())),
             Task::Table(..) => unreachable!("no test has one"),
         };
         self.submitted.fetch_add(1, Ordering::Relaxed);
@@ -103,7 +103,7 @@ impl Device for Timed {
         if self.computes || shape.bytes <= LONGEST_SELF_TEST {
             return self.far.submit(kernel, work);
         }
-        if let Task::Recipe(_, messages) = work.task {
+        if let Task::Fused(_, messages) = work.task {
             messages.iter_mut().for_each(|message| message.status = Status::Done);
         }
         Ok(Completion::Done)
@@ -194,9 +194,9 @@ pub(crate) fn ctr(planner: &Planner, clock: &Arc<Virtual>, bytes: usize) -> f64 
     let mut data = vec![0; bytes];
     VirtualClock(Arc::clone(clock))
         .time(&mut || {
-            let mut register = [0; 16];
+            let mut state = [0; 16];
             let data = Data::in_place(&mut data);
-            let segment = Segment { key: &key, tweak: None, register: &mut register, data };
+            let segment = Segment { key: &key, tweak: None, state: &mut state, data };
             planner.plan(CTR, KEY, bytes, None)?.run(Task::Pass(Pass::Ctr, &mut [segment]))
         })
         .unwrap()

@@ -1,16 +1,16 @@
-//! Passes and recipes by the oracle.
+//! Passes and fused AEADs by the oracle.
 
 use lockstep_reference as reference;
 
 use lockstep_core::key::Block;
-use lockstep_core::work::{Pass, Recipe, Status};
+use lockstep_core::work::{FusedAead, Pass, Status};
 
 /// One segment; returns the output, or the input again if the pass only reads.
 pub(crate) fn pass(
     pass: Pass,
     key: &[u8],
     tweak: Option<(&[u8], u64)>,
-    register: &mut Block,
+    state: &mut Block,
     input: &[u8],
 ) -> Vec<u8> {
     let aes = reference::Aes::new(key);
@@ -20,74 +20,74 @@ pub(crate) fn pass(
         Pass::EcbDecrypt => reference::ecb::decrypt(aes, input),
         Pass::Ctr | Pass::Ctr32 => {
             let blocks = input.len().div_ceil(16) as u128;
-            let counter = *register;
+            let counter = *state;
             if pass == Pass::Ctr {
-                *register = u128::from_be_bytes(counter).wrapping_add(blocks).to_be_bytes();
+                *state = u128::from_be_bytes(counter).wrapping_add(blocks).to_be_bytes();
                 return reference::ctr::apply(aes, &counter, input);
             }
             let low = u32::from_be_bytes(counter[12..].try_into().expect("four bytes"));
-            register[12..].copy_from_slice(&low.wrapping_add(blocks as u32).to_be_bytes());
+            state[12..].copy_from_slice(&low.wrapping_add(blocks as u32).to_be_bytes());
             reference::ctr::apply32(aes, &counter, input)
         }
         Pass::CbcEncrypt => {
-            let output = reference::cbc::encrypt(aes, register, input);
-            chain(register, &output);
+            let output = reference::cbc::encrypt(aes, state, input);
+            chain(state, &output);
             output
         }
         Pass::CbcDecrypt => {
-            let output = reference::cbc::decrypt(aes, register, input);
-            chain(register, input);
+            let output = reference::cbc::decrypt(aes, state, input);
+            chain(state, input);
             output
         }
         Pass::Cfb128Encrypt => {
-            let output = reference::cfb::encrypt128(aes, register, input);
-            chain(register, &output[..output.len() & !15]);
+            let output = reference::cfb::encrypt128(aes, state, input);
+            chain(state, &output[..output.len() & !15]);
             output
         }
         Pass::Cfb128Decrypt => {
-            let output = reference::cfb::decrypt128(aes, register, input);
-            chain(register, &input[..input.len() & !15]);
+            let output = reference::cfb::decrypt128(aes, state, input);
+            chain(state, &input[..input.len() & !15]);
             output
         }
         Pass::Cfb8Encrypt => {
-            let output = reference::cfb::encrypt8(aes, register, input);
-            chain(register, &output);
+            let output = reference::cfb::encrypt8(aes, state, input);
+            chain(state, &output);
             output
         }
         Pass::Cfb8Decrypt => {
-            let output = reference::cfb::decrypt8(aes, register, input);
-            chain(register, input);
+            let output = reference::cfb::decrypt8(aes, state, input);
+            chain(state, input);
             output
         }
         Pass::Cfb1Encrypt => {
-            let output = reference::cfb::encrypt1(aes, register, input, 8 * input.len());
-            chain(register, &output);
+            let output = reference::cfb::encrypt1(aes, state, input, 8 * input.len());
+            chain(state, &output);
             output
         }
         Pass::Cfb1Decrypt => {
-            let output = reference::cfb::decrypt1(aes, register, input, 8 * input.len());
-            chain(register, input);
+            let output = reference::cfb::decrypt1(aes, state, input, 8 * input.len());
+            chain(state, input);
             output
         }
         Pass::Ofb => {
-            let output = reference::ofb::apply(aes, register, input);
+            let output = reference::ofb::apply(aes, state, input);
             let whole = input.len() & !15;
             let keystream: Vec<u8> = input[..whole].iter().zip(&output).map(|(a, b)| a ^ b).collect();
-            chain(register, &keystream);
+            chain(state, &keystream);
             output
         }
         Pass::PcbcEncrypt | Pass::PcbcDecrypt => {
             let output = if pass == Pass::PcbcEncrypt {
-                reference::pcbc::encrypt(aes, register, input)
+                reference::pcbc::encrypt(aes, state, input)
             } else {
-                reference::pcbc::decrypt(aes, register, input)
+                reference::pcbc::decrypt(aes, state, input)
             };
             let both: Vec<u8> = input.iter().zip(&output).map(|(a, b)| a ^ b).collect();
-            chain(register, &both);
+            chain(state, &both);
             output
         }
         Pass::CbcMac => {
-            *register = reference::cbc_mac::update(aes, *register, input);
+            *state = reference::cbc_mac::update(aes, *state, input);
             input.to_vec()
         }
         Pass::XtsEncrypt | Pass::XtsDecrypt => {
@@ -101,29 +101,29 @@ pub(crate) fn pass(
                 return unit;
             }
             let unit = if pass == Pass::XtsEncrypt {
-                reference::xts::encrypt(aes, &tweak_aes, register, &unit)
+                reference::xts::encrypt(aes, &tweak_aes, state, &unit)
             } else {
-                reference::xts::decrypt(aes, &tweak_aes, register, &unit)
+                reference::xts::decrypt(aes, &tweak_aes, state, &unit)
             };
             unit[start..].to_vec()
         }
         Pass::Ghash => {
-            *register = reference::ghash::update(&aes.encrypt([0; 16]), *register, input);
+            *state = reference::ghash::update(&aes.encrypt([0; 16]), *state, input);
             input.to_vec()
         }
     }
 }
 
 /// The last 16 bytes of what was there and what came.
-fn chain(register: &mut Block, bytes: &[u8]) {
-    let mut all = register.to_vec();
+fn chain(state: &mut Block, bytes: &[u8]) {
+    let mut all = state.to_vec();
     all.extend(bytes);
-    register.copy_from_slice(&all[all.len() - 16..]);
+    state.copy_from_slice(&all[all.len() - 16..]);
 }
 
 /// One message: output, full tag, status.
-pub(super) fn recipe(
-    recipe: Recipe,
+pub(super) fn fused(
+    fused: FusedAead,
     key: &[u8],
     nonce: &[u8],
     aad: &[u8],
@@ -131,12 +131,12 @@ pub(super) fn recipe(
     input: &[u8],
 ) -> (Vec<u8>, Block, Status) {
     let aes = reference::Aes::new(key);
-    match recipe {
-        Recipe::GcmSeal => {
+    match fused {
+        FusedAead::GcmSeal => {
             let (output, tag) = reference::gcm::seal(&aes, nonce, aad, input);
             (output, tag, Status::Done)
         }
-        Recipe::GcmOpen => match reference::gcm::open(&aes, nonce, aad, input, tag) {
+        FusedAead::GcmOpen => match reference::gcm::open(&aes, nonce, aad, input, tag) {
             Some(output) => (output, [0; 16], Status::Done),
             None => (vec![0; input.len()], [0; 16], Status::AuthenticationFailed),
         },

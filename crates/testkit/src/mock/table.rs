@@ -14,8 +14,8 @@ pub(super) fn run(memory: &Memory, operation: Operation, table: &Table) -> Resul
         let shared = table.keys.len() == key_bytes;
         let key = memory.read(&part(&table.keys, if shared { 0 } else { message }, key_bytes))?;
         let (key, tweak_key) = key.split_at(table.key_size.bytes());
-        let place = part(&table.registers, message, 16);
-        let mut register: Block = memory.read(&place)?.try_into().expect("16 bytes");
+        let place = part(&table.states, message, 16);
+        let mut state: Block = memory.read(&place)?.try_into().expect("16 bytes");
         let offset = integer(memory, &table.offsets, message)?;
         let len = integer(memory, &table.lengths, message)?;
         if len > table.longest {
@@ -26,20 +26,20 @@ pub(super) fn run(memory: &Memory, operation: Operation, table: &Table) -> Resul
         let status = match operation {
             Operation::Pass(pass) => {
                 let tweak = pass.is_xts().then_some((tweak_key, 0));
-                let output = oracle::pass(pass, key, tweak, &mut register, &input);
+                let output = oracle::pass(pass, key, tweak, &mut state, &input);
                 if !pass.is_read_only() {
                     memory.write(&to, &output)?;
                 }
-                memory.write(&place, &register)?;
+                memory.write(&place, &state)?;
                 Status::Done
             }
-            Operation::Recipe(recipe) => {
-                let tags = table.tags.as_ref().ok_or_else(|| failed("a recipe without tags"))?;
+            Operation::Fused(fused) => {
+                let tags = table.tags.as_ref().ok_or_else(|| failed("a fused without tags"))?;
                 let place = part(tags, message, 16);
                 let tag = memory.read(&place)?;
-                let (output, tag, status) = oracle::recipe(recipe, key, &register[..12], &[], &tag, &input);
+                let (output, tag, status) = oracle::fused(fused, key, &state[..12], &[], &tag, &input);
                 memory.write(&to, &output)?;
-                if recipe == Recipe::GcmSeal {
+                if fused == FusedAead::GcmSeal {
                     memory.write(&place, &tag)?;
                 }
                 status

@@ -9,7 +9,7 @@ use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, Kerne
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key, KeySize};
-use lockstep_core::work::{AeadMessage, Operation, Pass, Recipe, Status, Tag, Work};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag, Work};
 use lockstep_modes::cmac::{CmacMessage, cmac};
 use lockstep_modes::{Executor, ccm, gcm};
 use lockstep_planner::{Planner, Selection};
@@ -24,7 +24,7 @@ pub(super) fn gcm_sizes(subject: &Subject) -> Vec<KeySize> {
     let mut sizes = KeySize::ALL.to_vec();
     sizes.retain(|&size| {
         subject.does_all(&[Pass::Ctr32, Pass::Ghash], size)
-            || subject.planner.supports(Operation::Recipe(Recipe::GcmSeal), size)
+            || subject.planner.supports(Operation::Fused(FusedAead::GcmSeal), size)
     });
     sizes
 }
@@ -234,7 +234,7 @@ pub fn forgeries_are_refused(subject: &Subject) {
     }
 }
 
-/// The same device without its fused recipes.
+/// The same device without its fused fused AEADs.
 struct Unfused(Arc<dyn Device>);
 
 impl Device for Unfused {
@@ -250,7 +250,7 @@ impl Device for Unfused {
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
         match operation {
             Operation::Pass(_) => self.0.cost(kernel, operation, key),
-            Operation::Recipe(_) => None,
+            Operation::Fused(_) => None,
         }
     }
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
@@ -258,14 +258,14 @@ impl Device for Unfused {
     }
 }
 
-/// The recipe by passes gives what the fused one gives, whichever kernels of the device do either.
+/// The fused AEAD by passes gives what the fused one gives, whichever kernels of the device do either.
 pub fn fused_agrees_with_composed(subject: &Subject) {
     let device = || Arc::clone(&subject.device);
     let selection = Selection { device: Some(subject.device.id().to_string()), kernel: None };
     let fused = Planner::new(vec![device()], &selection).unwrap();
     let composed = Planner::new(vec![Arc::new(Unfused(device()))], &selection).unwrap();
     for size in KeySize::ALL {
-        if !fused.supports(Operation::Recipe(Recipe::GcmSeal), size) {
+        if !fused.supports(Operation::Fused(FusedAead::GcmSeal), size) {
             continue;
         }
         let key = test_key(8, size);

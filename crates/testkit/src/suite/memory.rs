@@ -1,6 +1,6 @@
 //! Data on the device and in pinned memory, messages that only the device knows, and completions that are dropped.
 
-use super::passes::{Case, register_counts};
+use super::passes::{Case, state_is_defined};
 use super::{Subject, noise, test_key};
 use crate::mock::oracle_pass;
 use lockstep_core::backend::{DeviceBuffer, DeviceMemory};
@@ -8,7 +8,7 @@ use lockstep_core::data::Data;
 use lockstep_core::error::Error;
 use lockstep_core::key::KeySize;
 use lockstep_core::work::{
-    AeadMessage, Operation, Pass, Recipe, Segment, Status, Stream, Table, Tag, Task, Tweak,
+    AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Table, Tag, Task, Tweak,
 };
 use lockstep_modes::{Cipher, CipherKey, Direction, gcm};
 
@@ -52,23 +52,23 @@ pub fn device_memory(subject: &Subject) {
         }
         for in_place in [true, false] {
             let case = Case::new(3, size, 16 * 21);
-            let (output, register) = case.expected(pass);
+            let (output, state) = case.expected(pass);
             let from = upload(memory, &case.data);
             let to = memory.allocate(case.data.len()).unwrap();
             let target = if in_place || pass.is_read_only() { &from } else { &to };
-            let mut left = case.register;
+            let mut left = case.state;
             let mut segments = [Segment {
                 key: &case.key,
                 tweak: pass.is_xts().then_some(Tweak { key: &case.tweak, position: case.position }),
-                register: &mut left,
+                state: &mut left,
                 data: Data::on_device(from.slice(), target.slice()).unwrap(),
             }];
             super::passes::submit(subject, pass, &mut segments);
             if !pass.is_read_only() {
                 assert!(download(memory, &**target) == output, "{pass:?}");
             }
-            if register_counts(pass, 0) {
-                assert_eq!(left, register, "{pass:?}");
+            if state_is_defined(pass, 0) {
+                assert_eq!(left, state, "{pass:?}");
             }
         }
     }
@@ -118,11 +118,11 @@ pub fn pinned_memory(subject: &Subject) {
         let (output, _) = case.expected(pass);
         let buffer = memory.allocate_pinned(300).unwrap();
         buffer.lock()[8..8 + 144].copy_from_slice(&case.data);
-        let mut register = case.register;
+        let mut state = case.state;
         let mut segments = [Segment {
             key: &case.key,
             tweak: pass.is_xts().then_some(Tweak { key: &case.tweak, position: case.position }),
-            register: &mut register,
+            state: &mut state,
             data: Data::pinned(buffer.slice(8..152), buffer.slice(152..296)).unwrap(),
         }];
         super::passes::submit(subject, pass, &mut segments);
@@ -131,7 +131,7 @@ pub fn pinned_memory(subject: &Subject) {
     }
 }
 
-/// Keys, registers, offsets, lengths, tags and statuses as arrays on the device.
+/// Keys, chaining states, offsets, lengths, tags and statuses as arrays on the device.
 pub fn tables(subject: &Subject) {
     let Some(memory) = subject.device.memory() else { return };
     let size = KeySize::Aes256;
@@ -155,25 +155,25 @@ pub fn tables(subject: &Subject) {
         let is_xts = matches!(operation, Operation::Pass(pass) if pass.is_xts());
         let key_bytes = size.bytes() * if is_xts { 2 } else { 1 };
         let keys = noise(2, key_bytes * lengths.len());
-        let registers = noise(3, 16 * lengths.len());
+        let states = noise(3, 16 * lengths.len());
         let mut expected = Vec::new();
         let mut statuses = vec![Status::Done as u8; lengths.len()];
         let mut tags = vec![0; 16 * lengths.len()];
         let mut input = data.clone();
         for (i, (&len, &at)) in lengths.iter().zip(&offsets).enumerate() {
             let (key, tweak) = keys[i * key_bytes..][..key_bytes].split_at(size.bytes());
-            let mut register = registers[16 * i..][..16].try_into().unwrap();
+            let mut state = states[16 * i..][..16].try_into().unwrap();
             let piece = &data[at..at + len];
             match operation {
                 Operation::Pass(pass) => {
                     let tweak = is_xts.then_some((tweak, 0));
-                    expected.extend(oracle_pass(pass, key, tweak, &mut register, piece));
+                    expected.extend(oracle_pass(pass, key, tweak, &mut state, piece));
                 }
-                Operation::Recipe(recipe) => {
+                Operation::Fused(fused) => {
                     let aes = lockstep_reference::Aes::new(key);
-                    let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &register[..12], &[], piece);
+                    let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &state[..12], &[], piece);
                     tags[16 * i..][..16].copy_from_slice(&tag);
-                    if recipe == Recipe::GcmSeal {
+                    if fused == FusedAead::GcmSeal {
                         expected.extend(sealed);
                     } else {
                         input[at..at + len].copy_from_slice(&sealed);
@@ -182,24 +182,27 @@ pub fn tables(subject: &Subject) {
                 }
             }
         }
-        if operation == Operation::Recipe(Recipe::GcmOpen) {
+        if operation == Operation::Fused(FusedAead::GcmOpen) {
             // Message 2 is forged: zeroed, and the others are good.
             tags[32] ^= 1;
             expected[offsets[2]..offsets[3]].fill(0);
             statuses[2] = Status::AuthenticationFailed as u8;
         }
-        let made_tags =
-            if operation == Operation::Recipe(Recipe::GcmSeal) { vec![0; tags.len()] } else { tags.clone() };
-        let arrays = [&keys, &registers, &integers(&offsets), &integers(&lengths), &input, &made_tags]
+        let made_tags = if operation == Operation::Fused(FusedAead::GcmSeal) {
+            vec![0; tags.len()]
+        } else {
+            tags.clone()
+        };
+        let arrays = [&keys, &states, &integers(&offsets), &integers(&lengths), &input, &made_tags]
             .map(|bytes| upload(memory, bytes));
-        let [keys, registers, offsets, lens, from, made_tags] = &arrays;
+        let [keys, states, offsets, lens, from, made_tags] = &arrays;
         let to = memory.allocate(data.len()).unwrap();
         let status = memory.allocate(lengths.len()).unwrap();
         let table = Table {
             messages: lengths.len(),
             key_size: size,
             keys: keys.slice(),
-            registers: registers.slice(),
+            states: states.slice(),
             offsets: offsets.slice(),
             lengths: lens.slice(),
             // A bound that none reaches: launches have room to spare.
@@ -219,7 +222,7 @@ pub fn tables(subject: &Subject) {
             assert!(download(memory, &*to) == expected, "{operation}");
         }
         assert_eq!(download(memory, &*status), statuses, "{operation}");
-        if operation == Operation::Recipe(Recipe::GcmSeal) {
+        if operation == Operation::Fused(FusedAead::GcmSeal) {
             assert_eq!(download(memory, &**made_tags), tags);
         }
     }

@@ -26,7 +26,7 @@ pub(super) struct Case {
     pub(super) key: Key,
     pub(super) tweak: Key,
     pub(super) position: u64,
-    pub(super) register: Block,
+    pub(super) state: Block,
     pub(super) data: Vec<u8>,
 }
 
@@ -36,17 +36,17 @@ impl Case {
             key: test_key(seed, size),
             tweak: test_key(seed + 1000, size),
             position: seed % 5,
-            register: test_block(seed),
+            state: test_block(seed),
             data: noise(seed, len),
         }
     }
 
-    /// Output and register by the oracle.
+    /// Output and chaining state by the oracle.
     pub(super) fn expected(&self, pass: Pass) -> (Vec<u8>, Block) {
-        let mut register = self.register;
+        let mut state = self.state;
         let tweak = pass.is_xts().then_some((self.tweak.bytes(), self.position));
-        let output = oracle_pass(pass, self.key.bytes(), tweak, &mut register, &self.data);
-        (output, register)
+        let output = oracle_pass(pass, self.key.bytes(), tweak, &mut state, &self.data);
+        (output, state)
     }
 
     /// As a segment in place.
@@ -55,7 +55,7 @@ impl Case {
         Segment {
             key: &self.key,
             tweak: pass.is_xts().then_some(tweak),
-            register: &mut self.register,
+            state: &mut self.state,
             data: if pass.is_read_only() {
                 Data::read_only(&self.data)
             } else {
@@ -65,8 +65,8 @@ impl Case {
     }
 }
 
-/// True if the register after the pass is something to go on from.
-pub(super) fn register_counts(pass: Pass, len: usize) -> bool {
+/// True if the chaining state after the pass is something to go on from.
+pub(super) fn state_is_defined(pass: Pass, len: usize) -> bool {
     match pass {
         Pass::EcbEncrypt | Pass::EcbDecrypt => false,
         Pass::Cfb128Encrypt | Pass::Cfb128Decrypt | Pass::Ofb => len.is_multiple_of(16),
@@ -76,17 +76,17 @@ pub(super) fn register_counts(pass: Pass, len: usize) -> bool {
 
 fn check(subject: &Subject, pass: Pass, mut case: Case) {
     let len = case.data.len();
-    let (output, register) = case.expected(pass);
+    let (output, state) = case.expected(pass);
     // Out of place first: the input must survive.
     let mut apart = vec![0xee; len];
-    let mut apart_register = case.register;
+    let mut separate_state = case.state;
     if !pass.is_read_only() {
         let before = case.data.clone();
         let tweak = Tweak { key: &case.tweak, position: case.position };
         let mut segments = [Segment {
             key: &case.key,
             tweak: pass.is_xts().then_some(tweak),
-            register: &mut apart_register,
+            state: &mut separate_state,
             data: Data::copy(&case.data, &mut apart).unwrap(),
         }];
         submit(subject, pass, &mut segments);
@@ -97,8 +97,8 @@ fn check(subject: &Subject, pass: Pass, mut case: Case) {
     if !pass.is_read_only() {
         assert!(case.data == output, "{pass:?} in place, {len} bytes, {:?}", case.key);
     }
-    if register_counts(pass, len) {
-        assert_eq!(case.register, register, "register of {pass:?}, {len} bytes");
+    if state_is_defined(pass, len) {
+        assert_eq!(case.state, state, "state of {pass:?}, {len} bytes");
     }
 }
 
@@ -144,7 +144,7 @@ pub fn every_pass_every_length(subject: &Subject) {
 }
 
 /// A message cut in two segments, in two calls, is the message in one.
-pub fn registers_link_segments(subject: &Subject) {
+pub fn chaining_states_link_segments(subject: &Subject) {
     for pass in Pass::ALL {
         let size = KeySize::Aes256;
         if !subject.does(pass, size) {
@@ -152,19 +152,19 @@ pub fn registers_link_segments(subject: &Subject) {
         }
         for cut in [0, 1, 2, 7, 8, 9, 33] {
             let mut case = Case::new(cut as u64, size, 16 * 40);
-            let (output, register) = case.expected(pass);
+            let (output, state) = case.expected(pass);
             let mut rest = Case::new(cut as u64, size, 0);
             rest.data = case.data.split_off(16 * cut);
             rest.position += cut as u64;
             submit(subject, pass, &mut [case.segment(pass)]);
-            rest.register = case.register;
+            rest.state = case.state;
             submit(subject, pass, &mut [rest.segment(pass)]);
             if !pass.is_read_only() {
                 case.data.extend(&rest.data);
                 assert!(case.data == output, "{pass:?} cut at block {cut}");
             }
-            if register_counts(pass, 0) {
-                assert_eq!(rest.register, register, "{pass:?} cut at block {cut}");
+            if state_is_defined(pass, 0) {
+                assert_eq!(rest.state, state, "{pass:?} cut at block {cut}");
             }
         }
     }
@@ -181,9 +181,9 @@ pub fn counters_wrap(subject: &Subject) {
             for ones in [4, 8, 12, 16] {
                 for before in [0u128, 1, 2, 3, 5, 8, 17, 31, 32, 33, 63, 64, 65, 200] {
                     let mut case = Case::new(before as u64, size, bytes);
-                    case.register[16 - ones..].fill(0xff);
-                    let counter = u128::from_be_bytes(case.register).wrapping_sub(before);
-                    case.register = counter.to_be_bytes();
+                    case.state[16 - ones..].fill(0xff);
+                    let counter = u128::from_be_bytes(case.state).wrapping_sub(before);
+                    case.state = counter.to_be_bytes();
                     check(subject, pass, case);
                 }
             }
@@ -210,7 +210,7 @@ pub fn unaligned(subject: &Subject) {
             let mut segments = [Segment {
                 key: &case.key,
                 tweak: pass.is_xts().then_some(tweak),
-                register: &mut case.register,
+                state: &mut case.state,
                 data: Data::copy(&input[at..], &mut place[16 - at..end]).unwrap(),
             }];
             submit(subject, pass, &mut segments);
@@ -245,12 +245,12 @@ pub fn many_segments(subject: &Subject) {
                 let expected: Vec<_> = cases.iter().map(|case| case.expected(pass)).collect();
                 let mut segments: Vec<_> = cases.iter_mut().map(|case| case.segment(pass)).collect();
                 submit(subject, pass, &mut segments);
-                for (i, (case, (output, register))) in cases.iter().zip(&expected).enumerate() {
+                for (i, (case, (output, state))) in cases.iter().zip(&expected).enumerate() {
                     if !pass.is_read_only() {
                         assert!(case.data == *output, "{pass:?}, message {i} of {count}");
                     }
-                    if register_counts(pass, 0) {
-                        assert_eq!(case.register, *register, "{pass:?}, message {i} of {count}");
+                    if state_is_defined(pass, 0) {
+                        assert_eq!(case.state, *state, "{pass:?}, message {i} of {count}");
                     }
                 }
             }

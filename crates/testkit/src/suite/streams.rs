@@ -38,7 +38,7 @@ fn splits(len: usize) -> Vec<Vec<usize>> {
 }
 
 fn ready(subject: &Subject, cipher: Cipher, size: KeySize) -> bool {
-    // CFB128 by pieces encrypts its register by itself.
+    // CFB128 by pieces encrypts its chaining state by itself.
     cipher != Cipher::Cfb128 || subject.does(Pass::EcbEncrypt, size)
 }
 

@@ -5,7 +5,7 @@ mod software;
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Recipe, Status, Tag, Task};
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
 use lockstep_core::{Key, KeySize, Result};
 use lockstep_reference::{Aes, gcm};
 use lockstep_testkit::suite::{noise, test_key};
@@ -22,7 +22,7 @@ struct Message {
 fn run(
     device: &WgpuDevice,
     kernel: u16,
-    recipe: Recipe,
+    fused: FusedAead,
     keys: &[Key],
     messages: &mut [Message],
 ) -> Result<Vec<Status>> {
@@ -31,14 +31,14 @@ fn run(
         nonce: &message.nonce,
         aad: &message.aad,
         data: Data::in_place(&mut message.data),
-        tag: match recipe {
-            Recipe::GcmSeal => Tag::Write(&mut message.tag),
-            Recipe::GcmOpen => Tag::Expect(&message.tag),
+        tag: match fused {
+            FusedAead::GcmSeal => Tag::Write(&mut message.tag),
+            FusedAead::GcmOpen => Tag::Expect(&message.tag),
         },
         status: Status::Pending,
     });
     let mut each: Vec<_> = each.collect();
-    device.submit(KernelId(kernel), Task::Recipe(recipe, &mut each).into())?.wait()?;
+    device.submit(KernelId(kernel), Task::Fused(fused, &mut each).into())?.wait()?;
     Ok(each.iter().map(|message| message.status).collect())
 }
 
@@ -52,7 +52,7 @@ fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize)]) {
             Message { key: index % 3, nonce, aad, data, tag: vec![0; tag] }
         };
         let mut messages: Vec<_> = shapes.iter().enumerate().map(message).collect();
-        let statuses = run(device, kernel, Recipe::GcmSeal, &keys, &mut messages).unwrap();
+        let statuses = run(device, kernel, FusedAead::GcmSeal, &keys, &mut messages).unwrap();
         assert!(statuses.iter().all(|&status| status == Status::Done));
         for (index, message) in messages.iter().enumerate() {
             let aes = Aes::new(keys[message.key].bytes());
@@ -66,7 +66,7 @@ fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize)]) {
             let last = message.tag.len() - 1;
             message.tag[last] ^= 1 << (index % 8);
         }
-        let statuses = run(device, kernel, Recipe::GcmOpen, &keys, &mut messages).unwrap();
+        let statuses = run(device, kernel, FusedAead::GcmOpen, &keys, &mut messages).unwrap();
         for (index, message) in messages.iter().enumerate() {
             let len = message.data.len();
             let (status, plain) = if is_forged(index) {
@@ -126,7 +126,7 @@ fn a_batch_takes_few_submissions() {
         tag: vec![0; 16],
     };
     let mut messages: Vec<_> = (0..130).map(message).collect();
-    run(&device, 0, Recipe::GcmSeal, &keys, &mut messages).unwrap();
+    run(&device, 0, FusedAead::GcmSeal, &keys, &mut messages).unwrap();
     let aes = Aes::new(keys[0].bytes());
     for index in [0, 60, 129] {
         let (sealed, tag) = gcm::seal(&aes, &messages[index].nonce, &[], &noise(index as u64, 16 << 10));
@@ -156,7 +156,8 @@ fn nothing_counts_of_a_call_that_fails() {
         status: Status::Pending,
     });
     // The long one is done when the other is under way.
-    let completion = device.submit(KernelId(0), Task::Recipe(Recipe::GcmSeal, &mut messages).into()).unwrap();
+    let completion =
+        device.submit(KernelId(0), Task::Fused(FusedAead::GcmSeal, &mut messages).into()).unwrap();
     device.lose().unwrap();
     completion.wait().unwrap_err();
     assert!(messages.iter().all(|message| message.status == Status::Pending));
