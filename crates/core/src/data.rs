@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::backend::DeviceId;
 use crate::error::{Error, Result};
+pub use crate::span::Span;
 
 /// The data of one segment or message: what is read and where the result goes, always of one length.
 ///
@@ -280,6 +281,18 @@ impl<'a> HostData<'a> {
                 let (head, tail) = from.split_at(at);
                 (HostData::ReadOnly(head), HostData::ReadOnly(tail))
             }
+        }
+    }
+
+    /// The same memory as a pair of pointers.
+    ///
+    /// # Panics
+    /// If the data are only read.
+    pub fn into_span(self) -> Span<'a> {
+        match self {
+            HostData::InPlace(data) => Span::in_place(data),
+            HostData::Copy { from, to } => Span::copy(from, to),
+            HostData::ReadOnly(_) => panic!("a span is written to"),
         }
     }
 

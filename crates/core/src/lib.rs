@@ -19,6 +19,7 @@ pub mod gcm;
 pub mod key;
 pub mod messages;
 pub mod share;
+mod span;
 pub mod work;
 
 pub use error::{Error, Result};

@@ -2,7 +2,7 @@
 //!
 //! [`Cipher`] has the modes without authentication, for one message or a batch; [`gcm`] and [`ccm`] the
 //! authenticated modes; [`cmac`] and [`gcm::gmac`] the MACs. All of these take whole messages and return when they are done;
-//! [`stream`] has the incremental forms.
+//! [`stream`] has the incremental forms, which stand on the engine of [`incremental`].
 #![forbid(unsafe_code)]
 
 pub mod ccm;
@@ -10,6 +10,7 @@ pub mod cipher;
 pub mod cmac;
 pub mod executor;
 pub mod gcm;
+pub mod incremental;
 pub mod padding;
 pub mod stream;
 pub mod transfer;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use zeroize::Zeroize;
 
-use super::parts::{Absorber, Keystream};
 use crate::executor::Executor;
+use crate::incremental::{Keystream, Mac, Planned};
 use crate::{Direction, ccm, gcm};
-use lockstep_core::data::{Data, HostData};
+use lockstep_core::data::{HostData, Span};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{Pass, Status, Tag};
@@ -21,7 +21,7 @@ struct Parts {
     direction: Direction,
     key: Key,
     keystream: Keystream,
-    mac: Absorber,
+    mac: Mac,
     /// The counter block that masks the tag.
     first: Block,
     aad: u64,
@@ -59,7 +59,7 @@ impl Parts {
         if total > limit {
             return Err(Error::Order { what: "more associated data than CCM was told" });
         }
-        self.attempt(|parts| parts.mac.absorb(&*parts.executor, &parts.key, aad, false))?;
+        self.attempt(|parts| parts.mac.update(&mut Planned::new(&*parts.executor, &parts.key), aad, false))?;
         self.aad = total;
         Ok(())
     }
@@ -67,7 +67,7 @@ impl Parts {
     /// From associated data to data.
     fn enter_data(&mut self) -> Result<()> {
         if self.phase == Phase::Aad {
-            self.attempt(|parts| parts.mac.pad(&*parts.executor, &parts.key))?;
+            self.attempt(|parts| parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key)))?;
             self.phase = Phase::Data;
         }
         Ok(())
@@ -84,14 +84,15 @@ impl Parts {
 
     fn run(&mut self, mut data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
         let mac_of_input = mac_of_ciphertext == (self.direction == Direction::Decrypt);
+        let mut executor = Planned::new(&*self.executor, &self.key);
         while !data.is_empty() {
             let (mut piece, rest) = data.split_at_most(PIECE);
             if mac_of_input {
-                self.mac.absorb(&*self.executor, &self.key, piece.input(), false)?;
+                self.mac.update(&mut executor, piece.input(), false)?;
             }
-            self.keystream.apply(&*self.executor, &self.key, Data::Host(piece.reborrow()))?;
+            self.keystream.apply(&mut executor, piece.reborrow().into_span())?;
             if !mac_of_input {
-                self.mac.absorb(&*self.executor, &self.key, piece.output(), false)?;
+                self.mac.update(&mut executor, piece.output(), false)?;
             }
             data = rest;
         }
@@ -100,8 +101,9 @@ impl Parts {
 
     /// Masks the MAC.
     fn tag(&mut self, pass: Pass) -> Result<Block> {
-        let mut tag = self.mac.state;
-        Keystream::new(pass, self.first).apply(&*self.executor, &self.key, Data::in_place(&mut tag))?;
+        let mut tag = *self.mac.state();
+        let mut executor = Planned::new(&*self.executor, &self.key);
+        Keystream::new(pass, self.first).apply(&mut executor, Span::in_place(&mut tag))?;
         Ok(tag)
     }
 }
@@ -131,7 +133,7 @@ impl GcmStream {
             direction,
             key,
             keystream: Keystream::new(Pass::Ctr32, counter),
-            mac: Absorber::new(Pass::Ghash, [0; 16]),
+            mac: Mac::new(Pass::Ghash, [0; 16]),
             first,
             aad: 0,
             data: 0,
@@ -191,9 +193,9 @@ impl GcmStream {
         gcm::check(&[0], tag.len(), 0)?;
         check_direction(&self.0, direction)?;
         let computed = self.0.attempt(|parts| {
-            parts.mac.pad(&*parts.executor, &parts.key)?;
+            parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key))?;
             let lengths = gcm::lengths_block(parts.aad, parts.data);
-            parts.mac.absorb(&*parts.executor, &parts.key, &lengths, false)?;
+            parts.mac.update(&mut Planned::new(&*parts.executor, &parts.key), &lengths, false)?;
             parts.tag(Pass::Ctr32)
         })?;
         settle(tag, computed)
@@ -223,11 +225,12 @@ impl CcmStream {
         tag_len: usize,
     ) -> Result<Self> {
         ccm::check(nonce.len(), tag_len, data_len)?;
-        let mut mac = Absorber::new(Pass::CbcMac, [0; 16]);
-        mac.absorb(&executor, &key, &ccm::first_block(nonce, tag_len, aad_len > 0, data_len), false)?;
+        let mut mac = Mac::new(Pass::CbcMac, [0; 16]);
+        let first = ccm::first_block(nonce, tag_len, aad_len > 0, data_len);
+        mac.update(&mut Planned::new(&*executor, &key), &first, false)?;
         if aad_len > 0 {
             let (length, bytes) = ccm::aad_length(aad_len);
-            mac.absorb(&executor, &key, &length[..bytes], false)?;
+            mac.update(&mut Planned::new(&*executor, &key), &length[..bytes], false)?;
         }
         let parts = Parts {
             executor,
@@ -315,7 +318,7 @@ impl CcmStream {
             return Err(Error::Order { what: "less data than CCM was told" });
         }
         let computed = self.parts.attempt(|parts| {
-            parts.mac.pad(&*parts.executor, &parts.key)?;
+            parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key))?;
             parts.tag(Pass::Ctr)
         })?;
         settle(tag, computed)

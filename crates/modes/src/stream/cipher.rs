@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
-
-use super::parts::Keystream;
-use crate::executor::Executor;
-use crate::{Cipher, CipherKey, Direction, padding, xts};
-use lockstep_core::data::{Data, HostData};
+use lockstep_core::data::{Data, Span};
 use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
-use lockstep_core::work::{Pass, Segment, Tweak};
+use lockstep_core::key::Block;
+use lockstep_core::work::Pass;
+use zeroize::Zeroizing;
+
+use crate::executor::Executor;
+use crate::incremental::{BlockBuffer, Feedback, Hold, KeyedExecutor, Keystream, Planned, SliceIo};
+use crate::{Cipher, CipherKey, Direction, xts};
 
 /// What becomes of a last partial block in ECB, CBC and PCBC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,29 +40,14 @@ enum State {
     Keystream(Keystream),
     /// CFB128.
     Feedback(Feedback),
-    /// CFB8 and CFB1: the chaining state is all there is.
-    Register(Block),
+    /// CFB8 and CFB1, whose passes take any number of bytes: the chaining state is all there is.
+    Bytes(Zeroizing<Block>),
     /// ECB, CBC, PCBC, XTS.
-    Blocks(Blocks),
-}
-
-/// CFB128 within a block.
-#[derive(Zeroize, ZeroizeOnDrop)]
-struct Feedback {
-    /// The last ciphertext block, of which the first `used` bytes are already of the current one.
-    state: Block,
-    keystream: Block,
-    used: usize,
-}
-
-/// Modes that work on whole blocks.
-#[derive(Zeroize, ZeroizeOnDrop)]
-struct Blocks {
-    state: Block,
-    /// XTS: blocks of the data unit before what comes next.
-    position: u64,
-    pending: [u8; 32],
-    len: usize,
+    Blocks {
+        buffer: BlockBuffer,
+        /// XTS: blocks of the data unit before what comes next.
+        position: u64,
+    },
 }
 
 impl CipherStream {
@@ -94,7 +79,7 @@ impl CipherStream {
     /// Most bytes that the next [`CipherStream::update`] with so much input may give out.
     pub fn output_len(&self, input: usize) -> usize {
         match &self.state {
-            State::Blocks(blocks) => input + blocks.len,
+            State::Blocks { buffer, .. } => input + buffer.pending().len(),
             _ => input,
         }
     }
@@ -107,12 +92,12 @@ impl CipherStream {
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         let needed = match &self.state {
-            State::Blocks(blocks) => {
+            State::Blocks { buffer, position } => {
                 if self.cipher == Cipher::Xts {
-                    let before = (blocks.position.saturating_mul(16)).saturating_add(blocks.len as u64);
+                    let before = position.saturating_mul(16).saturating_add(buffer.pending().len() as u64);
                     xts::check_unit(before.saturating_add(input.len() as u64))?;
                 }
-                blocks.ready(input.len(), self.hold())
+                buffer.output_len(input.len(), self.hold())
             }
             _ => input.len(),
         };
@@ -121,8 +106,8 @@ impl CipherStream {
         }
         let output = &mut output[..needed];
         self.attempt(|stream| match stream.state {
-            State::Blocks(_) => stream.update_blocks(input, output),
-            _ => stream.update_bytes(HostData::copy(input, output)?),
+            State::Blocks { .. } => stream.update_blocks(input, output),
+            _ => stream.update_bytes(Span::copy(input, output)),
         })?;
         Ok(needed)
     }
@@ -138,7 +123,7 @@ impl CipherStream {
                 what: "this mode keeps bytes back, so it cannot work in place by pieces",
             });
         }
-        self.attempt(|stream| stream.update_bytes(HostData::InPlace(data)))
+        self.attempt(|stream| stream.update_bytes(Span::in_place(data)))
     }
 
     /// Does a step after which, if it fails, there is no going on: some of it may have been done.
@@ -156,44 +141,52 @@ impl CipherStream {
     /// [`Error::XtsTooShort`], [`Error::Padding`], and those of devices, after which the message is lost.
     pub fn finish(&mut self, output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
-        let State::Blocks(blocks) = &mut self.state else {
+        let State::Blocks { buffer, position } = &self.state else {
             self.finished = true;
             return Ok(0);
         };
-        let len = blocks.len;
-        let mut last = blocks.pending;
-        let before = (blocks.state, blocks.position);
-        let result = match (self.cipher, self.padding, self.direction) {
-            (Cipher::Xts, ..) => self.finish_unit(&mut last, len),
-            (_, Padding::None, _) if len == 0 => Ok(0),
-            (_, Padding::None, _) => Err(Error::NotWholeBlocks { mode: self.cipher.name(), extra: len }),
-            (_, Padding::Pkcs7, Direction::Encrypt) => {
-                let padded = padding::pad(&last[..len]);
-                last[..16].copy_from_slice(&padded);
-                self.run_blocks(Data::in_place(&mut last[..16])).map(|()| 16)
-            }
-            (_, Padding::Pkcs7, Direction::Decrypt) if len == 16 => self
-                .run_blocks(Data::in_place(&mut last[..16]))
-                .and_then(|()| padding::unpad(&last[..16].try_into().expect("16 bytes"))),
-            (_, Padding::Pkcs7, Direction::Decrypt) => {
-                Err(Error::NotWholeBlocks { mode: self.cipher.name(), extra: len })
-            }
-        };
+        let before = (buffer.clone(), *position);
+        let result = if self.cipher == Cipher::Xts { self.finish_unit() } else { self.finish_blocks() };
         self.finished = true;
-        let result = result.and_then(|len| match output.get_mut(..len) {
+        let result = result.and_then(|(last, len)| match output.get_mut(..len) {
             Some(place) => {
                 place.copy_from_slice(&last[..len]);
                 Ok(len)
             }
             None => Err(Error::OutputLength { needed: len, got: output.len() }),
         });
-        last.zeroize();
-        if let (Err(Error::OutputLength { .. }), State::Blocks(blocks)) = (&result, &mut self.state) {
+        if let Err(Error::OutputLength { .. }) = &result {
             // As if it had not been asked: the same call with more room succeeds.
-            (blocks.state, blocks.position) = before;
+            let (buffer, position) = before;
+            self.state = State::Blocks { buffer, position };
             self.finished = false;
         }
         result
+    }
+
+    /// The last block of ECB, CBC and PCBC.
+    fn finish_blocks(&mut self) -> Result<(Zeroizing<[u8; 32]>, usize)> {
+        let State::Blocks { buffer, .. } = &mut self.state else { unreachable!("stream modes end at once") };
+        let mut executor = Planned::new(&*self.executor, self.key.data());
+        let (block, len) = buffer.finish(&mut executor, self.direction, self.padding == Padding::Pkcs7)?;
+        let mut last = Zeroizing::new([0; 32]);
+        last[..16].copy_from_slice(&*block);
+        Ok((last, len))
+    }
+
+    /// The last 16 to 31 bytes of an XTS data unit.
+    fn finish_unit(&mut self) -> Result<(Zeroizing<[u8; 32]>, usize)> {
+        let State::Blocks { buffer, position } = &mut self.state else { unreachable!("XTS works on blocks") };
+        let len = buffer.pending().len();
+        if len < 16 {
+            return Err(Error::XtsTooShort { got: len });
+        }
+        let mut last = Zeroizing::new([0; 32]);
+        last[..len].copy_from_slice(buffer.pending());
+        let data = Data::in_place(&mut last[..len]);
+        let message = crate::Message { key: &self.key, iv: buffer.state_mut(), data };
+        xts::run(&*self.executor, self.direction, *position, &mut [message])?;
+        Ok((last, len))
     }
 
     /// Goes to byte `position` of the message that began with `iv`. CTR goes anywhere; XTS to whole blocks, as long
@@ -206,14 +199,15 @@ impl CipherStream {
             Cipher::Ctr => {
                 let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(position / 16));
                 let mut keystream = Keystream::new(Pass::Ctr, counter.to_be_bytes());
-                keystream.skip(&*self.executor, self.key.data(), (position % 16) as usize)?;
+                let mut executor = Planned::new(&*self.executor, self.key.data());
+                keystream.skip(&mut executor, (position % 16) as usize)?;
                 self.state = State::Keystream(keystream);
             }
             Cipher::Xts if position.is_multiple_of(16) => {
                 xts::check_unit(position)?;
                 self.reset(iv);
-                if let State::Blocks(blocks) = &mut self.state {
-                    blocks.position = position / 16;
+                if let State::Blocks { position: blocks, .. } = &mut self.state {
+                    *blocks = position / 16;
                 }
             }
             Cipher::Xts => return Err(Error::Order { what: "XTS can only go to the beginning of a block" }),
@@ -221,16 +215,6 @@ impl CipherStream {
         }
         self.finished = false;
         Ok(())
-    }
-
-    /// The chaining state (IV as it has moved on), and how many bytes of the current block are used.
-    pub fn state(&self) -> (Block, usize) {
-        match &self.state {
-            State::Keystream(keystream) => keystream.state(),
-            State::Feedback(feedback) => (feedback.state, feedback.used % 16),
-            State::Register(state) => (*state, 0),
-            State::Blocks(blocks) => (blocks.state, 0),
-        }
     }
 
     fn check_open(&self) -> Result<()> {
@@ -241,86 +225,29 @@ impl CipherStream {
         }
     }
 
-    /// What must be kept back beyond partial blocks.
     fn hold(&self) -> Hold {
-        match (self.cipher, self.padding, self.direction) {
-            (Cipher::Xts, ..) => Hold::BlockAndPart,
-            (_, Padding::Pkcs7, Direction::Decrypt) => Hold::Block,
-            _ => Hold::Part,
-        }
+        Hold::of(self.cipher, self.padding == Padding::Pkcs7, self.direction)
     }
 
-    fn update_bytes(&mut self, data: HostData<'_>) -> Result<()> {
-        let key = self.key.data();
+    fn update_bytes(&mut self, data: Span<'_>) -> Result<()> {
+        let mut executor = Planned::new(&*self.executor, self.key.data());
         match &mut self.state {
-            State::Keystream(keystream) => keystream.apply(&*self.executor, key, Data::Host(data)),
-            State::Feedback(feedback) => feedback.apply(&*self.executor, key, self.direction, data),
-            State::Register(state) => {
-                let pass = self.cipher.pass(self.direction);
-                let data = Data::Host(data);
-                self.executor.run_pass(pass, &mut [Segment { key, tweak: None, state, data }])
-            }
-            State::Blocks(_) => unreachable!("modes of whole blocks go another way"),
+            State::Keystream(keystream) => keystream.apply(&mut executor, data),
+            State::Feedback(feedback) => feedback.apply(&mut executor, self.direction, data),
+            State::Bytes(state) => executor.run(self.cipher.pass(self.direction), state, data),
+            State::Blocks { .. } => unreachable!("modes of whole blocks go another way"),
         }
     }
 
-    fn update_blocks(&mut self, mut input: &[u8], mut output: &mut [u8]) -> Result<()> {
-        let State::Blocks(blocks) = &mut self.state else { unreachable!("stream modes go another way") };
-        if blocks.len > 0 && !output.is_empty() {
-            // What was kept back comes first, filled up to whole blocks.
-            let old = blocks.len;
-            let first = old.next_multiple_of(16).min(output.len());
-            if first >= old {
-                blocks.pending[old..first].copy_from_slice(&input[..first - old]);
-                input = &input[first - old..];
-                blocks.len = 0;
-            } else {
-                // XTS: a block goes out, a partial one stays; it is completed below.
-                blocks.len = old - first;
-            }
-            let mut head = blocks.pending;
-            if blocks.len > 0 {
-                blocks.pending.copy_within(first..old, 0);
-            }
-            let (now, later) = std::mem::take(&mut output).split_at_mut(first);
-            let result = self.run_blocks(Data::copy(&head[..first], now)?);
-            head.zeroize();
-            result?;
-            return self.update_blocks(input, later);
-        }
-        let (now, later) = input.split_at(output.len());
-        self.run_blocks(Data::copy(now, output)?)?;
-        let State::Blocks(blocks) = &mut self.state else { unreachable!("checked above") };
-        let end = blocks.len + later.len();
-        blocks.pending[blocks.len..end].copy_from_slice(later);
-        blocks.len = end;
+    fn update_blocks(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
+        let hold = self.hold();
+        let State::Blocks { buffer, position } = &mut self.state else {
+            unreachable!("stream modes go another way")
+        };
+        let tweak = self.key.tweak().map(|key| (key, position));
+        let mut executor = Planned { executor: &*self.executor, key: self.key.data(), tweak };
+        buffer.update(&mut executor, self.direction, hold, &mut SliceIo { input, output })?;
         Ok(())
-    }
-
-    fn run_blocks(&mut self, data: Data<'_>) -> Result<()> {
-        if data.is_empty() {
-            return Ok(());
-        }
-        let State::Blocks(blocks) = &mut self.state else { unreachable!("stream modes go another way") };
-        let count = data.len() as u64 / 16;
-        let tweak = self.key.tweak().map(|key| Tweak { key, position: blocks.position });
-        let segment = Segment { key: self.key.data(), tweak, state: &mut blocks.state, data };
-        self.executor.run_pass(self.cipher.pass(self.direction), &mut [segment])?;
-        blocks.position += count;
-        Ok(())
-    }
-
-    /// The last 16 to 31 bytes of an XTS data unit.
-    fn finish_unit(&mut self, last: &mut [u8; 32], len: usize) -> Result<usize> {
-        let State::Blocks(blocks) = &mut self.state else { unreachable!("XTS works on blocks") };
-        if len < 16 {
-            return Err(Error::XtsTooShort { got: len });
-        }
-        let position = blocks.position;
-        let data = Data::in_place(&mut last[..len]);
-        let message = crate::Message { key: &self.key, iv: &mut blocks.state, data };
-        xts::run(&*self.executor, self.direction, position, &mut [message])?;
-        Ok(len)
     }
 }
 
@@ -329,78 +256,11 @@ impl State {
         match cipher {
             Cipher::Ctr => State::Keystream(Keystream::new(Pass::Ctr, *iv)),
             Cipher::Ofb => State::Keystream(Keystream::new(Pass::Ofb, *iv)),
-            Cipher::Cfb128 => State::Feedback(Feedback { state: *iv, keystream: [0; 16], used: 16 }),
-            Cipher::Cfb8 | Cipher::Cfb1 => State::Register(*iv),
+            Cipher::Cfb128 => State::Feedback(Feedback::new(*iv)),
+            Cipher::Cfb8 | Cipher::Cfb1 => State::Bytes(Zeroizing::new(*iv)),
             Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc | Cipher::Xts => {
-                State::Blocks(Blocks { state: *iv, position: 0, pending: [0; 32], len: 0 })
+                State::Blocks { buffer: BlockBuffer::new(cipher, *iv), position: 0 }
             }
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Hold {
-    /// Partial blocks only.
-    Part,
-    /// The last whole block, or a partial one.
-    Block,
-    /// The last whole block and a partial one after it.
-    BlockAndPart,
-}
-
-impl Blocks {
-    /// How many bytes can go out if so many come in.
-    fn ready(&self, input: usize, hold: Hold) -> usize {
-        let total = self.len + input;
-        match hold {
-            Hold::Part => total & !15,
-            Hold::Block => total.saturating_sub(1) & !15,
-            Hold::BlockAndPart => (total & !15).saturating_sub(16),
-        }
-    }
-}
-
-impl Feedback {
-    fn apply(
-        &mut self,
-        executor: &dyn Executor,
-        key: &Key,
-        direction: Direction,
-        data: HostData<'_>,
-    ) -> Result<()> {
-        let left = data.len().min(16 - self.used);
-        let (head, rest) = data.split_at(left);
-        self.feed(direction, head);
-        if rest.is_empty() {
-            return Ok(());
-        }
-        let whole = rest.len() & !15;
-        let (blocks, tail) = rest.split_at(whole);
-        if whole > 0 {
-            let pass = Cipher::Cfb128.pass(direction);
-            let data = Data::Host(blocks);
-            executor.run_pass(pass, &mut [Segment { key, tweak: None, state: &mut self.state, data }])?;
-        }
-        if !tail.is_empty() {
-            self.keystream = self.state;
-            let mut unused = [0; 16];
-            let data = Data::in_place(&mut self.keystream);
-            executor
-                .run_pass(Pass::EcbEncrypt, &mut [Segment { key, tweak: None, state: &mut unused, data }])?;
-            self.used = 0;
-            self.feed(direction, tail);
-        }
-        Ok(())
-    }
-
-    /// Bytes within the current block.
-    fn feed(&mut self, direction: Direction, mut data: HostData<'_>) {
-        for i in 0..data.len() {
-            let byte = data.input()[i];
-            let result = byte ^ self.keystream[self.used];
-            self.state[self.used] = if direction == Direction::Encrypt { result } else { byte };
-            data.output()[i] = result;
-            self.used += 1;
         }
     }
 }

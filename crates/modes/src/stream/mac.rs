@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 
-use super::parts::Absorber;
 use crate::cmac;
 use crate::executor::Executor;
+use crate::incremental::{Mac, Planned};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::Pass;
@@ -15,13 +15,13 @@ use lockstep_core::work::Pass;
 pub struct CmacStream {
     executor: Arc<dyn Executor>,
     key: Key,
-    mac: Absorber,
+    mac: Mac,
 }
 
 impl CmacStream {
     /// Begins a message.
     pub fn new(executor: Arc<dyn Executor>, key: Key) -> Self {
-        CmacStream { executor, key, mac: Absorber::new(Pass::CbcMac, [0; 16]) }
+        CmacStream { executor, key, mac: Mac::new(Pass::CbcMac, [0; 16]) }
     }
 
     /// The next bytes.
@@ -29,7 +29,7 @@ impl CmacStream {
     /// # Errors
     /// Those of devices.
     pub fn update(&mut self, data: &[u8]) -> Result<()> {
-        self.mac.absorb(&*self.executor, &self.key, data, true)
+        self.mac.update(&mut Planned::new(&*self.executor, &self.key), data, true)
     }
 
     /// The MAC.
@@ -37,7 +37,7 @@ impl CmacStream {
     /// # Errors
     /// Those of devices.
     pub fn finish(self) -> Result<Block> {
-        let mut mac = self.mac.state;
+        let mut mac = *self.mac.state();
         let end = cmac::End { key: &self.key, mac: &mut mac, last: self.mac.pending() };
         cmac::finish(&*self.executor, &mut [end])?;
         Ok(mac)

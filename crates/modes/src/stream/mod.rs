@@ -6,7 +6,6 @@
 mod aead;
 mod cipher;
 mod mac;
-mod parts;
 
 pub use aead::{CcmStream, GcmStream};
 pub use cipher::{CipherStream, Padding};

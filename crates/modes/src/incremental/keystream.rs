@@ -1,0 +1,112 @@
+//! CTR and OFB: keystream XORed in any split.
+
+use lockstep_core::Block;
+use lockstep_core::data::Span;
+use lockstep_core::work::Pass;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use super::KeyedExecutor;
+
+/// A keystream of which part of a block may be left over from the last call.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Keystream {
+    #[zeroize(skip)]
+    pass: Pass,
+    /// CTR: the counter of the next block. OFB: the last block of keystream.
+    state: Block,
+    /// The block of keystream under way.
+    block: Block,
+    /// Bytes of `block` that have been used; 0 if no block is under way.
+    used: usize,
+}
+
+impl Keystream {
+    /// The keystream of `Ctr`, `Ctr32` or `Ofb` from a chaining state on.
+    pub fn new(pass: Pass, state: Block) -> Keystream {
+        Keystream { pass, state, block: [0; 16], used: 0 }
+    }
+
+    /// The chaining state: for CTR the counter of the next whole block, for OFB the block of keystream under way.
+    pub fn state(&self) -> &Block {
+        &self.state
+    }
+
+    /// Bytes of the block under way that have been used, below 16; 0 if none is.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Continues from another chaining state, at the beginning of a block.
+    pub fn restart(&mut self, state: Block) {
+        self.state = state;
+        self.used = 0;
+    }
+
+    /// Continues inside a block of which so many bytes, below 16, have been used. The chaining state is already the one after
+    /// that block.
+    ///
+    /// # Errors
+    /// Those of the executor.
+    pub fn resume<E: KeyedExecutor>(&mut self, executor: &mut E, used: usize) -> Result<(), E::Error> {
+        self.used = used;
+        if used > 0 {
+            self.block = self.state;
+            if self.pass != Pass::Ofb {
+                let mut counter = u128::from_be_bytes(self.state).wrapping_sub(1).to_be_bytes();
+                self.block = [0; 16];
+                executor.run(self.pass, &mut counter, Span::in_place(&mut self.block))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Discards so many bytes of keystream, below 16, from the beginning of a block.
+    ///
+    /// # Errors
+    /// Those of the executor.
+    pub fn skip<E: KeyedExecutor>(&mut self, executor: &mut E, bytes: usize) -> Result<(), E::Error> {
+        if bytes > 0 {
+            self.next_block(executor)?;
+            self.used = bytes;
+        }
+        Ok(())
+    }
+
+    /// XORs the next bytes of keystream.
+    ///
+    /// # Errors
+    /// Those of the executor.
+    #[inline(always)]
+    pub fn apply<E: KeyedExecutor>(&mut self, executor: &mut E, data: Span<'_>) -> Result<(), E::Error> {
+        if self.used == 0 && data.len().is_multiple_of(16) {
+            return executor.run(self.pass, &mut self.state, data);
+        }
+        self.apply_parts(executor, data)
+    }
+
+    fn apply_parts<E: KeyedExecutor>(&mut self, executor: &mut E, data: Span<'_>) -> Result<(), E::Error> {
+        let left = if self.used == 0 { 0 } else { data.len().min(16 - self.used) };
+        let (mut head, rest) = data.split_at(left);
+        head.xor(&self.block[self.used..self.used + left]);
+        self.used = (self.used + left) % 16;
+        let whole = rest.len() & !15;
+        let (blocks, mut tail) = rest.split_at(whole);
+        if whole > 0 {
+            executor.run(self.pass, &mut self.state, blocks)?;
+        }
+        if !tail.is_empty() {
+            self.next_block(executor)?;
+            self.used = tail.len();
+            tail.xor(&self.block[..self.used]);
+        }
+        Ok(())
+    }
+
+    fn next_block<E: KeyedExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
+        let mut block = [0; 16];
+        executor.run(self.pass, &mut self.state, Span::in_place(&mut block))?;
+        self.block = block;
+        block.zeroize();
+        Ok(())
+    }
+}
