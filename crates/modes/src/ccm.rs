@@ -84,7 +84,7 @@ pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
 }
 
 /// The first block of the MAC (SP 800-38C, A.2.1).
-pub(crate) fn first_block(nonce: &[u8], tag: usize, has_aad: bool, data: u64) -> Block {
+pub fn first_block(nonce: &[u8], tag: usize, has_aad: bool, data: u64) -> Block {
     let mut block = [0; 16];
     let length_bytes = 15 - nonce.len();
     block[0] = u8::from(has_aad) << 6 | (((tag - 2) / 2) as u8) << 3 | (length_bytes - 1) as u8;
@@ -95,7 +95,7 @@ pub(crate) fn first_block(nonce: &[u8], tag: usize, has_aad: bool, data: u64) ->
 }
 
 /// The length of the associated data as it is put before them (SP 800-38C, A.2.2), and how long that is.
-pub(crate) fn aad_length(aad: u64) -> ([u8; 10], usize) {
+pub fn aad_length(aad: u64) -> ([u8; 10], usize) {
     let mut bytes = [0; 10];
     if aad < 0xff00 {
         bytes[..2].copy_from_slice(&(aad as u16).to_be_bytes());
@@ -112,7 +112,7 @@ pub(crate) fn aad_length(aad: u64) -> ([u8; 10], usize) {
 }
 
 /// Counter block 0, which masks the tag; the data begin with counter 1 (SP 800-38C, A.3).
-pub(crate) fn counter_block(nonce: &[u8], counter: u8) -> Block {
+pub fn counter_block(nonce: &[u8], counter: u8) -> Block {
     let mut block = [0; 16];
     block[0] = (14 - nonce.len()) as u8;
     block[1..=nonce.len()].copy_from_slice(nonce);

@@ -47,15 +47,15 @@ const RUN: u32 = 4;
 type Keystream = Zeroizing<Vec<u8>>;
 
 /// Where keystream is made ahead, for all contexts of an instance.
-pub(crate) struct Workshop {
+pub(crate) struct KeystreamPool {
     segment: usize,
-    shops: PerProcess<Shop>,
+    workers: PerProcess<Worker>,
 }
 
-/// The workshop of one process.
-struct Shop {
+/// The thread that makes keystream in one process.
+struct Worker {
     shared: Arc<Shared>,
-    worker: Mutex<Option<std::thread::JoinHandle<()>>>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 /// What contexts and worker share.
@@ -101,41 +101,41 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Workshop {
-    /// A workshop. No thread is started before there is work. With a device keystream is made in larger segments.
-    pub(crate) fn new(for_device: bool) -> Workshop {
+impl KeystreamPool {
+    /// A pool. No thread is started before there is work. With a device keystream is made in larger segments.
+    pub(crate) fn new(for_device: bool) -> KeystreamPool {
         let segment = if for_device { DEVICE_SEGMENT } else { CPU_SEGMENT };
-        Workshop { segment, shops: PerProcess::new() }
+        KeystreamPool { segment, workers: PerProcess::new() }
     }
 
-    /// The shop of this process, with its worker; none if no thread can be had, or after the end.
-    fn shop(&self) -> Option<&Shop> {
+    /// The worker of this process; none if no thread can be had, or after the end.
+    fn worker(&self) -> Option<&Worker> {
         let open = || {
             let shared = Arc::new(Shared::default());
             let theirs = Arc::clone(&shared);
-            let worker = thread::spawn_without_signals("lockstep-ahead", move || theirs.work()).ok_or(())?;
-            Ok::<Shop, ()>(Shop { shared, worker: Mutex::new(Some(worker)) })
+            let thread = thread::spawn_without_signals("lockstep-ahead", move || theirs.work()).ok_or(())?;
+            Ok::<Worker, ()>(Worker { shared, thread: Mutex::new(Some(thread)) })
         };
-        let shop = self.shops.get_or_make(open, |shop: Shop| shop.close()).ok()?;
-        (!lock(&shop.shared.queue).closed).then_some(shop)
+        let worker = self.workers.get_or_make(open, |worker: Worker| worker.close()).ok()?;
+        (!lock(&worker.shared.queue).closed).then_some(worker)
     }
 
     /// Ends the worker of this process; no more contexts are served.
     pub(crate) fn close(&self) {
-        if let Some(shop) = self.shops.get() {
-            shop.close();
+        if let Some(worker) = self.workers.get() {
+            worker.close();
         }
     }
 }
 
-impl Shop {
+impl Worker {
     fn close(&self) {
         let mut queue = lock(&self.shared.queue);
         queue.closed = true;
         let orders = std::mem::take(&mut queue.orders);
         drop(queue);
         self.shared.wake.notify_all();
-        if let Some(worker) = lock(&self.worker).take() {
+        if let Some(worker) = lock(&self.thread).take() {
             let _ = worker.join();
         }
         // With their keys, unless a context still has them.
@@ -306,7 +306,7 @@ impl Ahead {
     /// CTR over whole blocks, by keystream made ahead if this goes on for a while, inline otherwise.
     pub(crate) fn apply(
         &mut self,
-        workshop: &Workshop,
+        keystream_pool: &KeystreamPool,
         instance: &Arc<Instance>,
         key: &ContextKey,
         counter: &mut Block,
@@ -321,7 +321,7 @@ impl Ahead {
             self.run += 1;
             if self.run > RUN {
                 self.run = 0;
-                self.served = Served::new(workshop, instance, key, self.pass, counter);
+                self.served = Served::new(keystream_pool, instance, key, self.pass, counter);
             }
         }
         let rest = match &mut self.served {
@@ -350,14 +350,14 @@ impl Ahead {
 
 impl Served {
     fn new(
-        workshop: &Workshop,
+        keystream_pool: &KeystreamPool,
         instance: &Arc<Instance>,
         key: &ContextKey,
         pass: Pass,
         start: &Block,
     ) -> Option<Served> {
-        let shop = workshop.shop()?;
-        let shared = Arc::clone(&shop.shared);
+        let worker = keystream_pool.worker()?;
+        let shared = Arc::clone(&worker.shared);
         let key = key.duplicate().ok()?;
         if shared.contexts.fetch_add(1, Relaxed) >= MOST_CONTEXTS {
             shared.contexts.fetch_sub(1, Relaxed);
@@ -372,7 +372,7 @@ impl Served {
             return None;
         }
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
-        let segment = if instance.is_large(DEVICE_SEGMENT) { workshop.segment } else { CPU_SEGMENT };
+        let segment = if instance.is_large(DEVICE_SEGMENT) { keystream_pool.segment } else { CPU_SEGMENT };
         let order = Arc::new(Order {
             key,
             pass,

@@ -16,7 +16,7 @@ use lockstep::hazmat::backend::Counter;
 use lockstep::hazmat::inline::{self, InlineKernel};
 use lockstep::provider_settings::{Ahead, Settings};
 
-use crate::ahead::Workshop;
+use crate::ahead::KeystreamPool;
 use crate::ffi::core::Core;
 use crate::ffi::process::{self, PerProcess};
 use crate::ffi::standard::say;
@@ -39,7 +39,7 @@ pub(crate) struct Instance {
     kernel: InlineKernel,
     threshold: usize,
     /// Where keystream is made ahead, if it is.
-    pub(crate) workshop: Option<Workshop>,
+    pub(crate) keystream_pool: Option<KeystreamPool>,
     /// The devices as this process found them: a child of a fork must not use what its parent has opened.
     engines: PerProcess<Engine>,
     /// Incidents of devices that have been told of.
@@ -78,7 +78,7 @@ impl Instance {
         if let Some(engine) = engine {
             let _ = engines.get_or_make(|| Ok::<_, ()>(engine), drop);
         }
-        let workshop = ahead.then(|| Workshop::new(device_is_named));
+        let keystream_pool = ahead.then(|| KeystreamPool::new(device_is_named));
         let traced = trace.is_some();
         let instance = Arc::new(Instance {
             core,
@@ -86,7 +86,7 @@ impl Instance {
             settings,
             kernel,
             threshold,
-            workshop,
+            keystream_pool,
             engines,
             told: AtomicUsize::new(0),
         });
@@ -113,8 +113,8 @@ impl Instance {
     /// The provider is unloaded: ends what runs in the background, and tells what was done. Contexts that live on, as those
     /// of exit handlers do, still work inline.
     pub(crate) fn shut_down(&self) {
-        if let Some(workshop) = &self.workshop {
-            workshop.close();
+        if let Some(keystream_pool) = &self.keystream_pool {
+            keystream_pool.close();
         }
         if let Some(trace) = &self.trace {
             trace.tell_totals(&self.device_totals());

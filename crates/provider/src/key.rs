@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep::hazmat::data::{Data, HostData};
 use lockstep::hazmat::inline::{Block, InlineKey, Span, advance_tweak};
+use lockstep::hazmat::mode::incremental::KeyedExecutor;
 use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep::hazmat::{Error, Key};
 use zeroize::{Zeroize, Zeroizing};
@@ -58,45 +59,33 @@ impl ContextKey {
         &self.inline
     }
 
-    /// Runs a pass over whole blocks (over any number of bytes for CTR), inline or planned. `register` is the IV or
-    /// counter and is left as the next piece needs it.
+    /// Runs a pass over whole blocks (over any number of bytes for CTR), inline or planned. `state` is the IV or counter and
+    /// is left as the next piece needs it.
     ///
     /// # Errors
     /// [`Reason::Device`]
     #[inline(always)]
-    pub(crate) fn run(&self, pass: Pass, register: &mut Block, data: Span<'_>) -> Outcome<()> {
+    pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         if self.instance.is_large(data.len()) {
-            return self.run_planned(pass, register, data);
+            return self.run_planned(pass, state, data);
         }
-        self.run_inline(pass, register, data);
+        self.run_inline(pass, state, data);
         Ok(())
     }
 
     /// A pass on this thread whatever its size.
     #[inline(always)]
-    pub(crate) fn run_inline(&self, pass: Pass, register: &mut Block, data: Span<'_>) {
-        let key = &self.inline;
-        match pass {
-            Pass::Ctr => key.ctr(register, data),
-            Pass::Ctr32 => key.ctr32(register, data),
-            Pass::EcbEncrypt => key.ecb_encrypt(data),
-            Pass::EcbDecrypt => key.ecb_decrypt(data),
-            Pass::CbcEncrypt => key.cbc_encrypt(register, data),
-            Pass::CbcDecrypt => key.cbc_decrypt(register, data),
-            Pass::Cfb128Encrypt => key.cfb128_encrypt(register, data),
-            Pass::Cfb128Decrypt => key.cfb128_decrypt(register, data),
-            Pass::Cfb8Encrypt => key.cfb8_encrypt(register, data),
-            Pass::Cfb8Decrypt => key.cfb8_decrypt(register, data),
-            Pass::Ofb => key.ofb(register, data),
-            _ => unreachable!("contexts run no other passes on bytes"),
-        }
+    pub(crate) fn run_inline(&self, pass: Pass, state: &mut Block, data: Span<'_>) {
+        let Ok(()) = Inline(&self.inline).run(pass, state, data) else {
+            unreachable!("inline kernels do not fail")
+        };
     }
 
     #[cold]
-    fn run_planned(&self, pass: Pass, register: &mut Block, data: Span<'_>) -> Outcome<()> {
+    fn run_planned(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         let mut data = data.into_host();
-        if !self.planned(pass, register, None, &mut data)? {
-            self.run_inline(pass, register, span(data));
+        if !self.planned(pass, state, None, &mut data)? {
+            self.run_inline(pass, state, data.into_span());
         }
         Ok(())
     }
@@ -143,7 +132,7 @@ impl ContextKey {
                 *after = tweak;
             }
         } else {
-            self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, span(data));
+            self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
         }
         Ok(())
     }
@@ -158,11 +147,11 @@ impl ContextKey {
     }
 
     /// A pass by the device that the planner chooses, which verifies it; for XTS with the place in the data unit. False if
-    /// nobody did it and the input is still there, with the register as it was: the caller's kernel does it then.
+    /// nobody did it and the input is still there, with the state as it was: the caller's kernel does it then.
     fn planned(
         &self,
         pass: Pass,
-        register: &mut Block,
+        state: &mut Block,
         tweak: Option<Tweak<'_>>,
         data: &mut HostData<'_>,
     ) -> Outcome<bool> {
@@ -181,8 +170,8 @@ impl ContextKey {
             Err(Error::Unsupported { .. }) => return Ok(false),
             Err(error) => return self.left_to_us(&error.to_string()),
         };
-        let before = *register;
-        let mut segment = Segment { key, tweak, state: register, data: Data::Host(data.reborrow()) };
+        let before = *state;
+        let mut segment = Segment { key, tweak, state, data: Data::Host(data.reborrow()) };
         let done = thread::without_signals(|| plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))));
         self.instance.tell_incidents(engine);
         let failure = match done {
@@ -196,7 +185,7 @@ impl ContextKey {
         };
         data.output().zeroize();
         if matches!(data, HostData::Copy { .. }) {
-            *register = before;
+            *state = before;
             return self.left_to_us(&failure);
         }
         if let Some(trace) = &self.instance.trace {
@@ -215,11 +204,50 @@ impl ContextKey {
     }
 }
 
-/// The form of data that inline kernels take.
-fn span(data: HostData<'_>) -> Span<'_> {
-    match data {
-        HostData::InPlace(data) => Span::in_place(data),
-        HostData::Copy { from, to, .. } => Span::copy(from, to),
-        HostData::ReadOnly(_) => unreachable!("contexts read and write"),
+impl KeyedExecutor for &ContextKey {
+    type Error = Reason;
+
+    #[inline(always)]
+    fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
+        ContextKey::run(self, pass, state, data)
+    }
+
+    fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
+        Inline(&self.inline).absorb(pass, state, blocks)
+    }
+}
+
+/// A key whose passes run on the caller's thread, whatever their size.
+pub(crate) struct Inline<'k>(pub(crate) &'k InlineKey);
+
+impl KeyedExecutor for Inline<'_> {
+    type Error = Reason;
+
+    #[inline(always)]
+    fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
+        let key = self.0;
+        match pass {
+            Pass::Ctr => key.ctr(state, data),
+            Pass::Ctr32 => key.ctr32(state, data),
+            Pass::EcbEncrypt => key.ecb_encrypt(data),
+            Pass::EcbDecrypt => key.ecb_decrypt(data),
+            Pass::CbcEncrypt => key.cbc_encrypt(state, data),
+            Pass::CbcDecrypt => key.cbc_decrypt(state, data),
+            Pass::Cfb128Encrypt => key.cfb128_encrypt(state, data),
+            Pass::Cfb128Decrypt => key.cfb128_decrypt(state, data),
+            Pass::Cfb8Encrypt => key.cfb8_encrypt(state, data),
+            Pass::Cfb8Decrypt => key.cfb8_decrypt(state, data),
+            Pass::Ofb => key.ofb(state, data),
+            _ => unreachable!("contexts run no other passes on bytes"),
+        }
+        Ok(())
+    }
+
+    fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
+        match pass {
+            Pass::CbcMac => self.0.cbc_mac(state, blocks),
+            _ => unreachable!("GCM's hash is inside of its own kernel"),
+        }
+        Ok(())
     }
 }

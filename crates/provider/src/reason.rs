@@ -2,6 +2,8 @@
 
 use std::ffi::CStr;
 
+use lockstep::hazmat::Error;
+
 /// A result of anything that can fail.
 pub(crate) type Outcome<T> = Result<T, Reason>;
 
@@ -132,5 +134,17 @@ mod tests {
         assert_eq!(Reason::BadDecrypt.shared().unwrap().0, 100);
         assert_eq!(Reason::WrongFinalBlockLength.shared().unwrap().0, 107);
         assert_eq!(Reason::Device.shared(), None);
+    }
+}
+
+impl From<Error> for Reason {
+    /// What the incremental engine and devices report.
+    fn from(error: Error) -> Reason {
+        match error {
+            Error::NotWholeBlocks { .. } => Reason::WrongFinalBlockLength,
+            Error::Padding => Reason::BadDecrypt,
+            Error::OutputLength { .. } => Reason::OutputTooSmall,
+            _ => Reason::Device,
+        }
     }
 }

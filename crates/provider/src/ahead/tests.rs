@@ -141,8 +141,12 @@ fn many_contexts_on_many_threads() {
             });
         }
     });
-    let workshop = instance.workshop.as_ref().unwrap();
-    assert_eq!(workshop.shop().unwrap().shared.contexts.load(Relaxed), 0, "all places are given back");
+    let keystream_pool = instance.keystream_pool.as_ref().unwrap();
+    assert_eq!(
+        keystream_pool.worker().unwrap().shared.contexts.load(Relaxed),
+        0,
+        "all places are given back"
+    );
     instance.shut_down();
 }
 
@@ -203,8 +207,8 @@ fn gcm_is_served_too_and_its_counter_wraps_after_32_bits() {
     let start = (0xFFu128 << 120 | u128::from(u32::MAX - 1000)).to_be_bytes();
     let (mut counter, mut data) = (start, vec![0; 64 * 1024]);
     for piece in data.chunks_mut(4096) {
-        let workshop = instance.workshop.as_ref().unwrap();
-        ahead.apply(workshop, &instance, &key, &mut counter, Span::in_place(piece));
+        let keystream_pool = instance.keystream_pool.as_ref().unwrap();
+        ahead.apply(keystream_pool, &instance, &key, &mut counter, Span::in_place(piece));
     }
     assert!(ahead.is_served());
     let (mut expected, mut after) = (vec![0; data.len()], start);

@@ -4,8 +4,11 @@
 use std::sync::Arc;
 
 use lockstep::hazmat::inline::{Block, InlineKey, Span};
+use lockstep::hazmat::mode::ccm;
+use lockstep::hazmat::mode::incremental::{Keystream, Mac};
+use lockstep::hazmat::work::Pass;
 use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::{Zeroize, Zeroizing};
 
 use super::Cipher;
 use super::gcm::{TLS_AAD, record_aad};
@@ -13,7 +16,7 @@ use crate::algorithm::Algorithm;
 use crate::ffi::buffers::Buffers;
 use crate::ffi::param::{Asked, Given, Kind, Parameters, SIZE, entry, list};
 use crate::instance::Instance;
-use crate::key::ContextKey;
+use crate::key::{ContextKey, Inline};
 use crate::reason::{Outcome, Reason};
 
 const TLS_EXPLICIT_IV: usize = 8;
@@ -46,13 +49,14 @@ pub(crate) struct Ccm {
 }
 
 /// A message whose length is known.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone)]
 struct Message {
     len: usize,
-    /// Block A0 of RFC 3610: the counter block that the tag is encrypted with.
+    /// The first block of the MAC, which has yet to say whether there is additional data.
+    first: Block,
+    /// The counter block that masks the tag.
     counter: Block,
-    /// The CBC-MAC so far.
-    mac: Block,
+    mac: Mac,
     has_aad: bool,
 }
 
@@ -151,8 +155,7 @@ impl Cipher for Ccm {
         if message.has_aad {
             return Err(Reason::SecondAad);
         }
-        message.absorb_aad(key.inline(), aad);
-        Ok(())
+        message.absorb_aad(key.inline(), aad)
     }
 
     fn announce(&mut self, len: usize) -> Outcome<()> {
@@ -198,7 +201,7 @@ impl Cipher for Ccm {
                     return Err(Reason::TagLength);
                 }
                 asked.octets(&self.tag[..len])?;
-                // Told once, like in OpenSSL: then the message is over.
+                // The tag can be read once, as in OpenSSL: after that the message is over.
                 self.tag_is_set = false;
                 self.message = None;
                 Ok(())
@@ -280,7 +283,7 @@ impl Ccm {
             return Err(Reason::WrongLength);
         }
         let mac = run_data(key, message, self.encrypts, &mut data)?;
-        let tag = finish(key.inline(), mac, counter);
+        let tag = finish(key.inline(), mac, counter)?;
         // The nonce has done its work.
         self.iv_is_set = false;
         if self.encrypts {
@@ -300,20 +303,20 @@ impl Ccm {
         15 - self.length_bytes
     }
 
-    /// Begins a message of a length: blocks B0 and A0 of RFC 3610, 2.2 and 2.3.
+    /// Begins a message of a length.
     fn begin(&self, len: usize) -> Outcome<Message> {
         let bits = 8 * self.length_bytes;
         if bits < 64 && (len as u64) >> bits != 0 {
             return Err(Reason::MessageTooLong);
         }
-        let iv_len = self.iv_len();
-        let mut counter = [0; 16];
-        counter[0] = self.length_bytes as u8 - 1;
-        counter[1..=iv_len].copy_from_slice(&self.iv[..iv_len]);
-        let mut mac = counter;
-        mac[0] |= ((self.tag_len as u8 - 2) / 2) << 3;
-        mac[8..].iter_mut().zip((len as u64).to_be_bytes()).for_each(|(byte, length)| *byte |= length);
-        Ok(Message { len, counter, mac, has_aad: false })
+        let nonce = &self.iv[..self.iv_len()];
+        Ok(Message {
+            len,
+            first: ccm::first_block(nonce, self.tag_len, false, len as u64),
+            counter: ccm::counter_block(nonce, 0),
+            mac: Mac::new(Pass::CbcMac, [0; 16]),
+            has_aad: false,
+        })
     }
 
     /// A TLS 1.2 record, in place: explicit IV, data, tag.
@@ -333,10 +336,10 @@ impl Ccm {
         self.iv[TLS_FIXED_IV..TLS_FIXED_IV + TLS_EXPLICIT_IV].copy_from_slice(explicit_iv);
         let mut message = self.begin(inner)?;
         let key = self.key.as_ref().ok_or(Reason::NoKey)?;
-        message.absorb_aad(key.inline(), aad);
+        message.absorb_aad(key.inline(), aad)?;
         let counter = message.counter;
         let mac = run_data(key, message, self.encrypts, &mut Buffers::in_place_of(text))?;
-        let full = finish(key.inline(), mac, counter);
+        let full = finish(key.inline(), mac, counter)?;
         if self.encrypts {
             tag.copy_from_slice(&full[..tag_len]);
             return Ok(len);
@@ -350,42 +353,17 @@ impl Ccm {
 }
 
 impl Message {
-    /// Additional data, all at once (RFC 3610, 2.2): their length, they, zeros up to a block.
-    fn absorb_aad(&mut self, key: &InlineKey, aad: &[u8]) {
+    /// Additional data, all at once: the first block, their length, the data, zeros up to a block.
+    fn absorb_aad(&mut self, key: &InlineKey, aad: &[u8]) -> Outcome<()> {
         self.has_aad = true;
-        self.mac[0] |= 0x40;
-        key.encrypt_block(&mut self.mac);
-        let len = aad.len() as u64;
-        let mut prefix = [0; 10];
-        let prefix = if len < 0xFF00 {
-            prefix[..2].copy_from_slice(&(len as u16).to_be_bytes());
-            &prefix[..2]
-        } else if len <= u64::from(u32::MAX) {
-            prefix[..2].copy_from_slice(&[0xFF, 0xFE]);
-            prefix[2..6].copy_from_slice(&(len as u32).to_be_bytes());
-            &prefix[..6]
-        } else {
-            prefix[..2].copy_from_slice(&[0xFF, 0xFF]);
-            prefix[2..].copy_from_slice(&len.to_be_bytes());
-            &prefix[..]
-        };
-        let mut first = [0; 16];
-        first[..prefix.len()].copy_from_slice(prefix);
-        let (head, rest) = aad.split_at(aad.len().min(16 - prefix.len()));
-        first[prefix.len()..prefix.len() + head.len()].copy_from_slice(head);
-        key.cbc_mac(&mut self.mac, &first);
-        absorb_padded(key, &mut self.mac, rest);
-    }
-}
-
-/// Folds in bytes and zeros up to a whole block.
-fn absorb_padded(key: &InlineKey, mac: &mut Block, bytes: &[u8]) {
-    let (blocks, tail) = bytes.split_at(bytes.len() & !15);
-    key.cbc_mac(mac, blocks);
-    if !tail.is_empty() {
-        let mut last = Zeroizing::new([0; 16]);
-        last[..tail.len()].copy_from_slice(tail);
-        key.cbc_mac(mac, &*last);
+        // The flag Adata (SP 800-38C, A.2.1).
+        self.first[0] |= 0x40;
+        let (length, bytes) = ccm::aad_length(aad.len() as u64);
+        let mut key = Inline(key);
+        self.mac.update(&mut key, &self.first, false)?;
+        self.mac.update(&mut key, &length[..bytes], false)?;
+        self.mac.update(&mut key, aad, false)?;
+        self.mac.pad(&mut key)
     }
 }
 
@@ -396,32 +374,33 @@ fn run_data(
     encrypts: bool,
     data: &mut Buffers<'_>,
 ) -> Outcome<Zeroizing<Block>> {
-    let key = key.inline();
-    let mut mac = Zeroizing::new(message.mac);
+    let mut key = Inline(key.inline());
+    let mac = &mut message.mac;
     if !message.has_aad {
-        key.encrypt_block(&mut mac);
+        mac.update(&mut key, &message.first, false)?;
     }
-    // Its count has length_bytes bytes, and the length that was checked keeps it from running over.
-    let mut counter = u128::from_be_bytes(message.counter).wrapping_add(1).to_be_bytes();
-    message.zeroize();
+    // The count has length_bytes bytes, and the length that was checked keeps it from running over.
+    let counter = u128::from_be_bytes(message.counter).wrapping_add(1).to_be_bytes();
+    let mut keystream = Keystream::new(Pass::Ctr, counter);
     let len = data.len();
     data.settle()?;
     for at in (0..len).step_by(PIECE) {
         let piece = PIECE.min(len - at);
         if encrypts {
-            absorb_padded(key, &mut mac, data.input(at, piece));
-            key.ctr(&mut counter, data.part(at, at, piece));
+            mac.update(&mut key, data.input(at, piece), false)?;
+            keystream.apply(&mut key, data.part(at, at, piece))?;
         } else {
-            key.ctr(&mut counter, data.part(at, at, piece));
-            absorb_padded(key, &mut mac, data.output(at, piece));
+            keystream.apply(&mut key, data.part(at, at, piece))?;
+            mac.update(&mut key, data.output(at, piece), false)?;
         }
     }
-    Ok(mac)
+    mac.pad(&mut key)?;
+    Ok(Zeroizing::new(*mac.state()))
 }
 
-/// The tag: the MAC under the cipher of A0.
-fn finish(key: &InlineKey, mac: Zeroizing<Block>, mut counter: Block) -> Zeroizing<Block> {
+/// The tag: the MAC under the cipher of the counter block 0.
+fn finish(key: &InlineKey, mac: Zeroizing<Block>, counter: Block) -> Outcome<Zeroizing<Block>> {
     let mut tag = mac;
-    key.ctr(&mut counter, Span::in_place(&mut *tag));
-    tag
+    Keystream::new(Pass::Ctr, counter).apply(&mut Inline(key), Span::in_place(&mut *tag))?;
+    Ok(tag)
 }

@@ -153,7 +153,7 @@ impl Cipher for Gcm {
                     *gcm = Some(new.ok_or(Reason::OutOfMemory)?);
                 }
             }
-            if self.instance.workshop.is_some() {
+            if self.instance.keystream_pool.is_some() {
                 // Without it GCM goes on without keystream made ahead.
                 let key = ContextKey::new(&self.instance, key).ok();
                 self.ahead = key.map(|key| (key, Ahead::new(Pass::Ctr32)));
@@ -176,7 +176,7 @@ impl Cipher for Gcm {
     }
 
     fn rekeys_in_place(&self) -> bool {
-        self.gcm.is_some() && self.instance.workshop.is_none()
+        self.gcm.is_some() && self.instance.keystream_pool.is_none()
     }
 
     #[inline(always)]
@@ -194,9 +194,9 @@ impl Cipher for Gcm {
         self.begun()?;
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         let span = data.whole()?;
-        let done = match (&self.instance.workshop, &mut self.ahead) {
-            (Some(workshop), Some((key, ahead))) => gcm.update_by(span, &mut |counter, blocks| {
-                ahead.apply(workshop, &self.instance, key, counter, blocks);
+        let done = match (&self.instance.keystream_pool, &mut self.ahead) {
+            (Some(keystream_pool), Some((key, ahead))) => gcm.update_by(span, &mut |counter, blocks| {
+                ahead.apply(keystream_pool, &self.instance, key, counter, blocks);
             }),
             _ => gcm.update(span),
         };

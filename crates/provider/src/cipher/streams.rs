@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use lockstep::hazmat::inline::{Block, Span};
+use lockstep::hazmat::mode::Direction;
+use lockstep::hazmat::mode::incremental::{Feedback, KeyedExecutor, Keystream};
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
 
 use super::Cipher;
-use crate::ahead::Ahead;
+use crate::ahead::{Ahead, KeystreamPool};
 use crate::algorithm::{Algorithm, Mode};
 use crate::ffi::buffers::Buffers;
 use crate::ffi::param::{Asked, Given, Kind, Parameters, SIZE, UINT, entry, list};
 use crate::instance::Instance;
-use crate::key::ContextKey;
+use crate::key::{ContextKey, Inline};
 use crate::reason::{Outcome, Reason};
 
 /// What can be asked of a context without authentication.
@@ -50,15 +52,60 @@ pub(crate) struct Streams {
     key: Option<ContextKey>,
     /// As it was set, if it was.
     first_iv: Option<Block>,
-    /// As it has moved on. CTR: the counter of the next block. OFB: the keystream block under way. CFB: the ciphertext of
-    /// the block under way, with keystream in the place of what has not come yet.
-    iv: Block,
-    /// Bytes of the block under way that are used; 0 if none is under way.
-    used: usize,
-    /// CTR: the keystream block under way.
-    keystream: Block,
-    /// CTR: keystream that others make, if they do.
+    /// CFB8 and CFB1 have no block under way, but remember what was set.
+    num: usize,
+    state: State,
+    /// CTR: keystream that another thread makes, if one does.
     pub(crate) ahead: Option<Ahead>,
+}
+
+/// What links one update to the next.
+#[derive(Clone)]
+enum State {
+    /// CTR and OFB.
+    Keystream(Keystream),
+    /// CFB.
+    Feedback(Feedback),
+    /// CFB8 and CFB1: the last 16 bytes of ciphertext.
+    Shift(Block),
+}
+
+impl State {
+    fn new(mode: Mode) -> State {
+        match mode {
+            Mode::Ctr => State::Keystream(Keystream::new(Pass::Ctr, [0; 16])),
+            Mode::Ofb => State::Keystream(Keystream::new(Pass::Ofb, [0; 16])),
+            Mode::Cfb128 => State::Feedback(Feedback::new([0; 16])),
+            _ => State::Shift([0; 16]),
+        }
+    }
+
+    /// The IV as it has moved on, in OpenSSL's form. CTR: the counter of the next block. OFB: the keystream block under way.
+    /// CFB: the ciphertext of the block under way, with keystream in the place of what has not come yet.
+    fn iv(&self) -> &Block {
+        match self {
+            State::Keystream(keystream) => keystream.state(),
+            State::Feedback(feedback) => feedback.state(),
+            State::Shift(state) => state,
+        }
+    }
+
+    /// Bytes of the block under way that are used; 0 if none is under way.
+    fn used(&self) -> usize {
+        match self {
+            State::Keystream(keystream) => keystream.used(),
+            State::Feedback(feedback) => feedback.used(),
+            State::Shift(_) => 0,
+        }
+    }
+
+    fn restart(&mut self, iv: Block) {
+        match self {
+            State::Keystream(keystream) => keystream.restart(iv),
+            State::Feedback(feedback) => feedback.restart(iv),
+            State::Shift(state) => *state = iv,
+        }
+    }
 }
 
 impl Cipher for Streams {
@@ -74,47 +121,36 @@ impl Cipher for Streams {
             counts_bits: false,
             key: None,
             first_iv: None,
-            iv: [0; 16],
-            used: 0,
-            keystream: [0; 16],
+            num: 0,
+            state: State::new(algorithm.mode),
             ahead: None,
         }
     }
 
     fn duplicate(&self) -> Outcome<Self> {
         let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
-        let Streams { algorithm, encrypts, padding, counts_bits, first_iv, iv, used, keystream, .. } = *self;
-        let instance = Arc::clone(&self.instance);
+        let Streams { algorithm, encrypts, padding, counts_bits, first_iv, num, .. } = *self;
+        let (instance, state) = (Arc::clone(&self.instance), self.state.clone());
         // Keystream made ahead is not shared: the copy makes its own if it comes to need it.
         let ahead = None;
-        Ok(Streams {
-            instance,
-            algorithm,
-            encrypts,
-            padding,
-            counts_bits,
-            key,
-            first_iv,
-            iv,
-            used,
-            keystream,
-            ahead,
-        })
+        Ok(Streams { instance, algorithm, encrypts, padding, counts_bits, key, first_iv, num, state, ahead })
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.encrypts = encrypts;
-        self.used = 0;
+        self.num = 0;
         self.ahead = None;
+        let mut next = *self.state.iv();
         match (iv, self.first_iv) {
             (Some(iv), _) => {
-                self.iv = iv_of(iv)?;
-                self.first_iv = Some(self.iv);
+                next = iv_of(iv)?;
+                self.first_iv = Some(next);
             }
             // All but CTR begin again with the IV they had, as they did in OpenSSL 1.1.1.
-            (None, Some(first)) if self.algorithm.mode != Mode::Ctr => self.iv = first,
+            (None, Some(first)) if self.algorithm.mode != Mode::Ctr => next = first,
             (None, _) => {}
         }
+        self.state.restart(next);
         if let Some(key) = key {
             if key.len() != self.algorithm.key_len {
                 return Err(Reason::KeyLength);
@@ -138,19 +174,25 @@ impl Cipher for Streams {
         let Some(key) = &self.key else { return Err(Reason::NoKey) };
         let (len, bits) = (data.len(), data.bits());
         let span = data.whole()?;
-        match self.algorithm.mode {
-            Mode::Ctr if self.used == 0 && len.is_multiple_of(16) && self.instance.workshop.is_none() => {
-                key.run(Pass::Ctr, &mut self.iv, span)?;
+        match &mut self.state {
+            State::Keystream(keystream) => match &self.instance.keystream_pool {
+                Some(keystream_pool) if self.algorithm.mode == Mode::Ctr => {
+                    let ahead = self.ahead.get_or_insert_with(|| Ahead::new(Pass::Ctr));
+                    let instance = &self.instance;
+                    keystream.apply(&mut PooledCtr { key, keystream_pool, instance, ahead }, span)?;
+                }
+                _ => keystream.apply(&mut &*key, span)?,
+            },
+            State::Feedback(feedback) => {
+                let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
+                feedback.apply(&mut &*key, direction, span)?;
             }
-            Mode::Ctr => self.ctr(span)?,
-            Mode::Ofb => self.ofb(span)?,
-            Mode::Cfb128 => self.cfb128(span)?,
-            Mode::Cfb8 => {
-                let pass = if self.encrypts { Pass::Cfb8Encrypt } else { Pass::Cfb8Decrypt };
-                key.run(pass, &mut self.iv, span)?;
-            }
-            _ if self.encrypts => key.inline().cfb1_encrypt(&mut self.iv, span, bits),
-            _ => key.inline().cfb1_decrypt(&mut self.iv, span, bits),
+            State::Shift(state) => match (self.algorithm.mode, self.encrypts) {
+                (Mode::Cfb8, true) => key.run(Pass::Cfb8Encrypt, state, span)?,
+                (Mode::Cfb8, false) => key.run(Pass::Cfb8Decrypt, state, span)?,
+                (_, true) => key.inline().cfb1_encrypt(state, span, bits),
+                (_, false) => key.inline().cfb1_decrypt(state, span, bits),
+            },
         }
         Ok(len)
     }
@@ -168,9 +210,9 @@ impl Cipher for Streams {
             b"keylen" => asked.number(self.algorithm.key_len as u64),
             b"ivlen" => asked.number(16),
             b"padding" => asked.number(u64::from(self.padding)),
-            b"num" => asked.number(self.used as u64),
+            b"num" => asked.number(self.used() as u64),
             b"iv" => asked.octets(self.first_iv.as_ref().unwrap_or(&[0; 16])),
-            b"updated-iv" => asked.octets(&self.iv),
+            b"updated-iv" => asked.octets(self.state.iv()),
             b"tls-mac" => asked.octets(&[]),
             _ => Ok(()),
         }
@@ -186,7 +228,7 @@ impl Cipher for Streams {
                 if used >= 16 {
                     return Err(Reason::ParameterType);
                 }
-                self.resume(used);
+                self.resume(used)?;
             }
             b"tls-version" => _ = given.uint()?,
             b"tls-mac-size" => _ = given.size()?,
@@ -197,102 +239,58 @@ impl Cipher for Streams {
 }
 
 impl Streams {
-    /// Goes to within a block, of which so many bytes are used. For OFB and CFB the IV tells all; CTR's counter is that
+    fn used(&self) -> usize {
+        let is_remembered = self.key.is_none() || matches!(self.state, State::Shift(_));
+        if is_remembered { self.num } else { self.state.used() }
+    }
+
+    /// Continues inside a block, of which so many bytes are used. For OFB and CFB the IV says everything; CTR's counter is that
     /// of the block after.
-    fn resume(&mut self, used: usize) {
-        self.used = used;
+    fn resume(&mut self, used: usize) -> Outcome<()> {
+        self.num = used;
         self.ahead = None;
-        if let (Mode::Ctr, 1.., Some(key)) = (self.algorithm.mode, used, &self.key) {
-            self.keystream = u128::from_be_bytes(self.iv).wrapping_sub(1).to_be_bytes();
-            key.inline().encrypt_block(&mut self.keystream);
-        }
-    }
-
-    fn ctr(&mut self, data: Span<'_>) -> Outcome<()> {
-        let left = if self.used == 0 { 0 } else { data.len().min(16 - self.used) };
-        let (mut head, rest) = data.split_at(left);
-        head.xor(&self.keystream[self.used..self.used + left]);
-        self.used = (self.used + left) % 16;
-        let whole = rest.len() & !15;
-        let (blocks, mut tail) = rest.split_at(whole);
-        self.ctr_blocks(blocks)?;
-        if !tail.is_empty() {
-            let mut keystream = [0; 16];
-            self.ctr_blocks(Span::in_place(&mut keystream))?;
-            self.used = tail.len();
-            tail.xor(&keystream[..self.used]);
-            self.keystream = keystream;
-            keystream.zeroize();
-        }
-        Ok(())
-    }
-
-    /// Whole blocks, with keystream made ahead if that is on.
-    fn ctr_blocks(&mut self, blocks: Span<'_>) -> Outcome<()> {
-        let key = self.key.as_ref().ok_or(Reason::NoKey)?;
-        match &self.instance.workshop {
-            Some(workshop) if !blocks.is_empty() && !self.instance.is_large(blocks.len()) => {
-                let ahead = self.ahead.get_or_insert_with(|| Ahead::new(Pass::Ctr));
-                ahead.apply(workshop, &self.instance, key, &mut self.iv, blocks);
+        match (&mut self.state, &self.key) {
+            (State::Keystream(keystream), Some(key)) => keystream.resume(&mut &*key, used),
+            // Without a key there is no keystream yet, and a key that comes later begins a message.
+            (State::Keystream(_), None) => Ok(()),
+            (State::Feedback(feedback), _) => {
+                feedback.resume(used);
                 Ok(())
             }
-            _ => key.run(Pass::Ctr, &mut self.iv, blocks),
+            (State::Shift(_), _) => Ok(()),
         }
     }
+}
 
-    fn ofb(&mut self, data: Span<'_>) -> Outcome<()> {
-        let left = if self.used == 0 { 0 } else { data.len().min(16 - self.used) };
-        let (mut head, rest) = data.split_at(left);
-        head.xor(&self.iv[self.used..self.used + left]);
-        self.used = (self.used + left) % 16;
-        let whole = rest.len() & !15;
-        let (blocks, mut tail) = rest.split_at(whole);
-        let key = self.key.as_ref().ok_or(Reason::NoKey)?;
-        key.run(Pass::Ofb, &mut self.iv, blocks)?;
-        if !tail.is_empty() {
-            key.inline().encrypt_block(&mut self.iv);
-            self.used = tail.len();
-            tail.xor(&self.iv[..self.used]);
+/// CTR with keystream made ahead, for pieces that are not large.
+struct PooledCtr<'k> {
+    key: &'k ContextKey,
+    keystream_pool: &'k KeystreamPool,
+    instance: &'k Arc<Instance>,
+    ahead: &'k mut Ahead,
+}
+
+impl KeyedExecutor for PooledCtr<'_> {
+    type Error = Reason;
+
+    fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
+        if data.is_empty() || self.instance.is_large(data.len()) {
+            return self.key.run(pass, state, data);
         }
+        self.ahead.apply(self.keystream_pool, self.instance, self.key, state, data);
         Ok(())
     }
 
-    fn cfb128(&mut self, data: Span<'_>) -> Outcome<()> {
-        let left = if self.used == 0 { 0 } else { data.len().min(16 - self.used) };
-        let (head, rest) = data.split_at(left);
-        self.feed(head);
-        let whole = rest.len() & !15;
-        let (blocks, tail) = rest.split_at(whole);
-        let pass = if self.encrypts { Pass::Cfb128Encrypt } else { Pass::Cfb128Decrypt };
-        let key = self.key.as_ref().ok_or(Reason::NoKey)?;
-        key.run(pass, &mut self.iv, blocks)?;
-        if !tail.is_empty() {
-            key.inline().encrypt_block(&mut self.iv);
-            self.feed(tail);
-        }
-        Ok(())
-    }
-
-    /// CFB within the block under way: the IV takes up ciphertext in the place of keystream.
-    fn feed(&mut self, mut data: Span<'_>) {
-        let mut bytes = [0; 16];
-        let bytes = &mut bytes[..data.len()];
-        data.read(bytes);
-        for byte in &mut *bytes {
-            let input = *byte;
-            *byte ^= self.iv[self.used];
-            self.iv[self.used] = if self.encrypts { *byte } else { input };
-            self.used = (self.used + 1) % 16;
-        }
-        data.write(bytes);
-        bytes.zeroize();
+    fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
+        Inline(self.key.inline()).absorb(pass, state, blocks)
     }
 }
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        // In OFB and CFB the IV holds keystream.
-        self.iv.zeroize();
-        self.keystream.zeroize();
+        // In CFB8 and CFB1 it is ciphertext; the other states wipe themselves.
+        if let State::Shift(state) = &mut self.state {
+            state.zeroize();
+        }
     }
 }

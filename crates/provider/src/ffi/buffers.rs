@@ -9,6 +9,7 @@ use std::ptr;
 use std::slice;
 
 use lockstep::hazmat::inline::Span;
+use lockstep::hazmat::mode::incremental::BlockIo;
 use zeroize::Zeroize;
 
 use crate::reason::{Outcome, Reason};
@@ -193,5 +194,30 @@ impl<'a> Buffers<'a> {
         }
         // SAFETY: input and output are the same memory, of which `room` bytes may be written.
         Ok(unsafe { slice::from_raw_parts_mut(self.output, len) })
+    }
+}
+
+impl BlockIo for Buffers<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn room(&self) -> usize {
+        self.room
+    }
+
+    fn read(&self, at: usize, into: &mut [u8]) {
+        Buffers::read(self, at, into);
+    }
+
+    #[inline(always)]
+    fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
+        Buffers::part(self, from, to, len)
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        Buffers::write(self, at, bytes);
     }
 }
