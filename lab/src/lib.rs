@@ -6,7 +6,7 @@ pub mod cell;
 pub mod geforce;
 pub mod plot;
 mod table;
-mod wrap;
+pub mod text;
 
 pub use table::Table;
-pub use wrap::{WIDTH, hang, wrap};
+pub use text::{WIDTH, hang, wrap};

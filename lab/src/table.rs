@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::plot::escaped;
-use crate::wrap::{WIDTH, wrap};
+use crate::text::{WIDTH, wrap};
 
 /// A table: the first columns are text, the others numbers.
 #[derive(Debug, Clone)]

@@ -90,6 +90,17 @@ impl From<hazmat::Error> for Error {
     }
 }
 
+impl From<lockstep_bench::Error> for Error {
+    fn from(error: lockstep_bench::Error) -> Error {
+        match error {
+            lockstep_bench::Error::Library(error) => Error::Library(error),
+            lockstep_bench::Error::OutOfMemory(message) => Error::OutOfMemory(message),
+            lockstep_bench::Error::Failed(message) => Error::Failed(message),
+            lockstep_bench::Error::Stopped => Error::Stopped,
+        }
+    }
+}
+
 /// For messages that are made where they are needed.
 pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())

@@ -3,13 +3,12 @@
 //! One module a subcommand in [`commands`]; what they share lies beside it: the definition of the command line
 //! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
 //! ([`recipients`], [`identities`], [`unlock`], [`wrapping`]), plain age files ([`age_file`]), many files in one call
-//! ([`tree`]), the version ([`version`]), measurements ([`mod@bench`]), pictures ([`picture`]), and the people's side
+//! ([`tree`]), the version ([`version`]), pictures ([`picture`]), and the people's side
 //! ([`terminal`], [`progress`], [`signals`]).
 #![deny(unsafe_code)]
 
 mod age_file;
 mod args;
-mod bench;
 mod commands;
 mod date;
 mod error;

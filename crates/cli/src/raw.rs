@@ -101,7 +101,7 @@ impl Raw {
     }
 
     fn print_mac(&self, mac: &Block, pipe: &mut Pipe<'_>) -> Result<()> {
-        write(pipe.output, format!("{}\n", text::to_hex(&mac[..self.tag_len])).as_bytes())
+        write(pipe.output, format!("{}\n", text::hex(&mac[..self.tag_len])).as_bytes())
     }
 
     fn seal_gcm(&self, pipe: Pipe<'_>) -> Result<u64> {

@@ -134,19 +134,20 @@ impl Guard {
 
     /// Says which file it is.
     pub(crate) fn file(self, name: &TemporaryName) -> Guard {
-        self.set(Stake::File(name.clone()))
+        self.set(Stake::File(name.clone()));
+        self
     }
 
-    /// Says which folder it is.
-    pub(crate) fn folder(self, path: &Path) -> Guard {
-        self.set(Stake::Folder(path.into()))
-    }
-
-    fn set(self, stake: Stake) -> Guard {
+    fn set(&self, stake: Stake) {
         if let Some((_, known)) = stakes().iter_mut().find(|(number, _)| *number == self.0) {
             *known = stake;
         }
-        self
+    }
+}
+
+impl lockstep_bench::FolderGuard for Guard {
+    fn set_path(&mut self, path: &Path) {
+        self.set(Stake::Folder(path.into()));
     }
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
+pub(crate) use lockstep_lab::text::{bytes, hex, one_line, printable};
+
 /// Bytes from hex digits, either case. The message never repeats the digits: they may be a key.
 pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     if !text.len().is_multiple_of(2) {
@@ -18,11 +20,6 @@ pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
         bytes.push((high << 4 | low) as u8);
     }
     Ok(bytes)
-}
-
-/// Lower-case hex digits.
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A number of bytes: decimal, with K, M, G or T for powers of 1024.
@@ -58,26 +55,6 @@ pub(crate) fn parse_range(text: &str) -> Result<Range, String> {
     Ok(Range { offset: parse_size(offset)?, len })
 }
 
-/// Bytes for people: `17 bytes`, `2.0 GiB`.
-pub(crate) fn bytes(count: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut value = count as f64;
-    let mut unit = None;
-    for name in UNITS {
-        // What would print as 1024.0 of a unit goes to the next.
-        if value < 1023.95 {
-            break;
-        }
-        value /= 1024.0;
-        unit = Some(name);
-    }
-    match unit {
-        _ if count == 1 => "1 byte".into(),
-        None => format!("{count} bytes"),
-        Some(unit) => format!("{value:.1} {unit}"),
-    }
-}
-
 /// Bytes per second for people, in powers of ten as rates are given: `4.1 GB/s`.
 pub(crate) fn rate(bytes: u64, time: Duration) -> String {
     let rate = bytes as f64 / time.as_secs_f64().max(1e-9);
@@ -86,18 +63,6 @@ pub(crate) fn rate(bytes: u64, time: Duration) -> String {
         r if r >= 1e6 => format!("{:.1} MB/s", r / 1e6),
         r => format!("{:.1} kB/s", r / 1e3),
     }
-}
-
-/// Without what could command a terminal: for text that comes from files.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
-/// A message of the age crate as one line of ours: no line breaks, no marks of text direction.
-pub(crate) fn one_line(message: &impl ToString) -> String {
-    let message = message.to_string();
-    let words: Vec<_> = message.split_whitespace().collect();
-    printable(&words.join(" ")).replace(['\u{2068}', '\u{2069}'], "").trim_end_matches('.').into()
 }
 
 #[cfg(test)]
@@ -112,7 +77,6 @@ mod tests {
             let message = parse_hex(bad).unwrap_err();
             assert!(!message.contains('g') || !message.contains("0g"), "{message}");
         }
-        assert_eq!(to_hex(&[0, 0xff, 0x1a]), "00ff1a");
     }
 
     #[test]
@@ -138,14 +102,6 @@ mod tests {
 
     #[test]
     fn for_people() {
-        assert_eq!(bytes(0), "0 bytes");
-        assert_eq!(bytes(1), "1 byte");
-        assert_eq!(bytes(1023), "1023 bytes");
-        assert_eq!(bytes(1024), "1.0 KiB");
-        assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
-        assert_eq!(bytes(u64::MAX), "16.0 EiB");
         assert_eq!(rate(4_100_000_000, Duration::from_secs(1)), "4.1 GB/s");
-        assert_eq!(printable("a\u{1b}[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
-        assert_eq!(one_line(&"Two\n lines.\n"), "Two lines");
     }
 }

@@ -3,7 +3,7 @@
 use super::paper::{TABLE_1, TABLE_2, TABLE_3};
 use super::{Error, Report};
 use crate::Table;
-use crate::wrap::{WIDTH, wrap};
+use crate::text::{WIDTH, wrap};
 
 /// What the columns hold.
 const INTRODUCTION: &str = "\

@@ -6,7 +6,7 @@ use super::paper::{self, TABLE_1};
 use super::{Measured, Point};
 use crate::Table;
 use crate::plot::{self, Line, Plot, Scale, escaped};
-use crate::wrap::{WIDTH, wrap};
+use crate::text::{WIDTH, wrap};
 
 /// What the device costs, if its user says so.
 #[derive(Debug, Clone, Copy, Default)]

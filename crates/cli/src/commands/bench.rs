@@ -1,23 +1,25 @@
 //! `lockstep bench`
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use lockstep::engine::{ENV_DEVICE, ENV_KERNEL, Verify};
 use lockstep::{OutputFile, OutputOptions, quoted};
-use std::io::Write;
+use lockstep_bench::{self as bench, FolderGuard, Host, OpenSsl, Options, Session, Suite};
 
 use super::{print, print_json};
 use crate::args::How;
-use crate::bench::{self, OpenSsl, Options, Report, Session, Suite};
 use crate::error::{Error, Result, failed};
 use crate::output::GuardedFile;
+use crate::progress::Note;
 use crate::signals::{self, Guard, Results};
-use crate::{date, json, terminal, text};
+use crate::{date, json, memory, terminal, text};
 
-/// Most bytes of one message, and of all in a call.
-const MAX_SIZE: u64 = bench::MOST_BYTES as u64;
+/// The most bytes of one message, and of all messages in a call.
+const MAX_SIZE: u64 = bench::MAX_CALL_BYTES as u64;
 const MAX_MESSAGES: u64 = 1 << 20;
 
 /// Measure this machine: its devices and kernels, and other implementations beside them
@@ -28,7 +30,7 @@ const MAX_MESSAGES: u64 = 1 << 20;
 pub(crate) struct Bench {
     /// What to measure [default: peers]
     #[arg(value_name = "SUITE", value_enum)]
-    suites: Vec<Suite>,
+    suites: Vec<SuiteName>,
 
     /// Measure these only: the beginning of a name, such as `ctr` or `gcm-128`; may be repeated
     #[arg(short, long, value_name = "MODE")]
@@ -101,6 +103,42 @@ pub(crate) struct Bench {
     verify: Option<How>,
 }
 
+/// A suite on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SuiteName {
+    /// Each kernel of each device: mode, key and size
+    Throughput,
+    /// Each device and the planner's choice from 16 bytes to 256 MiB: where which device wins
+    Crossover,
+    /// Many messages at once, each with a key of its own
+    Batch,
+    /// Encrypting and decrypting files, beside `cp` and `openssl enc`
+    Files,
+    /// How long one small call takes
+    Latency,
+    /// Beside OpenSSL, AWS-LC and RustCrypto
+    Peers,
+    /// Does the speed depend on the data?
+    Patterns,
+    /// All of them
+    All,
+}
+
+impl SuiteName {
+    fn suites(self) -> &'static [Suite] {
+        match self {
+            SuiteName::Throughput => &[Suite::Throughput],
+            SuiteName::Crossover => &[Suite::Crossover],
+            SuiteName::Batch => &[Suite::Batch],
+            SuiteName::Files => &[Suite::Files],
+            SuiteName::Latency => &[Suite::Latency],
+            SuiteName::Peers => &[Suite::Peers],
+            SuiteName::Patterns => &[Suite::Patterns],
+            SuiteName::All => &Suite::ALL,
+        }
+    }
+}
+
 fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
@@ -114,51 +152,71 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     if let Some(path) = &args.html {
         check_page(path, args.force)?;
     }
-    let openssl = options.openssl.iter().map(|openssl| openssl.version.clone()).collect();
-    let machine = bench::Machine::here();
     let date = date::now();
-    let session = Session::new(options, !args.quiet);
-    // A signal ends the suite that is being measured; what those before it found is told.
+    let session = Session::new(options, Rc::new(CommandHost { note: (!args.quiet).then(Note::new) }));
+    // A signal stops the suite that is being measured; the results of the suites before it are printed.
     let _results = Results::awaited();
-    let suites = if args.suites.is_empty() { &[Suite::Peers][..] } else { &args.suites };
-    let (chapters, mut failures) = Suite::run_each(suites, &session);
-    // Where nothing was measured there is nothing to tell but why.
-    if chapters.len() == failures.len() {
-        failures.retain(|(_, error)| !matches!(error, Error::Stopped));
-        let mut errors = failures.into_iter().map(|(_, error)| error);
-        let told = if signals::stopped() { None } else { errors.next() };
-        errors.for_each(|error| json::say_or_keep(&error.to_string()));
-        return Err(told.unwrap_or(Error::Stopped));
-    }
-    let report = Report {
-        date,
-        command: command(),
-        machine,
-        devices: session.described(),
-        openssl,
-        energy: session.energy(),
-        chapters,
-        cpu_use: session.curve.finish(),
-    };
-    drop(session);
-    // What was measured is told first: it took its time.
-    let told = if args.json { print_json(&report.json()) } else { print(&report.text()) };
-    // The page was asked for, too, if standard output is full or its reader has gone away.
-    let page = args.html.as_ref().map_or(Ok(()), |path| write_page(path, args.force, &report.html()));
-    let mut wrong: Vec<Error> = [told.err(), page.err()].into_iter().flatten().collect();
-    wrong.retain(|error| !error.is_broken_pipe());
+    let named = if args.suites.is_empty() { &[SuiteName::Peers][..] } else { &args.suites };
+    let suites: Vec<Suite> = named.iter().flat_map(|name| name.suites()).copied().collect();
+    let (sections, failures) = Suite::run_each(&suites, &session);
+    let all_failed = sections.len() == failures.len();
+    let mut failures: Vec<(Suite, Error)> =
+        failures.into_iter().map(|(suite, error)| (suite, error.into())).collect();
     failures.retain(|(_, error)| !matches!(error, Error::Stopped));
+    if all_failed {
+        let mut errors = failures.into_iter().map(|(_, error)| error);
+        let first = if signals::stopped() { None } else { errors.next() };
+        errors.for_each(|error| json::say_or_keep(&error.to_string()));
+        return Err(first.unwrap_or(Error::Stopped));
+    }
+    let report = session.into_report(sections, date, command());
+    // The results are printed first: a page that cannot be written must not lose them.
+    let printed = if args.json { print_json(&report.json()) } else { print(&report.text()) };
+    // The page is written even if standard output is full or was closed by its reader.
+    let page = args.html.as_ref().map_or(Ok(()), |path| write_page(path, args.force, &report.html()));
+    let mut errors: Vec<Error> = [printed.err(), page.err()].into_iter().flatten().collect();
+    errors.retain(|error| !error.is_broken_pipe());
     if !failures.is_empty() {
-        let told: Vec<_> =
+        let reasons: Vec<_> =
             failures.iter().map(|(suite, error)| format!("{}: {error}", suite.name())).collect();
-        wrong.push(failed(format!("not everything was measured: {}", told.join("; "))));
+        errors.push(failed(format!("not everything was measured: {}", reasons.join("; "))));
     }
     if signals::stopped() {
-        wrong.push(Error::Stopped);
+        errors.push(Error::Stopped);
     }
-    let last = wrong.pop();
-    wrong.iter().for_each(|error| json::say_or_keep(&error.to_string()));
+    let last = errors.pop();
+    errors.iter().for_each(|error| json::say_or_keep(&error.to_string()));
     last.map_or(Ok(()), Err)
+}
+
+/// What the benchmarks use of this command.
+struct CommandHost {
+    /// Shows the progress, unless `--quiet` was given.
+    note: Option<Note>,
+}
+
+impl Host for CommandHost {
+    fn is_stopped(&self) -> bool {
+        signals::stopped()
+    }
+
+    fn show_step(&self, step: &str) {
+        if let Some(note) = &self.note {
+            note.show(step);
+        }
+    }
+
+    fn check_memory(&self, bytes: u64, purpose: &str) -> bench::Result<()> {
+        memory::check(bytes, purpose).map_err(|error| bench::Error::OutOfMemory(error.to_string()))
+    }
+
+    fn guard_folder(&self) -> Box<dyn FolderGuard> {
+        Box::new(Guard::creating())
+    }
+
+    fn program(&self) -> io::Result<PathBuf> {
+        std::env::current_exe()
+    }
 }
 
 fn options(args: &Bench) -> Result<Options> {
@@ -190,7 +248,7 @@ fn options(args: &Bench) -> Result<Options> {
             None => terminal::warn(quiet, "there is no `openssl` here: it is left out"),
         }
     }
-    // As for all commands, the environment stands in for what is not said.
+    // As in all commands, an environment variable gives the value of an option that is not given.
     let from_env = |named: &[String], variable| match std::env::var(variable) {
         Ok(value) if named.is_empty() && !value.is_empty() && value != "auto" => vec![value],
         _ => named.to_vec(),
@@ -211,7 +269,7 @@ fn options(args: &Bench) -> Result<Options> {
     })
 }
 
-/// The command line as it was given.
+/// The command line, quoted for a shell.
 fn command() -> String {
     let words = std::env::args_os().skip(1).map(|word| {
         let word = text::printable(&word.to_string_lossy());
@@ -225,7 +283,7 @@ fn command() -> String {
     std::iter::once("lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Finds out before minutes are spent whether the page can be written.
+/// Checks before the measurement that the page can be written.
 fn check_page(path: &Path, force: bool) -> Result<()> {
     let _guard = Guard::creating();
     Ok(OutputFile::check(path, page_options(force))?)

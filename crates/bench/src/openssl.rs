@@ -8,19 +8,19 @@ use lockstep::hazmat::mode::{Cipher, Direction};
 use super::work::{What, Work};
 
 /// Names a program `openssl` that is measured beside the installed one.
-pub(crate) const ENV_NEWEST: &str = "OPENSSL_NEWEST";
+pub const ENV_NEWEST: &str = "OPENSSL_NEWEST";
 
 /// An `openssl` program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OpenSsl {
+pub struct OpenSsl {
     program: PathBuf,
     /// Its version line, such as `OpenSSL 3.0.19 27 Jan 2026`.
-    pub(crate) version: String,
+    pub version: String,
 }
 
 impl OpenSsl {
     /// The program, if it runs and says what it is.
-    pub(crate) fn find(program: &Path) -> Option<OpenSsl> {
+    pub fn find(program: &Path) -> Option<OpenSsl> {
         let output = Command::new(program).arg("version").stdin(Stdio::null()).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text.split(" (").next()?.trim().to_owned();

@@ -25,27 +25,27 @@ pub(super) fn html(report: &Report) -> String {
         let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escaped(&what));
     }
     out += "</dl>\n";
-    if report.chapters.len() > 1 {
+    if report.sections.len() > 1 {
         let link = |name| format!("<a href=\"#{name}\">{name}</a>");
-        let links: Vec<_> = report.chapters.iter().map(|chapter| link(chapter.suite.name())).collect();
+        let links: Vec<_> = report.sections.iter().map(|section| link(section.suite.name())).collect();
         let _ = writeln!(out, "<nav>{}</nav>", links.join(" "));
     }
-    for chapter in &report.chapters {
-        let name = chapter.suite.name();
+    for section in &report.sections {
+        let name = section.suite.name();
         let _ = writeln!(
             out,
             "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{}</p>",
-            escaped(&sentence(chapter.suite.about()))
+            escaped(&sentence(section.suite.about()))
         );
-        if !chapter.findings.is_empty() {
+        if !section.findings.is_empty() {
             let items: String =
-                chapter.findings.iter().map(|finding| format!("<li>{}</li>\n", escaped(finding))).collect();
+                section.findings.iter().map(|finding| format!("<li>{}</li>\n", escaped(finding))).collect();
             let _ = writeln!(out, "<ul class=\"findings\">\n{items}</ul>");
         }
-        for picture in &chapter.pictures {
+        for picture in &section.pictures {
             figure(&mut out, &picture.svg());
         }
-        out.extend(chapter.tables.iter().map(Table::html));
+        out.extend(section.tables.iter().map(Table::html));
         out += "</section>\n";
     }
     if let Some(plot) = report.cpu_plot() {

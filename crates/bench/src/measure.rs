@@ -1,6 +1,7 @@
 //! Rounds in which every contender runs once, in turn.
 
 use std::hint::black_box;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,8 @@ use serde_json::{Value, json};
 use super::cpu_time::{self, Curve};
 use super::energy::{Joules, Meter};
 use super::work::{Run, random};
-use crate::error::{Error, Result, failed};
-use crate::{memory, signals};
+use crate::error::{Result, failed};
+use crate::host::Host;
 
 /// How long and how often it is measured, and what is noted on the way.
 pub(crate) struct Setting {
@@ -22,6 +23,7 @@ pub(crate) struct Setting {
     pub(crate) patience: Duration,
     pub(crate) curve: Curve,
     pub(crate) meter: Option<Meter>,
+    pub(crate) host: Rc<dyn Host>,
 }
 
 /// Someone who does the work, and someone else who does it again to verify it.
@@ -100,8 +102,11 @@ impl Taken {
 }
 
 /// An error if there is too little memory for the buffers of calls of this number of bytes.
-pub(crate) fn check_memory(bytes: usize) -> Result<()> {
-    memory::check(3 * bytes as u64, "to measure calls of this size; --size and --messages give smaller ones")
+pub(crate) fn check_memory(host: &dyn Host, bytes: usize) -> Result<()> {
+    host.check_memory(
+        3 * bytes as u64,
+        "to measure calls of this size; --size and --messages give smaller ones",
+    )
 }
 
 /// Runs all of them on calls of so many bytes. What a contender makes is compared with what its judge makes of the same
@@ -117,30 +122,30 @@ pub(crate) fn rounds_with(
     bytes: usize,
     mut after: impl FnMut(usize) -> Result<()>,
 ) -> Result<Vec<Measured>> {
-    check_memory(bytes)?;
+    check_memory(&*setting.host, bytes)?;
     let mut data = random(bytes);
     let mut check = vec![0; bytes];
     let mut call = 0;
     let mut firsts = Vec::new();
     for contender in &mut *contenders {
-        stop_if_told()?;
+        setting.host.check_stopped()?;
         renew(&mut data, &mut check);
         let start = Instant::now();
         let digest = (contender.run)(&mut data, call)?;
         firsts.push(contender.prepared + start.elapsed().as_secs_f64());
-        verify(contender, (call, 1), digest, &data, &mut check)?;
+        verify(setting, contender, (call, 1), digest, &data, &mut check)?;
         call += 1;
     }
     let mut taken: Vec<Taken> = contenders.iter().map(|_| Taken::NOTHING).collect();
     for round in 0..=setting.rounds {
         for turn in 0..contenders.len() {
-            stop_if_told()?;
+            setting.host.check_stopped()?;
             // Each round begins with another one.
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
             renew(&mut data, &mut check);
             let stretch = stretch(setting, contender, &mut data, call)?;
-            verify(contender, (call, stretch.calls), stretch.digest, &data, &mut check)?;
+            verify(setting, contender, (call, stretch.calls), stretch.digest, &data, &mut check)?;
             call += stretch.calls;
             // The first round warms up caches and clocks.
             if round > 0 {
@@ -191,7 +196,7 @@ fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: 
             digest = digest.rotate_left(1) ^ (contender.run)(black_box(data), call + number)?;
         }
         calls += batch;
-        stop_if_told()?;
+        setting.host.check_stopped()?;
         let elapsed = start.elapsed();
         if elapsed >= setting.time {
             break elapsed;
@@ -208,6 +213,7 @@ fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: 
 
 /// The judge makes the same calls on the same data, and must come to the same.
 pub(super) fn verify(
+    setting: &Setting,
     contender: &mut Contender,
     (first, calls): (u64, u64),
     digest: u128,
@@ -216,7 +222,7 @@ pub(super) fn verify(
 ) -> Result<()> {
     let mut expected = 0u128;
     for call in first..first + calls {
-        stop_if_told()?;
+        setting.host.check_stopped()?;
         expected = expected.rotate_left(1) ^ (contender.judge)(check, call)?;
     }
     if data != check || digest != expected {
@@ -228,18 +234,21 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Ends a measurement once a signal has come.
-pub(super) fn stop_if_told() -> Result<()> {
-    if signals::stopped() { Err(Error::Stopped) } else { Ok(()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::tests::TestHost;
 
     fn setting() -> Setting {
         let time = Duration::from_micros(100);
-        Setting { rounds: 3, time, patience: time, curve: Curve::start(time), meter: None }
+        Setting {
+            rounds: 3,
+            time,
+            patience: time,
+            curve: Curve::start(time),
+            meter: None,
+            host: Rc::new(TestHost),
+        }
     }
 
     fn adding(what: u8) -> Run {

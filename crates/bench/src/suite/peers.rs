@@ -8,12 +8,12 @@ use lockstep_lab::bars::{Bar, Bars};
 use serde_json::{Value, json};
 
 use super::Suite;
-use crate::bench::measure::{self, Measured, Rate, stop_if_told};
-use crate::bench::report::{self, Chapter, Picture};
-use crate::bench::session::{AUTO, Subject};
-use crate::bench::work::{self, Shape, Work};
-use crate::bench::{Session, openssl, peers};
 use crate::error::{Result, failed};
+use crate::measure::{self, Measured, Rate};
+use crate::report::{self, Picture, Section};
+use crate::session::{AUTO, Subject};
+use crate::work::{self, Shape, Work};
+use crate::{Session, openssl, peers};
 
 /// What is measured, by a name of its own where it is a batch; how many messages of a size a call has.
 struct Entry {
@@ -113,7 +113,7 @@ impl Compared {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Chapter> {
+pub(super) fn run(session: &Session) -> Result<Section> {
     let entries = chosen(session)?;
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let device = session.options.devices.first().map_or(AUTO, String::as_str);
@@ -165,7 +165,7 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
             pictures.push(Picture::Bars(bars(&format!("GB/s at {}", report::size(size)), &here)));
         }
     }
-    Ok(Chapter { suite: Suite::Peers, tables: vec![table(session, &all)], pictures, findings, json })
+    Ok(Section { suite: Suite::Peers, tables: vec![table(session, &all)], pictures, findings, json })
 }
 
 fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Result<Option<Compared>> {
@@ -186,7 +186,7 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
     let mut rates: Vec<Vec<f64>> = programs.iter().map(|_| Vec::new()).collect();
     let measured = measure::rounds_with(&setting, &mut contenders, shape.bytes(), |round| {
         for (program, rates) in programs.iter().zip(&mut rates) {
-            stop_if_told()?;
+            session.host.check_stopped()?;
             let rate = program.speed(&cipher, decrypts, shape.size);
             let rate =
                 rate.ok_or_else(|| failed("`openssl speed` gave no result: leave it out by --no-openssl"))?;

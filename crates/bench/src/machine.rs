@@ -46,7 +46,8 @@ impl Machine {
 
     /// For people.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
-        let memory = self.memory.map_or(String::new(), |bytes| format!(", {}", crate::text::bytes(bytes)));
+        let memory =
+            self.memory.map_or(String::new(), |bytes| format!(", {}", lockstep_lab::text::bytes(bytes)));
         let kind = if self.is_virtual { ", virtual machine" } else { "" };
         let plural = if self.processors == 1 { "" } else { "s" };
         let mut lines = vec![

@@ -6,12 +6,12 @@ use serde_json::json;
 
 use super::throughput::{costs, table};
 use super::{BYTES, Outcome, Suite, by_shape, plot};
-use crate::bench::Session;
-use crate::bench::measure::Measured;
-use crate::bench::report::{self, Chapter, Picture};
-use crate::bench::session::AUTO;
-use crate::bench::work::Shape;
+use crate::Session;
 use crate::error::{Result, failed};
+use crate::measure::Measured;
+use crate::report::{self, Picture, Section};
+use crate::session::AUTO;
+use crate::work::Shape;
 
 const WORKS: [&str; 1] = ["ctr-256"];
 /// 16 bytes to 256 MiB, each four times the one before.
@@ -29,7 +29,7 @@ const QUICK_SIZES: [usize; 3] = [16, 4 << 10, 256 << 10];
 /// How far behind the best single device `auto` may be.
 const TOLERANCE: f64 = 0.97;
 
-pub(super) fn run(session: &Session) -> Result<Chapter> {
+pub(super) fn run(session: &Session) -> Result<Section> {
     let works = session.works(&WORKS)?;
     let shapes: Vec<_> = session.sizes(&SIZES, &QUICK_SIZES).into_iter().map(Shape::one).collect();
     let subjects = session.subjects()?;
@@ -64,7 +64,7 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
     tables.push(costs("CPU time at the largest size, seconds for a gigabyte", &all, report::cpu));
     let measured = all.iter().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured);
     findings.extend(report::first_calls(measured));
-    Ok(Chapter { suite: Suite::Crossover, tables, pictures, findings, json: json!({"results": results}) })
+    Ok(Section { suite: Suite::Crossover, tables, pictures, findings, json: json!({"results": results}) })
 }
 
 fn devices(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
@@ -152,7 +152,7 @@ fn behind(work: &str, outcomes: &[Outcome]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::measure::Rate;
+    use crate::measure::Rate;
 
     fn outcome(size: usize, rates: &[(&str, f64)]) -> Outcome {
         let one = |&(name, median): &(&str, f64)| Measured {

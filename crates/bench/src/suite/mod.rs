@@ -1,4 +1,4 @@
-//! The suites: each a module that measures and tells what it found as a chapter.
+//! The suites: each a module that measures and tells what it found as a section.
 
 mod batch;
 mod crossover;
@@ -8,20 +8,18 @@ mod patterns;
 mod peers;
 mod throughput;
 
-use clap::ValueEnum;
 use lockstep_lab::plot::{self, Line, Plot, Scale};
 
 use super::Session;
-use super::measure::{self, Contender, Measured, Setting, stop_if_told};
-use super::report::Chapter;
+use super::measure::{self, Contender, Measured, Setting};
+use super::report::Section;
 use super::session::Subject;
 use super::work::{Shape, Work};
 use crate::error::{Error, Result};
-use crate::signals;
 
 /// A suite by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Suite {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suite {
     /// Each kernel of each device: mode, key and size
     Throughput,
     /// Each device and the planner's choice from 16 bytes to 256 MiB: where which device wins
@@ -36,13 +34,11 @@ pub(crate) enum Suite {
     Peers,
     /// Does the speed depend on the data?
     Patterns,
-    /// All of them
-    All,
 }
 
 impl Suite {
-    /// All but [`Suite::All`].
-    pub(crate) const EACH: [Suite; 7] = [
+    /// All suites, in the order in which they are run.
+    pub const ALL: [Suite; 7] = [
         Suite::Peers,
         Suite::Throughput,
         Suite::Crossover,
@@ -53,7 +49,7 @@ impl Suite {
     ];
 
     /// Its name on the command line.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Suite::Throughput => "throughput",
             Suite::Crossover => "crossover",
@@ -62,7 +58,6 @@ impl Suite {
             Suite::Latency => "latency",
             Suite::Peers => "peers",
             Suite::Patterns => "patterns",
-            Suite::All => "all",
         }
     }
 
@@ -101,30 +96,24 @@ impl Suite {
                  bytes. A constant-time kernel takes as long for each. Calls are timed one by one and each is verified. \
                  Only works in which the cipher is given the data as they are: ECB, and decryption by CBC, PCBC and CFB."
             }
-            Suite::All => "all suites",
         }
     }
 
-    /// Measures those suites, each once, one after the other. One that fails, or that a signal ends, becomes a chapter that tells so,
-    /// and its error is returned beside: what others measured took its time and is not lost.
-    pub(crate) fn run_each(named: &[Suite], session: &Session) -> (Vec<Chapter>, Vec<(Suite, Error)>) {
-        let mut suites: Vec<Suite> = Vec::new();
-        for suite in named {
-            let each = if *suite == Suite::All { &Suite::EACH[..] } else { std::slice::from_ref(suite) };
-            suites.extend(each);
-        }
-        let (mut chapters, mut failed) = (Vec::<Chapter>::new(), Vec::new());
-        for suite in suites {
-            if chapters.iter().any(|chapter| chapter.suite == suite) {
+    /// Measures each of `suites` once, in this order. A suite that fails or is stopped gives a section with its error,
+    /// and the error is returned as well: the results of the other suites are not lost.
+    pub fn run_each(suites: &[Suite], session: &Session) -> (Vec<Section>, Vec<(Suite, Error)>) {
+        let (mut sections, mut failed) = (Vec::<Section>::new(), Vec::new());
+        for &suite in suites {
+            if sections.iter().any(|section| section.suite == suite) {
                 continue;
             }
-            match stop_if_told().and_then(|()| suite.run(session)) {
-                Ok(chapter) => chapters.push(chapter),
+            match session.host.check_stopped().and_then(|()| suite.run(session)) {
+                Ok(section) => sections.push(section),
                 Err(error) => {
                     // A signal makes programs fail that are measured, too.
-                    let stopped = signals::stopped();
+                    let stopped = session.host.is_stopped();
                     let error = if stopped { Error::Stopped } else { error };
-                    chapters.push(Chapter::failed(suite, &error));
+                    sections.push(Section::failed(suite, &error));
                     failed.push((suite, error));
                     if stopped {
                         break;
@@ -132,11 +121,11 @@ impl Suite {
                 }
             }
         }
-        (chapters, failed)
+        (sections, failed)
     }
 
     /// Measures one.
-    fn run(self, session: &Session) -> Result<Chapter> {
+    fn run(self, session: &Session) -> Result<Section> {
         match self {
             Suite::Throughput => throughput::run(session),
             Suite::Crossover => crossover::run(session),
@@ -145,7 +134,6 @@ impl Suite {
             Suite::Latency => latency::run(session),
             Suite::Peers => peers::run(session),
             Suite::Patterns => patterns::run(session),
-            Suite::All => unreachable!("it stands for the others"),
         }
     }
 }

@@ -202,7 +202,7 @@ mod tests {
     use lockstep::Engine;
 
     use super::*;
-    use crate::bench::work;
+    use crate::work;
 
     #[test]
     fn peers_compute_what_we_do() {
@@ -229,7 +229,7 @@ mod tests {
     /// What is told of versions is what is built in.
     #[test]
     fn versions_are_those_of_the_lock_file() {
-        let lock = include_str!("../../../../Cargo.lock");
+        let lock = include_str!("../../../Cargo.lock");
         for (_, version) in VERSIONS {
             let (name, number) = version.split_once(' ').unwrap();
             assert!(lock.contains(&format!("name = \"{name}\"\nversion = \"{number}.")), "{version}");

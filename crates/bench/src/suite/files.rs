@@ -8,21 +8,19 @@ use std::time::{Duration, Instant};
 
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
 use lockstep::{Engine, FileKey, Options, keyfile};
-use lockstep_lab::Table;
 use lockstep_lab::bars::{Bar, Bars};
+use lockstep_lab::{Table, text};
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::Suite;
-use crate::bench::Session;
-use crate::bench::cpu_time;
-use crate::bench::measure::{Rate, stop_if_told};
-use crate::bench::report::{self, Chapter, Picture};
-use crate::bench::session::AUTO;
-use crate::bench::work::random;
+use crate::Session;
+use crate::cpu_time;
 use crate::error::{Error, Result, failed};
-use crate::signals::Guard;
-use crate::text;
+use crate::measure::Rate;
+use crate::report::{self, Picture, Section};
+use crate::session::AUTO;
+use crate::work::random;
 
 const SIZES: [usize; 1] = [256 << 20];
 const QUICK_SIZES: [usize; 1] = [1 << 20];
@@ -61,7 +59,7 @@ impl Place {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Chapter> {
+pub(super) fn run(session: &Session) -> Result<Section> {
     let mut table = Table::new(
         "Files",
         &["size", "who", "seconds", "least", "most", "GB/s", "times cp's", "CPU s/GB"],
@@ -71,9 +69,9 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
     let mut findings = Vec::new();
     for size in session.sizes(&SIZES, &QUICK_SIZES) {
         // A signal raises a flag, and the folder is removed on the way out.
-        let guard = Guard::creating();
+        let mut guard = session.host.guard_folder();
         let folder = folder(session)?;
-        let guard = guard.folder(folder.path());
+        guard.set_path(folder.path());
         let place = prepare(session, folder, size)?;
         let mut contenders = contenders(session, &place)?;
         measure(session, &place, &mut contenders)?;
@@ -115,7 +113,7 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
     }
     findings.extend(session.left_out(&session.options.kernels));
     let json = json!({"results": results});
-    Ok(Chapter { suite: Suite::Files, tables: vec![table], pictures, findings, json })
+    Ok(Section { suite: Suite::Files, tables: vec![table], pictures, findings, json })
 }
 
 fn folder(session: &Session) -> Result<TempDir> {
@@ -145,7 +143,7 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
 
 fn contenders(session: &Session, place: &Place) -> Result<Vec<Contender>> {
     let program =
-        std::env::current_exe().map_err(|error| failed(format!("cannot find this program: {error}")))?;
+        session.host.program().map_err(|error| failed(format!("cannot find this program: {error}")))?;
     let mut devices = session.devices()?;
     if session.options.devices.is_empty() {
         // What `auto` takes on a machine without anything else.
@@ -207,7 +205,7 @@ fn contenders(session: &Session, place: &Place) -> Result<Vec<Contender>> {
         let enc = move |to: &Path| {
             let mut command = program.command();
             // A key for a file of random bytes: it may be seen.
-            command.args(["enc", "-aes-256-ctr", "-K", &text::to_hex(&key), "-iv", &text::to_hex(&iv)]);
+            command.args(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv)]);
             command.arg("-in").arg(&plain).arg("-out").arg(to);
             command
         };
@@ -239,7 +237,7 @@ fn measure(session: &Session, place: &Place, contenders: &mut [Contender]) -> Re
     let rounds = session.setting(3, Duration::ZERO).rounds;
     for round in 0..=rounds {
         for turn in 0..contenders.len() {
-            stop_if_told()?;
+            session.host.check_stopped()?;
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
             session.note(&format!("files: {}, round {round} of {rounds}", contender.name));
@@ -256,7 +254,7 @@ fn measure(session: &Session, place: &Place, contenders: &mut [Contender]) -> Re
             let seconds = start.elapsed().as_secs_f64();
             let cpu = cpu_time::of_children().zip(cpu).map(|(after, before)| after - before);
             let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
-            stop_if_told()?;
+            session.host.check_stopped()?;
             if !done.status.success() {
                 let said = text::one_line(&String::from_utf8_lossy(&done.stderr));
                 return Err(failed(format!("{} failed: {said}", contender.name)));

@@ -1,8 +1,8 @@
 //! What was measured, as tables for people and as JSON for programs.
 
-use lockstep_lab::Table;
 use lockstep_lab::bars::Bars;
 use lockstep_lab::plot::{self, Line, Plot, Scale};
+use lockstep_lab::{Table, wrap};
 use serde_json::{Map, Value, json};
 
 use super::cpu_time::{self, Sample};
@@ -12,8 +12,8 @@ use super::suite::Suite;
 use super::{page, peers};
 use crate::error::Error;
 
-/// What a suite found.
-pub(crate) struct Chapter {
+/// The results of a suite.
+pub struct Section {
     pub(crate) suite: Suite,
     pub(crate) tables: Vec<Table>,
     pub(crate) pictures: Vec<Picture>,
@@ -22,13 +22,13 @@ pub(crate) struct Chapter {
     pub(crate) json: Value,
 }
 
-impl Chapter {
+impl Section {
     /// Of a suite that failed.
-    pub(crate) fn failed(suite: Suite, error: &Error) -> Chapter {
+    pub(crate) fn failed(suite: Suite, error: &Error) -> Section {
         let error = error.to_string();
         let json = json!({"results": [], "error": error});
         let findings = vec![format!("This suite failed, and nothing of it is told: {error}")];
-        Chapter { suite, tables: Vec::new(), pictures: Vec::new(), findings, json }
+        Section { suite, tables: Vec::new(), pictures: Vec::new(), findings, json }
     }
 }
 
@@ -47,8 +47,8 @@ impl Picture {
     }
 }
 
-/// All of a run.
-pub(crate) struct Report {
+/// The results of a run.
+pub struct Report {
     pub(crate) date: String,
     pub(crate) command: String,
     pub(crate) machine: Machine,
@@ -57,7 +57,7 @@ pub(crate) struct Report {
     pub(crate) openssl: Vec<String>,
     /// What measures energy, or why nothing does.
     pub(crate) energy: String,
-    pub(crate) chapters: Vec<Chapter>,
+    pub(crate) sections: Vec<Section>,
     pub(crate) cpu_use: Vec<Sample>,
 }
 
@@ -68,7 +68,7 @@ in host memory, read and written. Each timed call was made again by another kern
 bytes. First calls, with self-tests and compilation, are told by themselves and not counted.";
 
 impl Report {
-    /// Everything in it but the chapters, by lines.
+    /// Everything in it but the sections, by lines.
     pub(super) fn about(&self) -> Vec<(&'static str, String)> {
         let mut lines = self.machine.lines();
         lines.extend(self.devices.iter().map(|(name, what)| ("device", format!("{name}: {what}"))));
@@ -82,38 +82,38 @@ impl Report {
         lines
     }
 
-    /// For a terminal.
-    pub(crate) fn text(&self) -> String {
+    /// As text for a terminal.
+    pub fn text(&self) -> String {
         let mut text = String::new();
         for (name, what) in self.about() {
             text += &wrapped(&format!("{name}: {what}"));
         }
         text.push('\n');
         text += &wrapped(HONESTLY);
-        for chapter in &self.chapters {
+        for section in &self.sections {
             text.push('\n');
-            text += &wrapped(&format!("== {}: {}", chapter.suite.name(), chapter.suite.about()));
+            text += &wrapped(&format!("== {}: {}", section.suite.name(), section.suite.about()));
             text.push('\n');
-            for table in &chapter.tables {
+            for table in &section.tables {
                 text += &table.text();
                 text.push('\n');
             }
-            text.extend(chapter.findings.iter().map(|finding| wrapped(finding)));
+            text.extend(section.findings.iter().map(|finding| wrapped(finding)));
         }
         text
     }
 
-    /// For programs.
-    pub(crate) fn json(&self) -> Value {
+    /// As JSON: rates in bytes per second, times in seconds.
+    pub fn json(&self) -> Value {
         let devices: Vec<_> =
             self.devices.iter().map(|(id, what)| json!({"id": id, "description": what})).collect();
         let suites: Map<_, _> = self
-            .chapters
+            .sections
             .iter()
-            .map(|chapter| {
-                let mut value = chapter.json.clone();
-                value["findings"] = json!(chapter.findings);
-                (chapter.suite.name().to_owned(), value)
+            .map(|section| {
+                let mut value = section.json.clone();
+                value["findings"] = json!(section.findings);
+                (section.suite.name().to_owned(), value)
             })
             .collect();
         let cpu_use: Vec<_> = self
@@ -139,8 +139,8 @@ impl Report {
         })
     }
 
-    /// A page that needs nothing else.
-    pub(crate) fn html(&self) -> String {
+    /// As one HTML page that loads no other resource.
+    pub fn html(&self) -> String {
         page::html(self)
     }
 
@@ -163,24 +163,9 @@ impl Report {
     }
 }
 
-/// Lines of text that a terminal has room for, each with its end.
+/// Lines of at most 100 characters, each with its line break.
 fn wrapped(text: &str) -> String {
-    const WIDTH: usize = 100;
-    let (mut lines, mut used) = (String::new(), 0);
-    for word in text.split(' ') {
-        let len = word.chars().count();
-        if used > 0 && used + 1 + len > WIDTH {
-            lines.push('\n');
-            used = 0;
-        } else if used > 0 {
-            lines.push(' ');
-            used += 1;
-        }
-        lines += word;
-        used += len;
-    }
-    lines.push('\n');
-    lines
+    wrap(text, 100).join("\n") + "\n"
 }
 
 /// A rate and its spread in a cell.
@@ -259,9 +244,6 @@ mod tests {
 
     #[test]
     fn for_people() {
-        assert_eq!(wrapped("a b"), "a b\n");
-        let long = wrapped(&"word ".repeat(50));
-        assert!(long.lines().count() == 3 && long.lines().all(|line| line.len() <= 100), "{long}");
         assert_eq!(rate(Rate { median: 20e9, least: 19e9, most: 21e9 }), "20.0 ±5 %");
         assert_eq!(
             [digits(123.4), digits(1.234), digits(0.1234), digits(0.01234)],

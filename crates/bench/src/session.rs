@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,38 +12,52 @@ use lockstep::engine::{BackendOptions, Verify};
 
 use super::cpu_time::Curve;
 use super::energy::Meter;
+use super::machine::Machine;
 use super::measure::{Contender, Setting};
 use super::openssl::OpenSsl;
+use super::report::{Report, Section};
 use super::work::{self, Inputs, Run, Shape, Work};
 use crate::error::{Result, failed};
-use crate::progress::Note;
+use crate::host::Host;
 
-/// What was asked for on the command line.
+/// What is measured, and how.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Options {
-    /// Beginnings of names of works; none means the suite's own.
-    pub(crate) modes: Vec<String>,
-    pub(crate) sizes: Vec<usize>,
-    pub(crate) messages: Vec<usize>,
-    /// Names of devices, `auto` too; none means all that are real.
-    pub(crate) devices: Vec<String>,
-    pub(crate) kernels: Vec<String>,
-    pub(crate) threads: Option<usize>,
-    pub(crate) verify: Option<Verify>,
-    pub(crate) rounds: Option<usize>,
-    pub(crate) time: Option<Duration>,
-    pub(crate) quick: bool,
-    /// Where files of the suite `files` lie.
-    pub(crate) folder: Option<PathBuf>,
-    pub(crate) openssl: Vec<OpenSsl>,
+pub struct Options {
+    /// Prefixes of names of workloads, such as `ctr` or `gcm-128`. Empty: the defaults of the suite.
+    pub modes: Vec<String>,
+    /// Sizes of messages in bytes: multiples of 16, at most [`MAX_CALL_BYTES`](crate::MAX_CALL_BYTES). Empty: the
+    /// defaults of the suite.
+    pub sizes: Vec<usize>,
+    /// Messages in a call of the suite `batch`. Empty: the default of the suite.
+    pub messages: Vec<usize>,
+    /// Names of devices, or `auto` for the choice of the planner. Empty: all devices that are not simulated.
+    pub devices: Vec<String>,
+    /// Names of kernels. Empty: the default of the suite.
+    pub kernels: Vec<String>,
+    /// CPU threads.
+    pub threads: Option<usize>,
+    /// Verification of other devices by the CPU.
+    pub verify: Option<Verify>,
+    /// Rounds that are counted.
+    pub rounds: Option<usize>,
+    /// Time of each contender in each round.
+    pub time: Option<Duration>,
+    /// Few and short rounds, small sizes.
+    pub quick: bool,
+    /// The parent of the temporary folder of the suite `files`. `None`: that of the system.
+    pub folder: Option<PathBuf>,
+    /// The `openssl` programs that are measured.
+    pub openssl: Vec<OpenSsl>,
 }
 
-/// A run of the command.
-pub(crate) struct Session {
+/// A run of one or several suites.
+pub struct Session {
     pub(crate) options: Options,
+    pub(crate) host: Rc<dyn Host>,
     pub(crate) curve: Curve,
     pub(crate) meter: std::result::Result<Meter, String>,
-    note: Option<Note>,
+    /// The machine at the start of the run.
+    machine: Machine,
     engines: RefCell<HashMap<Key, Engine>>,
 }
 
@@ -64,13 +79,14 @@ pub(crate) struct Subject {
 }
 
 impl Session {
-    /// Begins; with progress on the terminal unless it is not wanted.
-    pub(crate) fn new(options: Options, with_progress: bool) -> Session {
+    /// Starts a run.
+    pub fn new(options: Options, host: Rc<dyn Host>) -> Session {
         let stretch = options.time.unwrap_or(if options.quick { QUICK } else { Duration::from_millis(50) });
         Session {
+            machine: Machine::here(),
             curve: Curve::start(stretch),
             meter: Meter::find(),
-            note: with_progress.then(Note::new),
+            host,
             engines: RefCell::default(),
             options,
         }
@@ -78,9 +94,7 @@ impl Session {
 
     /// Says what is being done.
     pub(crate) fn note(&self, what: &str) {
-        if let Some(note) = &self.note {
-            note.show(what);
-        }
+        self.host.show_step(what);
     }
 
     /// How it is measured where nothing else was asked for.
@@ -92,6 +106,7 @@ impl Session {
             patience: Duration::from_millis(if quick { 100 } else { 2000 }),
             curve: self.curve.clone(),
             meter: self.meter.as_ref().ok().cloned(),
+            host: Rc::clone(&self.host),
         }
     }
 
@@ -252,7 +267,7 @@ impl Session {
 
     /// Keys and sealed messages for a work.
     pub(crate) fn inputs(&self, work: &Work, shape: Shape) -> Result<Inputs> {
-        super::measure::check_memory(shape.bytes())?;
+        super::measure::check_memory(&*self.host, shape.bytes())?;
         Ok(work.inputs(shape, &self.judge(work, "")?)?)
     }
 
@@ -293,16 +308,26 @@ impl Session {
         Ok(Contender { name: Arc::from(name), run, judge, prepared: 0.0 })
     }
 
-    /// What measures energy here, or why nothing does.
-    pub(crate) fn energy(&self) -> String {
-        match &self.meter {
+    /// Ends the run. `date` and `command` are printed in the report.
+    pub fn into_report(self, sections: Vec<Section>, date: String, command: String) -> Report {
+        let energy = match &self.meter {
             Ok(meter) => meter.describe(),
             Err(why) => format!("not exposed here: {why}"),
+        };
+        Report {
+            date,
+            command,
+            devices: self.described(),
+            openssl: self.options.openssl.iter().map(|openssl| openssl.version.clone()).collect(),
+            energy,
+            sections,
+            cpu_use: self.curve.finish(),
+            machine: self.machine,
         }
     }
 
     /// The devices that took part, with what they are.
-    pub(crate) fn described(&self) -> Vec<(String, String)> {
+    fn described(&self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         for engine in self.engines.borrow().values() {
             for device in engine.devices() {

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::throughput::table;
 use super::{Suite, by_shape, plot};
-use crate::bench::Session;
-use crate::bench::report::{self, Chapter, Picture};
-use crate::bench::work::Shape;
+use crate::Session;
 use crate::error::{Result, failed};
+use crate::report::{self, Picture, Section};
+use crate::work::Shape;
 
 const WORKS: [&str; 2] = ["gcm-256", "cbc-256"];
 const SIZES: [usize; 3] = [64, 1 << 10, 16 << 10];
@@ -21,7 +21,7 @@ const QUICK_MESSAGES: [usize; 2] = [1, 16];
 /// No call works on more than this.
 const MOST: usize = 256 << 20;
 
-pub(super) fn run(session: &Session) -> Result<Chapter> {
+pub(super) fn run(session: &Session) -> Result<Section> {
     let works = session.works(&WORKS)?;
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let counts = match (&session.options.messages, session.options.quick) {
@@ -62,5 +62,5 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
         return Err(failed("none of the devices does any of this work in these batches"));
     }
     let findings = report::first_calls(firsts.iter()).into_iter().collect();
-    Ok(Chapter { suite: Suite::Batch, tables, pictures, findings, json: json!({"results": results}) })
+    Ok(Section { suite: Suite::Batch, tables, pictures, findings, json: json!({"results": results}) })
 }

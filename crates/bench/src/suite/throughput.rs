@@ -6,10 +6,10 @@ use lockstep_lab::Table;
 use serde_json::json;
 
 use super::{BYTES, Outcome, Suite, by_shape, names, plot};
-use crate::bench::Session;
-use crate::bench::report::{self, Chapter, Picture};
-use crate::bench::work::Shape;
+use crate::Session;
 use crate::error::{Result, failed};
+use crate::report::{self, Picture, Section};
+use crate::work::Shape;
 
 const WORKS: [&str; 13] = [
     "ecb-128",
@@ -29,7 +29,7 @@ const WORKS: [&str; 13] = [
 const SIZES: [usize; 5] = [256, 4 << 10, 64 << 10, 1 << 20, 16 << 20];
 const QUICK_SIZES: [usize; 2] = [1 << 10, 64 << 10];
 
-pub(super) fn run(session: &Session) -> Result<Chapter> {
+pub(super) fn run(session: &Session) -> Result<Section> {
     let works = session.works(if session.options.quick { &WORKS[2..4] } else { &WORKS })?;
     let shapes: Vec<_> = session.sizes(&SIZES, &QUICK_SIZES).into_iter().map(Shape::one).collect();
     let subjects = session.kernels()?;
@@ -68,7 +68,7 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
     }
     let measured = all.iter().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured);
     let findings = report::first_calls(measured).into_iter().collect();
-    Ok(Chapter { suite: Suite::Throughput, tables, pictures, findings, json: json!({"results": results}) })
+    Ok(Section { suite: Suite::Throughput, tables, pictures, findings, json: json!({"results": results}) })
 }
 
 /// A row for each outcome, a column for each name.
@@ -88,7 +88,7 @@ pub(super) fn table(title: &str, outcomes: &[Outcome], row: impl Fn(&Outcome) ->
 pub(super) fn costs(
     title: &str,
     all: &[(String, Vec<Outcome>)],
-    cost: impl Fn(&crate::bench::measure::Measured) -> String,
+    cost: impl Fn(&crate::measure::Measured) -> String,
 ) -> Table {
     let mut everybody: Vec<String> = Vec::new();
     for name in all.iter().flat_map(|(_, outcomes)| names(outcomes)) {

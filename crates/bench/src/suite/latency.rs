@@ -8,11 +8,11 @@ use lockstep_lab::plot::{Line, Plot, Scale};
 use serde_json::{Value, json};
 
 use super::{BYTES, Suite};
-use crate::bench::Session;
-use crate::bench::measure::{Contender, Setting, renew, stop_if_told, verify};
-use crate::bench::report::{self, Chapter, Picture};
-use crate::bench::work::{Shape, random};
+use crate::Session;
 use crate::error::{Result, failed};
+use crate::measure::{Contender, Setting, renew, verify};
+use crate::report::{self, Picture, Section};
+use crate::work::{Shape, random};
 
 const WORKS: [&str; 2] = ["ctr-256", "gcm-256"];
 const SIZES: [usize; 4] = [16, 256, 4 << 10, 64 << 10];
@@ -36,7 +36,7 @@ impl Times {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Chapter> {
+pub(super) fn run(session: &Session) -> Result<Section> {
     let works = session.works(&WORKS)?;
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let subjects = session.subjects()?;
@@ -88,7 +88,7 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
         return Err(failed("none of the devices does any of this work at these sizes"));
     }
     let findings = vec![format!("Reading the clock takes {} of each call.", report::time(clock()))];
-    Ok(Chapter { suite: Suite::Latency, tables, pictures, findings, json: json!({"results": results}) })
+    Ok(Section { suite: Suite::Latency, tables, pictures, findings, json: json!({"results": results}) })
 }
 
 fn result(work: &str, size: usize, times: &Times) -> Value {
@@ -121,7 +121,7 @@ fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Res
     let mut call = 0;
     for round in 0..=setting.rounds {
         for turn in 0..contenders.len() {
-            stop_if_told()?;
+            setting.host.check_stopped()?;
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
             renew(&mut data, &mut check);
@@ -130,7 +130,7 @@ fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Res
             setting.curve.begin(&contender.name);
             let begun = Instant::now();
             while begun.elapsed() < setting.time && times.len() < MOST_CALLS || times.is_empty() {
-                stop_if_told()?;
+                setting.host.check_stopped()?;
                 let start = Instant::now();
                 let told = (contender.run)(black_box(&mut data), call)?;
                 times.push(start.elapsed().as_secs_f64());
@@ -138,7 +138,7 @@ fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Res
                 call += 1;
             }
             setting.curve.end();
-            verify(contender, (first, call - first), digest, &data, &mut check)?;
+            verify(setting, contender, (first, call - first), digest, &data, &mut check)?;
             // The first round warms up, and has the self-tests in it.
             if round > 0 {
                 all[index].extend(times);

@@ -1,4 +1,4 @@
-//! Lines of text for people.
+//! Text for terminals: line breaks, amounts, and text from other programs and files.
 
 /// Characters in a line of text for people, at most: what a terminal has unless it was made larger.
 pub const WIDTH: usize = 80;
@@ -38,6 +38,43 @@ pub fn hang(label: &str, indent: usize, text: &str) -> String {
     hung
 }
 
+/// Lower-case hex digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Bytes for people: `17 bytes`, `2.0 GiB`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut value = count as f64;
+    let mut unit = None;
+    for name in UNITS {
+        // What would print as 1024.0 of a unit goes to the next.
+        if value < 1023.95 {
+            break;
+        }
+        value /= 1024.0;
+        unit = Some(name);
+    }
+    match unit {
+        _ if count == 1 => "1 byte".into(),
+        None => format!("{count} bytes"),
+        Some(unit) => format!("{value:.1} {unit}"),
+    }
+}
+
+/// Without what could command a terminal: for text that comes from files.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// A message of the age crate as one line of ours: no line breaks, no marks of text direction.
+pub fn one_line(message: &impl ToString) -> String {
+    let message = message.to_string();
+    let words: Vec<_> = message.split_whitespace().collect();
+    printable(&words.join(" ")).replace(['\u{2068}', '\u{2069}'], "").trim_end_matches('.').into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +94,22 @@ mod tests {
         assert!(hung.lines().skip(1).all(|line| line.starts_with("    word")), "{hung}");
         assert!(hung.lines().all(|line| line.len() <= WIDTH), "{hung}");
         assert_eq!(hang("label: ", 4, ""), "label:\n");
+    }
+
+    #[test]
+    fn amounts_have_a_unit() {
+        assert_eq!(bytes(0), "0 bytes");
+        assert_eq!(bytes(1), "1 byte");
+        assert_eq!(bytes(1023), "1023 bytes");
+        assert_eq!(bytes(1024), "1.0 KiB");
+        assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
+        assert_eq!(bytes(u64::MAX), "16.0 EiB");
+    }
+
+    #[test]
+    fn control_characters_and_line_breaks_are_replaced() {
+        assert_eq!(printable("a\u{1b}[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
+        assert_eq!(one_line(&"Two\n lines.\n"), "Two lines");
+        assert_eq!(hex(&[0, 0xff, 0x1a]), "00ff1a");
     }
 }

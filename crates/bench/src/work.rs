@@ -55,12 +55,12 @@ impl Shape {
 
     /// True if a call of it can be measured: several buffers of that size are held in memory.
     pub(crate) const fn is_held(self) -> bool {
-        self.bytes() <= MOST_BYTES
+        self.bytes() <= MAX_CALL_BYTES
     }
 }
 
 /// The most bytes of a call.
-pub(crate) const MOST_BYTES: usize = 1 << 30;
+pub const MAX_CALL_BYTES: usize = 1 << 30;
 
 const MODES: [(&str, Cipher); 7] = [
     ("ecb", Cipher::Ecb),

@@ -8,11 +8,11 @@ use lockstep_lab::bars::{Bar, Bars};
 use serde_json::json;
 
 use super::Suite;
-use crate::bench::Session;
-use crate::bench::measure::{Contender, Rate, Setting, stop_if_told};
-use crate::bench::report::{self, Chapter, Picture};
-use crate::bench::work::{Shape, Work, random};
+use crate::Session;
 use crate::error::{Result, failed};
+use crate::measure::{Contender, Rate, Setting};
+use crate::report::{self, Picture, Section};
+use crate::work::{Shape, Work, random};
 
 /// In ECB every block of the data goes through the S-boxes as it is.
 const WORKS: [&str; 1] = ["ecb-256"];
@@ -38,7 +38,7 @@ fn pattern(number: usize, len: usize) -> Vec<u8> {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Chapter> {
+pub(super) fn run(session: &Session) -> Result<Section> {
     let (works, blind): (Vec<_>, Vec<_>) =
         session.works(&WORKS)?.into_iter().partition(Work::enciphers_its_data);
     let blind: Vec<_> = blind.iter().map(|work| work.name.as_str()).collect();
@@ -100,7 +100,7 @@ pub(super) fn run(session: &Session) -> Result<Chapter> {
         findings.push(format!("Left out: {}; {BLIND}.", blind.join(", ")));
     }
     let json = json!({"results": results});
-    Ok(Chapter { suite: Suite::Patterns, tables: vec![table], pictures, findings, json })
+    Ok(Section { suite: Suite::Patterns, tables: vec![table], pictures, findings, json })
 }
 
 /// Whether patterns differ by more than rounds of one pattern do.
@@ -149,11 +149,11 @@ fn measure(setting: &Setting, contender: &mut Contender, bytes: usize) -> Result
     let mut rates: [Vec<f64>; 4] = Default::default();
     for round in 0..=setting.rounds {
         for turn in 0..PATTERNS.len() {
-            stop_if_told()?;
+            setting.host.check_stopped()?;
             let index = (turn + round) % PATTERNS.len();
             let (mut spent, mut calls) = (Duration::ZERO, 0u32);
             while calls == 0 || spent < setting.time {
-                stop_if_told()?;
+                setting.host.check_stopped()?;
                 data.copy_from_slice(&inputs[index]);
                 setting.curve.begin(&contender.name);
                 let start = Instant::now();
