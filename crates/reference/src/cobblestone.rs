@@ -4,7 +4,7 @@
 //! AES-GCM with its tag of 16 bytes; the last is always shorter and may be empty, so that a message cut at a
 //! chunk's border shows.
 
-use crate::sha512::hkdf_expand;
+use crate::hkdf;
 use crate::{Aes, gcm};
 
 const SALT: usize = 24;
@@ -106,7 +106,7 @@ impl Derived {
 /// encryption).
 fn derive(aead: Aead, key: &[u8], salt: &[u8; SALT], context: &[u8]) -> Derived {
     let info = [b"c2sp.org/chunked-encryption@v1+", aead.name(), &[0x00], salt, context].concat();
-    let okm = hkdf_expand(key, &info, aead.key_len() + NONCE + COMMITMENT);
+    let okm = hkdf::expand(key, &info, aead.key_len() + NONCE + COMMITMENT);
     let (key, rest) = okm.split_at(aead.key_len());
     let (base_nonce, commitment) = rest.split_at(NONCE);
     Derived {
@@ -118,8 +118,9 @@ fn derive(aead: Aead, key: &[u8], salt: &[u8; SALT], context: &[u8]) -> Derived 
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest, Sha512};
+
     use super::*;
-    use crate::sha512::sha512;
 
     const KEY_128: &[u8] = b"YELLOW SUBMARINE";
     const KEY_256: &[u8] = b"YELLOW SUBMARINE YELLOW SUBMARIN";
@@ -180,7 +181,7 @@ mod tests {
         let message = [&header[..], &[0; CHUNK], &end].concat();
         let digest = hex("72b0c82119222070adf3117d445bbf53d7ffb70b75be4809ecaf8939f058fcb6
                  caceeece412a1f0d8c90f8c4db8fe9d199edf3e5007c2005d486c2e09d97ae45");
-        assert_eq!(sha512(&check(Aead::Cobblestone128, KEY_128, b"", &message))[..], digest);
+        assert_eq!(Sha512::digest(check(Aead::Cobblestone128, KEY_128, b"", &message))[..], digest);
 
         let header = hex("aa61a95ab04aa5eac4ecd9e83ef47f88dd07fdc07e38b6c9d77ec3c07801fc40
                  bec0e07020a0d36d3e6e6354833c21301d52a32cffe087df");
@@ -188,7 +189,7 @@ mod tests {
         let message = [&header[..], &[0; CHUNK], &end].concat();
         let digest = hex("d787e0bf39e0d2e9a707b94bc77329f665286160744507f0fac9608e33a98994
                  b6d9dd4a43a6326287d32b2e15d76e0de6a8818689698bee2ca419bf9bbedc02");
-        assert_eq!(sha512(&check(Aead::Cobblestone256, KEY_256, b"", &message))[..], digest);
+        assert_eq!(Sha512::digest(check(Aead::Cobblestone256, KEY_256, b"", &message))[..], digest);
     }
 
     /// The index is added at the end of the nonce, the last byte first.

@@ -2,8 +2,8 @@
 //!
 //! Everything else in Lockstep is tested against this crate, and this crate is tested against the examples
 //! that the standards publish. It is written to be read beside them: each item names its standard and
-//! section, the names of steps and variables are the standard's, and nothing is clever. It depends on
-//! nothing.
+//! section, the names of steps and variables are the standard's, and nothing is clever. AES and the modes
+//! depend on nothing; the key derivation of [`cobblestone`] uses the crates `sha2` and `hmac`.
 //!
 //! **Not for use on secrets.** It is not constant time: the S-box is a table indexed by secret bytes, GHASH
 //! branches on secret bits, tags are compared with `==`, and keys are not wiped. Nor does it hand out errors:
@@ -36,10 +36,10 @@ pub mod ecb;
 pub mod gcm;
 mod gf256;
 pub mod ghash;
+mod hkdf;
 pub mod ofb;
 pub mod padding;
 pub mod pcbc;
-mod sha512;
 pub mod xts;
 
 pub use aes::Aes;
