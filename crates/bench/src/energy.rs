@@ -1,5 +1,5 @@
-//! Energy, where the machine exposes it: RAPL counters of processor packages (Intel's and AMD's, by Linux's powercap), and
-//! NVML's of NVIDIA's GPUs.
+//! Energy, where the machine exposes it: RAPL counters of processor packages (Intel and AMD, by Linux's powercap) and NVML
+//! counters of NVIDIA GPUs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,28 @@ use std::sync::Arc;
 
 use lockstep_cuda::Energy;
 
-/// Where Linux has them.
+/// The folder of the powercap zones on Linux.
 const POWERCAP: &str = "/sys/class/powercap";
 
-/// The energy counters of the processor packages, and of the GPUs.
+/// The energy counters of the processor packages and of the GPUs.
 #[derive(Clone)]
 pub(crate) struct Meter {
     packages: Vec<Package>,
-    /// Why packages are not measured, where only GPUs are.
-    refused: Option<String>,
+    /// Why the packages are not measured, if only GPUs are.
+    unavailable: Option<String>,
     gpus: Option<Arc<Energy>>,
 }
 
 /// A processor package.
 #[derive(Clone)]
 struct Package {
-    /// The file of its counter, in microjoules.
+    /// The file of the counter, in microjoules.
     counter: PathBuf,
-    /// Where that wraps around, if it tells.
+    /// The value at which the counter wraps around, if it is known.
     range: Option<u64>,
 }
 
-/// Joules of processor packages and of GPUs, each where they are measured.
+/// Joules of processor packages and of GPUs; `None` where they are not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Joules {
     pub(crate) cpu: Option<f64>,
@@ -36,35 +36,38 @@ pub(crate) struct Joules {
 }
 
 impl Joules {
-    /// What is added to.
+    /// The start value of a sum.
     pub(crate) const ZERO: Joules = Joules { cpu: Some(0.0), gpu: Some(0.0) };
 
-    /// Both together; what is missing in one of them is missing in the sum.
-    pub(crate) fn and(self, more: Joules) -> Joules {
+    /// The sum; `None` where either value is `None`.
+    pub(crate) fn plus(self, more: Joules) -> Joules {
         let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
         Joules { cpu: sum(self.cpu, more.cpu), gpu: sum(self.gpu, more.gpu) }
     }
 
-    /// For each of so many bytes.
-    pub(crate) fn over(self, bytes: f64) -> Joules {
+    /// Joules per byte, of this number of bytes.
+    pub(crate) fn per_byte(self, bytes: f64) -> Joules {
         Joules { cpu: self.cpu.map(|joules| joules / bytes), gpu: self.gpu.map(|joules| joules / bytes) }
     }
 }
 
-/// The counters at one time: of packages in microjoules, and of all GPUs together in millijoules.
+/// The values of the counters: packages in microjoules, the sum of all GPUs in millijoules.
 pub(crate) struct Reading {
     packages: Option<Vec<u64>>,
     gpus: Option<u64>,
 }
 
 impl Meter {
-    /// The meter of this machine, or why there is none.
+    /// Opens the counters of this machine.
+    ///
+    /// # Errors
+    /// A message that says why there are none.
     pub(crate) fn find() -> Result<Meter, String> {
         let gpus = Energy::open().ok().map(Arc::new);
         match (Meter::packages_in(Path::new(POWERCAP)), gpus) {
             (Err(why), None) => Err(why),
-            (Err(why), gpus) => Ok(Meter { packages: Vec::new(), refused: Some(why), gpus }),
-            (Ok(packages), gpus) => Ok(Meter { packages, refused: None, gpus }),
+            (Err(why), gpus) => Ok(Meter { packages: Vec::new(), unavailable: Some(why), gpus }),
+            (Ok(packages), gpus) => Ok(Meter { packages, unavailable: None, gpus }),
         }
     }
 
@@ -72,14 +75,14 @@ impl Meter {
         let entries =
             fs::read_dir(folder).map_err(|_| "no power meters (RAPL, NVML) on this machine".to_owned())?;
         let mut packages = Vec::new();
-        let mut refused = None;
+        let mut unavailable = None;
         for entry in entries.flatten() {
             let zone = entry.path();
-            // The same package by another way to its counter.
+            // A second interface to the counter of the same package.
             if entry.file_name().to_string_lossy().starts_with("intel-rapl-mmio") {
                 continue;
             }
-            // Packages only: cores and memory controllers are parts of them. AMD's have the same names.
+            // Packages only: zones of cores and memory controllers are part of them. AMD's zones have the same names.
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
             if !name.starts_with("package-") {
                 continue;
@@ -90,18 +93,18 @@ impl Meter {
                     let range = read(&zone.join("max_energy_range_uj")).ok();
                     packages.push(Package { counter, range });
                 }
-                Err(error) => refused = Some(format!("{}: {error}", counter.display())),
+                Err(error) => unavailable = Some(format!("{}: {error}", counter.display())),
             }
         }
-        match (packages.is_empty(), refused) {
-            // A part of the packages would be told as all of them.
-            (_, Some(refused)) => Err(format!("power meters cannot be read: {refused} (root may)")),
+        match (packages.is_empty(), unavailable) {
+            // A sum over some of the packages would be taken for the sum over all of them.
+            (_, Some(unavailable)) => Err(format!("power meters cannot be read: {unavailable} (root may)")),
             (false, None) => Ok(packages),
             (true, None) => Err("no power meters (RAPL, NVML) on this machine".into()),
         }
     }
 
-    /// What it measures, in words.
+    /// A description of what is measured, for the report.
     pub(crate) fn describe(&self) -> String {
         let count = |count: usize, what: &str| {
             let plural = if count == 1 { "" } else { "s" };
@@ -113,9 +116,10 @@ impl Meter {
             count(gpus, "GPU").map(|text| format!("{text} by NVML")),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
-        let refused = self.refused.as_ref().map(|why| format!("; of processors: {why}")).unwrap_or_default();
+        let unavailable =
+            self.unavailable.as_ref().map(|why| format!("; of processors: {why}")).unwrap_or_default();
         format!(
-            "{}; all that runs on them counts, and is told where stretches add up to a second{refused}",
+            "{}; all that runs on them counts, and is told where stretches add up to a second{unavailable}",
             parts.join(" and ")
         )
     }
@@ -136,7 +140,7 @@ impl Meter {
         Reading { packages, gpus: self.gpus.as_ref().and_then(|gpus| gpus.millijoules()) }
     }
 
-    /// Joules since a reading, of everything that runs there; nothing where a reading failed.
+    /// Joules since `before`, of everything that ran on the devices; `None` where a counter could not be read.
     pub(crate) fn since(&self, before: &Reading) -> Joules {
         let now = self.read();
         let used = |(package, (now, before)): (&Package, (&u64, &u64))| {
@@ -165,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_added_and_wrap_around() {
+    fn counters_of_packages_are_added_and_wrap_around() {
         let folder = tempfile::tempdir().unwrap();
         let put = |zone: &str, name: &str, energy: u64| {
             let zone = folder.path().join(zone);
@@ -178,36 +182,37 @@ mod tests {
         put("intel-rapl:0", "package-0", 400_000);
         put("intel-rapl:1", "package-1", 900_000);
         put("intel-rapl:0:0", "core", 5);
-        // The first package again, which does not count twice.
+        // The first package again, which must not be counted twice.
         put("intel-rapl-mmio:0", "package-0", 400_000);
-        let meter = Meter { packages: Meter::packages_in(folder.path()).unwrap(), refused: None, gpus: None };
+        let meter =
+            Meter { packages: Meter::packages_in(folder.path()).unwrap(), unavailable: None, gpus: None };
         assert!(meter.describe().starts_with("2 processor packages by RAPL;"));
         let before = meter.read();
         put("intel-rapl:0", "package-0", 600_000);
         put("intel-rapl-mmio:0", "package-0", 600_000);
         put("intel-rapl:1", "package-1", 200_000);
         assert_eq!(meter.since(&before), Joules { cpu: Some(0.2 + 0.3), gpu: None });
-        // Without a range nobody knows what a counter that fell has counted.
+        // Without a range, the energy is unknown if the counter wrapped around.
         let mut unknown = meter.clone();
         unknown.packages.iter_mut().for_each(|package| package.range = None);
         assert_eq!(unknown.since(&before), Joules::default());
-        // Nor where it was beyond its range.
+        // It is unknown too if the counter was beyond its range.
         put("intel-rapl:1", "package-1", 2_000_000);
         let beyond = meter.read();
         put("intel-rapl:1", "package-1", 0);
         assert_eq!(meter.since(&beyond), Joules::default());
         fs::write(folder.path().join("intel-rapl:1/energy_uj"), "none").unwrap();
         assert_eq!(meter.since(&before), Joules::default());
-        // One of two that cannot be read is not told as if it were all.
+        // If one of two packages cannot be read, the other one is not reported as the total.
         assert!(Meter::packages_in(folder.path()).err().unwrap().contains("root may"));
         assert!(Meter::packages_in(Path::new("/nonexistent")).err().unwrap().contains("RAPL"));
     }
 
     #[test]
-    fn what_is_missing_once_is_missing() {
+    fn a_missing_value_makes_the_sum_missing() {
         let [both, none] = [Joules { cpu: Some(1.5), gpu: Some(4.0) }, Joules { cpu: None, gpu: Some(1.0) }];
-        let sum = Joules::ZERO.and(both).and(none).and(both);
-        assert_eq!(sum.over(2.0), Joules { cpu: None, gpu: Some(4.5) });
-        assert_eq!(Joules::ZERO.and(both).over(0.5), Joules { cpu: Some(3.0), gpu: Some(8.0) });
+        let sum = Joules::ZERO.plus(both).plus(none).plus(both);
+        assert_eq!(sum.per_byte(2.0), Joules { cpu: None, gpu: Some(4.5) });
+        assert_eq!(Joules::ZERO.plus(both).per_byte(0.5), Joules { cpu: Some(3.0), gpu: Some(8.0) });
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | `work` | what is measured |
+//! | `workload` | what is measured |
 //! | `peers`, `openssl` | the other implementations |
 //! | `session` | the engines that are measured, and those that verify them |
 //! | `measure` | rounds, timed stretches, verification |
@@ -30,7 +30,7 @@ mod peers;
 mod report;
 mod session;
 mod suite;
-mod work;
+mod workload;
 
 pub use error::{Error, Result};
 pub use host::{FolderGuard, Host};
@@ -38,4 +38,4 @@ pub use openssl::{ENV_NEWEST, OpenSsl};
 pub use report::{Report, Section};
 pub use session::{Options, Session};
 pub use suite::Suite;
-pub use work::MAX_CALL_BYTES;
+pub use workload::MAX_CALL_BYTES;

@@ -1,10 +1,10 @@
-//! What machine it is, for reports.
+//! A description of the machine, for reports.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-/// What is known of the machine.
+/// Properties of the machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     /// The model name, or the architecture.
@@ -13,12 +13,12 @@ pub(crate) struct Machine {
     memory: Option<u64>,
     is_virtual: bool,
     system: String,
-    /// Processes that ran or wanted to in the minute before, on average.
+    /// The load average of the last minute: processes that were running or runnable.
     load: Option<f64>,
 }
 
 impl Machine {
-    /// This one.
+    /// Reads the properties of this machine.
     pub(crate) fn here() -> Machine {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |text: &str, name: &str| {
@@ -44,7 +44,7 @@ impl Machine {
         }
     }
 
-    /// For people.
+    /// Lines of the report: a name and a description.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let memory =
             self.memory.map_or(String::new(), |bytes| format!(", {}", lockstep_lab::text::bytes(bytes)));
@@ -60,7 +60,7 @@ impl Machine {
         lines
     }
 
-    /// For programs.
+    /// The properties as JSON.
     pub(crate) fn json(&self) -> Value {
         json!({
             "processor": self.processor,

@@ -9,34 +9,34 @@ use serde_json::{Value, json};
 
 use super::cpu_time::{self, Curve};
 use super::energy::{Joules, Meter};
-use super::work::{Run, random};
+use super::workload::{Run, random};
 use crate::error::{Result, failed};
 use crate::host::Host;
 
-/// How long and how often it is measured, and what is noted on the way.
+/// Number and length of the rounds, and the instruments that are read.
 pub(crate) struct Setting {
-    /// Rounds that count, after one of warm-up.
+    /// Rounds that are counted, after one round of warm-up.
     pub(crate) rounds: usize,
-    /// For each contender in each round.
+    /// Time of each contender in each round.
     pub(crate) time: Duration,
-    /// Who takes longer than this for one call is not asked for larger ones.
-    pub(crate) patience: Duration,
+    /// A contender that needs longer than this for a call is not measured with larger calls.
+    pub(crate) max_call_time: Duration,
     pub(crate) curve: Curve,
     pub(crate) meter: Option<Meter>,
     pub(crate) host: Rc<dyn Host>,
 }
 
-/// Someone who does the work, and someone else who does it again to verify it.
+/// An implementation that is measured, and another one that verifies its results.
 pub(crate) struct Contender {
-    /// Who, for tables.
+    /// The name in tables.
     pub(crate) name: Arc<str>,
     pub(crate) run: Run,
-    pub(crate) judge: Run,
-    /// Seconds that were spent before the first call: choosing a kernel has it tested.
-    pub(crate) prepared: f64,
+    pub(crate) verifier: Run,
+    /// Seconds before the first call: the choice of a kernel runs its self-test.
+    pub(crate) setup_seconds: f64,
 }
 
-/// The median of the rounds, and the spread.
+/// The median of the rounds, the slowest and the fastest round, in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rate {
     pub(crate) median: f64,
@@ -44,17 +44,17 @@ pub(crate) struct Rate {
     pub(crate) most: f64,
 }
 
-/// What a contender reached.
+/// The results of a contender.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub(crate) name: Arc<str>,
-    /// In bytes per second.
+    /// Throughput.
     pub(crate) rate: Rate,
-    /// Seconds of CPU time for a byte; nothing for programs that are not children of ours to the end.
+    /// Seconds of CPU time per byte; `None` for other programs.
     pub(crate) cpu: Option<f64>,
-    /// Joules for a byte, of all processor packages and of all GPUs, where they tell.
+    /// Joules per byte, of all processor packages and of all GPUs.
     pub(crate) joules: Joules,
-    /// Seconds of the first call: self-tests, compilation, memory. It counts for nothing else.
+    /// Seconds of the first call, with self-tests, compilation and allocation. It is part of no other figure.
     pub(crate) first: Option<f64>,
 }
 
@@ -72,7 +72,9 @@ impl Measured {
 }
 
 impl Rate {
-    /// Of some rounds, at least one.
+    /// From the rates of the rounds, at least one.
+    ///
+    /// These few lines stay here: the statistics of the crate criterion are not a public interface.
     pub(crate) fn of(mut rates: Vec<f64>) -> Rate {
         rates.sort_by(f64::total_cmp);
         let middle = rates.len() / 2;
@@ -82,8 +84,8 @@ impl Rate {
     }
 }
 
-/// What the stretches of a contender took so far.
-struct Taken {
+/// Sums over the timed stretches of a contender.
+struct Totals {
     rates: Vec<f64>,
     bytes: f64,
     seconds: f64,
@@ -91,17 +93,18 @@ struct Taken {
     joules: Joules,
 }
 
-impl Taken {
-    const NOTHING: Taken =
-        Taken { rates: Vec::new(), bytes: 0.0, seconds: 0.0, cpu: Duration::ZERO, joules: Joules::ZERO };
+impl Totals {
+    const NOTHING: Totals =
+        Totals { rates: Vec::new(), bytes: 0.0, seconds: 0.0, cpu: Duration::ZERO, joules: Joules::ZERO };
 
-    /// Counters move in steps of milliseconds, NVML's of a tenth of a second: over less than a second they tell nothing.
+    /// Joules per byte. RAPL counters are updated every millisecond, NVML's every 100 ms: nothing is reported for less
+    /// than a second.
     fn joules(&self) -> Joules {
-        if self.seconds < 1.0 { Joules::default() } else { self.joules.over(self.bytes) }
+        if self.seconds < 1.0 { Joules::default() } else { self.joules.per_byte(self.bytes) }
     }
 }
 
-/// An error if there is too little memory for the buffers of calls of this number of bytes.
+/// Checks that there is enough memory for the buffers of calls of this number of bytes.
 pub(crate) fn check_memory(host: &dyn Host, bytes: usize) -> Result<()> {
     host.check_memory(
         3 * bytes as u64,
@@ -109,13 +112,13 @@ pub(crate) fn check_memory(host: &dyn Host, bytes: usize) -> Result<()> {
     )
 }
 
-/// Runs all of them on calls of so many bytes. What a contender makes is compared with what its judge makes of the same
-/// data by the same calls: after the first call and after each stretch that is timed.
+/// Measures all contenders on calls of `bytes` bytes. After the first call and after each timed stretch, the output of a
+/// contender is compared with that of its verifier for the same calls on the same data.
 pub(crate) fn rounds(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Measured>> {
     rounds_with(setting, contenders, bytes, |_| Ok(()))
 }
 
-/// The same, with something that belongs to each round after it; round 0 warms up.
+/// The same, with `after` called at the end of each round; round 0 is the warm-up.
 pub(crate) fn rounds_with(
     setting: &Setting,
     contenders: &mut [Contender],
@@ -129,54 +132,54 @@ pub(crate) fn rounds_with(
     let mut firsts = Vec::new();
     for contender in &mut *contenders {
         setting.host.check_stopped()?;
-        renew(&mut data, &mut check);
+        renew_data(&mut data, &mut check);
         let start = Instant::now();
         let digest = (contender.run)(&mut data, call)?;
-        firsts.push(contender.prepared + start.elapsed().as_secs_f64());
+        firsts.push(contender.setup_seconds + start.elapsed().as_secs_f64());
         verify(setting, contender, (call, 1), digest, &data, &mut check)?;
         call += 1;
     }
-    let mut taken: Vec<Taken> = contenders.iter().map(|_| Taken::NOTHING).collect();
+    let mut totals: Vec<Totals> = contenders.iter().map(|_| Totals::NOTHING).collect();
     for round in 0..=setting.rounds {
         for turn in 0..contenders.len() {
             setting.host.check_stopped()?;
-            // Each round begins with another one.
+            // Each round begins with another contender.
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
-            renew(&mut data, &mut check);
+            renew_data(&mut data, &mut check);
             let stretch = stretch(setting, contender, &mut data, call)?;
             verify(setting, contender, (call, stretch.calls), stretch.digest, &data, &mut check)?;
             call += stretch.calls;
-            // The first round warms up caches and clocks.
+            // Round 0 warms up caches and clock rates.
             if round > 0 {
                 let bytes = stretch.calls as f64 * bytes as f64;
-                let taken = &mut taken[index];
-                taken.rates.push(bytes / stretch.seconds);
-                taken.bytes += bytes;
-                taken.cpu += stretch.cpu;
-                taken.seconds += stretch.seconds;
-                taken.joules = taken.joules.and(stretch.joules);
+                let totals = &mut totals[index];
+                totals.rates.push(bytes / stretch.seconds);
+                totals.bytes += bytes;
+                totals.cpu += stretch.cpu;
+                totals.seconds += stretch.seconds;
+                totals.joules = totals.joules.plus(stretch.joules);
             }
         }
         after(round)?;
     }
-    let measured = contenders.iter().zip(taken).zip(firsts).map(|((contender, taken), first)| Measured {
+    let measured = contenders.iter().zip(totals).zip(firsts).map(|((contender, totals), first)| Measured {
         name: Arc::clone(&contender.name),
-        cpu: Some(taken.cpu.as_secs_f64() / taken.bytes),
-        joules: taken.joules(),
-        rate: Rate::of(taken.rates),
+        cpu: Some(totals.cpu.as_secs_f64() / totals.bytes),
+        joules: totals.joules(),
+        rate: Rate::of(totals.rates),
         first: Some(first),
     });
     Ok(measured.collect())
 }
 
-/// Other data than before, with a copy for the judge: nobody finds there what somebody else has made.
-pub(super) fn renew(data: &mut [u8], check: &mut [u8]) {
+/// Changes the data and copies them for the verifier, so that no contender finds the output of another one in its buffer.
+pub(super) fn renew_data(data: &mut [u8], check: &mut [u8]) {
     data.iter_mut().for_each(|byte| *byte = !*byte);
     check.copy_from_slice(data);
 }
 
-/// Some calls in a row.
+/// A number of consecutive calls.
 struct Stretch {
     calls: u64,
     digest: u128,
@@ -189,7 +192,7 @@ fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: 
     let (mut calls, mut batch, mut digest) = (0u64, 1u64, 0u128);
     let energy = setting.meter.as_ref().map(Meter::read);
     setting.curve.begin(&contender.name);
-    let cpu = cpu_time::of_process();
+    let cpu = cpu_time::process_time();
     let start = Instant::now();
     let elapsed = loop {
         for number in calls..calls + batch {
@@ -201,17 +204,17 @@ fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: 
         if elapsed >= setting.time {
             break elapsed;
         }
-        // Look at the clock about a hundred times in all.
+        // Read the clock about a hundred times in a stretch.
         batch = (calls / 64).max(1);
     };
-    let cpu = cpu_time::of_process() - cpu;
+    let cpu = cpu_time::process_time() - cpu;
     setting.curve.end();
     let joules =
         setting.meter.as_ref().zip(energy).map_or(Joules::default(), |(meter, before)| meter.since(&before));
     Ok(Stretch { calls, digest, seconds: elapsed.as_secs_f64(), cpu, joules })
 }
 
-/// The judge makes the same calls on the same data, and must come to the same.
+/// Makes the same calls on the same data by the verifier, and compares output and digest.
 pub(super) fn verify(
     setting: &Setting,
     contender: &mut Contender,
@@ -223,7 +226,7 @@ pub(super) fn verify(
     let mut expected = 0u128;
     for call in first..first + calls {
         setting.host.check_stopped()?;
-        expected = expected.rotate_left(1) ^ (contender.judge)(check, call)?;
+        expected = expected.rotate_left(1) ^ (contender.verifier)(check, call)?;
     }
     if data != check || digest != expected {
         return Err(failed(format!(
@@ -244,7 +247,7 @@ mod tests {
         Setting {
             rounds: 3,
             time,
-            patience: time,
+            max_call_time: time,
             curve: Curve::start(time),
             meter: None,
             host: Rc::new(TestHost),
@@ -259,11 +262,11 @@ mod tests {
     }
 
     fn contender(run: Run) -> Contender {
-        Contender { name: "c".into(), run, judge: adding(3), prepared: 0.0 }
+        Contender { name: "c".into(), run, verifier: adding(3), setup_seconds: 0.0 }
     }
 
     #[test]
-    fn what_is_right_is_measured() {
+    fn correct_contenders_are_measured() {
         let mut contenders = [contender(adding(3)), contender(adding(3))];
         let measured = rounds(&setting(), &mut contenders, 64).unwrap();
         assert_eq!(measured.len(), 2);
@@ -273,7 +276,7 @@ mod tests {
         }
     }
 
-    /// Wrong once in the middle of many calls, in data or in the digest, is found.
+    /// One wrong call among many, in the data or in the digest, is found.
     #[test]
     fn one_wrong_call_is_found() {
         for wrong_data in [true, false] {
@@ -291,16 +294,16 @@ mod tests {
         }
     }
 
-    /// Who leaves there what somebody else has made is found, though it is what all come to.
+    /// A contender that does nothing is found, even if all outputs are equal and another contender left its output.
     #[test]
-    fn what_others_made_is_not_taken() {
+    fn the_output_of_another_contender_is_not_accepted() {
         let same = || -> Run {
             Box::new(|data, _| {
                 data.fill(7);
                 Ok(0)
             })
         };
-        let contender = |run| Contender { name: "c".into(), run, judge: same(), prepared: 0.0 };
+        let contender = |run| Contender { name: "c".into(), run, verifier: same(), setup_seconds: 0.0 };
         rounds(&setting(), &mut [contender(same()), contender(same())], 64).unwrap();
         let idle = Box::new(|_: &mut [u8], _| Ok(0));
         let error = rounds(&setting(), &mut [contender(same()), contender(idle)], 64).unwrap_err();
@@ -308,11 +311,11 @@ mod tests {
     }
 
     #[test]
-    fn energy_of_less_than_a_second_is_not_told() {
+    fn energy_of_less_than_a_second_is_not_reported() {
         let joules = Joules { cpu: Some(6.0), gpu: None };
-        let taken = |seconds| Taken { bytes: 3.0, seconds, joules, ..Taken::NOTHING };
-        assert_eq!(taken(0.99).joules(), Joules::default());
-        assert_eq!(taken(1.0).joules(), Joules { cpu: Some(2.0), gpu: None });
+        let totals = |seconds| Totals { bytes: 3.0, seconds, joules, ..Totals::NOTHING };
+        assert_eq!(totals(0.99).joules(), Joules::default());
+        assert_eq!(totals(1.0).joules(), Joules { cpu: Some(2.0), gpu: None });
     }
 
     #[test]

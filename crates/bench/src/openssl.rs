@@ -1,25 +1,25 @@
-//! OpenSSL, by its own `openssl speed`: a program of its own, run in turn with the others.
+//! OpenSSL, measured by `openssl speed`: a process of its own, run in turn with the other contenders.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use lockstep::hazmat::mode::{Cipher, Direction};
 
-use super::work::{What, Work};
+use super::workload::{Kind, Workload};
 
-/// Names a program `openssl` that is measured beside the installed one.
+/// The environment variable that names a second `openssl` program to measure.
 pub const ENV_NEWEST: &str = "OPENSSL_NEWEST";
 
 /// An `openssl` program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenSsl {
     program: PathBuf,
-    /// Its version line, such as `OpenSSL 3.0.19 27 Jan 2026`.
+    /// The version line, such as `OpenSSL 3.0.19 27 Jan 2026`.
     pub version: String,
 }
 
 impl OpenSsl {
-    /// The program, if it runs and says what it is.
+    /// The program at this path, if it runs and prints its version.
     pub fn find(program: &Path) -> Option<OpenSsl> {
         let output = Command::new(program).arg("version").stdin(Stdio::null()).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout);
@@ -27,14 +27,14 @@ impl OpenSsl {
         (output.status.success() && !version.is_empty()).then(|| OpenSsl { program: program.into(), version })
     }
 
-    /// Its command.
+    /// A command that runs the program with empty standard input.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::null());
         command
     }
 
-    /// Bytes per second of a cipher on buffers of `size` bytes, over one second.
+    /// Bytes per second of a cipher on buffers of `size` bytes, measured over one second.
     pub(crate) fn speed(&self, cipher: &str, decrypt: bool, size: usize) -> Option<f64> {
         let mut command = self.command();
         command.args([
@@ -59,12 +59,12 @@ impl OpenSsl {
     }
 }
 
-/// The name `openssl speed -evp` has for a work, and whether it decrypts.
-pub(crate) fn name(work: &Work) -> Option<(String, bool)> {
-    let bits = work.key * 8;
-    let (mode, direction) = match work.what {
-        What::Gcm(direction) => ("gcm", direction),
-        What::Cipher(cipher, direction) => {
+/// The name of a workload for `openssl speed -evp`, and whether it decrypts.
+pub(crate) fn name(work: &Workload) -> Option<(String, bool)> {
+    let bits = work.key_len * 8;
+    let (mode, direction) = match work.kind {
+        Kind::Gcm(direction) => ("gcm", direction),
+        Kind::Cipher(cipher, direction) => {
             let mode = match cipher {
                 Cipher::Ecb => "ecb",
                 Cipher::Ctr => "ctr",

@@ -1,15 +1,15 @@
-//! A report as one page of HTML that loads nothing.
+//! A report as one HTML page that loads no other resource.
 
 use std::fmt::Write;
 
 use lockstep_lab::Table;
 use lockstep_lab::plot::escaped;
 
-use super::report::{HONESTLY, Report};
+use super::report::{METHOD, Report};
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
+/// The page as HTML.
 pub(super) fn html(report: &Report) -> String {
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -18,7 +18,7 @@ pub(super) fn html(report: &Report) -> String {
          <title>lockstep bench, {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>lockstep bench</h1>\n<p class=\"lead\">{}</p>\n<dl>\n",
         escaped(&report.date),
-        escaped(HONESTLY)
+        escaped(METHOD)
     );
     for (name, what) in report.about() {
         // Writing to a string does not fail.
@@ -58,13 +58,13 @@ pub(super) fn html(report: &Report) -> String {
     out + "</main>\n</body>\n</html>\n"
 }
 
-/// With a capital at its beginning.
+/// The text with its first letter in upper case.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// A picture that scrolls by itself where it is wider than the page.
+/// Appends a figure, which gets a scroll bar if it is wider than the page.
 fn figure(out: &mut String, svg: &str) {
     let _ = writeln!(out, "<figure class=\"wide\">\n{svg}</figure>");
 }

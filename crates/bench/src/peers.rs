@@ -14,34 +14,36 @@ use aws_lc_rs::cipher::{
 use aws_lc_rs::iv::FixedLength;
 use lockstep::hazmat::mode::{Cipher, Direction};
 
-use super::work::{Inputs, Run, Sealed, Shape, What, Work, folded, iv, nonce, written_each_time};
+use super::workload::{
+    Inputs, Kind, Run, Sealed, Shape, Workload, checking_each_write, digest_of, iv, nonce,
+};
 
-/// Their names and versions.
+/// Names and versions of the peers.
 pub(crate) const VERSIONS: [(&str, &str); 2] = [("aws-lc", "aws-lc-rs 1.19"), ("rustcrypto", "aes 0.9")];
 
-/// The peers that have this work.
-pub(crate) fn contenders(work: &Work, inputs: &Inputs, shape: Shape) -> Vec<(&'static str, Run)> {
+/// The peers that support this workload.
+pub(crate) fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<(&'static str, Run)> {
     let [aws_lc_name, rustcrypto_name] = VERSIONS.map(|(name, _)| name);
     let keys = inputs.keys();
     if shape.messages > 1 {
-        // Of batches only AWS-LC's GCM in a loop: the others have no keys of a call.
-        let seals = work.what == What::Gcm(Direction::Encrypt);
+        // Batches: only GCM of AWS-LC, in a loop. The other peers are measured with prepared keys only.
+        let seals = work.kind == Kind::Gcm(Direction::Encrypt);
         return if seals {
-            vec![(aws_lc_name, aws_lc_gcm_batch(&keys, work.key, shape.size))]
+            vec![(aws_lc_name, aws_lc_gcm_batch(&keys, work.key_len, shape.size))]
         } else {
             vec![]
         };
     }
-    let aws_lc = match work.what {
-        What::Cipher(cipher, Direction::Encrypt) => aws_lc_encrypt(cipher, &keys),
-        What::Cipher(cipher, Direction::Decrypt) => aws_lc_decrypt(cipher, &keys),
-        What::Gcm(Direction::Encrypt) => Some(aws_lc_gcm(&keys)),
-        What::Gcm(Direction::Decrypt) => Some(aws_lc_gcm_open(&keys, inputs, shape)),
+    let aws_lc = match work.kind {
+        Kind::Cipher(cipher, Direction::Encrypt) => aws_lc_encrypt(cipher, &keys),
+        Kind::Cipher(cipher, Direction::Decrypt) => aws_lc_decrypt(cipher, &keys),
+        Kind::Gcm(Direction::Encrypt) => Some(aws_lc_gcm(&keys)),
+        Kind::Gcm(Direction::Decrypt) => Some(aws_lc_gcm_open(&keys, inputs, shape)),
     };
-    let rustcrypto = match work.key {
-        16 => rustcrypto::<aes::Aes128>(work.what, inputs, shape),
-        24 => rustcrypto::<aes::Aes192>(work.what, inputs, shape),
-        _ => rustcrypto::<aes::Aes256>(work.what, inputs, shape),
+    let rustcrypto = match work.key_len {
+        16 => rustcrypto::<aes::Aes128>(work.kind, inputs, shape),
+        24 => rustcrypto::<aes::Aes192>(work.kind, inputs, shape),
+        _ => rustcrypto::<aes::Aes256>(work.kind, inputs, shape),
     };
     let named = [(aws_lc_name, aws_lc), (rustcrypto_name, rustcrypto)];
     named.into_iter().filter_map(|(name, run)| Some((name, run?))).collect()
@@ -56,7 +58,7 @@ fn cipher_key(key: &[u8]) -> UnboundCipherKey {
     UnboundCipherKey::new(algorithm, key).expect("a length of AES")
 }
 
-/// All modes that `aws-lc-rs` offers without padding: PCBC is not among AWS-LC's, XTS not among the crate's.
+/// The modes that `aws-lc-rs` offers without padding: AWS-LC has no PCBC, and the crate has no XTS.
 fn aws_lc_encrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
     let make = match cipher {
         Cipher::Ecb => EncryptingKey::ecb,
@@ -118,7 +120,7 @@ fn aws_lc_gcm(key: &[u8]) -> Run {
 fn aws_lc_gcm_open(key: &[u8], inputs: &Inputs, shape: Shape) -> Run {
     let key = gcm_key(key);
     let Sealed { nonce, bytes, tags } = inputs.sealed();
-    written_each_time(
+    checking_each_write(
         shape.size,
         Box::new(move |data, _| {
             let nonce = Nonce::assume_unique_for_key(nonce);
@@ -132,13 +134,13 @@ fn aws_lc_gcm_batch(keys: &[u8], each: usize, size: usize) -> Run {
     let keys = keys.to_vec();
     Box::new(move |data, call| {
         let messages = keys.chunks(each).zip(data.chunks_exact_mut(size));
-        Ok(folded(messages.map(|(key, message)| seal(&gcm_key(key), call, message))))
+        Ok(digest_of(messages.map(|(key, message)| seal(&gcm_key(key), call, message))))
     })
 }
 
 type Blocks16 = Array<u8, aes::cipher::consts::U16>;
 
-fn rustcrypto<C>(what: What, inputs: &Inputs, shape: Shape) -> Option<Run>
+fn rustcrypto<C>(kind: Kind, inputs: &Inputs, shape: Shape) -> Option<Run>
 where
     C: KeyInit
         + BlockCipherEncrypt
@@ -147,34 +149,34 @@ where
         + Clone
         + 'static,
 {
-    // For XTS there are two keys, and none of this.
+    // XTS has two keys, which are rejected here: it is not measured.
     let cipher = C::new_from_slice(&inputs.keys()).ok()?;
-    Some(match what {
-        What::Cipher(Cipher::Ctr, _) => Box::new(move |data, call| {
+    Some(match kind {
+        Kind::Cipher(Cipher::Ctr, _) => Box::new(move |data, call| {
             let iv = Blocks16::from(iv(call));
             let core = ctr::CtrCore::<C, ctr::flavors::Ctr128BE>::inner_iv_init(cipher.clone(), &iv);
             aes::cipher::StreamCipherCoreWrapper::from_core(core).apply_keystream(data);
             Ok(0)
         }),
-        What::Cipher(Cipher::Ecb, Direction::Encrypt) => Box::new(move |data, _| {
+        Kind::Cipher(Cipher::Ecb, Direction::Encrypt) => Box::new(move |data, _| {
             cipher.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
-        What::Cipher(Cipher::Ecb, Direction::Decrypt) => Box::new(move |data, _| {
+        Kind::Cipher(Cipher::Ecb, Direction::Decrypt) => Box::new(move |data, _| {
             cipher.decrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
-        What::Cipher(Cipher::Cbc, Direction::Decrypt) => Box::new(move |data, call| {
+        Kind::Cipher(Cipher::Cbc, Direction::Decrypt) => Box::new(move |data, call| {
             let mut mode = cbc::Decryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
             mode.decrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
-        What::Cipher(Cipher::Cbc, Direction::Encrypt) => Box::new(move |data, call| {
+        Kind::Cipher(Cipher::Cbc, Direction::Encrypt) => Box::new(move |data, call| {
             let mut mode = cbc::Encryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
             mode.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
-        What::Gcm(Direction::Encrypt) => {
+        Kind::Gcm(Direction::Encrypt) => {
             let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
             Box::new(move |data, call| {
                 let nonce = Array::from(nonce(call));
@@ -182,7 +184,7 @@ where
                 Ok(u128::from_le_bytes(tag.as_slice().try_into().expect("16 bytes")))
             })
         }
-        What::Gcm(Direction::Decrypt) => {
+        Kind::Gcm(Direction::Decrypt) => {
             let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
             let Sealed { nonce, bytes, tags } = inputs.sealed();
             let open: Run = Box::new(move |data, _| {
@@ -191,7 +193,7 @@ where
                 gcm.decrypt_inout_detached(&nonce, &[], buffer, &tag).expect("bench");
                 Ok(0)
             });
-            written_each_time(shape.size, open)
+            checking_each_write(shape.size, open)
         }
         _ => return None,
     })
@@ -202,16 +204,16 @@ mod tests {
     use lockstep::Engine;
 
     use super::*;
-    use crate::work;
+    use crate::workload;
 
     #[test]
     fn peers_compute_what_we_do() {
         let engine = Engine::builder().device("cpu").threads(1).build().unwrap();
         let mut compared = 0;
-        for work in work::all() {
+        for work in workload::all() {
             for shape in [Shape::one(96), Shape { size: 48, messages: 3 }] {
                 let inputs = work.inputs(shape, &engine).unwrap();
-                let start = work::random(shape.bytes());
+                let start = workload::random(shape.bytes());
                 let mut expected = start.clone();
                 let mut ours = work.ours(&engine, &inputs, shape).unwrap();
                 let tags = [1, 2].map(|call| ours(&mut expected, call).unwrap());
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!(compared, 54);
     }
 
-    /// What is told of versions is what is built in.
+    /// The reported versions are those in the lock file.
     #[test]
     fn versions_are_those_of_the_lock_file() {
         let lock = include_str!("../../../Cargo.lock");

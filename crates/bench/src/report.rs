@@ -1,4 +1,4 @@
-//! What was measured, as tables for people and as JSON for programs.
+//! The results as text and as JSON.
 
 use lockstep_lab::bars::Bars;
 use lockstep_lab::plot::{self, Line, Plot, Scale};
@@ -17,13 +17,13 @@ pub struct Section {
     pub(crate) suite: Suite,
     pub(crate) tables: Vec<Table>,
     pub(crate) pictures: Vec<Picture>,
-    /// Sentences.
+    /// Sentences for the report.
     pub(crate) findings: Vec<String>,
     pub(crate) json: Value,
 }
 
 impl Section {
-    /// Of a suite that failed.
+    /// The section of a suite that failed.
     pub(crate) fn failed(suite: Suite, error: &Error) -> Section {
         let error = error.to_string();
         let json = json!({"results": [], "error": error});
@@ -32,7 +32,7 @@ impl Section {
     }
 }
 
-/// A picture of either kind.
+/// A line plot or a bar chart.
 pub(crate) enum Picture {
     Plot(Plot),
     Bars(Bars),
@@ -52,23 +52,23 @@ pub struct Report {
     pub(crate) date: String,
     pub(crate) command: String,
     pub(crate) machine: Machine,
-    /// Names and descriptions.
+    /// Names and descriptions of the devices.
     pub(crate) devices: Vec<(String, String)>,
     pub(crate) openssl: Vec<String>,
-    /// What measures energy, or why nothing does.
+    /// What measures energy, or why energy is not measured.
     pub(crate) energy: String,
     pub(crate) sections: Vec<Section>,
     pub(crate) cpu_use: Vec<Sample>,
 }
 
-/// What holds for all suites.
-pub(super) const HONESTLY: &str = "Medians of the rounds, after one round of warm-up that does not count; every round runs all \
+/// The method, which is the same for all suites.
+pub(super) const METHOD: &str = "Medians of the rounds, after one round of warm-up that does not count; every round runs all \
 contenders in turn. ± is half of the spread between the slowest and the fastest round. GB/s are 10^9 bytes per second, of data \
 in host memory, read and written. Each timed call was made again by another kernel of the processor, and both came to the same \
 bytes. First calls, with self-tests and compilation, are told by themselves and not counted.";
 
 impl Report {
-    /// Everything in it but the sections, by lines.
+    /// The lines above the sections: a name and a description.
     pub(super) fn about(&self) -> Vec<(&'static str, String)> {
         let mut lines = self.machine.lines();
         lines.extend(self.devices.iter().map(|(name, what)| ("device", format!("{name}: {what}"))));
@@ -89,7 +89,7 @@ impl Report {
             text += &wrapped(&format!("{name}: {what}"));
         }
         text.push('\n');
-        text += &wrapped(HONESTLY);
+        text += &wrapped(METHOD);
         for section in &self.sections {
             text.push('\n');
             text += &wrapped(&format!("== {}: {}", section.suite.name(), section.suite.about()));
@@ -121,7 +121,7 @@ impl Report {
             .iter()
             .map(|sample| {
                 json!({
-                    "who": &*sample.who, "begun": sample.at, "seconds": sample.seconds,
+                    "who": &*sample.name, "begun": sample.at, "seconds": sample.seconds,
                     "processors": sample.processors,
                 })
             })
@@ -144,10 +144,10 @@ impl Report {
         page::html(self)
     }
 
-    /// Processors in use over the run, one line for each that was at work.
+    /// CPU use over the run, one line for each contender.
     pub(super) fn cpu_plot(&self) -> Option<Plot> {
-        let line = |curve: cpu_time::WorkCurve| Line {
-            name: format!("{}, {}", curve.who, time(curve.seconds)),
+        let line = |curve: cpu_time::CpuCurve| Line {
+            name: format!("{}, {}", curve.name, time(curve.seconds)),
             points: curve.points,
             spread: Vec::new(),
         };
@@ -168,28 +168,28 @@ fn wrapped(text: &str) -> String {
     wrap(text, 100).join("\n") + "\n"
 }
 
-/// A rate and its spread in a cell.
+/// A table cell with a rate and its spread.
 pub(super) fn rate(rate: Rate) -> String {
     let half = (rate.most - rate.least) / 2.0 / rate.median * 100.0;
     format!("{} ±{half:.0} %", digits(rate.median / 1e9))
 }
 
-/// Seconds of CPU time for a gigabyte.
+/// A table cell with seconds of CPU time per GB.
 pub(super) fn cpu(measured: &Measured) -> String {
     measured.cpu.map_or("-".into(), |cpu| digits(cpu * 1e9))
 }
 
-/// Joules of processors for a gigabyte.
+/// A table cell with joules of processors per GB.
 pub(super) fn cpu_joules(measured: &Measured) -> String {
     measured.joules.cpu.map_or("-".into(), |joules| digits(joules * 1e9))
 }
 
-/// Joules of GPUs for a gigabyte.
+/// A table cell with joules of GPUs per GB.
 pub(super) fn gpu_joules(measured: &Measured) -> String {
     measured.joules.gpu.map_or("-".into(), |joules| digits(joules * 1e9))
 }
 
-/// Three digits that count.
+/// Three significant digits, at most four decimals.
 pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
@@ -200,7 +200,7 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// A time for people.
+/// A time with its unit.
 pub(super) fn time(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 => format!("{s:.2} s"),
@@ -210,7 +210,7 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// A size for people.
+/// A size with its unit, exact.
 pub(super) fn size(bytes: usize) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
@@ -219,12 +219,12 @@ pub(super) fn size(bytes: usize) -> String {
     }
 }
 
-/// The size of an outcome's messages, for people.
+/// The size of the messages of an outcome, with its unit.
 pub(super) fn size_of(outcome: &super::suite::Outcome) -> String {
     size(outcome.shape.size)
 }
 
-/// Which first calls took long enough to be worth a word.
+/// A sentence with the longest first call of each contender, if there is any.
 pub(super) fn first_calls<'m>(measured: impl Iterator<Item = &'m Measured>) -> Option<String> {
     let mut longest: Vec<(&str, f64)> = Vec::new();
     for one in measured {
@@ -234,8 +234,8 @@ pub(super) fn first_calls<'m>(measured: impl Iterator<Item = &'m Measured>) -> O
             None => longest.push((&one.name, first)),
         }
     }
-    let told: Vec<_> = longest.iter().map(|(name, first)| format!("{name} {}", time(*first))).collect();
-    (!told.is_empty()).then(|| format!("Longest first calls, not counted: {}.", told.join(", ")))
+    let times: Vec<_> = longest.iter().map(|(name, first)| format!("{name} {}", time(*first))).collect();
+    (!times.is_empty()).then(|| format!("Longest first calls, not counted: {}.", times.join(", ")))
 }
 
 #[cfg(test)]
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn for_people() {
+    fn values_have_their_units() {
         assert_eq!(rate(Rate { median: 20e9, least: 19e9, most: 21e9 }), "20.0 ±5 %");
         assert_eq!(
             [digits(123.4), digits(1.234), digits(0.1234), digits(0.01234)],

@@ -1,4 +1,4 @@
-//! Who is measured: engines for devices and kernels by name, and for those that verify them.
+//! A run: the engines of the devices and kernels that are measured, and of those that verify them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use super::machine::Machine;
 use super::measure::{Contender, Setting};
 use super::openssl::OpenSsl;
 use super::report::{Report, Section};
-use super::work::{self, Inputs, Run, Shape, Work};
+use super::workload::{self, Inputs, Run, Shape, Workload};
 use crate::error::{Result, failed};
 use crate::host::Host;
 
@@ -64,16 +64,16 @@ pub struct Session {
 /// Device, kernel and threads of an engine.
 type Key = (String, Option<String>, Option<usize>);
 
-/// What the planner chooses for itself.
+/// The name of the device that the planner chooses.
 pub(crate) const AUTO: &str = "auto";
 
-/// Stretches of a run that is only tried out.
+/// Time of a contender in a round of a quick run.
 const QUICK: Duration = Duration::from_millis(2);
 
-/// Who is measured, and by which engine.
+/// A device or kernel that is measured, with its engine.
 #[derive(Clone)]
 pub(crate) struct Subject {
-    /// A device's name, or a kernel's.
+    /// The name of the device or kernel.
     pub(crate) name: String,
     pub(crate) engine: Engine,
 }
@@ -92,25 +92,25 @@ impl Session {
         }
     }
 
-    /// Says what is being done.
+    /// Shows which step is being measured.
     pub(crate) fn note(&self, what: &str) {
         self.host.show_step(what);
     }
 
-    /// How it is measured where nothing else was asked for.
+    /// Rounds and time: those of the options, or these defaults.
     pub(crate) fn setting(&self, rounds: usize, time: Duration) -> Setting {
         let quick = self.options.quick;
         Setting {
             rounds: self.options.rounds.unwrap_or(if quick { 2 } else { rounds }),
             time: self.options.time.unwrap_or(if quick { QUICK } else { time }),
-            patience: Duration::from_millis(if quick { 100 } else { 2000 }),
+            max_call_time: Duration::from_millis(if quick { 100 } else { 2000 }),
             curve: self.curve.clone(),
             meter: self.meter.as_ref().ok().cloned(),
             host: Rc::clone(&self.host),
         }
     }
 
-    /// The sizes that were asked for, or these; the second ones if it is to be quick.
+    /// The sizes of the options, or these defaults; the second ones for a quick run.
     pub(crate) fn sizes(&self, usual: &[usize], quick: &[usize]) -> Vec<usize> {
         match &self.options {
             Options { sizes, .. } if !sizes.is_empty() => sizes.clone(),
@@ -119,30 +119,30 @@ impl Session {
         }
     }
 
-    /// The works that were asked for, or these.
+    /// The workloads of the options, or these defaults.
     ///
     /// # Errors
-    /// If there is none of that name.
-    pub(crate) fn works(&self, usual: &[&str]) -> Result<Vec<Work>> {
+    /// If no workload has a name with that prefix.
+    pub(crate) fn works(&self, usual: &[&str]) -> Result<Vec<Workload>> {
         if self.options.modes.is_empty() {
-            let named = usual.iter().map(|name| work::named(name).expect("a work of ours"));
+            let named = usual.iter().map(|name| workload::named(name).expect("a work of ours"));
             return Ok(named.collect());
         }
         let names: Vec<&str> = self.options.modes.iter().map(String::as_str).collect();
-        let works = work::beginning_with(&names);
+        let works = workload::with_prefix(&names);
         if works.is_empty() {
             return Err(no_such_work());
         }
         Ok(works)
     }
 
-    /// The devices that are measured: those named, or all real ones, which may be none that does the work.
+    /// The devices that are measured: those of the options, or all that are not simulated.
     pub(crate) fn devices(&self) -> Result<Vec<String>> {
         if !self.options.devices.is_empty() {
             return Ok(self.options.devices.clone());
         }
         if !self.options.kernels.is_empty() {
-            // A kernel's name says whose it is.
+            // The name of a kernel determines its device.
             let mut names = Vec::new();
             for kernel in &self.options.kernels {
                 let engine = self.engine(AUTO, Some(kernel))?;
@@ -157,14 +157,15 @@ impl Session {
         Ok(real.map(|device| device.id().to_string()).collect())
     }
 
-    /// The planner's own choice, if devices were not named, and each device.
+    /// Each device, or each named kernel of each device. Without names of devices or kernels, the choice of the planner
+    /// as well.
     pub(crate) fn subjects(&self) -> Result<Vec<Subject>> {
         let mut names = self.devices()?;
         if self.options.devices.is_empty() && self.options.kernels.is_empty() {
             names.insert(0, AUTO.into());
         }
-        let nobodys = |kernel: &&String| !names.iter().any(|device| is_of_backend(kernel, device));
-        if let Some(kernel) = self.options.kernels.iter().find(nobodys) {
+        let is_unmatched = |kernel: &&String| !names.iter().any(|device| is_of_backend(kernel, device));
+        if let Some(kernel) = self.options.kernels.iter().find(is_unmatched) {
             return Err(failed(format!(
                 "none of the devices that are measured has kernels like {kernel}: see `lockstep devices`"
             )));
@@ -192,7 +193,7 @@ impl Session {
         Ok(subjects)
     }
 
-    /// Each kernel of each device: those named, or all that are constant time.
+    /// Each kernel of each device: those of the options, or all constant-time kernels.
     pub(crate) fn kernels(&self) -> Result<Vec<Subject>> {
         if !self.options.kernels.is_empty() {
             return self.subjects();
@@ -205,7 +206,7 @@ impl Session {
                 if !info.constant_time || info.missing.is_some() {
                     continue;
                 }
-                // Devices of one backend have kernels of the same names.
+                // Devices of the same backend have kernels of the same names.
                 let alone = devices.iter().filter(|other| is_of_backend(info.name, other)).count() == 1;
                 let name = if alone { info.name.into() } else { format!("{} on {device}", info.name) };
                 subjects.push(Subject { name, engine: self.engine(device, Some(info.name))? });
@@ -214,18 +215,18 @@ impl Session {
         Ok(subjects)
     }
 
-    /// What was named but does not take part in a suite that measures with the first one only.
+    /// A sentence that lists the names that are ignored by a suite that measures the first one only.
     pub(crate) fn left_out(&self, named: &[String]) -> Option<String> {
         let (first, rest) = named.split_first()?;
         (!rest.is_empty()).then(|| format!("This suite measures {first} only, not {}.", rest.join(", ")))
     }
 
-    /// The engine over a device (or `auto`) and a kernel.
+    /// The engine of a device (or `auto`) and a kernel, with the number of threads of the options.
     pub(crate) fn engine(&self, device: &str, kernel: Option<&str>) -> Result<Engine> {
         self.engine_on(device, kernel, self.options.threads)
     }
 
-    /// The same with another number of threads.
+    /// The same with this number of threads.
     pub(crate) fn engine_on(
         &self,
         device: &str,
@@ -236,7 +237,7 @@ impl Session {
         if let Some(engine) = self.engines.borrow().get(&key) {
             return Ok(engine.clone());
         }
-        // A kernel alone leaves the choice of the device, and what the environment says does not count here.
+        // Both are always set, so that the environment variables of the library have no effect.
         let mut builder = Engine::builder().device(device).kernel(kernel.unwrap_or(AUTO));
         if let Some(threads) = threads {
             builder = builder.threads(threads);
@@ -249,63 +250,63 @@ impl Session {
         Ok(engine)
     }
 
-    /// Who verifies a work: the processor, by another kernel than the one that is measured.
-    pub(crate) fn judge(&self, work: &Work, measured: &str) -> Result<Engine> {
+    /// The engine that verifies a workload: the CPU with another kernel than the measured one.
+    pub(crate) fn verifier(&self, work: &Workload, measured: &str) -> Result<Engine> {
         let cpu = self.engine_on("cpu", None, None)?;
         for info in cpu.devices().first().map(|device| device.kernels()).unwrap_or_default() {
             if info.name == measured || !info.constant_time || info.missing.is_some() {
                 continue;
             }
             let engine = self.engine_on("cpu", Some(info.name), None)?;
-            if work.is_done_by(&engine) {
+            if work.is_supported_by(&engine) {
                 return Ok(engine);
             }
         }
-        // A processor with one kernel only: what others compute is compared with that.
+        // The CPU has no other kernel for it: the default one verifies the other devices.
         Ok(cpu)
     }
 
-    /// Keys and sealed messages for a work.
-    pub(crate) fn inputs(&self, work: &Work, shape: Shape) -> Result<Inputs> {
+    /// Keys and sealed messages for a workload.
+    pub(crate) fn inputs(&self, work: &Workload, shape: Shape) -> Result<Inputs> {
         super::measure::check_memory(&*self.host, shape.bytes())?;
-        Ok(work.inputs(shape, &self.judge(work, "")?)?)
+        Ok(work.inputs(shape, &self.verifier(work, "")?)?)
     }
 
-    /// A subject as a contender, if it does the work.
+    /// The contender of a subject, if it supports the workload.
     pub(crate) fn contender(
         &self,
         subject: &Subject,
-        work: &Work,
+        work: &Workload,
         inputs: &Inputs,
         shape: Shape,
     ) -> Result<Option<Contender>> {
-        if !work.is_done_by(&subject.engine) {
+        if !work.is_supported_by(&subject.engine) {
             return Ok(None);
         }
         if !self.options.quick {
-            // Else it might measure while it is measured.
+            // Otherwise the planner might calibrate during the measurement.
             work.settle(&subject.engine);
         }
         let start = Instant::now();
         let (kernel, _) = work.kernel(&subject.engine, shape);
         let run = work.ours(&subject.engine, inputs, shape)?;
-        let prepared = start.elapsed().as_secs_f64();
-        let contender = self.judged(&subject.name, run, kernel, work, inputs, shape)?;
-        Ok(Some(Contender { prepared, ..contender }))
+        let setup_seconds = start.elapsed().as_secs_f64();
+        let contender = self.verified(&subject.name, run, kernel, work, inputs, shape)?;
+        Ok(Some(Contender { setup_seconds, ..contender }))
     }
 
-    /// Someone with a judge.
-    pub(crate) fn judged(
+    /// A contender with its verifier.
+    pub(crate) fn verified(
         &self,
         name: &str,
         run: Run,
         kernel: &str,
-        work: &Work,
+        work: &Workload,
         inputs: &Inputs,
         shape: Shape,
     ) -> Result<Contender> {
-        let judge = work.ours(&self.judge(work, kernel)?, inputs, shape)?;
-        Ok(Contender { name: Arc::from(name), run, judge, prepared: 0.0 })
+        let verifier = work.ours(&self.verifier(work, kernel)?, inputs, shape)?;
+        Ok(Contender { name: Arc::from(name), run, verifier, setup_seconds: 0.0 })
     }
 
     /// Ends the run. `date` and `command` are printed in the report.
@@ -326,7 +327,7 @@ impl Session {
         }
     }
 
-    /// The devices that took part, with what they are.
+    /// Names and descriptions of the devices that were used.
     fn described(&self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         for engine in self.engines.borrow().values() {
@@ -348,6 +349,6 @@ fn is_of_backend(kernel: &str, device: &str) -> bool {
 }
 
 fn no_such_work() -> crate::error::Error {
-    let names: Vec<_> = work::all().into_iter().map(|work| work.name).collect();
+    let names: Vec<_> = workload::all().into_iter().map(|work| work.name).collect();
     failed(format!("nothing of that name to measure: there are {}", names.join(", ")))
 }

@@ -1,4 +1,9 @@
-//! Who opens a file: age identities, SSH private keys, age plugins; and the passphrases that protect them.
+//! Identities that open a file: age identities, SSH private keys, age plugins; and the passphrases that protect them.
+//!
+//! The feature `cli-common` of the crate age is not used here and in [`crate::recipients`], as its behaviour differs: it
+//! starts any installed `pinentry` instead of asking on the terminal, cannot take a passphrase from a file, loses the
+//! reason why a question could not be asked, copies identity files through buffers that are not wiped, repeats an invalid
+//! recipient (which may be a secret) in its message, and skips lines with SSH keys of unsupported kinds.
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
@@ -25,7 +30,7 @@ pub(crate) fn read(files: &[PathBuf], answers: Answers, quiet: bool) -> Result<U
     for path in files {
         let bytes = read_small(path, "identity file", LONGEST)?;
         if !age_file::is_one(&bytes) {
-            // What a passphrase protects may be read.
+            // Other users may read a file that a passphrase protects.
             warn_if_open_to_others(path, "identity file", quiet);
         }
         identities.extend(parse(path, bytes, &answers)?);
@@ -69,7 +74,7 @@ fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Ve
     Ok(identities.into_iter().map(|identity| identity as _).collect())
 }
 
-/// An identity file that a passphrase protects, as age writes it.
+/// An identity file encrypted with a passphrase, in the format of age.
 fn parse_encrypted(name: &str, bytes: &[u8], answers: &Answers) -> Result<Box<dyn Identity>> {
     let in_file = |error: Error| match error {
         Error::OutOfMemory(why) => Error::OutOfMemory(format!("{name}: {why}")),
@@ -77,7 +82,7 @@ fn parse_encrypted(name: &str, bytes: &[u8], answers: &Answers) -> Result<Box<dy
     };
     let file = AgeFile::open(bytes.to_vec(), io::empty()).map_err(in_file)?;
     file.header.check_work(answers.max_work).map_err(in_file)?;
-    // The age crate wants to own what it may decrypt later; this copy is the ciphertext of an identity.
+    // The age crate owns the reader until it decrypts. The copy is a ciphertext, which need not be wiped.
     let reader = ArmoredReader::new(Cursor::new(bytes.to_vec()));
     let max_work = Some(answers.max_work);
     match encrypted::Identity::from_buffer(reader, Some(name.into()), answers.clone(), max_work) {
@@ -89,11 +94,11 @@ fn parse_encrypted(name: &str, bytes: &[u8], answers: &Answers) -> Result<Box<dy
     }
 }
 
-/// Answers what identities and plugins ask: from the passphrase file if there is one, else on the terminal.
+/// Answers the questions of identities and plugins: from the passphrase file if there is one, else on the terminal.
 #[derive(Clone)]
 pub(crate) struct Answers {
     passphrase: Option<SecretString>,
-    /// The most work that the passphrase of an identity may ask for.
+    /// The largest work factor of scrypt for an encrypted identity.
     max_work: u8,
     /// The first question that could not be asked.
     problem: Arc<Mutex<Option<Error>>>,
@@ -104,12 +109,12 @@ impl Answers {
         Answers { passphrase, max_work: MAX_WORK, problem: Arc::default() }
     }
 
-    /// Accepts passphrases that ask for this much work.
+    /// Sets the largest work factor of scrypt for an encrypted identity.
     pub(crate) fn with_max_work(self, max_work: u8) -> Answers {
         Answers { max_work, ..self }
     }
 
-    /// Why a question could not be asked, which is why nothing could be opened.
+    /// The reason why a question could not be asked, if that happened: the identity could not be used for it.
     pub(crate) fn problem(&self) -> Option<Error> {
         self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }
@@ -169,7 +174,7 @@ pub(crate) fn read_passphrase(path: &Path, quiet: bool) -> Result<SecretString> 
     Ok(SecretString::from(line))
 }
 
-/// Asks for the passphrase of a file that is there already.
+/// Asks for the passphrase of an existing file.
 pub(crate) fn ask_passphrase() -> Result<SecretString> {
     let typed = terminal::ask_secret("Passphrase")?;
     Ok(SecretString::from(typed.as_str()))

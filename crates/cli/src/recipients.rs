@@ -1,4 +1,4 @@
-//! Who can open a file: age recipients, SSH public keys, recipients of age plugins.
+//! Recipients of a file: age recipients, SSH public keys, recipients of age plugins.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::identities::Answers;
 use crate::input::read_small;
 use crate::text;
 
-/// The longest list of recipients; more than the 64 KiB of an envelope can hold.
+/// The longest list of recipients in bytes; an envelope of 64 KiB holds fewer.
 const LONGEST: usize = 1 << 20;
 
 /// Recipients as they were given.
@@ -35,7 +35,7 @@ impl Recipients {
         Ok(recipients)
     }
 
-    /// All of them, with the plugins found that some need.
+    /// All recipients. The plugins of plugin recipients are looked up in the search path.
     pub(crate) fn resolve(self, answers: &Answers) -> Result<Vec<Box<dyn Recipient>>> {
         let Recipients { mut direct, plugins } = self;
         let mut names: Vec<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
@@ -58,7 +58,7 @@ impl Recipients {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            // A line that is skipped is somebody who cannot open the file, so there are none.
+            // No line is skipped: its recipient could not open the file.
             self.add(line).map_err(|reason| failed(format!("{name}, line {}: {reason}", number + 1)))?;
         }
         if self.len() == before {
@@ -88,7 +88,7 @@ impl Recipients {
     }
 }
 
-/// What is wrong is told without what was given: it may be a secret.
+/// Parses an SSH public key. The message of an error does not contain `text`, which may be a secret.
 fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, String> {
     if text.to_ascii_uppercase().starts_with("AGE-SECRET-KEY-") || text.starts_with("lockstep-key-") {
         return Err("this is a secret key, which belongs to -i or -k; a recipient begins with `age1`".into());

@@ -1,4 +1,4 @@
-//! What opens an age file, or the age file in an envelope: a passphrase, or identities.
+//! Opens an age file, or the age file in an envelope, by a passphrase or by identities.
 
 use std::io::BufRead;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result, failed};
 use crate::identities::Answers;
 use crate::text;
 
-/// The most work that a passphrase may ask for unless told otherwise, as the power of two of scrypt's N: 1 GiB.
+/// The default of the largest work factor of scrypt: log2 of N, here 1 GiB of memory.
 pub(crate) const MAX_WORK: u8 = 20;
 
 /// A passphrase or identities.
@@ -22,7 +22,7 @@ pub(crate) enum Unlock {
     },
     Identities {
         identities: Vec<Box<dyn Identity>>,
-        /// What the identities ask.
+        /// Answers the questions of the identities.
         answers: Answers,
     },
 }
@@ -33,7 +33,7 @@ impl Unlock {
         match self {
             Unlock::Passphrase { passphrase, max_work } => {
                 if !header.is_passphrase() {
-                    // Not a mistake on the command line only: damage can look like this too.
+                    // A damaged header can look like this as well, so it is not an error of usage.
                     let whom = header.whom();
                     return Err(Error::NotAuthentic(format!(
                         "no passphrase opens this file: it is encrypted {whom}: give an identity with -i"
@@ -51,7 +51,7 @@ impl Unlock {
                     ));
                 }
                 let opened = decrypt(header, file, identities.iter().map(|identity| &**identity));
-                // A passphrase that could not be asked for says more than the identity that stayed closed.
+                // The reason why a passphrase could not be asked for is more useful than "no identity opens this file".
                 answers.problem().map_or(opened, Err)
             }
         }
@@ -68,7 +68,7 @@ fn decrypt<'a, R: BufRead>(
         .map_err(|error| explain(error, header.is_passphrase()))
 }
 
-/// For an age file that is not what it was.
+/// The error for an age file that was damaged or changed.
 pub(crate) fn damaged() -> Error {
     Error::NotAuthentic("the file's header was damaged or changed: get an intact copy".into())
 }

@@ -1,4 +1,4 @@
-//! Many messages at once: messages x sizes.
+//! Many messages in a call: number of messages x sizes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{Suite, by_shape, plot};
 use crate::Session;
 use crate::error::{Result, failed};
 use crate::report::{self, Picture, Section};
-use crate::work::Shape;
+use crate::workload::Shape;
 
 const WORKS: [&str; 2] = ["gcm-256", "cbc-256"];
 const SIZES: [usize; 3] = [64, 1 << 10, 16 << 10];
@@ -18,8 +18,8 @@ const MESSAGES: [usize; 6] = [1, 4, 16, 64, 1024, 16_384];
 const QUICK_SIZES: [usize; 1] = [256];
 const QUICK_MESSAGES: [usize; 2] = [1, 16];
 
-/// No call works on more than this.
-const MOST: usize = 256 << 20;
+/// The most bytes of a call.
+const MAX_CALL: usize = 256 << 20;
 
 pub(super) fn run(session: &Session) -> Result<Section> {
     let works = session.works(&WORKS)?;
@@ -37,7 +37,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         for &size in &sizes {
             let shapes: Vec<_> = counts
                 .iter()
-                .filter(|&&messages| size.saturating_mul(messages) <= MOST)
+                .filter(|&&messages| size.saturating_mul(messages) <= MAX_CALL)
                 .map(|&messages| Shape { size, messages })
                 .collect();
             let outcomes = by_shape(session, &setting, &subjects, work, &shapes)?;

@@ -1,4 +1,4 @@
-//! Each device and the planner's choice over sizes: where which device wins, and whether `auto` keeps up.
+//! Each device and the planner's choice over sizes: the fastest device at each size, and the distance of `auto` to it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::error::{Result, failed};
 use crate::measure::Measured;
 use crate::report::{self, Picture, Section};
 use crate::session::AUTO;
-use crate::work::Shape;
+use crate::workload::Shape;
 
 const WORKS: [&str; 1] = ["ctr-256"];
 /// 16 bytes to 256 MiB, each four times the one before.
@@ -26,7 +26,7 @@ const SIZES: [usize; 13] = {
 };
 const QUICK_SIZES: [usize; 3] = [16, 4 << 10, 256 << 10];
 
-/// How far behind the best single device `auto` may be.
+/// The least rate of `auto` relative to the best single device that is not reported.
 const TOLERANCE: f64 = 0.97;
 
 pub(super) fn run(session: &Session) -> Result<Section> {
@@ -51,7 +51,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         tables.push(table(&format!("{}, GB/s", work.name), &outcomes, report::size_of));
         pictures.push(Picture::Plot(plot));
         findings.push(format!("{}: {}", work.name, winners(&outcomes)));
-        findings.extend(behind(&work.name, &outcomes));
+        findings.extend(slower_than_best(&work.name, &outcomes));
         let mut result = json!({"work": work.name, "sizes": super::json(&work.name, &outcomes)});
         result["crossovers"] =
             crossings.iter().map(|(size, to)| json!({"bytes": size.round(), "to": to})).collect();
@@ -76,7 +76,7 @@ fn best(outcome: &Outcome) -> Option<&Measured> {
     devices(outcome).max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))
 }
 
-/// Sizes from which on another device is the fastest: where the lines between the points that were measured cross.
+/// The sizes from which another device is the fastest: the intersections of the lines between measured points.
 fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
     let mut found = Vec::new();
     for pair in outcomes.windows(2) {
@@ -84,7 +84,7 @@ fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
         if before.name == after.name {
             continue;
         }
-        // How far the new one is ahead, on the logarithmic scale of the plot.
+        // The lead of the new device on the logarithmic scale of the plot.
         let lead = |outcome: &Outcome| {
             let rate = |name: &str| outcome.of(name).map(|one| one.rate.median.ln());
             Some(rate(&after.name)? - rate(&before.name)?)
@@ -92,7 +92,7 @@ fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
         let [from, to] = [&pair[0], &pair[1]].map(|outcome| (outcome.shape.size as f64).ln());
         let at = match (lead(&pair[0]), lead(&pair[1])) {
             (Some(low), Some(high)) if high > low => from + (to - from) * (-low / (high - low)),
-            // One of the two was too slow, or is not there.
+            // One of the two devices was not measured at one of the sizes.
             _ => (from + to) / 2.0,
         };
         found.push((at.exp(), after.name.to_string()));
@@ -100,7 +100,7 @@ fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
     found
 }
 
-/// Who is fastest from where to where.
+/// A sentence with the fastest device of each range of sizes.
 fn winners(outcomes: &[Outcome]) -> String {
     let mut parts: Vec<(String, usize, usize)> = Vec::new();
     for outcome in outcomes {
@@ -111,17 +111,17 @@ fn winners(outcomes: &[Outcome]) -> String {
             _ => parts.push((best.name.to_string(), size, size)),
         }
     }
-    let told = parts.iter().map(|(name, from, to)| {
+    let sentences = parts.iter().map(|(name, from, to)| {
         format!("{name} is the fastest device from {} to {}", report::size(*from), report::size(*to))
     });
-    let told = told.collect::<Vec<_>>().join("; ");
+    let text = sentences.collect::<Vec<_>>().join("; ");
     let alone = outcomes.iter().all(|outcome| devices(outcome).count() < 2);
-    if alone { format!("{told}, and the only one") } else { told }
+    if alone { format!("{text}, and the only one") } else { text }
 }
 
-/// Sizes at which `auto` is behind the best single device.
-fn behind(work: &str, outcomes: &[Outcome]) -> Vec<String> {
-    let mut behind = Vec::new();
+/// A sentence with the sizes at which `auto` is slower than the best single device.
+fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Vec<String> {
+    let mut slower_than_best = Vec::new();
     let mut compared = 0;
     for outcome in outcomes {
         let (Some(auto), Some(best)) = (outcome.of(AUTO), best(outcome)) else { continue };
@@ -129,7 +129,7 @@ fn behind(work: &str, outcomes: &[Outcome]) -> Vec<String> {
         let ratio = auto.rate.median / best.rate.median;
         if ratio < TOLERANCE {
             let doubt = if auto.rate.most >= best.rate.least { ", inside of the spread" } else { "" };
-            behind.push(format!(
+            slower_than_best.push(format!(
                 "{} by {:.0} % ({}{doubt})",
                 report::size(outcome.shape.size),
                 (1.0 - ratio) * 100.0,
@@ -137,14 +137,14 @@ fn behind(work: &str, outcomes: &[Outcome]) -> Vec<String> {
             ));
         }
     }
-    match (compared, behind.is_empty()) {
+    match (compared, slower_than_best.is_empty()) {
         (0, _) => Vec::new(),
         (_, true) => {
             vec![format!("{work}: auto is nowhere more than 3 % behind the best single device")]
         }
         _ => vec![format!(
             "{work}: auto is more than 3 % behind the best single device at {}",
-            behind.join(", ")
+            slower_than_best.join(", ")
         )],
     }
 }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_cross_where_they_do() {
+    fn crossovers_are_interpolated() {
         let outcomes = [
             outcome(16, &[("cpu", 4.0), ("gpu", 1.0)]),
             outcome(256, &[("cpu", 4.0), ("gpu", 16.0)]),
@@ -182,20 +182,20 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_held_against_the_best() {
+    fn auto_is_compared_with_the_best_device() {
         let outcomes = [
             outcome(16, &[("auto", 4.0), ("cpu", 4.0), ("gpu", 1.0)]),
             outcome(256, &[("auto", 4.0), ("cpu", 4.0), ("gpu", 5.0)]),
             outcome(4096, &[("auto", 9.6), ("cpu", 4.0), ("gpu", 10.0)]),
         ];
-        assert!(behind("w", &outcomes[..1])[0].contains("nowhere"));
-        let told = behind("w", &outcomes);
+        assert!(slower_than_best("w", &outcomes[..1])[0].contains("nowhere"));
+        let findings = slower_than_best("w", &outcomes);
         assert_eq!(
-            told,
+            findings,
             [
                 "w: auto is more than 3 % behind the best single device at 256 B by 20 % (gpu), 4 KiB by 4 % (gpu)"
             ]
         );
-        assert!(behind("w", &[outcome(16, &[("cpu", 1.0)])]).is_empty());
+        assert!(slower_than_best("w", &[outcome(16, &[("cpu", 1.0)])]).is_empty());
     }
 }

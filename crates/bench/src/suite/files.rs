@@ -1,4 +1,4 @@
-//! Real files: this command beside `cp` and `openssl enc`, each as a program of its own.
+//! Whole programs on files: this command, `cp` and `openssl enc`.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -20,40 +20,40 @@ use crate::error::{Error, Result, failed};
 use crate::measure::Rate;
 use crate::report::{self, Picture, Section};
 use crate::session::AUTO;
-use crate::work::random;
+use crate::workload::random;
 
 const SIZES: [usize; 1] = [256 << 20];
 const QUICK_SIZES: [usize; 1] = [1 << 20];
 
-/// What is left behind by a contender, to be verified.
-enum Made {
-    /// A message in the format of files.
+/// The output of a contender, which is verified.
+enum Output {
+    /// A message in the file format of this library.
     Message,
     /// The plaintext.
     Plaintext,
     /// AES-256-CTR of the plaintext under a key and IV.
     Ctr([u8; 32], [u8; 16]),
-    /// Nothing.
+    /// Nothing: it was written to `/dev/null`.
     Nothing,
 }
 
 struct Contender {
     name: String,
     command: Box<dyn Fn() -> Command>,
-    made: Made,
+    output: Output,
     seconds: Vec<f64>,
     cpu: Option<Duration>,
 }
 
-/// The files of a run, in a folder that goes with it.
-struct Place {
+/// The files of a run, in a temporary folder.
+struct TestFiles {
     folder: TempDir,
     plaintext: Vec<u8>,
     key: FileKey,
     engine: Engine,
 }
 
-impl Place {
+impl TestFiles {
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -68,16 +68,16 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     let (mut results, mut pictures) = (Vec::new(), Vec::new());
     let mut findings = Vec::new();
     for size in session.sizes(&SIZES, &QUICK_SIZES) {
-        // A signal raises a flag, and the folder is removed on the way out.
+        // After a signal the host stops the measurement, and the folder is removed when this function returns.
         let mut guard = session.host.guard_folder();
         let folder = folder(session)?;
         guard.set_path(folder.path());
-        let place = prepare(session, folder, size)?;
-        let mut contenders = contenders(session, &place)?;
-        measure(session, &place, &mut contenders)?;
+        let files = prepare(session, folder, size)?;
+        let mut contenders = contenders(session, &files)?;
+        measure(session, &files, &mut contenders)?;
         findings =
-            vec![format!("Files in {}.", place.folder.path().parent().unwrap_or(Path::new("/")).display())];
-        drop(place);
+            vec![format!("Files in {}.", files.folder.path().parent().unwrap_or(Path::new("/")).display())];
+        drop(files);
         drop(guard);
         let cp =
             contenders.iter().find(|one| one.name == "cp").map(|one| Rate::of(one.seconds.clone()).median);
@@ -105,7 +105,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
                 vec![Bar { series: 0, value: rate(median), spread: (rate(most), rate(least)) }],
             ));
             results.push(json!({
-                "size": size, "who": one.name, "verified": !matches!(one.made, Made::Nothing),
+                "size": size, "who": one.name, "verified": !matches!(one.output, Output::Nothing),
                 "seconds": {"median": median, "min": least, "max": most}, "cpu_seconds_per_gb": cpu,
             }));
         }
@@ -122,18 +122,18 @@ fn folder(session: &Session) -> Result<TempDir> {
     folder.map_err(|error| failed(format!("cannot make a folder in {}: {error}", parent.display())))
 }
 
-fn prepare(session: &Session, folder: TempDir, size: usize) -> Result<Place> {
+fn prepare(session: &Session, folder: TempDir, size: usize) -> Result<TestFiles> {
     let key = FileKey::generate()?;
     keyfile::create(&folder.path().join("key"), &key)?;
     let plaintext = random(size);
     let engine = session.engine_on("cpu", None, None)?;
-    let place = Place { folder, plaintext, key, engine };
+    let files = TestFiles { folder, plaintext, key, engine };
     session.note(&format!("files: writing {}", text::bytes(size as u64)));
-    write(&place.path("plain"), &place.plaintext)?;
+    write(&files.path("plain"), &files.plaintext)?;
     let mut message = Vec::new();
-    lockstep::encrypt(&place.engine, &place.key, b"", &place.plaintext[..], &mut message, Options::new())?;
-    write(&place.path("message"), &message)?;
-    Ok(place)
+    lockstep::encrypt(&files.engine, &files.key, b"", &files.plaintext[..], &mut message, Options::new())?;
+    write(&files.path("message"), &message)?;
+    Ok(files)
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {
@@ -141,12 +141,12 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
     file.write_all(content).map_err(Error::io("write", path))
 }
 
-fn contenders(session: &Session, place: &Place) -> Result<Vec<Contender>> {
+fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
     let program =
         session.host.program().map_err(|error| failed(format!("cannot find this program: {error}")))?;
     let mut devices = session.devices()?;
     if session.options.devices.is_empty() {
-        // What `auto` takes on a machine without anything else.
+        // `auto` takes the place of the CPU, which is its choice on a machine without other devices.
         devices.retain(|device| device != "cpu");
         devices.insert(0, AUTO.into());
     }
@@ -156,7 +156,7 @@ fn contenders(session: &Session, place: &Place) -> Result<Vec<Contender>> {
         let suffix = if device == AUTO { String::new() } else { format!(", {device}") };
         let lockstep = |verb: &'static str, from: PathBuf, to: PathBuf| {
             let (program, device) = (program.clone(), device.clone());
-            let key = place.path("key");
+            let key = files.path("key");
             let kernel = session.options.kernels.first().cloned();
             Box::new(move || {
                 let mut command = Command::new(&program);
@@ -171,69 +171,74 @@ fn contenders(session: &Session, place: &Place) -> Result<Vec<Contender>> {
                 command
             })
         };
-        let (plain, message, out) = (place.path("plain"), place.path("message"), place.path("out"));
+        let (plain, message, out) = (files.path("plain"), files.path("message"), files.path("out"));
         let null = PathBuf::from("/dev/null");
         let name = |what: &str| format!("{what}{suffix}");
         all.push(Contender::new(
             name("encrypt"),
             lockstep("encrypt", plain.clone(), out.clone()),
-            Made::Message,
+            Output::Message,
         ));
-        all.push(Contender::new(name("decrypt"), lockstep("decrypt", message, out), Made::Plaintext));
+        all.push(Contender::new(name("decrypt"), lockstep("decrypt", message, out), Output::Plaintext));
         all.push(Contender::new(
             name("encrypt to /dev/null"),
             lockstep("encrypt", plain, null),
-            Made::Nothing,
+            Output::Nothing,
         ));
     }
-    let (plain, out) = (place.path("plain"), place.path("out"));
-    // Some file systems copy by noting that the blocks are the same, if they are let.
-    let really = "--reflink=never";
-    let mut try_out = Command::new("cp");
-    try_out.arg(really).arg(place.path("key")).arg(&out).stdout(Stdio::null()).stderr(Stdio::null());
-    let knows = try_out.status().is_ok_and(|status| status.success());
-    let copy = move || {
-        let mut command = Command::new("cp");
-        command.args(knows.then_some(really)).arg(&plain).arg(&out);
-        command
-    };
-    all.push(Contender::new("cp".into(), Box::new(copy), Made::Plaintext));
+    all.push(copy(files));
     for openssl in &session.options.openssl {
         let key: [u8; 32] = random(32).try_into().expect("32 bytes");
         let iv: [u8; 16] = random(16).try_into().expect("16 bytes");
-        let (plain, out, program) = (place.path("plain"), place.path("out"), openssl.clone());
+        let (plain, out, program) = (files.path("plain"), files.path("out"), openssl.clone());
         let enc = move |to: &Path| {
             let mut command = program.command();
-            // A key for a file of random bytes: it may be seen.
+            // The key may be visible in the list of processes: the file is random bytes.
             command.args(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv)]);
             command.arg("-in").arg(&plain).arg("-out").arg(to);
             command
         };
         let short = openssl.version.split(' ').take(2).collect::<Vec<_>>().join(" ");
         let to_null = enc.clone();
-        all.push(Contender::new(format!("{short} enc"), Box::new(move || enc(&out)), Made::Ctr(key, iv)));
+        all.push(Contender::new(format!("{short} enc"), Box::new(move || enc(&out)), Output::Ctr(key, iv)));
         all.push(Contender::new(
             format!("{short} enc to /dev/null"),
             Box::new(move || to_null(Path::new("/dev/null"))),
-            Made::Nothing,
+            Output::Nothing,
         ));
     }
     Ok(all)
 }
 
+/// `cp`, which copies the blocks.
+fn copy(files: &TestFiles) -> Contender {
+    let (plain, out) = (files.path("plain"), files.path("out"));
+    // Some file systems would only add a reference to the same blocks.
+    let option = "--reflink=never";
+    let mut trial = Command::new("cp");
+    trial.arg(option).arg(files.path("key")).arg(&out).stdout(Stdio::null()).stderr(Stdio::null());
+    let is_supported = trial.status().is_ok_and(|status| status.success());
+    let copy = move || {
+        let mut command = Command::new("cp");
+        command.args(is_supported.then_some(option)).arg(&plain).arg(&out);
+        command
+    };
+    Contender::new("cp".into(), Box::new(copy), Output::Plaintext)
+}
+
 impl Contender {
-    fn new(name: String, command: Box<dyn Fn() -> Command>, made: Made) -> Contender {
+    fn new(name: String, command: Box<dyn Fn() -> Command>, output: Output) -> Contender {
         Contender {
             name,
             command,
-            made,
+            output,
             seconds: Vec::new(),
-            cpu: cpu_time::of_children().map(|_| Duration::ZERO),
+            cpu: cpu_time::children_time().map(|_| Duration::ZERO),
         }
     }
 }
 
-fn measure(session: &Session, place: &Place, contenders: &mut [Contender]) -> Result<()> {
+fn measure(session: &Session, files: &TestFiles, contenders: &mut [Contender]) -> Result<()> {
     let rounds = session.setting(3, Duration::ZERO).rounds;
     for round in 0..=rounds {
         for turn in 0..contenders.len() {
@@ -241,25 +246,25 @@ fn measure(session: &Session, place: &Place, contenders: &mut [Contender]) -> Re
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
             session.note(&format!("files: {}, round {round} of {rounds}", contender.name));
-            // Each finds what the first would find: no file of that name.
-            let out = place.path("out");
+            // The same conditions for all: the output file does not exist.
+            let out = files.path("out");
             if out.exists() {
                 fs::remove_file(&out).map_err(Error::io("remove", &out))?;
             }
             let mut command = (contender.command)();
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-            let cpu = cpu_time::of_children();
+            let cpu = cpu_time::children_time();
             let start = Instant::now();
             let done = command.output();
             let seconds = start.elapsed().as_secs_f64();
-            let cpu = cpu_time::of_children().zip(cpu).map(|(after, before)| after - before);
+            let cpu = cpu_time::children_time().zip(cpu).map(|(after, before)| after - before);
             let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
             session.host.check_stopped()?;
             if !done.status.success() {
-                let said = text::one_line(&String::from_utf8_lossy(&done.stderr));
-                return Err(failed(format!("{} failed: {said}", contender.name)));
+                let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
+                return Err(failed(format!("{} failed: {message}", contender.name)));
             }
-            verify(place, contender, &out)?;
+            verify(files, contender, &out)?;
             if round > 0 {
                 contender.seconds.push(seconds);
                 contender.cpu = contender.cpu.zip(cpu).map(|(sum, more)| sum + more);
@@ -269,26 +274,26 @@ fn measure(session: &Session, place: &Place, contenders: &mut [Contender]) -> Re
     Ok(())
 }
 
-/// Reads what was written, and compares it.
-fn verify(place: &Place, contender: &Contender, out: &Path) -> Result<()> {
-    if matches!(contender.made, Made::Nothing) {
+/// Reads the output file and compares it with the plaintext.
+fn verify(files: &TestFiles, contender: &Contender, out: &Path) -> Result<()> {
+    if matches!(contender.output, Output::Nothing) {
         return Ok(());
     }
     let mut made = Vec::new();
     let read = File::open(out).and_then(|mut file| file.read_to_end(&mut made));
     read.map_err(Error::io("read", out))?;
-    let plaintext = match &contender.made {
-        Made::Message => lockstep::open(&place.engine, &place.key, b"", &made)?,
-        Made::Ctr(key, iv) => {
+    let plaintext = match &contender.output {
+        Output::Message => lockstep::open(&files.engine, &files.key, b"", &made)?,
+        Output::Ctr(key, iv) => {
             let key = CipherKey::new(Cipher::Ctr, key)?;
-            let planner = place.engine.planner();
+            let planner = files.engine.planner();
             let data = lockstep::hazmat::data::Data::in_place(&mut made);
             Cipher::Ctr.one(planner, Direction::Decrypt, &key, &mut iv.clone(), data)?;
             made
         }
-        Made::Plaintext | Made::Nothing => made,
+        Output::Plaintext | Output::Nothing => made,
     };
-    if plaintext != place.plaintext {
+    if plaintext != files.plaintext {
         return Err(failed(format!("{}: what it wrote is not the file", contender.name)));
     }
     Ok(())
@@ -298,33 +303,35 @@ fn verify(place: &Place, contender: &Contender, out: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// The control of the suite: files that are not what they should be are found.
+    /// Wrong, truncated and missing output files are found.
     #[test]
     fn wrong_files_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let engine = Engine::builder().device("cpu").threads(1).build().unwrap();
         let key = FileKey::generate().unwrap();
-        let place = Place { folder, plaintext: random(1000), key, engine };
-        let message = lockstep::seal(&place.engine, &place.key, b"", &place.plaintext).unwrap();
+        let files = TestFiles { folder, plaintext: random(1000), key, engine };
+        let message = lockstep::seal(&files.engine, &files.key, b"", &files.plaintext).unwrap();
         let (zero, iv) = ([7; 32], [9; 16]);
-        let mut ctr = place.plaintext.clone();
+        let mut ctr = files.plaintext.clone();
         let cipher = CipherKey::new(Cipher::Ctr, &zero).unwrap();
-        Cipher::Ctr.encrypt(place.engine.planner(), &cipher, &mut iv.clone(), &mut ctr).unwrap();
-        for (made, right) in
-            [(Made::Message, message), (Made::Plaintext, place.plaintext.clone()), (Made::Ctr(zero, iv), ctr)]
-        {
-            let contender = Contender::new("c".into(), Box::new(|| Command::new("true")), made);
-            let out = place.path("out");
+        Cipher::Ctr.encrypt(files.engine.planner(), &cipher, &mut iv.clone(), &mut ctr).unwrap();
+        for (output, right) in [
+            (Output::Message, message),
+            (Output::Plaintext, files.plaintext.clone()),
+            (Output::Ctr(zero, iv), ctr),
+        ] {
+            let contender = Contender::new("c".into(), Box::new(|| Command::new("true")), output);
+            let out = files.path("out");
             fs::write(&out, &right).unwrap();
-            verify(&place, &contender, &out).unwrap();
+            verify(&files, &contender, &out).unwrap();
             let mut wrong = right.clone();
             wrong[500] ^= 1;
             fs::write(&out, &wrong).unwrap();
-            assert!(verify(&place, &contender, &out).is_err());
+            assert!(verify(&files, &contender, &out).is_err());
             fs::write(&out, &right[..900]).unwrap();
-            assert!(verify(&place, &contender, &out).is_err());
+            assert!(verify(&files, &contender, &out).is_err());
             fs::remove_file(&out).unwrap();
-            assert!(verify(&place, &contender, &out).is_err());
+            assert!(verify(&files, &contender, &out).is_err());
         }
     }
 }

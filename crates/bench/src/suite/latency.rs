@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use super::{BYTES, Suite};
 use crate::Session;
 use crate::error::{Result, failed};
-use crate::measure::{Contender, Setting, renew, verify};
+use crate::measure::{Contender, Setting, renew_data, verify};
 use crate::report::{self, Picture, Section};
-use crate::work::{Shape, random};
+use crate::workload::{Shape, random};
 
 const WORKS: [&str; 2] = ["ctr-256", "gcm-256"];
 const SIZES: [usize; 4] = [16, 256, 4 << 10, 64 << 10];
 const QUICK_SIZES: [usize; 2] = [16, 4 << 10];
 
-/// Times are kept until they are sorted; more of them say nothing more.
-const MOST_CALLS: usize = 1_000_000;
+/// The most calls of a stretch: the time of each call is kept in memory.
+const MAX_CALLS: usize = 1_000_000;
 
-const HUNDREDTHS: [(&str, f64); 3] = [("median", 0.5), ("90 %", 0.9), ("99 %", 0.99)];
+const PERCENTILES: [(&str, f64); 3] = [("median", 0.5), ("90 %", 0.9), ("99 %", 0.99)];
 
 /// The times of one contender's calls, in seconds, sorted.
 struct Times {
@@ -46,7 +46,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         let head = ["size", "who", "calls", "least", "median", "90 %", "99 %", "most"];
         let mut table = Table::new(&format!("{}, time of a call", work.name), &head, 2);
         let mut lines: Vec<Line> = Vec::new();
-        for &size in sizes.iter().filter(|size| work.takes(**size)) {
+        for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             session.note(&format!("{}: {}", work.name, report::size(size)));
             let shape = Shape::one(size);
             let inputs = session.inputs(work, shape)?;
@@ -56,7 +56,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
             }
             for times in measure(&setting, &mut contenders, size)? {
                 let (least, most) = (times.at(0.0), times.at(1.0));
-                let parts = HUNDREDTHS.map(|(_, part)| times.at(part));
+                let parts = PERCENTILES.map(|(_, part)| times.at(part));
                 let mut row = vec![report::size(size), times.name.clone(), times.sorted.len().to_string()];
                 row.extend([least].into_iter().chain(parts).chain([most]).map(report::time));
                 table.rows.push(row);
@@ -101,7 +101,7 @@ fn result(work: &str, size: usize, times: &Times) -> Value {
     })
 }
 
-/// Seconds that two looks at the clock take, the median of many.
+/// Seconds between two consecutive readings of the clock: the median of many.
 fn clock() -> f64 {
     let mut times: Vec<f64> = (0..1001)
         .map(|_| {
@@ -124,22 +124,22 @@ fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Res
             setting.host.check_stopped()?;
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
-            renew(&mut data, &mut check);
+            renew_data(&mut data, &mut check);
             let (first, mut digest) = (call, 0u128);
             let mut times = Vec::new();
             setting.curve.begin(&contender.name);
             let begun = Instant::now();
-            while begun.elapsed() < setting.time && times.len() < MOST_CALLS || times.is_empty() {
+            while begun.elapsed() < setting.time && times.len() < MAX_CALLS || times.is_empty() {
                 setting.host.check_stopped()?;
                 let start = Instant::now();
-                let told = (contender.run)(black_box(&mut data), call)?;
+                let returned = (contender.run)(black_box(&mut data), call)?;
                 times.push(start.elapsed().as_secs_f64());
-                digest = digest.rotate_left(1) ^ told;
+                digest = digest.rotate_left(1) ^ returned;
                 call += 1;
             }
             setting.curve.end();
             verify(setting, contender, (first, call - first), digest, &data, &mut check)?;
-            // The first round warms up, and has the self-tests in it.
+            // Round 0 warms up and includes the self-tests.
             if round > 0 {
                 all[index].extend(times);
             }

@@ -1,4 +1,4 @@
-//! The suites: each a module that measures and tells what it found as a section.
+//! The suites, one module each. A suite returns a section of the report.
 
 mod batch;
 mod crossover;
@@ -14,25 +14,25 @@ use super::Session;
 use super::measure::{self, Contender, Measured, Setting};
 use super::report::Section;
 use super::session::Subject;
-use super::work::{Shape, Work};
+use super::workload::{Shape, Workload};
 use crate::error::{Error, Result};
 
 /// A suite by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suite {
-    /// Each kernel of each device: mode, key and size
+    /// Each kernel of each device, by mode, key length and size.
     Throughput,
-    /// Each device and the planner's choice from 16 bytes to 256 MiB: where which device wins
+    /// Each device and the planner's choice, by size.
     Crossover,
-    /// Many messages at once, each with a key of its own
+    /// Many messages in a call, each with a key of its own.
     Batch,
-    /// Encrypting and decrypting files, beside `cp` and `openssl enc`
+    /// Encryption and decryption of files, compared with `cp` and `openssl enc`.
     Files,
-    /// How long one small call takes
+    /// The time of one small call.
     Latency,
-    /// Beside OpenSSL, AWS-LC and RustCrypto
+    /// Comparison with OpenSSL, AWS-LC and RustCrypto.
     Peers,
-    /// Does the speed depend on the data?
+    /// Dependence of the speed on the data.
     Patterns,
 }
 
@@ -48,7 +48,7 @@ impl Suite {
         Suite::Patterns,
     ];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Suite::Throughput => "throughput",
@@ -61,7 +61,7 @@ impl Suite {
         }
     }
 
-    /// What it measures, and what one should know about that.
+    /// A description for the report: what the suite measures, and how the results are read.
     pub(crate) fn about(self) -> &'static str {
         match self {
             Suite::Throughput => {
@@ -110,7 +110,7 @@ impl Suite {
             match session.host.check_stopped().and_then(|()| suite.run(session)) {
                 Ok(section) => sections.push(section),
                 Err(error) => {
-                    // A signal makes programs fail that are measured, too.
+                    // A signal makes the programs fail that are being measured.
                     let stopped = session.host.is_stopped();
                     let error = if stopped { Error::Stopped } else { error };
                     sections.push(Section::failed(suite, &error));
@@ -124,7 +124,7 @@ impl Suite {
         (sections, failed)
     }
 
-    /// Measures one.
+    /// Runs one suite.
     fn run(self, session: &Session) -> Result<Section> {
         match self {
             Suite::Throughput => throughput::run(session),
@@ -138,7 +138,7 @@ impl Suite {
     }
 }
 
-/// One work at one shape by several subjects.
+/// The results of all subjects for one workload and shape.
 pub(super) struct Outcome {
     pub(super) shape: Shape,
     measured: Vec<Measured>,
@@ -150,17 +150,18 @@ impl Outcome {
     }
 }
 
-/// Measures one work at each shape, those subjects that do it; who takes too long for a call leaves out larger ones.
+/// Measures one workload at each shape, with the subjects that support it. A subject that exceeds the time limit of a call
+/// is not measured at the shapes that follow.
 fn by_shape(
     session: &Session,
     setting: &Setting,
     subjects: &[Subject],
-    work: &Work,
+    work: &Workload,
     shapes: &[Shape],
 ) -> Result<Vec<Outcome>> {
     let mut slow: Vec<String> = Vec::new();
     let mut outcomes = Vec::new();
-    for &shape in shapes.iter().filter(|shape| work.takes(shape.size)) {
+    for &shape in shapes.iter().filter(|shape| work.accepts(shape.size)) {
         let inputs = session.inputs(work, shape)?;
         let mut contenders: Vec<Contender> = Vec::new();
         for subject in subjects.iter().filter(|subject| !slow.contains(&subject.name)) {
@@ -173,14 +174,14 @@ fn by_shape(
         session.note(&format!("{}: {many}{}", work.name, super::report::size(shape.size)));
         let measured = measure::rounds(setting, &mut contenders, shape.bytes())?;
         let call = |one: &Measured| shape.bytes() as f64 / one.rate.median;
-        let late = measured.iter().filter(|one| call(one) > setting.patience.as_secs_f64());
+        let late = measured.iter().filter(|one| call(one) > setting.max_call_time.as_secs_f64());
         slow.extend(late.map(|one| one.name.to_string()));
         outcomes.push(Outcome { shape, measured });
     }
     Ok(outcomes)
 }
 
-/// The names of who was measured, in order.
+/// The names of the subjects that were measured, in order.
 fn names(outcomes: &[Outcome]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for one in outcomes.iter().flat_map(|outcome| &outcome.measured) {
@@ -191,16 +192,16 @@ fn names(outcomes: &[Outcome]) -> Vec<String> {
     names
 }
 
-/// GB/s over what is to the right of each outcome, a line for each name.
+/// A plot of GB/s over `x` of each outcome, with a line for each name.
 fn plot(
     title: &str,
     across: (&str, fn(f64) -> String),
     outcomes: &[Outcome],
-    right: impl Fn(&Outcome) -> f64,
+    x: impl Fn(&Outcome) -> f64,
 ) -> Plot {
     let line = |name: String| {
-        let here = || outcomes.iter().filter_map(|outcome| Some((right(outcome), outcome.of(&name)?)));
-        let points = here().map(|(right, one)| (right, one.rate.median / 1e9)).collect();
+        let here = || outcomes.iter().filter_map(|outcome| Some((x(outcome), outcome.of(&name)?)));
+        let points = here().map(|(x, one)| (x, one.rate.median / 1e9)).collect();
         let spread = here().map(|(_, one)| (one.rate.least / 1e9, one.rate.most / 1e9)).collect();
         Line { name, points, spread }
     };
@@ -214,10 +215,10 @@ fn plot(
     }
 }
 
-/// The axis of sizes.
+/// The axis of message sizes.
 const BYTES: (&str, fn(f64) -> String) = ("bytes of a message", plot::bytes);
 
-/// The outcomes as JSON.
+/// The outcomes of a workload as JSON.
 fn json(work: &str, outcomes: &[Outcome]) -> Vec<serde_json::Value> {
     let one = |outcome: &Outcome| {
         let by: serde_json::Map<_, _> =

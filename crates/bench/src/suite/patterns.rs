@@ -1,4 +1,5 @@
-//! Does the speed depend on the data? Patterns as a thesis on AES by CUDA and OpenSSL had them: see `docs/benchmarks.md`.
+//! Dependence of the speed on the data. The patterns are those of a thesis on AES with CUDA and OpenSSL: see
+//! `docs/benchmarks.md`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -12,24 +13,24 @@ use crate::Session;
 use crate::error::{Result, failed};
 use crate::measure::{Contender, Rate, Setting};
 use crate::report::{self, Picture, Section};
-use crate::work::{Shape, Work, random};
+use crate::workload::{Shape, Workload, random};
 
-/// In ECB every block of the data goes through the S-boxes as it is.
+/// In ECB the inputs of the block cipher are the blocks of the data.
 const WORKS: [&str; 1] = ["ecb-256"];
 const SIZES: [usize; 1] = [1 << 20];
 const QUICK_SIZES: [usize; 1] = [64 << 10];
 
 const PATTERNS: [&str; 4] = ["counting", "one byte", "increasing", "random"];
 
-const BLIND: &str = "the cipher is not given the data there as they are";
+const NOT_CIPHER_INPUT: &str = "the cipher is not given the data there as they are";
 
-/// Data of a pattern by its number.
+/// `len` bytes of the pattern with this index.
 fn pattern(number: usize, len: usize) -> Vec<u8> {
     match number {
-        // Bytes 0 to 255, again and again.
+        // Bytes 0 to 255, repeated.
         0 => (0..len).map(|i| i as u8).collect(),
         1 => vec![0xaa; len],
-        // Random bytes whose range grows from nothing to all values.
+        // Random bytes, whose range grows from 0 to all values.
         2 => {
             let scaled = |(i, byte): (usize, u8)| (usize::from(byte) * i / len.max(1)) as u8;
             random(len).into_iter().enumerate().map(scaled).collect()
@@ -39,11 +40,14 @@ fn pattern(number: usize, len: usize) -> Vec<u8> {
 }
 
 pub(super) fn run(session: &Session) -> Result<Section> {
-    let (works, blind): (Vec<_>, Vec<_>) =
-        session.works(&WORKS)?.into_iter().partition(Work::enciphers_its_data);
-    let blind: Vec<_> = blind.iter().map(|work| work.name.as_str()).collect();
+    let (works, unsuitable): (Vec<_>, Vec<_>) =
+        session.works(&WORKS)?.into_iter().partition(Workload::has_data_as_cipher_input);
+    let unsuitable: Vec<_> = unsuitable.iter().map(|work| work.name.as_str()).collect();
     if works.is_empty() {
-        return Err(failed(format!("patterns of data say nothing about {}: {BLIND}", blind.join(", "))));
+        return Err(failed(format!(
+            "patterns of data say nothing about {}: {NOT_CIPHER_INPUT}",
+            unsuitable.join(", ")
+        )));
     }
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let subjects = session.kernels()?;
@@ -56,7 +60,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     let mut table = Table::new("GB/s by pattern", &head, 3);
     let (mut pictures, mut findings, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for work in &works {
-        for &size in sizes.iter().filter(|size| work.takes(**size)) {
+        for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             let shape = Shape::one(size);
             let inputs = session.inputs(work, shape)?;
             let of_what = format!("{} of {}", work.name, report::size(size));
@@ -66,14 +70,16 @@ pub(super) fn run(session: &Session) -> Result<Section> {
                 session.note(&format!("{}: {}", work.name, subject.name));
                 let Some(mut contender) = session.contender(subject, work, &inputs, shape)? else { continue };
                 let rates = measure(&setting, &mut contender, size)?;
-                let verdict = Verdict::of(&rates);
+                let comparison = Comparison::of(&rates);
                 let mut row = vec![work.name.clone(), report::size(size), subject.name.clone()];
                 row.extend(rates.map(report::rate));
-                let inside = if verdict.is_inside() { "yes" } else { "no" };
-                row.extend([verdict.difference, verdict.spread].map(|part| format!("{:.1} %", part * 100.0)));
+                let inside = if comparison.is_inside() { "yes" } else { "no" };
+                row.extend(
+                    [comparison.difference, comparison.spread].map(|part| format!("{:.1} %", part * 100.0)),
+                );
                 row.push(inside.into());
                 table.rows.push(row);
-                findings.push(format!("{}, {of_what}: {}", subject.name, verdict.sentence()));
+                findings.push(format!("{}, {of_what}: {}", subject.name, comparison.sentence()));
                 let of = |(series, rate): (usize, &Rate)| Bar {
                     series,
                     value: rate.median / 1e9,
@@ -85,7 +91,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
                     PATTERNS.iter().zip(&rates).map(|(name, rate)| ((*name).into(), by(rate))).collect();
                 results.push(json!({
                     "work": work.name, "size": size, "who": subject.name, "bytes_per_second": by,
-                    "difference": verdict.difference, "spread": verdict.spread, "inside_spread": verdict.is_inside(),
+                    "difference": comparison.difference, "spread": comparison.spread, "inside_spread": comparison.is_inside(),
                 }));
             }
             if !bars.groups.is_empty() {
@@ -96,28 +102,29 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     if results.is_empty() {
         return Err(failed("none of the kernels does any of this work at these sizes"));
     }
-    if !blind.is_empty() {
-        findings.push(format!("Left out: {}; {BLIND}.", blind.join(", ")));
+    if !unsuitable.is_empty() {
+        findings.push(format!("Left out: {}; {NOT_CIPHER_INPUT}.", unsuitable.join(", ")));
     }
     let json = json!({"results": results});
     Ok(Section { suite: Suite::Patterns, tables: vec![table], pictures, findings, json })
 }
 
-/// Whether patterns differ by more than rounds of one pattern do.
-struct Verdict {
-    /// From the slowest pattern's median to the fastest's, as a part of the latter.
+/// The difference between patterns, compared with the spread between rounds of one pattern.
+struct Comparison {
+    /// The difference between the medians of the fastest and the slowest pattern, relative to the fastest.
     difference: f64,
-    /// From the slowest to the fastest round of a pattern, as a part of its median: of the pattern where that is most.
+    /// The difference between the fastest and the slowest round of a pattern, relative to its median; the largest of all
+    /// patterns.
     spread: f64,
 }
 
-impl Verdict {
-    fn of(rates: &[Rate]) -> Verdict {
+impl Comparison {
+    fn of(rates: &[Rate]) -> Comparison {
         let over = |value: fn(&Rate) -> f64| rates.iter().map(value);
         let fastest = over(|rate| rate.median).fold(f64::MIN, f64::max);
         let slowest = over(|rate| rate.median).fold(f64::MAX, f64::min);
         let spread = over(|rate| (rate.most - rate.least) / rate.median).fold(0.0, f64::max);
-        Verdict { difference: 1.0 - slowest / fastest, spread }
+        Comparison { difference: 1.0 - slowest / fastest, spread }
     }
 
     fn is_inside(&self) -> bool {
@@ -138,12 +145,12 @@ impl Verdict {
     }
 }
 
-/// The rates of all patterns. Each call is timed and verified by itself.
+/// The rates of all patterns. Each call is timed and verified separately.
 fn measure(setting: &Setting, contender: &mut Contender, bytes: usize) -> Result<[Rate; 4]> {
     let inputs: Vec<_> = (0..PATTERNS.len()).map(|number| pattern(number, bytes)).collect();
     let mut expected = inputs.clone();
     for output in &mut expected {
-        (contender.judge)(output, 0)?;
+        (contender.verifier)(output, 0)?;
     }
     let mut data = vec![0; bytes];
     let mut rates: [Vec<f64>; 4] = Default::default();
@@ -181,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_what_they_are_called() {
+    fn patterns_have_their_properties() {
         assert_eq!(pattern(0, 300)[254..258], [254, 255, 0, 1]);
         assert!(pattern(1, 9).iter().all(|byte| *byte == 0xaa));
         let increasing = pattern(2, 100_000);
@@ -193,8 +200,8 @@ mod tests {
     #[test]
     fn differences_are_seen_beyond_the_spread() {
         let rate = |median, half| Rate { median, least: median - half, most: median + half };
-        let same = Verdict::of(&[rate(10.0, 0.5), rate(9.8, 0.5), rate(10.1, 0.2)]);
+        let same = Comparison::of(&[rate(10.0, 0.5), rate(9.8, 0.5), rate(10.1, 0.2)]);
         assert!(same.is_inside() && (same.difference - 0.03 / 1.01).abs() < 1e-9, "{}", same.sentence());
-        assert!(!Verdict::of(&[rate(10.0, 0.1), rate(9.0, 0.1)]).is_inside());
+        assert!(!Comparison::of(&[rate(10.0, 0.1), rate(9.0, 0.1)]).is_inside());
     }
 }

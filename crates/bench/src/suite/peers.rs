@@ -1,4 +1,4 @@
-//! This library beside OpenSSL, AWS-LC and RustCrypto.
+//! Comparison of this library with OpenSSL, AWS-LC and RustCrypto.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::error::{Result, failed};
 use crate::measure::{self, Measured, Rate};
 use crate::report::{self, Picture, Section};
 use crate::session::{AUTO, Subject};
-use crate::work::{self, Shape, Work};
+use crate::workload::{self, Shape, Workload};
 use crate::{Session, openssl, peers};
 
-/// What is measured, by a name of its own where it is a batch; how many messages of a size a call has.
+/// A workload, or a batch of a workload under a name of its own.
 struct Entry {
     name: String,
-    work: Work,
+    work: Workload,
     messages: fn(usize) -> usize,
-    /// OpenSSL has the same for one message at a time.
+    /// True if `openssl speed` measures the same, one message at a time.
     in_openssl: bool,
 }
 
@@ -43,26 +43,26 @@ const NAMES: [&str; 14] = [
 const BATCH: &str = "cbc-128-x64";
 const KEYS: &str = "gcm-128-keys";
 
-/// Sizes that tell most: what fits a first-level cache, and what does not.
+/// A size that fits into the first-level cache, and one that does not.
 const SIZES: [usize; 2] = [16 << 10, 1 << 20];
 const QUICK_SIZES: [usize; 1] = [1 << 10];
 
-/// All works, the usual ones first.
+/// All workloads, those that are measured by default first.
 fn entries() -> Vec<Entry> {
-    let one = |work: Work| Entry { name: work.name.clone(), work, messages: |_| 1, in_openssl: true };
-    let named = |name: &&str| work::named(name).expect("a work of ours");
+    let one = |work: Workload| Entry { name: work.name.clone(), work, messages: |_| 1, in_openssl: true };
+    let named = |name: &&str| workload::named(name).expect("a work of ours");
     let mut entries: Vec<_> = NAMES.iter().map(|name| one(named(name))).collect();
     let work = named(&"cbc-128");
     entries.push(Entry { name: BATCH.into(), work, messages: |_| 64, in_openssl: true });
-    // As many as a busy server has at hand, bounded where they are long.
+    // As many connections as a busy server has, but at most 64 MiB in a call.
     let messages = |size: usize| 10_000.min((64 << 20) / size.max(1)).max(1);
     entries.push(Entry { name: KEYS.into(), work: named(&"gcm-128"), messages, in_openssl: false });
-    let more = work::all().into_iter().filter(|work| !NAMES.contains(&work.name.as_str()));
+    let more = workload::all().into_iter().filter(|work| !NAMES.contains(&work.name.as_str()));
     entries.extend(more.map(one));
     entries
 }
 
-/// The entries that were asked for.
+/// The entries that are selected by the options.
 fn chosen(session: &Session) -> Result<Vec<Entry>> {
     let modes = &session.options.modes;
     let mut entries = entries();
@@ -85,12 +85,12 @@ struct Compared {
     name: String,
     shape: Shape,
     kernel: &'static str,
-    /// Ours first.
+    /// This library is the first.
     measured: Vec<Measured>,
 }
 
 impl Compared {
-    /// Ours against the first peer whose name begins so.
+    /// The rate of this library relative to the first peer whose name begins with `peer`.
     fn ratio(&self, peer: &str) -> Option<f64> {
         let ours = self.measured.first()?.rate.median;
         let theirs = self.measured.iter().skip(1).find(|one| one.name.starts_with(peer))?;
@@ -122,9 +122,9 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     let ours = Subject { name: "lockstep".into(), engine };
     let (mut all, mut left_out) = (Vec::new(), Vec::new());
     for entry in &entries {
-        for &size in sizes.iter().filter(|size| entry.work.takes(**size)) {
+        for &size in sizes.iter().filter(|size| entry.work.accepts(**size)) {
             let shape = Shape { size, messages: (entry.messages)(size) };
-            if !shape.is_held() {
+            if !shape.fits_in_memory() {
                 let (messages, size) = (shape.messages, report::size(size));
                 left_out.push(format!(
                     "{} at {size} was left out: {messages} messages are more than 1 GiB in a call.",
@@ -142,7 +142,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     if all.is_empty() {
         return Err(failed("that device and kernel do none of this work at these sizes"));
     }
-    let mut findings = slower(&all);
+    let mut findings = faster_peers(&all);
     findings.extend(left_out);
     findings.extend(session.left_out(&session.options.devices));
     findings.extend(session.left_out(&session.options.kernels));
@@ -175,14 +175,14 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
     let Some(first) = session.contender(ours, work, &inputs, shape)? else { return Ok(None) };
     let mut contenders = vec![first];
     for (name, run) in peers::contenders(work, &inputs, shape) {
-        contenders.push(session.judged(name, run, name, work, &inputs, shape)?);
+        contenders.push(session.verified(name, run, name, work, &inputs, shape)?);
     }
     let programs = if entry.in_openssl { &session.options.openssl[..] } else { &[] };
     let Some((cipher, decrypts)) = openssl::name(work).filter(|_| !programs.is_empty()) else {
         let measured = measure::rounds(&setting, &mut contenders, shape.bytes())?;
         return Ok(Some(entry.compared(ours, shape, measured)));
     };
-    // Programs run in turn with the rest: a round of all in the process, then one of each program.
+    // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
     let mut rates: Vec<Vec<f64>> = programs.iter().map(|_| Vec::new()).collect();
     let measured = measure::rounds_with(&setting, &mut contenders, shape.bytes(), |round| {
         for (program, rates) in programs.iter().zip(&mut rates) {
@@ -246,15 +246,15 @@ fn table(session: &Session, all: &[Compared]) -> Table {
     table
 }
 
-/// Works in which a peer is ahead of us.
-fn slower(all: &[Compared]) -> Vec<String> {
-    let (mut told, mut compared) = (Vec::new(), 0);
+/// Sentences on the workloads in which a peer is faster.
+fn faster_peers(all: &[Compared]) -> Vec<String> {
+    let (mut findings, mut compared) = (Vec::new(), 0);
     for one in all {
         compared += usize::from(one.measured.len() > 1);
         let ours = one.measured[0].rate;
         let ahead = one.measured[1..].iter().filter(|peer| peer.rate.median > ours.median * 1.03);
         for peer in ahead {
-            told.push(format!(
+            findings.push(format!(
                 "{} at {}: {} is faster, by {:.0} %",
                 one.name,
                 report::size(one.shape.size),
@@ -263,19 +263,19 @@ fn slower(all: &[Compared]) -> Vec<String> {
             ));
         }
     }
-    if told.is_empty() && compared > 0 {
-        told.push(format!(
+    if findings.is_empty() && compared > 0 {
+        findings.push(format!(
             "No peer is more than 3 % faster in any of the {compared} measurements that a peer took part in."
         ));
     }
     if compared < all.len() {
-        told.push(format!(
+        findings.push(format!(
             "{} of {} measurements had no peer to compare with.",
             all.len() - compared,
             all.len()
         ));
     }
-    told
+    findings
 }
 
 fn bars(title: &str, all: &[&Compared]) -> Bars {

@@ -1,4 +1,4 @@
-//! Mode x key x size x device x kernel.
+//! Throughput by mode, key length, size, device and kernel.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{BYTES, Outcome, Suite, by_shape, names, plot};
 use crate::Session;
 use crate::error::{Result, failed};
 use crate::report::{self, Picture, Section};
-use crate::work::Shape;
+use crate::workload::Shape;
 
 const WORKS: [&str; 13] = [
     "ecb-128",
@@ -71,7 +71,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     Ok(Section { suite: Suite::Throughput, tables, pictures, findings, json: json!({"results": results}) })
 }
 
-/// A row for each outcome, a column for each name.
+/// A table with a row for each outcome and a column for each name.
 pub(super) fn table(title: &str, outcomes: &[Outcome], row: impl Fn(&Outcome) -> String) -> Table {
     let names = names(outcomes);
     let head: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
@@ -84,23 +84,23 @@ pub(super) fn table(title: &str, outcomes: &[Outcome], row: impl Fn(&Outcome) ->
     table
 }
 
-/// What each work costs at its last outcome: a row for each work, a column for each name.
+/// The cost of each workload at its largest size: a row for each workload, a column for each name.
 pub(super) fn costs(
     title: &str,
     all: &[(String, Vec<Outcome>)],
     cost: impl Fn(&crate::measure::Measured) -> String,
 ) -> Table {
-    let mut everybody: Vec<String> = Vec::new();
+    let mut all_names: Vec<String> = Vec::new();
     for name in all.iter().flat_map(|(_, outcomes)| names(outcomes)) {
-        if !everybody.contains(&name) {
-            everybody.push(name);
+        if !all_names.contains(&name) {
+            all_names.push(name);
         }
     }
-    let head: Vec<&str> = std::iter::once("").chain(everybody.iter().map(String::as_str)).collect();
+    let head: Vec<&str> = std::iter::once("").chain(all_names.iter().map(String::as_str)).collect();
     let mut table = Table::new(title, &head, 1);
     for (work, outcomes) in all {
         let last = |name: &String| outcomes.iter().rev().find_map(|outcome| outcome.of(name));
-        let cells = everybody.iter().map(|name| last(name).map_or("-".into(), &cost));
+        let cells = all_names.iter().map(|name| last(name).map_or("-".into(), &cost));
         table.rows.push(std::iter::once(work.clone()).chain(cells).collect());
     }
     table
