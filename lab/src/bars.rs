@@ -1,48 +1,49 @@
-//! Bars as SVG: what several contenders reach at each of several works.
+//! Bar charts as SVG: the results of several contenders for each of several workloads. Drawn here for the reasons in
+//! [`crate::plot`].
 
 use std::fmt::Write;
 
 use crate::plot::{colour, escaped, frame};
 
-/// A picture of horizontal bars in groups.
+/// A chart of horizontal bars in groups.
 #[derive(Debug, Clone, Default)]
 pub struct Bars {
-    /// What it shows, with the unit.
+    /// The title, with the unit.
     pub title: String,
-    /// The contenders, in the legend's order.
+    /// The contenders, in the order of the legend.
     pub series: Vec<String>,
-    /// Each group's name and its bars.
+    /// The groups: a name and the bars.
     pub groups: Vec<(String, Vec<Bar>)>,
 }
 
 /// A bar.
 #[derive(Debug, Clone, Copy)]
 pub struct Bar {
-    /// Whose it is: a number in [`Bars::series`].
+    /// The contender: an index into [`Bars::series`].
     pub series: usize,
-    /// How long it is.
+    /// The value.
     pub value: f64,
-    /// The least and the most that it stands for.
+    /// The lower and the upper end of the spread.
     pub spread: (f64, f64),
 }
 
-/// Where the bars begin and how long they are at most, together; what is left of the picture is for numbers.
+/// The width of the names and the longest bar together; the rest of the chart is for numbers.
 const BOTH: f64 = 640.0;
 const TOP: f64 = 36.0;
 const THICK: f64 = 13.0;
 const GAP: f64 = 9.0;
 
 impl Bars {
-    /// The picture.
+    /// The chart as SVG.
     pub fn svg(&self) -> String {
-        // Room for the longest name, at some seven units a letter.
+        // Room for the longest name, at 7 units a character.
         let longest = self.groups.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
         let left = (24.0 + 7.0 * longest as f64).clamp(100.0, 400.0);
         let wide = BOTH - left;
         let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
         let most = bars().map(|bar| bar.value.max(bar.spread.1)).fold(0.0, f64::max);
         let rows: f64 = self.groups.iter().map(|(_, bars)| bars.len() as f64 * THICK + GAP).sum();
-        // As wide as a plot, so that they stand below each other.
+        // As wide as a plot.
         let legend = TOP + rows + 18.0;
         let mut out = frame(&self.title, 730.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
         let scale = if most > 0.0 { wide / most } else { 0.0 };
@@ -57,7 +58,7 @@ impl Bars {
                 escaped(name)
             );
             for bar in bars {
-                // Never too short to be seen.
+                // A bar has at least a visible length.
                 let (length, colour) = ((bar.value * scale).max(2.0), colour(bar.series));
                 let _ = writeln!(
                     out,
@@ -100,7 +101,7 @@ impl Bars {
     }
 }
 
-/// Three digits that count.
+/// Three significant digits.
 fn digits(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),

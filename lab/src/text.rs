@@ -1,9 +1,9 @@
 //! Text for terminals: line breaks, amounts, and text from other programs and files.
 
-/// Characters in a line of text for people, at most: what a terminal has unless it was made larger.
+/// The most characters in a line of text: the default width of a terminal.
 pub const WIDTH: usize = 80;
 
-/// Breaks text at white space into lines of at most `width` characters. A longer word is a line by itself.
+/// Breaks text at white space into lines of at most `width` characters. A longer word has a line of its own.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -25,8 +25,8 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A label and a text that is wrapped beside it: lines of at most [`WIDTH`] characters, each with its line break. All
-/// lines but the first begin with `indent` spaces.
+/// A label followed by a wrapped text, in lines of at most [`WIDTH`] characters, each with its line break. All lines
+/// except the first begin with `indent` spaces.
 pub fn hang(label: &str, indent: usize, text: &str) -> String {
     let lines = wrap(text, WIDTH.saturating_sub(indent.max(label.chars().count())));
     let mut hung = String::new();
@@ -43,13 +43,13 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes for people: `17 bytes`, `2.0 GiB`.
+/// A number of bytes with a binary unit, such as `17 bytes` or `2.0 GiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = count as f64;
     let mut unit = None;
     for name in UNITS {
-        // What would print as 1024.0 of a unit goes to the next.
+        // A value that would be printed as 1024.0 gets the next unit.
         if value < 1023.95 {
             break;
         }
@@ -63,12 +63,13 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// Without what could command a terminal: for text that comes from files.
+/// Replaces control characters, which could be commands to a terminal. For text from files and other programs.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// A message of the age crate as one line of ours: no line breaks, no marks of text direction.
+/// A message of another program or library on one line: without line breaks, control characters, marks of text direction
+/// and a full stop at the end.
 pub fn one_line(message: &impl ToString) -> String {
     let message = message.to_string();
     let words: Vec<_> = message.split_whitespace().collect();

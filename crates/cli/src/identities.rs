@@ -2,8 +2,8 @@
 //!
 //! The feature `cli-common` of the crate age is not used here and in [`crate::recipients`], as its behaviour differs: it
 //! starts any installed `pinentry` instead of asking on the terminal, cannot take a passphrase from a file, loses the
-//! reason why a question could not be asked, copies identity files through buffers that are not wiped, repeats an invalid
-//! recipient (which may be a secret) in its message, and skips lines with SSH keys of unsupported kinds.
+//! reason why a question could not be asked, copies identity files through buffers that are not wiped, and repeats an
+//! invalid recipient, which may be a secret, in its message.
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};

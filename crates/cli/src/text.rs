@@ -1,4 +1,4 @@
-//! Small conversions between text and values.
+//! Conversions between text and values.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 pub(crate) use lockstep_lab::text::{bytes, hex, one_line, printable};
 
-/// Bytes from hex digits, either case. The message never repeats the digits: they may be a key.
+/// Parses hex digits of either case. The message of an error does not contain them: they may be a key.
 pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     if !text.len().is_multiple_of(2) {
         return Err(format!("{} hex digits: there must be an even number, two a byte", text.len()));
@@ -55,7 +55,7 @@ pub(crate) fn parse_range(text: &str) -> Result<Range, String> {
     Ok(Range { offset: parse_size(offset)?, len })
 }
 
-/// Bytes per second for people, in powers of ten as rates are given: `4.1 GB/s`.
+/// Bytes per second with a decimal unit, such as `4.1 GB/s`.
 pub(crate) fn rate(bytes: u64, time: Duration) -> String {
     let rate = bytes as f64 / time.as_secs_f64().max(1e-9);
     match rate {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn for_people() {
+    fn rates_have_a_unit() {
         assert_eq!(rate(4_100_000_000, Duration::from_secs(1)), "4.1 GB/s");
     }
 }
