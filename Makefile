@@ -4,49 +4,68 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP = $(TARGET)/release/lockstep
 PROVIDER = $(TARGET)/release/lockstep.so
-# The same as the tests are built with them: checked arithmetic, no minutes of optimisation, and wgpu in the module, too.
+PROVIDER_LAB = $(TARGET)/release/lockstep-lab.so
+# Link-time optimised, to be installed.
+DIST = $(TARGET)/dist
+# The same as the tests are built with them: checked arithmetic, less optimisation, and all features.
 TESTED = $(TARGET)/debug/lockstep
 TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
 INSTALL ?= install
 
-.PHONY: help build provider install run test test-release test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
-	test-provider-releases soak soak-check soak-module lint bench bench-files \
+.PHONY: help build provider provider-lab dist install run test test-release test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
+	test-provider-releases nightly test-dist soak soak-check soak-module lint bench bench-files \
 	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu tools-present clean
 
 help:
 	@sed -n 's/^## //p' Makefile
 
-## make run [FILE=path]   build, then encrypt, decrypt and compare a file, and tell device and rate
-run: build
+# All crates, with the emulator and the simulators in the provider, too. One set of features for all that tests, so that nothing
+# is compiled twice.
+WORKSPACE = --workspace --locked --features lockstep-provider/lab
+# The command states the commit that it was built from: lockstep --version --json.
+export LOCKSTEP_COMMIT = $(shell git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null)
+
+## make run [FILE=path]   build the command for CPU and CUDA, then encrypt, decrypt and compare a file; print the device and rate
+run: tools-present
+	$(CARGO) build --release --locked --no-default-features
 	@tools/run.sh $(LOCKSTEP) $(FILE)
 
-# The command states the commit that it was built from: lockstep --version --json.
+## make build             the command with every backend: target/release/lockstep
 build: tools-present
-	LOCKSTEP_COMMIT=$$(git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null || true) \
-		$(CARGO) build --release --locked --workspace --exclude lockstep-provider
+	$(CARGO) build --release --locked
 
-## make provider          the module for OpenSSL 3: target/release/lockstep.so
-# Built by itself: together with the command it would get what only the command has, wgpu.
-provider: build
+## make provider          the module for OpenSSL 3, for CPU and CUDA: target/release/lockstep.so
+provider: tools-present
 	$(CARGO) build --release --locked -p lockstep-provider
 	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER)
 
-## make install           after make provider: command, module, configuration and manual pages to PREFIX=/usr/local
+## make provider-lab      the module with the emulator and the simulators, for tests and study: target/release/lockstep-lab.so
+provider-lab: tools-present
+	$(CARGO) build --release --locked -p lockstep-provider --features lab
+	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER_LAB)
+
+## make dist              command and module as they are installed and packaged: target/dist
+dist: tools-present
+	$(CARGO) build --profile dist --locked
+	$(CARGO) build --profile dist --locked -p lockstep-provider
+	$(INSTALL) -m 755 $(DIST)/liblockstep_provider.so $(DIST)/lockstep.so
+
+## make install           after make dist: command, module, configuration and manual pages to PREFIX=/usr/local
 install:
-	@[ -e $(PROVIDER) ] || { echo 'there is nothing to install: run `make provider` before' >&2; exit 1; }
+	@[ -e $(DIST)/lockstep.so ] || { echo 'there is nothing to install: run `make dist` before' >&2; exit 1; }
 	$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/ossl-modules share/lockstep share/man/man1 share/man/man7)
-	$(INSTALL) -m 755 $(LOCKSTEP) $(DESTDIR)$(PREFIX)/bin/
-	$(INSTALL) -m 755 $(PROVIDER) $(DESTDIR)$(PREFIX)/lib/ossl-modules/
+	$(INSTALL) -m 755 $(DIST)/lockstep $(DESTDIR)$(PREFIX)/bin/
+	$(INSTALL) -m 755 $(DIST)/lockstep.so $(DESTDIR)$(PREFIX)/lib/ossl-modules/
 	sed 's|^# module = .*|module = $(abspath $(PREFIX))/lib/ossl-modules/lockstep.so|' crates/provider/lockstep.cnf \
 		| $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/lockstep/lockstep.cnf
 	$(INSTALL) -m 644 docs/lockstep-provider.7 $(DESTDIR)$(PREFIX)/share/man/man7/
-	$(LOCKSTEP) man --out-dir $(DESTDIR)$(PREFIX)/share/man/man1
+	$(DIST)/lockstep man --out-dir $(DESTDIR)$(PREFIX)/share/man/man1
 
 ## make test              all tests but the longest; installs nginx, Apache, curl and wrk for the provider, Mesa for GPUs
 test: tools-present
 	tools/setup.sh gpus
-	$(CARGO) test --workspace --locked
+	$(CARGO) test $(WORKSPACE)
 	tools/pyca_interop.py $(TESTED)
 	tools/setup.sh browser
 	tools/page_check.py $(TESTED)
@@ -54,18 +73,19 @@ test: tools-present
 	tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED)
 
 ## make test-release      what make test does with the command and the module, with those that are installed
-test-release: provider
+test-release: build provider provider-lab
 	@tools/run.sh $(LOCKSTEP)
 	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see crates/cuda/src/machine/failing.rs' >&2; exit 1; }
 	tools/pyca_interop.py $(LOCKSTEP)
 	tools/setup.sh browser
 	tools/page_check.py $(LOCKSTEP)
-	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
+	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
+	tools/provider-test/openssl.py $(PROVIDER)
 
 ## make test-provider     of make test, those of the provider: inside of OpenSSL, and real programs on it
-test-provider: provider
-	$(CARGO) test -p lockstep-provider --locked
-	tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP)
+test-provider: build provider-lab
+	$(CARGO) test -p lockstep-provider --features lab --locked
+	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
 
 ## make test-provider-oldest  the provider inside of OpenSSL 3.0.2, which is built for it (minutes, once)
 test-provider-oldest: test-openssl-3.0.2
@@ -78,7 +98,7 @@ test-provider-releases: test-provider-oldest test-openssl-3.5 test-provider-newe
 
 # With the whole workspace, so that what `make test` has built is not built again with other features.
 test-openssl-%: provider
-	tools/openssl_release.sh $* $(CARGO) test --workspace --locked --test openssl
+	tools/openssl_release.sh $* $(CARGO) test $(WORKSPACE) --test openssl
 	tools/openssl_release.sh $* tools/provider-test/openssl.py $(PROVIDER)
 
 ## make soak [SOAK_SECONDS=600]  nginx and forking programs on the provider, with reloads and failing devices, for some time
@@ -92,7 +112,7 @@ soak-check: soak-module
 # With debug assertions: other modules have no device that fails. `make test` has made the same one.
 soak-module: tools-present
 	tools/setup.sh programs
-	$(CARGO) test --workspace --locked --no-run --quiet
+	$(CARGO) test $(WORKSPACE) --no-run --quiet
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 
 ## make test-wgpu       of these, those of the portable GPU backend, on Mesa's software devices
@@ -100,14 +120,22 @@ test-wgpu:
 	tools/setup.sh gpus
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, release builds, oldest and newest OpenSSL, soak-check, sanitizers, fuzzing, Arm, GPU code
-test-full: lint test test-release test-provider-oldest test-provider-newest soak-check
-	$(MAKE) -j2 --output-sync=target asan miri fuzz arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, release builds, oldest and newest OpenSSL, soak-check, Arm, GPU code
+test-full: lint test test-release test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
+
+## make nightly           what takes longer or needs other toolchains: sanitizer, Miri, fuzzing, installed builds, OpenSSL 3.5
+nightly: asan miri fuzz test-dist test-openssl-3.5
+
+# The real programs on what `make dist` builds.
+test-dist: dist
+	@tools/run.sh $(DIST)/lockstep
+	tools/provider-test/openssl.py $(DIST)/lockstep.so
 
 lint: tools-present
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy -p lockstep -p lockstep-provider --no-default-features --all-targets --locked -- -D warnings
+	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
+	$(CARGO) clippy -p lockstep -p lockstep-cli --no-default-features --locked -- -D warnings
+	$(CARGO) clippy -p lockstep-provider --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
 
 ## make bench [SUITE=...]  this machine beside OpenSSL, AWS-LC and RustCrypto, or another suite: throughput, crossover, ..., all

@@ -47,7 +47,7 @@ impl Machine {
     /// Lines of the report: a name and a description.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let memory =
-            self.memory.map_or(String::new(), |bytes| format!(", {}", lockstep_lab::text::bytes(bytes)));
+            self.memory.map_or(String::new(), |bytes| format!(", {}", lockstep_report::text::bytes(bytes)));
         let kind = if self.is_virtual { ", virtual machine" } else { "" };
         let plural = if self.processors == 1 { "" } else { "s" };
         let mut lines = vec![

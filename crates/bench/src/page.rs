@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use lockstep_lab::Table;
-use lockstep_lab::plot::escaped;
+use lockstep_report::Table;
+use lockstep_report::plot::escaped;
 
 use super::report::{METHOD, Report};
 

@@ -1,8 +1,8 @@
 //! The results as text and as JSON.
 
-use lockstep_lab::bars::Bars;
-use lockstep_lab::plot::{self, Line, Plot, Scale};
-use lockstep_lab::{Table, wrap};
+use lockstep_report::bars::Bars;
+use lockstep_report::plot::{self, Line, Plot, Scale};
+use lockstep_report::{Table, wrap};
 use serde_json::{Map, Value, json};
 
 use super::cpu_time::{self, Sample};

@@ -7,8 +7,8 @@ use lockstep::Engine;
 use lockstep::engine::{EngineBuilder, Verify};
 
 use crate::commands::{
-    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man,
-    openssl_conf, picture, selftest,
+    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, man, openssl_conf,
+    picture, selftest,
 };
 use crate::error::{Result, failed};
 
@@ -44,7 +44,8 @@ pub(crate) enum Command {
     Calibrate(calibrate::Calibrate),
     Bench(bench::Bench),
     Picture(picture::PictureArgs),
-    Lab(lab::Lab),
+    #[cfg(feature = "lab")]
+    Lab(crate::commands::lab::Lab),
     OpensslConf(openssl_conf::OpensslConf),
     Completions(completions::Completions),
     Man(man::Man),

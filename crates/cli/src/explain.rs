@@ -1,7 +1,7 @@
 //! Which kernels did the work, and why: `--explain`.
 
 use lockstep::hazmat::planner::{Considered, Decision, Planner};
-use lockstep_lab::hang;
+use lockstep_report::hang;
 
 use crate::text;
 

@@ -10,6 +10,7 @@
 mod age_file;
 mod args;
 mod commands;
+#[cfg(feature = "lab")]
 mod date;
 mod error;
 mod explain;

@@ -39,7 +39,7 @@ pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
         Box::new(lockstep_cuda::CudaBackend),
         #[cfg(feature = "wgpu")]
         Box::new(lockstep_wgpu::WgpuBackend),
-        #[cfg(feature = "spu")]
+        #[cfg(feature = "lab")]
         Box::new(lockstep_spu::device::SpuBackend),
     ]
 }
@@ -337,7 +337,7 @@ mod tests {
         assert!(build(Engine::builder(), &[(ENV_DEVICE, "cpu"), (ENV_KERNEL, "")]).is_ok());
     }
 
-    #[cfg(feature = "spu")]
+    #[cfg(feature = "lab")]
     #[test]
     fn devices_are_made_by_name() {
         let engine = build(Engine::builder().device("spu:4"), &[]).unwrap();

@@ -14,8 +14,8 @@ use crate::hazmat::verify::Verify;
 /// The names in the configuration file. In the environment they are upper case, after `LOCKSTEP_`.
 pub const NAMES: [&str; 7] = ["device", "kernel", "threads", "threshold", "verify", "ahead", "trace"];
 
-/// The backends of the provider, whatever else the program is built with that this library is linked into.
-pub const BACKENDS: [&str; 3] = ["cpu", "cuda", "spu"];
+/// The backends of the provider as it is packaged: `make provider`.
+pub const PACKAGED_BACKENDS: &[&str] = &["cpu", "cuda"];
 
 /// Whether keystream is made ahead for runs of small updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,7 +43,7 @@ pub enum TraceTo {
 /// All settings; the default is what holds where nothing is set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// A device by name.
+    /// A device by name, or `auto`, which lets the planner choose; nothing means the CPU.
     pub device: Option<String>,
     /// A kernel by name.
     pub kernel: Option<String>,
@@ -60,7 +60,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Sets one of [`NAMES`]; `auto` sets it to its default. Devices and kernels are looked up by [`Settings::engine`].
+    /// Sets one of [`NAMES`]; `auto` sets it to its default, except for the device, whose default is the CPU. Devices and kernels are looked up by [`Settings::engine`].
     ///
     /// # Errors
     /// The values that the setting takes, in words that follow "give".
@@ -71,7 +71,7 @@ impl Settings {
         let value = value.trim();
         let text = Some(value).filter(|value| *value != "auto" || name == "trace");
         match name {
-            "device" => self.device = text.map(String::from),
+            "device" => self.device = Some(value.into()),
             "kernel" => self.kernel = text.map(String::from),
             "threads" => {
                 let number = |text: &str| text.parse().ok().filter(|n| (1..=MAX_THREADS).contains(n));
@@ -102,17 +102,20 @@ impl Settings {
         Ok(())
     }
 
-    /// The devices that these settings choose, among those of the provider; every choice is made by the settings, none by
+    /// The devices that these settings choose, among those of the given backends; every choice is made by the settings, none by
     /// the environment.
     ///
     /// # Errors
-    /// For devices and kernels that are not there. No device is looked for if the provider has not that kind at all.
-    pub fn engine(&self) -> Result<Engine> {
-        let is_of_provider =
-            |name: &str| name.split([':', '/']).next().is_some_and(|it| BACKENDS.contains(&it));
+    /// [`Error::Setting`] for a device or a kernel of another backend, before any device is looked for; [`Error::Core`] for
+    /// devices and kernels that are not there.
+    pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
+        let is_of_provider = |name: &str| {
+            let backend = name.split([':', '/']).next();
+            name == "auto" || backend.is_some_and(|backend| backends.contains(&backend))
+        };
         let named = [
-            ("device", &self.device, "give a device of cpu, cuda or spu, which the provider has, or auto"),
-            ("kernel", &self.kernel, "give a kernel of cpu, cuda or spu, which the provider has, or auto"),
+            ("device", &self.device, "give a device that the provider has, such as cpu or cuda:0, or auto"),
+            ("kernel", &self.kernel, "give a kernel that the provider has, such as cpu/soft, or auto"),
         ];
         for (name, value, expected) in named {
             if let Some(value) = value.clone().filter(|value| !is_of_provider(value)) {
@@ -120,9 +123,11 @@ impl Settings {
             }
         }
         let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+        // A kernel names its backend.
+        let device = self.device.as_deref().unwrap_or(if self.kernel.is_some() { "auto" } else { "cpu" });
         Engine::builder()
-            .backends(&BACKENDS)
-            .device(self.device.as_deref().unwrap_or("auto"))
+            .backends(backends)
+            .device(device)
             .kernel(self.kernel.as_deref().unwrap_or("auto"))
             .threads(self.threads.unwrap_or_else(threads))
             .verify(self.verify)
@@ -170,10 +175,19 @@ mod tests {
 
     #[test]
     fn auto_is_the_default() {
-        for name in NAMES.iter().filter(|name| **name != "trace") {
+        for name in NAMES.iter().filter(|name| !["device", "trace"].contains(name)) {
             assert_eq!(set(name, "auto").unwrap(), Settings::default(), "{name}");
         }
         assert_eq!(set("trace", "off").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn without_a_device_it_is_the_cpu() {
+        let engine = Settings::default().engine(PACKAGED_BACKENDS).unwrap();
+        let names: Vec<_> = engine.devices().iter().map(|device| device.id().to_string()).collect();
+        assert_eq!(names, ["cpu"]);
+        assert_eq!(set("device", "auto").unwrap().device.as_deref(), Some("auto"));
+        assert!(set("device", "auto").unwrap().engine(PACKAGED_BACKENDS).is_ok());
     }
 
     #[test]
@@ -209,15 +223,19 @@ mod tests {
 
     #[test]
     fn devices_are_those_of_the_provider() {
-        let engine = |device: &str| Settings { device: Some(device.into()), ..Settings::default() }.engine();
+        let engine = |device: &str| {
+            Settings { device: Some(device.into()), ..Settings::default() }.engine(PACKAGED_BACKENDS)
+        };
         assert!(engine("cpu").is_ok());
-        for name in ["wgpu:0", "abacus"] {
+        for name in ["wgpu:0", "spu", "abacus"] {
             let error = engine(name).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("device is `{name}`: give a device of cpu, ")), "{error}");
+            assert!(error.starts_with(&format!("device is `{name}`: give a device that ")), "{error}");
         }
         // A kind that it has, of which this is not there.
         assert!(engine("cpu:77").unwrap_err().to_string().contains("no device `cpu:77`"));
-        let kernel = |name: &str| Settings { kernel: Some(name.into()), ..Settings::default() }.engine();
+        let kernel = |name: &str| {
+            Settings { kernel: Some(name.into()), ..Settings::default() }.engine(PACKAGED_BACKENDS)
+        };
         assert!(kernel("cpu/soft").is_ok());
         assert!(kernel("wgpu/bitslice").unwrap_err().to_string().contains("kernel is `wgpu/bitslice`"));
         assert!(kernel("cpu/abacus").unwrap_err().to_string().contains("no kernel `cpu/abacus`"));

@@ -200,14 +200,26 @@ fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), Strin
 /// The device or kernel that is named, if any is: one that is not there must be found out now, not in the midst of
 /// somebody's work.
 fn named(settings: &Settings) -> Result<Option<Engine>, String> {
-    match (&settings.device, &settings.kernel) {
-        (None, None) => Ok(None),
+    match (settings.device.as_deref(), &settings.kernel) {
+        (None | Some("auto"), None) => Ok(None),
         _ => engine(settings).map(Some),
     }
 }
 
+/// The backends that this module was built with: `make provider` takes the default features, `make provider-lab` adds the
+/// emulator and the simulators.
+const BACKENDS: &[&str] = &[
+    "cpu",
+    #[cfg(feature = "cuda")]
+    "cuda",
+    #[cfg(feature = "wgpu")]
+    "wgpu",
+    #[cfg(feature = "lab")]
+    "spu",
+];
+
 fn engine(settings: &Settings) -> Result<Engine, String> {
-    settings.engine().map_err(|error| error.to_string())
+    settings.engine(BACKENDS).map_err(|error| error.to_string())
 }
 
 /// Reports what is wrong with the environment, the first time that the provider is loaded into a process.

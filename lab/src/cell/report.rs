@@ -6,8 +6,8 @@ use super::measured::{self, BLOCKS, Measured};
 use super::paper::{Row, TABLE_1, TABLE_2, TABLE_3};
 use super::variants::{self, OtherRules, Rolled};
 use super::{Error, paper};
-use crate::Table;
 use lockstep_core::work::Pass;
+use lockstep_report::Table;
 use lockstep_spu::sim::CLOCK_HZ;
 
 /// All kernels, measured.

@@ -2,8 +2,8 @@
 
 use super::paper::{TABLE_1, TABLE_2, TABLE_3};
 use super::{Error, Report};
-use crate::Table;
-use crate::text::{WIDTH, wrap};
+use lockstep_report::Table;
+use lockstep_report::text::{WIDTH, wrap};
 
 /// What the columns hold.
 const INTRODUCTION: &str = "\

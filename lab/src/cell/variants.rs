@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::measured::Measured;
 use super::report::number;
 use super::{Error, kernel};
-use crate::Table;
+use lockstep_report::Table;
 
 /// A loop that keeps the rounds, one with as many blocks in flight that does not, and a kernel whose iterations overlap.
 pub(super) struct Rolled {

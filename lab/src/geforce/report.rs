@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::paper::{self, TABLE_1};
 use super::{Measured, Point};
-use crate::Table;
-use crate::plot::{self, Line, Plot, Scale, escaped};
-use crate::text::{WIDTH, wrap};
+use lockstep_report::Table;
+use lockstep_report::plot::{self, Line, Plot, Scale, escaped};
+use lockstep_report::text::{WIDTH, wrap};
 
 /// What the device costs, if its user says so.
 #[derive(Debug, Clone, Copy, Default)]

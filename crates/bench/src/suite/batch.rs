@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstep_lab::plot as axis;
+use lockstep_report::plot as axis;
 use serde_json::json;
 
 use super::throughput::table;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
 use lockstep::{Engine, FileKey, Options, keyfile};
-use lockstep_lab::bars::{Bar, Bars};
-use lockstep_lab::{Table, text};
+use lockstep_report::bars::{Bar, Bars};
+use lockstep_report::{Table, text};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use lockstep_lab::Table;
-use lockstep_lab::plot::{Line, Plot, Scale};
+use lockstep_report::Table;
+use lockstep_report::plot::{Line, Plot, Scale};
 use serde_json::{Value, json};
 
 use super::{BYTES, Suite};

@@ -8,7 +8,7 @@ mod patterns;
 mod peers;
 mod throughput;
 
-use lockstep_lab::plot::{self, Line, Plot, Scale};
+use lockstep_report::plot::{self, Line, Plot, Scale};
 
 use super::Session;
 use super::measure::{self, Contender, Measured, Setting};

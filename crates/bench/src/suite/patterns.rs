@@ -4,8 +4,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use lockstep_lab::Table;
-use lockstep_lab::bars::{Bar, Bars};
+use lockstep_report::Table;
+use lockstep_report::bars::{Bar, Bars};
 use serde_json::json;
 
 use super::Suite;

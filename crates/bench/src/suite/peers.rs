@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockstep_lab::Table;
-use lockstep_lab::bars::{Bar, Bars};
+use lockstep_report::Table;
+use lockstep_report::bars::{Bar, Bars};
 use serde_json::{Value, json};
 
 use super::Suite;

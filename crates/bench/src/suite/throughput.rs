@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstep_lab::Table;
+use lockstep_report::Table;
 use serde_json::json;
 
 use super::{BYTES, Outcome, Suite, by_shape, names, plot};

@@ -7,7 +7,7 @@ use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
 use lockstep::hazmat::timing::Shape;
 use lockstep::hazmat::work::Operation;
 use lockstep::quoted;
-use lockstep_lab::{Table, hang};
+use lockstep_report::{Table, hang};
 use serde_json::{Value, json};
 
 use crate::args::EngineArgs;

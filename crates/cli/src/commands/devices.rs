@@ -7,7 +7,7 @@ use lockstep::Engine;
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::{Device, KernelId, KernelInfo};
 use lockstep::hazmat::work::{Operation, Pass};
-use lockstep_lab::hang;
+use lockstep_report::hang;
 use serde_json::{Value, json};
 
 use crate::args::EngineArgs;

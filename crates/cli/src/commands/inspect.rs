@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use lockstep::cobblestone::{CHUNK, HEADER, plaintext_len};
 use lockstep::envelope::Start;
 use lockstep::{Envelope, keyfile};
-use lockstep_lab::hang;
+use lockstep_report::hang;
 use serde_json::{Value, json};
 
 use crate::age_file::{self, AgeFile, Header};

@@ -9,6 +9,7 @@ pub(crate) mod devices;
 pub(crate) mod encrypt;
 pub(crate) mod inspect;
 pub(crate) mod keygen;
+#[cfg(feature = "lab")]
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod openssl_conf;
@@ -44,6 +45,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Picture(args) => picture::run(&args),
+        #[cfg(feature = "lab")]
         Command::Lab(args) => lab::run(&args),
         Command::OpensslConf(args) => openssl_conf::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -27,7 +27,7 @@ pub(crate) struct OpensslConf {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     module: Option<PathBuf>,
 
-    /// Set the device, such as `cpu`; the provider has those of `lockstep devices` but `wgpu`
+    /// Set the device: `cpu`, which is the default, `cuda:0` and its like, or `auto`
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
 
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
             .map_err(|expected| failed(format!("--{name} is `{value}`: give {expected}")))?;
     }
     if settings.device.is_some() || settings.kernel.is_some() {
-        settings.engine()?;
+        settings.engine(provider_settings::PACKAGED_BACKENDS)?;
     }
     for (name, value) in given {
         set(&mut text, name, &quoted(Path::new(value.trim()))?);

@@ -4,7 +4,7 @@ use clap::Args;
 use lockstep::hazmat::backend::{Device, KernelId};
 use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest};
-use lockstep_lab::hang;
+use lockstep_report::hang;
 use serde_json::json;
 
 use crate::args::EngineArgs;
