@@ -10,7 +10,6 @@
 mod age_file;
 mod args;
 mod commands;
-#[cfg(feature = "lab")]
 mod date;
 mod error;
 mod explain;
