@@ -50,7 +50,7 @@ pub(crate) fn run(
     let outcome = work(&mut output, &report);
     let time = progress.end();
     if signals::stopped() {
-        // Before the signals' thread sees that no file is at stake any more, and exits.
+        // Before the thread of the signals sees that there is no temporary file any more, and exits.
         drop(output);
         return Err(Error::Stopped);
     }

@@ -1,9 +1,9 @@
-//! Ctrl-C and its like: what was begun is removed, and the exit code tells.
+//! SIGINT and other signals that end the program: temporary files are removed, and the exit code is that of the signal.
 //!
-//! A thread waits for signals. Where nothing is at stake it ends the program at once. Otherwise it raises a flag, on
-//! which the work stops, removes its temporary file and tells its results; should the work not get there in time (it may
-//! hang in a system call), or the user press again, the thread removes the file itself. Results are waited for as long as
-//! it takes, unless the user presses again.
+//! A thread waits for signals. If there are no temporary files and no results to print, it ends the program at once.
+//! Otherwise it sets a flag, on which the work stops, removes its temporary file and prints its results. If the work does
+//! not stop in time (it may be blocked in a system call), or another signal comes, the thread removes the file itself.
+//! The time limit does not apply to results: only another signal ends the program before they are printed.
 
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
@@ -20,22 +20,23 @@ use signal_hook::iterator::Signals;
 use crate::error::{Result, failed};
 use crate::terminal;
 
-/// How long the work may take to stop by itself.
+/// The time that the work has to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A signal that comes so soon after the first is the same wish: `timeout` sends one to the process and one to its group.
+/// A signal that follows the first one within this time is ignored: `timeout` sends one to the process and one to its
+/// group.
 const SAME: Duration = Duration::from_millis(500);
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-/// Everything at stake, by the number of its guard.
-static STAKES: Mutex<Vec<(u64, Stake)>> = Mutex::new(Vec::new());
-/// Results that took their time have not been told.
+/// What is to be removed, by the number of its guard.
+static CLEANUPS: Mutex<Vec<(u64, Cleanup)>> = Mutex::new(Vec::new());
+/// True while there are results that are not printed yet.
 static RESULTS: AtomicBool = AtomicBool::new(false);
-/// Nothing is ever written to it; it hangs up when a signal comes.
+/// The reading end of a pipe, whose writing end is closed when a signal comes. Nothing is written to it.
 static WAKE: OnceLock<PipeReader> = OnceLock::new();
 
-/// Starts to catch signals. Called once, first of all.
+/// Installs the signal handlers and starts the thread. Called once, at the start of the program.
 pub(crate) fn install() -> Result<()> {
     let cannot = |error| failed(format!("cannot catch signals: {error}"));
     let (reader, hangs_up) = io::pipe().map_err(cannot)?;
@@ -45,7 +46,7 @@ pub(crate) fn install() -> Result<()> {
         .into_iter()
         .filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new(wanted).map_err(cannot)?;
-    // Caught, a limit on file sizes is an error of the write, and cleaned up after as any other.
+    // With a handler, exceeding the limit on file sizes is an error of the write, which is handled like any other.
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
     let wait = move || {
         let Some(signal) = signals.forever().next() else { return };
@@ -55,21 +56,21 @@ pub(crate) fn install() -> Result<()> {
         let since = Instant::now();
         let waits = || {
             let has_results = RESULTS.load(Ordering::Acquire);
-            has_results || !stakes().is_empty() && since.elapsed() < GRACE
+            has_results || !cleanups().is_empty() && since.elapsed() < GRACE
         };
-        // A limit on time is told again every second.
+        // SIGXCPU is sent every second once the limit on CPU time is exceeded.
         let again = |signal| since.elapsed() > SAME && signal != SIGXCPU;
         while waits() && !signals.pending().any(again) {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Held until the end: nothing is created any more.
-        let stakes = stakes();
-        for (_, stake) in stakes.iter() {
-            // What cannot be removed stays: nothing more can be done.
-            let _ = match stake {
-                Stake::Creating => Ok(()),
-                Stake::File(name) => name.remove(),
-                Stake::Folder(path) => std::fs::remove_dir_all(path),
+        // The lock is held until the end, so that no more files are created.
+        let cleanups = cleanups();
+        for (_, cleanup) in cleanups.iter() {
+            // A file that cannot be removed stays.
+            let _ = match cleanup {
+                Cleanup::Creating => Ok(()),
+                Cleanup::File(name) => name.remove(),
+                Cleanup::Folder(path) => std::fs::remove_dir_all(path),
             };
         }
         terminal::restore();
@@ -112,56 +113,56 @@ pub(crate) fn exit_code() -> u8 {
     (128 + SIGNAL.load(Ordering::Relaxed)) as u8
 }
 
-/// What must not be left behind.
-enum Stake {
-    /// A temporary file or folder is being created; its name is not known yet.
+/// A temporary file or folder that is removed if the program ends by a signal.
+enum Cleanup {
+    /// It is being created; its name is not known yet.
     Creating,
     File(TemporaryName),
     Folder(PathBuf),
 }
 
-/// A temporary file or folder is at stake until this is dropped.
+/// Removes a temporary file or folder if a signal ends the program before the guard is dropped.
 pub(crate) struct Guard(u64);
 
 impl Guard {
-    /// One that is about to be created. That must not take long.
+    /// For a file or folder that is about to be created. The creation must not take long: a signal waits for it.
     pub(crate) fn creating() -> Guard {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        stakes().push((number, Stake::Creating));
+        cleanups().push((number, Cleanup::Creating));
         Guard(number)
     }
 
-    /// Says which file it is.
+    /// Sets the name of the file, once it exists.
     pub(crate) fn file(self, name: &TemporaryName) -> Guard {
-        self.set(Stake::File(name.clone()));
+        self.set(Cleanup::File(name.clone()));
         self
     }
 
-    fn set(&self, stake: Stake) {
-        if let Some((_, known)) = stakes().iter_mut().find(|(number, _)| *number == self.0) {
-            *known = stake;
+    fn set(&self, cleanup: Cleanup) {
+        if let Some((_, known)) = cleanups().iter_mut().find(|(number, _)| *number == self.0) {
+            *known = cleanup;
         }
     }
 }
 
 impl lockstep_bench::FolderGuard for Guard {
     fn set_path(&mut self, path: &Path) {
-        self.set(Stake::Folder(path.into()));
+        self.set(Cleanup::Folder(path.into()));
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        stakes().retain(|(number, _)| *number != self.0);
+        cleanups().retain(|(number, _)| *number != self.0);
     }
 }
 
-/// Results are at stake until this is dropped: who holds it looks at [`stopped`], and tells them.
+/// While this exists, a signal does not end the program: its owner reads [`stopped`] and prints the results.
 pub(crate) struct Results(());
 
 impl Results {
-    /// Those that are about to be found.
+    /// Before the work that gives the results.
     pub(crate) fn awaited() -> Results {
         RESULTS.store(true, Ordering::Release);
         Results(())
@@ -174,11 +175,11 @@ impl Drop for Results {
     }
 }
 
-fn stakes() -> MutexGuard<'static, Vec<(u64, Stake)>> {
-    STAKES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+fn cleanups() -> MutexGuard<'static, Vec<(u64, Cleanup)>> {
+    CLEANUPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Signals that whoever started the program wants ignored (`nohup`, a job in the background), as a set of bits.
+/// The signals that were ignored when the program was started (by `nohup`, or in a background job), as a bit set.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

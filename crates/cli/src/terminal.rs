@@ -32,7 +32,7 @@ pub(crate) fn warn(quiet: bool, message: &str) {
 
 /// Asks for a secret on the terminal, which does not show it.
 ///
-/// Not while a temporary file is at stake: a signal then could not end the waiting.
+/// Not while there is a temporary file: a signal then could not end the waiting.
 pub(crate) fn ask_secret(question: &str) -> Result<Zeroizing<String>> {
     let tty = open_tty()?;
     let before = tcgetattr(&tty).map_err(|error| cannot_ask(error.into()))?;
