@@ -153,7 +153,7 @@ impl Session {
         }
         let threads = self.engine("cpu", None)?.threads();
         let found = lockstep::engine::discover(&BackendOptions { threads });
-        let real = found.devices.iter().filter(|device| !device.is_simulated());
+        let real = found.devices.iter().filter(|device| !device.properties().by_name_only);
         Ok(real.map(|device| device.id().to_string()).collect())
     }
 

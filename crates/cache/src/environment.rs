@@ -1,16 +1,16 @@
-//! Variables that name code, or places for files.
+//! Environment variables that name code to load, or directories.
 #![allow(unsafe_code)] // one call of the C library
 
 use std::ffi::OsString;
 
-/// The value of a variable; none in a program that has more rights than its user (`setuid` and the like), who must not
-/// choose what it runs and where it writes.
+/// The value of a variable. `None` in a program with more privileges than its user (`setuid` and the like): the user must not
+/// choose what it loads and where it writes.
 pub fn variable(name: &str) -> Option<OsString> {
-    if has_more_rights_than_its_user() { None } else { std::env::var_os(name) }
+    if is_privileged() { None } else { std::env::var_os(name) }
 }
 
-fn has_more_rights_than_its_user() -> bool {
-    // SAFETY: reads what the kernel keeps of the process itself.
+fn is_privileged() -> bool {
+    // SAFETY: it reads a number that the kernel passed to the process.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -20,7 +20,7 @@ fn has_more_rights_than_its_user() -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn an_ordinary_program_reads_its_environment() {
+    fn an_unprivileged_program_reads_its_environment() {
         assert_eq!(super::variable("PATH"), std::env::var_os("PATH"));
     }
 }

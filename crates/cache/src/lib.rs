@@ -1,5 +1,5 @@
-//! The user's cache directory: what took long to find out, kept for the next process. Nothing in it is needed: a file that
-//! is not there, cannot be read or cannot be written costs time and nothing else.
+//! The user's cache directory: results that took long to find, kept for the next process. Nothing in it is required: a file that
+//! is missing, cannot be read or cannot be written costs time and nothing else.
 
 pub mod environment;
 
@@ -7,20 +7,19 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// A folder of small files in the user's cache directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     folder: PathBuf,
-    /// Whatever lies in the folder is a cache's.
+    /// The folder holds nothing but files of this cache, so old ones may be removed.
     is_ours: bool,
 }
 
 impl Cache {
-    /// `lockstep/PART` in the user's cache: `$XDG_CACHE_HOME`, `$HOME/.cache` or `%LOCALAPPDATA%`, whichever is there and
-    /// an absolute path.
+    /// `lockstep/PART` in the user's cache directory: `$XDG_CACHE_HOME`, `$HOME/.cache` or `%LOCALAPPDATA%`, the first that is
+    /// set to an absolute path.
     pub fn of_user(part: &str) -> Option<Cache> {
         Cache::of(part, crate::environment::variable)
     }
@@ -35,7 +34,7 @@ impl Cache {
         Some(Cache { folder: cache.join("lockstep").join(part), is_ours: true })
     }
 
-    /// This folder, which need not be there yet.
+    /// In this folder, which is created by the first write.
     pub fn at(folder: impl Into<PathBuf>) -> Cache {
         Cache { folder: folder.into(), is_ours: false }
     }
@@ -45,11 +44,10 @@ impl Cache {
         &self.folder
     }
 
-    /// A name for a file that depends on all of this: 128 bits against accidents. Nobody gains by a collision in a cache
-    /// of his own.
+    /// A file name that depends on all of the text: a hash of 128 bits, not cryptographic. A user who makes a collision damages
+    /// only the own cache.
     pub fn name_of(all: &str) -> String {
-        let (first, second) = (fnv(0xcbf2_9ce4_8422_2325, all.as_bytes()), fnv(GOLDEN, all.as_bytes()));
-        format!("{first:016x}{second:016x}")
+        format!("{:016x}{:016x}", hash(all.as_bytes()), fnv(SECOND_BASIS, all.as_bytes()))
     }
 
     /// True if there is a file of this name that can be read.
@@ -57,30 +55,30 @@ impl Cache {
         self.open(name).is_some()
     }
 
-    /// The files there are, by name.
+    /// The names of all files.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
-    /// What a file of this name holds, if it is there, can be read and is no longer than `most` bytes. What others could have
-    /// written is not read: drivers are given what lies here.
-    pub fn read(&self, name: &str, most: u64) -> Option<Vec<u8>> {
+    /// The content of a file of at most `max` bytes. `None` if it is missing, longer, or cannot be read; or if another user could
+    /// have written it, since its content may be passed to drivers.
+    pub fn read(&self, name: &str, max: u64) -> Option<Vec<u8>> {
         let (file, metadata) = self.open(name)?;
         let written = metadata.modified().ok();
-        if written.and_then(|then| then.elapsed().ok()).is_some_and(|age| age > RENEWED) {
-            // It is of use, and stays.
+        if written.and_then(|then| then.elapsed().ok()).is_some_and(|age| age > RENEW_AFTER) {
+            // Files in use are not removed as old.
             let _ = file.set_modified(SystemTime::now());
         }
         let mut content = Vec::new();
-        file.take(most + 1).read_to_end(&mut content).ok()?;
-        (content.len() as u64 <= most).then_some(content)
+        file.take(max + 1).read_to_end(&mut content).ok()?;
+        (content.len() as u64 <= max).then_some(content)
     }
 
     fn open(&self, name: &str) -> Option<(fs::File, fs::Metadata)> {
         let mut options = fs::OpenOptions::new();
         options.read(true);
-        // Anything but a file might wait for somebody to write to it.
+        // To open a FIFO would block until another process writes to it.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
         let file = options.open(self.folder.join(name)).ok()?;
@@ -88,49 +86,36 @@ impl Cache {
         (metadata.is_file() && is_own(&metadata)).then_some((file, metadata))
     }
 
-    /// Writes a file that appears whole or not at all, for nobody else to write to.
+    /// Writes a file atomically, with permissions for this user only.
     ///
     /// # Errors
     /// Those of the file system. Nothing is left behind then.
     pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&self.folder)?;
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let fresh = self.folder.join(format!("{name}.{}-{number}{UNFINISHED}", std::process::id()));
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = match options.open(&fresh) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Of a process of the same number that was killed.
-                fs::remove_file(&fresh)?;
-                options.open(&fresh)?
-            }
-            opened => opened?,
-        };
-        let written = file.write_all(content).and_then(|()| fs::rename(&fresh, self.folder.join(name)));
-        match written {
-            Ok(()) if self.is_ours => self.prune(SystemTime::now()),
-            Ok(()) => {}
-            Err(_) => drop(fs::remove_file(&fresh)),
+        // On Unix its mode is 0600.
+        let mut file =
+            tempfile::Builder::new().prefix(name).suffix(UNFINISHED).tempfile_in(&self.folder)?;
+        file.write_all(content)?;
+        file.persist(self.folder.join(name))?;
+        if self.is_ours {
+            self.prune(SystemTime::now());
         }
-        written
+        Ok(())
     }
 
-    /// Removes what nobody reads any more: files of drivers and versions that are gone, and what was being written when its
-    /// process was killed.
+    /// Removes files that were not read for long, such as those of earlier drivers and versions, and unfinished files of processes
+    /// that were killed.
     fn prune(&self, now: SystemTime) {
         for name in self.names() {
-            let most = if name.ends_with(UNFINISHED) { UNFINISHED_KEPT } else { KEPT };
+            let limit = if name.ends_with(UNFINISHED) { KEEP_UNFINISHED } else { KEEP };
             let path = self.folder.join(&name);
             let is_old = fs::symlink_metadata(&path).is_ok_and(|metadata| {
                 let age = metadata.modified().ok().and_then(|written| now.duration_since(written).ok());
-                metadata.is_file() && age.is_some_and(|age| age > most)
+                metadata.is_file() && age.is_some_and(|age| age > limit)
             });
             if is_old {
                 let _ = fs::remove_file(path);
@@ -138,7 +123,7 @@ impl Cache {
         }
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file if it exists.
     ///
     /// # Errors
     /// Those of the file system.
@@ -150,21 +135,21 @@ impl Cache {
     }
 }
 
-/// How long a file is kept that nobody reads.
-const KEPT: Duration = Duration::from_secs(180 * 24 * 3600);
+/// Files that were not read for this time are removed: half a year, longer than the time between two releases of a driver.
+const KEEP: Duration = Duration::from_secs(180 * 24 * 3600);
 
-/// After what time reading a file is worth noting.
-const RENEWED: Duration = Duration::from_secs(24 * 3600);
+/// The modification time of a file is renewed by reading it after this time: once a day, to spare writes.
+const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// How long somebody may take to write one.
-const UNFINISHED_KEPT: Duration = Duration::from_secs(3600);
+/// Unfinished files are removed after this time; to write one takes milliseconds.
+const KEEP_UNFINISHED: Duration = Duration::from_secs(3600);
 
-/// True if nobody but this user can have written the file.
+/// True if no other user can have written the file.
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "one call of the C library")]
 fn is_own(metadata: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    // SAFETY: it reads a number, and cannot fail.
+    // SAFETY: it has no preconditions and cannot fail.
     let user = unsafe { libc::geteuid() };
     metadata.uid() == user && metadata.mode() & 0o022 == 0
 }
@@ -174,40 +159,27 @@ fn is_own(_: &fs::Metadata) -> bool {
     true
 }
 
-/// How the names of files end that are being written, or were when their process was killed.
+/// The end of the names of files that are being written.
 pub const UNFINISHED: &str = ".new";
 
 /// 2^64 divided by the golden ratio.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+const SECOND_BASIS: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// FNV-1a from a beginning of its own.
-pub fn fnv(start: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+/// FNV-1a with 64 bits: against accidental changes, not cryptographic.
+pub fn hash(bytes: &[u8]) -> u64 {
+    fnv(0xcbf2_9ce4_8422_2325, bytes)
+}
+
+fn fnv(basis: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(basis, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A folder that goes with the test.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Folder {
-            let path = std::env::temp_dir().join(format!("lockstep-cache-{}-{name}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            Folder(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
-    fn it_lies_where_users_expect_it() {
+    fn the_directory_is_that_of_the_user() {
         let of = |pairs: &'static [(&str, &str)]| {
             let found = Cache::of("part", |name| {
                 pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value))
@@ -221,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_goes() {
-        let folder = Folder::new("old");
-        let cache = Cache { is_ours: true, ..Cache::at(&folder.0) };
-        fs::create_dir_all(folder.0.join("sub")).unwrap();
+    fn old_files_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache { is_ours: true, ..Cache::at(folder.path()) };
+        fs::create_dir_all(folder.path().join("sub")).unwrap();
         let unfinished = format!("b.1-0{UNFINISHED}");
         cache.write("a", b"one").unwrap();
-        fs::write(folder.0.join(&unfinished), b"tw").unwrap();
+        fs::write(folder.path().join(&unfinished), b"tw").unwrap();
         let names = || {
             let mut names = cache.names();
             names.sort();
@@ -235,18 +207,18 @@ mod tests {
         };
         cache.prune(SystemTime::now());
         assert_eq!(names(), ["a", &unfinished, "sub"]);
-        cache.prune(SystemTime::now() + UNFINISHED_KEPT * 2);
+        cache.prune(SystemTime::now() + KEEP_UNFINISHED * 2);
         assert_eq!(names(), ["a", "sub"]);
-        cache.prune(SystemTime::now() + KEPT * 2);
-        assert_eq!(names(), ["sub"], "no folder is ours");
-        // Whoever writes cleans up, in a folder of our own; what is read stays.
+        cache.prune(SystemTime::now() + KEEP * 2);
+        assert_eq!(names(), ["sub"], "folders stay");
+        // A write removes old files if the folder is ours; files that are read stay.
         let ours = ["old", "read"];
         ours.iter().for_each(|name| cache.write(name, b"").unwrap());
         for name in ours {
-            let file = fs::File::open(folder.0.join(name)).unwrap();
-            file.set_modified(SystemTime::now() - KEPT * 2).unwrap();
+            let file = fs::File::open(folder.path().join(name)).unwrap();
+            file.set_modified(SystemTime::now() - KEEP * 2).unwrap();
         }
-        Cache::at(&folder.0).write("a", b"one").unwrap();
+        Cache::at(folder.path()).write("a", b"one").unwrap();
         assert_eq!(names(), ["a", "old", "read", "sub"]);
         assert_eq!(cache.read("read", 1).unwrap(), b"");
         cache.write("a", b"one").unwrap();
@@ -254,19 +226,19 @@ mod tests {
     }
 
     #[test]
-    fn files_are_whole_or_not_there() {
-        let folder = Folder::new("whole");
-        let cache = Cache::at(folder.0.join("deep").join("er"));
+    fn files_are_written_atomically() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path().join("deep").join("er"));
         assert!(!cache.contains("a") && cache.read("a", 100).is_none() && cache.names().is_empty());
         cache.write("a", b"one").unwrap();
         cache.write("a", b"two").unwrap();
         assert_eq!(cache.read("a", 3).unwrap(), b"two");
-        assert!(cache.read("a", 2).is_none(), "longer than it may be");
+        assert!(cache.read("a", 2).is_none(), "it is longer");
         assert_eq!(cache.names(), ["a"]);
         cache.remove("a").unwrap();
         cache.remove("a").unwrap();
         assert!(cache.names().is_empty());
-        // A folder in the way: an error, and nothing left.
+        // A folder of that name: an error, and nothing is left behind.
         fs::create_dir(cache.folder().join("b")).unwrap();
         fs::write(cache.folder().join("b").join("c"), b"").unwrap();
         cache.write("b", b"one").unwrap_err();
@@ -278,17 +250,17 @@ mod tests {
             cache.write("c", b"three").unwrap();
             let mode = fs::metadata(cache.folder().join("c")).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
-            // What others may write to is not read.
+            // Files that other users may write to are not read.
             for mode in [0o620, 0o602] {
                 fs::set_permissions(cache.folder().join("c"), fs::Permissions::from_mode(mode)).unwrap();
                 assert!(cache.read("c", 100).is_none() && !cache.contains("c"));
             }
-            // A link to nowhere is replaced, not followed.
-            symlink(folder.0.join("nowhere"), cache.folder().join("d")).unwrap();
+            // A broken symbolic link is replaced, not followed.
+            symlink(folder.path().join("nowhere"), cache.folder().join("d")).unwrap();
             assert!(cache.read("d", 100).is_none());
             cache.write("d", b"four").unwrap();
-            assert!(cache.read("d", 100).unwrap() == b"four" && !folder.0.join("nowhere").exists());
-            // Who reads a pipe that nobody writes to would wait.
+            assert!(cache.read("d", 100).unwrap() == b"four" && !folder.path().join("nowhere").exists());
+            // To read a FIFO without a writer would block.
             let pipe = cache.folder().join("e");
             assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
             assert!(cache.read("e", 100).is_none());

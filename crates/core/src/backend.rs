@@ -1,21 +1,14 @@
-//! What every backend is: it finds devices, and a device runs passes and says what they cost.
-//!
-//! ## The contract of [`Device::submit`]
-//!
-//! Work is submitted and completes later, when [`Completion::wait`] returns. Borrowed host memory is touched only
-//! inside `submit` and inside `wait`: a device with memory of its own copies input away in the one and results back
-//! in the other. So a completion may be dropped, or leaked, at any time without a pointer dangling: the work is then
-//! abandoned and its results are lost. Pinned and device memory is held by reference and may be in use until the
-//! completion has been waited for or dropped.
+//! Backends find devices; a device runs passes and states what they cost. The contract is at the crate's root.
 
-use std::fmt;
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
 use crate::data::{DeviceSlice, PinnedBuffer};
 use crate::error::{Error, Result};
+pub use crate::hardware::HardwareId;
 use crate::key::KeySize;
+pub use crate::names::{DeviceId, DeviceSelector, KernelName, Unit};
 use crate::work::{Operation, Stream, Work};
 
 /// A kind of processor with its programming interface.
@@ -23,18 +16,18 @@ pub trait Backend: Send + Sync {
     /// Its name: `cpu`, `cuda`, ...
     fn name(&self) -> &'static str;
 
-    /// The devices there are on this machine, real ones first, and why there are not more. Never a panic.
+    /// The devices on this machine, real ones first, and why there is no real one. It never panics.
     fn discover(&self) -> Discovery;
 
-    /// A quick look, which starts no driver: why there is certainly no real device, if so. Who chooses by itself need not discover
-    /// then.
+    /// A quick check that starts no driver: why this machine certainly has no real device of this backend. `None` means that
+    /// only [`Backend::discover`] can tell.
     fn certainly_missing(&self) -> Option<Missing> {
         None
     }
 
-    /// A device of its own that is made when somebody asks for it by name, such as `spu:4`, or why there is none of that
-    /// name. `None` for names that are not of this kind.
-    fn named(&self, _name: &str) -> Option<std::result::Result<Arc<dyn Device>, Missing>> {
+    /// A device that [`Backend::discover`] does not list and that is made on request, such as `spu:4`; or why there is no
+    /// such device. `None` if the backend makes no devices of this name.
+    fn named(&self, _name: &DeviceSelector) -> Option<std::result::Result<Arc<dyn Device>, Missing>> {
         None
     }
 }
@@ -42,13 +35,13 @@ pub trait Backend: Send + Sync {
 /// What a backend found.
 #[derive(Default)]
 pub struct Discovery {
-    /// The devices, simulated ones too.
+    /// The devices, emulators and simulators included.
     pub devices: Vec<Arc<dyn Device>>,
     /// Why there is no real device, if there is none.
     pub missing: Option<Missing>,
 }
 
-/// Why a backend has no real device here, and what to do about it.
+/// Why a backend has no real device on this machine, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {remedy}")]
 pub struct Missing {
@@ -58,34 +51,24 @@ pub struct Missing {
     pub remedy: String,
 }
 
-/// The name of a device: `cpu`, `cuda:0`, `cuda:emu`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct DeviceId {
-    /// The backend's name.
-    pub backend: &'static str,
-    /// Which of its devices.
-    pub unit: Unit,
+/// Three independent facts about a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviceProperties {
+    /// It imitates other hardware: an emulator or a simulator.
+    pub simulated: bool,
+    /// It is used only if the user names it.
+    pub by_name_only: bool,
+    /// It is so slow that tests give it smaller inputs.
+    pub slow: bool,
 }
 
-/// Which device of a backend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Unit {
-    /// The backend never has another.
-    Only,
-    /// One of several, by number.
-    Number(u16),
-    /// One of its own kind, such as an emulator.
-    Named(&'static str),
-}
-
-impl fmt::Display for DeviceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.unit {
-            Unit::Only => f.write_str(self.backend),
-            Unit::Number(number) => write!(f, "{}:{number}", self.backend),
-            Unit::Named(name) => write!(f, "{}:{name}", self.backend),
-        }
-    }
+impl DeviceProperties {
+    /// Of emulators and simulators.
+    pub const SIMULATOR: DeviceProperties =
+        DeviceProperties { simulated: true, by_name_only: true, slow: true };
+    /// Of software behind the interface of real devices, and of devices for tests.
+    pub const SOFTWARE: DeviceProperties =
+        DeviceProperties { simulated: false, by_name_only: true, slow: true };
 }
 
 /// One processor found at run time.
@@ -93,29 +76,34 @@ pub trait Device: Send + Sync {
     /// Its name.
     fn id(&self) -> DeviceId;
 
-    /// What it is, for people: model, memory, driver.
+    /// Model, memory and driver, for people. A change of driver must change this text.
     fn description(&self) -> String;
 
-    /// True for emulators and simulators, which are chosen by name only.
-    fn is_simulated(&self) -> bool {
-        false
+    /// Whether it is simulated, used by name only, or slow. A real device is none of these.
+    fn properties(&self) -> DeviceProperties {
+        DeviceProperties::default()
     }
 
-    /// True for the processor that runs this program: with its results those of other devices are compared.
+    /// The hardware behind it, if other backends may reach the same.
+    fn hardware(&self) -> Option<HardwareId> {
+        None
+    }
+
+    /// True for the processor that runs this program: results of other devices are compared with its results.
     fn is_trusted(&self) -> bool {
         false
     }
 
-    /// The devices that it consists of, if it is a group of them, with their part in a kernel: each proves itself.
-    fn parts(&self, _kernel: KernelId, _operation: Operation) -> Vec<Part> {
-        Vec::new()
+    /// The devices of a group; each passes the self-test of the kernel of the same name. Empty for a single device.
+    fn members(&self) -> &[Arc<dyn Device>] {
+        &[]
     }
 
-    /// Its kernels. A [`KernelId`] is an index into this list, which never changes.
+    /// Its kernels, the preferred ones first. A [`KernelId`] is an index into this list, which never changes.
     fn kernels(&self) -> &[KernelInfo];
 
-    /// What an operation costs by this kernel; `None` if the kernel does not do it. An estimate: the planner may
-    /// measure better ones.
+    /// The cost of an operation by this kernel: an estimate for data in host memory. `None` if the kernel does not support
+    /// the operation.
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost>;
 
     /// The device's own memory, if it has any that a program can ask for.
@@ -123,30 +111,17 @@ pub trait Device: Send + Sync {
         None
     }
 
-    /// What the device has done so far, self-tests included, by entry point: proof that it was this device that did
-    /// the work. Empty if it does not count.
+    /// What the device has done so far, self-tests included, by entry point. Empty if it does not count.
     fn counters(&self) -> Vec<Counter> {
         Vec::new()
     }
 
-    /// Starts the work; see the module's documentation for what may be touched when.
-    ///
-    /// The caller has checked shapes: every segment is in the unit of its pass, XTS segments have a tweak, tags have
-    /// lawful lengths.
+    /// Starts the work. The contract is in the [documentation of the crate](crate).
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the kernel does not do it, [`Error::OutOfReach`] if the data lie elsewhere,
-    /// [`Error::DeviceFailed`].
+    /// [`Error::Unsupported`] if the kernel does not support the operation, [`Error::OutOfReach`] if the data are in memory
+    /// that the device does not reach, [`Error::DeviceFailed`].
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>>;
-}
-
-/// A member of a group, and the kernel that does its part.
-#[derive(Clone)]
-pub struct Part {
-    /// The member.
-    pub device: Arc<dyn Device>,
-    /// Its kernel.
-    pub kernel: KernelId,
 }
 
 /// A kernel of a device, as an index into [`Device::kernels`].
@@ -158,29 +133,29 @@ pub struct KernelId(pub u16);
 pub struct KernelInfo {
     /// Its name, such as `cpu/vaes512`.
     pub name: &'static str,
-    /// What a person should know, in a line.
+    /// One line for people.
     pub description: &'static str,
-    /// True if no branch and no address depends on secrets. Others are chosen by name only.
+    /// True if no branch and no address depends on secrets. Other kernels are used only if the user names them.
     pub constant_time: bool,
-    /// Why it cannot run on this device, if it cannot.
+    /// Why it cannot run on this device; `None` if it can.
     pub missing: Option<String>,
 }
 
-/// How often something ran on a device.
+/// How often an entry point ran on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
-    /// What ran: an entry point of a kernel.
+    /// The entry point of a kernel.
     pub name: &'static str,
-    /// How often it was launched.
+    /// Number of launches.
     pub launches: u64,
-    /// How many bytes of data it worked on, as far as the host knows.
+    /// Bytes of data that it processed, as far as the host knows.
     pub bytes: u64,
 }
 
 /// A linear model of an operation's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// Nanoseconds of a call however small.
+    /// Nanoseconds of a call, independent of its length.
     pub fixed_ns: f64,
     /// Nanoseconds of each byte.
     pub ns_per_byte: f64,
@@ -192,7 +167,7 @@ impl Cost {
         Cost { fixed_ns, ns_per_byte: 1.0 / gb_per_s }
     }
 
-    /// Nanoseconds for so many bytes.
+    /// Nanoseconds for a call with this number of bytes.
     pub fn ns(&self, bytes: usize) -> f64 {
         self.fixed_ns + self.ns_per_byte * bytes as f64
     }
@@ -203,22 +178,22 @@ pub trait DeviceMemory: Send + Sync {
     /// Allocates device memory, zeroed.
     ///
     /// # Errors
-    /// [`Error::DeviceFailed`] if there is not so much.
+    /// [`Error::DeviceFailed`] if there is not enough memory.
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>>;
 
     /// Allocates page-locked host memory, zeroed.
     ///
     /// # Errors
-    /// [`Error::DeviceFailed`] if there is not so much.
+    /// [`Error::DeviceFailed`] if there is not enough memory.
     fn allocate_pinned(&self, len: usize) -> Result<PinnedBuffer>;
 
-    /// Copies from host to device memory, after earlier work on the stream; done when it returns.
+    /// Copies from host to device memory, after earlier work on the stream, and waits for the end of the copy.
     ///
     /// # Errors
     /// [`Error::OutputLength`], [`Error::DeviceFailed`].
     fn upload(&self, from: &[u8], to: &DeviceSlice, stream: Stream) -> Result<()>;
 
-    /// Copies from device to host memory, after earlier work on the stream; done when it returns.
+    /// Copies from device to host memory, after earlier work on the stream, and waits for the end of the copy.
     ///
     /// # Errors
     /// [`Error::OutputLength`], [`Error::DeviceFailed`].
@@ -231,12 +206,12 @@ pub trait DeviceMemory: Send + Sync {
     fn fetch(&self, from: &[DeviceSlice], stream: Stream) -> Result<Box<dyn Fetch>>;
 }
 
-/// Parts of device memory on their way to the host.
+/// A copy of parts of device memory to the host, under way.
 pub trait Fetch {
     /// True if [`Fetch::wait`] would not block.
     fn is_ready(&self) -> bool;
 
-    /// Waits, and gives the parts, one behind the other.
+    /// Waits, and returns the parts, concatenated.
     ///
     /// # Errors
     /// [`Error::DeviceFailed`].
@@ -258,12 +233,12 @@ pub enum Completion<'w> {
     Pending(Box<dyn Pending + 'w>),
 }
 
-/// A backend's own side of a completion.
+/// The backend's side of a completion.
 pub trait Pending {
     /// True if [`Pending::wait`] would not block.
     fn is_ready(&self) -> bool;
 
-    /// Waits, and brings results to borrowed host memory, chaining states and statuses.
+    /// Waits, and writes results to borrowed host memory, chaining states, tags and statuses.
     ///
     /// # Errors
     /// [`Error::DeviceFailed`].
@@ -279,7 +254,7 @@ impl Completion<'_> {
         }
     }
 
-    /// Waits until the results are there.
+    /// Waits until the results are written.
     ///
     /// # Errors
     /// [`Error::DeviceFailed`].

@@ -3,7 +3,7 @@
 use std::ops::{DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::backend::DeviceId;
+use crate::names::DeviceId;
 use crate::error::{Error, Result};
 pub use crate::span::Span;
 

@@ -1,6 +1,6 @@
 //! Everything that can go wrong, as values: what happened, and what to do about it.
 
-use crate::backend::DeviceId;
+use crate::names::DeviceId;
 
 /// The result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;

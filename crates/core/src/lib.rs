@@ -1,13 +1,152 @@
-//! The contract of Lockstep: what modes ask of devices, and what devices promise.
+//! The contract of Lockstep: what modes ask of devices, and what devices guarantee.
 //!
-//! - [`key`]: AES keys. [`data`]: where data lie. [`work`]: what a backend is asked to do. [`backend`]: what a
-//!   backend and a device are. [`error`]: everything that can go wrong.
-//! - [`chaining`]: how the state that links segments of a message moves on. [`gcm`]: the parts of GCM's definition that
-//!   fused kernels and the mode share. [`share`]: segments cut into pieces for threads or devices.
-//! - [`messages`], [`distinct`]: views of a call for devices with memory of their own.
+//! | module | holds |
+//! |---|---|
+//! | [`key`] | AES keys and their expanded forms |
+//! | [`data`] | host memory, page-locked memory, device memory; in place or not |
+//! | [`work`] | passes, fused AEADs, segments, messages, tables in device memory, streams |
+//! | [`backend`] | [`Backend`](backend::Backend), [`Device`](backend::Device), device memory, completions |
+//! | [`names`], [`hardware`] | names of devices and kernels; identity of the hardware behind a device |
+//! | [`chaining`] | how the state that links the segments of a message advances |
+//! | [`gcm`] | the parts of GCM's definition that fused kernels and the mode share |
+//! | [`share`] | segments cut into pieces for threads or devices |
+//! | [`messages`], [`distinct`] | views of a call for devices with memory of their own |
+//! | [`error`] | everything that can go wrong |
 //!
-//! This crate neither chooses a device nor measures one, and it does not know how passes make a mode.
-//! Users meet it in the module `hazmat` of the crate `lockstep`.
+//! This crate neither chooses a device nor measures one, and it does not know how passes make a mode. Users reach it through
+//! the module `hazmat` of the crate `lockstep`.
+//!
+//! # The contract of `submit`
+//!
+//! [`Device::submit`](backend::Device::submit) starts work and returns a [`Completion`](backend::Completion). The work ends, at
+//! the latest, when [`Completion::wait`](backend::Completion::wait) returns.
+//!
+//! **Input.** The caller has checked the shapes: the length of a segment is a multiple of
+//! [`Pass::unit`](work::Pass::unit), segments of XTS have a tweak, tags have a length that the mode allows, and input and output
+//! of a segment are disjoint or the same memory. The keys of a call have one size. The device checks everything that depends on
+//! itself: it returns [`Error::Unsupported`] for an operation that the kernel lacks and [`Error::OutOfReach`] for memory that it
+//! cannot access. It never falls back to another kernel and never skips a segment.
+//!
+//! **Memory.** Borrowed host memory is accessed only inside `submit` and inside `wait`. A device with memory of its own copies
+//! input in `submit` and results in `wait`, so a completion may be dropped or leaked at any time without a dangling pointer: the
+//! work is then abandoned and its results are lost. Page-locked and device memory is held by reference and may be in use
+//! until the completion has been waited for or dropped.
+//!
+//! **Order.** Work on device memory is ordered by the stream of the [`Work`](work::Work): it starts after earlier work on that
+//! stream and before later work on it. Work on host memory has no order; different threads may call `submit` at the same time.
+//!
+//! **Results.** After a successful `wait`, the output has the result, every chaining state is what the next segment of its
+//! message must start with ([`Pass`](work::Pass) defines it), and every message of a fused AEAD has a status other than
+//! [`Status::Pending`](work::Status::Pending). A wrong tag is no error of the call: the message has the status
+//! [`AuthenticationFailed`](work::Status::AuthenticationFailed) and its output is zeroed. Tags are compared in constant time.
+//!
+//! **Failure.** After an error from `submit` or `wait` all output of the call is lost, also in place; what a device wrote before
+//! it failed must not be plaintext of an unchecked message. A device never panics on input that this contract allows.
+//!
+//! **Secrets.** Expanded keys live in [`Key::prepared`] or in device memory that is wiped. A kernel with
+//! [`constant_time`](backend::KernelInfo::constant_time) has no branch and no address that depends on keys or data.
+//!
+//! # A minimal backend
+//!
+//! One device with one kernel, which does ECB encryption of host memory by the reference implementation:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use lockstep_core::backend::{
+//!     Backend, Completion, Cost, Device, DeviceId, DeviceProperties, Discovery, KernelId, KernelInfo, Unit,
+//! };
+//! use lockstep_core::data::Data;
+//! use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
+//! use lockstep_core::{Error, Key, KeySize, Result};
+//!
+//! struct Sample {
+//!     kernels: [KernelInfo; 1],
+//! }
+//!
+//! impl Default for Sample {
+//!     fn default() -> Self {
+//!         let kernel = KernelInfo {
+//!             name: "sample/reference",
+//!             description: "the reference implementation",
+//!             // It uses tables: it must be named to be used.
+//!             constant_time: false,
+//!             missing: None,
+//!         };
+//!         Sample { kernels: [kernel] }
+//!     }
+//! }
+//!
+//! impl Device for Sample {
+//!     fn id(&self) -> DeviceId {
+//!         DeviceId { backend: "sample", unit: Unit::Only }
+//!     }
+//!
+//!     fn description(&self) -> String {
+//!         "sample, version 1".into()
+//!     }
+//!
+//!     fn properties(&self) -> DeviceProperties {
+//!         DeviceProperties::SOFTWARE
+//!     }
+//!
+//!     fn kernels(&self) -> &[KernelInfo] {
+//!         &self.kernels
+//!     }
+//!
+//!     fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
+//!         let is_supported = kernel == KernelId(0) && operation == Operation::Pass(Pass::EcbEncrypt);
+//!         // 100 ns a call and 0.001 GB/s.
+//!         is_supported.then(|| Cost::new(100.0, 0.001))
+//!     }
+//!
+//!     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+//!         let operation = work.task.operation();
+//!         let Task::Pass(Pass::EcbEncrypt, segments) = work.task else {
+//!             return Err(Error::Unsupported {
+//!                 kernel: self.kernels[usize::from(kernel.0)].name,
+//!                 operation: operation.to_string(),
+//!             });
+//!         };
+//!         for segment in segments {
+//!             let aes = lockstep_reference::Aes::new(segment.key.bytes());
+//!             let mut data = segment.data.reborrow().into_host(self.id())?;
+//!             let mut result = data.input().to_vec();
+//!             for block in result.as_chunks_mut().0 {
+//!                 *block = aes.encrypt(*block);
+//!             }
+//!             data.output().copy_from_slice(&result);
+//!         }
+//!         Ok(Completion::Done)
+//!     }
+//! }
+//!
+//! struct SampleBackend;
+//!
+//! impl Backend for SampleBackend {
+//!     fn name(&self) -> &'static str {
+//!         "sample"
+//!     }
+//!
+//!     fn discover(&self) -> Discovery {
+//!         Discovery { devices: vec![Arc::new(Sample::default())], missing: None }
+//!     }
+//! }
+//!
+//! // FIPS 197, appendix C.1.
+//! let key = Key::new(&std::array::from_fn::<u8, 16, _>(|i| i as u8))?;
+//! let mut data: [u8; 16] = std::array::from_fn(|i| 0x11 * i as u8);
+//! let mut state = [0; 16];
+//! let device = &SampleBackend.discover().devices[0];
+//! let data_of_segment = Data::in_place(&mut data);
+//! let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data: data_of_segment }];
+//! device.submit(KernelId(0), Task::Pass(Pass::EcbEncrypt, &mut segments).into())?.wait()?;
+//! assert_eq!(data[..4], [0x69, 0xc4, 0xe0, 0xd8]);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! The suite of the crate `lockstep-testkit` tests every kernel of a device against the reference implementation; the guide
+//! `docs/adding-a-backend.md` names the remaining steps.
 #![deny(unsafe_code)]
 
 pub mod backend;
@@ -16,8 +155,10 @@ pub mod data;
 pub mod distinct;
 pub mod error;
 pub mod gcm;
+pub mod hardware;
 pub mod key;
 pub mod messages;
+pub mod names;
 pub mod share;
 mod span;
 pub mod work;

@@ -14,6 +14,14 @@ pub enum Messages<'w, 'd> {
 }
 
 impl<'d> Messages<'_, 'd> {
+    /// A shorter-lived handle on the same messages.
+    pub fn reborrow(&mut self) -> Messages<'_, 'd> {
+        match self {
+            Messages::Segments(segments) => Messages::Segments(segments),
+            Messages::Aead(messages) => Messages::Aead(messages),
+        }
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         match self {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use lockstep_core::backend::{
-    Completion, Cost, Counter, Device, DeviceId, DeviceMemory, KernelId, KernelInfo,
+    Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
+    KernelInfo,
 };
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Task as CoreTask, Work};
@@ -161,8 +162,12 @@ impl Device for Cuda {
         self.gpu.description()
     }
 
-    fn is_simulated(&self) -> bool {
-        self.simulated
+    fn properties(&self) -> DeviceProperties {
+        if self.simulated { DeviceProperties::SIMULATOR } else { DeviceProperties::default() }
+    }
+
+    fn hardware(&self) -> Option<HardwareId> {
+        self.gpu.hardware()
     }
 
     fn kernels(&self) -> &[KernelInfo] {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use lockstep_core::backend::{Counter, DeviceBuffer, DeviceId};
+use lockstep_core::backend::{Counter, DeviceBuffer, DeviceId, HardwareId};
 use lockstep_core::data::{DeviceSlice, PinnedBuffer, PinnedSlice};
 use lockstep_core::{Error, Result, work};
 use zeroize::Zeroize;
@@ -48,6 +48,10 @@ impl Gpu {
 
     pub(crate) fn description(&self) -> String {
         self.machine.description()
+    }
+
+    pub(crate) fn hardware(&self) -> Option<HardwareId> {
+        self.machine.hardware()
     }
 
     pub(crate) fn lacks(&self, entry: Entry) -> bool {

@@ -8,6 +8,8 @@
 use std::any::Any;
 use std::fmt;
 
+use lockstep_core::backend::HardwareId;
+
 pub(crate) mod driver;
 #[cfg(feature = "emulator")]
 pub(crate) mod emulator;
@@ -101,6 +103,11 @@ pub(crate) type Hold = Box<dyn Any + Send + Sync>;
 pub(crate) unsafe trait Machine: Send + Sync {
     /// What it is, for people.
     fn description(&self) -> String;
+
+    /// The GPU; none of an emulator.
+    fn hardware(&self) -> Option<HardwareId> {
+        None
+    }
 
     fn limits(&self) -> Limits;
 

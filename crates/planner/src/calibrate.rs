@@ -1,24 +1,27 @@
-//! Calibration: what operations really take, on each device by each kernel of this machine.
+//! Calibration: how long operations take, on each device by each kernel of this machine.
 //!
-//! A measurement runs the operation as users do, through the planner and with the verification it is set to, on data in host
-//! memory (and in the device's own, if it has some), in place, at five lengths from 64 bytes to 16 MiB, and many messages at once,
-//! twice over; the shortest of all runs counts ([`Calibrator`]).
+//! A measurement runs the operation as users do: through the planner, with the verification that it is set to, in place, on data
+//! in host memory and in the device's memory; at five lengths from 64 bytes to 16 MiB, and on many messages at once. Everything
+//! is measured twice, and the shortest run counts.
 //!
-//! What was measured is kept in the user's cache directory, a file for each device, under a key that has its name, its
-//! description (model and driver) and the version of this library. Files that are damaged, or of another device or
-//! version, are ignored and written anew; a directory that cannot be written to costs the measurement, nothing else.
+//! Measurements are made when [`Planner::calibrate`] is called, or automatically where that is allowed
+//! ([`Planner::calibrate_automatically`]). They are kept in the user's cache directory, in one file for each device, named by a
+//! hash of the device's name, its description (model and driver) and the version of this library. A file that is damaged, or of
+//! another device or version, is ignored and replaced by the next measurement. If the directory cannot be written to, the
+//! measurements last as long as the process.
 
 mod measure;
 mod store;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Instant;
 
-use crate::planner::{Candidate, Measured, Planner, Roster};
+use crate::planner::{Candidate, CandidateTable, Measured, Planner};
 use crate::timing::{Shape, Timing};
 use crate::verify::Verify;
 use lockstep_cache::Cache;
-use lockstep_core::backend::{Cost, Device, DeviceId};
+use lockstep_core::backend::{Device, DeviceId};
 use lockstep_core::error::Result;
 use lockstep_core::key::KeySize;
 use lockstep_core::work::Operation;
@@ -27,16 +30,16 @@ pub use measure::Place;
 use measure::{Bench, Samples};
 use store::{Entry, Store};
 
-/// How long something takes.
+/// Measures the time of work.
 pub trait Clock: Send + Sync {
-    /// Does the work, and gives the nanoseconds that it took.
+    /// Does the work, and returns the nanoseconds that it took.
     ///
     /// # Errors
     /// Those of the work.
     fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f64>;
 }
 
-/// The time that passes.
+/// The system's monotonic clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -48,15 +51,15 @@ impl Clock for SystemClock {
     }
 }
 
-/// Measures, and keeps what was measured.
+/// Measures, and keeps measurements.
 pub struct Calibrator {
     clock: Box<dyn Clock>,
     cache: Option<Cache>,
-    /// One measurement at a time, for others would disturb it.
+    /// Held while measuring: two measurements at a time would disturb each other.
     turn: Mutex<()>,
 }
 
-/// What an operation was found to take.
+/// The measured time of an operation.
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The device.
@@ -67,38 +70,39 @@ pub struct Finding {
     pub operation: Operation,
     /// The size of the keys.
     pub key: KeySize,
-    /// Where the data were.
+    /// The memory that held the data.
     pub place: Place,
-    /// The time it takes.
+    /// The time.
     pub timing: Timing,
 }
 
-/// A device that says that it takes a second to begin says that its programs must be compiled first: it is believed.
-const NOT_AT_HAND_NS: f64 = 1e9;
+/// A kernel with at least this stated fixed cost is not measured: its programs must be compiled first (CUDA states 60 s then).
+const COMPILATION_NS: f64 = 1e9;
 
-/// Of one device, a kernel that by its own account takes so many times as long as another for long work is not measured, nor one
-/// that takes as long as one before it.
-const HOPELESS: f64 = 2.0;
-const ALIKE: f64 = 0.02;
+/// A kernel is measured only if its stated time for long work is at most this multiple of that of the best kernel of its device.
+/// In docs/measured/2026-11-22-zen4-2vcpu-throughput-2.md the kernels beyond it (`cpu/aesni` 2.1, `cpu/soft` 40) are not faster by
+/// [`crate::MIN_SPEEDUP`] at any length.
+const MAX_SLOWDOWN: f64 = 2.0;
 
-/// How often everything is measured.
-const ROUNDS: usize = 2;
+/// Two kernels of a device whose stated times differ by no more than this run the same code (serial passes of the CPU): stated
+/// rates have two digits.
+const SAME_COST: f64 = 0.02;
 
-/// Sharing work out is measured where by calculation it takes so much of the time of the better one alone.
-const WORTH_SHARING: f64 = 0.9;
+/// Bytes of long work: 16 MiB, the longest length that is measured.
+const LONG: usize = 16 << 20;
 
 impl Calibrator {
-    /// By this clock; `cache` is where results are kept, if anywhere.
+    /// With a clock, and a directory to keep measurements in, if any.
     pub fn new(clock: impl Clock + 'static, cache: Option<Cache>) -> Calibrator {
         Calibrator { clock: Box::new(clock), cache, turn: Mutex::new(()) }
     }
 
-    /// By the time that passes, kept in the user's cache directory.
+    /// With the system's clock and the user's cache directory.
     pub fn of_user() -> Calibrator {
         Calibrator::new(SystemClock, Cache::of_user("calibration"))
     }
 
-    /// Forgets what was measured of all devices.
+    /// Removes the measurements of all devices.
     ///
     /// # Errors
     /// Those of the file system.
@@ -106,63 +110,54 @@ impl Calibrator {
         let Some(cache) = &self.cache else { return Ok(()) };
         let names = cache.names();
         let removed = names.iter().filter(|name| store::is_ours(name)).map(|name| cache.remove(name));
-        // All that can be removed, whatever cannot.
+        // After an error the other files are removed all the same.
         removed.fold(Ok(()), std::io::Result::and)
     }
 
-    /// True if a real device other than the processor has been measured on this machine.
-    pub(crate) fn knows_others(&self) -> bool {
+    /// True if a device other than the CPU, which `auto` may choose, was measured on this machine.
+    pub(crate) fn knows_other_devices(&self) -> bool {
         let names = self.cache.as_ref().map_or_else(Vec::new, Cache::names);
         names.iter().any(|name| store::is_of_other_device(name))
     }
 
-    /// Takes what is kept for operations of which all that would be measured is known.
-    pub(crate) fn recall(&self, roster: &Roster, verify: Verify) {
+    /// Reads the measurements of the operations for which they are complete.
+    pub(crate) fn recall(&self, table: &CandidateTable, verify: Verify) {
         let Some(cache) = &self.cache else { return };
         let stores: Vec<Store> =
-            roster.members().iter().map(|member| Store::read(cache, &*member.device)).collect();
-        for operation in Operation::all() {
-            for key in KeySize::ALL {
-                let choice = roster.choice(operation, key);
-                let found = choice.candidates.iter().map(|candidate| {
-                    let of = |place, verify| {
-                        let kernel = kernel_name(roster, candidate);
-                        stores[candidate.member].timing(kernel, operation, key, place, verify).cloned()
-                    };
-                    let verify = judged(&*roster.member_of(candidate).device, verify);
-                    Measured { host: of(Place::Host, verify), device: of(Place::Device, verify) }
-                });
-                let mut found: Vec<Measured> = found.collect();
-                let mut is_complete = true;
-                for index in 0..found.len() {
-                    let candidate = &choice.candidates[index];
-                    if roster.member_of(candidate).pair().is_some() {
-                        match learns_to_share(roster, operation, key, &found, candidate) {
-                            true => is_complete &= found[index].host.is_some(),
-                            false => found[index] = Measured::default(),
-                        }
-                        continue;
-                    }
-                    // One kernel of a device is enough: others may have failed.
-                    let same = |other: &Candidate| other.member == candidate.member;
-                    let of_device = choice.candidates.iter().zip(&found).filter(|(other, _)| same(other));
-                    let has_any =
-                        of_device.map(|(_, measured)| measured).any(|measured| measured.host.is_some());
-                    is_complete &= has_any || !is_promising(roster, operation, key, candidate);
-                }
-                if is_complete && found.iter().any(|measured| measured.host.is_some()) {
-                    choice.set_measured(found);
-                }
+            table.entries().iter().map(|entry| Store::read(cache, &*entry.device)).collect();
+        for (operation, key) in all_choices() {
+            let choice = table.choice(operation, key);
+            let found: Vec<Measured> = choice
+                .candidates
+                .iter()
+                .map(|candidate| {
+                    let verify = verification_of(&*table.entry_of(candidate).device, verify);
+                    let kernel = table.kernel_name(candidate);
+                    let of = |place| stores[candidate.entry].timing(kernel, operation, key, place, verify);
+                    Measured { host: of(Place::Host), device: of(Place::Device) }
+                })
+                .collect();
+            // One kernel of each device is enough: others may have failed.
+            let has_any = |entry: usize| {
+                let mut of_device = choice.candidates.iter().zip(&found).filter(|(it, _)| it.entry == entry);
+                of_device.any(|(_, measured)| measured.host.is_some())
+            };
+            let is_complete = choice
+                .candidates
+                .iter()
+                .all(|it| has_any(it.entry) || !is_promising(table, operation, key, it));
+            if is_complete && found.iter().any(|measured| measured.host.is_some()) {
+                choice.set_measured(found);
             }
         }
     }
 
-    /// Measures all who can do an operation on host memory, and keeps it; nothing if somebody is measuring already, for others
-    /// would disturb that.
+    /// Measures all candidates for an operation on host memory, and keeps the measurements. `None` if another thread is
+    /// measuring.
     pub(crate) fn measure(
         &self,
         planner: &Planner,
-        roster: &Roster,
+        table: &CandidateTable,
         operation: Operation,
         key: KeySize,
     ) -> Option<Vec<Measured>> {
@@ -172,130 +167,78 @@ impl Calibrator {
             Err(TryLockError::WouldBlock) => return None,
         };
         let mut bench = Bench::new(&*self.clock);
-        let all = self.measure_choice(&mut bench, planner, roster, operation, key, false);
-        self.keep(roster, planner.verify(), &[(operation, key, &all)]);
+        let all = measure_choice(&mut bench, planner, table, operation, key, &[Place::Host]);
+        self.keep(table, planner.verify(), &[(operation, key, &all)]);
         Some(all)
     }
 
-    fn measure_choice(
+    /// Adds measurements to those that are kept.
+    fn keep(
         &self,
-        bench: &mut Bench<'_>,
-        planner: &Planner,
-        roster: &Roster,
-        operation: Operation,
-        key: KeySize,
-        also_on_device: bool,
-    ) -> Vec<Measured> {
-        let choice = roster.choice(operation, key);
-        let mut samples: Vec<(Option<Samples>, Option<Samples>)> =
-            vec![(None, None); choice.candidates.len()];
-        // One after the other, and again: what disturbs one round spares the other.
-        for round in 0..ROUNDS {
-            for (samples, candidate) in samples.iter_mut().zip(&choice.candidates) {
-                let member = roster.member_of(candidate);
-                if member.pair().is_some()
-                    || !is_promising(roster, operation, key, candidate)
-                    || roster.prove(candidate, operation).is_err()
-                {
-                    continue;
-                }
-                let plan = planner.plan_of(roster, candidate);
-                // A device that fails is not measured, and so not chosen.
-                let failures = || roster.failures_of(candidate);
-                let mut again = |before: Option<Samples>, place: Place| {
-                    if round > 0 && before.is_none() {
-                        return None;
-                    }
-                    let now = bench.samples(plan, operation, key, place, &failures).ok()?;
-                    Some(match before {
-                        Some(before) => before.best_of(now),
-                        None => now,
-                    })
-                };
-                samples.0 = again(samples.0.take(), Place::Host);
-                if also_on_device && member.device.memory().is_some() {
-                    samples.1 = again(samples.1.take(), Place::Device);
-                }
-            }
-        }
-        let timing = |samples: Option<Samples>| samples.and_then(|samples| samples.timing(operation));
-        let measured =
-            samples.into_iter().map(|(host, device)| Measured { host: timing(host), device: timing(device) });
-        let mut all: Vec<Measured> = measured.collect();
-        for index in 0..all.len() {
-            let candidate = &choice.candidates[index];
-            if learns_to_share(roster, operation, key, &all, candidate)
-                && roster.prove(candidate, operation).is_ok()
-            {
-                let plan = planner.plan_of(roster, candidate);
-                let failures = || roster.failures_of(candidate);
-                let samples = bench.samples(plan, operation, key, Place::Host, &failures).ok();
-                all[index].host = samples.and_then(|samples| samples.timing(operation));
-            }
-        }
-        all
-    }
-
-    /// Keeps what was measured, beside what is kept already.
-    fn keep(&self, roster: &Roster, verify: Verify, findings: &[(Operation, KeySize, &Vec<Measured>)]) {
+        table: &CandidateTable,
+        verify: Verify,
+        measurements: &[(Operation, KeySize, &Vec<Measured>)],
+    ) {
         let Some(cache) = &self.cache else { return };
-        for (number, member) in roster.members().iter().enumerate() {
-            let mut entries = Vec::new();
-            for (operation, key, all) in findings {
-                let candidates = &roster.choice(*operation, *key).candidates;
-                for (candidate, measured) in candidates.iter().zip(*all).filter(|(c, _)| c.member == number) {
-                    let places = [(Place::Host, &measured.host), (Place::Device, &measured.device)];
-                    for (place, timing) in places.into_iter().filter_map(|(p, t)| Some((p, t.clone()?))) {
-                        entries.push(Entry {
-                            kernel: kernel_name(roster, candidate).into(),
-                            operation: *operation,
-                            key: *key,
-                            place,
-                            verify: judged(&*member.device, verify),
-                            timing,
-                        });
+        for (index, entry) in table.entries().iter().enumerate() {
+            let mut new = Vec::new();
+            for &(operation, key, all) in measurements {
+                let candidates = table.choice(operation, key).candidates.iter().zip(all);
+                for (candidate, measured) in candidates.filter(|(candidate, _)| candidate.entry == index) {
+                    for (place, timing) in measured.by_place() {
+                        let verify = verification_of(&*entry.device, verify);
+                        let kernel = table.kernel_name(candidate).to_owned();
+                        new.push(Entry { kernel, operation, key, place, verify, timing: timing.clone() });
                     }
                 }
             }
-            if !entries.is_empty() {
-                let mut store = Store::read(cache, &*member.device);
-                entries.into_iter().for_each(|entry| store.set(entry));
-                // What cannot be kept is measured again.
-                let _ = store.write(cache, &*member.device);
+            if !new.is_empty() {
+                let mut store = Store::read(cache, &*entry.device);
+                new.into_iter().for_each(|entry| store.set(entry));
+                // If it cannot be written, the next process measures again.
+                let _ = store.write(cache, &*entry.device);
             }
         }
     }
 }
 
+impl Measured {
+    fn by_place(&self) -> impl Iterator<Item = (Place, &Timing)> {
+        let all = [(Place::Host, &self.host), (Place::Device, &self.device)];
+        all.into_iter().filter_map(|(place, timing)| Some((place, timing.as_ref()?)))
+    }
+}
+
 impl Planner {
-    /// Measures every operation by every kernel that may be chosen, in host memory and in the devices' own, and keeps it:
-    /// about two seconds a processor. `report` is told before each operation how many are done, and of how many.
+    /// Measures every operation by every kernel that may be chosen, in host memory and in the devices' memory, and keeps the
+    /// measurements: it takes about two seconds a device. `report` is called before each operation with the number of
+    /// operations that are done, and of all.
     ///
-    /// Only a planner that has a [`Calibrator`] does; and it goes on with what was known when it began.
+    /// A planner without a [`Calibrator`] measures nothing. This planner continues to choose by what it knew before.
     pub fn calibrate(&self, report: &mut dyn FnMut(usize, usize)) -> Vec<Finding> {
         let Some(calibrator) = self.calibrator() else { return Vec::new() };
-        let roster = self.all();
+        let table = self.all();
         let _turn = calibrator.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bench = Bench::new(&*calibrator.clock);
+        let places = [Place::Host, Place::Device];
         let mut findings = Vec::new();
         for (done, operation) in Operation::all().enumerate() {
             report(done, Operation::COUNT);
-            let mut measure = |key| calibrator.measure_choice(&mut bench, self, roster, operation, key, true);
-            let (least, most) = (measure(KeySize::Aes128), measure(KeySize::Aes256));
-            // 12 rounds lie between 10 and 14.
-            let middle = between(roster, operation, [&least, &most]);
-            let [one, two, three] = KeySize::ALL;
-            let all = [(operation, one, &least), (operation, two, &middle), (operation, three, &most)];
-            calibrator.keep(roster, self.verify(), &all);
-            for (key, all) in KeySize::ALL.into_iter().zip([least, middle, most]) {
-                for (candidate, measured) in roster.choice(operation, key).candidates.iter().zip(all) {
-                    let finding = |place, timing: Option<Timing>| {
-                        let device = roster.member_of(candidate).device.id();
-                        let kernel = kernel_name(roster, candidate);
-                        Some(Finding { device, kernel, operation, key, place, timing: timing? })
-                    };
-                    findings.extend(finding(Place::Host, measured.host));
-                    findings.extend(finding(Place::Device, measured.device));
+            let all = KeySize::ALL
+                .map(|key| (key, measure_choice(&mut bench, self, table, operation, key, &places)));
+            calibrator.keep(table, self.verify(), &all.each_ref().map(|(key, all)| (operation, *key, all)));
+            for (key, all) in &all {
+                for (candidate, measured) in table.choice(operation, *key).candidates.iter().zip(all) {
+                    let device = table.entry_of(candidate).device.id();
+                    let kernel = table.kernel_name(candidate);
+                    findings.extend(measured.by_place().map(|(place, timing)| Finding {
+                        device,
+                        kernel,
+                        operation,
+                        key: *key,
+                        place,
+                        timing: timing.clone(),
+                    }));
                 }
             }
         }
@@ -304,88 +247,64 @@ impl Planner {
     }
 }
 
-/// For 192 bits, by kernel, what lies between 128 and 256.
-fn between(roster: &Roster, operation: Operation, ends: [&Vec<Measured>; 2]) -> Vec<Measured> {
-    let of = |key: KeySize, all: &Vec<Measured>, candidate: &Candidate| {
-        let candidates = &roster.choice(operation, key).candidates;
-        let same = |other: &Candidate| other.member == candidate.member && other.kernel == candidate.kernel;
-        let index = candidates.iter().position(same)?;
-        all.get(index).cloned()
-    };
-    let middle = roster.choice(operation, KeySize::Aes192).candidates.iter().map(|candidate| {
-        let least = of(KeySize::Aes128, ends[0], candidate).unwrap_or_default();
-        let most = of(KeySize::Aes256, ends[1], candidate).unwrap_or_default();
-        let mean = |a: Option<Timing>, b: Option<Timing>| a?.between(&b?);
-        Measured { host: mean(least.host, most.host), device: mean(least.device, most.device) }
-    });
-    middle.collect()
+fn all_choices() -> impl Iterator<Item = (Operation, KeySize)> {
+    Operation::all().flat_map(|operation| KeySize::ALL.map(|key| (operation, key)))
 }
 
-/// Work that is long.
-const LONG: usize = 16 << 20;
-
-/// True if a candidate may be the best for something.
-fn is_promising(roster: &Roster, operation: Operation, key: KeySize, candidate: &Candidate) -> bool {
-    let stated = |candidate: &Candidate| candidate.stated.ns(Shape::from(LONG));
-    let same = || {
-        let all = roster.choice(operation, key).candidates.iter();
-        all.filter(|other| other.member == candidate.member)
-    };
-    let best = same().map(stated).fold(f64::INFINITY, f64::min);
-    // Several kernels often have the same code for serial passes.
-    let is_alike = |other: &Candidate| (stated(other) / stated(candidate) - 1.0).abs() < ALIKE;
-    let is_another = same().any(|other| other.kernel < candidate.kernel && is_alike(other));
-    candidate.stated.fixed_ns() < NOT_AT_HAND_NS && stated(candidate) <= HOPELESS * best && !is_another
-}
-
-/// If the candidate is the processor with a device beside it, and to share out pays by what each alone was measured to take, it
-/// is told how. True then.
-fn learns_to_share(
-    roster: &Roster,
+/// Measures the candidates that are worth it: one after the other, and then all again, so that what disturbs the first round
+/// spares the second.
+fn measure_choice(
+    bench: &mut Bench<'_>,
+    planner: &Planner,
+    table: &CandidateTable,
     operation: Operation,
     key: KeySize,
-    all: &[Measured],
-    candidate: &Candidate,
-) -> bool {
-    let Some(pair) = roster.member_of(candidate).pair() else { return false };
-    let of = |wanted: &dyn Fn(&Candidate) -> bool| {
-        let those = roster.choice(operation, key).candidates.iter().zip(all).filter(|(c, _)| wanted(c));
-        let timings = those.filter_map(|(c, measured)| Some((c.kernel, measured.host.as_ref()?)));
-        timings.min_by(|(_, one), (_, other)| one.ns(LONG.into()).total_cmp(&other.ns(LONG.into())))
+    places: &[Place],
+) -> Vec<Measured> {
+    let candidates = &table.choice(operation, key).candidates;
+    let measured = |candidate: &Candidate| {
+        is_promising(table, operation, key, candidate) && table.prove(candidate, operation).is_ok()
     };
-    let near = of(&|other| roster.member_of(other).device.is_trusted());
-    let far =
-        of(&|other| other.kernel == candidate.kernel && roster.member_of(other).device.id() == pair.other);
-    let (Some((near, near_timing)), Some((_, far_timing))) = (near, far) else { return false };
-    let costs = worth_sharing(operation, [near_timing, far_timing]);
-    let learns = costs.is_some();
-    if let Some(costs) = costs {
-        pair.group.learn(candidate.kernel, operation, key, near, costs);
+    let measured: Vec<&Candidate> = candidates.iter().filter(|it| measured(it)).collect();
+    let mut round = || -> Vec<[Option<Samples>; 2]> {
+        let mut samples = |candidate: &Candidate, place| {
+            let entry = table.entry_of(candidate);
+            let is_there = place == Place::Host || entry.device.memory().is_some();
+            // The CPU repeats the work of a device that fails: that is no measurement of the device.
+            let failures = || entry.failures.load(Ordering::Relaxed);
+            let plan = planner.plan_of(table, candidate);
+            let is_wanted = is_there && places.contains(&place);
+            is_wanted.then(|| bench.samples(plan, operation, key, place, &failures).ok()).flatten()
+        };
+        let both = |it: &&Candidate| [Place::Host, Place::Device].map(|place| samples(it, place));
+        measured.iter().map(both).collect()
+    };
+    let (first, second) = (round(), round());
+    let mut all = vec![Measured::default(); candidates.len()];
+    for (candidate, (first, second)) in measured.iter().zip(first.into_iter().zip(second)) {
+        let same = |other: &Candidate| (other.entry, other.kernel) == (candidate.entry, candidate.kernel);
+        let index = candidates.iter().position(same).expect("it is one of them");
+        let [host, device] = std::array::from_fn(|place| {
+            let both = first[place].clone().zip(second[place].clone());
+            both.and_then(|(first, second)| first.best_of(second).timing(operation))
+        });
+        all[index] = Measured { host, device };
     }
-    learns
+    all
 }
 
-/// What each costs in work that both share, if that takes less than the better one alone by as much as is worth it.
-fn worth_sharing(operation: Operation, timings: [&Timing; 2]) -> Option<Vec<Cost>> {
-    /// Long enough for both to be at full speed.
-    const HUGE: f64 = 64.0 * 1024.0 * 1024.0;
-    if matches!(operation, Operation::Pass(pass) if !lockstep_core::share::can_cut(pass)) {
-        return None;
-    }
-    let costs = timings.map(Timing::marginal);
-    let speed: f64 = costs.iter().map(|cost| 1.0 / cost.ns_per_byte).sum();
-    let head_start: f64 = costs.iter().map(|cost| cost.fixed_ns / cost.ns_per_byte).sum();
-    let together = (HUGE + head_start) / speed;
-    let alone =
-        costs.iter().map(|cost| cost.fixed_ns + HUGE * cost.ns_per_byte).fold(f64::INFINITY, f64::min);
-    (together < WORTH_SHARING * alone).then(|| costs.into())
+/// True if a candidate may be the fastest for some work.
+fn is_promising(table: &CandidateTable, operation: Operation, key: KeySize, candidate: &Candidate) -> bool {
+    let stated = |candidate: &Candidate| candidate.stated.ns(Shape::from(LONG));
+    let all = &table.choice(operation, key).candidates;
+    let same_device = || all.iter().filter(|other| other.entry == candidate.entry);
+    let best = same_device().map(stated).fold(f64::INFINITY, f64::min);
+    let is_same = |other: &Candidate| (stated(other) / stated(candidate) - 1.0).abs() < SAME_COST;
+    let is_another = same_device().any(|other| other.kernel < candidate.kernel && is_same(other));
+    candidate.stated.fixed_ns() < COMPILATION_NS && stated(candidate) <= MAX_SLOWDOWN * best && !is_another
 }
 
-/// The processor is not verified, so that it takes the same however others are.
-fn judged(device: &dyn Device, verify: Verify) -> Verify {
+/// The CPU's results are not verified, whatever is set.
+fn verification_of(device: &dyn Device, verify: Verify) -> Verify {
     if device.is_trusted() { Verify::Off } else { verify }
-}
-
-fn kernel_name(roster: &Roster, candidate: &Candidate) -> &'static str {
-    roster.member_of(candidate).device.kernels()[usize::from(candidate.kernel.0)].name
 }

@@ -1,52 +1,40 @@
-//! Several devices as one: work on host memory is shared out among them, by what each says it costs. Work on a device's own
-//! memory is that device's.
+//! Several devices of a backend as one device, `cuda:all` or `cuda:0,1`: work on host memory is shared in proportion to the
+//! speeds that the members state. Work on a member's own memory is planned for that member, not for the group.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lockstep_core::backend::{
-    Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Part, Unit, kernel_by_name,
+    Completion, Cost, Device, DeviceId, DeviceProperties, KernelId, KernelInfo, Unit, kernel_by_name,
 };
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::KeySize;
 use lockstep_core::share;
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Tag, Task, Work};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Tag, Task, Work};
 
-/// Among no more devices than there are pieces of so many bytes: fewer are not worth the launches.
-pub(crate) const LEAST_SHARE: usize = 1 << 20;
+/// The least bytes of a share: at the 6 GB/s that a CUDA device states for host memory they take 170 µs, twice what it takes to
+/// start a thread and a launch.
+const MIN_SHARE: usize = 1 << 20;
 
-/// Devices that work together.
+/// Nanoseconds to start and join a thread: see [`share::at_once`].
+const THREAD_NS: f64 = 30_000.0;
+
+/// A short message takes about as long as 1 KiB, for the expansion of its key and for its tag.
+const MESSAGE_WEIGHT: usize = 1024;
+
+/// Devices that share work.
 pub struct Group {
     id: DeviceId,
     members: Vec<Arc<dyn Device>>,
     kernels: Vec<KernelInfo>,
-    kind: Kind,
-    least_share: usize,
-    /// What was measured of the members, where it was: better than what they state.
-    measured: RwLock<BTreeMap<(KernelId, Operation, KeySize), Learned>>,
-}
-
-/// What was measured of the members.
-#[derive(Clone)]
-struct Learned {
-    costs: Vec<Cost>,
-    /// The processor's kernel that this holds for.
-    kernel: KernelId,
-}
-
-/// What its kernels are.
-#[derive(PartialEq)]
-enum Kind {
-    /// Those that all members have, by name.
-    Alike,
-    /// Those of the second of two; the first, which is the processor itself, takes its cheapest.
-    BesideProcessor,
+    min_share: usize,
 }
 
 impl Group {
-    /// These devices, one at least, under a name such as `cuda:all`; kernels are those of the first one that all have.
-    pub fn new(backend: &'static str, name: &str, members: Vec<Arc<dyn Device>>) -> Group {
+    /// A group of at least one device, named by the backend and the units, such as `all`. Its kernels are those of the first
+    /// device; a kernel that another device lacks is missing.
+    pub fn new(backend: &'static str, units: &str, members: Vec<Arc<dyn Device>>) -> Group {
         let mut kernels: Vec<KernelInfo> =
             members.first().map_or_else(Vec::new, |first| first.kernels().to_vec());
         for info in &mut kernels {
@@ -56,98 +44,37 @@ impl Group {
                 }
             }
         }
-        let id = DeviceId { backend, unit: Unit::Named(interned(name)) };
-        Group::of(id, members, kernels, Kind::Alike)
+        let id = DeviceId { backend, unit: Unit::Named(interned(units)) };
+        Group { id, members, kernels, min_share: MIN_SHARE }
     }
 
-    /// A device with the processor that runs this program beside it: `cpu+cuda:0` with the kernel `cpu+cuda/bitslice`.
-    pub fn beside(processor: Arc<dyn Device>, other: Arc<dyn Device>) -> Group {
-        let (near, far) = (processor.id().backend, other.id());
-        let kernels = other.kernels().iter().map(|info| KernelInfo {
-            name: interned(&format!("{near}+{}", info.name)),
-            description: "shared out between the processor and a device",
-            ..info.clone()
-        });
-        let id = DeviceId { backend: interned(&format!("{near}+{}", far.backend)), unit: far.unit };
-        let kernels = kernels.collect();
-        Group::of(id, vec![processor, other], kernels, Kind::BesideProcessor)
-    }
-
-    fn of(id: DeviceId, members: Vec<Arc<dyn Device>>, kernels: Vec<KernelInfo>, kind: Kind) -> Group {
-        Group { id, members, kernels, kind, least_share: LEAST_SHARE, measured: RwLock::default() }
-    }
-
-    /// The same group, whose devices take smaller shares: for tests.
-    pub fn with_least_share(mut self, bytes: usize) -> Group {
-        self.least_share = bytes.max(1);
+    /// The same group with smaller shares: for tests.
+    pub fn with_min_share(mut self, bytes: usize) -> Group {
+        self.min_share = bytes.max(1);
         self
     }
 
-    /// Beside the processor, who does its part by `near`: shares work out by these costs from now on, one for each member.
-    pub fn learn(
-        &self,
-        kernel: KernelId,
-        operation: Operation,
-        key: KeySize,
-        near: KernelId,
-        costs: Vec<Cost>,
-    ) {
-        let mut measured = self.measured.write().unwrap_or_else(PoisonError::into_inner);
-        measured.insert((kernel, operation, key), Learned { costs, kernel: near });
-    }
-
-    fn learned(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Learned> {
-        let measured = self.measured.read().unwrap_or_else(PoisonError::into_inner);
-        measured.get(&(kernel, operation, key)).cloned()
-    }
-
-    /// A member's kernel for the group's, for keys of a size if that is known.
-    fn kernel_of(
-        &self,
-        member: usize,
-        kernel: KernelId,
-        operation: Operation,
-        key: Option<KeySize>,
-    ) -> Option<KernelId> {
-        let device = &*self.members[member];
-        match (&self.kind, member) {
-            (Kind::Alike, _) => kernel_by_name(device, self.kernels.get(usize::from(kernel.0))?.name).ok(),
-            (Kind::BesideProcessor, 0) => {
-                let learned = key.and_then(|key| self.learned(kernel, operation, key));
-                learned.map(|learned| learned.kernel).or_else(|| cheapest(device, operation))
-            }
-            (Kind::BesideProcessor, _) => {
-                let info = device.kernels().get(usize::from(kernel.0))?;
-                info.missing.is_none().then_some(kernel)
-            }
-        }
+    /// The kernel of a member for a kernel of the group.
+    fn kernel_of(&self, member: &dyn Device, kernel: KernelId) -> Option<KernelId> {
+        kernel_by_name(member, self.kernels.get(usize::from(kernel.0))?.name).ok()
     }
 
     fn costs(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Vec<Cost>> {
-        if let Some(learned) = self.learned(kernel, operation, key) {
-            return Some(learned.costs);
-        }
-        (0..self.members.len())
-            .map(|member| {
-                self.members[member].cost(
-                    self.kernel_of(member, kernel, operation, Some(key))?,
-                    operation,
-                    key,
-                )
-            })
-            .collect()
+        let cost =
+            |member: &Arc<dyn Device>| member.cost(self.kernel_of(&**member, kernel)?, operation, key);
+        self.members.iter().map(cost).collect()
     }
 
-    /// How many bytes each device is to have, of so many, for all to end at one time.
-    fn targets(&self, costs: &[Cost], bytes: usize) -> Vec<usize> {
-        let most = (bytes / self.least_share).clamp(1, costs.len().max(1)).min(costs.len());
+    /// The bytes of each member's share, such that all members end at the same time.
+    fn shares(&self, costs: &[Cost], bytes: usize) -> Vec<usize> {
+        let most = (bytes / self.min_share).clamp(1, costs.len().max(1)).min(costs.len());
         let speed = |cost: &Cost| 1.0 / cost.ns_per_byte.max(f64::MIN_POSITIVE);
         let mut working: Vec<&Cost> = costs[..most].iter().collect();
-        // The time t at which the sum of (t - fixed) * speed is all there is; who has not even begun by then is left out.
+        // The time t at which the sum of (t - fixed) * speed is all bytes, without members that take longer to start.
         let end = loop {
-            let head_start: f64 = working.iter().map(|cost| cost.fixed_ns * speed(cost)).sum();
+            let lost: f64 = working.iter().map(|cost| cost.fixed_ns * speed(cost)).sum();
             let together: f64 = working.iter().map(|cost| speed(cost)).sum();
-            let end = (bytes as f64 + head_start) / together;
+            let end = (bytes as f64 + lost) / together;
             let before = working.len();
             working.retain(|cost| cost.fixed_ns < end);
             if working.len() == before || working.is_empty() {
@@ -158,44 +85,65 @@ impl Group {
         costs[..most].iter().map(share).collect()
     }
 
+    /// Submits one list to each member at the same time, and waits for all.
+    fn run_lists<'w, 'd: 'w, T: Send>(
+        &self,
+        lists: Vec<&'w mut [T]>,
+        kernel: KernelId,
+        work: impl Fn(&'w mut [T]) -> Work<'w, 'd> + Sync,
+    ) -> Result<()> {
+        let mut lists: Vec<_> = self.members.iter().zip(lists).collect();
+        lists.retain(|(_, list)| !list.is_empty());
+        let outcome = Mutex::new(Ok(()));
+        share::at_once(lists, |(member, list)| {
+            let done = match self.kernel_of(&**member, kernel) {
+                Some(kernel) => member.submit(kernel, work(list)).and_then(Completion::wait),
+                None => Err(self.out_of_reach("a kernel that all devices have")),
+            };
+            if let Err(error) = done {
+                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                *outcome = std::mem::replace(&mut *outcome, Ok(())).and(Err(error));
+            }
+        });
+        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn run_pass(
         &self,
         kernel: KernelId,
-        stream: lockstep_core::work::Stream,
+        stream: Stream,
         pass: Pass,
         segments: &mut [Segment<'_>],
-        targets: &[usize],
+        costs: &[Cost],
     ) -> Result<()> {
-        let Some(size) = segments.first().map(|segment| segment.key.size()) else { return Ok(()) };
-        let outcome = share::segments(pass, segments, targets, |lists| {
-            self.each(lists, kernel, (Operation::Pass(pass), size), |list| Work {
-                stream,
-                task: Task::Pass(pass, list),
-            })
+        if !segments.iter().all(|segment| matches!(segment.data, Data::Host(_))) {
+            return Err(self.not_host());
+        }
+        let shares = self.shares(costs, segments.iter().map(|segment| segment.data.len()).sum());
+        let outcome = share::segments(pass, segments, &shares, |lists| {
+            self.run_lists(lists, kernel, |list| Work { stream, task: Task::Pass(pass, list) })
         });
-        outcome.inspect_err(|_| {
-            if !pass.is_read_only() {
-                segments.iter_mut().for_each(|segment| zero(&mut segment.data));
-            }
-        })
+        outcome.inspect_err(|_| segments.iter_mut().for_each(|segment| zero(&mut segment.data)))
     }
 
     fn run_fused(
         &self,
         kernel: KernelId,
-        stream: lockstep_core::work::Stream,
+        stream: Stream,
         fused: FusedAead,
         messages: &mut [AeadMessage<'_>],
-        targets: &[usize],
+        costs: &[Cost],
     ) -> Result<()> {
-        let Some(size) = messages.first().map(|message| message.key.size()) else { return Ok(()) };
-        let lists = share::items(messages, targets, weight);
-        let operation = Operation::Fused(fused);
-        let outcome = self
-            .each(lists, kernel, (operation, size), |list| Work { stream, task: Task::Fused(fused, list) });
+        if !messages.iter().all(|message| matches!(message.data, Data::Host(_))) {
+            return Err(self.not_host());
+        }
+        let weight = |message: &AeadMessage<'_>| message.data.len() + message.aad.len() + MESSAGE_WEIGHT;
+        let shares = self.shares(costs, messages.iter().map(weight).sum());
+        let lists = share::items(messages, &shares, weight);
+        let outcome = self.run_lists(lists, kernel, |list| Work { stream, task: Task::Fused(fused, list) });
         outcome.inspect_err(|_| {
             for message in messages.iter_mut() {
-                message.status = lockstep_core::work::Status::Pending;
+                message.status = Status::Pending;
                 zero(&mut message.data);
                 if let Tag::Write(tag) = &mut message.tag {
                     tag.fill(0);
@@ -204,67 +152,32 @@ impl Group {
         })
     }
 
-    /// Gives each list to the device whose turn it is, all at once, and waits for all.
-    fn each<'w, 'd: 'w, T: Send>(
-        &self,
-        lists: Vec<&'w mut [T]>,
-        kernel: KernelId,
-        (operation, key): (Operation, KeySize),
-        work: impl Fn(&'w mut [T]) -> Work<'w, 'd> + Sync,
-    ) -> Result<()> {
-        let mut shares: Vec<(usize, &mut [T])> = lists.into_iter().enumerate().collect();
-        shares.retain(|(_, list)| !list.is_empty());
-        let outcome = Mutex::new(Ok(()));
-        share::at_once(shares, |(member, list)| {
-            let done = match self.kernel_of(member, kernel, operation, Some(key)) {
-                Some(kernel) => self.members[member].submit(kernel, work(list)).and_then(Completion::wait),
-                None => Err(Error::OutOfReach { device: self.id, what: "a kernel that all have".into() }),
-            };
-            if let Err(error) = done {
-                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-                if outcome.is_ok() {
-                    *outcome = Err(error);
-                }
-            }
-        });
-        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+    fn out_of_reach(&self, what: &str) -> Error {
+        Error::OutOfReach { device: self.id, what: what.into() }
+    }
+
+    fn not_host(&self) -> Error {
+        self.out_of_reach("memory that is not the host's: choose the device that it belongs to")
     }
 }
 
-/// The kernel of a device that states the least for long work of this kind.
-fn cheapest(device: &dyn Device, operation: Operation) -> Option<KernelId> {
-    const LONG: usize = 1 << 20;
-    let usable =
-        device.kernels().iter().enumerate().filter(|(_, info)| info.constant_time && info.missing.is_none());
-    let costs = usable.filter_map(|(number, _)| {
-        let kernel = KernelId(number as u16);
-        Some((kernel, device.cost(kernel, operation, KeySize::Aes128)?.ns(LONG)))
-    });
-    costs.min_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(kernel, _)| kernel)
-}
-
-/// Nobody is to take half of a result for a whole one.
+/// Part of a result must not pass for the whole. Data that are only read have no output.
 fn zero(data: &mut Data<'_>) {
     if let Data::Host(data) = data {
         data.output().fill(0);
     }
 }
 
-/// A short message costs about as much as 1 KiB does, for its key and its tag.
-fn weight(message: &AeadMessage<'_>) -> usize {
-    message.data.len() + message.aad.len() + 1024
-}
-
-/// Names live as long as the program, each once.
-fn interned(name: &str) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(name) {
+/// The text with the lifetime of the program; each text is allocated once.
+fn interned(text: &str) -> &'static str {
+    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = texts.get(text) {
         return known;
     }
-    let name: &'static str = Box::leak(name.into());
-    names.insert(name);
-    name
+    let text: &'static str = Box::leak(text.into());
+    texts.insert(text);
+    text
 }
 
 impl Device for Group {
@@ -278,20 +191,21 @@ impl Device for Group {
         format!("{} together", names.join(", "))
     }
 
-    fn is_simulated(&self) -> bool {
-        self.members.iter().any(|member| member.is_simulated())
+    fn properties(&self) -> DeviceProperties {
+        let any = |has: fn(DeviceProperties) -> bool| self.members.iter().any(|it| has(it.properties()));
+        DeviceProperties {
+            simulated: any(|properties| properties.simulated),
+            by_name_only: any(|properties| properties.by_name_only),
+            slow: any(|properties| properties.slow),
+        }
     }
 
     fn is_trusted(&self) -> bool {
         !self.members.is_empty() && self.members.iter().all(|member| member.is_trusted())
     }
 
-    fn parts(&self, kernel: KernelId, operation: Operation) -> Vec<Part> {
-        let part = |member: usize| {
-            let kernel = self.kernel_of(member, kernel, operation, None)?;
-            Some(Part { device: Arc::clone(&self.members[member]), kernel })
-        };
-        (0..self.members.len()).filter_map(part).collect()
+    fn members(&self) -> &[Arc<dyn Device>] {
+        &self.members
     }
 
     fn kernels(&self) -> &[KernelInfo] {
@@ -300,47 +214,28 @@ impl Device for Group {
 
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
         let costs = self.costs(kernel, operation, key)?;
-        // The slowest start counts, and a thread for each; from there on their speeds add up.
+        // The slowest start counts, and a thread for each member; beyond that the speeds add up.
         let start = costs.iter().map(|cost| cost.fixed_ns).fold(0.0, f64::max);
         let speed: f64 = costs.iter().map(|cost| 1.0 / cost.ns_per_byte).sum();
-        Some(Cost { fixed_ns: start + 30_000.0 * costs.len() as f64, ns_per_byte: 1.0 / speed })
+        Some(Cost { fixed_ns: start + THREAD_NS * costs.len() as f64, ns_per_byte: 1.0 / speed })
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let operation = work.task.operation();
-        let unsupported = || Error::Unsupported {
+        let size = match &work.task {
+            Task::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
+            Task::Fused(_, messages) => messages.first().map(|message| message.key.size()),
+            Task::Table(..) => return Err(self.not_host()),
+        };
+        let Some(size) = size else { return Ok(Completion::Done) };
+        let costs = self.costs(kernel, operation, size).ok_or_else(|| Error::Unsupported {
             kernel: self.kernels.get(usize::from(kernel.0)).map_or("this group", |info| info.name),
             operation: operation.to_string(),
-        };
-        let out_of_reach = || Error::OutOfReach {
-            device: self.id,
-            what: "memory that is not the host's: choose the device that it belongs to".into(),
-        };
-        let is_host = |data: &Data<'_>| matches!(data, Data::Host(_));
+        })?;
         match work.task {
-            Task::Pass(pass, segments) => {
-                let Some(size) = segments.first().map(|segment| segment.key.size()) else {
-                    return Ok(Completion::Done);
-                };
-                let costs = self.costs(kernel, operation, size).ok_or_else(unsupported)?;
-                if !segments.iter().all(|segment| is_host(&segment.data)) {
-                    return Err(out_of_reach());
-                }
-                let bytes = segments.iter().map(|segment| segment.data.len()).sum();
-                self.run_pass(kernel, work.stream, pass, segments, &self.targets(&costs, bytes))?;
-            }
-            Task::Fused(fused, messages) => {
-                let Some(size) = messages.first().map(|message| message.key.size()) else {
-                    return Ok(Completion::Done);
-                };
-                let costs = self.costs(kernel, operation, size).ok_or_else(unsupported)?;
-                if !messages.iter().all(|message| is_host(&message.data)) {
-                    return Err(out_of_reach());
-                }
-                let bytes = messages.iter().map(weight).sum();
-                self.run_fused(kernel, work.stream, fused, messages, &self.targets(&costs, bytes))?;
-            }
-            Task::Table(..) => return Err(out_of_reach()),
+            Task::Pass(pass, segments) => self.run_pass(kernel, work.stream, pass, segments, &costs)?,
+            Task::Fused(fused, messages) => self.run_fused(kernel, work.stream, fused, messages, &costs)?,
+            Task::Table(..) => return Err(self.not_host()),
         }
         Ok(Completion::Done)
     }

@@ -3,8 +3,8 @@
 //!
 //! - [`Planner`]: the choice. [`timing`]: the model of how long work takes. [`calibrate`]: its measurement on this machine.
 //! - [`selftest`]: the known-answer tests that a kernel passes before it is used.
-//! - [`group`]: several devices that share work out.
-//! - [`verify`]: results of devices compared with the CPU's.
+//! - [`group`]: several devices of one backend that share work.
+//! - [`verify`]: results of devices compared with those of the CPU.
 #![deny(unsafe_code)]
 
 pub mod calibrate;
@@ -15,4 +15,4 @@ pub mod selftest;
 pub mod timing;
 pub mod verify;
 
-pub use planner::{Considered, Decision, Look, Plan, Planner, Selection};
+pub use planner::{Considered, Decision, Discover, MIN_SPEEDUP, Plan, Planner, Selection};

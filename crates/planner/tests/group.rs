@@ -15,7 +15,7 @@ fn group(behaviours: [Behaviour; 3]) -> (Arc<dyn Device>, Vec<Arc<MockAsyncDevic
     let fars: Vec<_> =
         behaviours.into_iter().map(|behaviour| Arc::new(MockAsyncDevice::new(behaviour))).collect();
     let members = fars.iter().map(|far| Arc::clone(far) as Arc<dyn Device>).collect();
-    (Arc::new(Group::new("mock", "all", members).with_least_share(16)), fars)
+    (Arc::new(Group::new("mock", "all", members).with_min_share(16)), fars)
 }
 
 fn of(behaviour: &Behaviour) -> Arc<dyn Device> {
@@ -96,7 +96,7 @@ fn if_one_fails_nothing_is_left_of_the_work() {
 fn each_member_proves_itself() {
     let wrong = Behaviour { corrupt_at: Some(0), ..Behaviour::default() };
     let (group, _) = group([Behaviour::default(), Behaviour::default(), wrong]);
-    let selection = lockstep_planner::Selection { device: Some("far:all".into()), kernel: None };
+    let selection = lockstep_planner::Selection { device: Some("mock:all".into()), kernel: None };
     let planner = Planner::new(vec![group], &selection).unwrap();
     let plan = planner.plan(Operation::Pass(Pass::Ctr), KeySize::Aes128, 16, None);
     assert!(matches!(plan.map(|_| ()), Err(Error::SelfTest { .. })));

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
+use lockstep_core::backend::{
+    Completion, Cost, Device, DeviceId, HardwareId, KernelId, KernelInfo, Unit,
+};
 use lockstep_core::work::{FusedAead, Operation, Pass, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_planner::{Planner, Selection};
@@ -15,6 +17,7 @@ struct Pretend {
     costs: Vec<Cost>,
     /// Kernels that answer wrong.
     broken: Vec<usize>,
+    hardware: Option<HardwareId>,
     right: MockAsyncDevice,
     wrong: MockAsyncDevice,
 }
@@ -33,6 +36,7 @@ impl Pretend {
             kernels: kernels.iter().map(info).collect(),
             costs: kernels.iter().map(|&(_, _, cost)| cost).collect(),
             broken: broken.into(),
+            hardware: None,
             right: MockAsyncDevice::default(),
             wrong: MockAsyncDevice::new(Behaviour { corrupt_at: Some(0), ..Behaviour::default() }),
         }
@@ -45,6 +49,9 @@ impl Device for Pretend {
     }
     fn description(&self) -> String {
         "pretends".into()
+    }
+    fn hardware(&self) -> Option<HardwareId> {
+        self.hardware.clone()
     }
     fn kernels(&self) -> &[KernelInfo] {
         &self.kernels
@@ -78,12 +85,12 @@ fn chosen(planner: &Planner, bytes: usize) -> &'static str {
 
 #[test]
 fn the_cheapest_wins_on_each_side_of_the_crossover() {
-    let near = || Pretend::new("mock-cpu", &[("near/plain", false, SLOW)], &[]);
+    let near = || Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW)], &[]);
     let gpu = || Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
     for devices in [vec![near(), gpu()], vec![gpu(), near()]] {
         let planner = planner(devices, None, None).unwrap();
-        assert_eq!(chosen(&planner, 16), "near/plain");
-        assert_eq!(chosen(&planner, 11_000), "near/plain");
+        assert_eq!(chosen(&planner, 16), "mock-cpu/plain");
+        assert_eq!(chosen(&planner, 11_000), "mock-cpu/plain");
         assert_eq!(chosen(&planner, 12_000), "gpu/bitslice");
         assert_eq!(chosen(&planner, 1 << 30), "gpu/bitslice");
     }
@@ -125,7 +132,7 @@ fn kernels_that_cannot_run_are_not_chosen() {
 
 #[test]
 fn data_on_a_device_stay_there() {
-    let near = Pretend::new("mock-cpu", &[("near/plain", false, SLOW)], &[]);
+    let near = Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW)], &[]);
     let gpu = Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
     let (here, there) = (near.id, gpu.id);
     let planner = planner(vec![near, gpu], None, None).unwrap();
@@ -136,7 +143,7 @@ fn data_on_a_device_stay_there() {
     }
     let nowhere = DeviceId { backend: "gpu", unit: Unit::Number(3) };
     let error = planner.plan(CTR, KeySize::Aes128, 16, Some(nowhere)).err().unwrap();
-    assert_eq!(error.to_string(), "no device `gpu:3`: there are near, gpu");
+    assert_eq!(error.to_string(), "no device `gpu:3`: there are mock-cpu, gpu");
 }
 
 #[test]
@@ -156,14 +163,14 @@ fn what_nobody_does_is_an_error() {
 #[test]
 fn a_kernel_of_another_device_is_refused() {
     let devices = || {
-        let near = Pretend::new("mock-cpu", &[("near/plain", false, SLOW), ("near/fine", false, SLOW)], &[]);
+        let near = Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW), ("mock-cpu/fine", false, SLOW)], &[]);
         vec![near, Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[])]
     };
     let error = planner(devices(), Some("mock-cpu"), Some("gpu/bitslice")).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the kernel `gpu/bitslice` does not run on the device `near`: gpu/bitslice runs on gpu; near has near/plain, \
-         near/fine"
+        "the kernel `gpu/bitslice` does not run on the device `mock-cpu`: gpu/bitslice runs on gpu; mock-cpu has mock-cpu/plain, \
+         mock-cpu/fine"
     );
     let error = planner(devices(), Some("gpu"), Some("abacus/one")).err().unwrap().to_string();
     assert!(error.contains("abacus/one runs on no device of this machine"), "{error}");
@@ -210,4 +217,41 @@ fn large_work_is_for_all_and_little_for_one() {
     let second = DeviceId { backend: "gpu", unit: Unit::Number(1) };
     let there = planner.plan(CTR, KeySize::Aes128, 10_000_000, Some(second)).unwrap();
     assert_eq!(there.device.id(), second);
+}
+
+/// The devices that `auto` chooses from, of those with these backends, models, PCI addresses and kernels.
+fn candidates(devices: &[(&'static str, u16, &str, &str, &'static str)]) -> Vec<String> {
+    let devices = devices.iter().map(|&(backend, number, model, pci, kernel)| {
+        let id = DeviceId { backend, unit: Unit::Number(number) };
+        let hardware = Some(HardwareId::new(0x10de, model, pci));
+        Pretend { id, hardware, ..Pretend::new(backend, &[(kernel, false, FAST)], &[]) }
+    });
+    let planner = planner(devices.collect(), None, None).unwrap();
+    planner.devices().iter().map(|device| device.id().to_string()).collect()
+}
+
+#[test]
+fn hardware_that_several_backends_reach_is_a_candidate_once() {
+    let (h100, pci) = ("NVIDIA H100 PCIe", ["0000:01:00.0", "0000:02:00.0", "0000:03:00.0"]);
+    // By address: the third GPU is reached by `wgpu` alone.
+    let all = [
+        ("cuda", 0, h100, pci[0], "cuda/fast"),
+        ("cuda", 1, h100, pci[1], "cuda/fast"),
+        ("wgpu", 0, h100, pci[2], "wgpu/fast"),
+        ("wgpu", 1, h100, pci[0], "wgpu/fast"),
+        ("opengl", 0, h100, pci[2], "opengl/fast"),
+    ];
+    assert_eq!(candidates(&all), ["cuda:0", "cuda:1", "wgpu:0"]);
+    // By model, where an address is unknown.
+    let all = [
+        ("cuda", 0, h100, pci[0], "cuda/fast"),
+        ("cuda", 1, h100, pci[1], "cuda/fast"),
+        ("wgpu", 0, h100, "", "wgpu/fast"),
+        ("wgpu", 1, "NVIDIA T4", "", "wgpu/fast"),
+        ("opengl", 0, "NVIDIA T4/PCIe/SSE2", "", "opengl/fast"),
+    ];
+    assert_eq!(candidates(&all), ["cuda:0", "cuda:1", "wgpu:1"]);
+    // A backend without a kernel for the GPU does not keep others from it.
+    let all = [("cuda", 0, h100, pci[0], "cuda/missing"), ("wgpu", 0, h100, pci[0], "wgpu/fast")];
+    assert_eq!(candidates(&all), ["cuda:0", "wgpu:0"]);
 }

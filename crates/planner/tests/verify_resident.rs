@@ -16,7 +16,7 @@ use lockstep_testkit::mock::{Behaviour, MOCK_DEVICE, MockAsyncDevice, MockCpu};
 fn planner(verify: Verify, corrupt_at: Option<u64>) -> (Planner, Arc<MockAsyncDevice>) {
     let far = Arc::new(MockAsyncDevice::new(Behaviour { corrupt_at, ..Behaviour::default() }));
     let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&far) as _, Arc::<MockCpu>::default()];
-    let selection = Selection { device: Some(MOCK_DEVICE.to_string()), kernel: None };
+    let selection = Selection { device: Some(MOCK_DEVICE.into()), kernel: None };
     (Planner::new(devices, &selection).unwrap().with_verify(verify), far)
 }
 

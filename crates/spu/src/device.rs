@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lockstep_core::backend::{
-    Backend, Completion, Cost, Counter, Device, DeviceId, Discovery, KernelId, KernelInfo, Missing, Unit,
+    Backend, Completion, Cost, Counter, Device, DeviceId, DeviceProperties, DeviceSelector, Discovery,
+    KernelId, KernelInfo, Missing, Unit,
 };
 use lockstep_core::data::HostData;
 use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
@@ -33,13 +34,12 @@ impl Backend for SpuBackend {
         Discovery { devices: vec![Arc::new(Spu::default())], missing: None }
     }
 
-    fn named(&self, name: &str) -> Option<Result<Arc<dyn Device>, Missing>> {
-        let number = name.strip_prefix(NAME)?.strip_prefix(':')?;
-        let spes = number.parse().ok().filter(|spes: &u16| spes.to_string() == number);
-        Some(match spes.and_then(Spu::with_spes) {
+    fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
+        let unit = name.unit().filter(|_| name.backend() == NAME)?;
+        Some(match name.number().and_then(Spu::with_spes) {
             Some(spu) => Ok(Arc::new(spu)),
             None => Err(Missing {
-                reason: format!("no Cell has `{number}` SPEs"),
+                reason: format!("no Cell has `{unit}` SPEs"),
                 remedy: format!("say {NAME} for 8, or {NAME}:1 to {NAME}:{MOST_SPES}"),
             }),
         })
@@ -380,8 +380,8 @@ impl Device for Spu {
         }
     }
 
-    fn is_simulated(&self) -> bool {
-        true
+    fn properties(&self) -> DeviceProperties {
+        DeviceProperties::SIMULATOR
     }
 
     fn kernels(&self) -> &[KernelInfo] {

@@ -18,7 +18,8 @@ pub(crate) use oracle::pass as oracle_pass;
 mod table;
 
 use lockstep_core::backend::{
-    Backend, Completion, Cost, Device, DeviceId, DeviceMemory, Discovery, KernelId, KernelInfo, Pending, Unit,
+    Backend, Completion, Cost, Device, DeviceId, DeviceMemory, DeviceProperties, Discovery, KernelId,
+    KernelInfo, Pending, Unit,
 };
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::error::{Error, Result};
@@ -170,8 +171,8 @@ impl Device for MockAsyncDevice {
         "the oracle behind a distance".into()
     }
 
-    fn is_simulated(&self) -> bool {
-        true
+    fn properties(&self) -> DeviceProperties {
+        DeviceProperties::SOFTWARE
     }
 
     fn kernels(&self) -> &[KernelInfo] {

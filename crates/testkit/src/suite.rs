@@ -27,7 +27,7 @@ pub struct Subject {
     pub kernel: KernelId,
     /// Forced to that kernel.
     pub planner: Arc<Planner>,
-    /// Sizes are scaled down for devices that simulate.
+    /// Sizes are smaller for slow devices.
     pub slow: bool,
 }
 
@@ -49,9 +49,9 @@ impl Subject {
             return None;
         }
         let id = kernel_by_name(&*device, kernel).unwrap_or_else(|error| panic!("{error}"));
-        let selection = Selection { device: Some(device.id().to_string()), kernel: Some(kernel.into()) };
+        let selection = Selection { device: Some(device.id().into()), kernel: Some(kernel.into()) };
         let planner = Planner::new(vec![Arc::clone(&device)], &selection).unwrap();
-        let slow = device.is_simulated();
+        let slow = device.properties().slow;
         Some(Subject { device, kernel: id, planner: Arc::new(planner), slow })
     }
 

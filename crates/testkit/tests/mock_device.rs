@@ -108,7 +108,7 @@ fn a_device_that_answers_wrong_is_not_used() {
 }
 
 #[test]
-fn simulated_devices_are_chosen_by_name_only() {
+fn auto_does_not_choose_devices_that_are_used_by_name_only() {
     let auto = Planner::new(vec![far(Behaviour::default())], &Selection::default()).unwrap();
     assert!(auto.devices().is_empty());
     let error =

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Backend, Device, DeviceId, Discovery, Missing, Unit};
+use lockstep_core::backend::{Backend, Device, DeviceId, DeviceSelector, Discovery, Missing, Unit};
 
 use crate::device::WgpuDevice;
 
@@ -79,8 +79,8 @@ impl Backend for WgpuBackend {
         Discovery { devices, missing }
     }
 
-    fn named(&self, name: &str) -> Option<Result<Arc<dyn Device>, Missing>> {
-        if name != SOFTWARE_GL.to_string() {
+    fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
+        if *name != SOFTWARE_GL {
             return None;
         }
         let found = self.find_by_opengl();

@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_cache::Cache;
 use lockstep_core::backend::{
-    Completion, Cost, Counter, Device, DeviceId, DeviceMemory, KernelId, KernelInfo,
+    Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
+    KernelInfo,
 };
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Segment, Task as CoreTask, Work};
@@ -200,8 +201,13 @@ impl Device for WgpuDevice {
         self.description.clone()
     }
 
-    fn is_simulated(&self) -> bool {
-        self.software
+    fn properties(&self) -> DeviceProperties {
+        if self.software { DeviceProperties::SOFTWARE } else { DeviceProperties::default() }
+    }
+
+    fn hardware(&self) -> Option<HardwareId> {
+        let info = self.adapter.get_info();
+        (!self.software).then(|| HardwareId::new(info.vendor, &info.name, &info.device_pci_bus_id))
     }
 
     fn kernels(&self) -> &[KernelInfo] {

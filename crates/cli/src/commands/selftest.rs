@@ -12,7 +12,7 @@ use crate::error::{Error, Result, failed};
 
 /// Test every kernel that can run here against known answers
 ///
-/// Kernels of simulated devices are tested where `--device` names one.
+/// Devices that are used by name only are tested if `--device` names one.
 ///
 /// These tests also run by themselves before a kernel does its first work.
 #[derive(Debug, Args)]
@@ -44,8 +44,7 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
     let mut outcomes = Vec::new();
     for device in super::discover(&engine).devices {
         let unnamed = matches!(args.engine.device.as_deref(), None | Some("auto" | ""));
-        // Simulated devices are slow, and used by name only.
-        if !wanted(&args.engine.device, &device.id().to_string()) || unnamed && device.is_simulated() {
+        if !wanted(&args.engine.device, &device.id().to_string()) || unnamed && device.properties().by_name_only {
             continue;
         }
         for (number, kernel) in device.kernels().iter().enumerate() {

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUevent, CUfunction, CUmodule, CUstream};
-use lockstep_core::backend::Missing;
+use lockstep_core::backend::{HardwareId, Missing};
 
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 use crate::compile::{self, Architecture};
@@ -27,6 +27,11 @@ const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 const SHARED_OPTIN: c_int = 97;
 const SHARED: c_int = 8;
+/// Domain, bus and device.
+const PCI: [c_int; 3] = [50, 33, 34];
+
+/// The PCI vendor number.
+const NVIDIA: u32 = 0x10de;
 
 /// Of enum CUfunction_attribute.
 const DYNAMIC_SHARED: c_int = 8;
@@ -71,6 +76,8 @@ pub(crate) struct Driver {
     api: Api,
     device: CUdevice,
     name: String,
+    /// The PCI address; empty if the driver does not report it.
+    pci: String,
     memory: usize,
     architecture: Architecture,
     limits: Limits,
@@ -113,11 +120,17 @@ impl Driver {
             // SAFETY: a place for an integer.
             check(unsafe { (api.device_attribute)(&mut value, which, device) }).map(|()| value.max(0) as u32)
         };
+        let pci = |[domain, bus, device]: [c_int; 3]| -> Result<String, Code> {
+            let [domain, bus, device] = [attribute(domain)?, attribute(bus)?, attribute(device)?];
+            Ok(format!("{domain:04x}:{bus:02x}:{device:02x}.0"))
+        };
+        let pci = pci(PCI);
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         Ok(Driver {
             api,
             device,
             name: String::from_utf8_lossy(name).into_owned(),
+            pci: pci.unwrap_or_default(),
             memory,
             architecture: Architecture { major: attribute(MAJOR)?, minor: attribute(MINOR)? },
             limits: Limits {
@@ -220,6 +233,10 @@ unsafe impl Machine for Driver {
         let Architecture { major, minor } = self.architecture;
         let gib = self.memory as f64 / f64::from(1 << 30);
         format!("{}, compute capability {major}.{minor}, {gib:.0} GiB", self.name)
+    }
+
+    fn hardware(&self) -> Option<HardwareId> {
+        Some(HardwareId::new(NVIDIA, &self.name, &self.pci))
     }
 
     fn limits(&self) -> Limits {

@@ -1,4 +1,4 @@
-//! One measurement: an operation by a kernel, at some lengths.
+//! The measurement of one operation by one kernel.
 
 use super::Clock;
 use crate::planner::Plan;
@@ -9,12 +9,12 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Segment, Status, Tag, Task, Tweak};
 
-/// Where data are.
+/// The memory that holds the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In the host's memory.
+    /// Host memory.
     Host,
-    /// In the device's own.
+    /// The device's memory.
     Device,
 }
 
@@ -28,112 +28,98 @@ impl Place {
     }
 }
 
-/// Lengths of a single message, in bytes: a cipher's call, a page, and on to where all devices are at full speed.
+/// Lengths of a single message in bytes: the call of a cipher, a page, and on to where devices reach their full speed. In
+/// docs/measured/2026-11-22-zen4-2vcpu-calibrate.md the rate rises by less than 7 % beyond 16 MiB.
 const LENGTHS: [usize; 5] = [64, 4 << 10, 64 << 10, 1 << 20, 16 << 20];
 
-/// One more, where the last two took about as long: so it is where threads or transfers come in between.
-const LAST_LENGTH: usize = 64 << 20;
+/// A run that by the shorter ones would take longer is not made, in nanoseconds: 16 MiB at 2.8 GB/s. With it, and two to nine
+/// runs, the calibration of a processor took 1.0 s (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
+const MAX_RUN_NS: f64 = 6e6;
 
-/// The same for the processor with a device beside it, who share out nothing that is shorter.
-const LENGTHS_OF_PAIR: [usize; 3] = [2 << 20, 8 << 20, 32 << 20];
-
-/// A run that would take longer is not made: what is longer follows the line so far. Most devices do 16 MiB in less.
-const LONGEST_NS: f64 = 6e6;
-
-/// The same for pairs.
-const LONGEST_OF_PAIR_NS: f64 = 6e7;
-
-/// Runs go on until they took so long together ...
+/// Runs of one shape are repeated until they took this time together, and at least twice, at most nine times. The shortest
+/// counts: disturbances only make runs longer.
 const ENOUGH_NS: f64 = 2.5e5;
+const MIN_RUNS: usize = 2;
+const MAX_RUNS: usize = 9;
 
-/// ... or there were so many; the shortest counts, for whatever disturbs makes longer.
-const MOST_RUNS: usize = 9;
-const LEAST_RUNS: usize = 2;
+/// Many short messages at once, for the cost of a message: number and bytes of each.
+const SHORT: [usize; 2] = [1024, 64];
 
-/// Short messages at once, for what a message costs.
-const SHORT: usize = 64;
-const MANY: usize = 1024;
-/// Serial passes: so many lanes of so many bytes fill any device; fewer where that would take too long.
+/// Serial passes: numbers of messages, and bytes of each. The larger number stands for the thousands of messages for which a GPU is
+/// chosen (docs/planner.md); the smaller one is for devices that would take too long.
 const LANES: [usize; 2] = [8192, 512];
 const LANE: usize = 512;
-/// Recipes: so many chunks of a file; fewer where they would take too long, more for pairs, who share them out.
-const CHUNK: usize = 16 << 10;
-const CHUNKS: [usize; 3] = [1024, 256, 64];
 
-/// What was measured of an operation.
-#[derive(Debug, Clone)]
+/// Fused AEADs: numbers of chunks of a file, the first that takes no longer than [`MAX_RUN_NS`], and bytes of each.
+const CHUNKS: [usize; 3] = [1024, 256, 64];
+const CHUNK: usize = 16 << 10;
+
+/// The shortest times of an operation, in nanoseconds.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Samples {
-    /// Single messages.
-    alone: Vec<Point>,
-    /// Many at once: fewer or shorter ones first.
-    crowds: Vec<(Shape, f64)>,
+    /// Single messages, by length.
+    single: Vec<(Shape, f64)>,
+    /// Many messages at once, short ones first.
+    batches: Vec<(Shape, f64)>,
 }
 
 impl Samples {
-    /// The shorter times of two measurements of the same: whatever disturbs makes longer.
+    /// The shorter times of two measurements of the same operation.
     pub(super) fn best_of(mut self, other: Samples) -> Samples {
-        for again in other.alone {
-            match self.alone.iter_mut().find(|point| point.bytes == again.bytes) {
-                Some(point) => point.ns = point.ns.min(again.ns),
-                None => self.alone.push(again),
+        let merge = |all: &mut Vec<(Shape, f64)>, others: Vec<(Shape, f64)>| {
+            for (shape, ns) in others {
+                match all.iter_mut().find(|(known, _)| *known == shape) {
+                    Some(known) => known.1 = known.1.min(ns),
+                    None => all.push((shape, ns)),
+                }
             }
-        }
-        self.alone.sort_by(|one, other| one.bytes.total_cmp(&other.bytes));
-        for (shape, ns) in other.crowds {
-            if let Some(same) = self.crowds.iter_mut().find(|(known, _)| *known == shape) {
-                same.1 = same.1.min(ns);
-            }
-        }
+            all.sort_by_key(|(shape, _)| shape.bytes);
+        };
+        merge(&mut self.single, other.single);
+        merge(&mut self.batches, other.batches);
         self
     }
 
     /// The model of time that fits. `None` if the clock shows none.
-    pub(super) fn timing(mut self, operation: Operation) -> Option<Timing> {
-        // Longer work is no shorter, whatever disturbed the clock.
-        let mut least = 0.0;
-        for point in &mut self.alone {
-            least = point.ns.max(least);
-            point.ns = least;
-        }
-        let alone = Timing::new(self.alone, 0.0, None)?;
-        let fixed = alone.fixed_ns();
-        let (per_message, wide) = match (operation, &self.crowds[..]) {
-            (Operation::Pass(pass), [(shape, ns)]) if pass.is_serial() => {
-                (0.0, Some((ns - fixed).max(0.0) / shape.bytes as f64))
+    pub(super) fn timing(self, operation: Operation) -> Option<Timing> {
+        // Longer work does not take less time: what seems so was a disturbance.
+        let mut least: f64 = 0.0;
+        let points = self.single.iter().map(|(shape, ns)| {
+            least = ns.max(least);
+            Point { bytes: shape.bytes as f64, ns: least }
+        });
+        let single = Timing::new(points.collect(), 0.0, None)?;
+        // The time of one message more, beyond a call.
+        let each = |(shape, ns): &(Shape, f64)| (ns - single.fixed_ns()).max(0.0) / shape.messages as f64;
+        let is_pass_over_bytes = matches!(operation, Operation::Pass(pass) if !pass.is_serial());
+        let (per_message, wide) = match &self.batches[..] {
+            [(shape, ns), ..] if is_pass_over_bytes => {
+                ((ns - single.ns(shape.bytes.into())).max(0.0) / shape.messages as f64, None)
             }
-            (Operation::Pass(pass), [(short, short_ns), (long, long_ns)]) if pass.is_serial() => {
-                let wide = slope(fixed, (short.bytes, *short_ns), (long.bytes, *long_ns));
-                let rest = short_ns - fixed - wide * short.bytes as f64;
-                (rest.max(0.0) / short.messages as f64, Some(wide))
+            [batch] => (0.0, Some(each(batch) / batch.0.longest as f64)),
+            [short, .., long] => {
+                // A message takes a fixed time, and a time for each byte: an eighth of the longer one at least.
+                let bytes = (long.0.longest - short.0.longest) as f64;
+                let wide = ((each(long) - each(short)) / bytes).max(each(long) / 8.0 / long.0.longest as f64);
+                ((each(long) - wide * long.0.longest as f64).max(0.0), Some(wide))
             }
-            (Operation::Pass(_), [(shape, ns)]) => {
-                let more = (ns - alone.ns(shape.bytes.into())).max(0.0);
-                (more / (shape.messages - 1) as f64, None)
-            }
-            (Operation::Fused(_), [(short, short_ns), (few, few_ns), (many, many_ns)]) => {
-                // A chunk takes what a message takes, and its bytes.
-                let chunk = slope(fixed, (few.messages, *few_ns), (many.messages, *many_ns));
-                let message = (short_ns - fixed).max(0.0) / (short.messages - 1) as f64;
-                let wide = (chunk - message).max(chunk / 8.0) / CHUNK as f64;
-                ((chunk - wide * CHUNK as f64).max(0.0), Some(wide))
-            }
-            _ => (0.0, None),
+            [] => (0.0, None),
         };
-        Timing::new(alone.points().to_vec(), per_message, wide)
+        Timing::new(single.points().to_vec(), per_message, wide)
     }
 }
 
-/// What one more takes, by two measurements; half of what the larger says by itself at least, if the smaller was disturbed.
-fn slope(fixed: f64, (few, few_ns): (usize, f64), (many, many_ns): (usize, f64)) -> f64 {
-    let between = (many_ns - few_ns) / (many - few) as f64;
-    between.max((many_ns - fixed).max(0.0) / many as f64 / 2.0)
+/// The time of a longer message by the line through the last two; 0 if there are fewer.
+fn extrapolated(single: &[(Shape, f64)], bytes: usize) -> f64 {
+    let [.., (from, from_ns), (to, to_ns)] = single else { return 0.0 };
+    to_ns + (bytes as f64 - to.bytes as f64) * (to_ns - from_ns) / (to.bytes - from.bytes) as f64
 }
 
-fn crowd(messages: usize, len: usize) -> Shape {
+fn batch([messages, len]: [usize; 2]) -> Shape {
     Shape { messages, bytes: messages * len, longest: len }
 }
 
-/// What measurements have in common.
+/// The clock and the buffer of measurements.
 pub(super) struct Bench<'c> {
     clock: &'c dyn Clock,
     host: Vec<u8>,
@@ -144,7 +130,7 @@ impl<'c> Bench<'c> {
         Bench { clock, host: Vec::new() }
     }
 
-    /// Measures the operation by the planned kernel. `failures` counts how often the device failed, in whose place others work.
+    /// Measures the operation by the planned kernel. `failures` returns the number of failures of the device so far.
     ///
     /// # Errors
     /// Those of the device.
@@ -156,73 +142,46 @@ impl<'c> Bench<'c> {
         place: Place,
         failures: &dyn Fn() -> u32,
     ) -> Result<Samples> {
-        let is_pair = plan.device.parts(plan.kernel, operation).len() > 1;
-        let mut at = |shape: Shape| self.shortest(plan, operation, key, place, shape, failures);
-        let (lengths, longest) = match is_pair {
-            true => (&LENGTHS_OF_PAIR[..], LONGEST_OF_PAIR_NS),
-            false => (&LENGTHS[..], LONGEST_NS),
+        let mut at = |shape: Shape| {
+            let ns = self.shortest(plan, operation, key, place, shape, failures)?;
+            Ok::<_, Error>((shape, ns))
         };
-        let mut alone: Vec<Point> = Vec::new();
-        let line = |points: &[Point], bytes: usize| match points {
-            [.., from, to] => to.ns + (bytes as f64 - to.bytes) * (to.ns - from.ns) / (to.bytes - from.bytes),
-            _ => 0.0,
-        };
-        for &bytes in lengths {
-            if line(&alone, bytes) > longest {
+        let mut samples = Samples::default();
+        for bytes in LENGTHS {
+            if extrapolated(&samples.single, bytes) > MAX_RUN_NS {
                 break;
             }
-            alone.push(Point { bytes: bytes as f64, ns: at(bytes.into())? });
+            samples.single.push(at(bytes.into())?);
         }
-        if let [.., from, to] = alone[..]
-            && !is_pair
-            && to.bytes == LENGTHS[4] as f64
-            && to.ns < 4.0 * from.ns
-            && line(&alone, LAST_LENGTH) < longest
-        {
-            alone.push(Point { bytes: LAST_LENGTH as f64, ns: at(LAST_LENGTH.into())? });
+        // A device that takes a millisecond for a short message would take seconds for a batch.
+        if samples.single.first().is_some_and(|(_, ns)| *ns > MAX_RUN_NS / 6.0) {
+            return Ok(samples);
         }
-        let mut crowds = Vec::new();
-        // A device so slow that a short message takes a millisecond is spared the crowd.
-        if alone.first().is_some_and(|first| first.ns > LONGEST_NS / 6.0 && !is_pair) {
-            return Ok(Samples { alone, crowds });
-        }
-        let mut add = |shape: Shape| {
-            let ns = at(shape)?;
-            crowds.push((shape, ns));
-            Ok(ns)
-        };
+        let batches = &mut samples.batches;
         match operation {
             Operation::Pass(pass) if pass.is_serial() => {
-                // What fewer take says how many can be afforded.
                 let [most, least] = LANES;
-                let ratio = (most * LANE / (least * SHORT)) as f64;
-                let few = add(crowd(least, SHORT))?;
-                if few * ratio < 4.0 * LONGEST_NS {
-                    crowds.clear();
-                    for len in [SHORT, LANE] {
-                        crowds.push((crowd(most, len), at(crowd(most, len))?));
-                    }
+                let few = at(batch([least, SHORT[1]]))?;
+                // The fixed cost of the call is in it: the true time of the largest batch is shorter.
+                let ratio = ((most * LANE) / (least * SHORT[1])) as f64;
+                if ratio * few.1 < 4.0 * MAX_RUN_NS {
+                    batches.extend([at(batch([most, SHORT[1]]))?, at(batch([most, LANE]))?]);
+                } else {
+                    batches.push(few);
                 }
             }
-            Operation::Pass(_) => {
-                add(crowd(MANY, SHORT))?;
-            }
+            Operation::Pass(_) => batches.push(at(batch(SHORT))?),
             Operation::Fused(_) => {
-                add(crowd(MANY, SHORT))?;
-                let affordable = |chunks: &&usize| line(&alone, **chunks * CHUNK) < longest;
-                let chunks = CHUNKS.iter().find(affordable).copied().unwrap_or(CHUNKS[2]);
-                // Of pairs the fewer ones are shared out as well.
-                let fewer = if is_pair { 4 } else { 8 };
-                let chunks = if is_pair { chunks.max(512) } else { chunks };
-                for chunks in [chunks / fewer, chunks] {
-                    add(crowd(chunks, CHUNK))?;
-                }
+                let is_affordable =
+                    |chunks: &usize| extrapolated(&samples.single, chunks * CHUNK) < MAX_RUN_NS;
+                let chunks = CHUNKS.into_iter().find(is_affordable).unwrap_or(CHUNKS[2]);
+                batches.extend([at(batch(SHORT))?, at(batch([chunks, CHUNK]))?]);
             }
         }
-        Ok(Samples { alone, crowds })
+        Ok(samples)
     }
 
-    /// The shortest of some runs, in nanoseconds.
+    /// The time of the shortest run, in nanoseconds.
     fn shortest(
         &mut self,
         plan: Plan<'_>,
@@ -236,17 +195,17 @@ impl<'c> Bench<'c> {
         let failed = failures();
         let mut runner = Runner::new(self, plan, operation, key, place, shape)?;
         let (mut shortest, mut all) = (f64::INFINITY, 0.0);
-        for run in 0..MOST_RUNS {
+        for run in 0..MAX_RUNS {
             runner.prepare()?;
             let ns = clock.time(&mut || runner.run())?;
-            // It was not this device that did the work.
+            // The CPU has repeated the work.
             if failures() != failed {
-                let reason = "it failed while it was measured".into();
+                let reason = "it failed while it was being measured".into();
                 return Err(Error::DeviceFailed { device: plan.device.id(), reason });
             }
             shortest = shortest.min(ns);
             all += ns;
-            if run + 1 >= LEAST_RUNS && all >= ENOUGH_NS {
+            if run + 1 >= MIN_RUNS && all >= ENOUGH_NS {
                 break;
             }
         }
@@ -254,16 +213,16 @@ impl<'c> Bench<'c> {
     }
 }
 
-/// Work that can be done again and again.
+/// Work that can be repeated.
 struct Runner<'b, 'p> {
     plan: Plan<'p>,
     operation: Operation,
     shape: Shape,
     key: Key,
     tweak_key: Key,
-    /// The data of all messages, one behind the other.
+    /// The data of all messages, concatenated.
     host: &'b mut [u8],
-    /// The same in the device's memory, if they are to be there.
+    /// The same in the device's memory, if that is measured.
     device: Option<Box<dyn DeviceBuffer>>,
     states: Vec<Block>,
     tags: Vec<Block>,
@@ -285,7 +244,7 @@ impl<'b, 'p> Runner<'b, 'p> {
             };
             let more = shape.bytes - bench.host.len();
             bench.host.try_reserve_exact(more).map_err(no_memory)?;
-            // Neither zeros nor anybody's data: constant-time kernels do not care.
+            // Any data will do: the time of constant-time kernels does not depend on them.
             let from = bench.host.len();
             bench.host.extend((from..shape.bytes).map(|i| (i * 31 + i / 256) as u8));
         }
@@ -312,7 +271,7 @@ impl<'b, 'p> Runner<'b, 'p> {
         })
     }
 
-    /// What is opened must be sealed before.
+    /// Seals the data that will be opened.
     fn prepare(&mut self) -> Result<()> {
         if self.operation == Operation::Fused(FusedAead::GcmOpen) {
             self.fused(FusedAead::GcmSeal)
@@ -343,7 +302,7 @@ impl<'b, 'p> Runner<'b, 'p> {
         let data = data(self.host, self.device.as_deref(), self.shape.longest, false);
         let messages = data.zip(&mut self.tags).map(|(data, tag)| AeadMessage {
             key: &self.key,
-            // One key and nonce for all: it is nobody's data, and nothing of it leaves.
+            // One key and nonce for all: these are not user data, and they are discarded.
             nonce: &[7; 12],
             aad: &[],
             data,

@@ -1,31 +1,27 @@
-//! What was measured of one device, as a file of lines.
+//! The file of a device's measurements: two lines of JSON. The first has the format, the device and a checksum of the second,
+//! which has the measurements.
 //!
-//! ```text
-//! lockstep calibration 1
-//! cpu | AMD EPYC, 2 threads | 0.1.0
-//! cpu/vaes512 Ctr 128 host off 21.5 - 64:40.1 4096:220 ...
-//! sum 0123456789abcdef
+//! ```json
+//! {"device":"cpu | AMD EPYC, 2 threads | 0.1.0","format":2,"sum":"0123456789abcdef"}
+//! [{"kernel":"cpu/vaes512","key_bits":128,"memory":"host","ns_per_byte_of_many_messages":null,"ns_per_message":21.5,
+//!   "operation":"Ctr","single_messages":[[64.0,40.1],[4096.0,220.0]],"verify":"off"}]
 //! ```
-//!
-//! A line has kernel, operation, key bits, place, how results are verified, nanoseconds a message and a byte of many messages
-//! (`-` where that is no matter of its own), then bytes and nanoseconds of single messages.
-
-use std::fmt::Write;
 
 use super::Place;
 use crate::timing::{Point, Timing};
 use crate::verify::Verify;
-use lockstep_cache::{Cache, UNFINISHED, fnv};
+use lockstep_cache::{Cache, UNFINISHED, hash};
 use lockstep_core::backend::Device;
 use lockstep_core::key::KeySize;
 use lockstep_core::work::Operation;
+use serde_json::{Value, json};
 
-const FIRST_LINE: &str = "lockstep calibration 1";
+const FORMAT: u64 = 2;
 
-/// All kernels, operations, key sizes, places and kinds of verification of a device fit in well.
-const MOST_BYTES: u64 = 1 << 20;
+/// Longer files are not read. All kernels, operations, key sizes, places and ways of verification take less than half.
+const MAX_BYTES: u64 = 1 << 20;
 
-/// One measurement.
+/// A measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub(super) kernel: String,
@@ -36,43 +32,42 @@ pub(super) struct Entry {
     pub(super) timing: Timing,
 }
 
-/// What was measured of one device.
+/// The measurements of a device.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Store {
     entries: Vec<Entry>,
 }
 
-/// What measurements depend on.
+/// Everything that measurements depend on.
 fn key_of(device: &dyn Device) -> String {
     let build = if cfg!(debug_assertions) { " debug" } else { "" };
-    let version = env!("CARGO_PKG_VERSION");
-    let text = format!("{} | {} | {version}{build}", device.id(), device.description());
-    text.replace(['\n', '\r'], " ")
+    format!("{} | {} | {}{build}", device.id(), device.description(), env!("CARGO_PKG_VERSION"))
 }
 
-/// The name of a device's file: by kind first, so that it can be told without reading which devices there were.
+/// The name of a device's file. It starts with the kind of device, which is thus known without reading the file.
 fn name_of(device: &dyn Device) -> String {
-    let kind = match (device.is_trusted(), device.is_simulated()) {
+    let kind = match (device.is_trusted(), device.properties().by_name_only) {
         (true, _) => "processor",
-        (false, true) => "simulated",
+        (false, true) => "named",
         (false, false) => "device",
     };
-    format!("{kind}-{}.txt", Cache::name_of(&key_of(device)))
+    format!("{kind}-{}.json", Cache::name_of(&key_of(device)))
 }
 
 pub(super) fn is_of_other_device(name: &str) -> bool {
-    name.starts_with("device-") && name.ends_with(".txt")
+    name.starts_with("device-") && name.ends_with(".json")
 }
 
+/// True for files of this module, also those of the earlier text format.
 pub(super) fn is_ours(name: &str) -> bool {
-    ["processor-", "simulated-", "device-"].iter().any(|kind| name.starts_with(kind))
-        && (name.ends_with(".txt") || name.ends_with(UNFINISHED))
+    ["processor-", "simulated-", "named-", "device-"].iter().any(|kind| name.starts_with(kind))
+        && [".json", ".txt", UNFINISHED].iter().any(|end| name.ends_with(end))
 }
 
 impl Store {
-    /// What is kept of a device; nothing if the file is not there, damaged, or of another device.
+    /// The measurements of a device; none if the file is missing, damaged, or of another device or format.
     pub(super) fn read(cache: &Cache, device: &dyn Device) -> Store {
-        let text = cache.read(&name_of(device), MOST_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
+        let text = cache.read(&name_of(device), MAX_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
         text.and_then(|text| Store::parse(&text, &key_of(device))).unwrap_or_default()
     }
 
@@ -89,15 +84,15 @@ impl Store {
         key: KeySize,
         place: Place,
         verify: Verify,
-    ) -> Option<&Timing> {
+    ) -> Option<Timing> {
         let is_it = |entry: &&Entry| {
             entry.kernel == kernel
                 && (entry.operation, entry.key, entry.place, entry.verify) == (operation, key, place, verify)
         };
-        self.entries.iter().find(is_it).map(|entry| &entry.timing)
+        self.entries.iter().find(is_it).map(|entry| entry.timing.clone())
     }
 
-    /// In place of what was known of the same.
+    /// Adds a measurement, or replaces the earlier one.
     pub(super) fn set(&mut self, entry: Entry) {
         let of = |e: &Entry| (e.kernel.clone(), e.operation, e.key, e.place, e.verify);
         self.entries.retain(|old| of(old) != of(&entry));
@@ -105,69 +100,59 @@ impl Store {
     }
 
     fn text(&self, key: &str) -> String {
-        let mut text = format!("{FIRST_LINE}\n{key}\n");
-        for Entry { kernel, operation, key, place, verify, timing } in &self.entries {
-            let wide = timing.wide_ns_per_byte().map_or("-".into(), |ns| ns.to_string());
-            // Writing to a string does not fail.
-            let _ = write!(
-                text,
-                "{kernel} {operation} {} {} {} {} {wide}",
-                key.bits(),
-                place.name(),
-                verify.name(),
-                timing.per_message_ns()
-            );
-            for point in timing.points() {
-                let _ = write!(text, " {}:{}", point.bytes, point.ns);
-            }
-            text.push('\n');
-        }
-        let sum = sum(&text);
-        let _ = writeln!(text, "sum {sum:016x}");
-        text
+        let entries = Value::from(self.entries.iter().map(Entry::json).collect::<Vec<_>>()).to_string();
+        let header = json!({ "format": FORMAT, "device": key, "sum": sum(&entries) });
+        format!("{header}\n{entries}\n")
     }
 
     fn parse(text: &str, key: &str) -> Option<Store> {
-        let lines = text.strip_prefix(FIRST_LINE)?.strip_prefix('\n')?;
-        let lines = lines.strip_prefix(key)?.strip_prefix('\n')?;
-        let (content, last) = text.trim_end_matches('\n').rsplit_once('\n')?;
-        let given = u64::from_str_radix(last.strip_prefix("sum ")?, 16).ok()?;
-        if given != sum(&format!("{content}\n")) {
-            return None;
-        }
-        let entries = lines.lines().filter(|line| !line.starts_with("sum ")).map(Entry::parse);
-        Some(Store { entries: entries.collect::<Option<_>>()? })
+        let (header, entries) = text.strip_suffix('\n')?.split_once('\n')?;
+        let header: Value = serde_json::from_str(header).ok()?;
+        let is_valid = header["format"] == FORMAT && header["device"] == key && header["sum"] == sum(entries);
+        let entries: Value = serde_json::from_str(entries).ok().filter(|_| is_valid)?;
+        Some(Store { entries: entries.as_array()?.iter().map(Entry::parse).collect::<Option<_>>()? })
     }
 }
 
-/// Against accidents: FNV-1a.
-fn sum(text: &str) -> u64 {
-    fnv(0xcbf2_9ce4_8422_2325, text.as_bytes())
+/// Against accidental changes.
+fn sum(text: &str) -> String {
+    format!("{:016x}", hash(text.as_bytes()))
 }
 
 impl Entry {
-    fn parse(line: &str) -> Option<Entry> {
-        let mut words = line.split(' ');
-        let kernel = words.next()?.to_owned();
-        let operation = words.next()?;
-        let operation = Operation::all().find(|known| known.to_string() == operation)?;
-        let bits = words.next()?;
-        let key = KeySize::ALL.into_iter().find(|size| size.bits().to_string() == bits)?;
-        let place = words.next()?;
-        let place = [Place::Host, Place::Device].into_iter().find(|known| known.name() == place)?;
-        let verify = words.next()?.parse().ok()?;
-        let per_message = words.next()?.parse().ok()?;
-        let wide = match words.next()? {
-            "-" => None,
-            ns => Some(ns.parse().ok()?),
+    fn json(&self) -> Value {
+        let Entry { kernel, operation, key, place, verify, timing } = self;
+        let points: Vec<_> = timing.points().iter().map(|point| json!([point.bytes, point.ns])).collect();
+        json!({
+            "kernel": kernel,
+            "operation": operation.to_string(),
+            "key_bits": key.bits(),
+            "memory": place.name(),
+            "verify": verify.name(),
+            "ns_per_message": timing.per_message_ns(),
+            "ns_per_byte_of_many_messages": timing.wide_ns_per_byte(),
+            "single_messages": points,
+        })
+    }
+
+    fn parse(json: &Value) -> Option<Entry> {
+        let text = |name: &str| json[name].as_str();
+        let point = |point: &Value| Some(Point { bytes: point[0].as_f64()?, ns: point[1].as_f64()? });
+        let points = json["single_messages"].as_array()?.iter().map(point).collect::<Option<_>>()?;
+        let wide = match &json["ns_per_byte_of_many_messages"] {
+            Value::Null => None,
+            ns => Some(ns.as_f64()?),
         };
-        let point = |word: &str| {
-            let (bytes, ns) = word.split_once(':')?;
-            Some(Point { bytes: bytes.parse().ok()?, ns: ns.parse().ok()? })
-        };
-        let points = words.map(point).collect::<Option<Vec<_>>>()?;
-        let timing = Timing::new(points, per_message, wide)?;
-        Some(Entry { kernel, operation, key, place, verify, timing })
+        let operation = text("operation")?;
+        let place = text("memory")?;
+        Some(Entry {
+            kernel: text("kernel")?.into(),
+            operation: Operation::all().find(|known| known.to_string() == operation)?,
+            key: KeySize::ALL.into_iter().find(|size| json["key_bits"] == size.bits())?,
+            place: [Place::Host, Place::Device].into_iter().find(|known| known.name() == place)?,
+            verify: text("verify")?.parse().ok()?,
+            timing: Timing::new(points, json["ns_per_message"].as_f64()?, wide)?,
+        })
     }
 }
 
@@ -178,7 +163,7 @@ mod tests {
 
     fn entry(operation: Operation, wide: Option<f64>) -> Entry {
         let point = |bytes, ns| Point { bytes, ns };
-        let points = vec![point(64.0, 10.25), point(4096.0, 300.5), point(1e6, 70_000.0)];
+        let points = vec![point(64.0, 10.25), point(4096.0, 300.1), point(1e6, 70_000.0 / 3.0)];
         let timing = Timing::new(points, 3.5, wide).unwrap();
         let (key, place, verify) = (KeySize::Aes192, Place::Device, Verify::Full);
         Entry { kernel: "cuda/bitslice".into(), operation, key, place, verify, timing }
@@ -193,13 +178,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let text = store().text("a key");
-        assert_eq!(Store::parse(&text, "a key").unwrap(), store());
+        let text = store().text("a \"key\"\nof two lines");
+        assert_eq!(Store::parse(&text, "a \"key\"\nof two lines").unwrap(), store());
         assert_eq!(Store::parse(&Store::default().text("k"), "k").unwrap(), Store::default());
     }
 
     #[test]
-    fn what_is_newer_counts() {
+    fn newer_measurements_replace_older_ones() {
         let mut store = store();
         let newer = entry(Operation::Pass(Pass::CbcMac), Some(9.0));
         store.set(newer.clone());
@@ -209,26 +194,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_foreign_or_damaged_is_nothing() {
+    fn foreign_and_damaged_files_are_ignored() {
         let text = store().text("a key");
         assert!(Store::parse(&text, "another key").is_none());
         assert!(Store::parse(&text, "a").is_none());
-        assert!(Store::parse("", "a key").is_none());
+        assert!(Store::parse(&text.replace("\"format\":2", "\"format\":3"), "a key").is_none());
         for at in 0..text.len() - 1 {
             assert!(Store::parse(&text[..at], "a key").is_none(), "cut at {at}");
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= 1;
             assert!(Store::parse(&String::from_utf8(bytes).unwrap(), "a key").is_none(), "flipped at {at}");
         }
-        // Right sums do not make wrong numbers right.
-        for (from, to) in
-            [("10.25", "-1"), ("10.25", "NaN"), ("64:", "9999999:"), (" 192 ", " 193 "), ("3.5", "inf")]
-        {
-            let wrong = text.replace(from, to);
-            let (content, _) = wrong.trim_end().rsplit_once('\n').unwrap();
-            let content = format!("{content}\n");
-            let wrong = format!("{content}sum {:016x}\n", sum(&content));
-            assert!(wrong.contains(to) && Store::parse(&wrong, "a key").is_none(), "{to}");
+        // A correct checksum does not make wrong numbers valid.
+        let (_, entries) = text.trim_end().split_once('\n').unwrap();
+        for (from, to) in [
+            ("10.25", "-1"),
+            ("10.25", "\"10.25\""),
+            ("[64.0", "[9999999"),
+            (":192,", ":193,"),
+            ("3.5", "1e300"),
+            ("CbcMac", "CbcMc"),
+        ] {
+            let wrong = entries.replace(from, to);
+            assert_ne!(wrong, entries, "{from}");
+            let header = json!({ "format": FORMAT, "device": "a key", "sum": sum(&wrong) });
+            assert!(Store::parse(&format!("{header}\n{wrong}\n"), "a key").is_none(), "{to}");
         }
     }
 }

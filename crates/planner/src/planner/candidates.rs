@@ -1,140 +1,115 @@
-//! The devices that are known, who of them can do what, and what they were measured to take for it.
+//! The table of candidates: which kernels of which devices can do an operation, and how long they take.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::Selection;
-use crate::group::{self, Group};
 use crate::selftest;
 use crate::timing::{Shape, Timing};
-use lockstep_core::backend::{Device, DeviceId, KernelId};
+use lockstep_core::backend::{Device, DeviceId, KernelId, kernel_by_name};
 use lockstep_core::error::Result;
 use lockstep_core::key::KeySize;
 use lockstep_core::work::Operation;
 
-/// A device that failed so often is not chosen again, unless it is the one that was asked for.
-const MOST_FAILURES: u32 = 3;
+/// After this number of failures a device is not chosen any more, unless the user named it. One failure may be an accident;
+/// each costs the time of the work that the CPU repeats.
+const MAX_FAILURES: u32 = 3;
 
-/// Longer than anything takes.
+/// Added to times that are not comparable with the others: longer than anything takes (30 years).
 pub(super) const LAST_RESORT_NS: f64 = 1e18;
 
-/// Devices among which is chosen.
-pub(crate) struct Roster {
-    /// Those that were found or named.
+/// The devices to choose from, and for each operation and key size the candidates.
+pub(crate) struct CandidateTable {
     pub(super) devices: Vec<Arc<dyn Device>>,
-    /// These, and each real one with the processor beside it.
-    members: Vec<Arc<Member>>,
-    /// For each operation and key size, who can do it, and what is known of that.
+    /// One for each device.
+    entries: Vec<Arc<DeviceEntry>>,
+    /// By operation and key size.
     choices: Vec<[Choice; 3]>,
-    /// The kernel that was asked for, for messages.
+    /// The kernel that the user named, for messages.
     pub(super) forced: Option<&'static str>,
-    /// Whether any device has failed.
     has_failures: AtomicBool,
-    /// More than one device, so that there is something to find out.
-    pub(super) has_rivals: bool,
 }
 
 /// A device, and how it has behaved.
-pub(crate) struct Member {
+pub(crate) struct DeviceEntry {
     pub(crate) device: Arc<dyn Device>,
-    /// For each kernel and operation: the outcome of its self-test, once it was run.
+    /// By kernel and operation: the outcome of the self-test, once it has run.
     proofs: Vec<Vec<OnceLock<Result<()>>>>,
-    failures: AtomicU32,
+    pub(crate) failures: AtomicU32,
     pub(super) is_trusted: bool,
-    /// Nanoseconds of the work that it has in hand, about: who comes next waits for that.
-    pub(super) in_hand_ns: AtomicU64,
-    /// What it shares work with, if it is a pair.
-    pair: Option<Pair>,
+    /// Estimated nanoseconds of the work that is being run on it.
+    pub(super) queued_ns: AtomicU64,
 }
 
-/// The processor with a device beside it.
-pub(crate) struct Pair {
-    /// The same device as the group that it is.
-    pub(crate) group: Arc<Group>,
-    /// The device beside the processor.
-    pub(crate) other: DeviceId,
-}
-
-/// Who can do an operation with keys of a size.
+/// The candidates for an operation with keys of one size.
 #[derive(Default)]
 pub(crate) struct Choice {
     pub(crate) candidates: Vec<Candidate>,
-    /// What was measured, by candidate.
+    /// Measured times, by candidate.
     pub(super) measured: OnceLock<Vec<Measured>>,
-    /// Nanoseconds that this took so far, about.
+    /// Estimated nanoseconds that this operation took so far.
     pub(super) spent: AtomicU64,
 }
 
 /// A kernel that can do an operation.
 pub(crate) struct Candidate {
-    pub(crate) member: usize,
+    /// Index into the table's entries.
+    pub(crate) entry: usize,
     pub(crate) kernel: KernelId,
-    /// What its device says that it takes.
+    /// The time that its device states.
     pub(crate) stated: Timing,
 }
 
-/// What a candidate was measured to take, for data in memory of the host and of the device; nothing where it was not.
+/// The measured times of a candidate, for data in host memory and in the device's memory; `None` where it was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) host: Option<Timing>,
     pub(crate) device: Option<Timing>,
 }
 
-impl Member {
-    fn new(device: Arc<dyn Device>, pair: Option<Pair>) -> Arc<Member> {
-        let unproved = || (0..Operation::COUNT).map(|_| OnceLock::new()).collect();
-        let proofs = device.kernels().iter().map(|_| unproved()).collect();
+impl DeviceEntry {
+    fn new(device: Arc<dyn Device>) -> Arc<DeviceEntry> {
+        let untested = || (0..Operation::COUNT).map(|_| OnceLock::new()).collect();
+        let proofs = device.kernels().iter().map(|_| untested()).collect();
         let is_trusted = device.is_trusted();
-        Arc::new(Member {
-            device,
-            proofs,
-            failures: AtomicU32::new(0),
-            is_trusted,
-            in_hand_ns: AtomicU64::new(0),
-            pair,
-        })
+        let (failures, queued_ns) = Default::default();
+        Arc::new(DeviceEntry { device, proofs, failures, is_trusted, queued_ns })
     }
 
-    pub(crate) fn pair(&self) -> Option<&Pair> {
-        self.pair.as_ref()
-    }
-
+    /// Runs the self-test of an operation once, on the device and on each member of a group.
     fn prove(&self, kernel: KernelId, operation: Operation) -> &Result<()> {
         let proof = &self.proofs[usize::from(kernel.0)][operation.index()];
         proof.get_or_init(|| {
-            for part in self.device.parts(kernel, operation) {
-                selftest::run(&*part.device, part.kernel, operation)?;
+            let name = self.device.kernels()[usize::from(kernel.0)].name;
+            for member in self.device.members() {
+                selftest::run(&**member, kernel_by_name(&**member, name)?, operation)?;
             }
             selftest::run(&*self.device, kernel, operation)
         })
     }
 }
 
-impl Roster {
-    /// Of these devices, with what the selection leaves of their kernels. What `known` has of them already stays as it is.
+impl CandidateTable {
+    /// Of these devices and the kernels that the selection leaves; entries of `earlier` are kept for the devices that it has.
     pub(super) fn new(
         devices: Vec<Arc<dyn Device>>,
         selection: &Selection,
-        known: Option<&Roster>,
-    ) -> Roster {
-        let member = |device: &Arc<dyn Device>| {
-            let same = known.and_then(|known| known.member(device.id()));
-            same.map_or_else(|| Member::new(Arc::clone(device), None), Arc::clone)
+        earlier: Option<&CandidateTable>,
+    ) -> CandidateTable {
+        let entry = |device: &Arc<dyn Device>| {
+            let same = earlier.and_then(|earlier| earlier.entry(device.id()));
+            same.map_or_else(|| DeviceEntry::new(Arc::clone(device)), Arc::clone)
         };
-        let mut members: Vec<Arc<Member>> = devices.iter().map(member).collect();
-        let has_rivals = members.len() > 1;
-        if selection.device.is_none() && selection.kernel.is_none() {
-            members.extend(pairs(&devices));
-        }
+        let entries: Vec<Arc<DeviceEntry>> = devices.iter().map(entry).collect();
         let mut forced = None;
         let mut choices: Vec<[Choice; 3]> = (0..Operation::COUNT).map(|_| Default::default()).collect();
-        for (index, member) in members.iter().enumerate() {
-            for (number, info) in member.device.kernels().iter().enumerate() {
-                let wanted = match &selection.kernel {
-                    Some(name) => name == info.name,
+        for (index, device) in devices.iter().enumerate() {
+            for (number, info) in device.kernels().iter().enumerate() {
+                let is_wanted = match &selection.kernel {
+                    Some(name) => name.as_str() == info.name,
                     None => info.constant_time,
                 };
-                if !wanted || info.missing.is_some() {
+                if !is_wanted || info.missing.is_some() {
                     continue;
                 }
                 if selection.kernel.is_some() {
@@ -143,126 +118,104 @@ impl Roster {
                 let kernel = KernelId(number as u16);
                 for operation in Operation::all() {
                     for size in KeySize::ALL {
-                        if let Some(cost) = member.device.cost(kernel, operation, size) {
-                            let candidate = Candidate { member: index, kernel, stated: cost.into() };
+                        if let Some(cost) = device.cost(kernel, operation, size) {
+                            let candidate = Candidate { entry: index, kernel, stated: cost.into() };
                             choices[operation.index()][size as usize].candidates.push(candidate);
                         }
                     }
                 }
             }
         }
-        Roster { devices, members, choices, forced, has_failures: AtomicBool::new(false), has_rivals }
+        CandidateTable { devices, entries, choices, forced, has_failures: AtomicBool::new(false) }
+    }
+
+    /// True if there is more than one device to choose from.
+    pub(super) fn has_rivals(&self) -> bool {
+        self.devices.len() > 1
     }
 
     pub(crate) fn choice(&self, operation: Operation, key: KeySize) -> &Choice {
         &self.choices[operation.index()][key as usize]
     }
 
-    pub(crate) fn member_of(&self, candidate: &Candidate) -> &Member {
-        &self.members[candidate.member]
+    pub(crate) fn entry_of(&self, candidate: &Candidate) -> &DeviceEntry {
+        &self.entries[candidate.entry]
     }
 
-    fn member(&self, id: DeviceId) -> Option<&Arc<Member>> {
-        self.members.iter().find(|member| member.device.id() == id)
+    pub(crate) fn kernel_name(&self, candidate: &Candidate) -> &'static str {
+        self.entry_of(candidate).device.kernels()[usize::from(candidate.kernel.0)].name
     }
 
-    pub(crate) fn members(&self) -> &[Arc<Member>] {
-        &self.members
+    fn entry(&self, id: DeviceId) -> Option<&Arc<DeviceEntry>> {
+        self.entries.iter().find(|entry| entry.device.id() == id)
+    }
+
+    pub(crate) fn entries(&self) -> &[Arc<DeviceEntry>] {
+        &self.entries
     }
 
     pub(super) fn has(&self, id: DeviceId) -> bool {
-        self.devices.iter().any(|device| device.id() == id)
+        self.entry(id).is_some()
     }
 
     pub(crate) fn prove(&self, candidate: &Candidate, operation: Operation) -> &Result<()> {
-        self.member_of(candidate).prove(candidate.kernel, operation)
+        self.entry_of(candidate).prove(candidate.kernel, operation)
     }
 
-    /// The outcome of its self-test, if it was run.
+    /// The outcome of a self-test, if it has run.
     pub(super) fn proof(&self, candidate: &Candidate, operation: Operation) -> Option<&Result<()>> {
-        self.member_of(candidate).proofs[usize::from(candidate.kernel.0)][operation.index()].get()
+        self.entry_of(candidate).proofs[usize::from(candidate.kernel.0)][operation.index()].get()
     }
 
-    /// The outcomes of all self-tests that were run.
+    /// The outcomes of all self-tests that have run.
     pub(super) fn outcomes(&self) -> impl Iterator<Item = &Result<()>> {
-        self.members.iter().flat_map(|member| member.proofs.iter().flatten().filter_map(OnceLock::get))
+        self.entries.iter().flat_map(|entry| entry.proofs.iter().flatten().filter_map(OnceLock::get))
     }
 
-    /// The device failed to do its work, or did it wrong.
+    /// Counts a failure or a wrong result of a device.
     pub(super) fn count_failure(&self, id: DeviceId) {
-        if let Some(member) = self.member(id) {
-            member.failures.fetch_add(1, Ordering::Relaxed);
+        if let Some(entry) = self.entry(id) {
+            entry.failures.fetch_add(1, Ordering::Relaxed);
             self.has_failures.store(true, Ordering::Relaxed);
         }
     }
 
-    /// False as long as no device has failed: then none is given up.
+    /// False as long as no device has failed.
     pub(super) fn has_failures(&self) -> bool {
         self.has_failures.load(Ordering::Relaxed)
     }
 
-    /// How often the device of a candidate failed, and who is beside it in a pair.
-    pub(crate) fn failures_of(&self, candidate: &Candidate) -> u32 {
-        let failures = |member: &Member| member.failures.load(Ordering::Relaxed);
-        let member = self.member_of(candidate);
-        let other = member.pair().and_then(|pair| self.member(pair.other));
-        failures(member) + other.map_or(0, |other| failures(other))
-    }
-
-    /// True if there is no sense in asking the device again.
+    /// True if the device of a candidate has failed too often.
     pub(super) fn is_given_up(&self, candidate: &Candidate) -> bool {
-        let failed = |member: &Member| member.failures.load(Ordering::Relaxed) >= MOST_FAILURES;
-        let member = self.member_of(candidate);
-        let other = member.pair().and_then(|pair| self.member(pair.other));
-        failed(member) || other.is_some_and(|other| failed(other))
+        self.entry_of(candidate).failures.load(Ordering::Relaxed) >= MAX_FAILURES
     }
 }
 
 impl Choice {
-    /// Nanoseconds that a candidate takes for work of a shape, where the data are. Infinite for a pair that was not measured, and
-    /// for work too short to be shared out.
-    pub(super) fn ns(&self, index: usize, is_pair: bool, shape: Shape, is_resident: bool) -> f64 {
-        match self.measured_timing(index, is_resident) {
-            Some(_) if is_pair && shape.bytes < 2 * group::LEAST_SHARE => f64::INFINITY,
+    /// The time of a candidate for work of a shape, in nanoseconds. Measured and stated times are not comparable: once some
+    /// candidates have been measured, the others come last.
+    pub(super) fn ns(&self, index: usize, shape: Shape, is_resident: bool) -> f64 {
+        match self.timing(index, is_resident) {
             Some(timing) => timing.ns(shape),
-            None if is_pair => f64::INFINITY,
-            // What was measured is not comparable with what is stated: those that were not worth measuring, or failed, come last.
-            None if self.has_measured(is_resident) => {
-                LAST_RESORT_NS + self.candidates[index].stated.ns(shape)
+            None => {
+                let is_any_measured = (0..self.candidates.len()).any(|i| self.is_measured(i, is_resident));
+                let last = if is_any_measured { LAST_RESORT_NS } else { 0.0 };
+                last + self.candidates[index].stated.ns(shape)
             }
-            None => self.candidates[index].stated.ns(shape),
         }
     }
 
-    fn has_measured(&self, is_resident: bool) -> bool {
-        let of = |measured: &Measured| {
-            if is_resident { measured.device.is_some() } else { measured.host.is_some() }
-        };
-        self.measured.get().is_some_and(|all| all.iter().any(of))
-    }
-
-    /// What was measured, if nothing else was taken for it before.
+    /// Keeps measured times, unless others were kept before.
     pub(crate) fn set_measured(&self, all: Vec<Measured>) {
         let _ = self.measured.set(all);
     }
 
-    fn measured_timing(&self, index: usize, is_resident: bool) -> Option<&Timing> {
+    fn timing(&self, index: usize, is_resident: bool) -> Option<&Timing> {
         let measured = self.measured.get()?.get(index)?;
         if is_resident { measured.device.as_ref() } else { measured.host.as_ref() }
     }
 
     pub(super) fn is_measured(&self, index: usize, is_resident: bool) -> bool {
-        self.measured_timing(index, is_resident).is_some()
+        self.timing(index, is_resident).is_some()
     }
-}
-
-/// The processor with each of the others beside it.
-fn pairs(devices: &[Arc<dyn Device>]) -> Vec<Arc<Member>> {
-    let Some(processor) = devices.iter().find(|device| device.is_trusted()) else { return Vec::new() };
-    let others = devices.iter().filter(|device| !device.is_trusted());
-    let pair = |other: &Arc<dyn Device>| {
-        let group = Arc::new(Group::beside(Arc::clone(processor), Arc::clone(other)));
-        Member::new(Arc::clone(&group) as Arc<dyn Device>, Some(Pair { group, other: other.id() }))
-    };
-    others.map(pair).collect()
 }

@@ -1,64 +1,28 @@
-//! Results that stay on a device: samples of input and output are fetched on the stream of the work, and compared when it is
-//! waited for. The same for page-locked memory, if the work is waited for at once: its input is read before the work starts,
-//! which waits for whatever else uses it.
+//! Results that stay on a device: sampled input and output are fetched on the stream of the work, and compared when it is waited
+//! for. The same for page-locked memory, if the work is waited for at once: its input is read before the work starts, after
+//! whatever else uses that memory.
 //!
-//! Nothing is done again, since the input may be overwritten: wrong output is zeroed, and the completion fails. Not compared,
-//! whatever was asked for: messages that only the device knows ([`Task::Table`]), because their keys never come to the host;
-//! chaining states, tags and MACs; and calls whose data lie in places of several kinds.
+//! Nothing is computed again, since the input may be overwritten: wrong output is zeroed, and the completion fails. Not compared,
+//! whatever is set: messages that only the device knows ([`Task::Table`]), because their keys never reach the host; chaining
+//! states, tags and MACs; and calls whose data are in memory of several kinds.
 
 use zeroize::Zeroizing;
 
-use super::{Judge, Verify, counter_after, samples, state_of};
+use super::pieces::{self, Piece};
+use super::{Verifier, Verify, pass_of};
 use crate::planner::Plan;
 use lockstep_core::backend::{Completion, Fetch, Pending};
 use lockstep_core::data::{Data, DeviceSlice, PinnedSlice};
 use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
-use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Task, Tweak, Work};
+use lockstep_core::messages::Messages;
+use lockstep_core::work::{FusedAead, Operation, Pass, Stream, Task, Work};
 
-/// Bytes of a piece where everything is compared.
+/// Bytes of a piece where everything is compared: whole blocks, and enough for the CPU's full speed
+/// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 const PIECE: usize = 64 * 1024;
 
-/// Most bytes of a call where everything is compared: they are on the host twice, and a third time on the device.
-const MOST: usize = 1 << 30;
-
-/// Consecutive bytes of a message that are computed again.
-struct Piece<'d> {
-    /// Index of the message in the call.
-    message: usize,
-    key: &'d Key,
-    tweak: Option<Tweak<'d>>,
-    /// The chaining state that the message began with.
-    state: Block,
-    /// The first block.
-    number: usize,
-    bytes: usize,
-}
-
-/// A message whose data are on the device.
-struct Resident<'d> {
-    /// Its index in the call.
-    message: usize,
-    key: &'d Key,
-    tweak: Option<Tweak<'d>>,
-    state: Block,
-    data: Data<'static>,
-}
-
-fn resident<'d>(
-    message: usize,
-    key: &'d Key,
-    tweak: Option<Tweak<'d>>,
-    state: Block,
-    data: &Data<'_>,
-) -> Option<Resident<'d>> {
-    let data = match data {
-        Data::Device { from, to, .. } => Data::on_device(from.clone(), to.clone()).ok()?,
-        Data::Pinned { from, to, .. } => Data::pinned(from.clone(), to.clone()).ok()?,
-        Data::Host(_) => return None,
-    };
-    Some(Resident { message, key, tweak, state, data })
-}
+/// A limit on memory where everything is compared: the bytes of a call are on the host twice, and on the device once more.
+const MAX_FULL: usize = 1 << 30;
 
 /// When the work will be waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +31,7 @@ pub(super) enum Waits {
     Later,
 }
 
-/// Parts of page-locked memory, read when they are waited for.
+/// Parts of page-locked memory that are read when they are waited for.
 struct Pinned(Vec<PinnedSlice>);
 
 impl Fetch for Pinned {
@@ -76,14 +40,14 @@ impl Fetch for Pinned {
     }
 
     fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        // Room for all at once: what grows leaves copies behind.
+        // With the full capacity from the start: a vector that grows leaves copies in freed memory.
         let mut all = Zeroizing::new(Vec::with_capacity(self.0.iter().map(PinnedSlice::len).sum()));
         self.0.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
         Ok(all)
     }
 }
 
-/// What was read already.
+/// Bytes that have been read.
 struct Fetched(Zeroizing<Vec<u8>>);
 
 impl Fetch for Fetched {
@@ -96,31 +60,7 @@ impl Fetch for Fetched {
     }
 }
 
-/// All messages of a task that have data, with the pass that these go through; none if some are elsewhere, or nothing is
-/// written.
-fn messages<'d>(task: &Task<'_, 'd>) -> Option<(Pass, Vec<Resident<'d>>)> {
-    match task {
-        Task::Pass(pass, _) if pass.is_read_only() => None,
-        Task::Pass(pass, segments) => {
-            let all = segments.iter().enumerate().filter(|(_, segment)| !segment.data.is_empty());
-            let all = all.map(|(index, s)| resident(index, s.key, s.tweak, *s.state, &s.data));
-            Some((*pass, all.collect::<Option<_>>()?))
-        }
-        Task::Fused(_, messages) => {
-            let all = messages.iter().enumerate().filter(|(_, message)| !message.data.is_empty());
-            let all = all.map(|(index, message)| {
-                let mut counter = Block::default();
-                counter[..12].copy_from_slice(message.nonce);
-                counter[15] = 2;
-                resident(index, message.key, None, counter, &message.data)
-            });
-            Some((Pass::Ctr32, all.collect::<Option<_>>()?))
-        }
-        Task::Table(..) => None,
-    }
-}
-
-/// Where pieces are read from and written to: all on the device, or all page-locked.
+/// Where pieces are read from and written to: all in device memory, or all page-locked.
 enum Places {
     Device(Vec<DeviceSlice>, Vec<DeviceSlice>),
     Pinned(Vec<PinnedSlice>, Vec<PinnedSlice>),
@@ -128,13 +68,13 @@ enum Places {
 
 /// Work that was started.
 pub(super) enum Started<'w, 'd> {
-    /// Nobody will look at its results.
+    /// Its results are not verified.
     Unverified(Completion<'w>),
     Verified(Box<Verified<'w, 'd>>),
 }
 
 impl<'w, 'd: 'w> Started<'w, 'd> {
-    /// Its completion brings the verdict.
+    /// A completion that fails if the results are wrong.
     pub(super) fn completion(self) -> Completion<'w> {
         match self {
             Started::Unverified(completion) => completion,
@@ -142,7 +82,7 @@ impl<'w, 'd: 'w> Started<'w, 'd> {
         }
     }
 
-    /// Waits for it; messages whose output is zeros that it should not be, unless they were refused.
+    /// Waits for it. Returns the messages whose output is zeroed: that is wrong unless they were refused.
     pub(super) fn finish(self) -> Result<Vec<usize>> {
         match self {
             Started::Unverified(completion) => completion.wait().map(|()| Vec::new()),
@@ -154,80 +94,82 @@ impl<'w, 'd: 'w> Started<'w, 'd> {
 /// Starts the work.
 pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     plan: Plan<'p>,
-    judge: Judge<'p>,
+    verifier: Verifier<'p>,
     work: Work<'w, 'd>,
     waits: Waits,
 ) -> Result<Started<'w, 'd>> {
-    let unverified = |work| plan.submit_unverified(work).map(Started::Unverified);
-    let (Some((pass, messages)), Some(memory)) = (messages(&work.task), plan.device.memory()) else {
-        return unverified(work);
+    let (stream, operation) = (work.stream, work.task.operation());
+    let (pass, opens) = (pass_of(operation), operation == Operation::Fused(FusedAead::GcmOpen));
+    let (all, memory) = match (super::messages(work.task), plan.device.memory()) {
+        (Ok((_, all)), Some(memory)) if !pass.is_read_only() => (all, memory),
+        (Ok((operation, all)), _) => return unverified(plan, stream, super::task(operation, all)),
+        (Err(task), _) => return unverified(plan, stream, task),
     };
-    let refused_are_zeros = matches!(work.task, Task::Fused(FusedAead::GcmOpen, _));
-    let mut wanted = Vec::new();
-    if judge.verify == Verify::Full {
-        if messages.iter().map(|message| message.data.len()).fold(0, usize::saturating_add) > MOST {
-            let reason =
-                "more than 1 GiB at once is too much to compare: give it less, or compare samples".into();
-            return Err(Error::DeviceFailed { device: plan.device.id(), reason });
-        }
-        for (index, message) in messages.iter().enumerate() {
-            let bytes = message.data.len();
-            wanted.extend((0..bytes).step_by(PIECE).map(|at| (index, at / 16, PIECE.min(bytes - at))));
-        }
-    } else {
-        let samples = samples(&judge, messages.iter().map(|message| message.data.len()));
-        wanted.extend(samples.iter().map(|sample| (sample.message, sample.number, 16)));
-    }
-    let Some(places) = places(&messages, &wanted) else { return unverified(work) };
-    let pieces = wanted
-        .iter()
-        .map(|&(index, number, bytes)| {
-            let &Resident { message, key, tweak, state, .. } = &messages[index];
-            Piece { message, key, tweak, state, number, bytes }
-        })
-        .collect();
-    let stream = work.stream;
-    let (input, work, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match places {
-        Places::Device(from, to) => {
+    let wanted = wanted(plan, &verifier, &all)?;
+    let places = places(&all, &wanted);
+    let outputs = outputs(&all);
+    let task = super::task(operation, all);
+    let (input, completion, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match places {
+        Some(Places::Device(from, to)) => {
             let input = memory.fetch(&from, stream)?;
-            let work = plan.submit_unverified(work)?;
+            let completion = plan.submit_unverified(Work { stream, task })?;
             match memory.fetch(&to, stream) {
-                Ok(output) => (input, work, output),
+                Ok(output) => (input, completion, output),
                 Err(error) => {
-                    // It is under way, and nobody will know what it did.
-                    let _ = work.wait();
-                    zero(plan, messages.into_iter().map(|message| message.data));
+                    // The work has started, and its results cannot be verified.
+                    let _ = completion.wait();
+                    zero(plan, outputs);
                     return Err(error);
                 }
             }
         }
-        Places::Pinned(from, to) if waits == Waits::Now => {
+        Some(Places::Pinned(from, to)) if waits == Waits::Now => {
             let input = Box::new(Fetched(Box::new(Pinned(from)).wait()?));
-            (input, plan.submit_unverified(work)?, Box::new(Pinned(to)))
+            (input, plan.submit_unverified(Work { stream, task })?, Box::new(Pinned(to)))
         }
-        Places::Pinned(..) => return unverified(work),
+        _ => return unverified(plan, stream, task),
     };
-    let messages = messages.into_iter().map(|message| message.data).collect();
-    Ok(Started::Verified(Box::new(Verified {
-        plan,
-        judge,
-        pass,
-        refused_are_zeros,
-        pieces,
-        input,
-        work,
-        output,
-        messages,
-    })))
+    let pieces = wanted;
+    let verified = Verified { plan, verifier, pass, opens, pieces, input, completion, output, outputs };
+    Ok(Started::Verified(Box::new(verified)))
 }
 
-/// Where the wanted pieces (message, first block, bytes) are, each with the block before it, of which chaining states are made.
-/// None if there are no pieces, or of both kinds.
-fn places(messages: &[Resident<'_>], wanted: &[(usize, usize, usize)]) -> Option<Places> {
+fn unverified<'w, 'd: 'w, 'p: 'w>(plan: Plan<'p>, stream: Stream, task: Task<'w, 'd>) -> Result<Started<'w, 'd>> {
+    plan.submit_unverified(Work { stream, task }).map(Started::Unverified)
+}
+
+/// The pieces to compare.
+fn wanted<'d>(plan: Plan<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
+    let lengths: Vec<usize> = (0..all.len()).map(|index| all.data(index).len()).collect();
+    let piece = |message, number, bytes| {
+        let (key, tweak, state) = (all.key(message), all.tweak(message), all.state(message));
+        Piece { message, key, tweak, state, number, bytes }
+    };
+    if verifier.verify != Verify::Full {
+        let samples = pieces::sampled_blocks(verifier, &lengths);
+        return Ok(samples.into_iter().map(|(message, number)| piece(message, number, 16)).collect());
+    }
+    if lengths.iter().copied().fold(0, usize::saturating_add) > MAX_FULL {
+        let reason = "more than 1 GiB at once is too much to compare: give it less, or compare samples".into();
+        return Err(Error::DeviceFailed { device: plan.device.id(), reason });
+    }
+    let mut all = Vec::new();
+    for (message, &bytes) in lengths.iter().enumerate() {
+        all.extend((0..bytes).step_by(PIECE).map(|at| piece(message, at / 16, PIECE.min(bytes - at))));
+    }
+    Ok(all)
+}
+
+/// The memory of the pieces. `None` if there are none, or if some data are in host memory or in memory of both kinds.
+fn places(all: &Messages<'_, '_>, wanted: &[Piece<'_>]) -> Option<Places> {
     let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
-    for &(index, number, bytes) in wanted {
-        let range = 16 * number.saturating_sub(1)..16 * number + bytes;
-        match &messages[index].data {
+    let is_host = |index| matches!(all.data(index), Data::Host(data) if !data.is_empty());
+    if (0..all.len()).any(is_host) {
+        return None;
+    }
+    for piece in wanted {
+        let range = piece.range();
+        match all.data(piece.message) {
             Data::Device { from, to, .. } => {
                 device.0.push(from.slice(range.clone()));
                 device.1.push(to.slice(range));
@@ -250,107 +192,65 @@ fn places(messages: &[Resident<'_>], wanted: &[(usize, usize, usize)]) -> Option
     }
 }
 
-/// What nobody vouches for is no result.
-fn zero<'d>(plan: Plan<'_>, messages: impl Iterator<Item = Data<'d>>) {
-    for mut data in messages {
+/// Handles on the output of the messages, which outlive the borrow of the messages.
+fn outputs(all: &Messages<'_, '_>) -> Vec<Data<'static>> {
+    let handle = |index| match all.data(index) {
+        Data::Device { to, .. } => Data::on_device(to.clone(), to.clone()).ok(),
+        Data::Pinned { to, .. } => Data::pinned(to.clone(), to.clone()).ok(),
+        Data::Host(_) => None,
+    };
+    (0..all.len()).filter_map(handle).collect()
+}
+
+/// Results that are wrong, or could not be verified, must not pass for right ones.
+fn zero(plan: Plan<'_>, outputs: Vec<Data<'static>>) {
+    for mut data in outputs {
         let _ = lockstep_modes::transfer::zero_output(plan.planner(), &mut data);
     }
 }
 
-/// Work under way, and what it is compared by.
+/// Work under way, and what is needed to verify it.
 pub(super) struct Verified<'w, 'd> {
     plan: Plan<'w>,
-    judge: Judge<'w>,
+    verifier: Verifier<'w>,
     pass: Pass,
-    /// Of GCM, the output of a message whose tag was wrong.
-    refused_are_zeros: bool,
+    /// The work opens GCM messages: it zeroes the output of those that it refuses.
+    opens: bool,
     pieces: Vec<Piece<'d>>,
     input: Box<dyn Fetch + 'w>,
-    work: Completion<'w>,
+    completion: Completion<'w>,
     output: Box<dyn Fetch + 'w>,
-    messages: Vec<Data<'static>>,
+    outputs: Vec<Data<'static>>,
 }
 
 impl Pending for Verified<'_, '_> {
     fn is_ready(&self) -> bool {
-        self.work.is_ready() && self.input.is_ready() && self.output.is_ready()
+        self.completion.is_ready() && self.input.is_ready() && self.output.is_ready()
     }
 
     fn wait(self: Box<Self>) -> Result<()> {
-        // Which messages were refused is not known here.
+        // The statuses are borrowed: which messages were refused is not known here.
         self.finish().map(|_| ())
     }
 }
 
 impl Verified<'_, '_> {
-    /// Messages whose output is zeros that it should not be: those that were refused.
+    /// Waits, and compares. Returns the messages whose output is zeroed.
     fn finish(self) -> Result<Vec<usize>> {
-        let Verified { plan, judge, pass, refused_are_zeros, pieces, input, work, output, messages } = self;
-        work.wait()?;
-        let agrees = input
+        let Verified { plan, verifier, pass, opens, pieces, input, completion, output, outputs } = self;
+        completion.wait()?;
+        let different = input
             .wait()
             .and_then(|input| Ok((input, output.wait()?)))
-            .and_then(|(input, output)| agree(&judge, pass, refused_are_zeros, &pieces, &input, &output));
-        let error = match agrees {
-            Ok(Some(zeros)) => return Ok(zeros),
-            Ok(None) => Error::WrongResult { device: plan.device.id() },
+            .and_then(|(input, output)| pieces::compare(&verifier, pass, &pieces, &input, &output));
+        let error = match different {
+            Ok(all) if all.iter().all(|&(_, is_zero)| opens && is_zero) => {
+                return Ok(all.into_iter().map(|(message, _)| message).collect());
+            }
+            Ok(_) => Error::WrongResult { device: plan.device.id() },
             Err(error) => error,
         };
-        zero(plan, messages.into_iter());
+        zero(plan, outputs);
         Err(error)
     }
-}
-
-/// Input and output have each piece with the block before it, if there is one, one behind the other. None if they do not agree;
-/// else the messages that are zeros, where these may be.
-fn agree(
-    judge: &Judge<'_>,
-    pass: Pass,
-    refused_are_zeros: bool,
-    pieces: &[Piece<'_>],
-    mut input: &[u8],
-    mut output: &[u8],
-) -> Result<Option<Vec<usize>>> {
-    let bytes = input.len();
-    let mut again: Vec<Zeroizing<Vec<u8>>> = Vec::new();
-    let mut states: Zeroizing<Vec<Block>> = Zeroizing::new(Vec::new());
-    let mut found = Vec::new();
-    for piece in pieces {
-        let before = 16 * usize::from(piece.number > 0);
-        let (read, rest) = input.split_at(before + piece.bytes);
-        input = rest;
-        let (written, rest) = output.split_at(before + piece.bytes);
-        output = rest;
-        let block = |bytes: &[u8]| bytes[..16].try_into().expect("16 bytes");
-        states.push(match pass {
-            Pass::Ctr | Pass::Ctr32 => counter_after(pass, &piece.state, piece.number as u128),
-            _ => state_of(pass, &piece.state, piece.number, |_| block(read), |_| block(written)),
-        });
-        again.push(Zeroizing::new(read[before..].to_vec()));
-        found.push(&written[before..]);
-    }
-    let mut segments: Vec<Segment<'_>> = pieces
-        .iter()
-        .zip(&mut again)
-        .zip(states.iter_mut())
-        .map(|((piece, data), state)| {
-            let at = piece.number as u64;
-            let tweak = piece.tweak.map(|tweak| Tweak { position: tweak.position.wrapping_add(at), ..tweak });
-            Segment { key: piece.key, tweak, state, data: Data::in_place(data) }
-        })
-        .collect();
-    let Some(first) = segments.first() else { return Ok(Some(Vec::new())) };
-    let size = first.key.size();
-    judge.planner.plan(Operation::Pass(pass), size, bytes, None)?.run(Task::Pass(pass, &mut segments))?;
-    drop(segments);
-    let mut zeros = Vec::new();
-    for ((again, found), piece) in again.iter().zip(found).zip(pieces) {
-        if again[..] != *found {
-            if !refused_are_zeros || found.iter().any(|&byte| byte != 0) {
-                return Ok(None);
-            }
-            zeros.push(piece.message);
-        }
-    }
-    Ok(Some(zeros))
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use lockstep_core::data::Data;
 use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Task};
-use lockstep_core::{Error, Key};
+use lockstep_core::Key;
 use lockstep_planner::timing::Shape;
 
 use crate::machine::*;
@@ -17,14 +17,7 @@ fn chooses_well(near: Model, far: Model) -> Vec<(usize, String)> {
         let chosen = machine.choice(CTR, bytes);
         let one = |bytes| Shape::from(bytes);
         let (near, far) = (near(CTR, one(bytes)), far(CTR, one(bytes)));
-        let taken = match chosen.as_str() {
-            "mock-cpu" => near,
-            "mock" => far,
-            both => {
-                assert_eq!(both, "mock-cpu+mock");
-                ctr(&machine.planner, &machine.clock, bytes)
-            }
-        };
+        let taken = if chosen == "mock" { far } else { near };
         assert!(taken <= 1.1 * near.min(far), "{bytes} bytes by {chosen}: {near} and {far}, taken {taken}");
         if choices.last().is_none_or(|(_, last)| *last != chosen) {
             choices.push((bytes, chosen));
@@ -82,35 +75,6 @@ fn equals_are_as_good_and_the_choice_stays() {
         let first = machine.choice(CTR, bytes);
         assert!((0..20).all(|_| machine.choice(CTR, bytes) == first));
     }
-}
-
-#[test]
-fn equals_share_what_is_long() {
-    let same: Model = |_, shape| line(shape.bytes, 5.0, 500.0);
-    let machine = Machine::new(same, same).warmed(CTR);
-    assert_ne!(machine.choice(CTR, 1 << 16), "mock-cpu+mock");
-    assert_eq!(machine.choice(CTR, 4 << 20), "mock-cpu+mock");
-    let (alone, shared) = (same(CTR, (4 << 20).into()), ctr(&machine.planner, &machine.clock, 4 << 20));
-    assert!(shared < 0.6 * alone, "{shared} of {alone}");
-    // Nothing that cannot be cut is shared out.
-    let serial = Operation::Pass(Pass::CbcEncrypt);
-    let machine = machine.warmed(serial);
-    assert_ne!(machine.choice(serial, 4 << 20), "mock-cpu+mock");
-}
-
-#[test]
-fn work_is_not_shared_with_who_is_no_help() {
-    let near: Model = |_, shape| line(shape.bytes, 1.0, 500.0);
-    let far: Model = |_, shape| line(shape.bytes, 1000.0, 30.0);
-    let machine = Machine::new(near, far).warmed(CTR);
-    assert_eq!(machine.choice(CTR, 64 << 20), "mock-cpu");
-    assert!(
-        machine
-            .planner
-            .consider(CTR, KEY, 64 << 20, None)
-            .iter()
-            .all(|choice| choice.kernel != "mock-cpu+mock/kernel")
-    );
 }
 
 #[test]
@@ -217,22 +181,6 @@ fn who_fails_while_it_is_measured_is_done_without() {
     assert_eq!(machine.choice(CTR, 1 << 20), "mock-cpu");
 }
 
-#[test]
-fn a_pair_that_fails_midway_is_made_good() {
-    let same: Model = |_, shape| line(shape.bytes, 5.0, 500.0);
-    let machine = Machine::computing(same, same).warmed(CTR);
-    let plan = machine.planner.plan(CTR, KEY, 4 << 20, None).unwrap();
-    assert_eq!(plan.kernel_name(), "mock-cpu+mock/kernel");
-    machine.fails.store(true, Ordering::Relaxed);
-    let (key, mut state, mut data) = (Key::new(&[1; 16]).unwrap(), [0; 16], vec![9; 4 << 20]);
-    let segment = Segment { key: &key, tweak: None, state: &mut state, data: Data::in_place(&mut data) };
-    plan.run(Task::Pass(Pass::Ctr, &mut [segment])).unwrap();
-    let aes = lockstep_reference::Aes::new(&[1; 16]);
-    assert!(data == lockstep_reference::ctr::apply(&aes, &[0; 16], &vec![9; 4 << 20]));
-    assert_eq!(u128::from_be_bytes(state), (4 << 20) / 16);
-    assert!(matches!(&machine.planner.incidents()[..], [Error::DeviceFailed { .. }]));
-}
-
 /// With more threads come in as messages grow, the line between two lengths is flat; beyond it is not.
 #[test]
 fn a_flat_line_does_not_go_on_for_ever() {
@@ -243,6 +191,6 @@ fn a_flat_line_does_not_go_on_for_ever() {
     let considered = machine.planner.consider(CTR, KEY, 256 << 20, None);
     let found = considered.iter().find(|choice| choice.kernel == "mock-cpu/kernel").unwrap().ns;
     let truth = near(CTR, (256 << 20).into());
-    // Better than off by a factor: it is measured up to 64 MiB.
+    // Measured up to 16 MiB, it is right within a factor of three.
     assert!(found > 0.3 * truth && found < 1.1 * truth, "{found} for {truth}");
 }

@@ -112,26 +112,24 @@ fn everything_is_measured_on_demand() {
     assert!(folder.files().is_empty());
 }
 
-/// A pair is measured anew when one of the two has changed.
+/// A planner that may not calibrate by itself uses what was kept, and writes only when it is asked to calibrate.
 #[test]
-fn what_is_kept_of_a_pair_depends_on_both() {
-    let folder = Folder::new("pair");
-    let same: Model = |_, shape| line(shape.bytes, 5.0, 500.0);
-    let first = Machine::with(same, same, "driver 1", folder.cache(), None).warmed(CTR);
-    assert_eq!(first.choice(CTR, 4 << 20), "mock-cpu+mock");
-    assert_eq!(folder.files().len(), 3);
-    let next = Machine::with(same, same, "driver 1", folder.cache(), None);
-    assert_eq!(next.choice(CTR, 4 << 20), "mock-cpu+mock");
-    let newer = Machine::with(same, same, "driver 2", folder.cache(), None).warmed(CTR);
-    assert_eq!(newer.choice(CTR, 4 << 20), "mock-cpu+mock");
-    assert_eq!(folder.files().len(), 5, "the processor's is the same");
-    // Of a pair whose file is lost nothing is known, and so it is measured again.
-    for file in
-        folder.files().iter().filter(|file| std::fs::read_to_string(file).unwrap().contains("mock-cpu+mock"))
-    {
-        std::fs::remove_file(file).unwrap();
+fn without_permission_nothing_is_measured_and_nothing_written() {
+    let folder = Folder::new("permission");
+    let silent = || {
+        let machine = Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None);
+        Machine { planner: machine.planner.calibrate_automatically(false), ..machine }
+    };
+    let machine = silent();
+    for _ in 0..1000 {
+        machine.choice(CTR, 1 << 20);
     }
-    let again = Machine::with(same, same, "driver 1", folder.cache(), None);
-    assert!(!again.is_measured(CTR));
-    assert_eq!(again.warmed(CTR).choice(CTR, 4 << 20), "mock-cpu+mock");
+    machine.planner.settle(CTR, KEY);
+    assert!(!machine.is_measured(CTR) && !folder.0.exists());
+    // By the stated costs.
+    assert_eq!(machine.choice(CTR, 1024), "mock");
+    assert!(!machine.planner.calibrate(&mut |_, _| ()).is_empty());
+    assert_eq!(folder.files().len(), 2);
+    assert!(silent().is_measured(CTR));
+    assert_eq!(silent().choice(CTR, 1024), "mock-cpu");
 }

@@ -64,6 +64,7 @@ fn of_one_device_a_kernel_must_be_clearly_better() {
         let devices: Vec<Arc<dyn Device>> = vec![Arc::new(two), Arc::new(far)];
         let planner = Planner::new(devices, &Selection::default()).unwrap().with_verify(Verify::Off);
         let planner = planner.with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None));
+        let planner = planner.calibrate_automatically(true);
         for _ in 0..500 {
             let _ = planner.plan(CTR, KEY, 1 << 18, None).unwrap();
         }

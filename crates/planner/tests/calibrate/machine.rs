@@ -122,7 +122,6 @@ pub(crate) fn line(bytes: usize, fixed_us: f64, mb_per_s: f64) -> f64 {
 /// A processor and a device with these models, calibrated for the operation if it pays.
 pub(crate) struct Machine {
     pub(crate) planner: Planner,
-    pub(crate) clock: Arc<Virtual>,
     pub(crate) fails: Arc<AtomicBool>,
     pub(crate) submitted: Arc<AtomicUsize>,
 }
@@ -163,8 +162,8 @@ impl Machine {
         let planner = Planner::new(vec![Arc::new(near), Arc::new(far)], &selection).unwrap();
         let calibrator = Calibrator::new(VirtualClock(Arc::clone(&clock)), cache);
         let verify = if computes { Verify::Sample } else { Verify::Off };
-        let planner = planner.with_verify(verify).with_calibrator(calibrator);
-        Machine { planner, clock, fails, submitted }
+        let planner = planner.with_verify(verify).with_calibrator(calibrator).calibrate_automatically(true);
+        Machine { planner, fails, submitted }
     }
 
     /// Works until the planner has measured, which takes 50 ms of work.

@@ -4,5 +4,5 @@ mod choices;
 mod decisions;
 mod kept;
 mod kernels;
-mod looking;
+mod discovery;
 mod machine;

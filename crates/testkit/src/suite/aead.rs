@@ -261,7 +261,7 @@ impl Device for Unfused {
 /// The fused AEAD by passes gives what the fused one gives, whichever kernels of the device do either.
 pub fn fused_agrees_with_composed(subject: &Subject) {
     let device = || Arc::clone(&subject.device);
-    let selection = Selection { device: Some(subject.device.id().to_string()), kernel: None };
+    let selection = Selection { device: Some(subject.device.id().into()), kernel: None };
     let fused = Planner::new(vec![device()], &selection).unwrap();
     let composed = Planner::new(vec![Arc::new(Unfused(device()))], &selection).unwrap();
     for size in KeySize::ALL {

@@ -61,7 +61,7 @@ const LEAST: u64 = 4096;
 
 pub(super) fn run(args: &Cuda) -> Result<()> {
     let device = device(args.device.as_deref())?;
-    let largest = args.largest.unwrap_or(if device.is_simulated() { 64 << 10 } else { 256 << 20 });
+    let largest = args.largest.unwrap_or(if device.properties().slow { 64 << 10 } else { 256 << 20 });
     let most = usize::try_from(largest).ok().filter(|_| (LEAST..=1 << 32).contains(&largest));
     let most = most.ok_or_else(|| failed("--largest: give a size from 4K to 4G"))?;
     memory::check(3 * most as u64, "to measure plaintexts of this size; --largest gives a smaller one")?;
@@ -91,7 +91,7 @@ fn device(name: Option<&str>) -> Result<lockstep_cuda::Cuda> {
     let known: Vec<String> = devices.iter().map(|device| device.id().to_string()).collect();
     let wanted = |device: &lockstep_cuda::Cuda| match name {
         Some(name) => device.id().to_string() == name,
-        None => !device.is_simulated(),
+        None => !device.properties().by_name_only,
     };
     devices.into_iter().find(wanted).ok_or_else(|| match (name, missing) {
         (Some(name), _) => failed(format!("no device `{name}`: there are {}", known.join(", "))),

@@ -1,0 +1,77 @@
+//! Identity of the hardware behind a device: it tells that two backends reach the same GPU.
+
+/// A processor on a bus, whatever interface reaches it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HardwareId {
+    /// The PCI vendor number, such as 0x10de for NVIDIA; 0 if it is unknown.
+    vendor: u32,
+    /// The model's name in lower case, without the vendor's name and without what drivers append.
+    model: String,
+    pci: Option<PciAddress>,
+}
+
+/// Domain, bus, device and function.
+type PciAddress = (u32, u8, u8, u8);
+
+impl HardwareId {
+    /// By the PCI vendor number (0 if it is unknown), the model's name as the driver reports it, and the PCI address as
+    /// `domain:bus:device.function` in hexadecimal digits; an empty or malformed address is an unknown one.
+    pub fn new(vendor: u32, model: &str, pci: &str) -> HardwareId {
+        HardwareId { vendor, model: plain_model(model), pci: parse_pci(pci) }
+    }
+
+    /// True if both have the same PCI address; where one of the addresses is unknown, if vendor and model are the same.
+    pub fn is_same(&self, other: &HardwareId) -> bool {
+        if let (Some(one), Some(other)) = (self.pci, other.pci) {
+            return one == other;
+        }
+        let vendors_agree = self.vendor == 0 || other.vendor == 0 || self.vendor == other.vendor;
+        vendors_agree && !self.model.is_empty() && self.model == other.model
+    }
+}
+
+/// `NVIDIA H100 PCIe`, `NVIDIA H100 PCIe/PCIe/SSE2` (OpenGL) and `H100 PCIe` are one model, as are `AMD Radeon RX 6800` and
+/// `AMD Radeon RX 6800 (RADV NAVI21)`.
+fn plain_model(name: &str) -> String {
+    let name = name.to_lowercase();
+    let name = name.split(['/', '(']).next().unwrap_or_default().trim();
+    let vendors = ["nvidia ", "amd ", "intel "];
+    vendors.iter().find_map(|vendor| name.strip_prefix(vendor)).unwrap_or(name).trim().into()
+}
+
+fn parse_pci(text: &str) -> Option<PciAddress> {
+    let (rest, function) = text.split_once('.')?;
+    let mut numbers = rest.split(':');
+    let domain = u32::from_str_radix(numbers.next()?, 16).ok()?;
+    let mut byte = || u8::from_str_radix(numbers.next()?, 16).ok();
+    let (bus, device) = (byte()?, byte()?);
+    numbers.next().is_none().then_some((domain, bus, device, u8::from_str_radix(function, 16).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NVIDIA: u32 = 0x10de;
+
+    #[test]
+    fn addresses_decide_where_both_are_known() {
+        let cuda = HardwareId::new(NVIDIA, "NVIDIA H100 PCIe", "0000:01:00.0");
+        assert!(cuda.is_same(&HardwareId::new(0, "whatever", "00000000:01:00.0")));
+        assert!(!cuda.is_same(&HardwareId::new(NVIDIA, "NVIDIA H100 PCIe", "0000:02:00.0")));
+    }
+
+    #[test]
+    fn without_an_address_vendor_and_model_decide() {
+        let cuda = HardwareId::new(NVIDIA, "NVIDIA H100 PCIe", "0000:01:00.0");
+        for address in ["", "nonsense", "1:2:3:4.5", "01:00.0"] {
+            assert!(cuda.is_same(&HardwareId::new(NVIDIA, "NVIDIA H100 PCIe", address)), "{address}");
+        }
+        assert!(cuda.is_same(&HardwareId::new(0, "NVIDIA H100 PCIe/PCIe/SSE2", "")));
+        assert!(!cuda.is_same(&HardwareId::new(0x1002, "NVIDIA H100 PCIe", "")));
+        assert!(!cuda.is_same(&HardwareId::new(NVIDIA, "NVIDIA H200", "")));
+        assert!(!HardwareId::new(0, "", "").is_same(&HardwareId::new(0, "", "")));
+        let radeon = |name| HardwareId::new(0, name, "");
+        assert!(radeon("AMD Radeon RX 6800 (RADV NAVI21)").is_same(&radeon("AMD Radeon RX 6800")));
+    }
+}

@@ -1,0 +1,230 @@
+//! Names of backends, devices and kernels.
+//!
+//! | name | written as | type |
+//! |---|---|---|
+//! | backend | `cuda` | [`BackendName`] |
+//! | device that exists | `cpu`, `cuda:0`, `cuda:emu` | [`DeviceId`] |
+//! | devices that a user selects | also `cuda:0,1`, `cuda:all` | [`DeviceSelector`] |
+//! | kernel that a user selects | `cpu/vaes512` | [`KernelName`] |
+//!
+//! Backends declare their own names as constants. The text that a user writes is parsed once, into a [`DeviceSelector`] or a
+//! [`KernelName`]. Parsing never fails: whether there is such a device is known only after discovery, and an unknown name is
+//! reported together with those that exist.
+
+use std::fmt;
+
+/// Former names of backends: `vulkan:0` still selects `wgpu:0`.
+const ALIASES: [(&str, &str); 1] = [("vulkan", "wgpu")];
+
+/// The name of a backend: `cpu`, `cuda`, `wgpu`. Aliases are replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BackendName(String);
+
+impl BackendName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for BackendName {
+    fn from(text: &str) -> Self {
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == text);
+        BackendName(alias.map_or(text, |(_, name)| name).into())
+    }
+}
+
+impl PartialEq<str> for BackendName {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl fmt::Display for BackendName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of a device that exists: `cpu`, `cuda:0`, `cuda:emu`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeviceId {
+    /// The backend's name.
+    pub backend: &'static str,
+    /// Which of its devices.
+    pub unit: Unit,
+}
+
+/// Which device of a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// The backend has one device at most.
+    Only,
+    /// One of several, by number.
+    Number(u16),
+    /// A special device, such as an emulator.
+    Named(&'static str),
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.unit {
+            Unit::Only => f.write_str(self.backend),
+            Unit::Number(number) => write!(f, "{}:{number}", self.backend),
+            Unit::Named(name) => write!(f, "{}:{name}", self.backend),
+        }
+    }
+}
+
+/// The devices that a user selects: one (`cpu`, `cuda:0`, `wgpu:software`) or several of a backend (`cuda:0,1`, `cuda:all`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DeviceSelector {
+    backend: BackendName,
+    unit: Option<String>,
+}
+
+impl DeviceSelector {
+    /// The backend.
+    pub fn backend(&self) -> &BackendName {
+        &self.backend
+    }
+
+    /// The part after the colon: a number, a name, a list or `all`.
+    pub fn unit(&self) -> Option<&str> {
+        self.unit.as_deref()
+    }
+
+    /// The number after the colon, if it is one and is written without leading zeros.
+    pub fn number(&self) -> Option<u16> {
+        let unit = self.unit()?;
+        unit.parse().ok().filter(|number: &u16| number.to_string() == unit)
+    }
+
+    /// True for all real devices of the backend: `cuda:all`.
+    pub fn is_all(&self) -> bool {
+        self.unit() == Some("all")
+    }
+
+    /// The selectors of a list: `cuda:0` and `cuda:1` for `cuda:0,1`. Empty if no unit is given.
+    pub fn each(&self) -> impl Iterator<Item = DeviceSelector> {
+        let units = self.unit().into_iter().flat_map(|unit| unit.split(','));
+        units.map(|unit| DeviceSelector { backend: self.backend.clone(), unit: Some(unit.into()) })
+    }
+}
+
+impl From<&str> for DeviceSelector {
+    fn from(text: &str) -> Self {
+        match text.split_once(':') {
+            Some((backend, unit)) => DeviceSelector { backend: backend.into(), unit: Some(unit.into()) },
+            None => DeviceSelector { backend: text.into(), unit: None },
+        }
+    }
+}
+
+impl From<DeviceId> for DeviceSelector {
+    fn from(id: DeviceId) -> Self {
+        id.to_string().as_str().into()
+    }
+}
+
+impl PartialEq<DeviceId> for DeviceSelector {
+    /// True if the selector is the name of this one device.
+    fn eq(&self, id: &DeviceId) -> bool {
+        *self == DeviceSelector::from(*id)
+    }
+}
+
+impl fmt::Display for DeviceSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.unit {
+            Some(unit) => write!(f, "{}:{unit}", self.backend),
+            None => self.backend.fmt(f),
+        }
+    }
+}
+
+/// The kernel that a user selects, such as `cpu/vaes512`: the name of its backend, a slash, and its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KernelName {
+    backend: BackendName,
+    text: String,
+}
+
+impl KernelName {
+    /// The backend whose devices may have the kernel.
+    pub fn backend(&self) -> &BackendName {
+        &self.backend
+    }
+
+    /// The whole name, as in [`crate::backend::KernelInfo::name`].
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<&str> for KernelName {
+    fn from(text: &str) -> Self {
+        match text.split_once('/') {
+            Some((backend, kernel)) => {
+                let backend = BackendName::from(backend);
+                KernelName { text: format!("{backend}/{kernel}"), backend }
+            }
+            None => KernelName { backend: text.into(), text: BackendName::from(text).0 },
+        }
+    }
+}
+
+impl fmt::Display for KernelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_printed_as_written() {
+        for name in ["cpu", "cuda:0", "cuda:0,1", "cuda:all", "wgpu:software", "spu:04", "cuda:", ""] {
+            assert_eq!(DeviceSelector::from(name).to_string(), name);
+        }
+        assert_eq!(KernelName::from("cpu/vaes512").to_string(), "cpu/vaes512");
+    }
+
+    #[test]
+    fn vulkan_is_an_alias_of_wgpu() {
+        for (name, expected) in [
+            ("vulkan:0", "wgpu:0"),
+            ("vulkan:software", "wgpu:software"),
+            ("vulkan", "wgpu"),
+            ("vulkanic:0", "vulkanic:0"),
+            ("cuda:0", "cuda:0"),
+        ] {
+            assert_eq!(DeviceSelector::from(name).to_string(), expected);
+        }
+        for (name, expected) in [("vulkan/bitslice", "wgpu/bitslice"), ("vulkan", "wgpu"), ("cpu/a", "cpu/a")] {
+            assert_eq!(KernelName::from(name).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn selectors_name_devices() {
+        let id = |unit| DeviceId { backend: "spu", unit };
+        assert!(DeviceSelector::from("spu:4") == id(Unit::Number(4)));
+        assert!(DeviceSelector::from("spu:04") != id(Unit::Number(4)));
+        assert!(DeviceSelector::from("spu") == id(Unit::Only));
+        assert!(DeviceSelector::from("spu:emu") == id(Unit::Named("emu")));
+        assert_eq!(["spu:4", "spu:04", "spu:x", "spu"].map(|name| DeviceSelector::from(name).number()), [
+            Some(4),
+            None,
+            None,
+            None
+        ]);
+        let each = |name| DeviceSelector::from(name).each().map(|one| one.to_string()).collect::<Vec<_>>();
+        assert_eq!(each("cuda:0,1"), ["cuda:0", "cuda:1"]);
+        assert_eq!(each("cuda:0,"), ["cuda:0", "cuda:"]);
+        assert!(each("cuda").is_empty());
+        assert!(DeviceSelector::from("cuda:all").is_all());
+    }
+}

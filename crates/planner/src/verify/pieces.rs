@@ -1,0 +1,123 @@
+//! Parts of messages that are computed again, and the choice of them.
+
+use zeroize::Zeroizing;
+
+use super::Verifier;
+use lockstep_core::chaining::counter_after;
+use lockstep_core::data::Data;
+use lockstep_core::error::Result;
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::{Operation, Pass, Segment, Task, Tweak};
+
+/// One block of this number is computed again: one in 64 KiB, 0.02 % of the work.
+const BLOCK_STRIDE: usize = 4096;
+
+/// One message of this number is computed again as a whole, for its tag or MAC: 0.4 % of the work.
+const MESSAGE_STRIDE: usize = 256;
+
+/// Consecutive bytes of a message.
+pub(super) struct Piece<'d> {
+    /// The index of the message in the call.
+    pub(super) message: usize,
+    pub(super) key: &'d Key,
+    pub(super) tweak: Option<Tweak<'d>>,
+    /// The chaining state at the start of the message.
+    pub(super) state: Block,
+    /// The number of the first block.
+    pub(super) number: usize,
+    pub(super) bytes: usize,
+}
+
+impl Piece<'_> {
+    /// Its bytes of the message, preceded by the block before it, if any: its chaining state follows from that.
+    pub(super) fn range(&self) -> std::ops::Range<usize> {
+        16 * self.number.saturating_sub(1)..16 * self.number + self.bytes
+    }
+}
+
+/// Message and number of every [`BLOCK_STRIDE`]th whole block of all messages together, and of one at least.
+pub(super) fn sampled_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(usize, usize)> {
+    let mut samples = Vec::new();
+    let mut next = verifier.seed % BLOCK_STRIDE;
+    for (message, bytes) in lengths.iter().enumerate() {
+        let blocks = bytes / 16;
+        while next < blocks {
+            samples.push((message, next));
+            next += BLOCK_STRIDE;
+        }
+        next -= blocks;
+    }
+    if samples.is_empty() {
+        let whole = lengths.iter().enumerate().filter(|(_, bytes)| **bytes >= 16);
+        let longest = whole.max_by_key(|(_, bytes)| **bytes);
+        samples.extend(longest.map(|(message, bytes)| (message, verifier.seed % (bytes / 16))));
+    }
+    samples
+}
+
+/// Every [`MESSAGE_STRIDE`]th message, except those that have more than a 16th of all bytes.
+pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<usize> {
+    let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
+    let first = verifier.seed % MESSAGE_STRIDE.min(count.max(1));
+    let chosen = lengths.iter().enumerate().skip(first).step_by(MESSAGE_STRIDE);
+    // An empty message counts as a block.
+    chosen.filter(|(_, bytes)| 16 * (*bytes + 16) <= total + 16 * count).map(|(index, _)| index).collect()
+}
+
+/// The chaining state at the start of a block, by the state at the start of the message and the input and output of the block
+/// before, if the output is right.
+pub(super) fn state_of(pass: Pass, state: &Block, number: usize, input: &Block, output: &Block) -> Block {
+    match pass {
+        Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => *state,
+        Pass::Ctr | Pass::Ctr32 => counter_after(pass, state, number as u128),
+        _ if number == 0 => *state,
+        Pass::CbcDecrypt | Pass::Cfb128Decrypt | Pass::Cfb8Decrypt | Pass::Cfb1Decrypt => *input,
+        Pass::CbcEncrypt | Pass::Cfb128Encrypt | Pass::Cfb8Encrypt | Pass::Cfb1Encrypt => *output,
+        Pass::Ofb | Pass::PcbcEncrypt | Pass::PcbcDecrypt => std::array::from_fn(|i| input[i] ^ output[i]),
+        Pass::CbcMac | Pass::Ghash => unreachable!("they have no output to sample"),
+    }
+}
+
+/// Computes pieces again. `input` and `output` are the bytes of their [ranges](Piece::range), concatenated. Returns the message of
+/// each piece that differs, and whether its output is all zeros.
+pub(super) fn compare(
+    verifier: &Verifier<'_>,
+    pass: Pass,
+    pieces: &[Piece<'_>],
+    mut input: &[u8],
+    mut output: &[u8],
+) -> Result<Vec<(usize, bool)>> {
+    let Some(size) = pieces.first().map(|piece| piece.key.size()) else { return Ok(Vec::new()) };
+    let bytes = input.len();
+    let mut again: Vec<Zeroizing<Vec<u8>>> = Vec::new();
+    let mut states: Zeroizing<Vec<Block>> = Zeroizing::new(Vec::new());
+    let mut found = Vec::new();
+    for piece in pieces {
+        let (read, written);
+        (read, input) = input.split_at(piece.range().len());
+        (written, output) = output.split_at(piece.range().len());
+        let before = 16 * usize::from(piece.number > 0);
+        let block = |bytes: &[u8]| bytes.first_chunk().copied().unwrap_or_default();
+        states.push(state_of(pass, &piece.state, piece.number, &block(read), &block(written)));
+        again.push(Zeroizing::new(read[before..].to_vec()));
+        found.push(&written[before..]);
+    }
+    let mut segments: Vec<Segment<'_>> = pieces
+        .iter()
+        .zip(&mut again)
+        .zip(states.iter_mut())
+        .map(|((piece, data), state)| {
+            let at = piece.number as u64;
+            let tweak = piece.tweak.map(|tweak| Tweak { position: tweak.position.wrapping_add(at), ..tweak });
+            Segment { key: piece.key, tweak, state, data: Data::in_place(data) }
+        })
+        .collect();
+    let plan = verifier.planner.plan(Operation::Pass(pass), size, bytes, None)?;
+    plan.run(Task::Pass(pass, &mut segments))?;
+    drop(segments);
+    let pairs = pieces.iter().zip(again.iter().zip(found));
+    let different = pairs.filter(|(_, (again, found))| again[..] != **found);
+    Ok(different
+        .map(|(piece, (_, found))| (piece.message, found.iter().all(|&byte| byte == 0)))
+        .collect())
+}
