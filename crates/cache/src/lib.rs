@@ -97,8 +97,7 @@ impl Cache {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&self.folder)?;
         // On Unix its mode is 0600.
-        let mut file =
-            tempfile::Builder::new().prefix(name).suffix(UNFINISHED).tempfile_in(&self.folder)?;
+        let mut file = tempfile::Builder::new().prefix(name).suffix(UNFINISHED).tempfile_in(&self.folder)?;
         file.write_all(content)?;
         file.persist(self.folder.join(name))?;
         if self.is_ours {

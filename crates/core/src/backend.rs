@@ -181,11 +181,13 @@ pub trait DeviceMemory: Send + Sync {
     /// [`Error::DeviceFailed`] if there is not enough memory.
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>>;
 
-    /// Allocates page-locked host memory, zeroed.
+    /// Allocates page-locked host memory, zeroed. Optional: a device that has no such memory leaves it out.
     ///
     /// # Errors
-    /// [`Error::DeviceFailed`] if there is not enough memory.
-    fn allocate_pinned(&self, len: usize) -> Result<PinnedBuffer>;
+    /// [`Error::DeviceFailed`] if there is not enough memory; [`Error::Unsupported`] if the device has none.
+    fn allocate_pinned(&self, _len: usize) -> Result<PinnedBuffer> {
+        Err(Error::Unsupported { kernel: "this device", operation: "page-locked memory".into() })
+    }
 
     /// Copies from host to device memory, after earlier work on the stream, and waits for the end of the copy.
     ///

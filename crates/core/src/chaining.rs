@@ -1,13 +1,13 @@
-//! What becomes of the chaining state of a segment: for devices that cut segments into pieces.
+//! How the chaining state of a segment moves on: for devices that cut segments into pieces.
 
 use crate::key::Block;
-use crate::work::Pass;
+use crate::work::{Operation, Pass};
 
-/// What the chaining state is behind a segment.
+/// What the chaining state behind a segment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ChainingState {
-    /// It stays.
+    /// It does not change.
     Keep = 0,
     /// A counter of 128 bits.
     Counter = 1,
@@ -15,7 +15,7 @@ pub enum ChainingState {
     Counter32 = 2,
     /// The last whole block of the ciphertext that was read.
     LastCiphertext = 3,
-    /// What only the computation tells.
+    /// A result of the computation, which only the device knows.
     DeviceComputed = 4,
 }
 
@@ -28,6 +28,14 @@ impl ChainingState {
             Pass::Ctr32 => ChainingState::Counter32,
             Pass::CbcDecrypt | Pass::Cfb128Decrypt => ChainingState::LastCiphertext,
             _ => ChainingState::DeviceComputed,
+        }
+    }
+
+    /// That of an operation. Messages of a fused AEAD leave none.
+    pub const fn of_operation(operation: Operation) -> ChainingState {
+        match operation {
+            Operation::Pass(pass) => ChainingState::of(pass),
+            Operation::Fused(_) => ChainingState::Keep,
         }
     }
 

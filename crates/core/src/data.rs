@@ -3,8 +3,8 @@
 use std::ops::{DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::names::DeviceId;
 use crate::error::{Error, Result};
+use crate::names::DeviceId;
 pub use crate::span::Span;
 
 /// The data of one segment or message: what is read and where the result goes, always of one length.
@@ -51,7 +51,7 @@ impl<'a> Data<'a> {
     /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they are of different devices or
     /// overlap in part.
     pub fn pinned(from: PinnedSlice, to: PinnedSlice) -> Result<Self> {
-        check_pair(from.len(), to.len())?;
+        check_lengths(from.len(), to.len())?;
         let overlaps = from.buffer.is(&to.buffer) && overlap_in_part(&from.range, &to.range);
         if from.buffer.device != to.buffer.device || overlaps {
             let what = "pinned memory that overlaps in part, or of two devices".into();
@@ -66,8 +66,8 @@ impl<'a> Data<'a> {
     /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they are of different devices or
     /// overlap in part.
     pub fn on_device(from: DeviceSlice, to: DeviceSlice) -> Result<Self> {
-        check_pair(from.len, to.len)?;
-        if from.device != to.device || overlap_in_part(&from.addresses(), &to.addresses()) {
+        check_lengths(from.len, to.len)?;
+        if from.device != to.device || from.overlaps_in_part(&to) {
             let what = "device memory that overlaps in part, or of two devices".into();
             return Err(Error::OutOfReach { device: from.device, what });
         }
@@ -185,7 +185,11 @@ impl std::fmt::Debug for HostData<'_> {
     }
 }
 
-fn check_pair(from: usize, to: usize) -> Result<()> {
+/// Checks that an output of `to` bytes is as long as the input of `from` bytes.
+///
+/// # Errors
+/// [`Error::OutputLength`] if not.
+pub fn check_lengths(from: usize, to: usize) -> Result<()> {
     if from == to { Ok(()) } else { Err(Error::OutputLength { needed: from, got: to }) }
 }
 
@@ -223,7 +227,7 @@ impl<'a> HostData<'a> {
     /// # Errors
     /// [`Error::OutputLength`] if the two differ in length.
     pub fn copy(from: &'a [u8], to: &'a mut [u8]) -> Result<Self> {
-        check_pair(from.len(), to.len())?;
+        check_lengths(from.len(), to.len())?;
         Ok(HostData::Copy { from, to })
     }
 
@@ -303,23 +307,48 @@ impl<'a> HostData<'a> {
     }
 }
 
-/// A range of a device's memory.
+/// Names a buffer of a device: a number that the device's backend chose, which says nothing about where the buffer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BufferHandle(u64);
+
+impl BufferHandle {
+    /// All memory of a device that has addresses, as one buffer: an offset into it is an address.
+    pub const ADDRESS_SPACE: BufferHandle = BufferHandle(0);
+
+    /// The handle with this number. A backend never uses a number twice.
+    pub const fn new(number: std::num::NonZero<u64>) -> Self {
+        BufferHandle(number.get())
+    }
+}
+
+/// A range of a buffer of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceSlice {
     device: DeviceId,
-    address: u64,
+    buffer: BufferHandle,
+    /// Bytes from the beginning of the buffer.
+    offset: u64,
     len: usize,
 }
 
 impl DeviceSlice {
-    /// A range of memory of `device` that starts at `address`.
+    /// All of a buffer of `len` bytes of a device whose backend looks handles up and refuses those that it does not know.
+    ///
+    /// # Panics
+    /// If the handle is [`BufferHandle::ADDRESS_SPACE`], which [`DeviceSlice::from_raw`] is for.
+    pub fn of_buffer(device: DeviceId, buffer: BufferHandle, len: usize) -> Self {
+        assert!(buffer != BufferHandle::ADDRESS_SPACE, "memory at an address is unsafe to name");
+        DeviceSlice { device, buffer, offset: 0, len }
+    }
+
+    /// A range of memory of `device`, which has addresses, that starts at `address`.
     ///
     /// # Safety
     /// Until all work given this slice has completed, the range must be allocated on that device, and nothing else
     /// may write to it, nor read it where the work writes.
-    #[allow(unsafe_code, reason = "an address is a claim that only the caller can vouch for")]
+    #[allow(unsafe_code, reason = "only the caller knows whether memory at an address is allocated")]
     pub unsafe fn from_raw(device: DeviceId, address: u64, len: usize) -> Self {
-        DeviceSlice { device, address, len }
+        DeviceSlice { device, buffer: BufferHandle::ADDRESS_SPACE, offset: address, len }
     }
 
     /// The device whose memory it is.
@@ -327,9 +356,14 @@ impl DeviceSlice {
         self.device
     }
 
-    /// Its address on the device.
-    pub fn address(&self) -> u64 {
-        self.address
+    /// The buffer that it is a range of.
+    pub fn buffer(&self) -> BufferHandle {
+        self.buffer
+    }
+
+    /// Where it starts, in bytes from the beginning of the buffer; of the address space: its address.
+    pub fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// Length in bytes.
@@ -348,11 +382,13 @@ impl DeviceSlice {
     /// If the range lies outside.
     pub fn slice(&self, range: Range<usize>) -> DeviceSlice {
         assert!(range.start <= range.end && range.end <= self.len, "range outside of the device slice");
-        DeviceSlice { device: self.device, address: self.address + range.start as u64, len: range.len() }
+        DeviceSlice { offset: self.offset + range.start as u64, len: range.len(), ..*self }
     }
 
-    fn addresses(&self) -> Range<u64> {
-        self.address..self.address + self.len as u64
+    /// True if both share bytes but are not the same range.
+    fn overlaps_in_part(&self, other: &DeviceSlice) -> bool {
+        let bytes = |slice: &DeviceSlice| slice.offset..slice.offset + slice.len as u64;
+        self.buffer == other.buffer && overlap_in_part(&bytes(self), &bytes(other))
     }
 
     fn split_at(&self, at: usize) -> (DeviceSlice, DeviceSlice) {

@@ -10,7 +10,7 @@
 //! | [`chaining`] | how the state that links the segments of a message advances |
 //! | [`gcm`] | the parts of GCM's definition that fused kernels and the mode share |
 //! | [`share`] | segments cut into pieces for threads or devices |
-//! | [`messages`], [`distinct`] | views of a call for devices with memory of their own |
+//! | [`messages`] | one view of the segments or messages of a call |
 //! | [`error`] | everything that can go wrong |
 //!
 //! This crate neither chooses a device nor measures one, and it does not know how passes make a mode. Users reach it through
@@ -152,7 +152,6 @@
 pub mod backend;
 pub mod chaining;
 pub mod data;
-pub mod distinct;
 pub mod error;
 pub mod gcm;
 pub mod hardware;

@@ -1,11 +1,11 @@
-//! What a call works on, as devices see it that do both alike: segments of a pass, or messages of GCM.
+//! One view of what a call works on: the segments of a pass, or the messages of a fused AEAD.
 
 use crate::data::Data;
 use crate::gcm::counter_block;
 use crate::key::{Block, Key};
 use crate::work::{AeadMessage, Segment, Status, Tag, Tweak};
 
-/// The pieces of work of a call, by index.
+/// The segments or messages of a call, by index.
 pub enum Messages<'w, 'd> {
     /// Of a pass.
     Segments(&'w mut [Segment<'d>]),
@@ -76,7 +76,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// Leaves the chaining state as the next segment must find it. Messages have none.
+    /// Sets the chaining state that the next segment begins with. Messages have none.
     pub fn set_chaining_state(&mut self, index: usize, state: Block) {
         if let Messages::Segments(segments) = self {
             *segments[index].state = state;
@@ -91,21 +91,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// What the device says of a message: its status as [`Status`] has it, and its tag.
-    pub fn set_result(&mut self, index: usize, status: u8, tag: &[u8]) {
-        let Messages::Aead(messages) = self else { return };
-        let message = &mut messages[index];
-        message.status = match status {
-            1 => Status::Done,
-            2 => Status::AuthenticationFailed,
-            _ => Status::Pending,
-        };
-        if let Tag::Write(place) = &mut message.tag {
-            place.copy_from_slice(&tag[..place.len()]);
-        }
-    }
-
-    /// Nothing of the call counts; tags may have been delivered.
+    /// Sets all statuses to pending, and zeroes tags if any may have been delivered.
     pub fn invalidate(&mut self, delivered: bool) {
         let Messages::Aead(messages) = self else { return };
         for message in messages.iter_mut() {

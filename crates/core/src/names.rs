@@ -203,7 +203,8 @@ mod tests {
         ] {
             assert_eq!(DeviceSelector::from(name).to_string(), expected);
         }
-        for (name, expected) in [("vulkan/bitslice", "wgpu/bitslice"), ("vulkan", "wgpu"), ("cpu/a", "cpu/a")] {
+        for (name, expected) in [("vulkan/bitslice", "wgpu/bitslice"), ("vulkan", "wgpu"), ("cpu/a", "cpu/a")]
+        {
             assert_eq!(KernelName::from(name).to_string(), expected);
         }
     }
@@ -215,12 +216,10 @@ mod tests {
         assert!(DeviceSelector::from("spu:04") != id(Unit::Number(4)));
         assert!(DeviceSelector::from("spu") == id(Unit::Only));
         assert!(DeviceSelector::from("spu:emu") == id(Unit::Named("emu")));
-        assert_eq!(["spu:4", "spu:04", "spu:x", "spu"].map(|name| DeviceSelector::from(name).number()), [
-            Some(4),
-            None,
-            None,
-            None
-        ]);
+        assert_eq!(
+            ["spu:4", "spu:04", "spu:x", "spu"].map(|name| DeviceSelector::from(name).number()),
+            [Some(4), None, None, None]
+        );
         let each = |name| DeviceSelector::from(name).each().map(|one| one.to_string()).collect::<Vec<_>>();
         assert_eq!(each("cuda:0,1"), ["cuda:0", "cuda:1"]);
         assert_eq!(each("cuda:0,"), ["cuda:0", "cuda:"]);

@@ -1,6 +1,7 @@
 //! What a backend is asked to do: passes over segments, and whole fused AEADs over messages.
 
 use crate::data::{Data, DeviceSlice};
+use crate::error::Error;
 use crate::key::{Block, Key, KeySize};
 
 /// The data-parallel or serial work that a mode needs.
@@ -137,7 +138,7 @@ impl FusedAead {
 pub enum Operation {
     /// A pass.
     Pass(Pass),
-    /// A fused fused AEAD.
+    /// A fused AEAD.
     Fused(FusedAead),
 }
 
@@ -157,6 +158,16 @@ impl Operation {
             Operation::Pass(pass) => pass as usize,
             Operation::Fused(fused) => Pass::ALL.len() + fused as usize,
         }
+    }
+
+    /// True if data are read but not written.
+    pub const fn is_read_only(self) -> bool {
+        matches!(self, Operation::Pass(pass) if pass.is_read_only())
+    }
+
+    /// The error of a kernel that does not do it.
+    pub fn unsupported_by(self, kernel: &'static str) -> Error {
+        Error::Unsupported { kernel, operation: self.to_string() }
     }
 }
 
@@ -315,7 +326,8 @@ pub enum Task<'w, 'd> {
     Pass(Pass, &'w mut [Segment<'d>]),
     /// One fused AEAD over many messages.
     Fused(FusedAead, &'w mut [AeadMessage<'d>]),
-    /// The same of messages that only the device knows.
+    /// The same for messages that arrays in device memory describe. Optional: a device without memory, or that does not
+    /// read such arrays, answers [`Error::Unsupported`].
     Table(Operation, Box<Table>),
 }
 

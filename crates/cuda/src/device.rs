@@ -6,25 +6,24 @@ use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
     KernelInfo,
 };
-use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Task as CoreTask, Work};
-use lockstep_core::{Error, KeySize, Result};
+use lockstep_core::{KeySize, Result};
+use lockstep_gpu_host::{Messages, Overhead, submit};
 
 use crate::chunk::Task;
 use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
-use crate::lane::Lanes;
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::passes::{Kind, Plan};
-use crate::{pass, passes, table};
+use crate::staging::Pool;
+use crate::{passes, table};
 
 /// A GPU, or the emulator of one. Cloning shares it.
 #[derive(Clone)]
 pub struct Cuda {
-    gpu: Arc<Gpu>,
+    pool: Arc<Pool>,
     memory: Memory,
-    lanes: Arc<Lanes>,
     infos: Vec<KernelInfo>,
     simulated: bool,
     options: LaunchOptions,
@@ -32,16 +31,6 @@ pub struct Cuda {
 
 /// What compiling at run time takes at least, for the planner.
 const COMPILATION_NS: f64 = 60e9;
-
-/// What is run in place of a kernel to see what calls and transfers cost by themselves. They encrypt nothing, and so
-/// are no kernels: no planner can choose them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overhead {
-    /// Nothing at all: the call.
-    Null,
-    /// Data travel to the device and back, unchanged.
-    Copy,
-}
 
 impl Cuda {
     /// `missing` says why its kernels cannot run, if they cannot.
@@ -62,15 +51,12 @@ impl Cuda {
             }),
         };
         let infos = FAMILIES.iter().map(info).collect();
-        let lanes = Arc::new(Lanes::new(&gpu));
-        Cuda {
-            memory: Memory { gpu: Arc::clone(&gpu), lanes: Arc::clone(&lanes) },
-            lanes,
-            infos,
-            simulated,
-            options: LaunchOptions::default(),
-            gpu,
-        }
+        let pool = Arc::new(Pool::new(gpu));
+        Cuda { memory: Memory(Arc::clone(&pool)), pool, infos, simulated, options: LaunchOptions::default() }
+    }
+
+    fn gpu(&self) -> &Arc<Gpu> {
+        self.pool.device()
     }
 
     /// The same device, with kernels launched in another shape.
@@ -88,16 +74,12 @@ impl Cuda {
         segments: &'w mut [Segment<'d>],
         stream: Stream,
     ) -> Result<Completion<'w>> {
-        match (what, segments.first(), passes::plan(Pass::EcbEncrypt)) {
+        let pass = Pass::EcbEncrypt;
+        match (what, segments.first(), passes::plan(pass)) {
             (Overhead::Copy, Some(first), Some(plan)) => {
-                let task = Task {
-                    gpu: Arc::clone(&self.gpu),
-                    family: None,
-                    plan,
-                    size: first.key.size(),
-                    options: self.options,
-                };
-                pass::submit(&self.lanes, task, Messages::Segments(segments), stream)
+                let (operation, size) = (Operation::Pass(pass), first.key.size());
+                let task = Task::new(&self.pool, None, (operation, plan), size, self.options, stream);
+                submit(task, Messages::Segments(segments))
             }
             _ => Ok(Completion::Done),
         }
@@ -155,11 +137,11 @@ fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool
 
 impl Device for Cuda {
     fn id(&self) -> DeviceId {
-        self.gpu.id()
+        self.gpu().id()
     }
 
     fn description(&self) -> String {
-        self.gpu.description()
+        self.gpu().description()
     }
 
     fn properties(&self) -> DeviceProperties {
@@ -167,7 +149,7 @@ impl Device for Cuda {
     }
 
     fn hardware(&self) -> Option<HardwareId> {
-        self.gpu.hardware()
+        self.gpu().hardware()
     }
 
     fn kernels(&self) -> &[KernelInfo] {
@@ -176,13 +158,13 @@ impl Device for Cuda {
 
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
         let family = self.family(kernel)?;
-        if !does(&self.gpu, family, operation, key) {
+        if !does(self.gpu(), family, operation, key) {
             return None;
         }
         // Estimates for data in ordinary host memory, which goes through staging buffers: work on memory of the device
         // has no other device to be compared with. Of kernels, the faster wins.
-        let at_hand = self.gpu.is_at_hand(family.expand(key))
-            && family.tilings().all(|tiling| self.gpu.is_at_hand(tiling.entry(Part::EcbEncrypt, key)));
+        let at_hand = self.gpu().is_at_hand(family.expand(key))
+            && family.tilings().all(|tiling| self.gpu().is_at_hand(tiling.entry(Part::EcbEncrypt, key)));
         if !at_hand {
             // Kernels that must be compiled first are for who names the device: no work is made faster by waiting for that.
             return Some(Cost::new(COMPILATION_NS, 0.1));
@@ -202,15 +184,13 @@ impl Device for Cuda {
     }
 
     fn counters(&self) -> Vec<Counter> {
-        self.gpu.counters()
+        self.gpu().counters()
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let operation = work.task.operation();
-        let unsupported = || Error::Unsupported {
-            kernel: self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name),
-            operation: operation.to_string(),
-        };
+        let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
+        let unsupported = || operation.unsupported_by(name);
         let family = self.family(kernel).ok_or_else(unsupported)?;
         let plan = plan(family, operation).ok_or_else(unsupported)?;
         let key = match &work.task {
@@ -219,25 +199,14 @@ impl Device for Cuda {
             CoreTask::Table(_, table) => Some(table.key_size),
         };
         let Some(size) = key else { return Ok(Completion::Done) };
-        if !does(&self.gpu, family, operation, size) {
+        if !does(self.gpu(), family, operation, size) {
             return Err(unsupported());
         }
-        let task =
-            Task { gpu: Arc::clone(&self.gpu), family: Some(family), plan, size, options: self.options };
+        let task = Task::new(&self.pool, Some(family), (operation, plan), size, self.options, work.stream);
         match work.task {
-            CoreTask::Pass(_, segments) => {
-                pass::submit(&self.lanes, task, Messages::Segments(segments), work.stream)
-            }
-            CoreTask::Fused(_, messages) => {
-                pass::submit(&self.lanes, task, Messages::Aead(messages), work.stream)
-            }
-            CoreTask::Table(operation, table) => {
-                let unit = match operation {
-                    Operation::Pass(pass) => pass.unit(),
-                    Operation::Fused(_) => 1,
-                };
-                table::submit(&self.lanes, &task, unit, &table, work.stream)
-            }
+            CoreTask::Pass(_, segments) => submit(task, Messages::Segments(segments)),
+            CoreTask::Fused(_, messages) => submit(task, Messages::Aead(messages)),
+            CoreTask::Table(_, table) => table::submit(&task, &table),
         }
     }
 }

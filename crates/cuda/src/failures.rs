@@ -7,11 +7,12 @@ use lockstep_core::backend::{Device, DeviceId, KernelId, Unit};
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Tag, Task};
 use lockstep_core::{Error, Key, KeySize, Result};
+use lockstep_gpu_host::Overhead;
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::MockCpu;
 
-use crate::cut::CHUNK;
-use crate::device::{Cuda, Overhead};
+use crate::chunk::CHUNK;
+use crate::device::Cuda;
 use crate::machine::Fault;
 use crate::machine::emulator::Emulator;
 use crate::machine::failing::{Control, Failing};

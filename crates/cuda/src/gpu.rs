@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use lockstep_core::backend::{Counter, DeviceBuffer, DeviceId, HardwareId};
-use lockstep_core::data::{DeviceSlice, PinnedBuffer, PinnedSlice};
+use lockstep_core::data::{BufferHandle, DeviceSlice, PinnedBuffer, PinnedSlice};
 use lockstep_core::{Error, Result, work};
 use zeroize::Zeroize;
 
@@ -127,7 +127,7 @@ impl Gpu {
         let len = from.len().min(to.len());
         // SAFETY: both are as long; the source is borrowed until the stream has been synchronised, and if that fails
         // the device does nothing any more.
-        self.call(|machine| unsafe { machine.copy_in(stream, from.as_ptr(), to.address(), len) })?;
+        self.call(|machine| unsafe { machine.copy_in(stream, from.as_ptr(), to.offset(), len) })?;
         self.call(|machine| machine.synchronise_stream(stream))
     }
 
@@ -140,7 +140,7 @@ impl Gpu {
         let stream = StreamHandle(stream.0);
         let (address, len) = (to.as_mut_ptr(), to.len().min(from.len()));
         // SAFETY: as in `upload`.
-        self.call(|machine| unsafe { machine.copy_out(stream, from.address(), address, len) })?;
+        self.call(|machine| unsafe { machine.copy_out(stream, from.offset(), address, len) })?;
         self.call(|machine| machine.synchronise_stream(stream))
     }
 
@@ -265,19 +265,31 @@ impl Gpu {
     }
 
     /// Queues zeroing of a caller's memory.
-    pub(crate) fn zero_slice(&self, stream: &Stream, slice: &DeviceSlice) -> Result<()> {
+    fn zero_slice(&self, stream: &Stream, slice: &DeviceSlice) -> Result<()> {
         let _hold = self.hold(slice)?;
         // SAFETY: who made the slice vouches for it.
-        self.call(|machine| unsafe { machine.zero(stream.handle(), slice.address(), slice.len()) })
+        self.call(|machine| unsafe { machine.zero(stream.handle(), slice.offset(), slice.len()) })
     }
 
-    /// Keeps a caller's memory allocated, if it is of this device.
+    /// Zeroes memory of a caller whose work failed, as far as the device still answers, and waits for that.
+    pub(crate) fn zero_outputs(&self, stream: &Stream, outputs: &[DeviceSlice]) {
+        for slice in outputs {
+            let _ = self.zero_slice(stream, slice);
+        }
+        stream.drain();
+    }
+
+    /// Keeps a caller's memory allocated, if it is of this device; its offset then is its address.
     pub(crate) fn hold(&self, slice: &DeviceSlice) -> Result<Hold> {
         if slice.device() != self.id {
             let what = format!("memory of {}", slice.device());
             return Err(Error::OutOfReach { device: self.id, what });
         }
-        self.call(|machine| machine.hold(slice.address(), slice.len()))
+        if slice.buffer() != BufferHandle::ADDRESS_SPACE {
+            let what = "memory that is not named by its address".into();
+            return Err(Error::OutOfReach { device: self.id, what });
+        }
+        self.call(|machine| machine.hold(slice.offset(), slice.len()))
     }
 
     /// Queues a launch that works on so many bytes of data.
@@ -335,7 +347,7 @@ impl Stream {
     }
 
     /// Waits until everything queued on it has run, or can run no more.
-    pub(crate) fn drain(&self) {
+    fn drain(&self) {
         let _ = self.0.gpu.machine.synchronise_stream(self.0.handle);
     }
 }

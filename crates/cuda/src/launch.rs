@@ -20,7 +20,7 @@ impl Segment {
     pub(crate) const REGISTER: usize = 48;
     const NEXT: usize = 64;
 
-    /// Writes it as the device reads it; `place` has [`Segment::SIZE`] bytes.
+    /// Writes it as the device reads it to the first [`Segment::SIZE`] bytes.
     pub(crate) fn write(&self, place: &mut [u8]) {
         for (at, value) in [(0, self.from), (8, self.to), (16, self.bytes), (24, self.position)] {
             place[at..at + 8].copy_from_slice(&value.to_ne_bytes());

@@ -6,9 +6,9 @@
 //! | [`device`] | a machine as a device of `lockstep-core` |
 //! | `kernel` | the kernels: what each does, and the shape of its launches |
 //! | `passes` | for each pass, the launches it takes |
-//! | `pass`, `cut`, `chunk` | a pass over segments: cut into chunks, each a launch sequence |
-//! | `table` | messages that only the device knows |
-//! | `lane` | streams with memory on both sides |
+//! | `chunk`, `describe` | a call as chunks, each a launch sequence, and what a chunk looks like on the device |
+//! | `table` | messages that arrays in device memory describe |
+//! | `staging` | staging buffers: streams with memory on both sides |
 //! | `launch` | what kernels are launched with |
 //! | `gpu` | a machine made safe |
 //! | `machine` | what kernels run on: a driver's device, or the emulator |
@@ -21,24 +21,24 @@
 mod backend;
 mod chunk;
 mod compile;
-mod cut;
+mod describe;
 pub mod device;
 mod energy;
 #[cfg(all(test, feature = "emulator"))]
 mod failures;
 mod gpu;
 mod kernel;
-mod lane;
 mod launch;
 mod machine;
 mod memory;
-mod pass;
 mod passes;
+mod staging;
 mod table;
 
 #[cfg(feature = "emulator")]
 pub use backend::emulator;
 pub use backend::{CudaBackend, EMULATOR, devices};
-pub use device::{Cuda, Overhead};
+pub use device::Cuda;
 pub use energy::Energy;
 pub use kernel::LaunchOptions;
+pub use lockstep_gpu_host::Overhead;

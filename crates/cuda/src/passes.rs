@@ -1,6 +1,5 @@
 //! The passes: for each a file that says what it launches, in order.
 
-use lockstep_core::chaining::ChainingState;
 use lockstep_core::work::Pass;
 use lockstep_core::{KeySize, Result};
 
@@ -28,8 +27,6 @@ pub(crate) struct Plan {
     pub(crate) part: Part,
     /// How the work is shared out.
     pub(crate) kind: Kind,
-    /// What the chaining state is afterwards.
-    pub(crate) state: ChainingState,
     /// True if each tile needs the ciphertext block before it set aside.
     pub(crate) edges: bool,
     /// True if chaining states are encrypted under a second key first.
@@ -52,24 +49,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// True if a segment may be cut into pieces that know nothing of each other.
-    pub(crate) fn may_cut(self) -> bool {
-        self == Kind::Tiles
-    }
-
-    /// True if there is no output but the chaining state.
-    pub(crate) fn only_reads(self) -> bool {
-        matches!(self, Kind::Ghash | Kind::Chain(Chain::CbcMac))
-    }
-
     /// True if messages are hashed.
     pub(crate) fn hashes(self) -> bool {
         matches!(self, Kind::Ghash | Kind::Gcm { .. })
-    }
-
-    /// True if there is something to do for a message without data.
-    pub(crate) fn minds_empty(self) -> bool {
-        matches!(self, Kind::Gcm { .. })
     }
 }
 
@@ -122,7 +104,7 @@ pub(crate) struct Batch<'a> {
     /// 16 bytes a tile, where the plan has edges; for chains the planes of keys.
     pub(crate) scratch: u64,
     /// For GHASH and GCM.
-    pub(crate) hashing: Option<Hashing>,
+    pub(crate) hashing: Option<&'a Hashing>,
     /// For GCM.
     pub(crate) gcm: Option<Gcm>,
     /// Bytes of data, for the counters.

@@ -1,249 +1,334 @@
-//! Messages that only the device knows: their segments are made there, from arrays, on the caller's stream.
+//! Messages that arrays in device memory describe: kernels make their segments there, on the caller's stream.
 
-use std::sync::Arc;
-
+use lockstep_core::Result;
 use lockstep_core::backend::{Completion, Pending};
-use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::gcm::MAX_DATA;
-use lockstep_core::work::{Stream, Table};
-use lockstep_core::{Error, Result};
+use lockstep_core::data::DeviceSlice;
+use lockstep_core::work::Table;
+use lockstep_gpu_host::InFlight;
+use lockstep_gpu_host::table::Arrays;
 
 use crate::chunk::Task;
-use crate::gpu::{Event, Gpu, Stream as GpuStream};
-use crate::kernel::{GHASH_ROWS, GHASH_TILE_BLOCKS, helper, one_each};
-use crate::lane::{Lane, Lanes, Layout};
+use crate::gpu::{Event, Gpu, Stream};
+use crate::kernel::{Family, GHASH_ROWS, GHASH_TILE_BLOCKS, Tiling, helper, one_each};
 use crate::launch::{Parameters, Segment};
 use crate::machine::{Hold, Limits};
 use crate::passes::{Batch, Chain, Extra, Gcm, Hashing, Kind, Level, Tiled, Tweaks, by_messages};
+use crate::staging::{Layout, Staging};
 
-/// Tables that are under way.
+/// A table in flight.
 struct Flight {
-    lanes: Arc<Lanes>,
-    /// None once it has been given back.
-    lane: Option<Lane>,
-    event: Event,
-    gpu: Arc<Gpu>,
-    stream: GpuStream,
+    work: InFlight<Gpu>,
+    stream: Stream,
     /// What is zeroed on failure.
     outputs: Vec<DeviceSlice>,
     _holds: Vec<Hold>,
 }
 
-/// Starts a pass over a table; the unit of the pass is that of its lengths.
-pub(crate) fn submit<'w>(
-    lanes: &Arc<Lanes>,
-    task: &Task,
-    unit: usize,
-    table: &Table,
-    stream: Stream,
-) -> Result<Completion<'w>> {
-    let Some(family) = task.family else { return Ok(Completion::Done) };
-    let count = table.messages;
-    let keys_each = if task.plan.tweaks { 2 } else { 1 };
-    let key_bytes = keys_each * task.size.bytes();
-    let shared = table.keys.len() == key_bytes;
-    let gcm = matches!(task.plan.kind, Kind::Gcm { .. });
-    // No message is longer than all of the data: others are refused.
-    let longest_bytes = table.longest.min(table.from.len());
-    check(table, key_bytes, shared, gcm)?;
-    if gcm && longest_bytes as u64 > MAX_DATA {
-        return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
-    }
-    if count == 0 {
-        return Ok(Completion::Done);
-    }
-    let too_many = || task.gpu.failed("more messages than one launch takes: give it fewer at once");
-    let count32 = i32::try_from(count).map_err(|_| too_many())? as u32;
-    let mut holds = Vec::new();
-    let arrays = [&table.keys, &table.states, &table.offsets, &table.lengths, &table.from, &table.to];
-    for slice in arrays.into_iter().chain([&table.status]).chain(table.tags.as_ref().filter(|_| gcm)) {
-        holds.push(task.gpu.hold(slice)?);
-    }
-
-    let limits = *task.gpu.limits();
-    let tiling = family.tiling(&limits, &task.options, 1, longest_bytes);
-    let tiles_each = tiling.tiles(longest_bytes).max(1);
-    let tiles = tiles_each.checked_mul(count as u64).ok_or_else(too_many)?;
-    let scratch_bytes = match task.plan.kind {
-        Kind::Chain(_) => Chain::scratch(count, task.size),
-        _ if task.plan.edges => usize::try_from(tiles).ok().and_then(|tiles| tiles.checked_mul(16)),
-        _ => Some(0),
-    };
-    let hashes = task.plan.kind.hashes();
-    let keys = if shared { keys_each } else { keys_each * count };
-    // Blocks that are encrypted first. Under one key they are one segment, which the host describes; else each message has
-    // one of its own.
-    let prelude = task.plan.tweaks || hashes;
-    let blocks_each = if prelude && gcm && !shared { 2 } else { usize::from(prelude) };
-    let (blocks, runs) = match task.plan.kind {
-        _ if !prelude => (0, 0),
-        Kind::Gcm { .. } if shared => (count + 1, 1),
-        Kind::Ghash if shared => (1, 1),
-        _ => (blocks_each * count, if shared { 1 } else { count }),
-    };
-    let longest = (longest_bytes.div_ceil(16) + usize::from(gcm)) as u64;
-    let levels =
-        if hashes { uniform_levels(&limits, longest, count as u64, keys as u64) } else { Vec::new() };
-    let tweak_tiling = family.tiling(&limits, &task.options, runs, 16 * blocks);
-    let tweak_tiles_each = if shared { tweak_tiling.tiles(16 * blocks) } else { 1 };
-
-    let mut layout = Layout::default();
-    // The one segment over all chaining states comes first: it is copied there.
-    let run_segments = layout.section(Segment::SIZE * runs);
-    let run_first_tile = layout.section(8 * (runs + 1));
-    let described = if runs == 1 { layout.len() } else { 0 };
-    let states = layout.section(16 * blocks);
-    let segments = layout.section(Segment::SIZE * count);
-    let first_tile = layout.section(8 * (count + 1));
-    let schedules = layout.section(keys * family.schedule(task.size));
-    let scratch = layout.section(scratch_bytes.ok_or_else(too_many)?);
-    let extras = layout.section(if gcm { Extra::SIZE * count } else { 0 });
-    let rows = layout.section(if levels.is_empty() { 0 } else { GHASH_ROWS * keys });
-    let level_places: Vec<_> = levels
-        .iter()
-        .map(|&each| (layout.section(8 * (count + 1)), layout.section(16 * each as usize * count)))
-        .collect();
-    let mut lane = lanes.take()?;
-    lane.reserve(&task.gpu, described, layout.len())?;
-    let at = |place: usize| lane.device.address() + place as u64;
-    let stream = task.gpu.callers_stream(stream);
-    if runs == 1 {
-        let place = at(states);
-        let run = Segment {
-            from: place,
-            to: place,
-            bytes: 16 * blocks as u64,
-            key: keys_each as u32 - 1,
-            ..Segment::default()
-        };
-        run.write(&mut lane.host[run_segments..run_segments + Segment::SIZE]);
-        lane.host[run_first_tile..run_first_tile + 8].fill(0);
-        lane.host[run_first_tile + 8..run_first_tile + 16].copy_from_slice(&tweak_tiles_each.to_ne_bytes());
-        task.gpu.copy_in(&stream, &mut lane.host, 0..described, &lane.device, 0)?;
-    }
-    let at = |place: usize| lane.device.address() + place as u64;
-    let batch = Batch {
-        gpu: &task.gpu,
-        stream: &stream,
-        family,
-        size: task.size,
-        work: Tiled { tiling, segments: at(segments), first_tile: at(first_tile), tiles, count: count32 },
-        tweaks: prelude.then(|| Tweaks {
-            over: Tiled {
-                tiling: tweak_tiling,
-                segments: at(run_segments),
-                first_tile: at(run_first_tile),
-                tiles: tweak_tiles_each * runs as u64,
-                count: runs as u32,
-            },
-            states: at(states),
-        }),
-        schedules: at(schedules),
-        scratch: at(scratch),
-        hashing: hashes.then(|| Hashing {
-            keys: keys as u32,
-            stride: 16 * blocks_each.max(1) as u32,
-            levels: (levels.iter().zip(&level_places))
-                .map(|(&each, &(first_tile, output))| Level {
-                    first_tile: at(first_tile),
-                    output: at(output),
-                    tiles: each * count as u64,
-                })
-                .collect(),
-            rows: at(rows),
-        }),
-        gcm: gcm.then(|| Gcm { extras: at(extras), status: table.status.address() }),
-        // Only the device knows.
-        bytes: 0,
-    };
-    // Those of GCM come later.
-    let own_tweaks = !gcm && prelude && !shared;
-    // struct Arrays of kernels/helpers.cu.
-    let arrays = Parameters::default()
-        .long(table.states.address())
-        .long(table.offsets.address())
-        .long(table.lengths.address())
-        .long(table.from.address())
-        .long(table.to.address())
-        .long(table.from.len() as u64)
-        .long(longest_bytes as u64)
-        .long(tiles_each)
-        .long(at(segments))
-        .long(at(first_tile))
-        .long(if task.plan.tweaks || own_tweaks { at(states) } else { 0 })
-        .long(if own_tweaks { at(run_segments) } else { 0 })
-        .long(if own_tweaks { at(run_first_tile) } else { 0 })
-        .long(tweak_tiles_each)
-        .word(count32)
-        .word(keys_each as u32)
-        .word(shared.into())
-        .word(unit as u32);
-    let output = (!task.plan.kind.only_reads()).then(|| table.to.clone());
-    let written_tags =
-        matches!(task.plan.kind, Kind::Gcm { opens: false }).then(|| table.tags.clone()).flatten();
-    let outputs: Vec<DeviceSlice> =
-        output.into_iter().chain([table.status.clone()]).chain(written_tags).collect();
-    let finished = (|| {
-        batch.launch(helper::TABLE_SEGMENTS, one_each(count as u64 + 1), &arrays, 0)?;
-        batch.expand(table.keys.address(), keys as u32)?;
-        if let Kind::Gcm { opens } = task.plan.kind {
-            let tags = table.tags.as_ref().map_or(0, DeviceSlice::address);
-            let pairs = |place: usize| if shared { 0 } else { at(place) };
-            let messages = Parameters::default()
-                .long(at(segments))
-                .long(at(extras))
-                .long(at(states))
-                .long(pairs(run_segments))
-                .long(pairs(run_first_tile))
-                .long(tags)
-                .word(count32)
-                .word(opens.into());
-            batch.launch(helper::GCM_MESSAGES, one_each(count as u64 + 1), &messages, 0)?;
-        } else if hashes {
-            // The kernel before put chaining states there, for XTS.
-            task.gpu.zero(&stream, &lane.device, states..states + 16 * blocks)?;
-        }
-        for (&each, &(first_tile, _)) in levels.iter().zip(&level_places) {
-            let uniform = Parameters::default().long(at(first_tile)).long(each).word(count32);
-            batch.launch(helper::UNIFORM_TILES, one_each(count as u64 + 1), &uniform, 0)?;
-        }
-        (task.plan.run)(&batch)?;
-        if gcm {
-            task.gpu.zero(&stream, &lane.device, 0..layout.len())?;
-            return task.gpu.record(&stream);
-        }
-        let results = Parameters::default()
-            .long(at(segments))
-            .long(table.states.address())
-            .long(table.status.address())
-            .word(count32)
-            .word(task.plan.state as u32);
-        batch.launch(helper::TABLE_RESULTS, one_each(count as u64), &results, 0)?;
-        task.gpu.zero(&stream, &lane.device, 0..layout.len())?;
-        task.gpu.record(&stream)
-    })();
-    let event = finished.inspect_err(|_| {
-        zero(&task.gpu, &stream, &outputs);
-    })?;
-    lane.host.settle(&stream, &event);
-    Ok(Completion::Pending(Box::new(Flight {
-        lanes: Arc::clone(lanes),
-        lane: Some(lane),
-        event,
-        gpu: Arc::clone(&task.gpu),
-        stream,
-        outputs,
-        _holds: holds,
-    })))
+/// How the messages of a table are worked on: all alike, as if each were as long as the longest.
+struct Shape<'t> {
+    task: &'t Task,
+    family: &'static Family,
+    table: &'t Table,
+    arrays: Arrays<'t>,
+    count: u32,
+    gcm: bool,
+    hashes: bool,
+    tiling: Tiling,
+    tiles_each: u64,
+    tiles: u64,
+    /// How many keys there are in all.
+    keys: usize,
+    /// Blocks that are encrypted first, and the segments that they make: one, which the host describes, if all messages
+    /// share a key, else one of each message.
+    blocks: usize,
+    blocks_each: usize,
+    runs: usize,
+    run_tiling: Tiling,
+    run_tiles_each: u64,
+    /// Tiles of each message at each level of GHASH.
+    levels: Vec<u64>,
 }
 
-/// Half of the messages may be done: nobody is to take them for results. All of the output is zeroed, also what belongs to
-/// no message.
-fn zero(gpu: &Gpu, stream: &GpuStream, outputs: &[DeviceSlice]) {
-    for slice in outputs {
-        let _ = gpu.zero_slice(stream, slice);
+/// Places in a staging buffer, in bytes. The one segment over all first blocks comes first: the host writes it.
+struct Places {
+    run_segments: usize,
+    run_first_tile: usize,
+    /// The end of what is copied to the device.
+    described: usize,
+    states: usize,
+    segments: usize,
+    first_tile: usize,
+    schedules: usize,
+    scratch: usize,
+    extras: usize,
+    rows: usize,
+    /// First tiles and results of each level.
+    levels: Vec<(usize, usize)>,
+    len: usize,
+}
+
+/// Starts an operation on a table.
+pub(crate) fn submit<'w>(task: &Task, table: &Table) -> Result<Completion<'w>> {
+    let Some(family) = task.family else { return Ok(Completion::Done) };
+    let arrays = Arrays::of(task.operation, table)?;
+    if table.messages == 0 {
+        return Ok(Completion::Done);
     }
-    stream.drain();
+    let gpu = task.gpu();
+    let slices = [&table.keys, &table.states, &table.offsets, &table.lengths, &table.from, &table.to];
+    let slices = slices.into_iter().chain([&table.status]).chain(arrays.tags);
+    let holds = slices.map(|slice| gpu.hold(slice)).collect::<Result<_>>()?;
+    let shape = Shape::of(task, family, table, arrays)?;
+    let places = shape.places()?;
+    let mut staging = task.pool.take()?;
+    staging.reserve(gpu, places.described, places.len)?;
+    let stream = gpu.callers_stream(task.stream);
+    shape.describe(&mut staging, &places, &stream)?;
+    let output = (!task.operation.is_read_only()).then_some(&table.to);
+    let seals = matches!(task.plan.kind, Kind::Gcm { opens: false });
+    let outputs = output.into_iter().chain([&table.status]).chain(arrays.tags.filter(|_| seals));
+    let outputs: Vec<DeviceSlice> = outputs.cloned().collect();
+    // On a failure some messages may be done. All of the output is zeroed, also what belongs to no message.
+    let launched = shape.launch(&staging, &places, &stream);
+    let event = launched.inspect_err(|_| gpu.zero_outputs(&stream, &outputs))?;
+    staging.host.settle(&stream, &event);
+    let work = InFlight::new(&task.pool, staging, event);
+    Ok(Completion::Pending(Box::new(Flight { work, stream, outputs, _holds: holds })))
+}
+
+impl<'t> Shape<'t> {
+    fn of(
+        task: &'t Task,
+        family: &'static Family,
+        table: &'t Table,
+        arrays: Arrays<'t>,
+    ) -> Result<Shape<'t>> {
+        let (gpu, count) = (task.gpu(), table.messages);
+        let too_many = || gpu.failed("more messages than one launch takes: give it fewer at once");
+        let count32 = i32::try_from(count).map_err(|_| too_many())? as u32;
+        let (limits, options) = (gpu.limits(), &task.options);
+        let tiling = family.tiling(limits, options, 1, arrays.longest);
+        let tiles_each = tiling.tiles(arrays.longest).max(1);
+        let tiles = tiles_each.checked_mul(count as u64).ok_or_else(too_many)?;
+        let gcm = matches!(task.plan.kind, Kind::Gcm { .. });
+        let hashes = task.plan.kind.hashes();
+        let keys = if arrays.shared { arrays.keys_each } else { arrays.keys_each * count };
+        let has_prelude = task.plan.tweaks || hashes;
+        let blocks_each = if has_prelude && gcm && !arrays.shared { 2 } else { usize::from(has_prelude) };
+        let (blocks, runs) = match task.plan.kind {
+            _ if !has_prelude => (0, 0),
+            Kind::Gcm { .. } if arrays.shared => (count + 1, 1),
+            Kind::Ghash if arrays.shared => (1, 1),
+            _ => (blocks_each * count, if arrays.shared { 1 } else { count }),
+        };
+        let longest = (arrays.longest.div_ceil(16) + usize::from(gcm)) as u64;
+        let run_tiling = family.tiling(limits, options, runs, 16 * blocks);
+        Ok(Shape {
+            task,
+            family,
+            table,
+            count: count32,
+            gcm,
+            hashes,
+            tiling,
+            tiles_each,
+            tiles,
+            keys,
+            blocks,
+            blocks_each,
+            runs,
+            run_tiling,
+            run_tiles_each: if arrays.shared { run_tiling.tiles(16 * blocks) } else { 1 },
+            levels: if hashes {
+                uniform_levels(limits, longest, count as u64, keys as u64)
+            } else {
+                Vec::new()
+            },
+            arrays,
+        })
+    }
+
+    fn places(&self) -> Result<Places> {
+        let (count, gpu) = (self.count as usize, self.task.gpu());
+        let scratch = match self.task.plan.kind {
+            Kind::Chain(_) => Chain::scratch(count, self.task.size),
+            _ if self.task.plan.edges => {
+                usize::try_from(self.tiles).ok().and_then(|tiles| tiles.checked_mul(16))
+            }
+            _ => Some(0),
+        };
+        let too_many = || gpu.failed("more messages than one launch takes: give it fewer at once");
+        let scratch = scratch.ok_or_else(too_many)?;
+        let mut layout = Layout::default();
+        let run_segments = layout.section(Segment::SIZE * self.runs);
+        let run_first_tile = layout.section(8 * (self.runs + 1));
+        let described = if self.runs == 1 { layout.len() } else { 0 };
+        let states = layout.section(16 * self.blocks);
+        let segments = layout.section(Segment::SIZE * count);
+        let first_tile = layout.section(8 * (count + 1));
+        let schedules = layout.section(self.keys * self.family.schedule(self.task.size));
+        let scratch = layout.section(scratch);
+        let extras = layout.section(if self.gcm { Extra::SIZE * count } else { 0 });
+        let rows = layout.section(if self.levels.is_empty() { 0 } else { GHASH_ROWS * self.keys });
+        let level =
+            |&each: &u64| (layout.section(8 * (count + 1)), layout.section(16 * each as usize * count));
+        let levels = self.levels.iter().map(level).collect();
+        let len = layout.len();
+        Ok(Places {
+            run_segments,
+            run_first_tile,
+            described,
+            states,
+            segments,
+            first_tile,
+            schedules,
+            scratch,
+            extras,
+            rows,
+            levels,
+            len,
+        })
+    }
+
+    /// Describes the one segment of blocks that are encrypted first.
+    fn describe(&self, staging: &mut Staging, places: &Places, stream: &Stream) -> Result<()> {
+        if self.runs != 1 {
+            return Ok(());
+        }
+        let place = staging.device.address() + places.states as u64;
+        let (bytes, key) = (16 * self.blocks as u64, self.arrays.keys_each as u32 - 1);
+        let run = Segment { from: place, to: place, bytes, key, ..Segment::default() };
+        let host = &mut *staging.host;
+        run.write(&mut host[places.run_segments..]);
+        let first_tile = places.run_first_tile;
+        host[first_tile..first_tile + 8].fill(0);
+        host[first_tile + 8..first_tile + 16].copy_from_slice(&self.run_tiles_each.to_ne_bytes());
+        self.task.gpu().copy_in(stream, &mut staging.host, 0..places.described, &staging.device, 0)
+    }
+
+    fn batch<'a>(
+        &'a self,
+        hashing: Option<&'a Hashing>,
+        places: &Places,
+        base: u64,
+        stream: &'a Stream,
+    ) -> Batch<'a> {
+        let at = |place: usize| base + place as u64;
+        Batch {
+            gpu: self.task.gpu(),
+            stream,
+            family: self.family,
+            size: self.task.size,
+            work: Tiled {
+                tiling: self.tiling,
+                segments: at(places.segments),
+                first_tile: at(places.first_tile),
+                tiles: self.tiles,
+                count: self.count,
+            },
+            tweaks: (self.runs > 0).then(|| Tweaks {
+                over: Tiled {
+                    tiling: self.run_tiling,
+                    segments: at(places.run_segments),
+                    first_tile: at(places.run_first_tile),
+                    tiles: self.run_tiles_each * self.runs as u64,
+                    count: self.runs as u32,
+                },
+                states: at(places.states),
+            }),
+            schedules: at(places.schedules),
+            scratch: at(places.scratch),
+            hashing,
+            gcm: self.gcm.then(|| Gcm { extras: at(places.extras), status: self.table.status.offset() }),
+            // Only the device knows.
+            bytes: 0,
+        }
+    }
+
+    /// Queues all launches, and the wiping of the staging buffer's device memory.
+    fn launch(&self, staging: &Staging, places: &Places, stream: &Stream) -> Result<Event> {
+        let (gpu, table) = (self.task.gpu(), self.table);
+        let base = staging.device.address();
+        let at = |place: usize| base + place as u64;
+        let level = |(&each, &(first_tile, output)): (&u64, &(usize, usize))| Level {
+            first_tile: at(first_tile),
+            output: at(output),
+            tiles: each * u64::from(self.count),
+        };
+        let hashing = self.hashes.then(|| Hashing {
+            keys: self.keys as u32,
+            stride: 16 * self.blocks_each.max(1) as u32,
+            levels: self.levels.iter().zip(&places.levels).map(level).collect(),
+            rows: at(places.rows),
+        });
+        let batch = self.batch(hashing.as_ref(), places, base, stream);
+        batch.launch(
+            helper::TABLE_SEGMENTS,
+            one_each(u64::from(self.count) + 1),
+            &self.segments(places, base),
+            0,
+        )?;
+        batch.expand(table.keys.offset(), self.keys as u32)?;
+        if let Kind::Gcm { opens } = self.task.plan.kind {
+            let pairs = |place: usize| if self.arrays.shared { 0 } else { at(place) };
+            let messages = Parameters::default()
+                .long(at(places.segments))
+                .long(at(places.extras))
+                .long(at(places.states))
+                .long(pairs(places.run_segments))
+                .long(pairs(places.run_first_tile))
+                .long(self.arrays.tags.map_or(0, DeviceSlice::offset))
+                .word(self.count)
+                .word(opens.into());
+            batch.launch(helper::GCM_MESSAGES, one_each(u64::from(self.count) + 1), &messages, 0)?;
+        } else if self.hashes {
+            // The kernel before put chaining states there, for XTS.
+            gpu.zero(stream, &staging.device, places.states..places.states + 16 * self.blocks)?;
+        }
+        for (&each, &(first_tile, _)) in self.levels.iter().zip(&places.levels) {
+            let uniform = Parameters::default().long(at(first_tile)).long(each).word(self.count);
+            batch.launch(helper::UNIFORM_TILES, one_each(u64::from(self.count) + 1), &uniform, 0)?;
+        }
+        (self.task.plan.run)(&batch)?;
+        if !self.gcm {
+            let results = Parameters::default()
+                .long(at(places.segments))
+                .long(table.states.offset())
+                .long(table.status.offset())
+                .word(self.count)
+                .word(self.task.chaining() as u32);
+            batch.launch(helper::TABLE_RESULTS, one_each(self.count.into()), &results, 0)?;
+        }
+        gpu.zero(stream, &staging.device, 0..places.len)?;
+        gpu.record(stream)
+    }
+
+    /// `struct Arrays` of `kernels/helpers.cu`.
+    fn segments(&self, places: &Places, base: u64) -> Parameters {
+        let (table, arrays) = (self.table, &self.arrays);
+        let at_if = |is_there: bool, place: usize| if is_there { base + place as u64 } else { 0 };
+        // Those of GCM are made by a kernel of its own.
+        let own_runs = !self.gcm && self.runs > 0 && !arrays.shared;
+        Parameters::default()
+            .long(table.states.offset())
+            .long(table.offsets.offset())
+            .long(table.lengths.offset())
+            .long(table.from.offset())
+            .long(table.to.offset())
+            .long(table.from.len() as u64)
+            .long(arrays.longest as u64)
+            .long(self.tiles_each)
+            .long(at_if(true, places.segments))
+            .long(at_if(true, places.first_tile))
+            .long(at_if(self.task.plan.tweaks || own_runs, places.states))
+            .long(at_if(own_runs, places.run_segments))
+            .long(at_if(own_runs, places.run_first_tile))
+            .long(self.run_tiles_each)
+            .word(self.count)
+            .word(arrays.keys_each as u32)
+            .word(arrays.shared.into())
+            .word(arrays.unit as u32)
+    }
 }
 
 /// How many tiles each message has at each level of GHASH, by the longest one; none if a thread hashes each.
@@ -260,50 +345,15 @@ fn uniform_levels(limits: &Limits, longest: u64, messages: u64, keys: u64) -> Ve
     levels
 }
 
-/// Arrays must be as long as there are messages.
-fn check(table: &Table, key_bytes: usize, shared: bool, with_tags: bool) -> Result<()> {
-    let tags =
-        with_tags.then(|| table.tags.clone().ok_or(Error::Order { what: "GCM needs a place for tags" }));
-    let tags = tags.transpose()?;
-    let keys = if shared { 1 } else { table.messages };
-    let arrays = [
-        (&table.keys, key_bytes, keys),
-        (&table.states, 16, table.messages),
-        (&table.offsets, 8, table.messages),
-        (&table.lengths, 8, table.messages),
-        (&table.status, 1, table.messages),
-    ];
-    for (slice, size, messages) in
-        arrays.into_iter().chain(tags.as_ref().map(|tags| (tags, 16, table.messages)))
-    {
-        let needed = size.saturating_mul(messages);
-        if slice.len() < needed {
-            return Err(Error::OutputLength { needed, got: slice.len() });
-        }
-    }
-    // One length, of one device, and the same or disjoint.
-    let (from, to): (DeviceSlice, DeviceSlice) = (table.from.clone(), table.to.clone());
-    Data::on_device(from, to).map(|_| ())
-}
-
 impl Pending for Flight {
     fn is_ready(&self) -> bool {
-        self.event.is_past()
+        self.work.is_past()
     }
 
-    fn wait(mut self: Box<Self>) -> Result<()> {
-        self.event.wait().inspect_err(|_| zero(&self.gpu, &self.stream, &self.outputs))?;
-        self.lanes.give(self.lane.take().expect("taken only here and on drop"));
+    fn wait(self: Box<Self>) -> Result<()> {
+        let gpu = self.work.device();
+        self.work.wait().inspect_err(|_| gpu.zero_outputs(&self.stream, &self.outputs))?;
+        self.work.finish();
         Ok(())
-    }
-}
-
-impl Drop for Flight {
-    fn drop(&mut self) {
-        if let Some(lane) = self.lane.take()
-            && self.event.wait().is_ok()
-        {
-            self.lanes.give(lane);
-        }
     }
 }

@@ -11,7 +11,9 @@ use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::KeySize;
 use lockstep_core::share;
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Tag, Task, Work};
+use lockstep_core::work::{
+    AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Tag, Task, Work,
+};
 
 /// The least bytes of a share: at the 6 GB/s that a CUDA device states for host memory they take 170 µs, twice what it takes to
 /// start a thread and a launch.
@@ -60,8 +62,7 @@ impl Group {
     }
 
     fn costs(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Vec<Cost>> {
-        let cost =
-            |member: &Arc<dyn Device>| member.cost(self.kernel_of(&**member, kernel)?, operation, key);
+        let cost = |member: &Arc<dyn Device>| member.cost(self.kernel_of(&**member, kernel)?, operation, key);
         self.members.iter().map(cost).collect()
     }
 

@@ -27,8 +27,8 @@ use lockstep_core::work::{Operation, Work};
 
 pub(crate) use candidates::{Candidate, CandidateTable, Measured};
 use candidates::{DeviceEntry, LAST_RESORT_NS};
-pub use decisions::{Considered, Decision};
 use decisions::Decisions;
+pub use decisions::{Considered, Decision};
 pub use selection::Selection;
 
 /// Calls with fewer bytes do not count towards discovery and calibration: the CPU needs 2 µs for 16 KiB of CTR

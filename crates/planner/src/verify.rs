@@ -119,9 +119,7 @@ fn output<'a>(messages: &'a mut Messages<'_, '_>, index: usize) -> &'a mut [u8] 
 }
 
 /// The messages of a task, and its operation; the task itself if only the device knows its messages.
-fn messages<'w, 'd>(
-    task: Task<'w, 'd>,
-) -> std::result::Result<(Operation, Messages<'w, 'd>), Task<'w, 'd>> {
+fn messages<'w, 'd>(task: Task<'w, 'd>) -> std::result::Result<(Operation, Messages<'w, 'd>), Task<'w, 'd>> {
     match task {
         Task::Pass(pass, segments) => Ok((Operation::Pass(pass), Messages::Segments(segments))),
         Task::Fused(fused, messages) => Ok((Operation::Fused(fused), Messages::Aead(messages))),

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{
-    Completion, Cost, Device, DeviceId, HardwareId, KernelId, KernelInfo, Unit,
-};
+use lockstep_core::backend::{Completion, Cost, Device, DeviceId, HardwareId, KernelId, KernelInfo, Unit};
 use lockstep_core::work::{FusedAead, Operation, Pass, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_planner::{Planner, Selection};
@@ -163,7 +161,8 @@ fn what_nobody_does_is_an_error() {
 #[test]
 fn a_kernel_of_another_device_is_refused() {
     let devices = || {
-        let near = Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW), ("mock-cpu/fine", false, SLOW)], &[]);
+        let near =
+            Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW), ("mock-cpu/fine", false, SLOW)], &[]);
         vec![near, Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[])]
     };
     let error = planner(devices(), Some("mock-cpu"), Some("gpu/bitslice")).err().unwrap();

@@ -4,7 +4,6 @@
 //! rate) and completes later, on a thread of the device; it fails on demand. It computes by the oracle. It runs the
 //! whole shared suite, so nothing in core can come to assume that data is near.
 
-use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;

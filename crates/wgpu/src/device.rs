@@ -7,17 +7,15 @@ use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
     KernelInfo,
 };
-use lockstep_core::messages::Messages;
 use lockstep_core::work::{Operation, Pass, Segment, Task as CoreTask, Work};
-use lockstep_core::{Error, KeySize, Result};
+use lockstep_core::{KeySize, Result};
+use lockstep_gpu_host::table::run_on_host;
+use lockstep_gpu_host::{Messages, Overhead, submit};
 
-use crate::chunk::Task;
+use crate::chunk::{Chunks, Task};
 use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
-use crate::lane::Lanes;
-use crate::pass::{self, Chunks};
-use crate::passes::{Plan, fused, plan};
-use crate::table;
+use crate::staging::Pool;
 
 /// Bytes that are sent to the device at once: large enough to fill it and to pay for its launches, small enough to
 /// overlap. A software device shares the caches with whoever fills its buffers.
@@ -39,22 +37,11 @@ pub struct WgpuDevice {
     description: String,
     software: bool,
     /// Opened at its first use.
-    gpu: OnceLock<Result<Arc<Gpu>>>,
-    lanes: Arc<Lanes>,
+    pool: OnceLock<Result<Arc<Pool>>>,
     infos: Vec<KernelInfo>,
     options: LaunchOptions,
     /// Where compiled programs are kept.
     cache: Option<Cache>,
-}
-
-/// What is run in place of a kernel to see what calls and transfers cost by themselves. They encrypt nothing, and so
-/// are no kernels: no planner can choose them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overhead {
-    /// Nothing at all: the call.
-    Null,
-    /// Data travel to the device and back, unchanged.
-    Copy,
 }
 
 impl WgpuDevice {
@@ -75,8 +62,7 @@ impl WgpuDevice {
             software: info.device_type == wgpu::DeviceType::Cpu,
             infos: infos.collect(),
             adapter,
-            gpu: OnceLock::new(),
-            lanes: Arc::default(),
+            pool: OnceLock::new(),
             options: LaunchOptions::default(),
             cache: Cache::of_user("wgpu"),
         }
@@ -114,20 +100,22 @@ impl WgpuDevice {
     ) -> Result<Completion<'w>> {
         match (what, segments.first()) {
             (Overhead::Copy, Some(_)) => {
-                self.start(None, plan(Pass::EcbEncrypt), Messages::Segments(segments))
+                self.start(None, Operation::Pass(Pass::EcbEncrypt), Messages::Segments(segments))
             }
             _ => Ok(Completion::Done),
         }
     }
 
-    pub(crate) fn lanes(&self) -> &Arc<Lanes> {
-        &self.lanes
+    pub(crate) fn pool(&self) -> Result<Arc<Pool>> {
+        let open = || {
+            let gpu = Gpu::open(self.id, &self.adapter, self.options.buffer, self.cache.as_ref())?;
+            Ok(Arc::new(Pool::new(gpu)))
+        };
+        self.pool.get_or_init(open).clone()
     }
 
     pub(crate) fn gpu(&self) -> Result<Arc<Gpu>> {
-        self.gpu
-            .get_or_init(|| Gpu::open(self.id, &self.adapter, self.options.buffer, self.cache.as_ref()))
-            .clone()
+        self.pool().map(|pool| Arc::clone(pool.device()))
     }
 
     fn family(&self, kernel: KernelId) -> Option<&'static Family> {
@@ -139,7 +127,7 @@ impl WgpuDevice {
     pub(crate) fn start<'w, 'd: 'w>(
         &self,
         family: Option<&'static Family>,
-        plan: Plan,
+        operation: Operation,
         messages: Messages<'w, 'd>,
     ) -> Result<Completion<'w>> {
         if messages.is_empty() {
@@ -149,7 +137,6 @@ impl WgpuDevice {
         let bytes: usize = (0..messages.len()).map(|index| messages.data(index).len()).sum();
         let wide = !self.software && bytes / messages.len() >= WIDE_FROM;
         let wide = self.options.wide.unwrap_or(wide);
-        let task = Task { gpu: self.gpu()?, family, plan, size, wide };
         let chunks = if self.software {
             Chunks { host: SOFTWARE_CHUNK, device: SOFTWARE_CHUNK }
         } else {
@@ -157,7 +144,7 @@ impl WgpuDevice {
             Chunks { host: CHUNK, device: if is_large { DEVICE_CHUNK } else { SMALL_DEVICE_CHUNK } }
         };
         let chunks = self.options.chunk.map_or(chunks, |bytes| Chunks { host: bytes, device: bytes });
-        pass::submit(&self.lanes, task, messages, chunks)
+        submit(Task { pool: self.pool()?, family, operation, size, wide, chunks }, messages)
     }
 }
 
@@ -235,29 +222,24 @@ impl Device for WgpuDevice {
     }
 
     fn counters(&self) -> Vec<Counter> {
-        match self.gpu.get() {
-            Some(Ok(gpu)) => gpu.counters(),
+        match self.pool.get() {
+            Some(Ok(pool)) => pool.device().counters(),
             _ => Vec::new(),
         }
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let operation = work.task.operation();
-        let unsupported = || Error::Unsupported {
-            kernel: self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name),
-            operation: operation.to_string(),
-        };
-        let family = self.family(kernel).ok_or_else(unsupported)?;
+        let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
+        let unsupported = || operation.unsupported_by(name);
+        let family = self.family(kernel).filter(|family| does(family, operation)).ok_or_else(unsupported)?;
         match work.task {
-            _ if !does(family, operation) => Err(unsupported()),
-            CoreTask::Pass(pass, segments) => {
-                self.start(Some(family), plan(pass), Messages::Segments(segments))
-            }
-            CoreTask::Fused(which, messages) => {
-                self.start(Some(family), fused(which), Messages::Aead(messages))
-            }
-            CoreTask::Table(operation, table) => {
-                table::run(self, family, operation, &table).map(|()| Completion::Done)
+            CoreTask::Pass(_, segments) => self.start(Some(family), operation, Messages::Segments(segments)),
+            CoreTask::Fused(_, messages) => self.start(Some(family), operation, Messages::Aead(messages)),
+            // Keys are expanded by the host, so the arrays come there.
+            CoreTask::Table(_, table) => {
+                let run = |messages: Messages<'_, '_>| self.start(Some(family), operation, messages)?.wait();
+                run_on_host(self, operation, &table, run).map(|()| Completion::Done)
             }
         }
     }

@@ -7,13 +7,11 @@
 //! | [`device`] | an adapter as a device of `lockstep-core` |
 //! | `kernel` | the kernels, and the programs they are made of |
 //! | `shader` | the programs' text |
-//! | `lookup` | what `wgpu/table` looks up |
-//! | `table` | messages described by arrays on the device |
+//! | `lookup` | the T-tables of `wgpu/table` |
 //! | `passes` | for each pass, the programs it takes |
-//! | `pass`, `cut`, `chunk`, `orders` | a pass over segments, or GCM: cut into chunks, each a submission with its launches |
-//! | `gcm` | GCM of messages that are too long for a submission |
-//! | `lane` | buffers on both sides |
-//! | `memory` | memory of the device that callers ask for |
+//! | `chunk`, `encode`, `dispatch` | a call as chunks, each a submission: what lies where, and its launches |
+//! | `staging` | staging buffers on both sides |
+//! | `memory` | device memory that callers allocate |
 //! | `power` | powers of x, for XTS |
 //! | `launch` | what programs are launched with |
 //! | `gpu` | a device of wgpu whose failures are values |
@@ -25,21 +23,18 @@
 mod backend;
 mod cache;
 mod chunk;
-mod cut;
 pub mod device;
-mod gcm;
+mod dispatch;
+mod encode;
 mod gpu;
 mod kernel;
-mod lane;
 mod launch;
 mod lookup;
 mod memory;
-mod orders;
-mod pass;
 mod passes;
 mod power;
 mod shader;
-mod table;
+mod staging;
 
 // Those of this crate's tests that need a device take the same one as those in `tests`.
 #[cfg(test)]
@@ -49,5 +44,6 @@ extern crate self as lockstep_wgpu;
 mod software;
 
 pub use backend::{Found, SOFTWARE, SOFTWARE_GL, WgpuBackend};
-pub use device::{Overhead, WgpuDevice};
+pub use device::WgpuDevice;
 pub use kernel::LaunchOptions;
+pub use lockstep_gpu_host::Overhead;

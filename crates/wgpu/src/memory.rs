@@ -1,24 +1,25 @@
-//! Memory of the device that callers may ask for. wgpu gives buffers, not addresses, so addresses are numbers of our own: each
-//! allocation has a stretch of them, with a gap behind it.
+//! Device memory that callers allocate.
 //!
-//! No caller's buffer is bound: what is worked on is copied into a lane's, on the device, and back. So one may be larger than
-//! a binding, and is split where it is larger than a buffer may be.
+//! No caller's buffer is bound to a shader: data are copied on the device into a lane's buffer, and results back. So an
+//! allocation may be larger than a binding; one that is larger than a buffer may be consists of several buffers.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::num::NonZero;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lockstep_core::backend::{DeviceBuffer, DeviceId, DeviceMemory, Fetch};
-use lockstep_core::data::{DeviceSlice, PinnedBuffer};
+use lockstep_core::backend::{DeviceBuffer, DeviceMemory, Fetch};
+use lockstep_core::data::{BufferHandle, DeviceSlice, PinnedBuffer, check_lengths};
 use lockstep_core::work::Stream;
 use lockstep_core::{Error, Result};
+use lockstep_gpu_host::{HostDevice, InFlight};
 use wgpu::BufferUsages;
 use zeroize::Zeroizing;
 
 use crate::device::WgpuDevice;
 use crate::gpu::{Gpu, lock};
-use crate::lane::{Lane, Lanes, Room};
+use crate::staging::{Pool, Room};
 
 /// What copies on the device are multiples of.
 pub(crate) const WORD: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
@@ -26,18 +27,12 @@ pub(crate) const WORD: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 /// Bytes that are copied from or to the host at once.
 const AT_ONCE: usize = 4 << 20;
 
-/// Addresses between allocations, and what they are multiples of.
-const GAP: u64 = 4096;
+/// The number of the next allocation of any device of this process: the same adapter may be open more than once under one
+/// name, and a handle of one must not be valid for the other.
+static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Where the next allocation of any device is: the same adapter may be open more than once under one name, and nobody is to
-/// take another's memory for its own.
-static NEXT: AtomicU64 = AtomicU64::new(GAP);
-
-/// All that callers have.
-#[derive(Default)]
-pub(crate) struct Allocations {
-    all: Mutex<BTreeMap<u64, Arc<Allocation>>>,
-}
+/// All allocations of callers.
+pub(crate) type Allocations = Mutex<HashMap<BufferHandle, Arc<Allocation>>>;
 
 /// One of them.
 pub(crate) struct Allocation {
@@ -94,31 +89,29 @@ impl Gpu {
             let allocation = Allocation { buffers: Vec::new(), each: WORD, len: 0 };
             return Ok(Place { allocation: Arc::new(allocation), at: 0 });
         }
-        let all = lock(&self.allocations.all);
-        let found = all.range(..=slice.address()).next_back();
-        let found = found.filter(|_| slice.device() == self.id());
-        let (start, allocation) = found.ok_or_else(out_of_reach)?;
-        let at = usize::try_from(slice.address() - start).map_err(|_| out_of_reach())?;
+        let allocation = lock(&self.allocations).get(&slice.buffer()).cloned();
+        let allocation = allocation.filter(|_| slice.device() == self.id()).ok_or_else(out_of_reach)?;
+        let at = usize::try_from(slice.offset()).map_err(|_| out_of_reach())?;
         if at.checked_add(slice.len()).is_none_or(|end| end > allocation.len) {
             return Err(out_of_reach());
         }
-        Ok(Place { allocation: Arc::clone(allocation), at })
+        Ok(Place { allocation, at })
     }
+}
 
-    /// Zeroes memory, after what is queued already.
-    pub(crate) fn zero(&self, slice: &DeviceSlice) -> Result<()> {
-        let place = self.place(slice)?;
-        if !place.is_aligned() || !slice.len().is_multiple_of(WORD) {
-            return upload(self, &Lanes::default(), &vec![0; slice.len()], &place);
-        }
-        self.call(|device, queue| {
-            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            for (buffer, at, len) in place.stretches(0..slice.len()) {
-                encoder.clear_buffer(buffer, at, Some(len as u64));
-            }
-            queue.submit([encoder.finish()]);
-        })
+/// Zeroes memory, after what is queued already.
+pub(crate) fn zero(pool: &Arc<Pool>, slice: &DeviceSlice) -> Result<()> {
+    let place = pool.device().place(slice)?;
+    if !place.is_aligned() || !slice.len().is_multiple_of(WORD) {
+        return upload(pool, &vec![0; slice.len()], &place);
     }
+    pool.device().call(|device, queue| {
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        for (buffer, at, len) in place.stretches(0..slice.len()) {
+            encoder.clear_buffer(buffer, at, Some(len as u64));
+        }
+        queue.submit([encoder.finish()]);
+    })
 }
 
 /// The words around some bytes from a place on: the place they begin at, how many bytes come before, and of all.
@@ -134,31 +127,32 @@ fn at_once(gpu: &Gpu) -> usize {
 }
 
 /// Copies to the device; done when it returns.
-fn upload(gpu: &Gpu, lanes: &Lanes, from: &[u8], to: &Place) -> Result<()> {
+fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     if from.is_empty() {
         return Ok(());
     }
+    let gpu = &**pool.device();
     let (whole, before, len) = words(to, from.len());
     let mut bytes = Zeroizing::new(Vec::with_capacity(len));
     let has_neighbours = len != from.len();
     let _turn = has_neighbours.then(|| lock(&gpu.parts_of_words));
     if has_neighbours {
-        // Neighbours in the same words stay as they are.
+        // Other bytes of the same words stay as they are.
         bytes.resize(len, 0);
-        download(gpu, lanes, &whole, &mut bytes)?;
+        download(pool, &whole, &mut bytes)?;
         bytes[before..before + from.len()].copy_from_slice(from);
     }
     let bytes: &[u8] = if has_neighbours { &bytes } else { from };
     for (number, part) in bytes.chunks(at_once(gpu)).enumerate() {
         let at = number * at_once(gpu);
-        let mut lane = lanes.take();
-        lane.reserve(gpu, &Room { given: part.len(), work_in: 0, beside: 0, work: 0, download: 0 })?;
-        lane.fill(gpu, part.len(), |view| view.slice(..).copy_from_slice(part))?;
+        let mut staging = pool.take()?;
+        staging.reserve(gpu, &Room { given: part.len(), work_in: 0, beside: 0, work: 0, download: 0 })?;
+        staging.fill(gpu, part.len(), |view| view.slice(..).copy_from_slice(part))?;
         let submitted = gpu.call(|device, queue| -> Result<_> {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let mut done = 0;
             for (buffer, target, len) in whole.stretches(at..at + part.len()) {
-                lane.copy_part(gpu, &mut encoder, done, (buffer, target), len)?;
+                staging.copy_part(gpu, &mut encoder, done, (buffer, target), len)?;
                 done += len as u64;
             }
             Ok(queue.submit([encoder.finish()]))
@@ -166,135 +160,113 @@ fn upload(gpu: &Gpu, lanes: &Lanes, from: &[u8], to: &Place) -> Result<()> {
         let submission = match submitted.flatten() {
             Ok(submission) => submission,
             Err(error) => {
-                lane.discard(gpu);
+                gpu.discard(staging);
                 return Err(error);
             }
         };
-        lane.map(gpu, 0)?;
-        gpu.wait(&submission)?;
-        lanes.give(gpu, lane);
+        staging.map(gpu, 0)?;
+        let work = InFlight::new(pool, staging, submission);
+        work.wait()?;
+        work.finish();
     }
     Ok(())
 }
 
 /// Copies to the host; done when it returns.
-pub(crate) fn download(gpu: &Gpu, lanes: &Lanes, from: &Place, to: &mut [u8]) -> Result<()> {
-    for (number, part) in to.chunks_mut(at_once(gpu)).enumerate() {
-        let at = number * at_once(gpu);
-        let place = Place { allocation: Arc::clone(&from.allocation), at: from.at + at };
-        let mut fetched = start_fetch(gpu, lanes, &[(place, part.len())])?;
-        fetched.read(gpu, |bytes| part.copy_from_slice(bytes))?;
-        lanes.give(gpu, fetched.lane);
+pub(crate) fn download(pool: &Arc<Pool>, from: &Place, to: &mut [u8]) -> Result<()> {
+    let size = at_once(pool.device());
+    for (number, part) in to.chunks_mut(size).enumerate() {
+        let place = Place { allocation: Arc::clone(&from.allocation), at: from.at + number * size };
+        Fetched::start(pool, &[(place, part.len())])?.read(|bytes| part.copy_from_slice(bytes))?;
     }
     Ok(())
 }
 
-/// Parts on their way to the host.
-struct Fetching {
-    lane: Lane,
-    submission: wgpu::SubmissionIndex,
-    /// Of each part what lies before it among its words, and its length.
+/// Parts of device memory on their way to the host.
+struct Fetched {
+    work: InFlight<Gpu>,
+    /// Of each part, how many bytes of its first word precede it, and its length.
     parts: Vec<(usize, usize)>,
     total: usize,
 }
 
-fn start_fetch(gpu: &Gpu, lanes: &Lanes, parts: &[(Place, usize)]) -> Result<Fetching> {
-    let wanted: Vec<_> = parts.iter().filter(|(_, len)| *len > 0).collect();
-    let total = wanted.iter().map(|(place, len)| words(place, *len).2).sum::<usize>();
-    let mut lane = lanes.take();
-    lane.reserve(gpu, &Room { given: WORD, work_in: 0, beside: 0, work: 0, download: total })?;
-    lane.fill(gpu, WORD, |view| view.slice(..).fill(0))?;
-    let download = lane.download.get(gpu)?;
-    let submission = gpu.call(|device, queue| {
-        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let mut done = 0;
-        for (place, len) in &wanted {
-            let (whole, _, all) = words(place, *len);
-            for (buffer, at, len) in whole.stretches(0..all) {
-                encoder.copy_buffer_to_buffer(buffer, at, download, done, len as u64);
-                done += len as u64;
+impl Fetched {
+    fn start(pool: &Arc<Pool>, parts: &[(Place, usize)]) -> Result<Fetched> {
+        let gpu = &**pool.device();
+        let wanted: Vec<_> = parts.iter().filter(|(_, len)| *len > 0).collect();
+        let total = wanted.iter().map(|(place, len)| words(place, *len).2).sum::<usize>();
+        let mut staging = pool.take()?;
+        staging.reserve(gpu, &Room { given: WORD, work_in: 0, beside: 0, work: 0, download: total })?;
+        staging.fill(gpu, WORD, |view| view.slice(..).fill(0))?;
+        let download = staging.download.get(gpu)?;
+        let submission = gpu.call(|device, queue| {
+            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut done = 0;
+            for (place, len) in &wanted {
+                let (whole, _, all) = words(place, *len);
+                for (buffer, at, len) in whole.stretches(0..all) {
+                    encoder.copy_buffer_to_buffer(buffer, at, download, done, len as u64);
+                    done += len as u64;
+                }
             }
-        }
-        queue.submit([encoder.finish()])
-    })?;
-    lane.map(gpu, total)?;
-    let parts = wanted.iter().map(|(place, len)| (place.at % WORD, *len)).collect();
-    Ok(Fetching { lane, submission, parts, total })
-}
+            queue.submit([encoder.finish()])
+        })?;
+        staging.map(gpu, total)?;
+        let parts = wanted.iter().map(|(place, len)| (place.at % WORD, *len)).collect();
+        Ok(Fetched { work: InFlight::new(pool, staging, submission), parts, total })
+    }
 
-impl Fetching {
-    /// The parts, one behind the other.
-    fn read(&mut self, gpu: &Gpu, read: impl FnOnce(&[u8])) -> Result<()> {
-        gpu.wait(&self.submission)?;
-        let parts = &self.parts;
-        self.lane.read(gpu, self.total, |bytes| {
+    /// Waits, and shows the parts, one behind the other.
+    fn read(mut self, show: impl FnOnce(&[u8])) -> Result<()> {
+        self.work.wait()?;
+        let gpu = Arc::clone(self.work.device());
+        self.work.staging().read(&gpu, self.total, |bytes| {
             let mut all = Zeroizing::new(Vec::with_capacity(bytes.len()));
             let mut at = 0;
-            for (before, len) in parts {
+            for (before, len) in &self.parts {
                 all.extend_from_slice(&bytes[at + before..at + before + len]);
                 at += (before + len).next_multiple_of(WORD);
             }
-            read(&all);
-        })
+            show(&all);
+        })?;
+        self.work.finish();
+        Ok(())
     }
 }
 
-/// What a caller was promised.
-struct Fetched {
-    gpu: Arc<Gpu>,
-    lanes: Arc<Lanes>,
-    /// None once it has been given back.
-    fetching: Option<Fetching>,
-}
+/// What a caller was promised; nothing if all parts are empty.
+struct Promise(Option<Fetched>);
 
-impl Fetch for Fetched {
+impl Fetch for Promise {
     fn is_ready(&self) -> bool {
-        self.gpu.look();
-        self.gpu.check().is_err() || self.fetching.as_ref().is_none_or(|fetching| fetching.lane.is_past())
+        self.0.as_ref().is_none_or(|fetched| fetched.work.is_past())
     }
 
-    fn wait(mut self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        let Some(mut fetching) = self.fetching.take() else { return Ok(Zeroizing::default()) };
+    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
         let mut all = Zeroizing::default();
-        fetching.read(&self.gpu, |bytes| all = Zeroizing::new(bytes.to_vec()))?;
-        self.lanes.give(&self.gpu, fetching.lane);
-        Ok(all)
-    }
-}
-
-impl Drop for Fetched {
-    fn drop(&mut self) {
-        if let Some(fetching) = self.fetching.take()
-            && self.gpu.wait(&fetching.submission).is_ok()
-        {
-            self.lanes.give(&self.gpu, fetching.lane);
+        if let Some(fetched) = self.0 {
+            fetched.read(|bytes| all = Zeroizing::new(bytes.to_vec()))?;
         }
+        Ok(all)
     }
 }
 
 /// A caller's allocation.
 struct Owned {
     gpu: Arc<Gpu>,
-    device: DeviceId,
-    address: u64,
-    len: usize,
+    slice: DeviceSlice,
 }
 
 impl DeviceBuffer for Owned {
     fn slice(&self) -> DeviceSlice {
-        // SAFETY: the memory is allocated until this is dropped; that it is not used in two ways at once is up to the caller,
-        // as with every slice.
-        #[allow(unsafe_code, reason = "the address is one of this device's own")]
-        unsafe {
-            DeviceSlice::from_raw(self.device, self.address, self.len)
-        }
+        self.slice.clone()
     }
 }
 
 impl Drop for Owned {
     /// Wiped in the order of the queue, so after all work on it; work that is under way keeps the buffers.
     fn drop(&mut self) {
-        let Some(allocation) = lock(&self.gpu.allocations.all).remove(&self.address) else { return };
+        let Some(allocation) = lock(&self.gpu.allocations).remove(&self.slice.buffer()) else { return };
         let _ = self.gpu.call(|device, queue| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             for buffer in &allocation.buffers {
@@ -305,7 +277,7 @@ impl Drop for Owned {
     }
 }
 
-/// Memory of the host: wgpu has no other that stays mapped while the device uses it.
+/// Ordinary host memory: wgpu has none that stays mapped while the device uses it.
 struct Pinned(Zeroizing<Vec<u8>>);
 
 impl Deref for Pinned {
@@ -319,10 +291,6 @@ impl DerefMut for Pinned {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
-}
-
-fn same(needed: usize, got: usize) -> Result<()> {
-    if needed == got { Ok(()) } else { Err(Error::OutputLength { needed, got }) }
 }
 
 /// All work of a device is in one queue, so streams are one.
@@ -339,10 +307,10 @@ impl DeviceMemory for WgpuDevice {
             let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
             buffers.push(gpu.call(|device, _| device.create_buffer(&descriptor))?);
         }
-        let stretch = (rounded as u64).next_multiple_of(GAP) + GAP;
-        let address = NEXT.fetch_add(stretch, Ordering::Relaxed);
-        lock(&gpu.allocations.all).insert(address, Arc::new(Allocation { buffers, each, len }));
-        Ok(Box::new(Owned { device: gpu.id(), gpu, address, len }))
+        let number = NonZero::new(NEXT.fetch_add(1, Ordering::Relaxed)).expect("not so many allocations");
+        let handle = BufferHandle::new(number);
+        lock(&gpu.allocations).insert(handle, Arc::new(Allocation { buffers, each, len }));
+        Ok(Box::new(Owned { slice: DeviceSlice::of_buffer(gpu.id(), handle, len), gpu }))
     }
 
     fn allocate_pinned(&self, len: usize) -> Result<PinnedBuffer> {
@@ -354,26 +322,23 @@ impl DeviceMemory for WgpuDevice {
     }
 
     fn upload(&self, from: &[u8], to: &DeviceSlice, _: Stream) -> Result<()> {
-        same(from.len(), to.len())?;
-        let gpu = self.gpu()?;
-        upload(&gpu, self.lanes(), from, &gpu.place(to)?)
+        check_lengths(from.len(), to.len())?;
+        let pool = self.pool()?;
+        upload(&pool, from, &pool.device().place(to)?)
     }
 
     fn download(&self, from: &DeviceSlice, to: &mut [u8], _: Stream) -> Result<()> {
-        same(from.len(), to.len())?;
-        let gpu = self.gpu()?;
-        download(&gpu, self.lanes(), &gpu.place(from)?, to)
+        check_lengths(from.len(), to.len())?;
+        let pool = self.pool()?;
+        download(&pool, &pool.device().place(from)?, to)
     }
 
     fn fetch(&self, from: &[DeviceSlice], _: Stream) -> Result<Box<dyn Fetch>> {
-        let gpu = self.gpu()?;
-        let parts = from.iter().map(|slice| Ok((gpu.place(slice)?, slice.len())));
+        let pool = self.pool()?;
+        let parts = from.iter().map(|slice| Ok((pool.device().place(slice)?, slice.len())));
         let parts = parts.collect::<Result<Vec<_>>>()?;
-        let fetching = if parts.iter().all(|(_, len)| *len == 0) {
-            None
-        } else {
-            Some(start_fetch(&gpu, self.lanes(), &parts)?)
-        };
-        Ok(Box::new(Fetched { gpu, lanes: Arc::clone(self.lanes()), fetching }))
+        let is_empty = parts.iter().all(|(_, len)| *len == 0);
+        let fetched = if is_empty { None } else { Some(Fetched::start(&pool, &parts)?) };
+        Ok(Box::new(Promise(fetched)))
     }
 }

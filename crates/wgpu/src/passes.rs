@@ -1,17 +1,8 @@
 //! The passes: what programs each takes, in order.
 
-use lockstep_core::chaining::ChainingState;
-use lockstep_core::work::{FusedAead, Pass};
+use lockstep_core::work::{FusedAead, Operation, Pass};
 
 use crate::kernel::Part;
-
-/// How a pass is done on the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Plan {
-    pub(crate) kind: Kind,
-    /// What the chaining state is afterwards.
-    pub(crate) state: ChainingState,
-}
 
 /// How work is shared out among invocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +23,6 @@ pub(crate) const CFB8_DECRYPT: u32 = 3;
 pub(crate) const CFB1_ENCRYPT: u32 = 4;
 pub(crate) const CFB1_DECRYPT: u32 = 5;
 const PCBC_DECRYPT: u32 = 8;
-const CBC_MAC: u32 = 9;
 
 impl Kind {
     /// True if hash keys are needed.
@@ -40,55 +30,39 @@ impl Kind {
         matches!(self, Kind::Ghash | Kind::Gcm { .. })
     }
 
-    /// True if there is no output but the chaining state.
-    pub(crate) fn only_reads(self) -> bool {
-        matches!(self, Kind::Ghash | Kind::Chain(CBC_MAC))
-    }
-}
-
-/// The plan of a pass.
-pub(crate) fn plan(pass: Pass) -> Plan {
-    let kind = match pass {
-        Pass::EcbEncrypt => Kind::Tiles(Part::EcbEncrypt),
-        Pass::EcbDecrypt => Kind::Tiles(Part::EcbDecrypt),
-        Pass::Ctr | Pass::Ctr32 => Kind::Tiles(Part::Ctr),
-        Pass::CbcDecrypt => Kind::Tiles(Part::CbcDecrypt),
-        Pass::Cfb128Decrypt => Kind::Tiles(Part::CfbDecrypt),
-        Pass::XtsEncrypt => Kind::Tiles(Part::XtsEncrypt),
-        Pass::XtsDecrypt => Kind::Tiles(Part::XtsDecrypt),
-        Pass::Ghash => Kind::Ghash,
-        Pass::CbcEncrypt => Kind::Chain(0),
-        Pass::Cfb128Encrypt => Kind::Chain(1),
-        Pass::Cfb8Encrypt => Kind::Chain(CFB8_ENCRYPT),
-        Pass::Cfb8Decrypt => Kind::Chain(CFB8_DECRYPT),
-        Pass::Cfb1Encrypt => Kind::Chain(CFB1_ENCRYPT),
-        Pass::Cfb1Decrypt => Kind::Chain(CFB1_DECRYPT),
-        Pass::Ofb => Kind::Chain(6),
-        Pass::PcbcEncrypt => Kind::Chain(7),
-        Pass::PcbcDecrypt => Kind::Chain(PCBC_DECRYPT),
-        Pass::CbcMac => Kind::Chain(CBC_MAC),
-    };
-    Plan { kind, state: ChainingState::of(pass) }
-}
-
-/// The plan of a fused AEAD.
-pub(crate) fn fused(fused: FusedAead) -> Plan {
-    Plan { kind: Kind::Gcm { opens: fused == FusedAead::GcmOpen }, state: ChainingState::Keep }
-}
-
-impl Plan {
-    /// How the chaining state moves on from tile to tile. Messages of GCM have none that is left.
-    pub(crate) fn moves(self) -> ChainingState {
-        if let Kind::Gcm { .. } = self.kind { ChainingState::Counter32 } else { self.state }
+    /// That of an operation.
+    pub(crate) fn of(operation: Operation) -> Kind {
+        match operation {
+            Operation::Fused(fused) => Kind::Gcm { opens: fused == FusedAead::GcmOpen },
+            Operation::Pass(pass) => Kind::of_pass(pass),
+        }
     }
 
-    /// Key schedules hold both directions; chains have planes of one.
+    fn of_pass(pass: Pass) -> Kind {
+        match pass {
+            Pass::EcbEncrypt => Kind::Tiles(Part::EcbEncrypt),
+            Pass::EcbDecrypt => Kind::Tiles(Part::EcbDecrypt),
+            Pass::Ctr | Pass::Ctr32 => Kind::Tiles(Part::Ctr),
+            Pass::CbcDecrypt => Kind::Tiles(Part::CbcDecrypt),
+            Pass::Cfb128Decrypt => Kind::Tiles(Part::CfbDecrypt),
+            Pass::XtsEncrypt => Kind::Tiles(Part::XtsEncrypt),
+            Pass::XtsDecrypt => Kind::Tiles(Part::XtsDecrypt),
+            Pass::Ghash => Kind::Ghash,
+            Pass::CbcEncrypt => Kind::Chain(0),
+            Pass::Cfb128Encrypt => Kind::Chain(1),
+            Pass::Cfb8Encrypt => Kind::Chain(CFB8_ENCRYPT),
+            Pass::Cfb8Decrypt => Kind::Chain(CFB8_DECRYPT),
+            Pass::Cfb1Encrypt => Kind::Chain(CFB1_ENCRYPT),
+            Pass::Cfb1Decrypt => Kind::Chain(CFB1_DECRYPT),
+            Pass::Ofb => Kind::Chain(6),
+            Pass::PcbcEncrypt => Kind::Chain(7),
+            Pass::PcbcDecrypt => Kind::Chain(PCBC_DECRYPT),
+            Pass::CbcMac => Kind::Chain(9),
+        }
+    }
+
+    /// Key schedules hold both directions; chains use one.
     pub(crate) fn chain_decrypts(self) -> bool {
-        self.kind == Kind::Chain(PCBC_DECRYPT)
-    }
-
-    /// `Launch::option` of tiles: which bits of a counter count.
-    pub(crate) fn counter_mask(self) -> u32 {
-        if self.moves() == ChainingState::Counter32 { 0 } else { u32::MAX }
+        self == Kind::Chain(PCBC_DECRYPT)
     }
 }

@@ -320,18 +320,19 @@ fn memory_of_another_instance_is_out_of_reach() {
     assert_eq!((download(memory, &*buffer), download(other, &*others)), (vec![1; 64], vec![2; 64]));
 }
 
-/// A slice may say any length.
+/// A slice may claim any length, and an address.
 #[test]
-fn a_slice_that_wraps_around_is_out_of_reach() {
+fn a_slice_beyond_its_buffer_is_out_of_reach() {
     let Some(device) = device() else { return };
     let memory = device.memory().unwrap();
     let buffer = memory.allocate(64).unwrap();
-    for (beyond, len) in [(16, usize::MAX - 15), (16, usize::MAX - 3), (0, usize::MAX), (0, 65), (64, 1)] {
-        let address = buffer.slice().address() + beyond;
-        // SAFETY: what is there is never looked at, which this is about.
-        let long = unsafe { DeviceSlice::from_raw(device.id(), address, len) };
-        let refused = memory.fetch(&[long], Stream::default()).map(|_| ());
-        assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{len} bytes: {refused:?}");
+    let all = DeviceSlice::of_buffer(device.id(), buffer.slice().buffer(), usize::MAX);
+    // SAFETY: a device without addresses never looks at what is there.
+    let address = unsafe { DeviceSlice::from_raw(device.id(), 0, 16) };
+    let ranges = [16..usize::MAX, 16..usize::MAX - 3, 0..usize::MAX, 0..65, 64..65];
+    for slice in ranges.map(|range| all.slice(range)).into_iter().chain([address]) {
+        let refused = memory.fetch(std::slice::from_ref(&slice), Stream::default()).map(|_| ());
+        assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{slice:?}: {refused:?}");
     }
 }
 

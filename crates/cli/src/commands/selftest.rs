@@ -44,7 +44,9 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
     let mut outcomes = Vec::new();
     for device in super::discover(&engine).devices {
         let unnamed = matches!(args.engine.device.as_deref(), None | Some("auto" | ""));
-        if !wanted(&args.engine.device, &device.id().to_string()) || unnamed && device.properties().by_name_only {
+        if !wanted(&args.engine.device, &device.id().to_string())
+            || unnamed && device.properties().by_name_only
+        {
             continue;
         }
         for (number, kernel) in device.kernels().iter().enumerate() {

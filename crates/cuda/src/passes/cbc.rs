@@ -1,13 +1,12 @@
 //! CBC decryption: the block before each tile is set aside, since in place the tile before overwrites it; then one
 //! launch.
 
-use super::{ChainingState, Kind, Plan};
+use super::{Kind, Plan};
 use crate::kernel::Part;
 
 pub(super) static DECRYPT: Plan = Plan {
     part: Part::CbcDecrypt,
     kind: Kind::Tiles,
-    state: ChainingState::LastCiphertext,
     edges: true,
     tweaks: false,
     run: |batch| {

@@ -1,12 +1,11 @@
 //! CFB decryption: as CBC decryption, with the cipher for encryption.
 
-use super::{ChainingState, Kind, Plan};
+use super::{Kind, Plan};
 use crate::kernel::Part;
 
 pub(super) static DECRYPT: Plan = Plan {
     part: Part::CfbDecrypt,
     kind: Kind::Tiles,
-    state: ChainingState::LastCiphertext,
     edges: true,
     tweaks: false,
     run: |batch| {

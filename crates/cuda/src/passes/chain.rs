@@ -3,7 +3,7 @@
 use lockstep_core::KeySize;
 use lockstep_core::work::Pass;
 
-use super::{Batch, ChainingState, Kind, Plan};
+use super::{Batch, Kind, Plan};
 use crate::kernel::{CHAIN_LANES, CHAIN_MESSAGES, Part, helper};
 use crate::machine::Shape;
 
@@ -49,7 +49,6 @@ macro_rules! plans {
                         // Chains have a kernel of their own; this one is what their family has at least.
                         part: Part::EcbEncrypt,
                         kind: Kind::Chain(Chain::$pass),
-                        state: ChainingState::DeviceComputed,
                         edges: false,
                         tweaks: false,
                         run: |batch| run(batch, Chain::$pass),

@@ -1,12 +1,11 @@
 //! CTR: one launch. The chaining state of a segment is the counter of its first block.
 
-use super::{ChainingState, Kind, Plan};
+use super::{Kind, Plan};
 use crate::kernel::Part;
 
 pub(super) static CTR: Plan = Plan {
     part: Part::Ctr,
     kind: Kind::Tiles,
-    state: ChainingState::Counter,
     edges: false,
     tweaks: false,
     run: |batch| batch.work(Part::Ctr),
@@ -15,7 +14,6 @@ pub(super) static CTR: Plan = Plan {
 pub(super) static CTR32: Plan = Plan {
     part: Part::Ctr32,
     kind: Kind::Tiles,
-    state: ChainingState::Counter32,
     edges: false,
     tweaks: false,
     run: |batch| batch.work(Part::Ctr32),

@@ -1,12 +1,11 @@
 //! ECB: one launch.
 
-use super::{ChainingState, Kind, Plan};
+use super::{Kind, Plan};
 use crate::kernel::Part;
 
 pub(super) static ENCRYPT: Plan = Plan {
     part: Part::EcbEncrypt,
     kind: Kind::Tiles,
-    state: ChainingState::Keep,
     edges: false,
     tweaks: false,
     run: |batch| batch.work(Part::EcbEncrypt),
@@ -15,7 +14,6 @@ pub(super) static ENCRYPT: Plan = Plan {
 pub(super) static DECRYPT: Plan = Plan {
     part: Part::EcbDecrypt,
     kind: Kind::Tiles,
-    state: ChainingState::Keep,
     edges: false,
     tweaks: false,
     run: |batch| batch.work(Part::EcbDecrypt),

@@ -4,7 +4,7 @@
 use lockstep_core::Result;
 use lockstep_core::work::FusedAead;
 
-use super::{Batch, ChainingState, Kind, Plan, ghash};
+use super::{Batch, Kind, Plan, ghash};
 use crate::kernel::{Part, helper, one_each};
 use crate::launch::Parameters;
 use crate::machine::Shape;
@@ -13,14 +13,7 @@ static SEAL: Plan = Plan { run: seal, ..plan(false) };
 static OPEN: Plan = Plan { run: open, ..plan(true) };
 
 const fn plan(opens: bool) -> Plan {
-    Plan {
-        part: Part::Ctr32,
-        kind: Kind::Gcm { opens },
-        state: ChainingState::Keep,
-        edges: false,
-        tweaks: false,
-        run: seal,
-    }
+    Plan { part: Part::Ctr32, kind: Kind::Gcm { opens }, edges: false, tweaks: false, run: seal }
 }
 
 /// The plan of a fused AEAD.

@@ -2,19 +2,13 @@
 
 use lockstep_core::Result;
 
-use super::{Batch, ChainingState, Kind, Plan};
+use super::{Batch, Kind, Plan};
 use crate::kernel::{GHASH_LEVELS, GHASH_TILE_BLOCKS, GHASH_WARPS, Part, helper, one_each};
 use crate::launch::Parameters;
 use crate::machine::{Limits, Shape};
 
-pub(super) static GHASH: Plan = Plan {
-    part: Part::EcbEncrypt,
-    kind: Kind::Ghash,
-    state: ChainingState::DeviceComputed,
-    edges: false,
-    tweaks: false,
-    run,
-};
+pub(super) static GHASH: Plan =
+    Plan { part: Part::EcbEncrypt, kind: Kind::Ghash, edges: false, tweaks: false, run };
 
 /// Threads of a multiprocessor that hash at once: what `KERNEL_BOUNDS` of both kernels asks for.
 const RESIDENT: u64 = 512;
@@ -104,7 +98,7 @@ fn run(batch: &Batch<'_>) -> Result<()> {
 
 /// Hashes what the segments, and GCM's extras if there are, say; the results go to the segments.
 pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
-    let Some(hashing) = &batch.hashing else { return Ok(()) };
+    let Some(hashing) = batch.hashing else { return Ok(()) };
     let (segments, count) = (batch.work.segments, batch.work.count);
     let extras = batch.gcm.map_or(0, |gcm| gcm.extras);
     if hashing.levels.is_empty() {

@@ -1,12 +1,11 @@
 //! XTS: the tweaks are encrypted by ECB over the chaining states and put into the segments; then one launch.
 
-use super::{ChainingState, Kind, Plan};
+use super::{Kind, Plan};
 use crate::kernel::Part;
 
 pub(super) static ENCRYPT: Plan = Plan {
     part: Part::XtsEncrypt,
     kind: Kind::Tiles,
-    state: ChainingState::Keep,
     edges: false,
     tweaks: true,
     run: |batch| {
@@ -18,7 +17,6 @@ pub(super) static ENCRYPT: Plan = Plan {
 pub(super) static DECRYPT: Plan = Plan {
     part: Part::XtsDecrypt,
     kind: Kind::Tiles,
-    state: ChainingState::Keep,
     edges: false,
     tweaks: true,
     run: |batch| {

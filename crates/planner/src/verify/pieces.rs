@@ -117,7 +117,5 @@ pub(super) fn compare(
     drop(segments);
     let pairs = pieces.iter().zip(again.iter().zip(found));
     let different = pairs.filter(|(_, (again, found))| again[..] != **found);
-    Ok(different
-        .map(|(piece, (_, found))| (piece.message, found.iter().all(|&byte| byte == 0)))
-        .collect())
+    Ok(different.map(|(piece, (_, found))| (piece.message, found.iter().all(|&byte| byte == 0))).collect())
 }

@@ -134,7 +134,11 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     Ok(Started::Verified(Box::new(verified)))
 }
 
-fn unverified<'w, 'd: 'w, 'p: 'w>(plan: Plan<'p>, stream: Stream, task: Task<'w, 'd>) -> Result<Started<'w, 'd>> {
+fn unverified<'w, 'd: 'w, 'p: 'w>(
+    plan: Plan<'p>,
+    stream: Stream,
+    task: Task<'w, 'd>,
+) -> Result<Started<'w, 'd>> {
     plan.submit_unverified(Work { stream, task }).map(Started::Unverified)
 }
 
@@ -150,7 +154,8 @@ fn wanted<'d>(plan: Plan<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -
         return Ok(samples.into_iter().map(|(message, number)| piece(message, number, 16)).collect());
     }
     if lengths.iter().copied().fold(0, usize::saturating_add) > MAX_FULL {
-        let reason = "more than 1 GiB at once is too much to compare: give it less, or compare samples".into();
+        let reason =
+            "more than 1 GiB at once is too much to compare: give it less, or compare samples".into();
         return Err(Error::DeviceFailed { device: plan.device.id(), reason });
     }
     let mut all = Vec::new();

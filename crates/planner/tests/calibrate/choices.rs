@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use lockstep_core::Key;
 use lockstep_core::data::Data;
 use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Task};
-use lockstep_core::Key;
 use lockstep_planner::timing::Shape;
 
 use crate::machine::*;

@@ -30,7 +30,9 @@ fn other_devices_are_looked_for_when_it_is_worth_the_trouble() {
             vec![Arc::new(far) as Arc<dyn Device>, Arc::new(MockAsyncDevice::default())]
         });
         let planner = Planner::with_lazy_discovery(vec![Arc::new(near)], look).with_verify(Verify::Off);
-        planner.with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None)).calibrate_automatically(true)
+        planner
+            .with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None))
+            .calibrate_automatically(true)
     };
     let chosen = |planner: &Planner, bytes: usize| {
         planner.plan(CTR, KEY, bytes, None).unwrap().device.id().to_string()
@@ -130,7 +132,9 @@ fn many_threads_plan_at_once() {
     );
     let look = Box::new(move || vec![Arc::new(far) as Arc<dyn Device>]);
     let planner = Planner::with_lazy_discovery(vec![Arc::new(near)], look).with_verify(Verify::Off);
-    let planner = planner.with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None)).calibrate_automatically(true);
+    let planner = planner
+        .with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None))
+        .calibrate_automatically(true);
     std::thread::scope(|scope| {
         for thread in 0..8 {
             let planner = &planner;

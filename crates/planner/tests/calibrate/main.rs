@@ -2,7 +2,7 @@
 
 mod choices;
 mod decisions;
+mod discovery;
 mod kept;
 mod kernels;
-mod discovery;
 mod machine;

@@ -1,10 +1,13 @@
-//! The memory of the test device: allocations at made-up addresses that no host pointer can reach.
+//! The memory of the test device: buffers with handles, which no host pointer can reach.
+
+use std::collections::HashMap;
+use std::num::NonZero;
 
 use zeroize::Zeroizing;
 
 use super::*;
 use lockstep_core::backend::{DeviceBuffer, Fetch};
-use lockstep_core::data::{DeviceSlice, PinnedBuffer};
+use lockstep_core::data::{BufferHandle, DeviceSlice, PinnedBuffer};
 use lockstep_core::work::Stream;
 
 pub(super) struct Memory {
@@ -15,9 +18,9 @@ pub(super) struct Memory {
 
 #[derive(Default)]
 struct Allocations {
-    by_address: BTreeMap<u64, Vec<u8>>,
-    /// Addresses are never given out twice, so that use after free is found.
-    next: u64,
+    by_handle: HashMap<BufferHandle, Vec<u8>>,
+    /// How many there have been. No handle is given out twice, so that use after free is found.
+    count: u64,
 }
 
 impl Memory {
@@ -58,22 +61,20 @@ fn with<T>(
     work: impl FnOnce(&mut [u8]) -> T,
 ) -> Result<T> {
     let mut allocations = lock(allocations);
-    let wild = || failed(&format!("address {:#x} is not allocated", slice.address()));
-    let (start, bytes) = allocations.by_address.range_mut(..=slice.address()).next_back().ok_or_else(wild)?;
-    let at = (slice.address() - start) as usize;
-    Ok(work(bytes.get_mut(at..at + slice.len()).ok_or_else(wild)?))
+    let unknown = || failed(&format!("{slice:?} is not allocated"));
+    let bytes = allocations.by_handle.get_mut(&slice.buffer()).ok_or_else(unknown)?;
+    let at = slice.offset() as usize;
+    Ok(work(bytes.get_mut(at..at + slice.len()).ok_or_else(unknown)?))
 }
 
 impl DeviceMemory for Memory {
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
         let mut allocations = lock(&self.allocations);
-        // MockAsyncDevice from any real pointer, and apart from each other.
-        let address = 0xfa00_0000_0000 + allocations.next;
-        allocations.next += len as u64 + 4096;
-        allocations.by_address.insert(address, vec![0; len]);
-        // SAFETY: the allocation lives until the buffer, which owns it, is dropped; a wild use is an error here.
-        #[allow(unsafe_code)]
-        let slice = unsafe { DeviceSlice::from_raw(MOCK_DEVICE, address, len) };
+        allocations.count += 1;
+        let number = NonZero::new(allocations.count).expect("one at least");
+        let handle = BufferHandle::new(number);
+        allocations.by_handle.insert(handle, vec![0; len]);
+        let slice = DeviceSlice::of_buffer(MOCK_DEVICE, handle, len);
         Ok(Box::new(Buffer { slice, allocations: Arc::clone(&self.allocations) }))
     }
 
@@ -138,6 +139,6 @@ impl DeviceBuffer for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        lock(&self.allocations).by_address.remove(&self.slice.address());
+        lock(&self.allocations).by_handle.remove(&self.slice.buffer());
     }
 }

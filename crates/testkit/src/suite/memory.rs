@@ -106,9 +106,12 @@ pub fn device_memory(subject: &Subject) {
     }
 }
 
-/// Passes over page-locked memory.
+/// Passes over page-locked memory, where the device has any.
 pub fn pinned_memory(subject: &Subject) {
     let Some(memory) = subject.device.memory() else { return };
+    if matches!(memory.allocate_pinned(1), Err(Error::Unsupported { .. })) {
+        return;
+    }
     for pass in Pass::ALL {
         let size = KeySize::Aes128;
         if !subject.does(pass, size) || pass.is_read_only() {

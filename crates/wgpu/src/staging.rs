@@ -1,20 +1,19 @@
-//! Lanes: buffers through which work passes, on both sides. Several lanes overlap copies and kernels.
+//! Staging buffers: buffers on both sides that a chunk passes through.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use lockstep_core::Result;
+use lockstep_core::backend::DeviceId;
+use lockstep_gpu_host::{HostDevice, StagingPool};
 use wgpu::BufferUsages;
 
 use crate::gpu::{Gpu, lock};
 
-/// No buffer is smaller: small calls then find lanes that fit.
+/// The smallest buffer, in bytes: idle ones then fit small calls.
 const SMALLEST: usize = 16 * 1024;
 
-/// More idle lanes than these are given back: four for each of two callers.
-const MOST_IDLE: usize = 8;
-
-/// Larger ones too: room for a chunk, its results and what belongs to it.
+/// The largest that is kept idle: room for a chunk, its results and what belongs to it.
 const LARGEST_IDLE: usize = 128 << 20;
 
 /// A request for a buffer's bytes, and how it ended.
@@ -61,8 +60,11 @@ impl Mapping {
     }
 }
 
-/// Buffers of one piece of work. While a lane is idle `upload` is mapped.
-pub(crate) struct Lane {
+/// The staging buffers of a device.
+pub(crate) type Pool = StagingPool<Gpu>;
+
+/// Buffers of one chunk. While idle, `upload` is mapped.
+pub(crate) struct Staging {
     upload: Place,
     pub(crate) given: Place,
     pub(crate) work: Place,
@@ -122,10 +124,10 @@ pub(crate) struct Room {
     pub(crate) download: usize,
 }
 
-impl Lane {
-    fn new() -> Lane {
+impl Staging {
+    fn new() -> Staging {
         let place = Place::default;
-        Lane {
+        Staging {
             upload: place(),
             given: place(),
             work: place(),
@@ -207,11 +209,6 @@ impl Lane {
         Ok(())
     }
 
-    /// True if nothing is waited for any more.
-    pub(crate) fn is_past(&self) -> bool {
-        self.downloaded.is_past() && self.uploaded.is_past()
-    }
-
     /// Shows the first bytes of what came back; after the submission has been waited for.
     pub(crate) fn read(&mut self, gpu: &Gpu, len: usize, read: impl FnOnce(&[u8])) -> Result<()> {
         self.downloaded.wait(gpu)?;
@@ -224,13 +221,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Wipes a lane that was filled for a submission which then was refused, and drops it.
-    pub(crate) fn discard(mut self, gpu: &Gpu) {
-        let _ = self.map(gpu, 0).and_then(|()| self.wipe(gpu));
-    }
-
-    /// Leaves nothing of keys and data on either side, as far as the device still answers. The buffers of the device
-    /// itself have been wiped with the work.
+    /// Wipes keys and data on both sides, as far as the device still answers. The buffers that only the device reaches
+    /// have been wiped with the work.
     fn wipe(&mut self, gpu: &Gpu) -> Result<()> {
         self.downloaded.wait(gpu)?;
         self.uploaded.wait(gpu)?;
@@ -254,28 +246,38 @@ impl Lane {
     }
 }
 
-/// Lanes that nobody uses.
-#[derive(Default)]
-pub(crate) struct Lanes {
-    idle: Mutex<Vec<Lane>>,
-}
+impl HostDevice for Gpu {
+    type Staging = Staging;
+    type Event = wgpu::SubmissionIndex;
+    /// Four for each of two callers.
+    const MOST_IDLE: usize = 8;
+    /// It also maps the upload buffer again.
+    const WIPES_EACH_CHUNK: bool = true;
 
-impl Lanes {
-    /// A lane.
-    pub(crate) fn take(&self) -> Lane {
-        lock(&self.idle).pop().unwrap_or_else(Lane::new)
+    fn id(&self) -> DeviceId {
+        Gpu::id(self)
     }
 
-    /// Takes a lane back whose work has ended. One that cannot be wiped is of a device that is lost.
-    pub(crate) fn give(&self, gpu: &Gpu, mut lane: Lane) {
-        let is_large = lane.upload.len.max(lane.work.len) > LARGEST_IDLE;
-        if lane.wipe(gpu).is_err() || is_large {
-            return;
-        }
-        let mut idle = lock(&self.idle);
-        if idle.len() < MOST_IDLE {
-            idle.push(lane);
-        }
+    fn allocate_staging(self: &Arc<Self>) -> Result<Staging> {
+        Ok(Staging::new())
+    }
+
+    fn wipe(&self, staging: &mut Staging) -> bool {
+        let is_large = staging.upload.len.max(staging.work.len) > LARGEST_IDLE;
+        staging.wipe(self).is_ok() && !is_large
+    }
+
+    fn discard(&self, mut staging: Staging) {
+        let _ = staging.map(self, 0).and_then(|()| staging.wipe(self));
+    }
+
+    fn is_past(&self, staging: &Staging, _: &wgpu::SubmissionIndex) -> bool {
+        self.look();
+        self.check().is_err() || staging.downloaded.is_past() && staging.uploaded.is_past()
+    }
+
+    fn wait(&self, event: &wgpu::SubmissionIndex) -> Result<()> {
+        Gpu::wait(self, event)
     }
 }
 
@@ -284,17 +286,17 @@ mod tests {
     use super::*;
     use crate::software;
 
-    /// A lane that was filled and not submitted is wiped all the same.
+    /// A staging buffer that was filled and not submitted is wiped too.
     #[test]
     fn what_was_filled_is_wiped() {
         let Some(device) = software::device() else { return };
         let gpu = device.gpu().unwrap();
-        let mut lane = Lane::new();
+        let mut staging = Staging::new();
         let len = 40_000;
-        lane.reserve(&gpu, &Room { given: len, work_in: 0, beside: 0, work: 0, download: 0 }).unwrap();
-        lane.fill(&gpu, len, |view| view.slice(..).fill(7)).unwrap();
-        let upload = lane.upload.buffer.clone().unwrap();
-        lane.discard(&gpu);
+        staging.reserve(&gpu, &Room { given: len, work_in: 0, beside: 0, work: 0, download: 0 }).unwrap();
+        staging.fill(&gpu, len, |view| view.slice(..).fill(7)).unwrap();
+        let upload = staging.upload.buffer.clone().unwrap();
+        gpu.discard(staging);
         // It is mapped for writing only, so the device reads it.
         let (size, usage) = (len as u64, BufferUsages::MAP_READ | BufferUsages::COPY_DST);
         let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };

@@ -1,12 +1,11 @@
-//! What a chunk is told to do: its launches, their tiles, and where in `work` things are.
+//! The launches of a chunk, their tiles, and where everything lies in the buffer `work`.
 
 use lockstep_core::data::Data;
-use lockstep_core::messages::Messages;
 use lockstep_core::work::Tag;
 use lockstep_core::{Block, Result};
+use lockstep_gpu_host::{Messages, Piece, with_input};
 
-use crate::chunk::{Task, with_input};
-use crate::cut::Piece;
+use crate::chunk::Task;
 use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, WIDE};
 use crate::launch::{Launch, Tile};
 use crate::memory::WORD;
@@ -28,33 +27,33 @@ impl Layout {
     }
 }
 
-/// What a chunk is told to do.
+/// The launches of a chunk.
 #[derive(Default)]
-pub(crate) struct Orders {
+pub(crate) struct DispatchList {
     pub(crate) tiles: Vec<Tile>,
     pub(crate) launches: Vec<Launch>,
-    /// The T-tables that launches want, by direction.
+    /// The T-tables of launches, by direction.
     pub(crate) tables: Vec<bool>,
 }
 
-/// Where things begin in `work`. What a pass has not is empty.
+/// First blocks of sections of `work`; those that a pass does not need are empty.
 pub(crate) struct Places {
-    /// Chaining states that the device reads or leaves, one a piece.
+    /// Chaining states, one a piece.
     pub(crate) states: usize,
     /// Zeros, one a key: encrypted they are hash keys.
     pub(crate) zeros: usize,
-    /// Of GCM: the first counters, one a piece, which become masks of tags; tags, then statuses, which come back.
+    /// For GCM: first counters, one a piece, which become masks of tags; then tags and statuses, which come back.
     pub(crate) masks: usize,
     pub(crate) tags: usize,
-    /// Of each piece: of GCM what is hashed, associated data first.
+    /// By piece, for GCM: what is hashed, associated data first.
     pub(crate) hashed: Vec<usize>,
-    /// Of each piece: its data.
+    /// By piece: its data.
     pub(crate) data: Vec<usize>,
-    /// How much further results lie.
+    /// Blocks from the input of a piece to its output.
     pub(crate) to: usize,
-    /// Words behind results whose last one is not whole.
+    /// Last words of outputs that end within a word.
     pub(crate) tails: usize,
-    /// Data are on the device, and the host does not see them.
+    /// True if the data are in device memory, where the host does not see them.
     pub(crate) resident: bool,
 }
 
@@ -67,13 +66,13 @@ struct Hashed {
     output: usize,
 }
 
-/// What orders are made of.
+/// What a list is made of.
 pub(crate) struct Work<'a, 'w, 'd> {
     pub(crate) task: &'a Task,
     pub(crate) family: &'static Family,
     pub(crate) pieces: &'a [Piece],
     pub(crate) messages: &'a Messages<'w, 'd>,
-    /// Of each piece the numbers of its key and of its tweak's key.
+    /// By piece: the numbers of its key and of its tweak key.
     pub(crate) numbers: &'a [(u32, u32)],
     pub(crate) keys: usize,
     pub(crate) places: &'a Places,
@@ -100,49 +99,44 @@ impl Work<'_, '_, '_> {
         self.pieces.iter().map(|piece| piece.range.len() as u64).sum()
     }
 
-    /// Encrypts blocks that lie one behind the other, `keys` being theirs.
-    fn prelude(&self, orders: &mut Orders, at: usize, keys: impl IntoIterator<Item = u32>) {
-        let first = orders.tiles.len();
+    /// Encrypts consecutive blocks, each under its key of `keys`.
+    fn prelude(&self, list: &mut DispatchList, at: usize, keys: impl IntoIterator<Item = u32>) {
+        let first = list.tiles.len();
         let tile = |(index, key)| Tile { at: (at + index) as u32, blocks: 1, key, ..Tile::default() };
-        orders.tiles.extend(keys.into_iter().enumerate().map(tile));
-        let tiles = orders.tiles.len() - first;
+        list.tiles.extend(keys.into_iter().enumerate().map(tile));
+        let tiles = list.tiles.len() - first;
         let invocations = tiles.div_ceil(CHAIN_MESSAGES);
-        orders.launches.push(self.launch(Program::Blocks, first, tiles, invocations));
+        list.launches.push(self.launch(Program::Blocks, first, tiles, invocations));
     }
 
-    /// A pass in tiles; if it is gated, not for messages whose tags are wrong, which are zeroed.
-    pub(crate) fn tiles(&self, orders: &mut Orders, part: Part, gated: bool) {
+    /// A pass in tiles; if it is gated, messages with wrong tags are zeroed in place of it.
+    pub(crate) fn tiles(&self, list: &mut DispatchList, part: Part, gated: bool) {
         let count = self.pieces.len();
         if part.tweaks() {
-            self.prelude(orders, self.places.states, self.numbers.iter().map(|&(_, tweak)| tweak));
+            self.prelude(list, self.places.states, self.numbers.iter().map(|&(_, tweak)| tweak));
         }
-        let first = orders.tiles.len();
+        let first = list.tiles.len();
         let whole = self.task.tile();
-        let moves = self.task.plan.moves();
+        let chaining = self.task.chaining();
         for (index, piece) in self.pieces.iter().enumerate() {
             let data = self.messages.data(piece.segment);
-            let begin = self.messages.state(piece.segment);
-            let mut power = match self.messages.tweak(piece.segment) {
-                Some(tweak) if part.tweaks() => {
-                    power_of_x(tweak.position.wrapping_add(piece.range.start as u64 / 16))
-                }
-                _ => 0,
-            };
+            let mut power = if part.tweaks() { power_of_x(piece.position) } else { 0 };
             let index_of = if gated { self.places.tags + count } else { self.places.states };
-            for start in piece.range.clone().step_by(whole) {
+            for start in (0..piece.range.len()).step_by(whole) {
                 let mut extra = (index_of + index) as u32;
                 let state = if part.tweaks() {
                     power.to_le_bytes()
                 } else if part.looks_back() {
-                    extra = u32::from(self.places.resident && start > 0);
-                    let last = (start >= 16 && !self.places.resident).then(|| block_at(data, start - 16));
-                    moves.after(begin, start, last)
+                    let at = piece.range.start + start;
+                    extra = u32::from(self.places.resident && at > 0);
+                    let last = (start > 0 && !self.places.resident).then(|| block_at(data, at - 16));
+                    chaining.after(piece.state, start, last)
                 } else {
-                    moves.after(begin, start, None)
+                    chaining.after(piece.state, start, None)
                 };
-                let bytes = whole.min(piece.range.end - start);
-                orders.tiles.push(Tile {
-                    at: (self.places.data[index] + (start - piece.range.start) / 16) as u32,
+                let bytes = whole.min(piece.range.len() - start);
+                list.tiles.push(Tile {
+                    at: (self.places.data[index] + start / 16) as u32,
                     blocks: bytes.div_ceil(16) as u32,
                     key: self.numbers[index].0,
                     extra,
@@ -151,44 +145,44 @@ impl Work<'_, '_, '_> {
                 power = times_power_of_x(power, (whole / 16) as u32);
             }
         }
-        let tiles = orders.tiles.len() - first;
+        let tiles = list.tiles.len() - first;
         if tiles == 0 {
             return;
         }
         let invocations = tiles * if self.task.wide { WIDE } else { 1 };
         let program = (self.family.program)(part, self.task.wide);
-        let option = self.task.plan.counter_mask();
+        let option = self.task.counter_mask();
         let launch = self.launch(program, first, tiles, invocations);
         let (to, step) = (self.places.to as u32, u32::from(gated));
-        orders.launches.push(Launch { option, to, step, bytes: self.bytes(), ..launch });
+        list.launches.push(Launch { option, to, step, bytes: self.bytes(), ..launch });
     }
 
     /// GHASH of segments.
-    pub(crate) fn ghash(&self, orders: &mut Orders, layout: &mut Layout) -> Result<()> {
-        self.prelude(orders, self.places.zeros, 0..self.keys as u32);
+    pub(crate) fn ghash(&self, list: &mut DispatchList, layout: &mut Layout) -> Result<()> {
+        self.prelude(list, self.places.zeros, 0..self.keys as u32);
         let hashed = (self.pieces.iter().enumerate()).map(|(index, piece)| Hashed {
             piece: index,
             at: self.places.hashed[index],
             blocks: piece.range.len() / 16,
-            state: self.messages.state(piece.segment),
+            state: piece.state,
             output: self.places.states + index,
         });
-        self.hash(orders, layout, hashed.collect())
+        self.hash(list, layout, hashed.collect())
     }
 
     /// GCM (SP 800-38D, 7.1 and 7.2): tags are made, or compared before anything is decrypted.
-    pub(crate) fn gcm(&self, orders: &mut Orders, layout: &mut Layout, opens: bool) -> Result<()> {
+    pub(crate) fn gcm(&self, list: &mut DispatchList, layout: &mut Layout, opens: bool) -> Result<()> {
         let count = self.pieces.len();
         let mut keys: Vec<u32> = (0..self.keys as u32).collect();
         keys.extend(self.numbers.iter().map(|&(key, _)| key));
         // Masks lie behind the hash keys.
-        self.prelude(orders, self.places.zeros, keys);
+        self.prelude(list, self.places.zeros, keys);
         if !opens {
-            self.tiles(orders, Part::Ctr, false);
+            self.tiles(list, Part::Ctr, false);
         }
-        // What the host sends has its zeros already.
+        // The host has sent padded data already.
         if !opens || self.places.resident {
-            self.pads(orders);
+            self.pads(list);
         }
         let hashes = layout.section(count);
         let hashed = (self.pieces.iter().enumerate()).map(|(index, piece)| Hashed {
@@ -199,15 +193,15 @@ impl Work<'_, '_, '_> {
             state: Block::default(),
             output: hashes + index,
         });
-        self.hash(orders, layout, hashed.collect())?;
-        let first = orders.tiles.len();
+        self.hash(list, layout, hashed.collect())?;
+        let first = list.tiles.len();
         for (index, piece) in self.pieces.iter().enumerate() {
             let Some(message) = self.messages.aead(piece.segment) else { continue };
             let mut state = Block::default();
             if let Tag::Expect(tag) = &message.tag {
                 state[..tag.len()].copy_from_slice(tag);
             }
-            orders.tiles.push(Tile {
+            list.tiles.push(Tile {
                 at: (hashes + index) as u32,
                 blocks: message.tag.len() as u32,
                 key: 0,
@@ -217,60 +211,60 @@ impl Work<'_, '_, '_> {
         }
         let launch = self.launch(Program::GcmTags, first, count, count);
         let (scratch, option) = (self.places.tags as u32, u32::from(opens));
-        orders.launches.push(Launch { scratch, option, ..launch });
+        list.launches.push(Launch { scratch, option, ..launch });
         if opens {
-            self.tiles(orders, Part::Ctr, true);
+            self.tiles(list, Part::Ctr, true);
         }
         Ok(())
     }
 
-    /// Zeros behind the last bytes of ciphertexts: what is hashed is filled up with them.
-    fn pads(&self, orders: &mut Orders) {
-        let first = orders.tiles.len();
+    /// Pads ciphertexts with zeros to whole blocks, for GHASH.
+    fn pads(&self, list: &mut DispatchList) {
+        let first = list.tiles.len();
         for (piece, data) in self.pieces.iter().zip(&self.places.data) {
             let (whole, rest) = (piece.range.len() / 16, piece.range.len() % 16);
             if rest > 0 {
                 let at = (data + whole) as u32;
-                orders.tiles.push(Tile { at, blocks: rest as u32, ..Tile::default() });
+                list.tiles.push(Tile { at, blocks: rest as u32, ..Tile::default() });
             }
         }
-        let count = orders.tiles.len() - first;
+        let count = list.tiles.len() - first;
         if count > 0 {
-            orders.launches.push(self.launch(Program::GcmPads, first, count, count));
+            list.launches.push(self.launch(Program::GcmPads, first, count, count));
         }
     }
 
-    /// Results that end within a word keep what is behind them.
-    pub(crate) fn tails(&self, orders: &mut Orders) {
-        let first = orders.tiles.len();
+    /// Keeps the bytes behind outputs that end within a word.
+    pub(crate) fn tails(&self, list: &mut DispatchList) {
+        let first = list.tiles.len();
         for (piece, data) in self.pieces.iter().zip(&self.places.data) {
             let len = piece.range.len();
             if !len.is_multiple_of(WORD) {
-                orders.tiles.push(Tile {
+                list.tiles.push(Tile {
                     at: (data + self.places.to + len / 16) as u32,
                     blocks: (len % 16) as u32,
                     key: 0,
-                    extra: (self.places.tails + orders.tiles.len() - first) as u32,
+                    extra: (self.places.tails + list.tiles.len() - first) as u32,
                     state: Block::default(),
                 });
             }
         }
-        let count = orders.tiles.len() - first;
+        let count = list.tiles.len() - first;
         if count > 0 {
-            orders.launches.push(self.launch(Program::Tails, first, count, count));
+            list.launches.push(self.launch(Program::Tails, first, count, count));
         }
     }
 
-    /// Hashes, under keys that are there.
-    fn hash(&self, orders: &mut Orders, layout: &mut Layout, mut left: Vec<Hashed>) -> Result<()> {
-        let first = orders.tiles.len();
+    /// GHASH, under hash keys that are there.
+    fn hash(&self, list: &mut DispatchList, layout: &mut Layout, mut left: Vec<Hashed>) -> Result<()> {
+        let first = list.tiles.len();
         let at = |key| (self.places.zeros + key) as u32;
-        orders.tiles.extend((0..self.keys).map(|key| Tile { at: at(key), blocks: 1, ..Tile::default() }));
+        list.tiles.extend((0..self.keys).map(|key| Tile { at: at(key), blocks: 1, ..Tile::default() }));
         let scratch = layout.section(GHASH_LEVELS * self.keys) as u32;
         let powers = self.launch(Program::GhashPowers, first, self.keys, self.keys);
-        orders.launches.push(Launch { scratch, ..powers });
+        list.launches.push(Launch { scratch, ..powers });
         for level in 0..GHASH_LEVELS {
-            let first = orders.tiles.len();
+            let first = list.tiles.len();
             let mut next = Vec::new();
             for message in left {
                 let runs = message.blocks.div_ceil(GHASH_RUN);
@@ -280,7 +274,7 @@ impl Work<'_, '_, '_> {
                 for run in 0..runs {
                     let (skip, len) =
                         if run == 0 { (0, short) } else { (short + (run - 1) * GHASH_RUN, GHASH_RUN) };
-                    orders.tiles.push(Tile {
+                    list.tiles.push(Tile {
                         at: (message.at + skip) as u32,
                         blocks: len as u32,
                         key: self.numbers[message.piece].0,
@@ -292,20 +286,20 @@ impl Work<'_, '_, '_> {
                     next.push(Hashed { at: output, blocks: runs, state: Block::default(), ..message });
                 }
             }
-            let tiles = orders.tiles.len() - first;
+            let tiles = list.tiles.len() - first;
             let bytes = if level == 0 { self.bytes() } else { 0 };
             let launch = self.launch(Program::GhashRuns, first, tiles, tiles);
-            orders.launches.push(Launch { scratch, option: level as u32, bytes, ..launch });
+            list.launches.push(Launch { scratch, option: level as u32, bytes, ..launch });
             left = next;
             if left.is_empty() {
                 return Ok(());
             }
         }
-        Err(self.task.gpu.failed("a message too long for GHASH at once: report this"))
+        Err(self.task.gpu().failed("a message too long for GHASH at once: report this"))
     }
 
-    pub(crate) fn chain(&self, orders: &mut Orders, layout: &mut Layout, option: u32) {
-        orders.tiles.extend(self.pieces.iter().enumerate().map(|(index, piece)| Tile {
+    pub(crate) fn chain(&self, list: &mut DispatchList, layout: &mut Layout, option: u32) {
+        list.tiles.extend(self.pieces.iter().enumerate().map(|(index, piece)| Tile {
             at: self.places.data[index] as u32,
             blocks: piece.range.len() as u32,
             key: self.numbers[index].0,
@@ -313,19 +307,19 @@ impl Work<'_, '_, '_> {
             state: Block::default(),
         }));
         // An invocation works as long as its longest message.
-        orders.tiles.sort_by_key(|tile| std::cmp::Reverse(tile.blocks));
+        list.tiles.sort_by_key(|tile| std::cmp::Reverse(tile.blocks));
         let invocations = self.pieces.len().div_ceil(CHAIN_MESSAGES);
         // Of each invocation the planes of its round keys.
         let scratch = layout.section(invocations * (self.task.size.rounds() + 1) * CHAIN_MESSAGES) as u32;
-        let decrypts = self.task.plan.chain_decrypts();
+        let decrypts = self.task.kind().chain_decrypts();
         let launch =
             |program| Launch { scratch, option, ..self.launch(program, 0, self.pieces.len(), invocations) };
-        orders.launches.push(launch(Program::ChainKeys { decrypts }));
-        let longest = orders.tiles.iter().map(|tile| steps_of(option, tile.blocks)).max().unwrap_or(0);
+        list.launches.push(launch(Program::ChainKeys { decrypts }));
+        let longest = list.tiles.iter().map(|tile| steps_of(option, tile.blocks)).max().unwrap_or(0);
         for step in (0..longest).step_by(CHAIN_STEPS as usize) {
             let bytes = if step == 0 { self.bytes() } else { 0 };
             let program = Program::ChainSteps { decrypts };
-            orders.launches.push(Launch { step, steps: CHAIN_STEPS, bytes, ..launch(program) });
+            list.launches.push(Launch { step, steps: CHAIN_STEPS, bytes, ..launch(program) });
         }
     }
 }

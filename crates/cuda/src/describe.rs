@@ -1,0 +1,378 @@
+//! What a chunk looks like on the device: where everything lies in a staging buffer, and the descriptions that kernels
+//! read.
+
+use std::ops::Range;
+
+use lockstep_core::data::Data;
+use lockstep_core::gcm::counter_block;
+use lockstep_core::work::Tag;
+use lockstep_core::{Error, Result};
+use lockstep_gpu_host::{Messages, Piece, PieceKeys};
+
+use crate::chunk::Task;
+use crate::gpu::Stream;
+use crate::kernel::{Family, GHASH_ROWS, Tiling};
+use crate::launch;
+use crate::passes::{Batch, Chain, Extra, Gcm, Hashing, Kind, Level, Levels, Tiled, Tweaks};
+use crate::staging::{Layout, Staging};
+
+/// Places in a staging buffer, in bytes. What the host fills comes first.
+pub(crate) struct Places {
+    pub(crate) segments: usize,
+    first_tile: usize,
+    keys: usize,
+    states: usize,
+    tweak_segments: usize,
+    tweak_first_tile: usize,
+    /// Of GCM, else empty: what messages have beside their data; then tags and statuses, which come back.
+    extras: usize,
+    pub(crate) tags: usize,
+    pub(crate) statuses: usize,
+    /// Associated data, by piece.
+    aads: Vec<usize>,
+    /// First tiles of each level of GHASH.
+    level_tiles: Vec<usize>,
+    /// Borrowed host memory, which is copied both ways as a whole.
+    pub(crate) host_data: Range<usize>,
+    /// By piece: its data, if they pass through the staging buffer.
+    pub(crate) data: Vec<usize>,
+    /// The end of what is copied to the device. What follows is on the device only.
+    pub(crate) host_len: usize,
+    schedules: usize,
+    scratch: usize,
+    rows: usize,
+    level_outputs: Vec<usize>,
+    /// The end of everything.
+    pub(crate) len: usize,
+}
+
+/// A chunk that lies in a staging buffer, with addresses on the device.
+pub(crate) struct Description {
+    pub(crate) places: Places,
+    work: Tiled,
+    tweaks: Option<Tweaks>,
+    schedules: u64,
+    scratch: u64,
+    hashing: Option<Hashing>,
+    gcm: Option<Gcm>,
+    bytes: u64,
+    /// The raw keys, and how many.
+    pub(crate) keys: (u64, u32),
+}
+
+impl Description {
+    /// The launches of the chunk.
+    pub(crate) fn batch<'a>(
+        &'a self,
+        task: &'a Task,
+        family: &'static Family,
+        stream: &'a Stream,
+    ) -> Batch<'a> {
+        Batch {
+            gpu: task.gpu(),
+            stream,
+            family,
+            size: task.size,
+            work: self.work,
+            tweaks: self.tweaks,
+            schedules: self.schedules,
+            scratch: self.scratch,
+            hashing: self.hashing.as_ref(),
+            gcm: self.gcm,
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// The pieces of a chunk, and what follows from them.
+pub(crate) struct Work<'a, 'w, 'd> {
+    task: &'a Task,
+    family: &'static Family,
+    pieces: &'a [Piece],
+    messages: &'a Messages<'w, 'd>,
+    keys: PieceKeys<'d>,
+    tiling: Tiling,
+    /// Blocks that are encrypted before the pass, by key: neighbours under one key together.
+    prelude: Vec<(u32, Range<usize>)>,
+    levels: Option<Levels>,
+}
+
+impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
+    pub(crate) fn new(
+        task: &'a Task,
+        family: &'static Family,
+        pieces: &'a [Piece],
+        messages: &'a Messages<'w, 'd>,
+    ) -> Self {
+        let keys = PieceKeys::of(pieces, messages);
+        let limits = task.gpu().limits();
+        let bytes = pieces.iter().map(|piece| piece.range.len()).sum();
+        let hash_keys = 0..keys.all.len() as u32;
+        let prelude: Vec<u32> = match task.plan.kind {
+            Kind::Ghash => hash_keys.collect(),
+            Kind::Gcm { .. } => hash_keys.chain(keys.numbers.iter().map(|&(key, _)| key)).collect(),
+            _ if task.plan.tweaks => keys.numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
+            _ => Vec::new(),
+        };
+        let levels = task.plan.kind.hashes().then(|| {
+            let blocks = |piece: &Piece| {
+                // With associated data and lengths.
+                let beside = messages.aead(piece.segment).map_or(0, |aead| aead.aad.len().div_ceil(16) + 1);
+                (piece.range.len().div_ceil(16) + beside) as u64
+            };
+            let blocks: Vec<u64> = pieces.iter().map(blocks).collect();
+            Levels::of(limits, &blocks, keys.all.len())
+        });
+        Work {
+            task,
+            family,
+            pieces,
+            messages,
+            tiling: family.tiling(limits, &task.options, pieces.len(), bytes),
+            prelude: runs(&prelude),
+            levels: levels.flatten(),
+            keys,
+        }
+    }
+
+    fn too_much(&self) -> Error {
+        self.task.gpu().failed("too much for one launch: give it less at once")
+    }
+
+    fn tiles(&self) -> u64 {
+        self.pieces.iter().map(|piece| self.tiling.tiles(piece.range.len())).sum()
+    }
+
+    fn levels(&self) -> &[Vec<u64>] {
+        self.levels.as_ref().map_or(&[], Levels::first_tiles)
+    }
+
+    /// The pieces whose data are, or are not, in borrowed host memory; data on the device have no place here.
+    fn data_of(&self, host: bool) -> impl Iterator<Item = (usize, usize)> {
+        let is_one = move |(_, piece): &(usize, &Piece)| match self.messages.data(piece.segment) {
+            Data::Host(_) => host,
+            Data::Pinned { .. } => !host,
+            Data::Device { .. } => false,
+        };
+        self.pieces.iter().enumerate().filter(is_one).map(|(index, piece)| (index, piece.range.len()))
+    }
+
+    fn places(&self) -> Result<Places> {
+        let (count, keys) = (self.pieces.len(), self.keys.all.len());
+        let mut layout = Layout::default();
+        let gcm = if let Kind::Gcm { .. } = self.task.plan.kind { count } else { 0 };
+        let segments = layout.section(launch::Segment::SIZE * count);
+        let first_tile = layout.section(8 * (count + 1));
+        let raw_keys = layout.section(self.task.size.bytes() * keys);
+        let states = layout.section(16 * self.prelude.last().map_or(0, |(_, run)| run.end));
+        let tweak_segments = layout.section(launch::Segment::SIZE * self.prelude.len());
+        let tweak_first_tile = layout.section(8 * (self.prelude.len() + 1));
+        let extras = layout.section(Extra::SIZE * gcm);
+        let tags = layout.section(16 * gcm);
+        let statuses = layout.section(gcm);
+        let messages = self.pieces.iter().filter_map(|piece| self.messages.aead(piece.segment));
+        let aads = messages.map(|aead| layout.packed(aead.aad.len())).collect();
+        let level_tiles = self.levels().iter().map(|level| layout.section(8 * level.len())).collect();
+        let mut data = vec![0; count];
+        let host_bytes = self.data_of(true).map(|(_, len)| len.next_multiple_of(16)).sum::<usize>();
+        let start = layout.section(host_bytes);
+        self.data_of(true).fold(start, |at, (index, len)| {
+            data[index] = at;
+            at + len.next_multiple_of(16)
+        });
+        let host_len = layout.len();
+        for (index, len) in self.data_of(false) {
+            data[index] = layout.section(len);
+        }
+        let schedules = layout.section(keys * self.family.schedule(self.task.size));
+        let scratch_bytes = match self.task.plan.kind {
+            Kind::Chain(_) => Chain::scratch(count, self.task.size),
+            _ => Some(if self.task.plan.edges { 16 * self.tiles() as usize } else { 0 }),
+        };
+        let scratch = layout.section(scratch_bytes.ok_or_else(|| self.too_much())?);
+        let rows = layout.section(if self.levels.is_some() { GHASH_ROWS * keys } else { 0 });
+        let outputs = self.levels().iter().map(|level| layout.section(16 * Levels::tiles(level) as usize));
+        let level_outputs = outputs.collect();
+        Ok(Places {
+            segments,
+            first_tile,
+            keys: raw_keys,
+            states,
+            tweak_segments,
+            tweak_first_tile,
+            extras,
+            tags,
+            statuses,
+            aads,
+            level_tiles,
+            host_data: start..start + host_bytes,
+            data,
+            host_len,
+            schedules,
+            scratch,
+            rows,
+            level_outputs,
+            len: layout.len(),
+        })
+    }
+
+    /// Writes descriptions, keys and host data to the staging buffer.
+    pub(crate) fn describe(&self, staging: &mut Staging) -> Result<Description> {
+        let places = self.places()?;
+        staging.reserve(self.task.gpu(), places.host_len, places.len)?;
+        let base = staging.device.address();
+        let host = &mut staging.host[..places.host_len];
+        let address = |place: usize| base + place as u64;
+        let mut tile = 0u64;
+        for (index, piece) in self.pieces.iter().enumerate() {
+            put(host, places.first_tile + 8 * index, &tile.to_ne_bytes());
+            tile += self.tiling.tiles(piece.range.len());
+            let described = self.segment(index, piece, &places, base);
+            described.write(&mut host[places.segments + launch::Segment::SIZE * index..]);
+            if self.task.plan.tweaks {
+                put(host, places.states + 16 * index, &piece.state);
+            }
+            if let Data::Host(data) = self.messages.data(piece.segment) {
+                put(host, places.data[index], &data.input()[piece.range.clone()]);
+            }
+            self.describe_message(host, index, &described, &places, base);
+        }
+        put(host, places.first_tile + 8 * self.pieces.len(), &tile.to_ne_bytes());
+        for (level, &place) in self.levels().iter().zip(&places.level_tiles) {
+            for (index, first) in level.iter().enumerate() {
+                put(host, place + 8 * index, &first.to_ne_bytes());
+            }
+        }
+        let keys = self.keys.all.len();
+        let hashes = self.task.plan.kind.hashes();
+        if hashes {
+            // Hash keys are what zeros are encrypted to.
+            host[places.states..places.states + 16 * keys].fill(0);
+        }
+        for (number, key) in self.keys.all.iter().enumerate() {
+            put(host, places.keys + self.task.size.bytes() * number, key.bytes());
+        }
+        let level = |((level, &first_tile), &output): ((&Vec<u64>, &usize), &usize)| Level {
+            first_tile: address(first_tile),
+            output: address(output),
+            tiles: Levels::tiles(level),
+        };
+        let levels = self.levels().iter().zip(&places.level_tiles).zip(&places.level_outputs).map(level);
+        let is_gcm = matches!(self.task.plan.kind, Kind::Gcm { .. });
+        Ok(Description {
+            work: Tiled {
+                tiling: self.tiling,
+                segments: address(places.segments),
+                first_tile: address(places.first_tile),
+                tiles: tile,
+                count: self.pieces.len() as u32,
+            },
+            tweaks: self.describe_prelude(host, &places, base),
+            schedules: address(places.schedules),
+            scratch: address(places.scratch),
+            hashing: hashes.then(|| Hashing {
+                keys: keys as u32,
+                stride: 16,
+                levels: levels.collect(),
+                rows: address(places.rows),
+            }),
+            gcm: is_gcm.then(|| Gcm { extras: address(places.extras), status: address(places.statuses) }),
+            bytes: self.pieces.iter().map(|piece| piece.range.len() as u64).sum(),
+            keys: (address(places.keys), keys as u32),
+            places,
+        })
+    }
+
+    fn segment(&self, index: usize, piece: &Piece, places: &Places, base: u64) -> launch::Segment {
+        let start = piece.range.start as u64;
+        let place = base + places.data[index] as u64;
+        let (from, to) = match self.messages.data(piece.segment) {
+            Data::Device { from, to, .. } => (from.offset() + start, to.offset() + start),
+            _ => (place, place),
+        };
+        let (key, tweak_key) = self.keys.numbers[index];
+        let (bytes, position) = (piece.range.len() as u64, piece.position);
+        launch::Segment { from, to, bytes, position, key, tweak_key, state: piece.state }
+    }
+
+    /// Describes what a message of GCM has beside its data.
+    fn describe_message(
+        &self,
+        host: &mut [u8],
+        index: usize,
+        described: &launch::Segment,
+        places: &Places,
+        base: u64,
+    ) {
+        let aead = self.messages.aead(self.pieces[index].segment);
+        let (Some(aead), Kind::Gcm { opens }) = (aead, self.task.plan.kind) else { return };
+        let block = places.states + 16 * (self.keys.all.len() + index);
+        put(host, block, &counter_block(aead.nonce, 1));
+        put(host, places.aads[index], aead.aad);
+        let tag = places.tags + 16 * index;
+        if let Tag::Expect(expected) = &aead.tag {
+            put(host, tag, expected);
+        }
+        let extra = Extra {
+            aad: (base + places.aads[index] as u64, aead.aad.len() as u64),
+            tag: (base + tag as u64, aead.tag.len() as u32),
+            mask: base + block as u64,
+            opens,
+            ciphertext: if opens { described.from } else { described.to },
+        };
+        put(host, places.extras + Extra::SIZE * index, &extra.bytes());
+    }
+
+    /// Describes the blocks that are encrypted before the pass.
+    fn describe_prelude(&self, host: &mut [u8], places: &Places, base: u64) -> Option<Tweaks> {
+        let states = base + places.states as u64;
+        let count = self.prelude.len();
+        let total = 16 * self.prelude.last().map_or(0, |(_, run)| run.end);
+        let tiling = self.family.tiling(self.task.gpu().limits(), &self.task.options, count, total);
+        let mut tile = 0u64;
+        for (index, (key, run)) in self.prelude.iter().enumerate() {
+            let (at, len) = (states + 16 * run.start as u64, 16 * run.len());
+            let described =
+                launch::Segment { from: at, to: at, bytes: len as u64, key: *key, ..Default::default() };
+            described.write(&mut host[places.tweak_segments + launch::Segment::SIZE * index..]);
+            put(host, places.tweak_first_tile + 8 * index, &tile.to_ne_bytes());
+            tile += tiling.tiles(len);
+        }
+        put(host, places.tweak_first_tile + 8 * count, &tile.to_ne_bytes());
+        let over = Tiled {
+            tiling,
+            segments: base + places.tweak_segments as u64,
+            first_tile: base + places.tweak_first_tile as u64,
+            tiles: tile,
+            count: count as u32,
+        };
+        (count > 0).then_some(Tweaks { over, states })
+    }
+}
+
+fn put(host: &mut [u8], at: usize, bytes: &[u8]) {
+    host[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// Neighbours with the same key.
+fn runs(keys: &[u32]) -> Vec<(u32, Range<usize>)> {
+    let mut runs: Vec<(u32, Range<usize>)> = Vec::new();
+    for (index, &key) in keys.iter().enumerate() {
+        match runs.last_mut() {
+            Some((last, run)) if *last == key => run.end = index + 1,
+            _ => runs.push((key, index..index + 1)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_of_one_key() {
+        assert_eq!(runs(&[]), []);
+        assert_eq!(runs(&[1, 1, 3, 1]), [(1, 0..2), (3, 2..3), (1, 3..4)]);
+    }
+}

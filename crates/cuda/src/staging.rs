@@ -1,0 +1,112 @@
+//! Staging buffers: a stream with memory on both sides, pinned on the host and plain on the device.
+
+use std::sync::Arc;
+
+use lockstep_core::Result;
+use lockstep_core::backend::DeviceId;
+use lockstep_gpu_host::{HostDevice, StagingPool};
+use zeroize::Zeroize;
+
+use crate::gpu::{Buffer, Event, Gpu, Pinned, Stream};
+
+/// The smallest, in bytes: idle ones then fit small calls.
+const SMALLEST: usize = 64 * 1024;
+
+/// The largest that is kept idle: room for a chunk and what belongs to it.
+const LARGEST_IDLE: usize = 32 << 20;
+
+/// The staging buffers of a GPU.
+pub(crate) type Pool = StagingPool<Gpu>;
+
+/// A stream and its memory; the stream is idle when it is taken from the pool and when it is given back.
+pub(crate) struct Staging {
+    pub(crate) stream: Stream,
+    pub(crate) host: Pinned,
+    pub(crate) device: Buffer,
+    /// Bytes of `host` that must be wiped.
+    used: usize,
+}
+
+/// Sections of a staging buffer, one behind the other.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Layout {
+    end: usize,
+}
+
+impl Layout {
+    /// The next section, at a multiple of 256 as allocations are.
+    pub(crate) fn section(&mut self, len: usize) -> usize {
+        let at = self.end.next_multiple_of(256);
+        self.end = at + len;
+        at
+    }
+
+    /// A section behind the last one, at a multiple of 16: for many small ones.
+    pub(crate) fn packed(&mut self, len: usize) -> usize {
+        let at = self.end.next_multiple_of(16);
+        self.end = at + len;
+        at
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.end
+    }
+}
+
+impl Staging {
+    /// Makes room for new content of these lengths in bytes.
+    pub(crate) fn reserve(&mut self, gpu: &Arc<Gpu>, host: usize, device: usize) -> Result<()> {
+        if self.host.len() < host {
+            self.host = gpu.pinned(room(gpu, host)?)?;
+            self.used = 0;
+        }
+        if self.device.len() < device {
+            self.device = gpu.buffer(room(gpu, device)?)?;
+        }
+        self.used = self.used.max(host);
+        Ok(())
+    }
+}
+
+/// A little more than `len`, so that buffers need not grow often.
+fn room(gpu: &Gpu, len: usize) -> Result<usize> {
+    let rounded = if len > LARGEST_IDLE {
+        len.checked_next_multiple_of(1 << 20)
+    } else {
+        Some(len.next_power_of_two())
+    };
+    rounded.ok_or_else(|| gpu.failed("too much for one launch: give it less at once"))
+}
+
+impl HostDevice for Gpu {
+    type Staging = Staging;
+    type Event = Event;
+    /// Four for each of two callers, and two of each to fetch samples.
+    const MOST_IDLE: usize = 12;
+    const WIPES_EACH_CHUNK: bool = false;
+
+    fn id(&self) -> DeviceId {
+        Gpu::id(self)
+    }
+
+    fn allocate_staging(self: &Arc<Self>) -> Result<Staging> {
+        let stream = self.stream()?;
+        let (host, device) = (self.pinned(SMALLEST)?, self.buffer(SMALLEST)?);
+        Ok(Staging { stream, host, device, used: 0 })
+    }
+
+    /// The device memory has been wiped with the work.
+    fn wipe(&self, staging: &mut Staging) -> bool {
+        let used = std::mem::take(&mut staging.used);
+        staging.host[..used].zeroize();
+        staging.host.len().max(staging.device.len()) <= LARGEST_IDLE
+    }
+
+    fn is_past(&self, _: &Staging, event: &Event) -> bool {
+        event.is_past()
+    }
+
+    fn wait(&self, event: &Event) -> Result<()> {
+        event.wait()
+    }
+}

@@ -1,0 +1,218 @@
+//! A call in flight: a window of chunks, their results, and what happens if something fails.
+//!
+//! Host memory is written when all has succeeded, if all chunks fit into the window. Larger calls write results on the
+//! way, and on failure outputs that were begun are zeroed, so that no caller finds a part of a result. Outputs that were
+//! not begun stay as they are: in place they are the input.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use lockstep_core::backend::{Completion, Pending};
+use lockstep_core::chaining::ChainingState;
+use lockstep_core::data::Data;
+use lockstep_core::{Block, Error, Result};
+
+use crate::cut::{Piece, cut};
+use crate::messages::{Messages, Results};
+use crate::pipeline::Pipeline;
+use crate::staging::{HostDevice, InFlight};
+
+/// Chunks in flight at once: one on its way to the device, one at work, one on its way back, and one that the host fills
+/// or empties.
+pub(crate) const WINDOW: usize = 4;
+
+/// A chunk in flight.
+struct Chunk<P: Pipeline> {
+    work: InFlight<P::Device>,
+    found: P::Found,
+    pieces: Vec<Piece>,
+    resident: bool,
+}
+
+/// A call in flight. Chunks come first, so that they are waited for before the pipeline lets go of memory.
+struct Call<'w, 'd, P: Pipeline> {
+    window: VecDeque<Chunk<P>>,
+    pipeline: P,
+    messages: Messages<'w, 'd>,
+    /// By segment: the chaining state behind what has been cut, as far as it is known.
+    states: Vec<Block>,
+    /// By segment: true if the output may have been written, in any memory that the device reaches.
+    begun: Vec<bool>,
+    /// True if results have been written to borrowed host memory.
+    delivered: bool,
+}
+
+/// Starts a call; chunks beyond the window are launched as others end, before this returns.
+///
+/// # Errors
+/// [`Error::OutOfReach`], [`Error::DeviceFailed`].
+pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
+    mut pipeline: P,
+    messages: Messages<'w, 'd>,
+) -> Result<Completion<'w>> {
+    let device = pipeline.pool().device().id();
+    for data in (0..messages.len()).map(|index| messages.data(index)).filter(|data| !data.is_empty()) {
+        if let Some(other) = data.device().filter(|&other| other != device) {
+            let kind = if matches!(data, Data::Pinned { .. }) { "pinned memory" } else { "memory" };
+            return Err(Error::OutOfReach { device, what: format!("{kind} of {other}") });
+        }
+        pipeline.admit(data)?;
+    }
+    let mut call = Call {
+        window: VecDeque::new(),
+        pipeline,
+        states: (0..messages.len()).map(|index| messages.state(index)).collect(),
+        begun: vec![false; messages.len()],
+        messages,
+        delivered: false,
+    };
+    match call.start(true).and_then(|()| call.start(false)) {
+        Ok(()) => Ok(Completion::Pending(Box::new(call))),
+        Err(error) => {
+            call.fail();
+            Err(error)
+        }
+    }
+}
+
+impl<P: Pipeline> Call<'_, '_, P> {
+    /// Launches all messages whose data are in device memory, or all others.
+    fn start(&mut self, resident: bool) -> Result<()> {
+        let operation = self.pipeline.operation();
+        let chaining = ChainingState::of_operation(operation);
+        let limits = self.pipeline.limits(resident);
+        let mut left = Vec::new();
+        for index in 0..self.messages.len() {
+            let data = self.messages.data(index);
+            let is_empty = data.is_empty() && self.messages.aead(index).is_none();
+            if matches!(data, Data::Device { .. }) == resident && !is_empty && !self.long_message(index)? {
+                left.push((index, 0..self.messages.data(index).len()));
+            }
+        }
+        let at_once = if chaining == ChainingState::DeviceComputed { limits.serial } else { usize::MAX };
+        while !left.is_empty() {
+            let part = |(index, range): &(usize, Range<usize>)| {
+                (*index, range.start..range.end.min(range.start.saturating_add(at_once)))
+            };
+            let parts: Vec<_> = left.iter().map(part).collect();
+            left = (left.iter().zip(&parts))
+                .filter(|((_, whole), (_, part))| part.end < whole.end)
+                .map(|((index, whole), (_, part))| (*index, part.end..whole.end))
+                .collect();
+            let mut chunks = cut(&limits, operation, &self.messages, &mut self.states, parts);
+            if resident && chaining == ChainingState::LastCiphertext {
+                // A chunk reads the block before it, which the chunk before overwrites if it works in place.
+                chunks.reverse();
+            }
+            for pieces in chunks {
+                self.launch(pieces, resident)?;
+            }
+            if !left.is_empty() {
+                // The rest begins with the chaining states that come back.
+                self.settle()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a message of GCM at once if it is too long for a chunk.
+    fn long_message(&mut self, index: usize) -> Result<bool> {
+        let Messages::Aead(messages) = &mut self.messages else { return Ok(false) };
+        let done = self.pipeline.long_message(&mut messages[index], &mut self.begun[index]);
+        self.delivered |= self.begun[index];
+        done
+    }
+
+    fn launch(&mut self, mut pieces: Vec<Piece>, resident: bool) -> Result<()> {
+        let same = |chunk: &Chunk<P>| chunk.resident == resident;
+        let mut staging = if self.window.iter().filter(|chunk| same(chunk)).count() < WINDOW {
+            self.pipeline.take_staging()?
+        } else {
+            // The oldest of its kind; those of the other kind may wait for earlier work of the caller.
+            let oldest = self.window.iter().position(same).and_then(|oldest| self.window.remove(oldest));
+            let chunk = oldest.expect("a full window");
+            chunk.work.wait()?;
+            self.deliver(chunk)?.reuse()?
+        };
+        let pool = self.pipeline.pool();
+        let staged = match self.pipeline.stage(&mut staging, &mut pieces, &self.messages) {
+            Ok(staged) => staged,
+            Err(error) => {
+                pool.device().discard(staging);
+                return Err(error);
+            }
+        };
+        pieces.iter().for_each(|piece| self.begun[piece.segment] = true);
+        match self.pipeline.launch(&mut staging, staged, &pieces, &self.messages) {
+            Ok((event, found)) => {
+                let work = InFlight::new(pool, staging, event);
+                self.window.push_back(Chunk { work, found, pieces, resident });
+                Ok(())
+            }
+            Err(error) => {
+                pool.device().discard(staging);
+                Err(error)
+            }
+        }
+    }
+
+    /// Brings the results of a chunk that has been waited for; its staging buffer is then free.
+    fn deliver(&mut self, chunk: Chunk<P>) -> Result<InFlight<P::Device>> {
+        let Chunk { mut work, found, pieces, .. } = chunk;
+        self.delivered = true;
+        let mut results = Results { messages: &mut self.messages, states: &mut self.states };
+        self.pipeline.read_back(work.staging(), &found, &pieces, &mut results)?;
+        Ok(work)
+    }
+
+    /// Waits for all chunks, and delivers results only if all have succeeded.
+    fn settle(&mut self) -> Result<()> {
+        for chunk in &self.window {
+            chunk.work.wait()?;
+        }
+        while let Some(chunk) = self.window.pop_front() {
+            self.deliver(chunk)?.finish();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.settle()?;
+        for (index, &state) in self.states.iter().enumerate() {
+            self.messages.set_chaining_state(index, state);
+        }
+        Ok(())
+    }
+
+    /// Zeroes outputs that may hold a part of a result. Memory of a device that is lost cannot be zeroed, nor read.
+    fn fail(&mut self) {
+        self.window.clear();
+        self.messages.invalidate(self.delivered);
+        if self.pipeline.operation().is_read_only() {
+            return;
+        }
+        let mut resident = Vec::new();
+        for index in (0..self.messages.len()).filter(|&index| self.begun[index]) {
+            match self.messages.data_mut(index) {
+                Data::Host(data) if self.delivered => data.output().fill(0),
+                Data::Host(_) => {}
+                Data::Pinned { to, .. } => to.buffer().lock()[to.range()].fill(0),
+                Data::Device { to, .. } if to.is_empty() => {}
+                Data::Device { to, .. } => resident.push(to.clone()),
+            }
+        }
+        if !resident.is_empty() {
+            self.pipeline.zero(&resident);
+        }
+    }
+}
+
+impl<P: Pipeline> Pending for Call<'_, '_, P> {
+    fn is_ready(&self) -> bool {
+        self.window.iter().all(|chunk| chunk.work.is_past())
+    }
+
+    fn wait(mut self: Box<Self>) -> Result<()> {
+        self.finish().inspect_err(|_| self.fail())
+    }
+}

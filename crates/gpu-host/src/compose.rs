@@ -1,0 +1,102 @@
+//! GCM of one message that is too long for a chunk, composed of passes (SP 800-38D, 7.1 and 7.2).
+
+use lockstep_core::data::{Data, DeviceSlice};
+use lockstep_core::gcm::{counter_block, lengths_block, settle};
+use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
+use lockstep_core::{Block, Key, Result};
+use zeroize::Zeroizing;
+
+use crate::messages::{with_input, with_output};
+
+/// A device that does one pass at a time and waits for it.
+pub trait PassRunner {
+    /// Does a pass over a segment. On an error its output holds no part of a result.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::DeviceFailed`].
+    fn run(&self, pass: Pass, segment: Segment<'_>) -> Result<()>;
+
+    /// Copies device memory to the host.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::DeviceFailed`].
+    fn download(&self, from: &DeviceSlice, to: &mut [u8]) -> Result<()>;
+
+    /// Zeroes device memory.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::DeviceFailed`].
+    fn zero(&self, slice: &DeviceSlice) -> Result<()>;
+}
+
+/// Seals or opens a message. Sets `begun` when its output has been written; after an error the output is then worthless.
+///
+/// # Errors
+/// Those of the device.
+pub fn gcm(
+    device: &impl PassRunner,
+    opens: bool,
+    message: &mut AeadMessage<'_>,
+    begun: &mut bool,
+) -> Result<()> {
+    let (key, nonce) = (message.key, message.nonce);
+    let mut hash = Zeroizing::new(Block::default());
+    if !opens {
+        apply_ctr(device, key, counter_block(nonce, 2), message.data.reborrow())?;
+        *begun = true;
+    }
+    let len = message.data.len();
+    let (whole, mut last) = (len / 16 * 16, Block::default());
+    hash_bytes(device, key, &mut hash, message.aad)?;
+    let mut hash_input = |input: &[u8]| {
+        last[..len - whole].copy_from_slice(&input[whole..]);
+        hash_bytes(device, key, &mut hash, &input[..whole])
+    };
+    let mut outcome = Ok(());
+    match &mut message.data {
+        Data::Device { from, to, .. } => {
+            let ciphertext = if opens { from } else { to };
+            let blocks = ciphertext.slice(0..whole);
+            let data = Data::on_device(blocks.clone(), blocks)?;
+            device.run(Pass::Ghash, Segment { key, tweak: None, state: &mut hash, data })?;
+            device.download(&ciphertext.slice(whole..len), &mut last[..len - whole])?;
+        }
+        data if opens => with_input(data, |input| outcome = hash_input(input)),
+        data => with_output(data, |output| outcome = hash_input(output)),
+    }
+    outcome?;
+    hash_bytes(device, key, &mut hash, &last[..len - whole])?;
+    hash_bytes(device, key, &mut hash, &lengths_block(message.aad.len() as u64, len as u64))?;
+    apply_ctr(device, key, counter_block(nonce, 1), Data::in_place(&mut hash[..]))?;
+    message.status = settle(&mut message.tag, &hash);
+    if message.status == Status::Done {
+        if opens {
+            apply_ctr(device, key, counter_block(nonce, 2), message.data.reborrow())?;
+            *begun = true;
+        }
+        return Ok(());
+    }
+    *begun = true;
+    match &mut message.data {
+        Data::Device { to, .. } => device.zero(to),
+        data => {
+            with_output(data, |output| output.fill(0));
+            Ok(())
+        }
+    }
+}
+
+fn apply_ctr(device: &impl PassRunner, key: &Key, mut state: Block, data: Data<'_>) -> Result<()> {
+    device.run(Pass::Ctr32, Segment { key, tweak: None, state: &mut state, data })
+}
+
+/// Hashes bytes, padded with zeros to whole blocks.
+fn hash_bytes(device: &impl PassRunner, key: &Key, hash: &mut Block, bytes: &[u8]) -> Result<()> {
+    let (whole, rest) = bytes.split_at(bytes.len() / 16 * 16);
+    let mut last = Block::default();
+    last[..rest.len()].copy_from_slice(rest);
+    for blocks in [whole, if rest.is_empty() { &[] } else { &last }] {
+        device.run(Pass::Ghash, Segment { key, tweak: None, state: hash, data: Data::read_only(blocks) })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! How a call is cut into chunks.
+
+use std::ops::Range;
+
+use lockstep_core::Block;
+use lockstep_core::chaining::ChainingState;
+use lockstep_core::data::Data;
+use lockstep_core::share::can_cut;
+use lockstep_core::work::Operation;
+
+use crate::messages::{Messages, with_input};
+
+/// How a device wants a call to be cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a chunk: many enough to fill the device and to pay for a launch, few enough to overlap. A message that is
+    /// not cut may exceed it.
+    pub bytes: usize,
+    /// Pieces of a chunk, which bounds their descriptions.
+    pub pieces: usize,
+    /// A chunk that has less room than this in bytes is closed when the next piece does not fit.
+    pub least_room: usize,
+    /// Segments are cut at multiples of this many bytes, which is a multiple of 16.
+    pub tile: usize,
+    /// Bytes of a segment that one chunk takes if only the device knows the chaining state behind them; a multiple of 16.
+    /// The rest follows when that state is known.
+    pub serial: usize,
+    /// Bytes that a message of an AEAD takes beside its data and associated data.
+    pub beside: usize,
+}
+
+/// A part of a segment, or a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Index of the segment or message in the call.
+    pub segment: usize,
+    /// Its bytes in it, from a multiple of 16 on.
+    pub range: Range<usize>,
+    /// The chaining state before it. Of no meaning behind the first piece if it is the last ciphertext block of data in
+    /// device memory, which the host does not see.
+    pub state: Block,
+    /// For XTS: blocks of the data unit before it.
+    pub position: u64,
+}
+
+/// Cuts ranges of segments, given by index, into chunks. Moves the chaining states of the segments, by index, to the ends
+/// of the ranges as far as the host knows them: input is read for that, so this must come before any output is written.
+pub(crate) fn cut(
+    limits: &Limits,
+    operation: Operation,
+    messages: &Messages<'_, '_>,
+    states: &mut [Block],
+    work: impl IntoIterator<Item = (usize, Range<usize>)>,
+) -> Vec<Vec<Piece>> {
+    let chaining = ChainingState::of_operation(operation);
+    let is_cut = matches!(operation, Operation::Pass(pass) if can_cut(pass));
+    let (mut chunks, mut chunk, mut used) = (Vec::new(), Vec::new(), 0usize);
+    for (segment, Range { start: mut at, end }) in work {
+        let data = messages.data(segment);
+        let beside = messages.aead(segment).map_or(0, |message| message.aad.len() + limits.beside);
+        let position = messages.tweak(segment).map_or(0, |tweak| tweak.position);
+        loop {
+            let room = limits.bytes.saturating_sub(used);
+            let room = if is_cut { room / limits.tile * limits.tile } else { room };
+            let wanted = (end - at).saturating_add(beside);
+            let is_full = room < wanted && room < limits.least_room || chunk.len() == limits.pieces;
+            if is_full && !chunk.is_empty() {
+                chunks.push(std::mem::take(&mut chunk));
+                used = 0;
+                continue;
+            }
+            let len = if is_cut { (end - at).min(room.max(limits.tile)) } else { end - at };
+            let range = at..at + len;
+            let state = states[segment];
+            states[segment] = chaining.after(state, len, last_block(chaining, data, &range));
+            let position = position.wrapping_add(at as u64 / 16);
+            chunk.push(Piece { segment, range, state, position });
+            used = used.saturating_add(len.next_multiple_of(16)).saturating_add(beside);
+            at += len;
+            if at == end {
+                break;
+            }
+        }
+    }
+    if !chunk.is_empty() {
+        chunks.push(chunk);
+    }
+    chunks
+}
+
+/// The last whole block of a range of the input, if the chaining state is that and the host sees it.
+fn last_block(chaining: ChainingState, data: &Data<'_>, range: &Range<usize>) -> Option<Block> {
+    let mut last = None;
+    if chaining == ChainingState::LastCiphertext {
+        let whole = range.start..range.start + range.len() / 16 * 16;
+        with_input(data, |input| last = input[whole].last_chunk().copied());
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_core::Key;
+    use lockstep_core::work::{Pass, Segment};
+
+    const LIMITS: Limits =
+        Limits { bytes: 4096, pieces: 100, least_room: 1024, tile: 512, serial: usize::MAX, beside: 0 };
+
+    /// The lengths of the pieces of each chunk, of segments of these lengths.
+    fn lengths(pass: Pass, limits: Limits, segments: &[usize]) -> Vec<Vec<usize>> {
+        let key = Key::new(&[0; 16]).unwrap();
+        let mut data: Vec<Vec<u8>> =
+            segments.iter().map(|&len| (0..len).map(|at| at as u8).collect()).collect();
+        let mut ivs = vec![[0; 16]; segments.len()];
+        let mut all: Vec<_> = (data.iter_mut().zip(&mut ivs))
+            .map(|(data, state)| Segment { key: &key, tweak: None, state, data: Data::in_place(data) })
+            .collect();
+        let messages = Messages::Segments(&mut all);
+        let work = segments.iter().enumerate().map(|(index, &len)| (index, 0..len));
+        let mut states = vec![[0; 16]; segments.len()];
+        let chunks = cut(&limits, Operation::Pass(pass), &messages, &mut states, work);
+        let mut done = vec![0; segments.len()];
+        for piece in chunks.iter().flatten() {
+            assert_eq!(piece.range.start, done[piece.segment], "in order, without a gap");
+            assert_eq!(piece.position, piece.range.start as u64 / 16);
+            if pass == Pass::Ctr {
+                assert_eq!(u128::from_be_bytes(piece.state), piece.range.start as u128 / 16);
+            }
+            if pass == Pass::CbcDecrypt && piece.range.start > 0 {
+                let start = piece.range.start;
+                with_input(messages.data(piece.segment), |input| {
+                    assert_eq!(piece.state, input[start - 16..start]);
+                });
+            }
+            done[piece.segment] = piece.range.end;
+        }
+        assert_eq!(done, segments);
+        if pass == Pass::Ctr {
+            let behind = segments.iter().map(|len| (len.div_ceil(16) as u128).to_be_bytes());
+            assert_eq!(states, behind.collect::<Vec<_>>());
+        }
+        chunks.iter().map(|chunk| chunk.iter().map(|piece| piece.range.len()).collect()).collect()
+    }
+
+    #[test]
+    fn chunks_are_full_and_tiles_whole() {
+        for pass in [Pass::Ctr, Pass::CbcDecrypt] {
+            let lengths = |segments: &[usize]| lengths(pass, LIMITS, segments);
+            assert_eq!(lengths(&[]), Vec::<Vec<usize>>::new());
+            assert_eq!(lengths(&[1, 0, 5]), [vec![1, 0, 5]]);
+            assert_eq!(lengths(&[4096]), [vec![4096]]);
+            assert_eq!(lengths(&[8192 + 5]), [vec![4096], vec![4096], vec![5]]);
+            // The second segment fills the chunk up by whole tiles.
+            assert_eq!(lengths(&[100, 4096]), [vec![100, 3584], vec![512]]);
+            // Too little room: a chunk of its own.
+            assert_eq!(lengths(&[3500, 1000]), [vec![3500], vec![1000]]);
+            assert_eq!(lengths(&[0; 101]).len(), 2);
+        }
+        // A tile that is larger than a chunk.
+        assert_eq!(lengths(Pass::Ctr, Limits { bytes: 100, ..LIMITS }, &[700]), [vec![512], vec![188]]);
+    }
+
+    #[test]
+    fn serial_segments_stay_whole() {
+        let lengths = |least_room, segments: &[usize]| {
+            lengths(Pass::CbcEncrypt, Limits { least_room, ..LIMITS }, segments)
+        };
+        let none_larger = [vec![3008, 1008], vec![1008], vec![9008], vec![16]];
+        assert_eq!(lengths(usize::MAX, &[3008, 1008, 1008, 9008, 16]), none_larger);
+        // With much room left, a chunk takes one more than fits.
+        assert_eq!(lengths(1024, &[3008, 9008, 16]), [vec![3008, 9008], vec![16]]);
+    }
+}

@@ -1,0 +1,35 @@
+//! The host half of a device with memory of its own, such as a GPU: all that does not depend on its programming interface.
+//!
+//! A call is cut into chunks ([`Limits`]). Each chunk gets a staging buffer from a [`StagingPool`]; the backend's
+//! [`Pipeline`] stages it (writes its input and description there), launches it, and reads its results back. A window of
+//! chunks is in flight at once. Chaining states, statuses and tags are set when all has succeeded; if anything fails,
+//! outputs that may hold a part of a result are zeroed.
+//!
+//! | module | what |
+//! |---|---|
+//! | `pipeline` | what a backend implements for a call |
+//! | `call` | a call in flight: its window, its results, its failure |
+//! | `cut` | segments and messages cut into chunks |
+//! | `staging` | staging buffers, and what is in flight in one |
+//! | `messages`, `keys` | what a call works on, and its keys, each once |
+//! | [`compose`] | GCM of a message that is too long for a chunk, composed of passes |
+//! | [`table`] | messages that arrays in device memory describe |
+#![deny(unsafe_code)]
+
+mod call;
+pub mod compose;
+mod cut;
+mod keys;
+mod messages;
+mod pipeline;
+mod staging;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+pub use call::submit;
+pub use cut::{Limits, Piece};
+pub use keys::PieceKeys;
+pub use messages::{Messages, Results, with_input, with_output};
+pub use pipeline::{Overhead, Pipeline};
+pub use staging::{HostDevice, InFlight, StagingPool};

@@ -1,0 +1,176 @@
+//! Messages that arrays in device memory describe: their checks, and a way to do them for devices whose kernels do not
+//! read such arrays. There the host reads the arrays; the data stay on the device.
+
+use lockstep_core::backend::DeviceMemory;
+use lockstep_core::data::{Data, DeviceSlice};
+use lockstep_core::gcm::MAX_DATA;
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Segment, Status, Stream, Table, Tag, Tweak};
+use lockstep_core::{Block, Error, Key, Result};
+use zeroize::Zeroizing;
+
+use crate::messages::Messages;
+
+/// What the arrays of a table hold, checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrays<'t> {
+    /// Keys of a message: two for XTS.
+    pub keys_each: usize,
+    /// True if all messages have the same.
+    pub shared: bool,
+    /// No message is longer, in bytes: those that claim to be are refused.
+    pub longest: usize,
+    /// Lengths must be multiples of this many bytes.
+    pub unit: usize,
+    /// Tags of a fused AEAD.
+    pub tags: Option<&'t DeviceSlice>,
+}
+
+impl<'t> Arrays<'t> {
+    /// Checks that the arrays are as long as there are messages, and that input and output are the same or disjoint.
+    ///
+    /// # Errors
+    /// [`Error::OutputLength`], [`Error::OutOfReach`]; [`Error::Order`] if a fused AEAD lacks tags; [`Error::TooLong`].
+    pub fn of(operation: Operation, table: &'t Table) -> Result<Arrays<'t>> {
+        let (is_xts, unit, tags) = match operation {
+            Operation::Pass(pass) => (pass.is_xts(), pass.unit(), None),
+            Operation::Fused(_) if table.tags.is_some() => (false, 1, table.tags.as_ref()),
+            Operation::Fused(_) => return Err(Error::Order { what: "GCM needs a place for tags" }),
+        };
+        let keys_each = if is_xts { 2 } else { 1 };
+        let key_bytes = keys_each * table.key_size.bytes();
+        let shared = table.keys.len() == key_bytes;
+        let count = table.messages;
+        let arrays = [
+            (&table.keys, key_bytes, if shared { 1 } else { count }),
+            (&table.states, 16, count),
+            (&table.offsets, 8, count),
+            (&table.lengths, 8, count),
+            (&table.status, 1, count),
+        ];
+        for (slice, size, count) in arrays.into_iter().chain(tags.map(|tags| (tags, 16, count))) {
+            let needed = size.saturating_mul(count);
+            if slice.len() < needed {
+                return Err(Error::OutputLength { needed, got: slice.len() });
+            }
+        }
+        Data::on_device(table.from.clone(), table.to.clone())?;
+        let longest = table.longest.min(table.from.len());
+        if tags.is_some() && longest as u64 > MAX_DATA {
+            return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
+        }
+        Ok(Arrays { keys_each, shared, longest, unit, tags })
+    }
+}
+
+/// The arrays of a table on the host.
+struct Read<'t> {
+    table: &'t Table,
+    arrays: Arrays<'t>,
+    keys: Vec<Key>,
+    states: Zeroizing<Vec<u8>>,
+    offsets: Vec<u64>,
+    lengths: Vec<u64>,
+    tags: Zeroizing<Vec<u8>>,
+}
+
+impl<'t> Read<'t> {
+    fn new(memory: &dyn DeviceMemory, arrays: Arrays<'t>, table: &'t Table) -> Result<Read<'t>> {
+        let read = |slice: &DeviceSlice, each: usize, count: usize| -> Result<Zeroizing<Vec<u8>>> {
+            let mut bytes = Zeroizing::new(vec![0; each * count]);
+            memory.download(&slice.slice(0..each * count), &mut bytes, Stream::default())?;
+            Ok(bytes)
+        };
+        let integers = |slice: &DeviceSlice| -> Result<Vec<u64>> {
+            let bytes = read(slice, 8, table.messages)?;
+            Ok(bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
+        };
+        let size = table.key_size.bytes();
+        let keys =
+            read(&table.keys, arrays.keys_each * size, if arrays.shared { 1 } else { table.messages })?;
+        Ok(Read {
+            table,
+            arrays,
+            keys: keys.chunks_exact(size).map(Key::new).collect::<Result<_>>()?,
+            states: read(&table.states, 16, table.messages)?,
+            offsets: integers(&table.offsets)?,
+            lengths: integers(&table.lengths)?,
+            tags: arrays.tags.map_or(Ok(Zeroizing::default()), |tags| read(tags, 16, table.messages))?,
+        })
+    }
+
+    /// The data of a message. None if they are not within the table's, or not as long as they may be.
+    fn data(&self, index: usize) -> Option<Data<'static>> {
+        let table = self.table;
+        let offset = usize::try_from(self.offsets[index]).ok()?;
+        let len = usize::try_from(self.lengths[index]).ok()?;
+        if len > self.arrays.longest || !len.is_multiple_of(self.arrays.unit) {
+            return None;
+        }
+        let range = offset..offset.checked_add(len).filter(|&end| end <= table.from.len())?;
+        Data::on_device(table.from.slice(range.clone()), table.to.slice(range)).ok()
+    }
+
+    fn key(&self, index: usize, part: usize) -> &Key {
+        &self.keys[part + if self.arrays.shared { 0 } else { index * self.arrays.keys_each }]
+    }
+}
+
+/// Does all messages of a table; `run` does an operation on messages whose data are in device memory, and waits. Messages
+/// that are not within the data stay pending.
+///
+/// # Errors
+/// Those of [`Arrays::of`], of the memory and of `run`.
+pub fn run_on_host(
+    memory: &dyn DeviceMemory,
+    operation: Operation,
+    table: &Table,
+    run: impl FnOnce(Messages<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    let (count, arrays) = (table.messages, Arrays::of(operation, table)?);
+    let write =
+        |bytes: &[u8], to: &DeviceSlice| memory.upload(bytes, &to.slice(0..bytes.len()), Stream::default());
+    // If anything fails, statuses that were there before must not count.
+    let mut statuses = vec![Status::Pending as u8; count];
+    write(&statuses, &table.status)?;
+    let mut read = Read::new(memory, arrays, table)?;
+    let mut states = std::mem::take(&mut read.states);
+    match operation {
+        Operation::Pass(_) => {
+            let mut segments = Vec::new();
+            for (index, state) in states.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                let Some(data) = read.data(index) else { continue };
+                let tweak = (arrays.keys_each == 2).then(|| Tweak { key: read.key(index, 1), position: 0 });
+                segments.push(Segment { key: read.key(index, 0), tweak, state, data });
+                statuses[index] = Status::Done as u8;
+            }
+            run(Messages::Segments(&mut segments))?;
+            write(&states, &table.states)?;
+        }
+        Operation::Fused(fused) => {
+            let seals = fused == FusedAead::GcmSeal;
+            let mut tags = std::mem::take(&mut read.tags);
+            let (mut messages, mut numbers) = (Vec::new(), Vec::new());
+            for (index, tag) in tags.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                let Some(data) = read.data(index) else { continue };
+                let tag: &mut Block = tag;
+                messages.push(AeadMessage {
+                    key: read.key(index, 0),
+                    nonce: &states[16 * index..16 * index + 12],
+                    aad: &[],
+                    data,
+                    tag: if seals { Tag::Write(tag) } else { Tag::Expect(tag) },
+                    status: Status::Pending,
+                });
+                numbers.push(index);
+            }
+            run(Messages::Aead(&mut messages))?;
+            for (message, number) in messages.iter().zip(numbers) {
+                statuses[number] = message.status as u8;
+            }
+            if let (true, Some(place)) = (seals, arrays.tags) {
+                write(&tags, place)?;
+            }
+        }
+    }
+    write(&statuses, &table.status)
+}

@@ -1,0 +1,430 @@
+//! A chunk in buffers: what lies where, what the host writes, and the commands of its submission. Descriptions, keys and
+//! data go to the device, programs run, results come back, and what the device had of them is wiped.
+
+use std::ops::Range;
+
+use lockstep_core::chaining::ChainingState;
+use lockstep_core::data::Data;
+use lockstep_core::gcm::{counter_block, lengths_block};
+use lockstep_core::work::AeadMessage;
+use lockstep_core::{Key, Result};
+use lockstep_gpu_host::{Messages, Piece, PieceKeys, with_input};
+use wgpu::{CommandEncoder, CommandEncoderDescriptor};
+use zeroize::Zeroizing;
+
+use crate::chunk::Task;
+use crate::dispatch::{DispatchList, Layout, Places, Work};
+use crate::gpu::{ALIGNMENT, Bindings, Gpu};
+use crate::kernel::Program;
+use crate::launch::Tile;
+use crate::lookup;
+use crate::memory::{Place, WORD};
+use crate::passes::Kind;
+use crate::staging::{Room, Staging};
+
+/// A chunk that is ready to be submitted.
+pub(crate) struct Staged {
+    pub(crate) commands: wgpu::CommandBuffer,
+    /// True if it reads words of the caller's memory and writes them back with some of their bytes changed.
+    pub(crate) writes_parts_of_words: bool,
+    pub(crate) found: Found,
+}
+
+/// What comes back of a chunk, in bytes of the download buffer.
+pub(crate) struct Found {
+    /// By piece: where its output is, if the host gets it.
+    pub(crate) outputs: Option<Vec<usize>>,
+    /// True if chaining states come first, 16 bytes each, because the device computed them.
+    pub(crate) states: bool,
+    /// Where last blocks of ciphertexts are, 16 bytes each, of data that the host does not see.
+    pub(crate) last_blocks: Option<usize>,
+    /// True if tags come first, then statuses, 16 bytes each.
+    pub(crate) tags: bool,
+    pub(crate) len: usize,
+}
+
+/// The pieces of a chunk, and what follows from them.
+pub(crate) struct Chunk<'a, 'w, 'd> {
+    task: &'a Task,
+    pieces: &'a [Piece],
+    messages: &'a Messages<'w, 'd>,
+    keys: PieceKeys<'d>,
+    /// By piece: where its input and output are, if the chunk is in device memory.
+    resident: Vec<(Place, Place)>,
+}
+
+/// Where everything of a chunk lies, and what runs.
+struct Description {
+    places: Places,
+    list: DispatchList,
+    given: Given,
+    room: Room,
+    /// Bytes of `work` that come back, one stretch.
+    back: Range<usize>,
+    last_blocks: bool,
+}
+
+/// What is only read, in one buffer: launches, tiles, round keys with T-tables behind them, each from a multiple of the
+/// alignment on. In bytes.
+struct Given {
+    tiles: usize,
+    tile_bytes: usize,
+    schedules: usize,
+    /// Of one key.
+    schedule_bytes: usize,
+    tables: usize,
+    end: usize,
+    len: usize,
+}
+
+impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
+    pub(crate) fn new(task: &'a Task, pieces: &'a [Piece], messages: &'a Messages<'w, 'd>) -> Result<Self> {
+        let mut resident = Vec::new();
+        for piece in pieces {
+            if let Data::Device { from, to, .. } = messages.data(piece.segment) {
+                resident.push((task.gpu().place(from)?, task.gpu().place(to)?));
+            }
+        }
+        Ok(Chunk { task, pieces, messages, keys: PieceKeys::of(pieces, messages), resident })
+    }
+
+    /// Fills the staging buffer and encodes the submission.
+    pub(crate) fn stage(&self, staging: &mut Staging) -> Result<Staged> {
+        let gpu = self.task.gpu();
+        let description = self.describe()?;
+        let Description { places, room, back, .. } = &description;
+        let most = gpu.limits().max_storage_buffer_binding_size as usize;
+        if room.work / 16 > u32::MAX as usize || room.work > most {
+            return Err(gpu.failed("too much for one launch: give it less at once"));
+        }
+        // Compilation may take long or fail, so it comes before keys and data are anywhere.
+        for launch in &description.list.launches {
+            gpu.pipeline(launch.program)?;
+        }
+        staging.reserve(gpu, room)?;
+        self.fill(staging, &description)?;
+        let commands = gpu.call(|device, _| -> Result<_> {
+            let mut encoder = device.create_command_encoder(&CommandEncoderDescriptor::default());
+            self.encode(staging, &mut encoder, &description)?;
+            Ok(encoder.finish())
+        });
+        let output = |place: &usize| 16 * (place + places.to) - back.start;
+        let found = Found {
+            outputs: (self.writes() && !self.is_resident()).then(|| places.data.iter().map(output).collect()),
+            states: self.computes_states(),
+            last_blocks: description.last_blocks.then_some(back.len()),
+            tags: self.is_gcm(),
+            len: room.download,
+        };
+        let writes_parts_of_words = self.pieces.iter().any(|piece| self.ends_in_word(piece));
+        Ok(Staged { commands: commands.flatten()?, writes_parts_of_words, found })
+    }
+
+    fn is_resident(&self) -> bool {
+        !self.resident.is_empty()
+    }
+
+    fn is_gcm(&self) -> bool {
+        matches!(self.task.kind(), Kind::Gcm { .. })
+    }
+
+    fn writes(&self) -> bool {
+        !self.task.operation.is_read_only()
+    }
+
+    fn looks_back(&self) -> bool {
+        matches!(self.task.kind(), Kind::Tiles(part) if part.looks_back())
+    }
+
+    /// True if chaining states are read by the device from `work`.
+    fn has_states(&self) -> bool {
+        match self.task.kind() {
+            Kind::Tiles(part) => part.tweaks(),
+            Kind::Ghash | Kind::Chain(_) => true,
+            Kind::Gcm { .. } => false,
+        }
+    }
+
+    /// True if the device leaves chaining states there.
+    fn computes_states(&self) -> bool {
+        self.task.chaining() == ChainingState::DeviceComputed && self.task.family.is_some()
+    }
+
+    /// True if the output of a piece in device memory ends within a word, of which the other bytes stay.
+    fn ends_in_word(&self, piece: &Piece) -> bool {
+        self.is_resident() && self.writes() && !piece.range.len().is_multiple_of(WORD)
+    }
+
+    /// Blocks before a piece that belong to it.
+    fn edge(&self, piece: &Piece) -> usize {
+        usize::from(self.looks_back() && piece.range.start > 0)
+    }
+
+    /// Sections of `work`: first what is copied there; outputs, if they have a place of their own, are made there.
+    fn places(&self, layout: &mut Layout) -> (Places, Range<usize>) {
+        let count = self.pieces.len();
+        let states = layout.section(if self.has_states() { count } else { 0 });
+        let zeros = layout.section(if self.task.kind().hashes() { self.keys.all.len() } else { 0 });
+        let masks = layout.section(if self.is_gcm() { count } else { 0 });
+        let tags = layout.section(if self.is_gcm() { 2 * count } else { 0 });
+        let begin = layout.blocks;
+        let (mut hashed, mut data) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for piece in self.pieces {
+            let aad = self.messages.aead(piece.segment).map_or(0, |message| message.aad.len());
+            hashed.push(layout.section(aad.div_ceil(16)));
+            // The host does not see the block before data in device memory.
+            layout.section(if self.is_resident() { self.edge(piece) } else { 0 });
+            data.push(layout.section(piece.range.len().div_ceil(16)));
+            layout.section(usize::from(self.is_gcm()));
+        }
+        let input = begin..layout.blocks;
+        let is_apart = self.looks_back() && self.task.family.is_some();
+        let to = if is_apart { layout.section(input.len()) - begin } else { 0 };
+        let tails = layout.section(self.pieces.iter().filter(|piece| self.ends_in_word(piece)).count());
+        let resident = self.is_resident();
+        (Places { states, zeros, masks, tags, hashed, data, to, tails, resident }, input)
+    }
+
+    fn dispatch(&self, places: &Places, layout: &mut Layout) -> Result<DispatchList> {
+        let mut list = DispatchList::default();
+        let Some(family) = self.task.family else { return Ok(list) };
+        let (pieces, numbers) = (self.pieces, &self.keys.numbers[..]);
+        let keys = self.keys.all.len();
+        let work = Work { task: self.task, family, pieces, messages: self.messages, numbers, keys, places };
+        match self.task.kind() {
+            Kind::Tiles(part) => work.tiles(&mut list, part, false),
+            Kind::Ghash => work.ghash(&mut list, layout)?,
+            Kind::Chain(option) => work.chain(&mut list, layout, option),
+            Kind::Gcm { opens } => work.gcm(&mut list, layout, opens)?,
+        }
+        if self.is_resident() && self.writes() {
+            work.tails(&mut list);
+        }
+        // T-tables lie behind the round keys.
+        for launch in &mut list.launches {
+            if let Program::Table { part, .. } = launch.program {
+                let block = 2 * (self.task.size.rounds() + 1) * keys + 64 * list.tables.len();
+                launch.scratch = block as u32;
+                list.tables.push(part.decrypts());
+            }
+        }
+        Ok(list)
+    }
+
+    fn describe(&self) -> Result<Description> {
+        let mut layout = Layout::default();
+        let (places, input) = self.places(&mut layout);
+        let list = self.dispatch(&places, &mut layout)?;
+        let count = self.pieces.len();
+        let tiles = list.launches.len() * ALIGNMENT;
+        let tile_bytes = Tile::SIZE * list.tiles.len().max(1);
+        let schedules = (tiles + tile_bytes).next_multiple_of(ALIGNMENT);
+        let schedule_bytes = 2 * 16 * (self.task.size.rounds() + 1);
+        let tables = schedules + schedule_bytes * self.keys.all.len();
+        let end = tables + lookup::BYTES * list.tables.len();
+        let len = end.next_multiple_of(ALIGNMENT);
+        let given = Given { tiles, tile_bytes, schedules, schedule_bytes, tables, end, len };
+        let resident = self.is_resident();
+        // Of data in device memory, only what lies before them comes back.
+        let data_end = if resident { input.start } else { input.end };
+        let back = match self.task.kind() {
+            _ if !self.writes() => places.states..places.states + count,
+            Kind::Gcm { .. } => places.tags..data_end,
+            _ if self.computes_states() => places.states..data_end,
+            _ if resident => 0..0,
+            _ => input.start + places.to..input.end + places.to,
+        };
+        let back = 16 * back.start..16 * back.end;
+        let last_blocks = resident && self.task.chaining() == ChainingState::LastCiphertext;
+        let messages = self.pieces.iter().filter_map(|piece| self.messages.aead(piece.segment));
+        let room = Room {
+            given: given.len,
+            work_in: 16 * data_end,
+            beside: if resident { messages.map(beside).sum() } else { 0 },
+            work: 16 * layout.blocks,
+            download: back.len() + if last_blocks { 16 * count } else { 0 },
+        };
+        Ok(Description { places, list, given, room, back, last_blocks })
+    }
+
+    /// Writes descriptions, keys and host data.
+    fn fill(&self, staging: &mut Staging, description: &Description) -> Result<()> {
+        let Description { places, list, given, room, .. } = description;
+        staging.fill(self.task.gpu(), given.len + room.work_in + room.beside, |view| {
+            view.slice(given.len..given.len + room.work_in + room.beside).fill(0);
+            let mut put = |at: usize, bytes: &[u8]| view.slice(at..at + bytes.len()).copy_from_slice(bytes);
+            for (index, launch) in list.launches.iter().enumerate() {
+                put(ALIGNMENT * index, &launch.bytes());
+            }
+            put(given.tiles, &list.tiles.iter().flat_map(Tile::bytes).collect::<Vec<u8>>());
+            for (number, key) in self.keys.all.iter().enumerate() {
+                put(given.schedules + given.schedule_bytes * number, &schedule(key));
+            }
+            for (index, &decrypts) in list.tables.iter().enumerate() {
+                put(given.tables + lookup::BYTES * index, &lookup::bytes(decrypts));
+            }
+            let work = |block: usize| given.len + 16 * block;
+            let mut aside = given.len + room.work_in;
+            for (index, piece) in self.pieces.iter().enumerate() {
+                if self.has_states() {
+                    put(work(places.states + index), &piece.state);
+                }
+                if let Some(message) = self.messages.aead(piece.segment) {
+                    put(work(places.masks + index), &counter_block(message.nonce, 1));
+                    let (aad, lengths) = if self.is_resident() {
+                        (aside, aside + message.aad.len().next_multiple_of(16))
+                    } else {
+                        let end = places.data[index] + piece.range.len().div_ceil(16);
+                        (work(places.hashed[index]), work(end))
+                    };
+                    aside += if self.is_resident() { beside(message) } else { 0 };
+                    put(aad, message.aad);
+                    put(lengths, &lengths_block(message.aad.len() as u64, piece.range.len() as u64));
+                }
+                with_input(self.messages.data(piece.segment), |input| {
+                    put(work(places.data[index]), &input[piece.range.clone()]);
+                });
+            }
+        })
+    }
+
+    fn encode(
+        &self,
+        staging: &Staging,
+        encoder: &mut CommandEncoder,
+        description: &Description,
+    ) -> Result<()> {
+        let Description { places, list, given, room, back, .. } = description;
+        let gpu = self.task.gpu();
+        let (work, given_buffer) = (staging.work.get(gpu)?, staging.given.get(gpu)?);
+        staging.copy_in(gpu, encoder, room)?;
+        self.encode_inputs(staging, encoder, description)?;
+        if !list.launches.is_empty() {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            for (index, launch) in list.launches.iter().enumerate() {
+                let bindings = Bindings {
+                    work,
+                    work_bytes: room.work,
+                    given: given_buffer,
+                    tiles: (given.tiles, given.tile_bytes),
+                    schedules: (given.schedules, given.end - given.schedules),
+                    launch: ALIGNMENT * index,
+                };
+                gpu.launch(&mut pass, launch, &bindings)?;
+            }
+        }
+        let outputs = self.pieces.iter().zip(&self.resident).enumerate().filter(|_| self.writes());
+        for (index, (piece, (_, target))) in outputs {
+            let mut place = 16 * (places.data[index] + places.to) as u64;
+            for (buffer, at, len) in target.stretches(whole_words(&piece.range, piece.range.start)) {
+                encoder.copy_buffer_to_buffer(work, place, buffer, at, len as u64);
+                place += len as u64;
+            }
+        }
+        if !back.is_empty() {
+            let download = staging.download.get(gpu)?;
+            encoder.copy_buffer_to_buffer(work, back.start as u64, download, 0, back.len() as u64);
+        }
+        encoder.clear_buffer(given_buffer, 0, Some(given.len as u64));
+        encoder.clear_buffer(work, 0, Some(room.work as u64));
+        Ok(())
+    }
+
+    /// Copies of data in device memory, and of what belongs to them, to their places in `work`.
+    fn encode_inputs(
+        &self,
+        staging: &Staging,
+        encoder: &mut CommandEncoder,
+        description: &Description,
+    ) -> Result<()> {
+        let Description { places, room, back, given, .. } = description;
+        let gpu: &Gpu = self.task.gpu();
+        let (work, download) = (staging.work.get(gpu)?, staging.download.get(gpu)?);
+        let mut copy = |from: &Place, range: Range<usize>, to: &wgpu::Buffer, at: usize| {
+            let mut place = at as u64;
+            for (buffer, at, len) in from.stretches(range) {
+                encoder.copy_buffer_to_buffer(buffer, at, to, place, len as u64);
+                place += len as u64;
+            }
+        };
+        let mut tail = places.tails;
+        for (index, (piece, (from, target))) in self.pieces.iter().zip(&self.resident).enumerate() {
+            let (range, edge) = (&piece.range, self.edge(piece));
+            let at = 16 * (places.data[index] - edge);
+            copy(from, whole_words(range, range.start - 16 * edge), work, at);
+            if self.ends_in_word(piece) {
+                let last = range.start + range.len() / WORD * WORD;
+                copy(target, last..last + WORD, work, 16 * tail);
+                tail += 1;
+            }
+            if description.last_blocks && range.len() >= 16 {
+                let last = range.start + range.len() / 16 * 16 - 16;
+                copy(from, last..last + 16, download, back.len() + 16 * index);
+            }
+        }
+        let mut aside = given.len + room.work_in;
+        for (index, piece) in self.pieces.iter().enumerate().filter(|_| self.is_resident()) {
+            let Some(message) = self.messages.aead(piece.segment) else { continue };
+            let end = places.data[index] + piece.range.len().div_ceil(16);
+            let aad = message.aad.len().next_multiple_of(16);
+            for (block, len) in [(places.hashed[index], aad), (end, 16)] {
+                staging.copy_part(gpu, encoder, aside as u64, (work, 16 * block as u64), len)?;
+                aside += len;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A range from `start` to the end of the word that it ends in.
+fn whole_words(range: &Range<usize>, start: usize) -> Range<usize> {
+    start..range.start + range.len().next_multiple_of(WORD)
+}
+
+/// Bytes that the host adds to a message of GCM whose data it does not see: associated data and lengths.
+fn beside(message: &AeadMessage<'_>) -> usize {
+    message.aad.len().next_multiple_of(16) + 16
+}
+
+/// The round keys for encryption, and behind them those for decryption in the order of use: all but the first and the
+/// last through InvMixColumns (FIPS 197, 5.3.5).
+fn schedule(key: &Key) -> Zeroizing<Vec<u8>> {
+    let blocks = key.round_keys().as_blocks();
+    let mut bytes = Zeroizing::new(Vec::with_capacity(32 * blocks.len()));
+    bytes.extend_from_slice(blocks.as_flattened());
+    for (index, block) in blocks.iter().enumerate().rev() {
+        if index == 0 || index + 1 == blocks.len() {
+            bytes.extend_from_slice(block);
+        } else {
+            for column in block.as_chunks::<4>().0 {
+                bytes.extend_from_slice(&inverse_mix_column(u32::from_le_bytes(*column)).to_le_bytes());
+            }
+        }
+    }
+    bytes
+}
+
+/// InvMixColumns on the four bytes of a word, without looking anything up: MixColumns after a factor of 4x^2 + 5.
+fn inverse_mix_column(a: u32) -> u32 {
+    let double = |a: u32| ((a & 0x7f7f_7f7f) << 1) ^ ((a >> 7 & 0x0101_0101) * 0x1b);
+    let a = a ^ double(double(a ^ a.rotate_right(16)));
+    let next = a.rotate_right(8);
+    double(a ^ next) ^ next ^ a.rotate_right(16) ^ a.rotate_right(24)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_go_both_ways() {
+        let key = Key::new(&[3; 24]).unwrap();
+        let schedule = schedule(&key);
+        let (forward, backward) = schedule.split_at(16 * 13);
+        assert_eq!(*forward, *key.round_keys().as_blocks().as_flattened());
+        assert_eq!(forward[..16], backward[16 * 12..]);
+        assert_eq!(forward[16 * 12..], backward[..16]);
+        // FIPS 197, 5.3.3: the inverse of the example of MixColumns.
+        assert_eq!(inverse_mix_column(0xbca1_4d8e).to_le_bytes(), [0xdb, 0x13, 0x53, 0x45]);
+    }
+}
