@@ -2,6 +2,7 @@
 //! go side by side.
 
 use lockstep_core::data::HostData;
+use lockstep_core::key::Key;
 use lockstep_core::work::{Pass, Segment};
 
 use crate::kernel::{Block, Kernel, LANES, Lane};
@@ -9,19 +10,33 @@ use crate::passes::{host, schedule, span};
 
 /// Runs a serial pass over segments of different messages.
 pub(crate) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]) {
+    if pass == Pass::CbcEncrypt {
+        return cbc_encrypt(kernel, segments);
+    }
+    let cipher = Cipher::<K::Schedule> {
+        schedule: &|key| schedule(kernel, key),
+        encrypt_each: &|keys, blocks| kernel.encrypt_each(keys, blocks),
+        decrypt_each: &|keys, blocks| kernel.decrypt_each(keys, blocks),
+    };
     match pass {
-        Pass::CbcEncrypt => cbc_encrypt(kernel, segments),
-        Pass::Cfb128Encrypt => side_by_side::<K, Cfb128>(kernel, segments),
-        Pass::Ofb => side_by_side::<K, Ofb>(kernel, segments),
-        Pass::PcbcEncrypt => side_by_side::<K, PcbcEncrypt>(kernel, segments),
-        Pass::PcbcDecrypt => side_by_side::<K, PcbcDecrypt>(kernel, segments),
-        Pass::CbcMac => side_by_side::<K, CbcMac>(kernel, segments),
-        Pass::Cfb8Encrypt => side_by_side::<K, Cfb8<true>>(kernel, segments),
-        Pass::Cfb8Decrypt => side_by_side::<K, Cfb8<false>>(kernel, segments),
-        Pass::Cfb1Encrypt => side_by_side::<K, Cfb1<true>>(kernel, segments),
-        Pass::Cfb1Decrypt => side_by_side::<K, Cfb1<false>>(kernel, segments),
+        Pass::Cfb128Encrypt => side_by_side::<_, Cfb128>(cipher, segments),
+        Pass::Ofb => side_by_side::<_, Ofb>(cipher, segments),
+        Pass::PcbcEncrypt => side_by_side::<_, PcbcEncrypt>(cipher, segments),
+        Pass::PcbcDecrypt => side_by_side::<_, PcbcDecrypt>(cipher, segments),
+        Pass::CbcMac => side_by_side::<_, CbcMac>(cipher, segments),
+        Pass::Cfb8Encrypt => side_by_side::<_, Cfb8<true>>(cipher, segments),
+        Pass::Cfb8Decrypt => side_by_side::<_, Cfb8<false>>(cipher, segments),
+        Pass::Cfb1Encrypt => side_by_side::<_, Cfb1<true>>(cipher, segments),
+        Pass::Cfb1Decrypt => side_by_side::<_, Cfb1<false>>(cipher, segments),
         _ => unreachable!("parallel passes go another way"),
     }
+}
+
+/// The block cipher of a kernel with schedules of type `S`. Kernels with the same type share all code here.
+struct Cipher<'k, S> {
+    schedule: &'k dyn for<'a> Fn(&'a Key) -> &'a S,
+    encrypt_each: &'k dyn Fn(&[&S], &mut [Block]),
+    decrypt_each: &'k dyn Fn(&[&S], &mut [Block]),
 }
 
 fn cbc_encrypt<K: Kernel>(kernel: K, segments: &mut [Segment<'_>]) {
@@ -59,7 +74,7 @@ struct Slot {
     time: usize,
 }
 
-fn side_by_side<K: Kernel, S: Step>(kernel: K, segments: &mut [Segment<'_>]) {
+fn side_by_side<T, S: Step>(cipher: Cipher<'_, T>, segments: &mut [Segment<'_>]) {
     let mut slots: [Slot; LANES] = std::array::from_fn(|_| Slot { segment: 0, at: 0, time: 0 });
     let mut active = 0;
     let mut waiting = 0;
@@ -74,10 +89,10 @@ fn side_by_side<K: Kernel, S: Step>(kernel: K, segments: &mut [Segment<'_>]) {
         if active == 0 {
             return;
         }
-        let first = schedule(kernel, segments[slots[0].segment].key);
+        let first = (cipher.schedule)(segments[slots[0].segment].key);
         let mut keys = [first; LANES];
         for (key, slot) in keys.iter_mut().zip(&slots[..active]) {
-            *key = schedule(kernel, segments[slot.segment].key);
+            *key = (cipher.schedule)(segments[slot.segment].key);
         }
         // Until a message ends.
         let mut ended = false;
@@ -88,9 +103,9 @@ fn side_by_side<K: Kernel, S: Step>(kernel: K, segments: &mut [Segment<'_>]) {
                 *block = S::before(segment.state, step_of::<S>(&host(&mut segment.data), slot.at));
             }
             if S::DECRYPTS {
-                kernel.decrypt_each(&keys[..active], &mut blocks[..active]);
+                (cipher.decrypt_each)(&keys[..active], &mut blocks[..active]);
             } else {
-                kernel.encrypt_each(&keys[..active], &mut blocks[..active]);
+                (cipher.encrypt_each)(&keys[..active], &mut blocks[..active]);
             }
             for (block, slot) in blocks.iter().zip(&mut slots[..active]) {
                 let segment = &mut segments[slot.segment];

@@ -76,16 +76,7 @@ pub(crate) trait Alone: Kernel {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        let mut tweak = *number;
-        self.encrypt_block(tweak_key, &mut tweak);
-        if encrypts {
-            self.xts_encrypt(key, &mut tweak, data);
-        } else {
-            self.xts_decrypt(key, &mut tweak, data);
-        }
-        if let Some(after) = after {
-            *after = tweak;
-        }
+        xts_unit(self, key, tweak_key, encrypts, number, after, data);
     }
 
     /// Encrypts one block.
@@ -129,6 +120,28 @@ pub(crate) trait Alone: Kernel {
     /// CBC-MAC, without padding.
     fn cbc_mac(self, key: &Self::Schedule, state: &mut Block, data: &[u8]) {
         modes::cbc_mac(state, data, |block| encrypt_number(self, key, block));
+    }
+}
+
+/// [`Alone::xts_unit`] by the passes of the kernel.
+pub(crate) fn xts_unit<K: Alone>(
+    kernel: K,
+    key: &K::Schedule,
+    tweak_key: &K::Schedule,
+    encrypts: bool,
+    number: &Block,
+    after: Option<&mut Block>,
+    data: Span<'_>,
+) {
+    let mut tweak = *number;
+    kernel.encrypt_block(tweak_key, &mut tweak);
+    if encrypts {
+        kernel.xts_encrypt(key, &mut tweak, data);
+    } else {
+        kernel.xts_decrypt(key, &mut tweak, data);
+    }
+    if let Some(after) = after {
+        *after = tweak;
     }
 }
 

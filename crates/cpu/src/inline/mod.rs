@@ -19,7 +19,7 @@ mod key;
 mod modes;
 mod proof;
 
-pub(crate) use alone::Alone;
+pub(crate) use alone::{Alone, xts_unit};
 pub use gcm::InlineGcm;
 pub use key::InlineKey;
 pub use proof::is_proven;

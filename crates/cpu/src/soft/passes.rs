@@ -33,8 +33,8 @@ impl Buffer {
         Buffer([Vector::zero(); MOST])
     }
 
-    /// Runs the cipher over all blocks.
-    #[inline(always)]
+    /// Runs the cipher over all blocks. Not inlined: one copy for all passes.
+    #[inline(never)]
     pub(crate) fn run<P: Plane>(&mut self, keys: &Keys<P>, direction: Direction) {
         let mut planes = P::pack(&self.0);
         match direction {

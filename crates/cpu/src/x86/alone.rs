@@ -3,7 +3,7 @@
 //! What counts is the way from one block to the next: the rounds and nothing else. So the first round key, and the
 //! text where a mode adds it, go into the last round of the block before; what is written is mended off that way.
 
-use super::cipher::{opaque, with_rounds};
+use super::cipher::{middle_rounds, opaque};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
@@ -12,14 +12,14 @@ use crate::kernel::{Block, Span};
 ///
 /// # Safety
 ///
-/// As [`Vector`]; the schedule has ROUNDS rounds.
+/// As [`Vector`].
 #[inline(always)]
-unsafe fn rounds<const ROUNDS: usize>(schedule: &Schedule, mut x: Xmm) -> Xmm {
+unsafe fn rounds(schedule: &Schedule, mut x: Xmm) -> Xmm {
     let keys = opaque(schedule.encrypt());
-    for round in 1..ROUNDS {
-        // SAFETY: the caller vouches for the instructions; there are ROUNDS + 1 keys.
+    middle_rounds!(schedule.rounds(), round => {
+        // SAFETY: the caller vouches for the instructions and for one key more than there are rounds.
         x = x.aesenc(unsafe { Xmm::broadcast(keys.add(round)) });
-    }
+    });
     x
 }
 
@@ -29,10 +29,10 @@ unsafe fn rounds<const ROUNDS: usize>(schedule: &Schedule, mut x: Xmm) -> Xmm {
 ///
 /// As [`rounds`].
 #[inline(always)]
-unsafe fn ends<const ROUNDS: usize>(schedule: &Schedule) -> (Xmm, Xmm) {
+unsafe fn ends(schedule: &Schedule) -> (Xmm, Xmm) {
     let keys = opaque(schedule.encrypt());
-    // SAFETY: the caller vouches for the instructions; there are ROUNDS + 1 keys.
-    unsafe { (Xmm::broadcast(keys), Xmm::broadcast(keys.add(ROUNDS))) }
+    // SAFETY: the caller vouches for the instructions; there is one key more than rounds.
+    unsafe { (Xmm::broadcast(keys), Xmm::broadcast(keys.add(schedule.rounds()))) }
 }
 
 /// One block that stays in a register.
@@ -41,11 +41,11 @@ unsafe fn ends<const ROUNDS: usize>(schedule: &Schedule) -> (Xmm, Xmm) {
 ///
 /// As [`rounds`].
 #[inline(always)]
-pub(super) unsafe fn encrypted<const ROUNDS: usize>(schedule: &Schedule, block: Xmm) -> Xmm {
+pub(super) unsafe fn encrypted(schedule: &Schedule, block: Xmm) -> Xmm {
     // SAFETY: as the caller vouches.
     unsafe {
-        let (first, last) = ends::<ROUNDS>(schedule);
-        rounds::<ROUNDS>(schedule, first.xor(block)).aesenclast(last)
+        let (first, last) = ends(schedule);
+        rounds(schedule, first.xor(block)).aesenclast(last)
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) unsafe fn encrypted<const ROUNDS: usize>(schedule: &Schedule, block: 
 pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
     let block = block.as_mut_ptr();
     // SAFETY: the caller vouches for the instructions.
-    with_rounds!(schedule, ROUNDS => unsafe { encrypted::<ROUNDS>(schedule, Xmm::load(block)).store(block) });
+    unsafe { encrypted(schedule, Xmm::load(block)).store(block) };
 }
 
 /// CBC encryption of whole blocks.
@@ -74,18 +74,18 @@ pub(super) unsafe fn cbc_encrypt(schedule: &Schedule, iv: &mut Block, data: Span
         return;
     }
     // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
-    with_rounds!(schedule, ROUNDS => unsafe {
-        let (first, last) = ends::<ROUNDS>(schedule);
+    unsafe {
+        let (first, last) = ends(schedule);
         let mut x = Xmm::load(iv).xor(first.xor(Xmm::load(src)));
         for block in 1..blocks {
             let text = first.xor(Xmm::load(src.add(16 * block)));
-            x = rounds::<ROUNDS>(schedule, x).aesenclast(last.xor(text));
+            x = rounds(schedule, x).aesenclast(last.xor(text));
             x.xor(text).store(dst.add(16 * (block - 1)));
         }
-        x = rounds::<ROUNDS>(schedule, x).aesenclast(last);
+        x = rounds(schedule, x).aesenclast(last);
         x.store(dst.add(16 * (blocks - 1)));
         x.store(iv);
-    });
+    }
 }
 
 /// CFB128 encryption of whole blocks.
@@ -98,16 +98,16 @@ pub(super) unsafe fn cfb128_encrypt(schedule: &Schedule, iv: &mut Block, data: S
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
     // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
-    with_rounds!(schedule, ROUNDS => unsafe {
-        let (first, last) = ends::<ROUNDS>(schedule);
+    unsafe {
+        let (first, last) = ends(schedule);
         let last = last.xor(first);
         let mut x = Xmm::load(iv).xor(first);
         for block in 0..data.len() / 16 {
-            x = rounds::<ROUNDS>(schedule, x).aesenclast(last.xor(Xmm::load(src.add(16 * block))));
+            x = rounds(schedule, x).aesenclast(last.xor(Xmm::load(src.add(16 * block))));
             x.xor(first).store(dst.add(16 * block));
         }
         x.xor(first).store(iv);
-    });
+    }
 }
 
 /// OFB of whole blocks.
@@ -120,16 +120,16 @@ pub(super) unsafe fn ofb(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
     // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
-    with_rounds!(schedule, ROUNDS => unsafe {
-        let (first, last) = ends::<ROUNDS>(schedule);
+    unsafe {
+        let (first, last) = ends(schedule);
         let last = last.xor(first);
         let mut x = Xmm::load(iv).xor(first);
         for block in 0..data.len() / 16 {
-            x = rounds::<ROUNDS>(schedule, x).aesenclast(last);
+            x = rounds(schedule, x).aesenclast(last);
             x.xor(first.xor(Xmm::load(src.add(16 * block)))).store(dst.add(16 * block));
         }
         x.xor(first).store(iv);
-    });
+    }
 }
 
 /// CBC-MAC of whole blocks.
@@ -145,16 +145,16 @@ pub(super) unsafe fn cbc_mac(schedule: &Schedule, state: &mut Block, data: &[u8]
         return;
     }
     // SAFETY: the caller vouches for the instructions; the blocks lie in the slice.
-    with_rounds!(schedule, ROUNDS => unsafe {
-        let (first, last) = ends::<ROUNDS>(schedule);
+    unsafe {
+        let (first, last) = ends(schedule);
         let between = last.xor(first);
         let mut x = Xmm::load(state).xor(first.xor(Xmm::load(src)));
         for block in 1..blocks {
             let text = Xmm::load(src.add(16 * block));
-            x = rounds::<ROUNDS>(schedule, x).aesenclast(between.xor(text));
+            x = rounds(schedule, x).aesenclast(between.xor(text));
         }
-        rounds::<ROUNDS>(schedule, x).aesenclast(last).store(state);
-    });
+        rounds(schedule, x).aesenclast(last).store(state);
+    }
 }
 
 /// CFB8 of any length.
@@ -167,17 +167,17 @@ pub(super) unsafe fn cfb8<const ENCRYPT: bool>(schedule: &Schedule, iv: &mut Blo
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
     // SAFETY: the caller vouches for the instructions; the bytes lie in the span.
-    with_rounds!(schedule, ROUNDS => unsafe {
-        let (first, last) = ends::<ROUNDS>(schedule);
+    unsafe {
+        let (first, last) = ends(schedule);
         let mut register = Xmm::load(iv);
         for at in 0..data.len() {
             let text = Xmm::byte(src.add(at).read());
-            let x = rounds::<ROUNDS>(schedule, register.xor(first)).aesenclast(last.xor(text));
+            let x = rounds(schedule, register.xor(first)).aesenclast(last.xor(text));
             register = register.shifted_in(if ENCRYPT { x } else { text });
             dst.add(at).write(x.first_byte());
         }
         register.store(iv);
-    });
+    }
 }
 
 /// CFB1 of `bits` bits. What the output has after them stays.
@@ -197,8 +197,8 @@ pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
     let register = register.as_mut_ptr();
     // SAFETY: the caller vouches for the instructions; the bytes lie in the span, and the output is read only where the
     // caller has bits there that must stay.
-    with_rounds!(schedule, ROUNDS => unsafe {
-        let (first, last) = ends::<ROUNDS>(schedule);
+    unsafe {
+        let (first, last) = ends(schedule);
         let mut number = Xmm::load(register).reversed();
         for at in (0..bits).step_by(8) {
             let count = (bits - at).min(8);
@@ -206,7 +206,7 @@ pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
             let mut result = 0;
             for _ in 0..count {
                 let top = Xmm::byte(text & 0x80);
-                let x = rounds::<ROUNDS>(schedule, number.reversed().xor(first)).aesenclast(last.xor(top));
+                let x = rounds(schedule, number.reversed().xor(first)).aesenclast(last.xor(top));
                 number = number.doubled().xor(if ENCRYPT { x } else { top }.top_of_first_byte());
                 result = result << 1 | x.first_byte() >> 7;
                 text <<= 1;
@@ -218,5 +218,5 @@ pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
             place.write(result);
         }
         number.reversed().store(register);
-    });
+    }
 }

@@ -14,7 +14,7 @@ use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::alone::cbc_encrypt as cbc_encrypt_alone;
-use super::cipher::{opaque, with_rounds};
+use super::cipher::{extra_rounds, opaque};
 use super::schedule::Schedule;
 use super::vector::Vector;
 use crate::kernel::{Block, Lane};
@@ -156,7 +156,8 @@ impl<const PLACES: usize> Places<PLACES> {
 ///
 /// As [`Vector`]; the places of the groups are set, and have keys and at least `steps` blocks left.
 #[inline(always)]
-unsafe fn run<V: Vector, K: Keys<V>, const ROUNDS: usize, const G: usize, const PLACES: usize>(
+unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
+    rounds: usize,
     keys: K,
     places: &mut Places<PLACES>,
     first: usize,
@@ -176,14 +177,23 @@ unsafe fn run<V: Vector, K: Keys<V>, const ROUNDS: usize, const G: usize, const 
             for g in 0..G {
                 let text = V::gather(src.add(g * V::BLOCKS), 16 * step);
                 x[g] = x[g].xor(text.xor(keys.get(0, first + g * V::BLOCKS)));
+                // Two rounds at once, so that the loads of one group are apart from those of the next.
+                for round in 1..3 {
+                    x[g] = x[g].aesenc(keys.get(round, first + g * V::BLOCKS));
+                }
             }
-            for round in 1..ROUNDS {
+            for round in 3..10 {
                 for g in 0..G {
                     x[g] = x[g].aesenc(keys.get(round, first + g * V::BLOCKS));
                 }
             }
+            extra_rounds!(rounds, 10, round => {
+                for g in 0..G {
+                    x[g] = x[g].aesenc(keys.get(round, first + g * V::BLOCKS));
+                }
+            });
             for g in 0..G {
-                x[g] = x[g].aesenclast(keys.get(ROUNDS, first + g * V::BLOCKS));
+                x[g] = x[g].aesenclast(keys.get(rounds, first + g * V::BLOCKS));
                 x[g].scatter(dst.add(g * V::BLOCKS), 16 * step);
             }
         }
@@ -201,13 +211,17 @@ unsafe fn run<V: Vector, K: Keys<V>, const ROUNDS: usize, const G: usize, const 
     }
 }
 
-/// All messages whose keys have ROUNDS rounds; they have one key, `shared`, if there is one.
+/// Groups that get ahead of the one before by cache lines, in turn, if messages collide: how many, and from which on.
+const AHEAD: [(usize, usize); 7] = [(4, 4), (2, 2), (2, 6), (1, 1), (1, 3), (1, 5), (1, 7)];
+
+/// All messages whose keys have `rounds` rounds; they have one key, `shared`, if there is one.
 ///
 /// # Safety
 ///
 /// As [`Vector`].
 #[inline(always)]
-unsafe fn chains<V: Vector, const ROUNDS: usize, const PLACES: usize>(
+unsafe fn chains<V: Vector, const PLACES: usize>(
+    rounds: usize,
     lanes: &mut [Lane<'_, Schedule>],
     shared: Option<*const __m128i>,
 ) {
@@ -227,7 +241,7 @@ unsafe fn chains<V: Vector, const ROUNDS: usize, const PLACES: usize>(
     let mut take = |lanes: &[Lane<'_, Schedule>]| {
         while let Some(lane) = lanes.get(next) {
             next += 1;
-            if lane.schedule.rounds() == ROUNDS && !lane.data.is_empty() {
+            if lane.schedule.rounds() == rounds && !lane.data.is_empty() {
                 return Some(next - 1);
             }
         }
@@ -237,8 +251,8 @@ unsafe fn chains<V: Vector, const ROUNDS: usize, const PLACES: usize>(
         ($place:expr, $lane:expr) => {{
             places.put($place, $lane, &lanes[$lane]);
             if shared.is_none() {
-                // SAFETY: `take` returns schedules of ROUNDS rounds.
-                unsafe { table.set($place, lanes[$lane].schedule, ROUNDS) };
+                // SAFETY: `take` returns schedules of `rounds` rounds.
+                unsafe { table.set($place, lanes[$lane].schedule, rounds) };
             }
         }};
     }
@@ -247,7 +261,7 @@ unsafe fn chains<V: Vector, const ROUNDS: usize, const PLACES: usize>(
             places.repeat($from, $to);
             if shared.is_none() {
                 // SAFETY: as above.
-                unsafe { table.set($to, lanes[places.lane[$from]].schedule, ROUNDS) };
+                unsafe { table.set($to, lanes[places.lane[$from]].schedule, rounds) };
             }
         }};
     }
@@ -257,41 +271,37 @@ unsafe fn chains<V: Vector, const ROUNDS: usize, const PLACES: usize>(
         put!(places.count, lane);
         places.count += 1;
     }
-    macro_rules! run {
-        ($groups:expr, $first:expr, $steps:expr) => {
-            // SAFETY: the places of all groups were set, at least so many blocks are left in each, and the caller vouches for the
-            // instructions.
-            unsafe {
-                match (shared, $groups) {
-                    (Some(keys), 1) => run::<V, _, ROUNDS, 1, PLACES>(Shared(keys), &mut places, $first, $steps),
-                    (Some(keys), 2) => run::<V, _, ROUNDS, 2, PLACES>(Shared(keys), &mut places, $first, $steps),
-                    (Some(keys), 4) => run::<V, _, ROUNDS, 4, PLACES>(Shared(keys), &mut places, $first, $steps),
-                    (Some(keys), _) => run::<V, _, ROUNDS, 8, PLACES>(Shared(keys), &mut places, $first, $steps),
-                    (None, 1) => run::<V, _, ROUNDS, 1, PLACES>(table.get(), &mut places, $first, $steps),
-                    (None, 2) => run::<V, _, ROUNDS, 2, PLACES>(table.get(), &mut places, $first, $steps),
-                    (None, 4) => run::<V, _, ROUNDS, 4, PLACES>(table.get(), &mut places, $first, $steps),
-                    (None, _) => run::<V, _, ROUNDS, 8, PLACES>(table.get(), &mut places, $first, $steps),
-                }
-            }
-        };
-    }
-    if places.collide() {
-        // Each group gets ahead of the one before by a cache line.
-        let mut width = GROUPS / 2;
-        while width > 0 {
-            for group in (width..GROUPS).step_by(2 * width) {
-                run!(width, group * V::BLOCKS, 4 * width);
-            }
-            width /= 2;
-        }
-    }
+    let mut ahead = if places.collide() { &AHEAD[..] } else { &[] };
     while places.count > 0 {
-        let groups = places.count.div_ceil(V::BLOCKS).next_power_of_two();
-        for place in places.count..groups * V::BLOCKS {
-            repeat!(0, place);
+        let (groups, first, steps) = if let [(groups, first), rest @ ..] = ahead {
+            ahead = rest;
+            (*groups, first * V::BLOCKS, 4 * groups)
+        } else {
+            let groups = places.count.div_ceil(V::BLOCKS).next_power_of_two();
+            for place in places.count..groups * V::BLOCKS {
+                repeat!(0, place);
+            }
+            (groups, 0, places.left[..places.count].iter().copied().min().unwrap_or(0))
+        };
+        macro_rules! run {
+            ($groups:literal, $keys:expr) => {
+                run::<V, _, $groups, PLACES>(rounds, $keys, &mut places, first, steps)
+            };
         }
-        let steps = places.left[..places.count].iter().copied().min().unwrap_or(0);
-        run!(groups, 0, steps);
+        // SAFETY: the places of all groups were set, at least so many blocks are left in each, and the caller vouches for the
+        // instructions.
+        unsafe {
+            match (shared, groups) {
+                (Some(keys), 1) => run!(1, Shared(keys)),
+                (Some(keys), 2) => run!(2, Shared(keys)),
+                (Some(keys), 4) => run!(4, Shared(keys)),
+                (Some(keys), _) => run!(8, Shared(keys)),
+                (None, 1) => run!(1, table.get()),
+                (None, 2) => run!(2, table.get()),
+                (None, 4) => run!(4, table.get()),
+                (None, _) => run!(8, table.get()),
+            }
+        }
         // Those that ended make room for the next, or for the last in flight.
         let mut place = 0;
         while place < places.count {
@@ -327,22 +337,13 @@ pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [La
         [first, ..] => first.schedule,
     };
     if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {
-        let shared = Some(first.encrypt());
         // SAFETY: the caller vouches for the instructions.
-        return with_rounds!(first, ROUNDS => unsafe { chains::<V, ROUNDS, PLACES>(lanes, shared) });
+        return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(first.encrypt())) };
     }
-    let any = |rounds| lanes.iter().any(|lane| lane.schedule.rounds() == rounds);
-    let (any_10, any_12, any_14) = (any(10), any(12), any(14));
-    // SAFETY: the caller vouches for the instructions.
-    unsafe {
-        if any_10 {
-            chains::<V, 10, PLACES>(lanes, None);
-        }
-        if any_12 {
-            chains::<V, 12, PLACES>(lanes, None);
-        }
-        if any_14 {
-            chains::<V, 14, PLACES>(lanes, None);
+    for rounds in [10, 12, 14] {
+        if lanes.iter().any(|lane| lane.schedule.rounds() == rounds) {
+            // SAFETY: the caller vouches for the instructions.
+            unsafe { chains::<V, PLACES>(rounds, lanes, None) };
         }
     }
 }

@@ -71,6 +71,37 @@ pub(super) fn opaque(keys: *const __m128i) -> *const __m128i {
     out
 }
 
+/// Expands to `$body` for the rounds that AES-192 and AES-256 have more than AES-128: two or four, from `$from` on.
+///
+/// Rounds are unrolled once, with branches around these: one copy of the code for all key sizes. The branches are
+/// predicted, since they depend on the key size only, and a copy for each key size is not faster.
+macro_rules! extra_rounds {
+    ($rounds:expr, $from:literal, $round:ident => $body:expr) => {
+        if $rounds > 10 {
+            for $round in $from..$from + 2 {
+                $body
+            }
+            if $rounds > 12 {
+                for $round in $from + 2..$from + 4 {
+                    $body
+                }
+            }
+        }
+    };
+}
+pub(super) use extra_rounds;
+
+/// Expands to `$body` for all rounds but the last; `$rounds` is 10, 12 or 14.
+macro_rules! middle_rounds {
+    ($rounds:expr, $round:ident => $body:expr) => {{
+        for $round in 1..10 {
+            $body
+        }
+        $crate::x86::cipher::extra_rounds!($rounds, 10, $round => $body);
+    }};
+}
+pub(super) use middle_rounds;
+
 /// All rounds but the last of N vectors, which have got the first round key.
 ///
 /// What a mode combines with the input or output goes into the first or last round key, off the chain of rounds:
@@ -78,19 +109,20 @@ pub(super) fn opaque(keys: *const __m128i) -> *const __m128i {
 ///
 /// # Safety
 ///
-/// As [`Vector`]; `keys` has ROUNDS + 1 keys.
+/// As [`Vector`]; `keys` has `rounds` + 1 keys.
 #[inline(always)]
-pub(super) unsafe fn middle<D: Direction, V: Vector, const ROUNDS: usize, const N: usize>(
+pub(super) unsafe fn middle<D: Direction, V: Vector, const N: usize>(
     keys: *const __m128i,
+    rounds: usize,
     state: &mut [V; N],
 ) {
-    for round in 1..ROUNDS {
+    middle_rounds!(rounds, round => {
         // SAFETY: the caller vouches for the keys and instructions.
         let key = unsafe { V::broadcast(keys.add(round)) };
         for x in state.iter_mut() {
             *x = D::round(*x, key);
         }
-    }
+    });
 }
 
 /// How much of its one vector a step covers, at the end of the data.
@@ -169,6 +201,9 @@ pub(super) trait Pass<V: Vector> {
     /// Vectors of the widest step.
     const WIDEST: usize = 8;
 
+    /// True if the data may end within a block.
+    const BYTES: bool = false;
+
     /// Works on N vectors (one, unless the reach is [`Whole`]). All loads come before the first store, so that in
     /// place and out of place are the same.
     ///
@@ -210,9 +245,9 @@ pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -
     steps!(1, if);
     // SAFETY: less than a vector is left in the span; the caller vouches for the instructions.
     unsafe {
-        if left >= 16 && left % 16 == 0 {
+        if V::BLOCKS > 1 && left >= 16 && left % 16 == 0 {
             pass.step::<1, _>(Blocks(left / 16), src, dst);
-        } else if left > 0 {
+        } else if P::BYTES && left > 0 {
             pass.step::<1, _>(Bytes(left), src, dst);
         }
     }
@@ -246,33 +281,12 @@ pub(super) unsafe fn drive_few<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P {
     steps!(4);
     steps!(2);
     steps!(1);
-    if len % 16 != 0 {
+    if P::BYTES && len % 16 != 0 {
         // SAFETY: less than a block is left in the span; the caller vouches for the instructions.
         unsafe { pass.step::<1, _>(Bytes(len % 16), src, dst) };
     }
     pass
 }
-
-/// Calls a function that is generic over the number of rounds.
-macro_rules! with_rounds {
-    ($schedule:expr, $rounds:ident => $call:expr) => {
-        match $schedule.rounds() {
-            10 => {
-                const $rounds: usize = 10;
-                $call
-            }
-            12 => {
-                const $rounds: usize = 12;
-                $call
-            }
-            _ => {
-                const $rounds: usize = 14;
-                $call
-            }
-        }
-    };
-}
-pub(super) use with_rounds;
 
 /// Something for each of eight vectors, with their numbers as constants: an array that is only reached by constants stays
 /// in registers.

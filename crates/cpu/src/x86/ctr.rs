@@ -1,42 +1,41 @@
 //! CTR with a counter of 128 or of 32 bits.
 //!
-//! Counters are kept as little-endian numbers, one a block, and are reversed on their way into the cipher. Both
-//! widths add one machine word: 32 bits wrap as GCM wants it, and 64 bits never wrap, since data is cut where they
-//! would (at most once in any call that ends).
+//! Counters are kept as little-endian numbers, one a block, and are reversed on their way into the cipher. Only their
+//! low 64 bits are added to: the data is cut where the bits that count would wrap (at most once in any call that ends),
+//! so that one loop does for both widths.
 
 use std::arch::x86_64::__m128i;
 
-use super::cipher::{Encrypt, FEW, Pass, Reach, drive, drive_few, middle, opaque, with_rounds};
+use super::cipher::{Encrypt, FEW, Pass, Reach, drive, drive_few, middle, opaque};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
-use crate::counter::{self, Counting};
+use crate::counter::{Counting, Low32, Whole};
 use crate::kernel::{Block, Span};
 
-struct Ctr<V, const ROUNDS: usize, const BITS: u32> {
+struct Ctr<V> {
     keys: *const __m128i,
+    rounds: usize,
     /// Counters of the next vector.
     counters: V,
     /// Blocks in a vector.
     stride: V,
 }
 
-impl<V: Vector, const ROUNDS: usize, const BITS: u32> Pass<V> for Ctr<V, ROUNDS, BITS> {
+impl<V: Vector> Pass<V> for Ctr<V> {
+    const BYTES: bool = true;
+
     #[inline(always)]
     unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
+        // SAFETY: the caller vouches for the instructions and for N vectors; there are `rounds` + 1 keys.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
             for x in &mut x {
                 *x = first.xor(self.counters.reversed());
-                self.counters = if BITS == 32 {
-                    self.counters.add32(self.stride)
-                } else {
-                    self.counters.add64(self.stride)
-                };
+                self.counters = self.counters.add64(self.stride);
             }
-            middle::<Encrypt, V, ROUNDS, N>(keys, &mut x);
+            middle::<Encrypt, V, N>(keys, self.rounds, &mut x);
             for i in 0..N {
                 let text: V = reach.load(src.add(i * V::BYTES));
                 reach.store(x[i].aesenclast(last.xor(text)), dst.add(i * V::BYTES));
@@ -45,94 +44,68 @@ impl<V: Vector, const ROUNDS: usize, const BITS: u32> Pass<V> for Ctr<V, ROUNDS,
     }
 }
 
-/// CTR from `counter` on, of which `BITS` bits count; those above the lowest 64 stay.
-///
-/// # Safety
-///
-/// As [`Vector`].
-#[inline(always)]
-unsafe fn run<V: Vector, const BITS: u32>(schedule: &Schedule, counter: u128, data: Span<'_>) {
-    let keys = schedule.encrypt();
-    // SAFETY: the caller vouches for the instructions.
-    unsafe {
-        let places = V::numbers([0, 1, 2, 3]);
-        let first = V::splat(Xmm::number(counter));
-        let counters = if BITS == 32 { first.add32(places) } else { first.add64(places) };
-        let stride = V::numbers([V::BLOCKS as u128; 4]);
-        with_rounds!(schedule, ROUNDS => {
-            drive::<V, _>(Ctr::<V, ROUNDS, BITS> { keys, counters, stride }, data);
-        });
-    }
-}
-
-/// True if [`run_few`] is to be taken. Where there are masks, they cut a block off faster than it does.
-#[inline(always)]
-fn is_few<V: Vector>(len: usize) -> bool {
-    len < FEW && (V::BLOCKS < 4 || len.is_multiple_of(16))
-}
-
-/// The same for less than [`FEW`] bytes, moving the counter on. It goes from memory to a vector and back as a whole: a load of
+/// CTR of less than [`FEW`] bytes, in which the low 64 bits of the counter do not wrap. The counter goes from memory to a vector and back as a whole: a load of
 /// what was stored in parts would wait for all that came before.
 ///
 /// # Safety
 ///
 /// As [`Vector`] for [`Xmm`].
 #[inline(always)]
-unsafe fn run_few<const BITS: u32>(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
-    let keys = schedule.encrypt();
+pub(super) unsafe fn ctr_few(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
+    let (keys, rounds) = (schedule.encrypt(), schedule.rounds());
     // SAFETY: the caller vouches for the instructions.
     unsafe {
         let (counters, stride) = (Xmm::load(counter.as_ptr()).reversed(), Xmm::number(1));
-        let after = with_rounds!(schedule, ROUNDS => {
-            drive_few(Ctr::<Xmm, ROUNDS, BITS> { keys, counters, stride }, data).counters
-        });
+        let after = drive_few(Ctr::<Xmm> { keys, rounds, counters, stride }, data).counters;
         after.reversed().store(counter.as_mut_ptr());
     }
 }
 
-/// CTR with a counter of 128 bits; any length.
+/// True if [`ctr_few`] is to be used: for little data in which the bits of the counter that count, or the low 64 bits, do not
+/// wrap. Where there are masks, they cut a block off faster than it does.
+#[inline(always)]
+pub(super) fn is_few<V: Vector>(counter: &Block, bits: u32, len: usize) -> bool {
+    let low = u64::from_be_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|i: usize| counter[i]));
+    let room = counting(bits) - (low & counting(bits));
+    len < FEW && (V::BLOCKS < 4 || len.is_multiple_of(16)) && room >= FEW as u64 / 16
+}
+
+/// The bits of the low half of a counter that count, if `bits` of the whole do.
+#[inline(always)]
+fn counting(bits: u32) -> u64 {
+    if bits == 32 { u32::MAX.into() } else { u64::MAX }
+}
+
+/// CTR of any length with a counter of which the last `bits` bits count: 32 or all 128.
 ///
 /// # Safety
 ///
 /// As [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn ctr<V: Vector>(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
-    let low = u64::from_be_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|i: usize| counter[i]));
-    if is_few::<V>(data.len()) && low.checked_add(FEW as u64 / 16).is_some() {
-        // SAFETY: the caller vouches for the instructions.
-        return unsafe { run_few::<64>(schedule, counter, data) };
-    }
-    let start = u128::from_be_bytes(*counter);
-    let blocks = data.len().div_ceil(16);
-    *counter = counter::Whole::advance(start, blocks as u128).to_be_bytes();
-    let (mut start, mut rest) = (start, data);
+pub(super) unsafe fn ctr<V: Vector>(schedule: &Schedule, counter: &mut Block, bits: u32, data: Span<'_>) {
+    let advance = |counter: u128, blocks: u64| match bits {
+        32 => Low32::advance(counter, blocks.into()),
+        _ => Whole::advance(counter, blocks.into()),
+    };
+    let mut start = u128::from_be_bytes(*counter);
+    *counter = advance(start, data.len().div_ceil(16) as u64).to_be_bytes();
+    let (keys, rounds) = (schedule.encrypt(), schedule.rounds());
+    let mut rest = data;
     loop {
-        // Blocks until the low 64 bits wrap.
-        let room = (1 << 64) - u128::from(start as u64);
-        let part = rest.len().min(usize::try_from(16 * room).unwrap_or(usize::MAX));
+        // One less than the blocks until the bits wrap that are added to and count.
+        let before_wrap = counting(bits) - (start as u64 & counting(bits));
+        let cut = rest.len().div_ceil(16) as u64 > before_wrap;
+        let part = if cut { rest.len().min(16 * (before_wrap as usize + 1)) } else { rest.len() };
         let (head, tail) = rest.split_at(part);
         // SAFETY: the caller vouches for the instructions.
-        unsafe { run::<V, 64>(schedule, start, head) };
+        unsafe {
+            let counters = V::splat(Xmm::number(start)).add64(V::numbers([0, 1, 2, 3]));
+            let stride = V::numbers([V::BLOCKS as u128; 4]);
+            drive::<V, _>(Ctr::<V> { keys, rounds, counters, stride }, head);
+        }
         if tail.is_empty() {
             return;
         }
-        (start, rest) = (start.wrapping_add(room), tail);
+        (start, rest) = (advance(start, before_wrap + 1), tail);
     }
-}
-
-/// CTR of which only the last 32 bits count; any length.
-///
-/// # Safety
-///
-/// As [`Vector`].
-#[inline(always)]
-pub(super) unsafe fn ctr32<V: Vector>(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
-    if is_few::<V>(data.len()) {
-        // SAFETY: the caller vouches for the instructions.
-        return unsafe { run_few::<32>(schedule, counter, data) };
-    }
-    let start = u128::from_be_bytes(*counter);
-    *counter = counter::Low32::advance(start, data.len().div_ceil(16) as u128).to_be_bytes();
-    // SAFETY: the caller vouches for the instructions.
-    unsafe { run::<V, 32>(schedule, start, data) }
 }

@@ -3,21 +3,18 @@
 //! With a round key per block, wider vectors would have to be put together from 16-byte loads in each round. So all
 //! kernels do this in xmm registers: two rounds start in a cycle, and 8 blocks fill the 4 cycles that one takes.
 
-use super::cipher::Direction;
+use super::cipher::{Direction, middle_rounds};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, LANES};
 
-/// N blocks under N keys of ROUNDS rounds.
+/// N blocks under N keys of `rounds` rounds.
 ///
 /// # Safety
 ///
-/// As [`Vector`] for [`Xmm`]; there are N keys, all of ROUNDS rounds, and N blocks.
+/// As [`Vector`] for [`Xmm`]; there are N keys, all of `rounds` rounds, and N blocks.
 #[inline(always)]
-unsafe fn interleaved<D: Direction, const ROUNDS: usize, const N: usize>(
-    keys: &[&Schedule],
-    blocks: &mut [Block],
-) {
+unsafe fn interleaved<D: Direction, const N: usize>(rounds: usize, keys: &[&Schedule], blocks: &mut [Block]) {
     // SAFETY: as the caller vouches.
     unsafe {
         let key = |i: usize, round: usize| Xmm::broadcast(D::keys(keys.get_unchecked(i)).add(round));
@@ -26,13 +23,13 @@ unsafe fn interleaved<D: Direction, const ROUNDS: usize, const N: usize>(
         for i in 0..N {
             x[i] = Xmm::load(blocks.add(16 * i)).xor(key(i, 0));
         }
-        for round in 1..ROUNDS {
+        middle_rounds!(rounds, round => {
             for i in 0..N {
                 x[i] = D::round(x[i], key(i, round));
             }
-        }
+        });
         for i in 0..N {
-            D::last(x[i], key(i, ROUNDS)).store(blocks.add(16 * i));
+            D::last(x[i], key(i, rounds)).store(blocks.add(16 * i));
         }
     }
 }
@@ -55,7 +52,7 @@ pub(super) unsafe fn each<D: Direction>(keys: &[&Schedule], blocks: &mut [Block]
         macro_rules! interleaved {
             ($n:literal) => {{
                 // SAFETY: the caller vouches for the instructions; at least N keys are alike.
-                super::cipher::with_rounds!(keys[0], ROUNDS => unsafe { interleaved::<D, ROUNDS, $n>(keys, blocks) });
+                unsafe { interleaved::<D, $n>(rounds, keys, blocks) };
                 start += $n;
             }};
         }

@@ -3,32 +3,40 @@
 use std::arch::x86_64::__m128i;
 use std::marker::PhantomData;
 
-use super::cipher::{Direction, FEW, Pass, Reach, drive, drive_few, middle, opaque, with_rounds};
+use super::cipher::{Direction, Pass, Reach, drive, drive_few, middle, opaque};
 use super::schedule::Schedule;
 use super::vector::Vector;
 use crate::kernel::Span;
 
-struct Ecb<D, const ROUNDS: usize> {
+struct Ecb<D> {
     keys: *const __m128i,
+    rounds: usize,
     direction: PhantomData<D>,
 }
 
-impl<D: Direction, V: Vector, const ROUNDS: usize> Pass<V> for Ecb<D, ROUNDS> {
+impl<D: Direction, V: Vector> Pass<V> for Ecb<D> {
     #[inline(always)]
     unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
+        // SAFETY: the caller vouches for the instructions and for N vectors; there are `rounds` + 1 keys.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
             for i in 0..N {
                 x[i] = first.xor(reach.load(src.add(i * V::BYTES)));
             }
-            middle::<D, V, ROUNDS, N>(keys, &mut x);
+            middle::<D, V, N>(keys, self.rounds, &mut x);
             for i in 0..N {
                 reach.store(D::last(x[i], last), dst.add(i * V::BYTES));
             }
         }
+    }
+}
+
+impl<D: Direction> Ecb<D> {
+    #[inline(always)]
+    fn new(schedule: &Schedule) -> Self {
+        Ecb { keys: D::keys(schedule), rounds: schedule.rounds(), direction: PhantomData }
     }
 }
 
@@ -39,14 +47,17 @@ impl<D: Direction, V: Vector, const ROUNDS: usize> Pass<V> for Ecb<D, ROUNDS> {
 /// As [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ecb<D: Direction, V: Vector>(schedule: &Schedule, data: Span<'_>) {
-    let keys = D::keys(schedule);
     // SAFETY: the caller vouches for the instructions.
-    with_rounds!(schedule, ROUNDS => unsafe {
-        let pass = Ecb::<D, ROUNDS> { keys, direction: PhantomData };
-        if data.len() < FEW {
-            drive_few(pass, data);
-        } else {
-            drive::<V, _>(pass, data);
-        }
-    });
+    unsafe { drive::<V, _>(Ecb::<D>::new(schedule), data) };
+}
+
+/// ECB of whole blocks, of less than [`FEW`](super::cipher::FEW) bytes.
+///
+/// # Safety
+///
+/// As [`Vector`] for [`Xmm`](super::vector::Xmm).
+#[inline(always)]
+pub(super) unsafe fn ecb_few<D: Direction>(schedule: &Schedule, data: Span<'_>) {
+    // SAFETY: the caller vouches for the instructions.
+    unsafe { drive_few(Ecb::<D>::new(schedule), data) };
 }

@@ -2,9 +2,7 @@
 
 use std::arch::x86_64::__m128i;
 
-use super::cipher::{
-    Decrypt, Direction, Encrypt, FEW, Pass, Reach, drive, drive_few, middle, opaque, with_rounds,
-};
+use super::cipher::{Decrypt, Direction, Encrypt, Pass, Reach, drive, drive_few, middle, opaque};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
@@ -24,24 +22,25 @@ unsafe fn preceding<V: Vector>(src: *const u8, i: usize, first: V, before: V) ->
     unsafe { V::load(src.add(i * V::BYTES - 16)) }
 }
 
-struct Cbc<V, const ROUNDS: usize> {
+struct Cbc<V> {
     keys: *const __m128i,
+    rounds: usize,
     /// The last ciphertext block is on top.
     before: V,
 }
 
-impl<V: Vector, const ROUNDS: usize> Pass<V> for Cbc<V, ROUNDS> {
+impl<V: Vector> Pass<V> for Cbc<V> {
     #[inline(always)]
     unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
+        // SAFETY: the caller vouches for the instructions and for N vectors; there are `rounds` + 1 keys.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
             for i in 0..N {
                 x[i] = first.xor(reach.load(src.add(i * V::BYTES)));
             }
-            middle::<Decrypt, V, ROUNDS, N>(keys, &mut x);
+            middle::<Decrypt, V, N>(keys, self.rounds, &mut x);
             let bottom: V = reach.load(src);
             for i in 0..N {
                 x[i] = x[i].aesdeclast(last.xor(preceding(src, i, bottom, self.before)));
@@ -54,25 +53,26 @@ impl<V: Vector, const ROUNDS: usize> Pass<V> for Cbc<V, ROUNDS> {
     }
 }
 
-struct Cfb<V, const ROUNDS: usize> {
+struct Cfb<V> {
     keys: *const __m128i,
+    rounds: usize,
     /// The last ciphertext block is on top.
     before: V,
 }
 
-impl<V: Vector, const ROUNDS: usize> Pass<V> for Cfb<V, ROUNDS> {
+impl<V: Vector> Pass<V> for Cfb<V> {
     #[inline(always)]
     unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
+        // SAFETY: the caller vouches for the instructions and for N vectors; there are `rounds` + 1 keys.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
             let bottom: V = reach.load(src);
             for i in 0..N {
                 x[i] = first.xor(preceding(src, i, bottom, self.before));
             }
-            middle::<Encrypt, V, ROUNDS, N>(keys, &mut x);
+            middle::<Encrypt, V, N>(keys, self.rounds, &mut x);
             for i in 0..N {
                 x[i] = x[i].aesenclast(last.xor(reach.load(src.add(i * V::BYTES))));
             }
@@ -91,8 +91,14 @@ fn last_block(data: &Span<'_>) -> Block {
     unsafe { data.src().add(data.len() - 16).cast::<Block>().read() }
 }
 
+/// Replaces the register by the last ciphertext block, and returns the one before.
+#[inline(always)]
+fn advance(iv: &mut Block, data: &Span<'_>) -> Aligned {
+    Aligned(std::mem::replace(iv, last_block(data)))
+}
+
 macro_rules! decryption {
-    ($(#[$doc:meta])* $name:ident, $pass:ident, $direction:ident) => {
+    ($(#[$doc:meta])* $name:ident, $name_few:ident, $pass:ident, $direction:ident) => {
         $(#[$doc])*
         ///
         /// # Safety
@@ -103,20 +109,32 @@ macro_rules! decryption {
             if data.is_empty() {
                 return;
             }
-            let register = Aligned(std::mem::replace(iv, last_block(&data)));
-            let keys = $direction::keys(schedule);
+            let register = advance(iv, &data);
+            let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
             // SAFETY: the caller vouches for the instructions; the register is an aligned block.
             unsafe {
-                if data.len() < FEW {
-                    let before = Xmm::broadcast((&raw const register).cast());
-                    return with_rounds!(schedule, ROUNDS => {
-                        drive_few($pass::<Xmm, ROUNDS> { keys, before }, data);
-                    });
-                }
                 let before = V::broadcast((&raw const register).cast());
-                with_rounds!(schedule, ROUNDS => {
-                    drive::<V, _>($pass::<V, ROUNDS> { keys, before }, data);
-                });
+                drive::<V, _>($pass::<V> { keys, rounds, before }, data);
+            }
+        }
+
+        $(#[$doc])*
+        /// Of less than [`FEW`](super::cipher::FEW) bytes.
+        ///
+        /// # Safety
+        ///
+        /// As [`Vector`] for [`Xmm`].
+        #[inline(always)]
+        pub(super) unsafe fn $name_few(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
+            if data.is_empty() {
+                return;
+            }
+            let register = advance(iv, &data);
+            let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
+            // SAFETY: the caller vouches for the instructions; the register is an aligned block.
+            unsafe {
+                let before = Xmm::broadcast((&raw const register).cast());
+                drive_few($pass::<Xmm> { keys, rounds, before }, data);
             }
         }
     };
@@ -128,10 +146,10 @@ struct Aligned(Block);
 
 decryption! {
     /// CBC decryption of whole blocks.
-    cbc_decrypt, Cbc, Decrypt
+    cbc_decrypt, cbc_decrypt_few, Cbc, Decrypt
 }
 
 decryption! {
     /// CFB128 decryption of whole blocks.
-    cfb128_decrypt, Cfb, Encrypt
+    cfb128_decrypt, cfb128_decrypt_few, Cfb, Encrypt
 }

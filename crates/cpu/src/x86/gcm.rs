@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::__m128i;
 
-use super::cipher::{for_eight, opaque, with_rounds};
+use super::cipher::{extra_rounds, for_eight, opaque};
 use super::ghash::{self, HashKey, MODULUS, Sum};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
@@ -20,8 +20,9 @@ const WIDTH: usize = 8;
 /// Bytes that [`crypt`] takes in steps; it has the four blocks of a vector in mind.
 pub(super) const STEP: usize = WIDTH * 64;
 
-struct Gcm<V: Vector, const ROUNDS: usize> {
+struct Gcm<V: Vector> {
     keys: *const __m128i,
+    rounds: usize,
     /// Little-endian numbers: those of the next vector, and how many blocks a vector has.
     counters: V,
     stride: V,
@@ -30,25 +31,31 @@ struct Gcm<V: Vector, const ROUNDS: usize> {
     hash: V,
 }
 
-impl<V: Vector, const ROUNDS: usize> Gcm<V, ROUNDS> {
+impl<V: Vector> Gcm<V> {
     /// Encrypts or decrypts a step, and folds the step of ciphertext at `hashed`, if there is one, into the hash. (Known where
     /// it is called, and so no branch.)
     ///
     /// # Safety
     ///
-    /// As [`Vector`]; the three are valid for a step, and the schedule has ROUNDS + 1 keys, 11 at least.
+    /// As [`Vector`]; the three are valid for a step, and there are `rounds` + 1 keys.
     #[inline(always)]
     unsafe fn step(&mut self, src: *const u8, dst: *mut u8, hashed: Option<(*const u8, &HashKey<V::Raw>)>) {
         // SAFETY: as the caller vouches.
         unsafe {
             let keys = opaque(self.keys);
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; WIDTH];
             for_eight!(I => {
                 x[I] = first.xor(self.counters.reversed());
                 self.counters = self.counters.add32(self.stride);
             });
             let mut sum = Sum::zero(self.hash);
+            // First, so that the rounds after them and what uses their result are one basic block.
+            extra_rounds!(self.rounds, 1, round => {
+                let key = V::broadcast(keys.add(round));
+                for_eight!(I => x[I] = x[I].aesenc(key));
+            });
+            let keys = opaque(keys.add(self.rounds - 10));
             for_eight!(ROUND => {
                 let key = V::broadcast(keys.add(ROUND + 1));
                 for_eight!(I => x[I] = x[I].aesenc(key));
@@ -63,10 +70,8 @@ impl<V: Vector, const ROUNDS: usize> Gcm<V, ROUNDS> {
                     sum = sum.plus(Sum::product(text, hash_key.power(power)));
                 }
             });
-            for round in WIDTH + 1..ROUNDS {
-                let key = V::broadcast(keys.add(round));
-                for_eight!(I => x[I] = x[I].aesenc(key));
-            }
+            let key = V::broadcast(keys.add(9));
+            for_eight!(I => x[I] = x[I].aesenc(key));
             if hashed.is_some() {
                 self.hash = sum.reduced(self.modulus);
             }
@@ -119,9 +124,10 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
     let (src, dst) = (data.src(), data.dst());
     // SAFETY: the caller vouches for the instructions; each step lies in the span, and what is hashed has been written
     // before when encrypting, and is overwritten afterwards when decrypting.
-    with_rounds!(schedule, ROUNDS => unsafe {
-        let mut gcm = Gcm::<V, ROUNDS> {
+    unsafe {
+        let mut gcm = Gcm::<V> {
             keys: schedule.encrypt(),
+            rounds: schedule.rounds(),
             counters: V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3])),
             stride: V::numbers([V::BLOCKS as u128; 4]),
             modulus: V::numbers([MODULUS; 4]),
@@ -144,5 +150,5 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
             gcm.last(src.add(last), hash_key).reversed().store(state.as_mut_ptr());
             gcm.step(src.add(last), dst.add(last), None);
         }
-    });
+    }
 }

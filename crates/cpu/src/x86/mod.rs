@@ -2,12 +2,16 @@
 //!
 //! # Shape
 //!
-//! Each pass is written once, generic over a `vector::Vector`, the direction and the number of rounds, in functions
-//! that are all `#[inline(always)]`. The entry functions below have the `#[target_feature]`s of their kernel, and
-//! everything is inlined into them: there alone the intrinsics become instructions.
+//! Each pass is written once, generic over a `vector::Vector` and the direction, in functions that are all
+//! `#[inline(always)]`. The entry functions (`entries!`) have the `#[target_feature]`s of their kernel, and everything
+//! is inlined into them: there alone the intrinsics become instructions.
+//!
+//! Every entry function costs compile time. No two differ only in the key size (see `cipher::extra_rounds`), and the
+//! work in xmm registers exists twice, not once for each kernel: in `base`, for the encodings of SSE and AVX.
 //!
 //! | file | what |
 //! |---|---|
+//! | `base` | the work that kernels share: key expansion, short data, serial modes |
 //! | `vector`, `registers` | one register of blocks: the trait; xmm, ymm and zmm |
 //! | `schedule` | key expansion |
 //! | `cipher` | the rounds of N vectors; how a pass walks over its data |
@@ -37,10 +41,29 @@
 
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
-use crate::inline::Alone;
+use crate::inline::{Alone, xts_unit};
 use crate::kernel::{Block, Kernel, Lane, Span};
 
+/// Safe methods that call functions with the target features of the token type they belong to.
+macro_rules! entries {
+    ($features:literal,
+        $($vis:vis fn $entry:ident($($arg:ident: $type:ty),*) -> $result:ty { $($body:tt)* })*
+    ) => {
+        $(#[inline]
+        $vis fn $entry(self, $($arg: $type),*) -> $result {
+            #[target_feature(enable = $features)]
+            fn entry($($arg: $type),*) -> $result {
+                // SAFETY: this function has the target features of its vectors.
+                unsafe { $($body)* }
+            }
+            // SAFETY: the token exists, so the processor has the features.
+            unsafe { entry($($arg),*) }
+        })*
+    };
+}
+
 mod alone;
+mod base;
 mod chains;
 mod cipher;
 mod ctr;
@@ -54,201 +77,252 @@ mod schedule;
 mod vector;
 mod xts;
 
+pub use aesni::AesNi;
 pub use ghash::HashKey;
 pub use schedule::Schedule;
+pub use vaes256::Vaes256;
+pub use vaes512::Vaes512;
 
-/// One kernel: its token and the entry functions. `chains` is the vector of CBC encryption
-/// and how many messages are then in flight.
+/// One kernel in a module of its own, and so in a codegen unit of its own: its token and its entry functions. `chains` is the
+/// vector of CBC encryption of many messages and how many are then in flight. `gcm` are items of [`Alone`] that only
+/// some kernels have.
 macro_rules! kernel {
     (
         $(#[$doc:meta])*
-        $kernel:ident = $name:literal, $vector:ident($raw:ty),
+        $module:ident::$kernel:ident = $name:literal, $vector:ident($raw:ty), base: $base:ident,
         chains: $chains:ident, $places:literal places,
-        features: $features:literal, $($feature:tt),*
+        features: $features:literal, $($feature:tt),*;
+        gcm: { $($gcm:tt)* }
     ) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub struct $kernel {
-            _detected: (),
-        }
+        mod $module {
+            use super::base::$base;
+            use super::cipher::{Decrypt, Encrypt, FEW};
+            use super::vector;
+            use super::*;
 
-        impl Kernel for $kernel {
-            type Schedule = Schedule;
-            type HashKey = HashKey<$raw>;
-
-            const NAME: &'static str = $name;
-
-            fn detect() -> Option<Self> {
-                let found = $(std::arch::is_x86_feature_detected!($feature))&&*;
-                found.then_some($kernel { _detected: () })
+            $(#[$doc])*
+            #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+            pub struct $kernel {
+                base: $base,
             }
 
-            kernel! { @entries $features,
-                fn expand(key: &[u8]) -> Schedule { schedule::expand(key) }
-                fn ecb_encrypt(key: &Schedule, data: Span<'_>) -> () {
-                    ecb::ecb::<cipher::Encrypt, vector::$vector>(key, data)
-                }
-                fn ecb_decrypt(key: &Schedule, data: Span<'_>) -> () {
-                    ecb::ecb::<cipher::Decrypt, vector::$vector>(key, data)
-                }
-                fn ctr(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
-                    ctr::ctr::<vector::$vector>(key, counter, data)
-                }
-                fn ctr32(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
-                    ctr::ctr32::<vector::$vector>(key, counter, data)
-                }
-                fn cbc_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                    feedback::cbc_decrypt::<vector::$vector>(key, iv, data)
-                }
-                fn cfb128_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                    feedback::cfb128_decrypt::<vector::$vector>(key, iv, data)
-                }
-                fn xts_encrypt(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
-                    xts::xts::<cipher::Encrypt, vector::$vector>(key, tweak, data)
-                }
-                fn xts_decrypt(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
-                    xts::xts::<cipher::Decrypt, vector::$vector>(key, tweak, data)
-                }
-                fn hash_key(h: &Block) -> HashKey<$raw> {
-                    ghash::hash_key::<vector::$vector>(h)
-                }
-                fn ghash(key: &HashKey<$raw>, state: &mut Block, data: &[u8]) -> () {
-                    ghash::ghash::<vector::$vector>(key, state, data)
-                }
-                fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) -> () {
-                    chains::cbc_encrypt::<vector::$chains, $places>(lanes)
-                }
-                fn encrypt_each(keys: &[&Schedule], blocks: &mut [Block]) -> () {
-                    each::each::<cipher::Encrypt>(keys, blocks)
-                }
-                fn decrypt_each(keys: &[&Schedule], blocks: &mut [Block]) -> () {
-                    each::each::<cipher::Decrypt>(keys, blocks)
+            /// The entry functions for data of [`FEW`] bytes and more.
+            impl $kernel {
+                entries! { $features,
+                    fn ecb_encrypt_many(key: &Schedule, data: Span<'_>) -> () {
+                        ecb::ecb::<Encrypt, vector::$vector>(key, data)
+                    }
+                    fn ecb_decrypt_many(key: &Schedule, data: Span<'_>) -> () {
+                        ecb::ecb::<Decrypt, vector::$vector>(key, data)
+                    }
+                    fn ctr_many(key: &Schedule, counter: &mut Block, bits: u32, data: Span<'_>) -> () {
+                        ctr::ctr::<vector::$vector>(key, counter, bits, data)
+                    }
+                    fn cbc_decrypt_many(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                        feedback::cbc_decrypt::<vector::$vector>(key, iv, data)
+                    }
+                    fn cfb128_decrypt_many(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                        feedback::cfb128_decrypt::<vector::$vector>(key, iv, data)
+                    }
+                    fn xts_encrypt_many(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
+                        xts::xts::<Encrypt, vector::$vector>(key, tweak, data)
+                    }
+                    fn xts_decrypt_many(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
+                        xts::xts::<Decrypt, vector::$vector>(key, tweak, data)
+                    }
                 }
             }
-        }
 
-        impl Alone for $kernel {
-            fn duplicate(key: &Schedule) -> Option<Schedule> {
-                Some(key.duplicate())
+            impl Kernel for $kernel {
+                type Schedule = Schedule;
+                type HashKey = HashKey<$raw>;
+
+                const NAME: &'static str = $name;
+
+                fn detect() -> Option<Self> {
+                    let found = $(std::arch::is_x86_feature_detected!($feature))&&*;
+                    // SAFETY: the features include those of the base.
+                    found.then(|| $kernel { base: unsafe { $base::new() } })
+                }
+
+                #[inline]
+                fn expand(self, key: &[u8]) -> Schedule {
+                    self.base.expand(key)
+                }
+
+                kernel! { @by_length
+                    ecb_encrypt, ecb_encrypt_many;
+                    ecb_decrypt, ecb_decrypt_many;
+                    cbc_decrypt, cbc_decrypt_many, iv: &mut Block;
+                    cfb128_decrypt, cfb128_decrypt_many, iv: &mut Block;
+                    xts_encrypt, xts_encrypt_many, tweak: &mut Block;
+                    xts_decrypt, xts_decrypt_many, tweak: &mut Block;
+                }
+
+                #[inline]
+                fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
+                    if ctr::is_few::<vector::$vector>(counter, 128, data.len()) {
+                        self.base.ctr(key, counter, data);
+                    } else {
+                        self.ctr_many(key, counter, 128, data);
+                    }
+                }
+
+                #[inline]
+                fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
+                    if ctr::is_few::<vector::$vector>(counter, 32, data.len()) {
+                        self.base.ctr(key, counter, data);
+                    } else {
+                        self.ctr_many(key, counter, 32, data);
+                    }
+                }
+
+                #[inline]
+                fn encrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
+                    self.base.encrypt_each(keys, blocks);
+                }
+
+                #[inline]
+                fn decrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
+                    self.base.decrypt_each(keys, blocks);
+                }
+
+                entries! { $features,
+                    fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) -> () {
+                        chains::cbc_encrypt::<vector::$chains, $places>(lanes)
+                    }
+                    fn hash_key(h: &Block) -> HashKey<$raw> { ghash::hash_key::<vector::$vector>(h) }
+                    fn ghash(key: &HashKey<$raw>, state: &mut Block, data: &[u8]) -> () {
+                        ghash::ghash::<vector::$vector>(key, state, data)
+                    }
+                }
             }
 
-            const GCM_STEP: usize = if <vector::$vector as vector::Vector>::BLOCKS == 4 { gcm::STEP } else { 0 };
+            impl Alone for $kernel {
+                fn duplicate(key: &Schedule) -> Option<Schedule> {
+                    Some(key.duplicate())
+                }
 
-            fn duplicate_hash_key(key: &HashKey<$raw>) -> Option<HashKey<$raw>> {
-                Some(key.duplicate())
-            }
+                fn duplicate_hash_key(key: &HashKey<$raw>) -> Option<HashKey<$raw>> {
+                    Some(key.duplicate())
+                }
 
-            kernel! { @entries $features,
-                fn expand_into(key: &[u8], place: &mut Schedule) -> bool {
-                    schedule::expand_into(key, place);
+                fn expand_into(self, key: &[u8], place: &mut Schedule) -> bool {
+                    self.base.expand_into(key, place);
                     true
                 }
-                fn try_expand_to_encrypt(key: &[u8]) -> Option<Schedule> {
-                    Some(schedule::expand_to_encrypt(key))
+
+                fn try_expand_to_encrypt(self, key: &[u8]) -> Option<Schedule> {
+                    Some(self.base.expand_to_encrypt(key))
                 }
-                fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) -> bool {
-                    schedule::expand_to_encrypt_into(key, place);
+
+                fn expand_to_encrypt_into(self, key: &[u8], place: &mut Schedule) -> bool {
+                    self.base.expand_to_encrypt_into(key, place);
                     true
                 }
-                fn hash_key_into(h: &Block, place: &mut HashKey<$raw>) -> bool {
-                    ghash::hash_key_into::<vector::$vector>(h, place);
-                    true
-                }
-                fn reach(key: &mut HashKey<$raw>, blocks: usize) -> () {
-                    ghash::reach::<vector::$vector>(key, blocks)
-                }
-                fn encrypt_block(key: &Schedule, block: &mut Block) -> () {
-                    alone::encrypt_block(key, block)
-                }
+
+                #[inline]
                 fn xts_unit(
+                    self,
                     key: &Schedule,
                     tweak_key: &Schedule,
                     encrypts: bool,
                     number: &Block,
                     after: Option<&mut Block>,
-                    data: Span<'_>
-                ) -> () {
-                    if encrypts {
-                        xts::unit::<cipher::Encrypt, vector::$vector>(key, tweak_key, number, after, data)
+                    data: Span<'_>,
+                ) {
+                    if data.len() >= FEW {
+                        xts_unit(self, key, tweak_key, encrypts, number, after, data);
+                    } else if encrypts {
+                        self.base.xts_unit_encrypt(key, tweak_key, number, after, data);
                     } else {
-                        xts::unit::<cipher::Decrypt, vector::$vector>(key, tweak_key, number, after, data)
+                        self.base.xts_unit_decrypt(key, tweak_key, number, after, data);
                     }
                 }
-                fn gcm(
-                    key: &Schedule,
-                    hash_key: &mut HashKey<$raw>,
-                    encrypts: bool,
-                    counter: &mut Block,
-                    state: &mut Block,
-                    data: Span<'_>
-                ) -> () {
-                    if encrypts {
-                        gcm::crypt::<vector::$vector, true>(key, hash_key, counter, state, data)
-                    } else {
-                        gcm::crypt::<vector::$vector, false>(key, hash_key, counter, state, data)
+
+                kernel! { @base
+                    encrypt_block => encrypt_block(block: &mut Block);
+                    cbc_encrypt_alone => cbc_encrypt(iv: &mut Block, data: Span<'_>);
+                    cfb128_encrypt => cfb128_encrypt(iv: &mut Block, data: Span<'_>);
+                    cfb8_encrypt => cfb8_encrypt(iv: &mut Block, data: Span<'_>);
+                    cfb8_decrypt => cfb8_decrypt(iv: &mut Block, data: Span<'_>);
+                    cfb1_encrypt => cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize);
+                    cfb1_decrypt => cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize);
+                    ofb => ofb(iv: &mut Block, data: Span<'_>);
+                    cbc_mac => cbc_mac(state: &mut Block, data: &[u8]);
+                }
+
+                entries! { $features,
+                    fn hash_key_into(h: &Block, place: &mut HashKey<$raw>) -> bool {
+                        ghash::hash_key_into::<vector::$vector>(h, place);
+                        true
+                    }
+                    fn reach(key: &mut HashKey<$raw>, blocks: usize) -> () {
+                        ghash::reach::<vector::$vector>(key, blocks)
                     }
                 }
-                fn cbc_encrypt_alone(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                    alone::cbc_encrypt(key, iv, data)
-                }
-                fn cfb128_encrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                    alone::cfb128_encrypt(key, iv, data)
-                }
-                fn cfb8_encrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                    alone::cfb8::<true>(key, iv, data)
-                }
-                fn cfb8_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                    alone::cfb8::<false>(key, iv, data)
-                }
-                fn cfb1_encrypt(key: &Schedule, register: &mut Block, data: Span<'_>, bits: usize) -> () {
-                    alone::cfb1::<true>(key, register, data, bits)
-                }
-                fn cfb1_decrypt(key: &Schedule, register: &mut Block, data: Span<'_>, bits: usize) -> () {
-                    alone::cfb1::<false>(key, register, data, bits)
-                }
-                fn ofb(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                    alone::ofb(key, iv, data)
-                }
-                fn cbc_mac(key: &Schedule, state: &mut Block, data: &[u8]) -> () {
-                    alone::cbc_mac(key, state, data)
-                }
+
+                $($gcm)*
             }
         }
     };
 
-    (@entries $features:literal,
-        $(fn $entry:ident($($arg:ident: $type:ty),*) -> $result:ty { $($body:tt)* })*
-    ) => {
-        $(fn $entry(self, $($arg: $type),*) -> $result {
-            #[target_feature(enable = $features)]
-            fn entry($($arg: $type),*) -> $result {
-                // SAFETY: this function has the target features of its vectors.
-                unsafe { $($body)* }
+    (@by_length $($entry:ident, $many:ident $(, $register:ident: $type:ty)?;)*) => {
+        $(#[inline]
+        fn $entry(self, key: &Schedule, $($register: $type,)? data: Span<'_>) {
+            if data.len() < FEW {
+                self.base.$entry(key, $($register,)? data);
+            } else {
+                self.$many(key, $($register,)? data);
             }
-            // SAFETY: `detect`, the only way to a token, has found the features.
-            unsafe { entry($($arg),*) }
+        })*
+    };
+
+    (@base $($entry:ident => $base:ident($($arg:ident: $type:ty),*);)*) => {
+        $(#[inline]
+        fn $entry(self, key: &Schedule, $($arg: $type),*) {
+            self.base.$base(key, $($arg),*);
         })*
     };
 }
 
 kernel! {
     /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
-    AesNi = "cpu/aesni", Xmm(__m128i),
-    chains: Xmm, 8 places,
-    features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
+    aesni::AesNi = "cpu/aesni", Xmm(__m128i), base: Sse, chains: Xmm, 8 places,
+    features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1";
+    gcm: {}
 }
 
 kernel! {
     /// VAES on 256 bits: Zen 3, Alder Lake and later.
-    Vaes256 = "cpu/vaes256", Ymm(__m256i),
-    chains: Ymm, 16 places,
-    features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
+    vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), base: Avx, chains: Ymm, 16 places,
+    features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq";
+    gcm: {}
 }
 
 kernel! {
     /// VAES on 512 bits: Ice Lake, Zen 4 and later.
-    Vaes512 = "cpu/vaes512", Zmm(__m512i),
-    chains: Ymm, 16 places,
+    vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), base: Avx, chains: Ymm, 16 places,
     features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
-    "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
+    "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq";
+    gcm: {
+        const GCM_STEP: usize = gcm::STEP;
+
+        entries! { "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
+            fn gcm(
+                key: &Schedule,
+                hash_key: &mut HashKey<__m512i>,
+                encrypts: bool,
+                counter: &mut Block,
+                state: &mut Block,
+                data: Span<'_>
+            ) -> () {
+                if encrypts {
+                    gcm::crypt::<vector::Zmm, true>(key, hash_key, counter, state, data)
+                } else {
+                    gcm::crypt::<vector::Zmm, false>(key, hash_key, counter, state, data)
+                }
+            }
+        }
+    }
 }

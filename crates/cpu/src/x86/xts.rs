@@ -11,7 +11,7 @@ use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
 
 use super::alone;
-use super::cipher::{Direction, FEW, Pass, Reach, drive, drive_few, for_eight, middle, opaque, with_rounds};
+use super::cipher::{Direction, Pass, Reach, drive, drive_few, extra_rounds, for_eight, middle, opaque};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
@@ -23,8 +23,9 @@ const MODULUS: u128 = 0x87;
 /// How far ahead data are fetched, in bytes: two of the widest steps.
 const AHEAD: usize = 1024;
 
-struct Xts<D, V, const ROUNDS: usize> {
+struct Xts<D, V> {
     keys: *const __m128i,
+    rounds: usize,
     /// Tweaks of the next vector.
     tweaks: V,
     /// For the widest steps of four blocks: the tweaks of the next eight vectors, made between the rounds of the step before.
@@ -33,10 +34,11 @@ struct Xts<D, V, const ROUNDS: usize> {
     direction: PhantomData<D>,
 }
 
-impl<D, V: Vector, const ROUNDS: usize> Xts<D, V, ROUNDS> {
+impl<D: Direction, V: Vector> Xts<D, V> {
     #[inline(always)]
-    fn new(keys: *const __m128i, tweaks: V, modulus: V) -> Self {
-        Xts { keys, tweaks, following: [tweaks; 8], modulus, direction: PhantomData }
+    fn new(schedule: &Schedule, tweaks: V, modulus: V) -> Self {
+        let (keys, rounds) = (D::keys(schedule), schedule.rounds());
+        Xts { keys, rounds, tweaks, following: [tweaks; 8], modulus, direction: PhantomData }
     }
 
     /// With the tweaks of the first of the widest steps, if there is one.
@@ -68,7 +70,7 @@ impl<D, V: Vector, const ROUNDS: usize> Xts<D, V, ROUNDS> {
     }
 }
 
-impl<D: Direction, V: Vector, const ROUNDS: usize> Xts<D, V, ROUNDS> {
+impl<D: Direction, V: Vector> Xts<D, V> {
     /// A step of eight vectors of four blocks.
     ///
     /// The tweaks of the next step are made one after each round. There they take what the AES units leave free; before the
@@ -79,30 +81,33 @@ impl<D: Direction, V: Vector, const ROUNDS: usize> Xts<D, V, ROUNDS> {
     /// As [`Pass::step`].
     #[inline(always)]
     unsafe fn widest(&mut self, keys: *const __m128i, src: *const u8, dst: *mut u8) {
-        // SAFETY: the caller vouches for the instructions and for eight vectors; the schedule has ROUNDS + 1 keys, 10 at
-        // least.
+        // SAFETY: the caller vouches for the instructions and for eight vectors; there are `rounds` + 1 keys.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let tweaks = self.following;
             let mut x = [first; 8];
             for_eight!(I => x[I] = first.xor(tweaks[I]).xor(V::load(src.add(I * V::BYTES))));
+            // First, so that the rounds after them and what uses their result are one basic block.
+            extra_rounds!(self.rounds, 1, round => {
+                let key = V::broadcast(keys.add(round));
+                for_eight!(I => x[I] = D::round(x[I], key));
+            });
+            let keys = opaque(keys.add(self.rounds - 10));
             for_eight!(ROUND => {
                 let key = V::broadcast(keys.add(ROUND + 1));
                 for_eight!(I => x[I] = D::round(x[I], key));
                 // Eight vectors of four blocks are 32: alpha to that power is a shift by four bytes.
                 self.following[ROUND] = tweaks[ROUND].times_alpha_8(4);
             });
-            for round in 9..ROUNDS {
-                let key = V::broadcast(keys.add(round));
-                for_eight!(I => x[I] = D::round(x[I], key));
-            }
+            let key = V::broadcast(keys.add(9));
+            for_eight!(I => x[I] = D::round(x[I], key));
             for_eight!(I => D::last(x[I], last.xor(tweaks[I])).store(dst.add(I * V::BYTES)));
             self.tweaks = self.following[0];
         }
     }
 }
 
-impl<D: Direction, V: Vector, const ROUNDS: usize> Pass<V> for Xts<D, V, ROUNDS> {
+impl<D: Direction, V: Vector> Pass<V> for Xts<D, V> {
     /// Tweaks need registers as well: of 16 they leave room for 6 vectors.
     const WIDEST: usize = if V::BLOCKS == 4 { 8 } else { 6 };
 
@@ -120,9 +125,9 @@ impl<D: Direction, V: Vector, const ROUNDS: usize> Pass<V> for Xts<D, V, ROUNDS>
             // SAFETY: as the caller vouches.
             return unsafe { self.widest(keys, src, dst) };
         }
-        // SAFETY: the caller vouches for the instructions and for N vectors; the schedule has ROUNDS + 1 keys.
+        // SAFETY: the caller vouches for the instructions and for N vectors; there are `rounds` + 1 keys.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(ROUNDS)));
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
             let mut tweaks = [self.tweaks; N];
             for i in 0..N {
@@ -132,7 +137,7 @@ impl<D: Direction, V: Vector, const ROUNDS: usize> Pass<V> for Xts<D, V, ROUNDS>
             if R::WHOLE {
                 self.tweaks = self.tweaks_after(N, &tweaks);
             }
-            middle::<D, V, ROUNDS, N>(keys, &mut x);
+            middle::<D, V, N>(keys, self.rounds, &mut x);
             for i in 0..N {
                 reach.store(D::last(x[i], last.xor(tweaks[i])), dst.add(i * V::BYTES));
             }
@@ -147,17 +152,9 @@ impl<D: Direction, V: Vector, const ROUNDS: usize> Pass<V> for Xts<D, V, ROUNDS>
 /// As [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register: &mut Block, data: Span<'_>) {
-    let keys = D::keys(schedule);
     let data_blocks = data.len() / 16;
     // SAFETY: the caller vouches for the instructions.
     unsafe {
-        if data.len() < FEW {
-            let (tweaks, modulus) = (Xmm::load(register.as_ptr()), Xmm::number(MODULUS));
-            let after = with_rounds!(schedule, ROUNDS => {
-                drive_few(Xts::<D, Xmm, ROUNDS>::new(keys, tweaks, modulus), data).tweaks
-            });
-            return after.store(register.as_mut_ptr());
-        }
         let start = u128::from_le_bytes(*register);
         let mut first = [Xmm::number(start); 4];
         let mut next = start;
@@ -166,9 +163,8 @@ pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register:
             *place = Xmm::number(next);
         }
         let (tweaks, modulus) = (V::join(first), V::numbers([MODULUS; 4]));
-        let tweaks = with_rounds!(schedule, ROUNDS => {
-            drive::<V, _>(Xts::<D, V, ROUNDS>::new(keys, tweaks, modulus).ready_for(data.len()), data).tweaks
-        });
+        let pass = Xts::<D, V>::new(schedule, tweaks, modulus).ready_for(data.len());
+        let tweaks = drive::<V, _>(pass, data).tweaks;
         let mut next = [0u128; 4];
         tweaks.store((&raw mut next).cast());
         // A cut vector has not moved on.
@@ -176,44 +172,45 @@ pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register:
     }
 }
 
-/// XTS of the whole blocks of a data unit from its start, with its number; `after`, if it is asked for, becomes the tweak
-/// of the block after them.
+/// The same for less than [`FEW`](super::cipher::FEW) bytes.
+///
+/// # Safety
+///
+/// As [`Vector`] for [`Xmm`].
+#[inline(always)]
+pub(super) unsafe fn xts_few<D: Direction>(schedule: &Schedule, register: &mut Block, data: Span<'_>) {
+    // SAFETY: the caller vouches for the instructions.
+    unsafe {
+        let (tweak, modulus) = (Xmm::load(register.as_ptr()), Xmm::number(MODULUS));
+        let after = drive_few(Xts::<D, Xmm>::new(schedule, tweak, modulus), data).tweaks;
+        after.store(register.as_mut_ptr());
+    }
+}
+
+/// XTS of the whole blocks of a data unit from its start, with its number, less than [`FEW`](super::cipher::FEW) bytes;
+/// `after`, if it is asked for, becomes the tweak of the block after them.
 ///
 /// The number is loaded from where the caller has it: a copy made in halves could not be forwarded to a load of the whole,
 /// which would then wait for all stores before.
 ///
 /// # Safety
 ///
-/// As [`Vector`]; both keys are of one size.
+/// As [`Vector`] for [`Xmm`].
 #[inline(always)]
-pub(super) unsafe fn unit<D: Direction, V: Vector>(
+pub(super) unsafe fn unit_few<D: Direction>(
     schedule: &Schedule,
     tweak_schedule: &Schedule,
     number: &Block,
     after: Option<&mut Block>,
     data: Span<'_>,
 ) {
-    assert_eq!(schedule.rounds(), tweak_schedule.rounds(), "keys of two sizes");
-    let keys = D::keys(schedule);
     // SAFETY: the caller vouches for the instructions.
     unsafe {
-        with_rounds!(schedule, ROUNDS => {
-            let tweaks = alone::encrypted::<ROUNDS>(tweak_schedule, Xmm::load(number.as_ptr()));
-            if data.len() < FEW {
-                let modulus = Xmm::number(MODULUS);
-                let few = Xts::<D, Xmm, ROUNDS>::new(keys, tweaks, modulus);
-                match after {
-                    Some(after) => drive_few(few, data).tweaks.store(after.as_mut_ptr()),
-                    None => _ = drive_few(few, data),
-                }
-                return;
-            }
-            let mut next = [0; 16];
-            tweaks.store(next.as_mut_ptr());
-            xts::<D, V>(schedule, &mut next, data);
-            if let Some(after) = after {
-                *after = next;
-            }
-        });
+        let tweak = alone::encrypted(tweak_schedule, Xmm::load(number.as_ptr()));
+        let pass = Xts::<D, Xmm>::new(schedule, tweak, Xmm::number(MODULUS));
+        let next = drive_few(pass, data).tweaks;
+        if let Some(after) = after {
+            next.store(after.as_mut_ptr());
+        }
     }
 }
