@@ -4,8 +4,8 @@ use std::ops::{DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
+pub use crate::host::{HostData, Span, check_lengths};
 use crate::names::DeviceId;
-pub use crate::span::Span;
 
 /// The data of one segment or message: what is read and where the result goes, always of one length.
 ///
@@ -173,138 +173,9 @@ impl std::fmt::Debug for Data<'_> {
     }
 }
 
-impl std::fmt::Debug for HostData<'_> {
-    /// How long, not what.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = match self {
-            HostData::InPlace(_) => "InPlace",
-            HostData::Copy { .. } => "Copy",
-            HostData::ReadOnly(_) => "ReadOnly",
-        };
-        write!(f, "{kind}({} bytes)", self.len())
-    }
-}
-
-/// Checks that an output of `to` bytes is as long as the input of `from` bytes.
-///
-/// # Errors
-/// [`Error::OutputLength`] if not.
-pub fn check_lengths(from: usize, to: usize) -> Result<()> {
-    if from == to { Ok(()) } else { Err(Error::OutputLength { needed: from, got: to }) }
-}
-
 /// True if two ranges overlap but are not the same.
 fn overlap_in_part<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
     a != b && a.start < b.end && b.start < a.end
-}
-
-/// Host memory, in place or not.
-///
-/// Devices rely on both parts of [`HostData::Copy`] having one length, so it cannot be made otherwise:
-///
-/// ```compile_fail
-/// use lockstep_core::data::HostData;
-/// let unequal = HostData::Copy { from: &[0; 64], to: &mut [0; 16] };
-/// ```
-pub enum HostData<'a> {
-    /// Read and written in the same place.
-    InPlace(&'a mut [u8]),
-    /// Read from one place, written to another of the same length; made by [`HostData::copy`], which checks that.
-    #[non_exhaustive]
-    Copy {
-        /// What is read.
-        from: &'a [u8],
-        /// Where the result goes.
-        to: &'a mut [u8],
-    },
-    /// Only read, for passes without output (GHASH, CBC-MAC).
-    ReadOnly(&'a [u8]),
-}
-
-impl<'a> HostData<'a> {
-    /// Out of place.
-    ///
-    /// # Errors
-    /// [`Error::OutputLength`] if the two differ in length.
-    pub fn copy(from: &'a [u8], to: &'a mut [u8]) -> Result<Self> {
-        check_lengths(from.len(), to.len())?;
-        Ok(HostData::Copy { from, to })
-    }
-
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        match self {
-            HostData::InPlace(data) => data.len(),
-            HostData::Copy { from, .. } | HostData::ReadOnly(from) => from.len(),
-        }
-    }
-
-    /// True if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// What is read. In place, after the work is done, this is the result.
-    pub fn input(&self) -> &[u8] {
-        match self {
-            HostData::InPlace(data) => data,
-            HostData::Copy { from, .. } | HostData::ReadOnly(from) => from,
-        }
-    }
-
-    /// Where the result goes; empty if the data are only read.
-    pub fn output(&mut self) -> &mut [u8] {
-        match self {
-            HostData::InPlace(data) => data,
-            HostData::Copy { to, .. } => to,
-            HostData::ReadOnly(_) => &mut [],
-        }
-    }
-
-    /// A shorter-lived handle on the same data.
-    pub fn reborrow(&mut self) -> HostData<'_> {
-        match self {
-            HostData::InPlace(data) => HostData::InPlace(data),
-            HostData::Copy { from, to } => HostData::Copy { from, to },
-            HostData::ReadOnly(from) => HostData::ReadOnly(from),
-        }
-    }
-
-    /// The parts before and from `at`, which must not exceed the length.
-    pub fn split_at(self, at: usize) -> (HostData<'a>, HostData<'a>) {
-        match self {
-            HostData::InPlace(data) => {
-                let (head, tail) = data.split_at_mut(at);
-                (HostData::InPlace(head), HostData::InPlace(tail))
-            }
-            HostData::Copy { from, to } => {
-                let ((f0, f1), (t0, t1)) = (from.split_at(at), to.split_at_mut(at));
-                (HostData::Copy { from: f0, to: t0 }, HostData::Copy { from: f1, to: t1 })
-            }
-            HostData::ReadOnly(from) => {
-                let (head, tail) = from.split_at(at);
-                (HostData::ReadOnly(head), HostData::ReadOnly(tail))
-            }
-        }
-    }
-
-    /// The same memory as a pair of pointers.
-    ///
-    /// # Panics
-    /// If the data are only read.
-    pub fn into_span(self) -> Span<'a> {
-        match self {
-            HostData::InPlace(data) => Span::in_place(data),
-            HostData::Copy { from, to } => Span::copy(from, to),
-            HostData::ReadOnly(_) => panic!("a span is written to"),
-        }
-    }
-
-    /// The first bytes, `at` at most, and the rest.
-    pub fn split_at_most(self, at: usize) -> (HostData<'a>, HostData<'a>) {
-        let at = at.min(self.len());
-        self.split_at(at)
-    }
 }
 
 /// Names a buffer of a device: a number that the device's backend chose, which says nothing about where the buffer is.

@@ -155,11 +155,11 @@ pub mod data;
 pub mod error;
 pub mod gcm;
 pub mod hardware;
+mod host;
 pub mod key;
 pub mod messages;
 pub mod names;
 pub mod share;
-mod span;
 pub mod work;
 
 pub use error::{Error, Result};

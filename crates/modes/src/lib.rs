@@ -6,11 +6,12 @@
 #![forbid(unsafe_code)]
 
 pub mod ccm;
-pub mod cipher;
+mod cipher;
 pub mod cmac;
 pub mod executor;
 pub mod gcm;
 pub mod incremental;
+mod message;
 pub mod padding;
 pub mod stream;
 pub mod transfer;
@@ -22,7 +23,7 @@ use lockstep_core::work::AeadMessage;
 
 pub use executor::Executor;
 
-pub use cipher::{Cipher, CipherKey, Direction, Message};
+pub use message::{Cipher, CipherKey, Direction, Message};
 
 /// Runs `run` over the messages of each key size, since kernels differ by it. Batches seldom mix them, so the common
 /// case passes straight through.

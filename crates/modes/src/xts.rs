@@ -3,8 +3,8 @@
 
 use zeroize::Zeroize;
 
-use crate::cipher::{Cipher, Direction, Message};
 use crate::executor::Executor;
+use crate::message::{Cipher, Direction, Message};
 use crate::transfer;
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};

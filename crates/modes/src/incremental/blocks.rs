@@ -5,7 +5,7 @@ use lockstep_core::{Block, Error};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::KeyedExecutor;
-use crate::cipher::{Cipher, Direction};
+use crate::message::{Cipher, Direction};
 use crate::padding;
 
 /// Input and output of one update. Whether they are apart, the same memory or overlapping is the implementor's affair.

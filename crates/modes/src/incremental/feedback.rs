@@ -6,7 +6,7 @@ use lockstep_core::work::Pass;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::KeyedExecutor;
-use crate::cipher::Direction;
+use crate::message::Direction;
 
 /// The state of CFB128.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]

@@ -1,0 +1,179 @@
+//! What a mode without authentication works on: the modes themselves, their keys, and the messages of a batch.
+
+use subtle::ConstantTimeEq;
+
+use lockstep_core::data::Data;
+use lockstep_core::error::{Error, Result};
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::{Pass, Segment, Tweak};
+
+/// A mode of operation without authentication.
+///
+/// Whoever can change the ciphertext can change the plaintext in ways that depend on the mode. ECB shows equal blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cipher {
+    /// SP 800-38A, 6.1. Whole blocks.
+    Ecb,
+    /// SP 800-38A, 6.2. Whole blocks.
+    Cbc,
+    /// Kerberos 4's propagating CBC: each block depends on the plaintext and ciphertext before. Whole blocks.
+    Pcbc,
+    /// SP 800-38A, 6.3, s = 128. Any length.
+    Cfb128,
+    /// SP 800-38A, 6.3, s = 8. Any length.
+    Cfb8,
+    /// SP 800-38A, 6.3, s = 1, most significant bit of each byte first. Any number of bytes.
+    Cfb1,
+    /// SP 800-38A, 6.4. Any length.
+    Ofb,
+    /// SP 800-38A, 6.5, with a 128-bit big-endian counter. Any length.
+    Ctr,
+    /// SP 800-38E, IEEE 1619, with ciphertext stealing. 16 bytes to 16 MiB, which make one data unit; AES-128 and
+    /// AES-256, two keys.
+    Xts,
+}
+
+/// Which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Plaintext to ciphertext.
+    Encrypt,
+    /// Ciphertext to plaintext.
+    Decrypt,
+}
+
+impl Cipher {
+    /// All of them.
+    pub const ALL: [Cipher; 9] = [
+        Cipher::Ecb,
+        Cipher::Cbc,
+        Cipher::Pcbc,
+        Cipher::Cfb128,
+        Cipher::Cfb8,
+        Cipher::Cfb1,
+        Cipher::Ofb,
+        Cipher::Ctr,
+        Cipher::Xts,
+    ];
+
+    /// Its name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cipher::Ecb => "ECB",
+            Cipher::Cbc => "CBC",
+            Cipher::Pcbc => "PCBC",
+            Cipher::Cfb128 => "CFB",
+            Cipher::Cfb8 => "CFB8",
+            Cipher::Cfb1 => "CFB1",
+            Cipher::Ofb => "OFB",
+            Cipher::Ctr => "CTR",
+            Cipher::Xts => "XTS",
+        }
+    }
+
+    /// True if ciphertext is as long as plaintext, whatever that is: no padding.
+    pub const fn is_stream(self) -> bool {
+        matches!(self, Cipher::Cfb128 | Cipher::Cfb8 | Cipher::Cfb1 | Cipher::Ofb | Cipher::Ctr)
+    }
+
+    /// True if PKCS#7 padding makes sense for it.
+    pub const fn takes_padding(self) -> bool {
+        matches!(self, Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc)
+    }
+
+    /// The pass that does its blocks.
+    pub const fn pass(self, direction: Direction) -> Pass {
+        match (self, direction) {
+            (Cipher::Ecb, Direction::Encrypt) => Pass::EcbEncrypt,
+            (Cipher::Ecb, Direction::Decrypt) => Pass::EcbDecrypt,
+            (Cipher::Cbc, Direction::Encrypt) => Pass::CbcEncrypt,
+            (Cipher::Cbc, Direction::Decrypt) => Pass::CbcDecrypt,
+            (Cipher::Pcbc, Direction::Encrypt) => Pass::PcbcEncrypt,
+            (Cipher::Pcbc, Direction::Decrypt) => Pass::PcbcDecrypt,
+            (Cipher::Cfb128, Direction::Encrypt) => Pass::Cfb128Encrypt,
+            (Cipher::Cfb128, Direction::Decrypt) => Pass::Cfb128Decrypt,
+            (Cipher::Cfb8, Direction::Encrypt) => Pass::Cfb8Encrypt,
+            (Cipher::Cfb8, Direction::Decrypt) => Pass::Cfb8Decrypt,
+            (Cipher::Cfb1, Direction::Encrypt) => Pass::Cfb1Encrypt,
+            (Cipher::Cfb1, Direction::Decrypt) => Pass::Cfb1Decrypt,
+            (Cipher::Ofb, _) => Pass::Ofb,
+            (Cipher::Ctr, _) => Pass::Ctr,
+            (Cipher::Xts, Direction::Encrypt) => Pass::XtsEncrypt,
+            (Cipher::Xts, Direction::Decrypt) => Pass::XtsDecrypt,
+        }
+    }
+}
+
+/// The key or keys of a mode: one, or for XTS a pair of independent keys of one size.
+#[derive(Debug, Clone)]
+pub struct CipherKey {
+    data: Key,
+    tweak: Option<Key>,
+}
+
+impl CipherKey {
+    /// The key of `cipher` from its bytes: 16, 24 or 32; for XTS 32 or 64, of which the first half encrypts the data
+    /// and the second the tweak.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::ModeKey`], or [`Error::XtsHalvesEqual`].
+    pub fn new(cipher: Cipher, bytes: &[u8]) -> Result<CipherKey> {
+        if cipher != Cipher::Xts {
+            return Ok(CipherKey { data: Key::new(bytes)?, tweak: None });
+        }
+        let got = bytes.len();
+        if got != 32 && got != 64 {
+            return Err(Error::ModeKey { mode: "XTS", expected: "two keys of 16 or of 32 bytes", got });
+        }
+        let (data, tweak) = bytes.split_at(got / 2);
+        if bool::from(data.ct_eq(tweak)) {
+            return Err(Error::XtsHalvesEqual);
+        }
+        Ok(CipherKey { data: Key::new(data)?, tweak: Some(Key::new(tweak)?) })
+    }
+
+    /// The key that encrypts the data.
+    pub fn data(&self) -> &Key {
+        &self.data
+    }
+
+    /// The key that encrypts the tweak, for XTS.
+    pub fn tweak(&self) -> Option<&Key> {
+        self.tweak.as_ref()
+    }
+
+    /// Length of all of the key in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.bytes().len() * if self.tweak.is_some() { 2 } else { 1 }
+    }
+}
+
+impl From<Key> for CipherKey {
+    /// For all modes but XTS.
+    fn from(data: Key) -> CipherKey {
+        CipherKey { data, tweak: None }
+    }
+}
+
+/// One message of a batch.
+#[derive(Debug)]
+pub struct Message<'d> {
+    /// Its key.
+    pub key: &'d CipherKey,
+    /// Its IV, counter or tweak; moves on as [`Pass`] says.
+    pub iv: &'d mut Block,
+    /// Its data.
+    pub data: Data<'d>,
+}
+
+impl Message<'_> {
+    /// The whole message as a segment; for XTS from block `position` of the data unit.
+    pub(crate) fn segment(&mut self, position: u64) -> Segment<'_> {
+        Segment {
+            key: self.key.data(),
+            tweak: self.key.tweak().map(|key| Tweak { key, position }),
+            state: self.iv,
+            data: self.data.reborrow(),
+        }
+    }
+}
