@@ -8,3 +8,8 @@
 pub mod mock;
 pub mod properties;
 pub mod suite;
+
+/// The code of the guide is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-backend.md")]
+pub struct AddingABackend;
