@@ -20,7 +20,7 @@ use lockstep_reference as reference;
 static PLANNERS: LazyLock<Vec<Arc<Planner>>> = LazyLock::new(|| {
     let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let names = device.kernels().iter().filter(|info| info.missing.is_none() && info.name != "cpu/aws-lc");
-    let kernels = std::iter::once(None).chain(names.map(|info| Some(info.name.to_string())));
+    let kernels = std::iter::once(None).chain(names.map(|info| Some(info.name.into())));
     kernels
         .map(|kernel| {
             let selection = Selection { device: None, kernel };

@@ -147,7 +147,7 @@ impl EngineArgs {
     }
 
     fn builder(&self) -> EngineBuilder {
-        let mut builder = Engine::builder();
+        let mut builder = Engine::builder().calibrate_automatically(true);
         if let Some(device) = &self.device {
             builder = builder.device(device);
         }

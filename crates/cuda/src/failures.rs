@@ -244,7 +244,7 @@ fn a_wrong_byte_is_caught_and_the_work_redone() {
         let (device, control) = device();
         let device = Arc::new(device);
         let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&device) as _, Arc::<MockCpu>::default()];
-        let selection = Selection { device: Some(NAME.to_string().parse().unwrap()), kernel: None };
+        let selection = Selection { device: Some(NAME.into()), kernel: None };
         let planner = Planner::new(devices, &selection).unwrap();
         let memory = device.memory().unwrap();
         let buffer = memory.allocate(16).unwrap();

@@ -1,9 +1,9 @@
-//! Which devices do the work: found once, shared by everything a program does.
+//! The devices that do the work: discovered once, shared by everything a program does.
 
 use std::sync::{Arc, OnceLock};
 
 use lockstep_cache::environment::variable;
-use lockstep_core::backend::{Backend, Device, Missing};
+use lockstep_core::backend::{Backend, Device, DeviceSelector, Missing};
 use lockstep_core::work::AeadMessage;
 use lockstep_cpu::{CpuBackend, CpuOptions};
 use lockstep_planner::calibrate::Calibrator;
@@ -12,26 +12,26 @@ use lockstep_planner::{Planner, Selection};
 
 use crate::error::{Error, Result};
 
-/// Names a device, such as `cpu`; `auto` or nothing lets the planner choose.
+/// A device, such as `cpu`; `auto` or nothing lets the planner choose.
 pub const ENV_DEVICE: &str = "LOCKSTEP_DEVICE";
-/// Names a kernel, such as `cpu/vaes512`; `auto` or nothing lets the planner choose.
+/// A kernel, such as `cpu/vaes512`; `auto` or nothing lets the planner choose.
 pub const ENV_KERNEL: &str = "LOCKSTEP_KERNEL";
-/// How many CPU threads to use, from 1; `auto` or nothing means one for each processor.
+/// The number of CPU threads, from 1; `auto` or nothing means one for each processor.
 pub const ENV_THREADS: &str = "LOCKSTEP_THREADS";
-/// How results of devices are checked: `off`, `sample` (or nothing) or `full`.
+/// How results of devices are verified: `off`, `sample` (or nothing) or `full`.
 pub const ENV_VERIFY: &str = "LOCKSTEP_VERIFY";
 
-/// More threads than this are never started.
+/// The limit of the number of threads.
 pub const MAX_THREADS: usize = 1024;
 
-/// What every backend is told.
+/// Options for all backends.
 #[derive(Debug, Clone)]
 pub struct BackendOptions {
-    /// How many CPU threads a backend may use for one piece of work.
+    /// The number of CPU threads that a backend may use for one call.
     pub threads: usize,
 }
 
-/// All backends. This list is the only place that a new one is added to.
+/// All backends; a new one is added here. If several backends reach one GPU, `auto` prefers the first of them.
 pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })),
@@ -44,66 +44,66 @@ pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     ]
 }
 
-/// What was found on this machine.
+/// The result of discovery on this machine.
 pub struct Discovered {
-    /// All devices, simulated ones too.
+    /// All devices, also those that are used by name only.
     pub devices: Vec<Arc<dyn Device>>,
-    /// Backends without a real device here.
-    pub missing: Absent,
+    /// Backends without a real device on this machine.
+    pub missing: MissingBackends,
 }
 
-/// Backends without a real device here, by name, and why.
-pub type Absent = Vec<(&'static str, Missing)>;
+/// Backends without a real device on this machine, by name, and why.
+pub type MissingBackends = Vec<(&'static str, Missing)>;
 
-/// Asks every backend for its devices.
+/// Discovers the devices of all backends.
 pub fn discover(options: &BackendOptions) -> Discovered {
     discover_among(&backends(options))
 }
 
-/// The backend of the processor itself, which need not be looked for.
+/// The backend of the processor that runs this program: its device needs no discovery.
 const PROCESSOR: &str = "cpu";
 
-/// A planner that chooses by itself: it looks for other devices than the CPU when there is enough to do for them, for that
-/// starts their drivers. What it does not find is told by the second.
-fn look_late(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc<OnceLock<Absent>>) {
-    let (near, others): (Vec<_>, Vec<_>) =
+/// A planner that discovers devices other than the CPU when there is enough work for them, since that starts their drivers; and
+/// the backends without a device, once that has happened.
+fn planner_with_lazy_discovery(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc<OnceLock<MissingBackends>>) {
+    let (initial, mut others): (Vec<_>, Vec<_>) =
         backends.into_iter().partition(|backend| backend.name() == PROCESSOR);
     let missing = Arc::new(OnceLock::new());
-    let tell = Arc::clone(&missing);
-    let look = Box::new(move || {
-        let mut absent: Absent = Vec::new();
-        let mut others = others;
-        others.retain(|backend| match backend.certainly_missing() {
-            Some(missing) => {
-                absent.push((backend.name(), missing));
-                false
-            }
-            None => true,
+    let report = Arc::clone(&missing);
+    let discover = Box::new(move || {
+        let mut all: MissingBackends = Vec::new();
+        others.retain(|backend| {
+            let missing = backend.certainly_missing();
+            let may_be_here = missing.is_none();
+            all.extend(missing.map(|missing| (backend.name(), missing)));
+            may_be_here
         });
         let found = discover_among(&others);
-        absent.extend(found.missing);
-        let _ = tell.set(absent);
+        all.extend(found.missing);
+        let _ = report.set(all);
         found.devices
     });
-    (Planner::looking(discover_among(&near).devices, look), missing)
+    (Planner::with_lazy_discovery(discover_among(&initial).devices, discover), missing)
 }
 
-/// Asks the backends that a selection needs: those it names, and the CPU's, by which others are verified.
+/// Discovers the devices of the backends that a selection names, and the CPU, which verifies others. A selection that names no
+/// backend discovers all, for the message that lists them.
 fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> Discovered {
-    let names = [&selection.device, &selection.kernel].into_iter().flatten();
-    let wanted: Vec<&str> = names.filter_map(|name| name.split([':', '/']).next()).collect();
-    if wanted.iter().any(|name| backends.iter().any(|backend| backend.name() == *name)) {
-        backends.retain(|backend| backend.name() == PROCESSOR || wanted.contains(&backend.name()));
+    let device = selection.device.as_ref();
+    let named = [device.map(|it| it.backend()), selection.kernel.as_ref().map(|it| it.backend())];
+    let is_named = |backend: &dyn Backend| named.iter().flatten().any(|name| **name == *backend.name());
+    if backends.iter().any(|backend| is_named(&**backend)) {
+        backends.retain(|backend| backend.name() == PROCESSOR || is_named(&**backend));
     }
     let mut found = discover_among(&backends);
-    let name =
-        selection.device.as_ref().filter(|name| found.devices.iter().all(|d| d.id().to_string() != **name));
-    if let Some((backend, made)) =
-        name.and_then(|name| backends.iter().find_map(|backend| Some((backend.name(), backend.named(name)?))))
-    {
-        match made {
-            Ok(device) => found.devices.push(device),
-            Err(missing) => found.missing.push((backend, missing)),
+    let Some(device) = device.filter(|device| found.devices.iter().all(|it| **device != it.id())) else {
+        return found;
+    };
+    for backend in &backends {
+        match backend.named(device) {
+            Some(Ok(device)) => found.devices.push(device),
+            Some(Err(missing)) => found.missing.push((backend.name(), missing)),
+            None => {}
         }
     }
     found
@@ -119,7 +119,7 @@ fn discover_among(backends: &[Box<dyn Backend>]) -> Discovered {
     found
 }
 
-/// The devices that work is done on, and how. Cloning shares it; make one and keep it.
+/// The devices that do the work, and their planner. Clones share it. A program needs one.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
@@ -128,11 +128,11 @@ pub struct Engine {
 struct Inner {
     planner: Arc<Planner>,
     threads: usize,
-    missing: Arc<OnceLock<Absent>>,
+    missing: Arc<OnceLock<MissingBackends>>,
 }
 
 impl Engine {
-    /// All devices of this machine, as the environment narrows them.
+    /// An engine with the defaults of [`EngineBuilder`].
     ///
     /// # Errors
     /// Those of [`EngineBuilder::build`].
@@ -140,38 +140,38 @@ impl Engine {
         Engine::builder().build()
     }
 
-    /// For a choice of device, kernel or threads.
+    /// For options.
     pub fn builder() -> EngineBuilder {
         EngineBuilder::default()
     }
 
-    /// The planner, for the raw modes of [`crate::hazmat`]; streams keep a clone of it.
+    /// The planner, for the raw modes of [`crate::hazmat`].
     pub fn planner(&self) -> &Arc<Planner> {
         &self.inner.planner
     }
 
-    /// How many CPU threads files and streams are worked on with.
+    /// The number of CPU threads for files and streams.
     pub fn threads(&self) -> usize {
         self.inner.threads
     }
 
-    /// The devices that the planner chooses among; looks for all there are, which starts the drivers of GPUs.
+    /// The devices that the planner chooses from. Discovers all devices, which starts the drivers of GPUs.
     pub fn devices(&self) -> &[Arc<dyn Device>] {
         self.inner.planner.devices()
     }
 
-    /// The devices that the planner knows of, without looking further.
+    /// The devices that the planner chooses from, as far as they are discovered.
     pub fn devices_so_far(&self) -> &[Arc<dyn Device>] {
         self.inner.planner.devices_so_far()
     }
 
-    /// Backends without a real device on this machine, by name, and why; looks for all there are.
+    /// Backends without a real device on this machine, by name, and why. Discovers all devices.
     pub fn missing(&self) -> &[(&'static str, Missing)] {
         self.devices();
         self.inner.missing.get().map_or(&[], Vec::as_slice)
     }
 
-    /// What devices did wrong or failed to do, and the CPU has done in their place.
+    /// Failures and wrong results of devices whose work the CPU has done.
     pub fn incidents(&self) -> Vec<lockstep_core::Error> {
         self.inner.planner.incidents()
     }
@@ -192,7 +192,7 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// Makes an [`Engine`]. What is not said here is taken from the environment: [`ENV_DEVICE`], [`ENV_KERNEL`],
+/// Makes an [`Engine`]. Options that are not set are taken from the environment: [`ENV_DEVICE`], [`ENV_KERNEL`],
 /// [`ENV_THREADS`], [`ENV_VERIFY`].
 #[derive(Debug, Clone, Default)]
 pub struct EngineBuilder {
@@ -201,54 +201,62 @@ pub struct EngineBuilder {
     threads: Option<usize>,
     verify: Option<Verify>,
     backends: Option<&'static [&'static str]>,
-    remembers: bool,
+    records_decisions: bool,
+    calibrates_automatically: bool,
 }
 
 impl EngineBuilder {
-    /// Only the devices of these backends, by their names in [`backends`]; without this, those of all.
+    /// Only the devices of these backends, by their names in [`backends`]. Default: of all.
     pub(crate) fn backends(mut self, names: &'static [&'static str]) -> Self {
         self.backends = Some(names);
         self
     }
 
-    /// Only this device, by name; `auto` lets the planner choose whatever the environment says.
+    /// Only this device, or several of a backend such as `cuda:all`. `auto` lets the planner choose, whatever the environment
+    /// says.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self
     }
 
-    /// Only this kernel, by name; `auto` lets the planner choose whatever the environment says. A named kernel may
-    /// lack some modes, and those then fail.
+    /// Only this kernel. `auto` lets the planner choose, whatever the environment says. Modes that the kernel lacks fail.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
         self
     }
 
-    /// This many CPU threads, from 1 to [`MAX_THREADS`].
+    /// The number of CPU threads, from 1 to [`MAX_THREADS`]. Default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// How results of devices other than the CPU are checked.
+    /// How results of devices other than the CPU are verified. Default: samples.
     pub fn verify(mut self, verify: Verify) -> Self {
         self.verify = Some(verify);
         self
     }
 
-    /// Remembers what the planner chooses, for [`Planner::decisions`].
-    pub fn remember_decisions(mut self, remembers: bool) -> Self {
-        self.remembers = remembers;
+    /// Whether the planner records its choices, for [`Planner::decisions`]. Default: no.
+    pub fn remember_decisions(mut self, records: bool) -> Self {
+        self.records_decisions = records;
         self
     }
 
-    /// Makes the engine, and finds its devices if some were named.
+    /// Whether the planner may measure operations by itself and keep the measurements in the user's cache directory: see
+    /// [`Planner::calibrate_automatically`]. Default: no. Measurements that are there, of `lockstep calibrate` for instance, are used
+    /// in any case; without any the planner chooses by the costs that devices state.
+    pub fn calibrate_automatically(mut self, is_allowed: bool) -> Self {
+        self.calibrates_automatically = is_allowed;
+        self
+    }
+
+    /// Makes the engine. If a device or a kernel is named, its backend's devices are discovered now.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a number of threads that cannot be, [`Error::Core`] for devices and kernels that are not
-    /// there.
+    /// [`Error::Setting`] for a number of threads out of range, [`Error::Core`] for a device or a kernel that does not exist.
     pub fn build(self) -> Result<Engine> {
-        // A program with more rights than its user is not told by him what to run.
+        // `variable` ignores the environment of privileged programs.
         self.build_with(|name| variable(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
@@ -257,8 +265,8 @@ impl EngineBuilder {
             given.or_else(|| env(name)).filter(|value| !value.is_empty() && value != "auto")
         };
         let selection = Selection {
-            device: chosen(self.device, ENV_DEVICE).map(without_alias),
-            kernel: chosen(self.kernel, ENV_KERNEL).map(without_alias),
+            device: chosen(self.device, ENV_DEVICE).map(|name| name.as_str().into()),
+            kernel: chosen(self.kernel, ENV_KERNEL).map(|name| name.as_str().into()),
         };
         let threads = match self.threads {
             Some(threads) => check_threads("threads", threads.to_string())?,
@@ -278,37 +286,31 @@ impl EngineBuilder {
         };
         let mut all = backends(&BackendOptions { threads });
         all.retain(|backend| self.backends.is_none_or(|names| names.contains(&backend.name())));
-        let (planner, missing) = if selection == Selection::default() {
-            look_late(all)
+        let (planner, missing) = if selection.is_auto() {
+            planner_with_lazy_discovery(all)
         } else {
             let found = discover_for(all, &selection);
-            let planner =
-                Planner::new(found.devices, &selection).map_err(|error| why_not(error, &found.missing))?;
+            let planner = Planner::new(found.devices, &selection)
+                .map_err(|error| with_reason(error, &found.missing))?;
             (planner, Arc::new(OnceLock::from(found.missing)))
         };
-        let planner = planner.with_verify(verify).with_calibrator(Calibrator::of_user());
-        let planner = Arc::new(if self.remembers { planner.with_decisions() } else { planner });
+        let planner = planner
+            .with_verify(verify)
+            .with_calibrator(Calibrator::of_user())
+            .calibrate_automatically(self.calibrates_automatically);
+        let planner = Arc::new(if self.records_decisions { planner.with_decisions() } else { planner });
         Ok(Engine { inner: Arc::new(Inner { planner, threads, missing }) })
     }
 }
 
-/// The name of a device or a kernel under the backend's own name: `vulkan:0` is an alias of `wgpu:0`, for users of the time when
-/// the backend was called so.
-fn without_alias(name: String) -> String {
-    match name.strip_prefix("vulkan") {
-        Some(rest) if rest.is_empty() || rest.starts_with([':', '/']) => format!("wgpu{rest}"),
-        _ => name,
-    }
-}
-
-/// Says also why a backend has not the device that was asked for.
-fn why_not(error: lockstep_core::Error, missing: &[(&'static str, Missing)]) -> lockstep_core::Error {
+/// Adds the reason why a backend has not the device that was named.
+fn with_reason(error: lockstep_core::Error, missing: &MissingBackends) -> lockstep_core::Error {
     match error {
         lockstep_core::Error::UnknownDevice { name, known } => {
-            let backend = name.split([':', '/']).next().unwrap_or_default();
-            let why = missing.iter().find(|(missing, _)| *missing == backend);
-            let why = why.map_or(String::new(), |(backend, why)| format!("; {backend}: {why}"));
-            lockstep_core::Error::UnknownDevice { name, known: known + &why }
+            let selector = DeviceSelector::from(name.as_str());
+            let reason = missing.iter().find(|(backend, _)| *selector.backend() == **backend);
+            let reason = reason.map_or(String::new(), |(backend, why)| format!("; {backend}: {why}"));
+            lockstep_core::Error::UnknownDevice { name, known: known + &reason }
         }
         error => error,
     }
@@ -344,20 +346,6 @@ mod tests {
         assert_eq!(engine.devices()[0].description(), "Cell with 4 SPEs");
         let error = build(Engine::builder().device("spu:17"), &[]).unwrap_err().to_string();
         assert!(error.contains("spu:17") && error.contains("spu:1 to spu:16"), "{error}");
-    }
-
-    #[test]
-    fn vulkan_is_an_alias_of_wgpu() {
-        for (name, expected) in [
-            ("vulkan:0", "wgpu:0"),
-            ("vulkan:software", "wgpu:software"),
-            ("vulkan/bitslice", "wgpu/bitslice"),
-            ("vulkan", "wgpu"),
-            ("vulkanic:0", "vulkanic:0"),
-            ("cuda:0", "cuda:0"),
-        ] {
-            assert_eq!(without_alias(name.into()), expected);
-        }
     }
 
     #[test]

@@ -17,7 +17,7 @@
 
 pub use lockstep_cache::Cache;
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
-pub use lockstep_core::{backend, chaining, data, key, share, work};
+pub use lockstep_core::{backend, chaining, data, key, names, share, work};
 /// AES of one piece of one message at once, on the calling thread: without planner, threads or allocation.
 pub use lockstep_cpu::inline;
 pub use lockstep_modes as mode;

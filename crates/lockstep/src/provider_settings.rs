@@ -9,10 +9,12 @@ use std::thread::available_parallelism;
 use crate::Engine;
 use crate::engine::MAX_THREADS;
 use crate::error::{Error, Result};
+use crate::hazmat::names::{BackendName, DeviceSelector, KernelName};
 use crate::hazmat::verify::Verify;
 
 /// The names in the configuration file. In the environment they are upper case, after `LOCKSTEP_`.
-pub const NAMES: [&str; 7] = ["device", "kernel", "threads", "threshold", "verify", "ahead", "trace"];
+pub const NAMES: [&str; 8] =
+    ["device", "kernel", "threads", "threshold", "verify", "calibrate", "ahead", "trace"];
 
 /// The backends of the provider as it is packaged: `make provider`.
 pub const PACKAGED_BACKENDS: &[&str] = &["cpu", "cuda"];
@@ -51,8 +53,10 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// Bytes in one call from which on the planner chooses.
     pub threshold: Option<usize>,
-    /// How results are checked.
+    /// How results are verified.
     pub verify: Verify,
+    /// Whether the planner may measure operations by itself and keep the measurements in the user's cache directory.
+    pub calibrate: bool,
     /// Whether keystream is made ahead.
     pub ahead: Ahead,
     /// Where the trace goes.
@@ -85,6 +89,14 @@ impl Settings {
                 let verify = parsed(text, |text| text.parse().ok(), "off, sample or full")?;
                 self.verify = verify.unwrap_or_default();
             }
+            "calibrate" => {
+                let calibrate = |text: &str| match text {
+                    "on" => Some(true),
+                    "off" => Some(false),
+                    _ => None,
+                };
+                self.calibrate = parsed(text, calibrate, "on, off or auto")?.unwrap_or_default();
+            }
             "ahead" => {
                 let ahead = |text: &str| match text {
                     "on" => Some(Ahead::On),
@@ -109,16 +121,25 @@ impl Settings {
     /// [`Error::Setting`] for a device or a kernel of another backend, before any device is looked for; [`Error::Core`] for
     /// devices and kernels that are not there.
     pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
-        let is_of_provider = |name: &str| {
-            let backend = name.split([':', '/']).next();
-            name == "auto" || backend.is_some_and(|backend| backends.contains(&backend))
-        };
-        let named = [
-            ("device", &self.device, "give a device that the provider has, such as cpu or cuda:0, or auto"),
-            ("kernel", &self.kernel, "give a kernel that the provider has, such as cpu/soft, or auto"),
+        let has = |backend: &BackendName| backends.contains(&backend.as_str());
+        let has_device = |name: &str| name == "auto" || has(DeviceSelector::from(name).backend());
+        let has_kernel = |name: &str| has(KernelName::from(name).backend());
+        let named: [(_, _, &dyn Fn(&str) -> bool, _); 2] = [
+            (
+                "device",
+                &self.device,
+                &has_device,
+                "give a device that the provider has, such as cpu or cuda:0, or auto",
+            ),
+            (
+                "kernel",
+                &self.kernel,
+                &has_kernel,
+                "give a kernel that the provider has, such as cpu/soft, or auto",
+            ),
         ];
-        for (name, value, expected) in named {
-            if let Some(value) = value.clone().filter(|value| !is_of_provider(value)) {
+        for (name, value, is_known, expected) in named {
+            if let Some(value) = value.clone().filter(|value| !is_known(value)) {
                 return Err(Error::Setting { name, value, expected });
             }
         }
@@ -131,6 +152,7 @@ impl Settings {
             .kernel(self.kernel.as_deref().unwrap_or("auto"))
             .threads(self.threads.unwrap_or_else(threads))
             .verify(self.verify)
+            .calibrate_automatically(self.calibrate)
             .build()
     }
 }
@@ -195,6 +217,7 @@ mod tests {
         assert_eq!(set("threads", " 5").unwrap().threads, Some(5));
         assert_eq!(set("threshold", "64k").unwrap().threshold, Some(65536));
         assert_eq!(set("verify", "full").unwrap().verify, Verify::Full);
+        assert!(set("calibrate", "on").unwrap().calibrate && !set("calibrate", "off").unwrap().calibrate);
         assert_eq!(set("ahead", "off").unwrap().ahead, Ahead::Off);
         let trace = |value| set("trace", value).unwrap().trace.unwrap();
         assert_eq!(trace("stdout"), TraceTo::Stdout);
@@ -211,6 +234,7 @@ mod tests {
             ("threshold", "-1"),
             ("threshold", "99999999999G"),
             ("verify", "yes"),
+            ("calibrate", "1"),
             ("ahead", "1"),
             ("trace", "auto"),
             ("trace", "stdin"),

@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(
             error,
             "there is no setting `treads`, did you mean `threads`? There are device, kernel, threads, threshold, \
-             verify, ahead, trace"
+             verify, calibrate, ahead, trace"
         );
     }
 }

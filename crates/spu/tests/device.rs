@@ -54,15 +54,15 @@ fn discovery_says_that_it_is_simulated() {
 #[test]
 fn cells_are_made_by_name() {
     for (name, description) in [("spu:1", "Cell with 1 SPE"), ("spu:16", "Cell with 16 SPEs")] {
-        let device = SpuBackend.named(name).unwrap().unwrap();
+        let device = SpuBackend.named(&name.into()).unwrap().unwrap();
         assert_eq!((device.id().to_string().as_str(), device.description().as_str()), (name, description));
         assert!(device.properties().simulated);
     }
     for name in ["spu:0", "spu:17", "spu:08", "spu:+8", "spu:", "spu:x", "spu:99999999"] {
-        let missing = SpuBackend.named(name).unwrap().err().unwrap().to_string();
+        let missing = SpuBackend.named(&name.into()).unwrap().err().unwrap().to_string();
         assert!(missing.ends_with("say spu for 8, or spu:1 to spu:16"), "{missing}");
     }
-    assert!(SpuBackend.named("spume:3").is_none() && SpuBackend.named("cuda:0").is_none());
+    assert!(SpuBackend.named(&"spume:3".into()).is_none() && SpuBackend.named(&"cuda:0".into()).is_none());
 }
 
 #[test]

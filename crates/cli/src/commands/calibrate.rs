@@ -4,6 +4,7 @@ use clap::Args;
 use lockstep::hazmat::Cache;
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
+use lockstep::hazmat::planner::MIN_SPEEDUP;
 use lockstep::hazmat::timing::Shape;
 use lockstep::hazmat::work::Operation;
 use lockstep::quoted;
@@ -151,14 +152,14 @@ fn fastest_by_length(candidates: &[&Finding]) -> String {
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-/// Whom the planner would take: work is shared out from 2 MiB on, and of one device a kernel must be clearly better than one that it
+/// The finding that the planner would choose: of one device, a kernel must be faster by [`MIN_SPEEDUP`] than one that the device
 /// lists before it.
 fn fastest_of<'f>(candidates: &[&'f Finding], bytes: usize) -> Option<&'f Finding> {
     let ns = |finding: &Finding| finding.timing.ns(Shape::from(bytes));
     let mut best: Option<&Finding> = None;
-    for finding in candidates.iter().filter(|one| bytes >= 2 << 20 || !one.device.backend.contains('+')) {
-        let margin = best.map_or(1.0, |best| if best.device == finding.device { 0.9 } else { 1.0 });
-        if best.is_none_or(|best| ns(finding) < margin * ns(best)) {
+    for finding in candidates {
+        let factor = best.map_or(1.0, |best| if best.device == finding.device { MIN_SPEEDUP } else { 1.0 });
+        if best.is_none_or(|best| factor * ns(finding) < ns(best)) {
             best = Some(finding);
         }
     }

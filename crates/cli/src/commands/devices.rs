@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::Args;
 use lockstep::Engine;
 use lockstep::hazmat::KeySize;
-use lockstep::hazmat::backend::{Device, KernelId, KernelInfo};
+use lockstep::hazmat::backend::{Device, DeviceProperties, KernelId, KernelInfo};
 use lockstep::hazmat::work::{Operation, Pass};
 use lockstep_report::hang;
 use serde_json::{Value, json};
@@ -70,8 +70,13 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
 }
 
 fn describe(text: &mut String, device: &dyn Device) {
-    let simulated = if device.is_simulated() { " (simulated: chosen by name only)" } else { "" };
-    *text += &hang("", 4, &format!("{}: {}{simulated}", device.id(), device.description()));
+    let properties = match device.properties() {
+        DeviceProperties { simulated: true, by_name_only: true, .. } => " (simulated: chosen by name only)",
+        DeviceProperties { simulated: true, .. } => " (simulated)",
+        DeviceProperties { by_name_only: true, .. } => " (chosen by name only)",
+        _ => "",
+    };
+    *text += &hang("", 4, &format!("{}: {}{properties}", device.id(), device.description()));
     let width = device.kernels().iter().map(|kernel| kernel.name.len()).max().unwrap_or_default().max(14);
     let beside = |label: &str, words: &str| hang(&format!("  {label:<width$} "), width + 3, words);
     for kernel in device.kernels() {
@@ -114,7 +119,8 @@ fn device_json(device: &dyn Device) -> Value {
     json!({
         "name": device.id().to_string(),
         "description": device.description(),
-        "simulated": device.is_simulated(),
+        "simulated": device.properties().simulated,
+        "by_name_only": device.properties().by_name_only,
         "kernels": device.kernels().iter().map(kernel).collect::<Vec<_>>(),
         "not_supported": passes()
             .filter(|&pass| !does(device, pass))

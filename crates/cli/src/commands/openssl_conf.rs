@@ -47,6 +47,11 @@ pub(crate) struct OpensslConf {
     #[arg(long, value_name = "HOW")]
     verify: Option<String>,
 
+    /// Set whether operations are measured, for `auto` to choose by, and the measurements kept in the user's cache directory: `on` or
+    /// `off`
+    #[arg(long, value_name = "WHETHER")]
+    calibrate: Option<String>,
+
     /// Set whether keystream is made ahead: `on`, `off` or `auto`
     #[arg(long, value_name = "WHEN")]
     ahead: Option<String>,
@@ -88,8 +93,8 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
 
 /// The settings that are given, in the order of the configuration.
 fn given_settings(args: &OpensslConf) -> Vec<(&'static str, &str)> {
-    let OpensslConf { module: _, device, kernel, threads, threshold, verify, ahead, trace } = args;
-    let all = [device, kernel, threads, threshold, verify, ahead, trace];
+    let OpensslConf { module: _, device, kernel, threads, threshold, verify, calibrate, ahead, trace } = args;
+    let all = [device, kernel, threads, threshold, verify, calibrate, ahead, trace];
     provider_settings::NAMES
         .into_iter()
         .zip(all)

@@ -42,7 +42,7 @@ fn software_that_acts_as_a_gpu() {
         eprintln!("NOT TESTED: there is no wgpu:software on this machine");
         return;
     };
-    assert_eq!(device["simulated"], true);
+    assert_eq!((&device["simulated"], &device["by_name_only"]), (&false.into(), &true.into()));
     let plain = data(5 * CHUNK + 1);
     folder.write("plain", &plain);
     folder.run(["encrypt", "-k", "key", "plain", "-o", "sealed", "--device", "wgpu:software"]).succeeded();

@@ -145,6 +145,7 @@ fn every_setting_is_checked_and_written() {
         ("threads", "3"),
         ("threshold", "64K"),
         ("verify", "full"),
+        ("calibrate", "on"),
         ("ahead", "off"),
         ("trace", "/var/log/a trace"),
     ];
@@ -160,6 +161,7 @@ fn every_setting_is_checked_and_written() {
         ("threads", "many", "--threads is `many`: give a number of threads from 1 to 1024"),
         ("threshold", "1X", "--threshold is `1X`: give a number of bytes"),
         ("verify", "perhaps", "--verify is `perhaps`: give off, sample or full"),
+        ("calibrate", "1", "--calibrate is `1`: give on, off or auto"),
         ("ahead", "1", "--ahead is `1`: give on, off or auto"),
         ("trace", "trace.txt", "--trace is `trace.txt`: give off, stderr, stdout or the absolute path"),
     ] {
