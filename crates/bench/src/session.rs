@@ -238,7 +238,8 @@ impl Session {
             return Ok(engine.clone());
         }
         // Both are always set, so that the environment variables of the library have no effect.
-        let mut builder = Engine::builder().device(device).kernel(kernel.unwrap_or(AUTO));
+        let mut builder =
+            Engine::builder().calibrate_automatically(true).device(device).kernel(kernel.unwrap_or(AUTO));
         if let Some(threads) = threads {
             builder = builder.threads(threads);
         }

@@ -1,9 +1,9 @@
-//! How the chaining state of a segment moves on: for devices that cut segments into pieces.
+//! How the chaining state advances over a segment, for devices that cut segments into pieces.
 
 use crate::key::Block;
 use crate::work::{Operation, Pass};
 
-/// What the chaining state behind a segment is.
+/// The rule for the chaining state behind a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ChainingState {
@@ -13,14 +13,14 @@ pub enum ChainingState {
     Counter = 1,
     /// A counter of 32 bits in the last four bytes.
     Counter32 = 2,
-    /// The last whole block of the ciphertext that was read.
+    /// The last whole block of the ciphertext that is read.
     LastCiphertext = 3,
-    /// A result of the computation, which only the device knows.
+    /// A result of the computation.
     DeviceComputed = 4,
 }
 
 impl ChainingState {
-    /// That of a pass.
+    /// The rule of a pass.
     pub const fn of(pass: Pass) -> ChainingState {
         match pass {
             Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => ChainingState::Keep,
@@ -39,7 +39,8 @@ impl ChainingState {
         }
     }
 
-    /// The chaining state behind `bytes` of data, of which `last` is the last whole block, if there is one.
+    /// The chaining state behind `bytes` of input, of which `last` is the last whole block, if there is one. A state that the device
+    /// computes is returned unchanged.
     pub fn after(self, state: Block, bytes: usize, last: Option<Block>) -> Block {
         let blocks = bytes.div_ceil(16) as u128;
         match self {
@@ -51,11 +52,11 @@ impl ChainingState {
     }
 }
 
-/// The counter of a pass of CTR so many blocks on.
+/// The counter of a CTR pass after a number of blocks.
 pub fn counter_after(pass: Pass, counter: &Block, blocks: u128) -> Block {
     let counter = u128::from_be_bytes(*counter);
     let next = counter.wrapping_add(blocks);
-    // In GCM the last 32 bits alone count (SP 800-38D, 6.2).
+    // GCM increments the last 32 bits only (SP 800-38D, 6.2).
     let counting = if pass == Pass::Ctr32 { u128::from(u32::MAX) } else { u128::MAX };
     ((counter & !counting) | (next & counting)).to_be_bytes()
 }
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chaining_states_move_on() {
+    fn chaining_states_advance() {
         let ones = [0xff; 16];
         assert_eq!(ChainingState::Keep.after(ones, 99, None), ones);
         assert_eq!(ChainingState::Counter.after(ones, 17, None)[15], 1);

@@ -1,4 +1,4 @@
-//! Where data lie: in host memory, in page-locked host memory, or on a device; in place or not.
+//! The memory that holds data: host memory, page-locked host memory, or device memory; in place or not.
 
 use std::ops::{DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,37 +7,37 @@ use crate::error::{Error, Result};
 pub use crate::host::{HostData, Span, check_lengths};
 use crate::names::DeviceId;
 
-/// The data of one segment or message: what is read and where the result goes, always of one length.
+/// The data of one segment or message: input and output, always of one length.
 ///
-/// Made by its constructors, which check that input and output have one length and are the same place or disjoint.
+/// Its constructors check that input and output have one length and are the same memory or disjoint.
 pub enum Data<'a> {
     /// Ordinary host memory, borrowed until the completion is waited for.
     Host(HostData<'a>),
-    /// Page-locked host memory that the device reads and writes directly.
+    /// Page-locked host memory, which the device reads and writes directly.
     #[non_exhaustive]
     Pinned {
-        /// What is read.
+        /// The input.
         from: PinnedSlice,
-        /// Where the result goes: the same place or a disjoint one.
+        /// The output: the same range or a disjoint one.
         to: PinnedSlice,
     },
     /// Memory of the device. Work on it runs on the stream of the [`crate::work::Work`] it is part of.
     #[non_exhaustive]
     Device {
-        /// What is read.
+        /// The input.
         from: DeviceSlice,
-        /// Where the result goes: the same place or a disjoint one.
+        /// The output: the same range or a disjoint one.
         to: DeviceSlice,
     },
 }
 
 impl<'a> Data<'a> {
-    /// Host memory, changed in place.
+    /// Host memory, in place.
     pub fn in_place(data: &'a mut [u8]) -> Self {
         Data::Host(HostData::InPlace(data))
     }
 
-    /// Host memory, read from one place and written to another.
+    /// Host memory, out of place.
     ///
     /// # Errors
     /// [`Error::OutputLength`] if the two differ in length.
@@ -45,7 +45,7 @@ impl<'a> Data<'a> {
         HostData::copy(from, to).map(Data::Host)
     }
 
-    /// Page-locked memory of one device, from one place to another or in place.
+    /// Page-locked memory of one device, in place or out of place.
     ///
     /// # Errors
     /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they are of different devices or
@@ -60,7 +60,7 @@ impl<'a> Data<'a> {
         Ok(Data::Pinned { from, to })
     }
 
-    /// Memory of one device, from one place to another or in place.
+    /// Memory of one device, in place or out of place.
     ///
     /// # Errors
     /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they are of different devices or
@@ -88,12 +88,12 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// True if there are none.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The one device that reaches them, unless every device does.
+    /// The one device that can access them; `None` for host memory.
     pub fn device(&self) -> Option<DeviceId> {
         match self {
             Data::Device { from, .. } => Some(from.device),
@@ -102,7 +102,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The same data, only to be read.
+    /// The input, read-only.
     pub fn input_only(&self) -> Data<'_> {
         match self {
             Data::Host(data) => Data::Host(HostData::ReadOnly(data.input())),
@@ -111,7 +111,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The output, only to be read.
+    /// The output, read-only.
     pub fn output_only(&mut self) -> Data<'_> {
         match self {
             Data::Host(data) => Data::Host(HostData::ReadOnly(data.output())),
@@ -120,7 +120,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The host data, or an error in the name of a device that reaches nothing else.
+    /// The host data, or the error of a device that can access nothing else.
     ///
     /// # Errors
     /// [`Error::OutOfReach`] for pinned and device memory.
@@ -163,7 +163,7 @@ impl<'a> Data<'a> {
 }
 
 impl std::fmt::Debug for Data<'_> {
-    /// Where and how long, not what.
+    /// Kind and length, not the content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Data::Host(data) => data.fmt(f),
@@ -242,7 +242,7 @@ impl DeviceSlice {
         self.len
     }
 
-    /// True if it has none.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -267,14 +267,14 @@ impl DeviceSlice {
     }
 }
 
-/// What holds page-locked memory; each backend has its own kind.
+/// Owner of page-locked memory; each backend has its own type.
 pub trait PinnedStorage: DerefMut<Target = [u8]> + Send {}
 
 impl<T: DerefMut<Target = [u8]> + Send> PinnedStorage for T {}
 
 /// Page-locked host memory, made by [`crate::backend::DeviceMemory::allocate_pinned`].
 ///
-/// It is shared: a device at work on it keeps it alive, and [`PinnedBuffer::lock`] waits until the device is done.
+/// It is reference-counted: a device that uses it keeps it alive, and [`PinnedBuffer::lock`] waits until the device is done.
 #[derive(Clone)]
 pub struct PinnedBuffer {
     device: DeviceId,
@@ -290,7 +290,7 @@ impl PinnedBuffer {
         PinnedBuffer { device, storage: Arc::new(Mutex::new(storage)), address, len }
     }
 
-    /// Where it starts: by this the device that made it knows it again.
+    /// Its address, by which the device that made it recognises it.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -300,12 +300,12 @@ impl PinnedBuffer {
         self.len
     }
 
-    /// True if it has none.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Access from the host; waits while a device is at work on it.
+    /// Access from the host; waits while a device uses it.
     pub fn lock(&self) -> MutexGuard<'_, Box<dyn PinnedStorage>> {
         // Bytes have no invariant that a panic elsewhere could have broken.
         self.storage.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -346,7 +346,7 @@ impl PinnedSlice {
         &self.buffer
     }
 
-    /// The bytes of it.
+    /// The range within the buffer.
     pub fn range(&self) -> Range<usize> {
         self.range.clone()
     }
@@ -356,7 +356,7 @@ impl PinnedSlice {
         self.range.len()
     }
 
-    /// True if it has none.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }

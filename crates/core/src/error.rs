@@ -1,21 +1,21 @@
-//! Everything that can go wrong, as values: what happened, and what to do about it.
+//! Errors: what went wrong, and what to do about it.
 
 use crate::names::DeviceId;
 
-/// The result of everything in this crate.
+/// The result of fallible functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong. Authentication failures carry no detail on purpose.
+/// An error. Authentication failures carry no detail on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A key of a length AES does not have.
+    /// A key whose length is not one of AES.
     #[error("a key of {got} bytes: AES keys have 16, 24 or 32 bytes")]
     KeyLength {
         /// Bytes given.
         got: usize,
     },
-    /// A key of a length this mode does not take.
+    /// A key whose length the mode does not take.
     #[error("{mode} takes {expected}, not a key of {got} bytes")]
     ModeKey {
         /// The mode's name.
@@ -38,7 +38,7 @@ pub enum Error {
         /// Bytes given.
         got: usize,
     },
-    /// A tag length the mode does not have.
+    /// A tag length that the mode does not allow.
     #[error("{mode} has tags of {expected} bytes, not of {got}")]
     TagLength {
         /// The mode's name.
@@ -48,7 +48,7 @@ pub enum Error {
         /// Bytes asked for.
         got: usize,
     },
-    /// Data that must be whole blocks are not.
+    /// Data that must be whole blocks but are not.
     #[error("{mode} without padding takes a multiple of 16 bytes; {extra} are left over")]
     NotWholeBlocks {
         /// The mode's name.
@@ -80,19 +80,19 @@ pub enum Error {
         /// Bytes given.
         got: usize,
     },
-    /// Calls in an order that has no meaning, such as data after the end.
+    /// Calls in a wrong order, such as data after the end.
     #[error("{what}")]
     Order {
-        /// What was called when it could not be.
+        /// The call, in words.
         what: &'static str,
     },
-    /// Wrong key, nonce, associated data or tag, or changed ciphertext. Nothing was released.
+    /// Wrong key, nonce, associated data or tag, or changed ciphertext. No plaintext was released.
     #[error("authentication failed: wrong key, or the data were changed")]
     AuthenticationFailed,
-    /// Bytes that are no PKCS#7 padding. Never report this to an attacker who may choose ciphertexts.
+    /// No valid PKCS#7 padding. Do not let this be told from other errors by an attacker who may choose ciphertexts.
     #[error("the padding is wrong: wrong key or IV, damaged data, or data encrypted without padding")]
     Padding,
-    /// Something this device or kernel does not do.
+    /// An operation that the device or kernel does not support.
     #[error("{kernel} cannot do {operation}: choose another device or kernel, or leave the choice to `auto`")]
     Unsupported {
         /// The kernel asked for; the backend of the devices asked for if no kernel was named.
@@ -100,7 +100,7 @@ pub enum Error {
         /// The operation it lacks.
         operation: String,
     },
-    /// A device name nobody knows.
+    /// There is no device of this name.
     #[error("no device `{name}`: {known}")]
     UnknownDevice {
         /// What was asked for.
@@ -108,7 +108,7 @@ pub enum Error {
         /// The devices there are, in words.
         known: String,
     },
-    /// A kernel name nobody knows, or one this processor cannot run.
+    /// The device has no kernel of this name, or cannot run it.
     #[error("no kernel `{name}` on {device}: {known}")]
     UnknownKernel {
         /// What was asked for.
@@ -118,7 +118,7 @@ pub enum Error {
         /// The kernels there are, in words.
         known: String,
     },
-    /// A device and a kernel were named that do not fit together.
+    /// The named kernel does not run on the named device.
     #[error(
         "the kernel `{kernel}` does not run on the device `{device}`: {kernel} runs on {others}; {device} has {known}"
     )]
@@ -132,7 +132,7 @@ pub enum Error {
         /// The kernels that this device has, in words.
         known: String,
     },
-    /// The data lie where this device cannot reach them.
+    /// The data are in memory that the device cannot access.
     #[error("{device} cannot reach {what}")]
     OutOfReach {
         /// The device asked.
@@ -140,10 +140,10 @@ pub enum Error {
         /// What it cannot reach.
         what: String,
     },
-    /// A device did not encrypt a message, and did not say why. Its output is worth nothing.
+    /// A device did not encrypt a message and reported no error. The output must be discarded.
     #[error("a message was not encrypted: discard the output")]
     NotSealed,
-    /// The device failed while at work. Output, also in place, is to be taken as lost.
+    /// The device failed during work. All output is lost, also in place.
     #[error("{device} failed: {reason}")]
     DeviceFailed {
         /// The device.
@@ -151,13 +151,13 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
-    /// A device gave a result that the processor does not.
+    /// The result of a device differs from that of the CPU.
     #[error("{device} gave a wrong result: do not use it; check its cooling, memory and driver")]
     WrongResult {
         /// The device.
         device: DeviceId,
     },
-    /// A kernel gave a wrong answer to a known question and will not be used.
+    /// A kernel failed a known-answer test and will not be used.
     #[error("{kernel} on {device} failed its self-test ({test}): it will not be used; please report this")]
     SelfTest {
         /// The kernel.

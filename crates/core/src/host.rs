@@ -14,17 +14,17 @@ use crate::error::{Error, Result};
 /// let unequal = HostData::Copy { from: &[0; 64], to: &mut [0; 16] };
 /// ```
 pub enum HostData<'a> {
-    /// Read and written in the same place.
+    /// Input and output are the same memory.
     InPlace(&'a mut [u8]),
-    /// Read from one place, written to another of the same length; made by [`HostData::copy`], which checks that.
+    /// Input and output are disjoint; made by [`HostData::copy`], which checks the lengths.
     #[non_exhaustive]
     Copy {
-        /// What is read.
+        /// The input.
         from: &'a [u8],
-        /// Where the result goes.
+        /// The output.
         to: &'a mut [u8],
     },
-    /// Only read, for passes without output (GHASH, CBC-MAC).
+    /// Read-only, for passes without output (GHASH, CBC-MAC).
     ReadOnly(&'a [u8]),
 }
 
@@ -46,12 +46,12 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// True if there are none.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is read. In place, after the work is done, this is the result.
+    /// The input. In place, after the work is done, it is the result.
     pub fn input(&self) -> &[u8] {
         match self {
             HostData::InPlace(data) => data,
@@ -59,7 +59,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Where the result goes; empty if the data are only read.
+    /// The output; empty if the data are read-only.
     pub fn output(&mut self) -> &mut [u8] {
         match self {
             HostData::InPlace(data) => data,
@@ -115,7 +115,7 @@ impl<'a> HostData<'a> {
 }
 
 impl std::fmt::Debug for HostData<'_> {
-    /// How long, not what.
+    /// Kind and length, not the content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = match self {
             HostData::InPlace(_) => "InPlace",

@@ -1,4 +1,4 @@
-//! AES keys: checked once, expanded once per form that a kernel wants, wiped on drop, never printed.
+//! AES keys: checked once, expanded once for each form that a kernel needs, wiped on drop, never printed.
 
 use std::any::Any;
 use std::fmt;
@@ -48,15 +48,15 @@ impl KeySize {
 
 /// An AES key.
 ///
-/// Expanding a key takes as long as encrypting several blocks, so a key remembers what it was expanded to: each
-/// backend keeps its own form here ([`Key::prepared`]), made at first use and wiped with the key.
+/// To expand a key takes as long as to encrypt several blocks, so a key caches its expanded forms: each backend keeps its own
+/// here ([`Key::prepared`]), made at first use and wiped with the key.
 pub struct Key {
     bytes: Zeroizing<[u8; 32]>,
     size: KeySize,
     forms: OnceLock<Box<Form>>,
 }
 
-/// One expanded form of a key, and the next: a list that only grows, so that references into it stay good.
+/// One expanded form of a key, and the next: a list that only grows, so that references into it stay valid.
 struct Form {
     value: Box<dyn Any + Send + Sync>,
     next: OnceLock<Box<Form>>,
@@ -84,7 +84,7 @@ impl Key {
         self.size
     }
 
-    /// The key itself, for backends and key files. Take care where it goes.
+    /// The key itself, for backends and key files. Copies of it must be wiped.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.size.bytes()]
     }
@@ -103,11 +103,11 @@ impl Key {
             }
             place = &form.next;
         }
-        // Written where it stays: a value made on the stack and moved would leave round keys there.
+        // Constructed in its final place: a value that is moved off the stack leaves round keys there.
         let value = Box::write(Box::new_uninit(), make(self));
         let mut new = Box::new(Form { value, next: OnceLock::new() });
         loop {
-            // Another thread may have added a form since: of this type, or of another one.
+            // Another thread may have added a form in the meantime, of this type or another.
             match place.set(new) {
                 Ok(()) => {}
                 Err(back) => {
@@ -140,7 +140,7 @@ impl Key {
 }
 
 impl Clone for Key {
-    /// The same key; its forms are made anew.
+    /// The same key, without its expanded forms.
     fn clone(&self) -> Key {
         Key { bytes: self.bytes.clone(), size: self.size, forms: OnceLock::new() }
     }
@@ -195,8 +195,8 @@ impl RoundKeys {
 }
 
 /// The S-box on the four bytes of a word at once, without a table: inversion in GF(2^8) as the power 254, then the
-/// affine map of FIPS 197, section 5.1.1. Constant time; some 700 operations, which only backends without an
-/// expansion of their own pay.
+/// affine map of FIPS 197, section 5.1.1. Constant time; about 700 operations, only for backends without an expansion of their
+/// own.
 fn sub_word(x: u32) -> u32 {
     // 254 = 2 + 4 + 8 + 16 + 32 + 64 + 128
     let mut square = x;

@@ -1,4 +1,4 @@
-//! One view of what a call works on: the segments of a pass, or the messages of a fused AEAD.
+//! A common view of the segments of a pass and the messages of a fused AEAD, for devices that process both in the same way.
 
 use crate::data::Data;
 use crate::gcm::counter_block;
@@ -7,9 +7,9 @@ use crate::work::{AeadMessage, Segment, Status, Tag, Tweak};
 
 /// The segments or messages of a call, by index.
 pub enum Messages<'w, 'd> {
-    /// Of a pass.
+    /// Segments of a pass.
     Segments(&'w mut [Segment<'d>]),
-    /// Of GCM.
+    /// Messages of a fused AEAD.
     Aead(&'w mut [AeadMessage<'d>]),
 }
 
@@ -22,7 +22,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// How many.
+    /// The number of them.
     pub fn len(&self) -> usize {
         match self {
             Messages::Segments(segments) => segments.len(),
@@ -30,7 +30,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// True if there are none.
+    /// True if the call has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -43,7 +43,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// The data of one, for results.
+    /// The data of one, to write results to.
     pub fn data_mut(&mut self, index: usize) -> &mut Data<'d> {
         match self {
             Messages::Segments(segments) => &mut segments[index].data,
@@ -59,7 +59,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// For XTS.
+    /// The tweak of one, for XTS.
     pub fn tweak(&self, index: usize) -> Option<Tweak<'d>> {
         match self {
             Messages::Segments(segments) => segments[index].tweak,
@@ -67,7 +67,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// The chaining state that the data begin with.
+    /// The chaining state at the start of the data.
     pub fn state(&self, index: usize) -> Block {
         match self {
             Messages::Segments(segments) => *segments[index].state,
@@ -76,14 +76,14 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// Sets the chaining state that the next segment begins with. Messages have none.
+    /// Sets the chaining state behind a segment. No effect on messages.
     pub fn set_chaining_state(&mut self, index: usize, state: Block) {
         if let Messages::Segments(segments) = self {
             *segments[index].state = state;
         }
     }
 
-    /// The message, if it is one of GCM.
+    /// The message; `None` for a segment.
     pub fn aead(&self, index: usize) -> Option<&AeadMessage<'d>> {
         match self {
             Messages::Segments(_) => None,
@@ -91,7 +91,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// Sets all statuses to pending, and zeroes tags if any may have been delivered.
+    /// Marks all messages as not processed after an error, and zeroes tags if some were written. No effect on segments.
     pub fn invalidate(&mut self, delivered: bool) {
         let Messages::Aead(messages) = self else { return };
         for message in messages.iter_mut() {

@@ -1,4 +1,4 @@
-//! Large work shared out: among the threads of a processor, or among devices. Segments are cut where their pass allows it.
+//! Sharing of large work among the threads of a processor, or among devices. Segments are cut where their pass allows it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,10 +8,10 @@ use crate::error::Result;
 use crate::key::{Block, Key};
 use crate::work::{Pass, Segment, Tweak};
 
-/// Segments are cut at multiples of so many bytes: a page, which is whole blocks too.
+/// Segments are cut at multiples of this number of bytes: a page, and a multiple of a block.
 const GRAIN: usize = 4096;
 
-/// A part of a segment, and whose it is.
+/// A part of a segment, and the share that it belongs to.
 struct Piece<'s> {
     share: usize,
     key: &'s Key,
@@ -19,11 +19,11 @@ struct Piece<'s> {
     data: Data<'s>,
 }
 
-/// Hands `run` the segments in as many lists as there are `targets`, which say how many bytes each is to have; a list may
-/// come out empty. Chaining states of segments that were cut are as if they had not been, once `run` succeeds.
+/// Passes `run` the segments in as many lists as there are `targets`, which are the numbers of bytes of the lists; a list may be
+/// empty. When `run` has succeeded, chaining states are as if no segment had been cut.
 ///
 /// # Errors
-/// Those of `run`; chaining states are then as before, but for those that it changed itself.
+/// Those of `run`; chaining states of the segments are unchanged then.
 pub fn segments(
     pass: Pass,
     segments: &mut [Segment<'_>],
@@ -32,9 +32,9 @@ pub fn segments(
 ) -> Result<()> {
     let mut states = Vec::new();
     let mut pieces = Vec::new();
-    let mut dealer = Dealer { targets, share: 0, used: 0 };
+    let mut distributor = Distributor { targets, share: 0, used: 0 };
     for segment in &mut *segments {
-        dealer.cut(pass, segment, &mut states, &mut pieces);
+        distributor.add(pass, segment, &mut states, &mut pieces);
     }
     let mut counts = vec![0; targets.len().max(1)];
     pieces.iter().for_each(|piece| counts[piece.share] += 1);
@@ -60,7 +60,7 @@ pub fn segments(
     Ok(())
 }
 
-/// Things that cannot be cut, in as many consecutive lists as there are targets.
+/// Items that cannot be cut, in as many consecutive lists as there are targets.
 pub fn items<'i, T>(items: &'i mut [T], targets: &[usize], weight: impl Fn(&T) -> usize) -> Vec<&'i mut [T]> {
     let mut lists = Vec::new();
     let mut rest = items;
@@ -79,10 +79,11 @@ pub fn items<'i, T>(items: &'i mut [T], targets: &[usize], weight: impl Fn(&T) -
     lists
 }
 
-/// Does all of the work at once, a thread each. This thread works, too, and does what is left if the system refuses others.
+/// Does all pieces of work at the same time, each on a thread. The calling thread is one of them, and does what remains if no more
+/// threads can be started.
 ///
-/// Threads are made for each large piece of work and end with it: that costs some 30 microseconds against the
-/// milliseconds that such work takes, and leaves nothing behind that a fork or an unloaded library could trip over.
+/// Threads are started for each call and end with it: that costs about 30 microseconds against the milliseconds that such work
+/// takes, and no thread is left when the process forks or the library is unloaded.
 pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
     let helpers = work.len().saturating_sub(1);
     let queue = Mutex::new(work);
@@ -105,31 +106,31 @@ pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
     });
 }
 
-/// True if there is address space for one more thread, and enough after that for what the threads allocate, which would
-/// otherwise abort the process: a limit (`ulimit -v`) leaves less than the number of threads needs.
+/// True if there is address space for one more thread and for what threads allocate. With a limit (`ulimit -v`) there may be less
+/// than all threads need, and a failed allocation would abort the process.
 pub fn has_room_for_a_thread() -> bool {
-    /// Its stack and what the C library reserves for its allocations, twice.
+    /// Twice the stack of a thread and the arena that the C library reserves for its allocations.
     const ROOM: usize = 256 << 20;
     let mut room = Vec::<u8>::new();
     let is_there = room.try_reserve_exact(ROOM).is_ok();
-    // Without a use of it the compiler may leave out the allocation.
+    // Without a use of it the compiler may remove the allocation.
     std::hint::black_box(&room);
     is_there
 }
 
-/// True if a segment can be cut in two that know nothing of each other.
+/// True if the parts of a segment can be processed independently.
 pub fn can_cut(pass: Pass) -> bool {
     !pass.is_serial() && pass != Pass::Ghash
 }
 
-/// Whose turn it is, and how much that one has.
-struct Dealer<'t> {
+/// Assigns segments and parts of them to shares, one share after the other.
+struct Distributor<'t> {
     targets: &'t [usize],
     share: usize,
     used: usize,
 }
 
-impl Dealer<'_> {
+impl Distributor<'_> {
     fn is_last(&self) -> bool {
         self.share + 1 >= self.targets.len()
     }
@@ -140,7 +141,7 @@ impl Dealer<'_> {
     }
 
     /// Cuts a segment into pieces, each with its chaining state, and marks the last.
-    fn cut<'s>(
+    fn add<'s>(
         &mut self,
         pass: Pass,
         segment: &'s mut Segment<'_>,
@@ -182,7 +183,7 @@ impl Dealer<'_> {
     }
 }
 
-/// The chaining state behind whole blocks of host data that have not been worked on yet.
+/// The chaining state behind whole blocks of host data that have not been processed yet.
 fn state_after(pass: Pass, state: &Block, data: &Data<'_>) -> Block {
     let last = match data {
         Data::Host(data) => data.input().last_chunk().copied(),
@@ -195,8 +196,8 @@ fn state_after(pass: Pass, state: &Block, data: &Data<'_>) -> Block {
 mod tests {
     use super::*;
 
-    /// How many bytes of which segment each share gets.
-    fn dealt(pass: Pass, lengths: &[usize], targets: &[usize]) -> Vec<Vec<usize>> {
+    /// The bytes of each segment in each share.
+    fn cut(pass: Pass, lengths: &[usize], targets: &[usize]) -> Vec<Vec<usize>> {
         let key = Key::new(&[0; 16]).unwrap();
         let mut data: Vec<Vec<u8>> = lengths.iter().map(|&len| vec![0; len]).collect();
         let mut states = vec![[0; 16]; lengths.len()];
@@ -216,22 +217,22 @@ mod tests {
     #[test]
     fn segments_are_cut_where_shares_end() {
         let (ctr, none) = (Pass::Ctr, Vec::new());
-        assert_eq!(dealt(ctr, &[10_000], &[4096, 4096]), [vec![4096], vec![5904]]);
-        assert_eq!(dealt(ctr, &[10_000], &[5000, 5000]), [vec![4096], vec![5904]]);
-        assert_eq!(dealt(ctr, &[100, 0, 9000], &[4200, 5000]), [vec![100, 0, 4096], vec![4904]]);
-        // Too little room for a page: the next one has it all.
-        assert_eq!(dealt(ctr, &[5000, 9000], &[7000, 7000]), [vec![5000], vec![9000]]);
-        assert_eq!(dealt(ctr, &[100], &[4096, 4096]), [vec![100], none.clone()]);
-        assert_eq!(dealt(ctr, &[], &[4096, 4096]), [none.clone(), none.clone()]);
-        assert_eq!(dealt(ctr, &[20_000], &[0, 4096, 0, 1]), [none.clone(), vec![4096], none, vec![15_904]]);
+        assert_eq!(cut(ctr, &[10_000], &[4096, 4096]), [vec![4096], vec![5904]]);
+        assert_eq!(cut(ctr, &[10_000], &[5000, 5000]), [vec![4096], vec![5904]]);
+        assert_eq!(cut(ctr, &[100, 0, 9000], &[4200, 5000]), [vec![100, 0, 4096], vec![4904]]);
+        // Less than a page is left in the share: the next one has the whole segment.
+        assert_eq!(cut(ctr, &[5000, 9000], &[7000, 7000]), [vec![5000], vec![9000]]);
+        assert_eq!(cut(ctr, &[100], &[4096, 4096]), [vec![100], none.clone()]);
+        assert_eq!(cut(ctr, &[], &[4096, 4096]), [none.clone(), none.clone()]);
+        assert_eq!(cut(ctr, &[20_000], &[0, 4096, 0, 1]), [none.clone(), vec![4096], none, vec![15_904]]);
     }
 
     #[test]
     fn serial_segments_stay_whole() {
         let none = Vec::new();
         for pass in [Pass::CbcEncrypt, Pass::Ghash] {
-            assert_eq!(dealt(pass, &[16_000], &[4096, 4096]), [vec![16_000], none.clone()]);
-            assert_eq!(dealt(pass, &[8000, 8000, 16], &[4096, 4096]), [vec![8000], vec![8000, 16]]);
+            assert_eq!(cut(pass, &[16_000], &[4096, 4096]), [vec![16_000], none.clone()]);
+            assert_eq!(cut(pass, &[8000, 8000, 16], &[4096, 4096]), [vec![8000], vec![8000, 16]]);
         }
     }
 

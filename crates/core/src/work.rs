@@ -1,22 +1,22 @@
-//! What a backend is asked to do: passes over segments, and whole fused AEADs over messages.
+//! Work for a device: passes over segments, and fused AEADs over messages.
 
 use crate::data::{Data, DeviceSlice};
 use crate::error::Error;
 use crate::key::{Block, Key, KeySize};
 
-/// The data-parallel or serial work that a mode needs.
+/// The data-parallel or serial steps of which modes consist.
 ///
-/// Each works on [`Segment`]s: pieces of messages, with the chaining state that links a piece to the next.
-/// "Blocks" means: a multiple of 16 bytes; "bytes": any length.
+/// A pass processes [`Segment`]s: parts of messages, with the chaining state that links a part to the next. Below, "blocks" means
+/// that the length is a multiple of 16 bytes, "bytes" that it is any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pass {
     /// Blocks; no chaining state.
     EcbEncrypt,
     /// Blocks; no chaining state.
     EcbDecrypt,
-    /// Bytes. The chaining state is the counter, 128 bits big-endian, and moves on by the blocks begun.
+    /// Bytes. The chaining state is the counter, 128 bits big-endian, and advances by one for each block, also a partial one.
     Ctr,
-    /// Bytes. As `Ctr`, but only the last 32 bits count (GCM, SP 800-38D, 6.2).
+    /// Bytes. As `Ctr`, but only the last 32 bits are incremented (GCM, SP 800-38D, 6.2).
     Ctr32,
     /// Blocks; the chaining state is the last ciphertext block. Serial.
     CbcEncrypt,
@@ -40,13 +40,13 @@ pub enum Pass {
     PcbcEncrypt,
     /// Blocks; the chaining state as in `PcbcEncrypt`. Serial.
     PcbcDecrypt,
-    /// Blocks, only read; the chaining state is the running MAC. Serial.
+    /// Blocks, read-only; the chaining state is the running MAC. Serial.
     CbcMac,
-    /// Blocks. The chaining state is the tweak of the data unit and stays; [`Tweak`] says where in the unit.
+    /// Blocks. The chaining state is the tweak of the data unit and does not change; [`Tweak`] has the position in the unit.
     XtsEncrypt,
     /// Blocks. As `XtsEncrypt`.
     XtsDecrypt,
-    /// Blocks, only read; the chaining state is the running hash, under the hash key of the segment's AES key.
+    /// Blocks, read-only; the chaining state is the running hash, under the hash key of the segment's AES key.
     Ghash,
 }
 
@@ -90,7 +90,7 @@ impl Pass {
         }
     }
 
-    /// True if each step needs the one before, so that only many messages give parallel work.
+    /// True if each block depends on the block before, so that only several messages can be processed in parallel.
     pub const fn is_serial(self) -> bool {
         matches!(
             self,
@@ -107,7 +107,7 @@ impl Pass {
         )
     }
 
-    /// True if data are read but not written.
+    /// True if the pass has no output but the chaining state.
     pub const fn is_read_only(self) -> bool {
         matches!(self, Pass::CbcMac | Pass::Ghash)
     }
@@ -118,7 +118,7 @@ impl Pass {
     }
 }
 
-/// Whole fused AEADs that a backend may offer fused. Core composes them from passes where it does not.
+/// AEADs that a kernel may do in one operation. Where no kernel does, modes compose them of passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FusedAead {
     /// GCM encryption (SP 800-38D, 7.1) with a 96-bit IV.
@@ -133,7 +133,7 @@ impl FusedAead {
     pub const ALL: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen];
 }
 
-/// A pass or a fused AEAD: what capability and cost are asked about.
+/// A pass or a fused AEAD: the unit of support, cost and choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
     /// A pass.
@@ -143,7 +143,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// How many there are.
+    /// The number of operations.
     pub const COUNT: usize = Pass::ALL.len() + FusedAead::ALL.len();
 
     /// All of them.
@@ -180,22 +180,21 @@ impl std::fmt::Display for Operation {
     }
 }
 
-/// A piece of one message for a pass. Several pieces of one message may not be in the same call unless the pass
-/// needs nothing from the piece before (ECB, CTR with its own counter, XTS, CBC and CFB decryption with the
-/// ciphertext block before as chaining state).
+/// A part of one message for a pass. Several parts of one message may be in one call only if the chaining state of each is
+/// known before (ECB, CTR, XTS; CBC and CFB decryption, with the ciphertext block before).
 #[derive(Debug)]
 pub struct Segment<'d> {
     /// The key; for XTS the data key.
     pub key: &'d Key,
-    /// For XTS only: the other key and the place in the data unit.
+    /// For XTS only: the tweak key and the position in the data unit.
     pub tweak: Option<Tweak<'d>>,
-    /// What [`Pass`] says: IV, counter, tweak or running MAC. Left as the next segment must find it.
+    /// IV, counter, tweak or running MAC: see [`Pass`]. The device updates it to what the next segment must start with.
     pub state: &'d mut Block,
-    /// The data, in the unit of the pass.
+    /// The data; their length is a multiple of [`Pass::unit`].
     pub data: Data<'d>,
 }
 
-/// XTS: where in its data unit a segment starts.
+/// XTS: the position of a segment in its data unit.
 #[derive(Debug, Clone, Copy)]
 pub struct Tweak<'d> {
     /// The key that encrypts the tweak.
@@ -209,13 +208,13 @@ pub struct Tweak<'d> {
 pub struct AeadMessage<'d> {
     /// The key.
     pub key: &'d Key,
-    /// The IV or nonce. For [`FusedAead`]s of 12 bytes; core composes other lengths from passes.
+    /// The IV or nonce. Of 12 bytes for a [`FusedAead`]; modes compose other lengths of passes.
     pub nonce: &'d [u8],
     /// Associated data.
     pub aad: &'d [u8],
     /// Plaintext to ciphertext, or back.
     pub data: Data<'d>,
-    /// Written when sealing, compared when opening; of a length that the mode has.
+    /// Written when sealing, compared when opening; of a length that the mode allows.
     pub tag: Tag<'d>,
     /// Set when the completion has been waited for.
     pub status: Status,
@@ -238,12 +237,12 @@ impl<'d> AeadMessage<'d> {
     }
 }
 
-/// Where a tag is written to or read from.
+/// A tag to write or to compare with.
 #[derive(Debug)]
 pub enum Tag<'d> {
-    /// Sealing: written.
+    /// Sealing: the device writes it.
     Write(&'d mut [u8]),
-    /// Opening: compared.
+    /// Opening: the device compares with it.
     Expect(&'d [u8]),
 }
 
@@ -256,52 +255,51 @@ impl Tag<'_> {
         }
     }
 
-    /// True if it has none, which no mode allows.
+    /// True if the length is 0, which no mode allows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What became of a message. In a [`Table`] one byte each, with these values.
+/// The outcome of a message. In a [`Table`] one byte for each message, with these values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
-    /// Not worked on yet.
+    /// Not processed.
     Pending = 0,
-    /// Done; when opening: the tag was right.
+    /// Done; when opening, the tag was right.
     Done = 1,
     /// The tag was wrong; the output is zeroed.
     AuthenticationFailed = 2,
 }
 
-/// Messages described by arrays in device memory, so that nothing about them crosses to the host.
+/// Messages described by arrays in device memory; the host knows none of their contents.
 ///
 /// Integers are 64-bit little-endian. Segment `i` is read at `from + offsets[i]`, written at `to + offsets[i]`, and
 /// has `lengths[i]` bytes.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// How many messages.
+    /// The number of messages.
     pub messages: usize,
     /// The size of all keys.
     pub key_size: KeySize,
-    /// Raw keys, one a message, or a single one for all. For XTS the data key and the tweak key of a message follow
-    /// each other.
+    /// Raw keys, one for each message, or a single one for all. For XTS, the data key is followed by the tweak key.
     pub keys: DeviceSlice,
-    /// 16 bytes a message: the chaining states of a pass (updated), or the 96-bit IVs of a fused AEAD with 4 bytes unused.
+    /// 16 bytes for each message: the chaining states of a pass (updated), or the 96-bit IVs of a fused AEAD with 4 bytes unused.
     pub states: DeviceSlice,
-    /// Where each message starts.
+    /// The offset of each message.
     pub offsets: DeviceSlice,
-    /// How long each message is.
+    /// The length of each message.
     pub lengths: DeviceSlice,
-    /// At least as long as the longest message: it shapes the launch.
+    /// The length of the longest message, or more: it determines the launch.
     pub longest: usize,
-    /// What is read.
+    /// The input.
     pub from: DeviceSlice,
-    /// Where results go: the same range or a disjoint one.
+    /// The output: the same range or a disjoint one.
     pub to: DeviceSlice,
-    /// For fused AEADs, 16 bytes a message: tags, written or compared.
+    /// For fused AEADs, 16 bytes for each message: tags, written or compared.
     pub tags: Option<DeviceSlice>,
-    /// One [`Status`] byte a message, written.
+    /// One [`Status`] byte for each message, written.
     pub status: DeviceSlice,
 }
 
@@ -310,29 +308,29 @@ pub struct Table {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stream(pub u64);
 
-/// What is submitted in one call.
+/// The work of one call.
 #[derive(Debug)]
 pub struct Work<'w, 'd> {
-    /// The stream that device data are ordered on; of no meaning for host data.
+    /// The stream that orders work on device memory; ignored for host memory.
     pub stream: Stream,
-    /// What to do.
+    /// The task.
     pub task: Task<'w, 'd>,
 }
 
-/// A pass or a fused AEAD over what is listed on the host or described on the device.
+/// A pass or a fused AEAD, over messages that are listed on the host or described on the device.
 #[derive(Debug)]
 pub enum Task<'w, 'd> {
     /// One pass over many segments of many messages.
     Pass(Pass, &'w mut [Segment<'d>]),
     /// One fused AEAD over many messages.
     Fused(FusedAead, &'w mut [AeadMessage<'d>]),
-    /// The same for messages that arrays in device memory describe. Optional: a device without memory, or that does not
+    /// A pass or a fused AEAD over messages that arrays in device memory describe. Optional: a device without memory, or that does not
     /// read such arrays, answers [`Error::Unsupported`].
     Table(Operation, Box<Table>),
 }
 
 impl Task<'_, '_> {
-    /// The operation, for questions of capability.
+    /// The operation.
     pub fn operation(&self) -> Operation {
         match self {
             Task::Pass(pass, _) => Operation::Pass(*pass),

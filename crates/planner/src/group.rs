@@ -10,10 +10,9 @@ use lockstep_core::backend::{
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::KeySize;
+use lockstep_core::messages::Messages;
 use lockstep_core::share;
-use lockstep_core::work::{
-    AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Tag, Task, Work,
-};
+use lockstep_core::work::{AeadMessage, Operation, Task, Work};
 
 /// The least bytes of a share: at the 6 GB/s that a CUDA device states for host memory they take 170 µs, twice what it takes to
 /// start a thread and a launch.
@@ -24,6 +23,8 @@ const THREAD_NS: f64 = 30_000.0;
 
 /// A short message takes about as long as 1 KiB, for the expansion of its key and for its tag.
 const MESSAGE_WEIGHT: usize = 1024;
+
+const NOT_HOST: &str = "memory that is not the host's: choose the device that it belongs to";
 
 /// Devices that share work.
 pub struct Group {
@@ -109,63 +110,8 @@ impl Group {
         outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run_pass(
-        &self,
-        kernel: KernelId,
-        stream: Stream,
-        pass: Pass,
-        segments: &mut [Segment<'_>],
-        costs: &[Cost],
-    ) -> Result<()> {
-        if !segments.iter().all(|segment| matches!(segment.data, Data::Host(_))) {
-            return Err(self.not_host());
-        }
-        let shares = self.shares(costs, segments.iter().map(|segment| segment.data.len()).sum());
-        let outcome = share::segments(pass, segments, &shares, |lists| {
-            self.run_lists(lists, kernel, |list| Work { stream, task: Task::Pass(pass, list) })
-        });
-        outcome.inspect_err(|_| segments.iter_mut().for_each(|segment| zero(&mut segment.data)))
-    }
-
-    fn run_fused(
-        &self,
-        kernel: KernelId,
-        stream: Stream,
-        fused: FusedAead,
-        messages: &mut [AeadMessage<'_>],
-        costs: &[Cost],
-    ) -> Result<()> {
-        if !messages.iter().all(|message| matches!(message.data, Data::Host(_))) {
-            return Err(self.not_host());
-        }
-        let weight = |message: &AeadMessage<'_>| message.data.len() + message.aad.len() + MESSAGE_WEIGHT;
-        let shares = self.shares(costs, messages.iter().map(weight).sum());
-        let lists = share::items(messages, &shares, weight);
-        let outcome = self.run_lists(lists, kernel, |list| Work { stream, task: Task::Fused(fused, list) });
-        outcome.inspect_err(|_| {
-            for message in messages.iter_mut() {
-                message.status = Status::Pending;
-                zero(&mut message.data);
-                if let Tag::Write(tag) = &mut message.tag {
-                    tag.fill(0);
-                }
-            }
-        })
-    }
-
     fn out_of_reach(&self, what: &str) -> Error {
         Error::OutOfReach { device: self.id, what: what.into() }
-    }
-
-    fn not_host(&self) -> Error {
-        self.out_of_reach("memory that is not the host's: choose the device that it belongs to")
-    }
-}
-
-/// Part of a result must not pass for the whole. Data that are only read have no output.
-fn zero(data: &mut Data<'_>) {
-    if let Data::Host(data) = data {
-        data.output().fill(0);
     }
 }
 
@@ -222,22 +168,46 @@ impl Device for Group {
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        let operation = work.task.operation();
-        let size = match &work.task {
-            Task::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
-            Task::Fused(_, messages) => messages.first().map(|message| message.key.size()),
-            Task::Table(..) => return Err(self.not_host()),
+        let (operation, stream) = (work.task.operation(), work.stream);
+        let mut all = match work.task {
+            Task::Pass(_, segments) => Messages::Segments(segments),
+            Task::Fused(_, messages) => Messages::Aead(messages),
+            Task::Table(..) => return Err(self.out_of_reach(NOT_HOST)),
         };
-        let Some(size) = size else { return Ok(Completion::Done) };
-        let costs = self.costs(kernel, operation, size).ok_or_else(|| Error::Unsupported {
+        if all.is_empty() {
+            return Ok(Completion::Done);
+        }
+        let costs = self.costs(kernel, operation, all.key(0).size()).ok_or_else(|| Error::Unsupported {
             kernel: self.kernels.get(usize::from(kernel.0)).map_or("this group", |info| info.name),
             operation: operation.to_string(),
         })?;
-        match work.task {
-            Task::Pass(pass, segments) => self.run_pass(kernel, work.stream, pass, segments, &costs)?,
-            Task::Fused(fused, messages) => self.run_fused(kernel, work.stream, fused, messages, &costs)?,
-            Task::Table(..) => return Err(self.not_host()),
+        if !(0..all.len()).all(|index| matches!(all.data(index), Data::Host(_))) {
+            return Err(self.out_of_reach(NOT_HOST));
         }
-        Ok(Completion::Done)
+        let outcome = match (operation, all.reborrow()) {
+            (Operation::Pass(pass), Messages::Segments(segments)) => {
+                let shares = self.shares(&costs, segments.iter().map(|segment| segment.data.len()).sum());
+                share::segments(pass, segments, &shares, |lists| {
+                    self.run_lists(lists, kernel, |list| Work { stream, task: Task::Pass(pass, list) })
+                })
+            }
+            (Operation::Fused(fused), Messages::Aead(messages)) => {
+                let weight =
+                    |message: &AeadMessage<'_>| message.data.len() + message.aad.len() + MESSAGE_WEIGHT;
+                let shares = self.shares(&costs, messages.iter().map(weight).sum());
+                let lists = share::items(messages, &shares, weight);
+                self.run_lists(lists, kernel, |list| Work { stream, task: Task::Fused(fused, list) })
+            }
+            _ => unreachable!("passes have segments, and fused AEADs have messages"),
+        };
+        outcome.map(|()| Completion::Done).inspect_err(|_| {
+            // Part of a result must not pass for the whole.
+            all.invalidate(true);
+            for index in 0..all.len() {
+                if let Data::Host(data) = all.data_mut(index) {
+                    data.output().fill(0);
+                }
+            }
+        })
     }
 }

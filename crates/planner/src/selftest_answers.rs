@@ -1,4 +1,4 @@
-//! The answers of the oracle to the tests in `selftest`; its test says when they must be made anew.
+//! Digests of the right answers to the tests in `selftest`; its test fails if they must be updated.
 
 use lockstep_core::key::{Block, KeySize};
 use lockstep_core::work::Operation;
@@ -8,7 +8,7 @@ pub(super) fn expected(operation: Operation, size: KeySize) -> u64 {
     DIGESTS[operation.index()][size as usize]
 }
 
-/// Tags for the ciphertexts of the opening test: two that fit and one that does not.
+/// Tags for the ciphertexts of the opening test: two valid ones and a wrong one.
 pub(super) fn open_tags(size: KeySize) -> [Block; 3] {
     OPEN_TAGS[size as usize]
 }

@@ -1,5 +1,4 @@
-//! Several devices as one: the shared suite over three of them that share out whatever they can, and what becomes of work
-//! when one of them fails.
+//! Groups of devices: the shared suite over three devices that share even short work, and work of which one device fails.
 
 use std::sync::Arc;
 
@@ -12,10 +11,10 @@ use lockstep_planner::group::Group;
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
 
 fn group(behaviours: [Behaviour; 3]) -> (Arc<dyn Device>, Vec<Arc<MockAsyncDevice>>) {
-    let fars: Vec<_> =
+    let devices: Vec<_> =
         behaviours.into_iter().map(|behaviour| Arc::new(MockAsyncDevice::new(behaviour))).collect();
-    let members = fars.iter().map(|far| Arc::clone(far) as Arc<dyn Device>).collect();
-    (Arc::new(Group::new("mock", "all", members).with_min_share(16)), fars)
+    let members = devices.iter().map(|device| Arc::clone(device) as Arc<dyn Device>).collect();
+    (Arc::new(Group::new("mock", "all", members).with_min_share(16)), devices)
 }
 
 fn of(behaviour: &Behaviour) -> Arc<dyn Device> {
@@ -40,29 +39,29 @@ fn ctr(device: &dyn Device, data: &mut [u8]) -> ([u8; 16], lockstep_core::Result
 }
 
 #[test]
-fn a_long_message_is_cut_and_everybody_works_on_it() {
+fn a_long_message_is_shared() {
     let slow = Behaviour { bytes_per_second: 10_000_000, ..Behaviour::default() };
     let fast = Behaviour { bytes_per_second: 80_000_000, ..Behaviour::default() };
-    let (group, fars) = group([slow.clone(), fast, slow]);
+    let (group, devices) = group([slow.clone(), fast, slow]);
     let mut data = vec![9; 100_000];
     let (state, outcome) = ctr(&*group, &mut data);
     outcome.unwrap();
     let aes = lockstep_reference::Aes::new(&[1; 16]);
     assert!(data == lockstep_reference::ctr::apply(&aes, &[255; 16], &[9; 100_000]));
     assert_eq!(u128::from_be_bytes(state), 6249);
-    assert_eq!(fars.iter().map(|far| far.submitted()).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(devices.iter().map(|device| device.submitted()).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
 #[test]
-fn little_work_is_for_one() {
-    let fars = [0, 1].map(|_| Arc::new(MockAsyncDevice::default()));
-    let members = fars.iter().map(|far| Arc::clone(far) as Arc<dyn Device>).collect();
+fn short_work_is_not_shared() {
+    let devices = [0, 1].map(|_| Arc::new(MockAsyncDevice::default()));
+    let members = devices.iter().map(|device| Arc::clone(device) as Arc<dyn Device>).collect();
     ctr(&Group::new("mock", "all", members), &mut [0; 100_000]).1.unwrap();
-    assert_eq!(fars.map(|far| far.submitted()), [1, 0]);
+    assert_eq!(devices.map(|device| device.submitted()), [1, 0]);
 }
 
 #[test]
-fn if_one_fails_nothing_is_left_of_the_work() {
+fn if_one_device_fails_all_output_is_zeroed() {
     let failing = Behaviour { fail_at: Some(0), ..Behaviour::default() };
     let (group, _) = group([Behaviour::default(), failing.clone(), Behaviour::default()]);
     let mut data = vec![9; 50_000];
@@ -91,9 +90,9 @@ fn if_one_fails_nothing_is_left_of_the_work() {
     assert_eq!((data, tags), (vec![[0; 500]; 3], [[0; 16]; 3]));
 }
 
-/// A group of which one member computes wrongly is not used.
+/// A group with a device that computes wrongly is not used.
 #[test]
-fn each_member_proves_itself() {
+fn each_member_is_tested() {
     let wrong = Behaviour { corrupt_at: Some(0), ..Behaviour::default() };
     let (group, _) = group([Behaviour::default(), Behaviour::default(), wrong]);
     let selection = lockstep_planner::Selection { device: Some("mock:all".into()), kernel: None };

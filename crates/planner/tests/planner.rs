@@ -1,4 +1,4 @@
-//! What the planner chooses, and what it never chooses by itself.
+//! What the planner chooses, and what it chooses only by name.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use lockstep_core::{Error, KeySize, Result};
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
 
-/// A real device with kernels and costs as a test wants them, all computed by `far`.
+/// A device with the kernels and costs that a test sets.
 struct Pretend {
     id: DeviceId,
     kernels: Vec<KernelInfo>,
     costs: Vec<Cost>,
-    /// Kernels that answer wrong.
+    /// Indices of kernels that compute wrongly.
     broken: Vec<usize>,
     hardware: Option<HardwareId>,
     right: MockAsyncDevice,
@@ -21,11 +21,11 @@ struct Pretend {
 }
 
 impl Pretend {
-    /// Kernels by name, whether they leak, and what they cost.
+    /// Kernels: name, whether it leaks, cost.
     fn new(backend: &'static str, kernels: &[(&'static str, bool, Cost)], broken: &[usize]) -> Self {
         let info = |&(name, leaks, _): &(&'static str, bool, Cost)| KernelInfo {
             name,
-            description: "pretends",
+            description: "for tests",
             constant_time: !leaks,
             missing: name.ends_with("missing").then(|| "it is not there".into()),
         };
@@ -46,7 +46,7 @@ impl Device for Pretend {
         self.id
     }
     fn description(&self) -> String {
-        "pretends".into()
+        "for tests".into()
     }
     fn hardware(&self) -> Option<HardwareId> {
         self.hardware.clone()
@@ -62,8 +62,8 @@ impl Device for Pretend {
     }
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let is_broken = self.broken.contains(&usize::from(kernel.0));
-        let far = if is_broken { &self.wrong } else { &self.right };
-        far.submit(KernelId(0), work)
+        let oracle = if is_broken { &self.wrong } else { &self.right };
+        oracle.submit(KernelId(0), work)
     }
 }
 
@@ -83,9 +83,9 @@ fn chosen(planner: &Planner, bytes: usize) -> &'static str {
 
 #[test]
 fn the_cheapest_wins_on_each_side_of_the_crossover() {
-    let near = || Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW)], &[]);
+    let cpu = || Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW)], &[]);
     let gpu = || Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
-    for devices in [vec![near(), gpu()], vec![gpu(), near()]] {
+    for devices in [vec![cpu(), gpu()], vec![gpu(), cpu()]] {
         let planner = planner(devices, None, None).unwrap();
         assert_eq!(chosen(&planner, 16), "mock-cpu/plain");
         assert_eq!(chosen(&planner, 11_000), "mock-cpu/plain");
@@ -111,7 +111,7 @@ fn kernels_that_leak_are_chosen_by_name_only() {
 }
 
 #[test]
-fn a_kernel_that_answers_wrong_is_passed_over() {
+fn a_kernel_that_fails_its_self_test_is_not_used() {
     let device = || Pretend::new("gpu", &[("gpu/hot", false, FAST), ("gpu/cool", false, SLOW)], &[0]);
     let auto = planner(vec![device()], None, None).unwrap();
     assert_eq!(chosen(&auto, 1 << 30), "gpu/cool");
@@ -129,11 +129,11 @@ fn kernels_that_cannot_run_are_not_chosen() {
 }
 
 #[test]
-fn data_on_a_device_stay_there() {
-    let near = Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW)], &[]);
+fn data_on_a_device_are_planned_for_it() {
+    let cpu = Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW)], &[]);
     let gpu = Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
-    let (here, there) = (near.id, gpu.id);
-    let planner = planner(vec![near, gpu], None, None).unwrap();
+    let (here, there) = (cpu.id, gpu.id);
+    let planner = planner(vec![cpu, gpu], None, None).unwrap();
     for bytes in [16, 1 << 30] {
         for id in [here, there] {
             assert_eq!(planner.plan(CTR, KeySize::Aes128, bytes, Some(id)).unwrap().device.id(), id);
@@ -145,7 +145,7 @@ fn data_on_a_device_stay_there() {
 }
 
 #[test]
-fn what_nobody_does_is_an_error() {
+fn an_operation_that_no_kernel_supports_is_an_error() {
     let device = Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
     let by_kernel = planner(vec![device], None, Some("gpu/bitslice")).unwrap();
     let device = Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]);
@@ -161,9 +161,9 @@ fn what_nobody_does_is_an_error() {
 #[test]
 fn a_kernel_of_another_device_is_refused() {
     let devices = || {
-        let near =
+        let cpu =
             Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW), ("mock-cpu/fine", false, SLOW)], &[]);
-        vec![near, Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[])]
+        vec![cpu, Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[])]
     };
     let error = planner(devices(), Some("mock-cpu"), Some("gpu/bitslice")).err().unwrap();
     assert_eq!(
@@ -203,7 +203,7 @@ fn several_devices_by_name() {
 }
 
 #[test]
-fn large_work_is_for_all_and_little_for_one() {
+fn a_group_does_large_work_and_one_device_the_rest() {
     let devices = [0, 1].map(|number| {
         let id = DeviceId { backend: "gpu", unit: Unit::Number(number) };
         Pretend { id, ..Pretend::new("gpu", &[("gpu/fast", false, FAST)], &[]) }
@@ -212,7 +212,7 @@ fn large_work_is_for_all_and_little_for_one() {
     let chosen = |bytes| planner.plan(CTR, KeySize::Aes128, bytes, None).unwrap().device.id().to_string();
     assert_eq!(chosen(1000), "gpu:0");
     assert_eq!(chosen(10_000_000), "gpu:all");
-    // What lies on one of them stays there.
+    // Data on one of them are planned for it.
     let second = DeviceId { backend: "gpu", unit: Unit::Number(1) };
     let there = planner.plan(CTR, KeySize::Aes128, 10_000_000, Some(second)).unwrap();
     assert_eq!(there.device.id(), second);

@@ -1,4 +1,4 @@
-//! Wrong results of devices are seen and made again.
+//! Wrong results of devices are detected, and the work is repeated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,33 +12,33 @@ use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::MockAsyncDevice;
 
-/// How a device behaves, once it has proved itself.
+/// How a device behaves after its self-test.
 const RIGHT: usize = 0;
-/// Each byte is wrong, in each block in another way: a MAC-like mode carries what is wrong everywhere along.
+/// Each byte is wrong, differently in each block, since in chaining modes a single error would propagate.
 const WRONG: usize = 1;
-/// One byte in the last block is.
+/// The last byte is wrong.
 const ALMOST_RIGHT: usize = 2;
 const FAILS: usize = 3;
 /// The data are right, and the chaining state is not.
-const WRONG_REGISTER: usize = 4;
+const WRONG_STATE: usize = 4;
 
 struct Pretend {
     id: DeviceId,
     kernels: [KernelInfo; 1],
     trusted: bool,
     behaviour: Arc<AtomicUsize>,
-    far: MockAsyncDevice,
+    oracle: MockAsyncDevice,
 }
 
 impl Pretend {
     fn new(backend: &'static str, trusted: bool, behaviour: &Arc<AtomicUsize>) -> Pretend {
-        let name = if trusted { "near/right" } else { "gpu/liar" };
+        let name = if trusted { "mock-cpu/right" } else { "gpu/wrong" };
         Pretend {
             id: DeviceId { backend, unit: Unit::Only },
-            kernels: [KernelInfo { name, description: "pretends", constant_time: true, missing: None }],
+            kernels: [KernelInfo { name, description: "for tests", constant_time: true, missing: None }],
             trusted,
             behaviour: Arc::clone(behaviour),
-            far: MockAsyncDevice::default(),
+            oracle: MockAsyncDevice::default(),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Device for Pretend {
         self.id
     }
     fn description(&self) -> String {
-        "pretends".into()
+        "for tests".into()
     }
     fn is_trusted(&self) -> bool {
         self.trusted
@@ -72,12 +72,12 @@ impl Device for Pretend {
     fn submit<'w, 'd: 'w>(&self, _: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let behaviour = if self.trusted { RIGHT } else { self.behaviour.load(Ordering::Relaxed) };
         if behaviour == FAILS {
-            return Err(Error::DeviceFailed { device: self.id, reason: "told to".into() });
+            return Err(Error::DeviceFailed { device: self.id, reason: "on demand".into() });
         }
         match work.task {
             Task::Pass(pass, segments) => {
-                self.far.submit(KernelId(0), Task::Pass(pass, &mut *segments).into())?.wait()?;
-                if behaviour == WRONG_REGISTER {
+                self.oracle.submit(KernelId(0), Task::Pass(pass, &mut *segments).into())?.wait()?;
+                if behaviour == WRONG_STATE {
                     segments.iter_mut().for_each(|segment| segment.state[15] ^= 1);
                 }
                 if matches!(pass, Pass::CbcMac | Pass::Ghash) && behaviour == WRONG {
@@ -86,16 +86,16 @@ impl Device for Pretend {
                 segments.iter_mut().for_each(|segment| spoil(&mut segment.data, behaviour));
             }
             Task::Fused(fused, messages) => {
-                self.far.submit(KernelId(0), Task::Fused(fused, &mut *messages).into())?.wait()?;
+                self.oracle.submit(KernelId(0), Task::Fused(fused, &mut *messages).into())?.wait()?;
                 messages.iter_mut().for_each(|message| spoil(&mut message.data, behaviour));
             }
-            task => return self.far.submit(KernelId(0), task.into()),
+            task => return self.oracle.submit(KernelId(0), task.into()),
         }
         Ok(Completion::Done)
     }
 }
 
-/// A planner over a liar that is cheap and a trusted device that is dear; and what sets the liar's behaviour.
+/// A planner over a fast device that may compute wrongly and a slow trusted one; and the behaviour of the first.
 fn planner(verify: Verify, device: Option<&str>) -> (Planner, Arc<AtomicUsize>) {
     let behaviour = Arc::new(AtomicUsize::new(RIGHT));
     let devices: Vec<Arc<dyn Device>> = vec![
@@ -145,7 +145,7 @@ fn run(
 }
 
 #[test]
-fn wrong_results_are_made_again() {
+fn wrong_results_are_computed_again() {
     let inputs = [data(2048 + 32), data(48), data(0), data(1024)];
     for verify in [Verify::Sample, Verify::Full] {
         for cipher in Cipher::ALL {
@@ -162,7 +162,7 @@ fn wrong_results_are_made_again() {
                         planner.incidents().contains(&WRONG_RESULT),
                         "{cipher:?} {direction:?} {verify:?}"
                     );
-                    behaviour.store(WRONG_REGISTER, Ordering::Relaxed);
+                    behaviour.store(WRONG_STATE, Ordering::Relaxed);
                     assert!(right == run(&planner, cipher, direction, inputs, in_place).unwrap());
                     behaviour.store(ALMOST_RIGHT, Ordering::Relaxed);
                     if verify == Verify::Full {
@@ -185,7 +185,7 @@ fn off_is_off() {
 }
 
 #[test]
-fn failed_work_goes_elsewhere_unless_the_device_was_named() {
+fn failed_work_is_repeated_unless_the_device_was_named() {
     for (name, redone) in [(None, true), (Some("gpu"), false)] {
         for in_place in [true, false] {
             let (planner, behaviour) = planner(Verify::Sample, name);
@@ -200,7 +200,7 @@ fn failed_work_goes_elsewhere_unless_the_device_was_named() {
     }
 }
 
-/// A byte in a place that samples come by only sometimes is found in the end.
+/// A wrong byte that only some samples cover is found after some calls.
 #[test]
 fn samples_move() {
     let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
@@ -214,7 +214,7 @@ fn samples_move() {
 }
 
 #[test]
-fn macs_are_compared_whole() {
+fn macs_of_single_messages_are_verified_only_fully() {
     for (verify, seen) in [(Verify::Sample, false), (Verify::Full, true)] {
         let (planner, behaviour) = planner(verify, None);
         let key = Key::new(&[1; 16]).unwrap();
@@ -236,7 +236,7 @@ fn macs_are_compared_whole() {
     }
 }
 
-/// Of many MACs some are computed again.
+/// Of many MACs, a sample is computed again.
 #[test]
 fn macs_of_many_messages_are_sampled() {
     let (planner, behaviour) = planner(Verify::Sample, None);
@@ -281,7 +281,7 @@ fn gcm_once(
 }
 
 #[test]
-fn recipes_are_verified() {
+fn fused_aeads_are_verified() {
     for verify in [Verify::Sample, Verify::Full] {
         let (planner, behaviour) = planner(verify, Some("gpu"));
         let key = Key::new(&[1; 16]).unwrap();
@@ -289,7 +289,7 @@ fn recipes_are_verified() {
         let mut tags = [[0; 16]; 3];
         let mut sealed = plain.to_vec();
         gcm_once(&planner, &key, false, &mut sealed, &mut tags);
-        // Opening proves itself before it lies.
+        // The self-test of opening runs before the device computes wrongly.
         gcm_once(&planner, &key, true, &mut sealed.clone(), &mut tags.clone());
         behaviour.store(WRONG, Ordering::Relaxed);
         let mut again = plain.to_vec();

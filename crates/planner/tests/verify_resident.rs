@@ -1,4 +1,4 @@
-//! Results that stay on a device, or in page-locked memory, are compared when their completion is waited for.
+//! Results in device memory or page-locked memory are verified when their completion is waited for.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MOCK_DEVICE, MockAsyncDevice, MockCpu};
 
-/// A planner over a device that answers wrong in the work with a number.
+/// A planner over a device that computes the work of this number wrongly.
 fn planner(verify: Verify, corrupt_at: Option<u64>) -> (Planner, Arc<MockAsyncDevice>) {
-    let far = Arc::new(MockAsyncDevice::new(Behaviour { corrupt_at, ..Behaviour::default() }));
-    let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&far) as _, Arc::<MockCpu>::default()];
+    let device = Arc::new(MockAsyncDevice::new(Behaviour { corrupt_at, ..Behaviour::default() }));
+    let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&device) as _, Arc::<MockCpu>::default()];
     let selection = Selection { device: Some(MOCK_DEVICE.into()), kernel: None };
-    (Planner::new(devices, &selection).unwrap().with_verify(verify), far)
+    (Planner::new(devices, &selection).unwrap().with_verify(verify), device)
 }
 
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251 + 1) as u8).collect()
 }
 
-/// Where the data are.
+/// The memory of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Same,
@@ -32,12 +32,12 @@ enum Place {
     Pinned,
 }
 
-/// What is opened: with a tag that is right, or not.
+/// Ciphertext and tag.
 fn sealed(len: usize) -> (Vec<u8>, [u8; 16]) {
     lockstep_reference::gcm::seal(&lockstep_reference::Aes::new(&[1; 16]), &[1; 12], b"", &bytes(len))
 }
 
-/// Does one operation on so many bytes; what came of it, and what is in the output then.
+/// Runs one operation on a number of bytes; returns the outcome and the output.
 fn run(planner: &Planner, operation: Operation, len: usize, place: Place) -> (Result<()>, Vec<u8>) {
     run_with(planner, operation, len, place, true)
 }
@@ -76,7 +76,7 @@ fn run_with(
                     assert!(outcome.is_ok() || state == [9; 16], "the state is as it was");
                     outcome
                 }
-                // Nothing but the completion brings the verdict.
+                // The completion alone reports wrong results.
                 _ => plan.submit(Task::Pass(pass, &mut segments)).and_then(Completion::wait),
             }
         }
@@ -110,17 +110,17 @@ fn writing() -> impl Iterator<Item = Operation> {
 }
 
 #[test]
-fn wrong_results_are_seen_and_zeroed() {
+fn wrong_results_are_detected_and_zeroed() {
     for operation in writing() {
-        // The wrong byte is the first: a sample of a single block must find it, and whoever looks at everything.
+        // The wrong byte is the first one: a sample of a single block must find it, and so must a full comparison.
         for (verify, len) in [(Verify::Sample, 16), (Verify::Full, 16 * 4097 + 32)] {
             for place in [Place::Same, Place::Apart, Place::Pinned] {
-                let (right, far) = planner(verify, None);
+                let (right, device) = planner(verify, None);
                 let (outcome, good) = run(&right, operation, len, place);
                 assert_eq!(outcome, Ok(()), "{operation} {place:?}");
                 assert!(good != vec![0; len], "{operation}");
-                // The last work was that one; before it came the self-test.
-                let (wrong, _) = planner(verify, Some(far.submitted() - 1));
+                // The last work was that one; the self-test came before.
+                let (wrong, _) = planner(verify, Some(device.submitted() - 1));
                 let (outcome, output) = run(&wrong, operation, len, place);
                 assert_eq!(
                     outcome,
@@ -134,7 +134,7 @@ fn wrong_results_are_seen_and_zeroed() {
 }
 
 #[test]
-fn tails_are_compared_where_all_is() {
+fn tails_are_compared_fully() {
     let ctr = Operation::Pass(Pass::Ctr);
     let (planner, _) = planner(Verify::Full, None);
     for len in [1, 15, 17, 65_536, 65_537] {
@@ -144,15 +144,15 @@ fn tails_are_compared_where_all_is() {
 
 #[test]
 fn off_is_off() {
-    let (right, far) = planner(Verify::Off, None);
+    let (right, device) = planner(Verify::Off, None);
     run(&right, Operation::Pass(Pass::EcbEncrypt), 16, Place::Apart).0.unwrap();
-    let (wrong, _) = planner(Verify::Off, Some(far.submitted() - 1));
+    let (wrong, _) = planner(Verify::Off, Some(device.submitted() - 1));
     assert_eq!(run(&wrong, Operation::Pass(Pass::EcbEncrypt), 16, Place::Apart).0, Ok(()));
 }
 
-/// What a refused message becomes is no wrong result; a message that was opened to zeros is one.
+/// The zeroed output of a refused message is no wrong result; that of a message that was opened is one.
 #[test]
-fn zeros_are_for_refused_messages() {
+fn only_refused_messages_may_be_zeroed() {
     let open = Operation::Fused(FusedAead::GcmOpen);
     for verify in [Verify::Sample, Verify::Full] {
         for place in [Place::Same, Place::Apart, Place::Pinned] {
@@ -166,7 +166,7 @@ fn zeros_are_for_refused_messages() {
     plain[0] = 0x40;
     let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &[1; 12], b"", &plain);
     let once = |corrupt_at| {
-        let (planner, far) = planner(Verify::Sample, corrupt_at);
+        let (planner, device) = planner(Verify::Sample, corrupt_at);
         let memory = planner.devices()[0].memory().unwrap();
         let buffer = memory.allocate(16).unwrap();
         memory.upload(&sealed, &buffer.slice(), Stream::default()).unwrap();
@@ -176,7 +176,7 @@ fn zeros_are_for_refused_messages() {
         let (tag, status) = (Tag::Expect(&tag), Status::Pending);
         let mut messages = [AeadMessage { key: &key, nonce: &[1; 12], aad: b"", data, tag, status }];
         let outcome = plan.run(Task::Fused(FusedAead::GcmOpen, &mut messages));
-        (outcome, messages[0].status, far.submitted())
+        (outcome, messages[0].status, device.submitted())
     };
     let (outcome, status, submitted) = once(None);
     assert_eq!((outcome, status), (Ok(()), Status::Done));

@@ -19,16 +19,16 @@ use crate::text;
 
 /// Measure how long each operation takes on each device, for `auto` to choose by
 ///
-/// What is found is kept in the user's cache directory (`$XDG_CACHE_HOME/lockstep/calibration`, or that below `~/.cache`).
-/// Nobody needs to call this: what is not known is measured when there is enough work for it to matter. Simulated
-/// devices are measured where `--device` names one.
+/// The measurements are kept in the user's cache directory (`$XDG_CACHE_HOME/lockstep/calibration`, or that below `~/.cache`).
+/// This is optional: other commands measure an operation when there is enough work for it to matter. Devices that are
+/// used by name only are measured if `--device` names one.
 #[derive(Debug, Args)]
 pub(crate) struct Calibrate {
-    /// Forget all that was measured, and measure nothing
+    /// Remove all measurements, and measure nothing
     #[arg(long, conflicts_with_all = ["json", "device", "kernel", "threads", "verify"])]
     forget: bool,
 
-    /// Tell it as JSON, times in nanoseconds
+    /// Print JSON, times in nanoseconds
     #[arg(long)]
     json: bool,
 
@@ -54,13 +54,12 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
         }
     });
     drop(note);
-    // What was measured is shown first: it took its time.
+    // The measurements are printed first, so that they are not lost after an error.
     if args.json { super::print_json(&as_json(&findings)) } else { super::print(&table(&findings)) }?;
     check_kept()
 }
 
-/// Whether the cache can be written to: the planner keeps what it measures where it can, and does not report where it
-/// cannot.
+/// Checks that the cache can be written to: the planner does not report an error if it cannot.
 fn check_kept() -> Result<()> {
     const TRIAL: &str = "trial";
     let Some(cache) = Cache::of_user("calibration") else {

@@ -1,4 +1,4 @@
-//! What is told of choices.
+//! The record of choices.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use lockstep_planner::{Planner, Selection};
 use crate::machine::*;
 
 #[test]
-fn decisions_follow_what_is_found_out() {
-    let machine = Machine::new(NEAR, DEVICE);
+fn decisions_follow_measurements() {
+    let machine = Machine::new(CPU, GPU);
     let planner = machine.planner.with_decisions();
     for _ in 0..1000 {
         let _ = planner.plan(CTR, KEY, 1 << 18, None).unwrap();
     }
-    // First by what the devices state, and then by what was measured.
-    let told: Vec<_> = planner
+    // First by stated costs, then by measurements.
+    let recorded: Vec<_> = planner
         .decisions()
         .into_iter()
         .map(|decision| {
@@ -22,27 +22,28 @@ fn decisions_follow_what_is_found_out() {
             (chosen.kernel, chosen.is_measured, decision.calls > 1)
         })
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(recorded.len(), 2, "{recorded:?}");
     assert!(
-        told.contains(&("mock/kernel", false, true)) && told.contains(&("mock-cpu/kernel", true, true)),
-        "{told:?}"
+        recorded.contains(&("mock/kernel", false, true))
+            && recorded.contains(&("mock-cpu/kernel", true, true)),
+        "{recorded:?}"
     );
 }
 
 #[test]
-fn decisions_are_remembered_if_somebody_asks() {
+fn decisions_are_recorded_on_request() {
     let clock = Arc::new(Virtual::default());
-    let near = Timed::new("mock-cpu", "mock-cpu/kernel", NEAR, &clock);
-    let far = Timed::new("mock", "mock/kernel", DEVICE, &clock);
-    let planner = Planner::new(vec![Arc::new(near), Arc::new(far)], &Selection::default()).unwrap();
+    let cpu = Timed::new("mock-cpu", "mock-cpu/kernel", CPU, &clock);
+    let gpu = Timed::new("mock", "mock/kernel", GPU, &clock);
+    let planner = Planner::new(vec![Arc::new(cpu), Arc::new(gpu)], &Selection::default()).unwrap();
     assert!(planner.decisions().is_empty());
     let planner = planner.with_decisions();
     for bytes in [1000, 1020, 50, 1000] {
         let _ = planner.plan(CTR, KEY, bytes, None).unwrap();
     }
     let decisions = planner.decisions();
-    let told: Vec<_> = decisions.iter().map(|d| (d.shape.bytes, d.calls, d.bytes)).collect();
-    assert_eq!(told, [(50, 1, 50), (1000, 3, 3020)]);
+    let recorded: Vec<_> = decisions.iter().map(|d| (d.shape.bytes, d.calls, d.bytes)).collect();
+    assert_eq!(recorded, [(50, 1, 50), (1000, 3, 3020)]);
     let [cheapest, other] = &decisions[0].considered[..] else { panic!("{decisions:?}") };
     assert!(cheapest.is_chosen && cheapest.kernel == "mock/kernel" && !cheapest.is_measured);
     assert!(!other.is_chosen && other.ns > cheapest.ns);

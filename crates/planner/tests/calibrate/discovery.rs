@@ -1,4 +1,4 @@
-//! When others are looked for, and who is waited for.
+//! Lazy discovery, and the choice while other threads work, discover or measure.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,22 +14,22 @@ use lockstep_testkit::mock::MockAsyncDevice;
 use crate::machine::*;
 
 #[test]
-fn other_devices_are_looked_for_when_it_is_worth_the_trouble() {
+fn other_devices_are_discovered_after_enough_work() {
     let clock = Arc::new(Virtual::default());
-    let near: Model = |_, shape| line(shape.bytes, 1.0, 500.0);
-    let far: Model = |_, shape| line(shape.bytes, 1.0, 5000.0);
-    let looked = Arc::new(AtomicUsize::new(0));
+    let cpu: Model = |_, shape| line(shape.bytes, 1.0, 500.0);
+    let gpu: Model = |_, shape| line(shape.bytes, 1.0, 5000.0);
+    let discovered = Arc::new(AtomicUsize::new(0));
     let planner = || {
-        let (near, far) = (
-            Timed::new("mock-cpu", "mock-cpu/kernel", near, &clock),
-            Timed::new("mock", "mock/kernel", far, &clock),
+        let (cpu, gpu) = (
+            Timed::new("mock-cpu", "mock-cpu/kernel", cpu, &clock),
+            Timed::new("mock", "mock/kernel", gpu, &clock),
         );
-        let looked = Arc::clone(&looked);
-        let look = Box::new(move || {
-            looked.fetch_add(1, Ordering::Relaxed);
-            vec![Arc::new(far) as Arc<dyn Device>, Arc::new(MockAsyncDevice::default())]
+        let discovered = Arc::clone(&discovered);
+        let discover = Box::new(move || {
+            discovered.fetch_add(1, Ordering::Relaxed);
+            vec![Arc::new(gpu) as Arc<dyn Device>, Arc::new(MockAsyncDevice::default())]
         });
-        let planner = Planner::with_lazy_discovery(vec![Arc::new(near)], look).with_verify(Verify::Off);
+        let planner = Planner::with_lazy_discovery(vec![Arc::new(cpu)], discover).with_verify(Verify::Off);
         planner
             .with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None))
             .calibrate_automatically(true)
@@ -38,48 +38,48 @@ fn other_devices_are_looked_for_when_it_is_worth_the_trouble() {
         planner.plan(CTR, KEY, bytes, None).unwrap().device.id().to_string()
     };
     let first = planner();
-    // By its account 2 ms each: two seconds are not over.
+    // 2 ms each by the stated cost: less than two seconds in all.
     for _ in 0..900 {
         assert_eq!(chosen(&first, 1 << 20), "mock-cpu");
     }
-    // However often, short work does not count.
+    // Short work does not count, however often.
     for _ in 0..100_000 {
         chosen(&first, 1024);
     }
-    assert_eq!((looked.load(Ordering::Relaxed), first.devices_so_far().len()), (0, 1));
+    assert_eq!((discovered.load(Ordering::Relaxed), first.devices_so_far().len()), (0, 1));
     for _ in 0..200 {
         chosen(&first, 1 << 20);
     }
     assert_eq!(chosen(&first, 1 << 20), "mock");
-    assert_eq!(looked.load(Ordering::Relaxed), 1);
-    // Simulated devices are for who names them.
+    assert_eq!(discovered.load(Ordering::Relaxed), 1);
+    // Devices that are used by name only are no candidates.
     assert_eq!(
         first.devices().iter().map(|device| device.id()).collect::<Vec<_>>(),
         [id("mock-cpu"), id("mock")]
     );
-    // Who asks for all devices gets them.
+    // To list all devices discovers them.
     let second = planner();
     assert_eq!(second.devices().len(), 2);
-    assert_eq!(looked.load(Ordering::Relaxed), 2);
-    // What lies on a device that was not looked for yet, too.
+    assert_eq!(discovered.load(Ordering::Relaxed), 2);
+    // Data in the memory of a device that is not discovered yet: it is discovered.
     let third = planner();
     assert_eq!(third.plan(CTR, KEY, 16, Some(id("mock"))).unwrap().device.id(), id("mock"));
     assert_eq!(third.device(id("mock")).unwrap().id(), id("mock"));
-    // And who does not want to find it out while at work, does so before.
+    // `settle` discovers and measures before any work.
     let fourth = planner();
     fourth.settle(CTR, KEY);
     let considered = fourth.consider(CTR, KEY, 1 << 20, None);
     assert!(considered.iter().filter(|one| one.is_measured).count() >= 2, "{considered:?}");
     assert_eq!(chosen(&fourth, 1 << 20), "mock");
-    assert_eq!(looked.load(Ordering::Relaxed), 4);
+    assert_eq!(discovered.load(Ordering::Relaxed), 4);
 }
 
-/// What lies in one hand is waited for by the next.
+/// The time of the work that runs on a device is added for the next caller.
 #[test]
-fn who_comes_while_a_device_is_at_work_goes_elsewhere() {
+fn a_busy_device_is_avoided() {
     let (begun, has_begun) = std::sync::mpsc::channel();
     let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
-    /// Works until it is told to go on.
+    /// Works until the test lets it continue.
     struct Busy(Timed, Mutex<std::sync::mpsc::Sender<()>>, Mutex<std::sync::mpsc::Receiver<()>>);
     impl Device for Busy {
         fn id(&self) -> DeviceId {
@@ -103,13 +103,13 @@ fn who_comes_while_a_device_is_at_work_goes_elsewhere() {
         }
     }
     let clock = Arc::new(Virtual::default());
-    let busy = Timed::new("mock", "mock/kernel", DEVICE, &clock);
-    let near = Timed::new("mock-cpu", "mock-cpu/kernel", NEAR, &clock);
+    let busy = Timed::new("mock", "mock/kernel", GPU, &clock);
+    let cpu = Timed::new("mock-cpu", "mock-cpu/kernel", CPU, &clock);
     let devices: Vec<Arc<dyn Device>> =
-        vec![Arc::new(near), Arc::new(Busy(busy, Mutex::new(begun), Mutex::new(may_go_on)))];
+        vec![Arc::new(cpu), Arc::new(Busy(busy, Mutex::new(begun), Mutex::new(may_go_on)))];
     let planner = Planner::new(devices, &Selection::default()).unwrap().with_verify(Verify::Off);
     let chosen = || planner.plan(CTR, KEY, 1 << 20, None).unwrap().device.id();
-    // As they state: 2 ms by the processor, and half of it by the device.
+    // By the stated costs: 2 ms on the CPU, half of that on the GPU.
     assert_eq!(chosen(), id("mock"));
     std::thread::scope(|scope| {
         scope.spawn(|| ctr(&planner, &clock, 1 << 20));
@@ -121,17 +121,17 @@ fn who_comes_while_a_device_is_at_work_goes_elsewhere() {
     assert_eq!(chosen(), id("mock"));
 }
 
-/// Nobody waits for who looks or measures, and all come to the same.
+/// No thread waits for one that discovers or measures, and all see the result.
 #[test]
 fn many_threads_plan_at_once() {
     let same: Model = |_, shape| line(shape.bytes, 5.0, 500.0);
     let clock = Arc::new(Virtual::default());
-    let (near, far) = (
+    let (cpu, gpu) = (
         Timed::new("mock-cpu", "mock-cpu/kernel", same, &clock),
-        Timed::new("mock", "mock/kernel", DEVICE, &clock),
+        Timed::new("mock", "mock/kernel", GPU, &clock),
     );
-    let look = Box::new(move || vec![Arc::new(far) as Arc<dyn Device>]);
-    let planner = Planner::with_lazy_discovery(vec![Arc::new(near)], look).with_verify(Verify::Off);
+    let discover = Box::new(move || vec![Arc::new(gpu) as Arc<dyn Device>]);
+    let planner = Planner::with_lazy_discovery(vec![Arc::new(cpu)], discover).with_verify(Verify::Off);
     let planner = planner
         .with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None))
         .calibrate_automatically(true);
@@ -140,7 +140,7 @@ fn many_threads_plan_at_once() {
             let planner = &planner;
             scope.spawn(move || {
                 let operation = if thread % 2 == 0 { CTR } else { Operation::Pass(Pass::XtsEncrypt) };
-                // Others may look or measure meanwhile, so nobody knows how often.
+                // Other threads may discover or measure in the meantime, so the number of calls is unknown.
                 for _ in 0..60_000 {
                     for _ in 0..100 {
                         let _ = planner.plan(operation, KEY, 1 << 20, None).unwrap();

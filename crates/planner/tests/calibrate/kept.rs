@@ -1,4 +1,4 @@
-//! What is kept for the next process.
+//! Measurements that are kept for the next process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,11 +10,11 @@ use lockstep_planner::calibrate::Calibrator;
 use crate::machine::*;
 
 #[test]
-fn what_was_measured_is_kept_for_the_next_process() {
+fn measurements_are_kept_for_the_next_process() {
     let folder = Folder::new("kept");
-    let first = Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None).warmed(CTR);
+    let first = Machine::with(CPU, GPU, "driver 1", folder.cache(), None).warmed(CTR);
     assert_eq!(folder.files().len(), 2, "one for each device");
-    let next = Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None);
+    let next = Machine::with(CPU, GPU, "driver 1", folder.cache(), None);
     assert!(next.is_measured(CTR) && !next.is_measured(Operation::Pass(Pass::EcbEncrypt)));
     for bytes in lengths(8 << 20) {
         assert_eq!(first.choice(CTR, bytes), next.choice(CTR, bytes));
@@ -28,21 +28,21 @@ fn what_was_measured_is_kept_for_the_next_process() {
     // The other operations of the files stay when more is measured.
     let both = next.warmed(Operation::Pass(Pass::EcbEncrypt));
     assert!(both.is_measured(CTR));
-    let third = Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None);
+    let third = Machine::with(CPU, GPU, "driver 1", folder.cache(), None);
     assert!(third.is_measured(CTR) && third.is_measured(Operation::Pass(Pass::EcbEncrypt)));
 }
 
 #[test]
-fn what_is_stale_foreign_or_damaged_is_measured_again() {
+fn stale_foreign_and_damaged_files_are_replaced() {
     let folder = Folder::new("stale");
-    Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None).warmed(CTR);
-    // Another driver, as fast as lightning.
+    Machine::with(CPU, GPU, "driver 1", folder.cache(), None).warmed(CTR);
+    // Another driver, which is very fast.
     let fast: Model = |_, shape| line(shape.bytes, 0.1, 50_000.0);
-    let newer = Machine::with(NEAR, fast, "driver 2", folder.cache(), None);
+    let newer = Machine::with(CPU, fast, "driver 2", folder.cache(), None);
     assert!(!newer.is_measured(CTR));
     assert_eq!(newer.warmed(CTR).choice(CTR, 1024), "mock");
-    let older = Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None);
-    assert_eq!(older.choice(CTR, 1024), "mock-cpu", "each has its own");
+    let older = Machine::with(CPU, GPU, "driver 1", folder.cache(), None);
+    assert_eq!(older.choice(CTR, 1024), "mock-cpu", "each driver has its own file");
 
     let intact: Vec<_> = folder.files().iter().map(|file| std::fs::read(file).unwrap()).collect();
     type Damage = fn(&[u8]) -> Vec<u8>;
@@ -58,26 +58,26 @@ fn what_is_stale_foreign_or_damaged_is_measured_again() {
         for (file, content) in folder.files().iter().zip(&intact) {
             std::fs::write(file, damage(content)).unwrap();
         }
-        let machine = Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None);
+        let machine = Machine::with(CPU, GPU, "driver 1", folder.cache(), None);
         assert!(!machine.is_measured(CTR));
         assert_eq!(machine.warmed(CTR).choice(CTR, 1024), "mock-cpu");
-        let repaired = Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None);
-        assert!(repaired.is_measured(CTR), "it was written anew");
+        let repaired = Machine::with(CPU, GPU, "driver 1", folder.cache(), None);
+        assert!(repaired.is_measured(CTR), "the file was replaced");
     }
-    // One device's file under another's name.
+    // The file of one device under the name of another.
     let (processor, devices): (Vec<_>, Vec<_>) =
         folder.files().into_iter().partition(|file| file.to_string_lossy().contains("processor-"));
     for file in &devices {
         std::fs::copy(&processor[0], file).unwrap();
     }
-    assert!(!Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None).is_measured(CTR));
+    assert!(!Machine::with(CPU, GPU, "driver 1", folder.cache(), None).is_measured(CTR));
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_to_does_no_harm() {
+fn a_cache_that_cannot_be_written_is_no_error() {
     let folder = Folder::new("file");
     std::fs::write(&folder.0, b"a file where the folder should be").unwrap();
-    let machine = Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None).warmed(CTR);
+    let machine = Machine::with(CPU, GPU, "driver 1", folder.cache(), None).warmed(CTR);
     assert_eq!(machine.choice(CTR, 1024), "mock-cpu");
     assert_eq!(std::fs::read(&folder.0).unwrap(), b"a file where the folder should be");
     std::fs::remove_file(&folder.0).unwrap();
@@ -117,7 +117,7 @@ fn everything_is_measured_on_demand() {
 fn without_permission_nothing_is_measured_and_nothing_written() {
     let folder = Folder::new("permission");
     let silent = || {
-        let machine = Machine::with(NEAR, DEVICE, "driver 1", folder.cache(), None);
+        let machine = Machine::with(CPU, GPU, "driver 1", folder.cache(), None);
         Machine { planner: machine.planner.calibrate_automatically(false), ..machine }
     };
     let machine = silent();

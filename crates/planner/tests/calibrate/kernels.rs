@@ -1,4 +1,4 @@
-//! One device with two kernels.
+//! The choice between two kernels of one device.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use lockstep_planner::{Planner, Selection};
 
 use crate::machine::*;
 
-/// A processor with two kernels.
+/// A CPU with two kernels.
 struct Two {
     timed: Timed,
     kernels: [KernelInfo; 2],
-    /// The gigabytes per second that each states.
+    /// The stated rates in GB/s.
     stated: [f64; 2],
-    /// How much of the time of the first the second takes.
+    /// The time of the second kernel, divided by that of the first.
     second: f64,
 }
 
 impl Two {
     fn new(stated: [f64; 2], second: f64, clock: &Arc<Virtual>) -> Two {
-        let timed = Timed::new("mock-cpu", "near/first", NEAR, clock);
+        let timed = Timed::new("mock-cpu", "mock-cpu/first", CPU, clock);
         let kernels =
-            ["near/first", "near/second"].map(|name| KernelInfo { name, ..timed.kernels[0].clone() });
+            ["mock-cpu/first", "mock-cpu/second"].map(|name| KernelInfo { name, ..timed.kernels[0].clone() });
         Two { timed, kernels, stated, second }
     }
 }
@@ -56,12 +56,12 @@ impl Device for Two {
 }
 
 #[test]
-fn of_one_device_a_kernel_must_be_clearly_better() {
+fn a_later_kernel_of_a_device_must_be_clearly_faster() {
     let clock = Arc::new(Virtual::default());
     let make = |second: f64| {
         let two = Two::new([1.1, 1.0], second, &clock);
-        let far = Timed::new("mock", "mock/kernel", DEVICE, &clock);
-        let devices: Vec<Arc<dyn Device>> = vec![Arc::new(two), Arc::new(far)];
+        let gpu = Timed::new("mock", "mock/kernel", GPU, &clock);
+        let devices: Vec<Arc<dyn Device>> = vec![Arc::new(two), Arc::new(gpu)];
         let planner = Planner::new(devices, &Selection::default()).unwrap().with_verify(Verify::Off);
         let planner = planner.with_calibrator(Calibrator::new(VirtualClock(Arc::clone(&clock)), None));
         let planner = planner.calibrate_automatically(true);
@@ -70,12 +70,12 @@ fn of_one_device_a_kernel_must_be_clearly_better() {
         }
         planner.plan(CTR, KEY, 1 << 14, None).unwrap().kernel_name()
     };
-    assert_eq!(make(0.95), "near/first");
-    assert_eq!(make(0.8), "near/second");
-    assert_eq!(make(1.3), "near/first");
+    assert_eq!(make(0.95), "mock-cpu/first");
+    assert_eq!(make(0.8), "mock-cpu/second");
+    assert_eq!(make(1.3), "mock-cpu/first");
 }
 
-/// Of two kernels that state the same, the second is taken for the first's equal.
+/// Of two kernels with equal stated costs only the first is measured.
 #[test]
 fn equal_kernels_of_a_device_are_measured_once() {
     let clock = Arc::new(Virtual::default());
@@ -83,6 +83,6 @@ fn equal_kernels_of_a_device_are_measured_once() {
     let planner = Planner::new(vec![Arc::new(two)], &Selection::default()).unwrap();
     let planner = planner.with_calibrator(Calibrator::new(VirtualClock(clock), None));
     let findings = planner.calibrate(&mut |_, _| ());
-    assert!(findings.iter().all(|finding| finding.kernel == "near/first"));
+    assert!(findings.iter().all(|finding| finding.kernel == "mock-cpu/first"));
     assert_eq!(findings.len(), Operation::COUNT * KeySize::ALL.len());
 }

@@ -1,4 +1,4 @@
-//! Devices that take as long as a test wants, and a clock that goes by them.
+//! Devices whose work takes a time that the test sets, and a virtual clock that shows it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::MockAsyncDevice;
 
-/// The time that devices say they need: those of one run work side by side.
+/// The time of each device; devices work in parallel.
 #[derive(Default)]
 pub(crate) struct Virtual(pub(crate) Mutex<BTreeMap<String, f64>>);
 
@@ -38,15 +38,16 @@ impl Clock for VirtualClock {
 
 pub(crate) type Model = fn(Operation, Shape) -> f64;
 
-/// A device that takes as long as a test wants, and states something else. `far` computes.
+/// A device whose work takes the time of a model, and whose stated cost differs from it.
 pub(crate) struct Timed {
     pub(crate) id: DeviceId,
     pub(crate) description: &'static str,
     pub(crate) kernels: [KernelInfo; 1],
     pub(crate) model: Model,
     pub(crate) clock: Arc<Virtual>,
-    pub(crate) far: MockAsyncDevice,
-    /// It computes; else it does long work in thought only, which nobody verifies.
+    /// Computes the results.
+    pub(crate) oracle: MockAsyncDevice,
+    /// It computes; else it returns from long work without a result.
     pub(crate) computes: bool,
     pub(crate) fails: Arc<AtomicBool>,
     pub(crate) submitted: Arc<AtomicUsize>,
@@ -63,11 +64,25 @@ impl Timed {
         model: Model,
         clock: &Arc<Virtual>,
     ) -> Timed {
-        let kernels =
-            [KernelInfo { name: kernel, description: "takes its time", constant_time: true, missing: None }];
+        let kernels = [KernelInfo {
+            name: kernel,
+            description: "takes the time of a model",
+            constant_time: true,
+            missing: None,
+        }];
         let (fails, submitted) = Default::default();
-        let (description, clock, far) = ("driver 1", Arc::clone(clock), MockAsyncDevice::default());
-        Timed { id: id(backend), description, kernels, model, clock, far, computes: false, fails, submitted }
+        let (description, clock, oracle) = ("driver 1", Arc::clone(clock), MockAsyncDevice::default());
+        Timed {
+            id: id(backend),
+            description,
+            kernels,
+            model,
+            clock,
+            oracle,
+            computes: false,
+            fails,
+            submitted,
+        }
     }
 }
 
@@ -85,7 +100,7 @@ impl Device for Timed {
         &self.kernels
     }
     fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
-        // The opposite of the truth in most of these tests.
+        // The opposite of the model in most of these tests.
         Some(if self.is_trusted() { Cost::new(1e6, 1.0) } else { Cost::new(1.0, 2.0) })
     }
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
@@ -101,7 +116,7 @@ impl Device for Timed {
             return Err(Error::DeviceFailed { device: self.id, reason: "told to".into() });
         }
         if self.computes || shape.bytes <= LONGEST_SELF_TEST {
-            return self.far.submit(kernel, work);
+            return self.oracle.submit(kernel, work);
         }
         if let Task::Fused(_, messages) = work.task {
             messages.iter_mut().for_each(|message| message.status = Status::Done);
@@ -114,12 +129,12 @@ pub(crate) const LONGEST_SELF_TEST: usize = 64 << 10;
 pub(crate) const CTR: Operation = Operation::Pass(Pass::Ctr);
 pub(crate) const KEY: KeySize = KeySize::Aes128;
 
-/// So many megabytes per second after so many microseconds.
+/// Nanoseconds at a rate in MB/s after a fixed time in microseconds.
 pub(crate) fn line(bytes: usize, fixed_us: f64, mb_per_s: f64) -> f64 {
     fixed_us * 1e3 + bytes as f64 * 1e3 / mb_per_s
 }
 
-/// A processor and a device with these models, calibrated for the operation if it pays.
+/// A CPU and a GPU with these models, and their planner, which calibrates automatically.
 pub(crate) struct Machine {
     pub(crate) planner: Planner,
     pub(crate) fails: Arc<AtomicBool>,
@@ -127,46 +142,46 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(near: Model, far: Model) -> Machine {
-        Machine::with(near, far, "driver 1", None, None)
+    pub(crate) fn new(cpu: Model, gpu: Model) -> Machine {
+        Machine::with(cpu, gpu, "driver 1", None, None)
     }
 
     pub(crate) fn with(
-        near: Model,
-        far: Model,
+        cpu: Model,
+        gpu: Model,
         driver: &'static str,
         cache: Option<Cache>,
         only: Option<&str>,
     ) -> Machine {
-        Machine::made(near, far, driver, cache, only, false)
+        Machine::made(cpu, gpu, driver, cache, only, false)
     }
 
-    /// One that computes, and whose results are verified.
-    pub(crate) fn computing(near: Model, far: Model) -> Machine {
-        Machine::made(near, far, "driver 1", None, None, true)
+    /// With devices that compute, and whose results are verified.
+    pub(crate) fn computing(cpu: Model, gpu: Model) -> Machine {
+        Machine::made(cpu, gpu, "driver 1", None, None, true)
     }
 
     pub(crate) fn made(
-        near: Model,
-        far: Model,
+        cpu: Model,
+        gpu: Model,
         driver: &'static str,
         cache: Option<Cache>,
         only: Option<&str>,
         computes: bool,
     ) -> Machine {
         let clock = Arc::new(Virtual::default());
-        let near = Timed { computes, ..Timed::new("mock-cpu", "mock-cpu/kernel", near, &clock) };
-        let far = Timed { description: driver, computes, ..Timed::new("mock", "mock/kernel", far, &clock) };
-        let (fails, submitted) = (Arc::clone(&far.fails), Arc::clone(&far.submitted));
+        let cpu = Timed { computes, ..Timed::new("mock-cpu", "mock-cpu/kernel", cpu, &clock) };
+        let gpu = Timed { description: driver, computes, ..Timed::new("mock", "mock/kernel", gpu, &clock) };
+        let (fails, submitted) = (Arc::clone(&gpu.fails), Arc::clone(&gpu.submitted));
         let selection = Selection { device: only.map(Into::into), kernel: None };
-        let planner = Planner::new(vec![Arc::new(near), Arc::new(far)], &selection).unwrap();
+        let planner = Planner::new(vec![Arc::new(cpu), Arc::new(gpu)], &selection).unwrap();
         let calibrator = Calibrator::new(VirtualClock(Arc::clone(&clock)), cache);
         let verify = if computes { Verify::Sample } else { Verify::Off };
         let planner = planner.with_verify(verify).with_calibrator(calibrator).calibrate_automatically(true);
         Machine { planner, fails, submitted }
     }
 
-    /// Works until the planner has measured, which takes 50 ms of work.
+    /// Plans work until the planner has measured, which it does after 50 ms of work.
     pub(crate) fn warmed(self, operation: Operation) -> Machine {
         for _ in 0..1000 {
             if self.is_measured(operation) {
@@ -201,14 +216,14 @@ pub(crate) fn ctr(planner: &Planner, clock: &Arc<Virtual>, bytes: usize) -> f64 
         .unwrap()
 }
 
-/// Lengths by steps of a fifth, from 16 bytes.
+/// Lengths from 16 bytes, each a fifth longer than the one before.
 pub(crate) fn lengths(to: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(16.0f64), |bytes| Some(bytes * 1.2))
         .map(|bytes| bytes as usize)
         .take_while(move |&b| b <= to)
 }
 
-/// A cache that goes with the test.
+/// A cache directory that is removed after the test.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -236,5 +251,5 @@ impl Drop for Folder {
     }
 }
 
-pub(crate) const NEAR: Model = |_, shape| line(shape.bytes, 1.0, 400.0);
-pub(crate) const DEVICE: Model = |_, shape| line(shape.bytes, 2360.0, 4000.0);
+pub(crate) const CPU: Model = |_, shape| line(shape.bytes, 1.0, 400.0);
+pub(crate) const GPU: Model = |_, shape| line(shape.bytes, 2360.0, 4000.0);

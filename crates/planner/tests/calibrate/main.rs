@@ -1,4 +1,4 @@
-//! Calibration in a time that tests make: what is chosen is what brute force finds, whatever devices state.
+//! Calibration with a virtual clock: the planner chooses what brute force finds, whatever costs the devices state.
 
 mod choices;
 mod decisions;
