@@ -1,4 +1,4 @@
-//! Which devices there are: the GPUs that the driver knows, and the emulator.
+//! Discovery of devices: the GPUs that the driver lists, and the emulator.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const BACKEND: &str = "cuda";
 /// The name of the emulator.
 pub const EMULATOR: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("emu") };
 
-/// The backend of NVIDIA's GPUs, `cuda:0` and so on, and of their emulator, `cuda:emu`.
+/// The backend of NVIDIA GPUs, `cuda:0` and so on, and of the emulator, `cuda:emu`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CudaBackend;
 
@@ -31,7 +31,7 @@ impl Backend for CudaBackend {
     }
 }
 
-/// All devices, the emulator last; and why there is no GPU, if there is none.
+/// All devices, the emulator last; and the reason if there is no GPU.
 pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
     let (machines, missing) = match driver::discover() {
         Ok(machines) => (machines, None),
@@ -48,7 +48,7 @@ pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
     (devices, missing)
 }
 
-/// The emulator as a device. With debug assertions it fails as the environment asks: see `machine::failing`.
+/// The emulator as a device. With debug assertions, the environment can make calls fail: see `machine::failing`.
 #[cfg(feature = "emulator")]
 pub fn emulator() -> Cuda {
     #[cfg(debug_assertions)]

@@ -1,5 +1,5 @@
-//! Where machine code comes from: what the program carries, made when it was built; else the user's cache; else NVRTC,
-//! which compiles the sources that the program carries.
+//! Machine code of kernels: built into the program; else from the user's cache; else compiled by NVRTC from the sources
+//! that are built into the program.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -24,19 +24,19 @@ impl Architecture {
         10 * self.major + self.minor
     }
 
-    /// True if code for a target such as `sm_90` runs here: of the same major version, and not newer.
+    /// True if code for a target such as `sm_90` runs on it: of the same major version, and not newer.
     fn runs(self, target: &str) -> bool {
         let number = target.strip_prefix("sm_").and_then(|number| number.parse::<u32>().ok());
         number.is_some_and(|number| number / 10 == self.major && number <= self.number())
     }
 }
 
-/// Whether there is, or can be made, machine code for the architecture.
+/// Checks that there is machine code for the architecture, or that it can be compiled.
 ///
 /// # Errors
 /// What is missing.
 pub(crate) fn available(architecture: Architecture) -> Result<(), Missing> {
-    if carried(MACHINE_CODE, "helpers", architecture).is_some() {
+    if built_in(MACHINE_CODE, "helpers", architecture).is_some() {
         return Ok(());
     }
     Nvrtc::open().map(|_| ()).map_err(|why| Missing {
@@ -45,9 +45,9 @@ pub(crate) fn available(architecture: Architecture) -> Result<(), Missing> {
     })
 }
 
-/// Whether the machine code of a module is in the program or in the cache, so that nothing needs to be compiled.
+/// True if the machine code of a module is in the program or in the cache, so that nothing needs to be compiled.
 pub(crate) fn is_at_hand(module: &str, architecture: Architecture) -> bool {
-    carried(MACHINE_CODE, module, architecture).is_some()
+    built_in(MACHINE_CODE, module, architecture).is_some()
         || (Nvrtc::open().ok())
             .and_then(|nvrtc| {
                 let source = source(SOURCES, module)?;
@@ -60,9 +60,9 @@ pub(crate) fn is_at_hand(module: &str, architecture: Architecture) -> bool {
 /// The machine code of a module, as the driver takes it.
 ///
 /// # Errors
-/// What is missing, or what the compiler says.
+/// What is missing, or the compiler's errors.
 pub(crate) fn image(module: &str, architecture: Architecture) -> Result<Cow<'static, [u8]>, Missing> {
-    if let Some((target, code)) = carried(MACHINE_CODE, module, architecture) {
+    if let Some((target, code)) = built_in(MACHINE_CODE, module, architecture) {
         return Ok(if target == "ptx" { Cow::Owned([code, &[0]].concat()) } else { Cow::Borrowed(code) });
     }
     available(architecture)?;
@@ -78,28 +78,28 @@ pub(crate) fn image(module: &str, architecture: Architecture) -> Result<Cow<'sta
     }
     let code = nvrtc.compile(module, &source, &options).map_err(failed)?;
     if let Some(cache) = cache {
-        // A cache that cannot be written to costs time, nothing else.
+        // If the cache cannot be written, the module is compiled again next time.
         let _ = cache.write(&name, &code);
     }
     Ok(Cow::Owned(code))
 }
 
-/// The best machine code that the program carries, and its target.
-fn carried<'c>(
+/// The best machine code that is built into the program, and its target.
+fn built_in<'c>(
     all: &'c [(&str, &str, &'static [u8])],
     module: &str,
     architecture: Architecture,
 ) -> Option<(&'c str, &'static [u8])> {
     let of_module = || all.iter().filter(|(name, _, _)| *name == module);
     let exact = of_module().filter(|(_, target, _)| architecture.runs(target));
-    // Of two that run the newer one; `sm_100` is longer than `sm_90`.
+    // The newest of those that run; `sm_100` is longer than `sm_90`.
     let best = exact.max_by_key(|(_, target, _)| (target.len(), *target));
     best.or_else(|| of_module().find(|(_, target, _)| *target == "ptx"))
         .map(|(_, target, code)| (*target, *code))
 }
 
-/// The source of a module with all that it includes in it, each file once, as `#pragma once` says. What is not among
-/// the kernels is for other compilers and left out.
+/// The source of a module with its includes inserted, each file once, as by `#pragma once`. Files that are not among the
+/// kernels are for other compilers and are left out.
 fn source(all: &[(&str, &str)], module: &str) -> Option<String> {
     let (path, _) = all.iter().find(|(path, _)| {
         Path::new(path).file_name().is_some_and(|name| name.to_str() == Some(&format!("{module}.cu")))
@@ -131,7 +131,7 @@ fn insert(all: &[(&str, &str)], path: &Path, seen: &mut HashSet<PathBuf>, text: 
     }
 }
 
-/// The path that an include in `file` means.
+/// The path that an include in `file` refers to.
 fn joined(file: &Path, included: &str) -> PathBuf {
     let mut path = file.parent().unwrap_or(Path::new("")).to_path_buf();
     for part in included.split('/') {
@@ -144,8 +144,8 @@ fn joined(file: &Path, included: &str) -> PathBuf {
     path
 }
 
-/// For the device itself if the compiler knows it; else PTX for the newest architecture before it, which the driver
-/// compiles.
+/// Compiler options: machine code for the architecture if the compiler supports it; else PTX for the newest older one, which
+/// the driver compiles.
 fn options(supported: &[u32], architecture: Architecture) -> Vec<String> {
     let number = architecture.number();
     let target = match supported.contains(&number) {
@@ -158,14 +158,14 @@ fn options(supported: &[u32], architecture: Architecture) -> Vec<String> {
     vec![format!("--gpu-architecture={target}"), "--std=c++17".into()]
 }
 
-/// No module is near so long.
+/// Bytes that are read from a cache file at most; no module is nearly as long.
 const MOST_CODE: u64 = 256 << 20;
 
 fn cache() -> Option<Cache> {
     Cache::of_user("cuda")
 }
 
-/// Says everything that the code depends on.
+/// A name that depends on everything that the machine code depends on.
 fn cache_name(module: &str, source: &str, options: &[String], version: (i32, i32)) -> String {
     format!("{module}-{}.bin", Cache::name_of(&format!("{version:?} {options:?} {source}")))
 }
@@ -178,7 +178,7 @@ mod tests {
     const ADA: Architecture = Architecture { major: 8, minor: 9 };
 
     #[test]
-    fn the_closest_code_is_taken() {
+    fn the_closest_code_is_chosen() {
         let all: &[(&str, &str, &'static [u8])] = &[
             ("a", "sm_80", b"80"),
             ("a", "sm_86", b"86"),
@@ -186,7 +186,7 @@ mod tests {
             ("a", "ptx", b"ptx"),
             ("b", "sm_80", b"b"),
         ];
-        let taken = |module, architecture| carried(all, module, architecture).map(|(_, code)| code);
+        let taken = |module, architecture| built_in(all, module, architecture).map(|(_, code)| code);
         assert_eq!(taken("a", HOPPER), Some(&b"90"[..]));
         assert_eq!(taken("a", ADA), Some(&b"86"[..]));
         assert_eq!(taken("a", Architecture { major: 12, minor: 0 }), Some(&b"ptx"[..]));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_made_whole() {
+    fn includes_are_inserted() {
         let all = [
             ("x/m.cu", "#include \"n.cuh\"\n#include \"../c/o.cuh\"\nlast"),
             ("x/n.cuh", "#pragma once\n#include \"../c/o.cuh\"\nn"),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_knows_what_code_depends_on() {
+    fn the_cache_name_depends_on_all_inputs() {
         let options = ["a".to_owned()];
         let name = cache_name("m", "source", &options, (13, 0));
         assert_ne!(name, cache_name("m", "source ", &options, (13, 0)));
@@ -237,8 +237,8 @@ mod tests {
         assert_ne!(name, cache_name("m", "source", &[], (13, 0)));
     }
 
-    /// Where LOCKSTEP_NVRTC names the library (or it is installed): modules compile. The bitsliced ones take minutes, and
-    /// only where LOCKSTEP_TEST_ALL_KERNELS is set.
+    /// Modules compile, where NVRTC is installed or LOCKSTEP_NVRTC names it. The bitsliced ones take minutes and are compiled
+    /// only if LOCKSTEP_TEST_ALL_KERNELS is set.
     #[test]
     fn nvrtc_compiles_modules() {
         let Ok(nvrtc) = Nvrtc::open() else {

@@ -136,7 +136,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
     }
 
     fn too_much(&self) -> Error {
-        self.task.gpu().failed("too much for one launch: give it less at once")
+        self.task.gpu().failed("the work is too large for one launch: submit less at once")
     }
 
     fn tiles(&self) -> u64 {

@@ -29,11 +29,11 @@ pub struct Cuda {
     options: LaunchOptions,
 }
 
-/// What compiling at run time takes at least, for the planner.
+/// A lower bound of the time of compilation at run time, for the planner.
 const COMPILATION_NS: f64 = 60e9;
 
 impl Cuda {
-    /// `missing` says why its kernels cannot run, if they cannot.
+    /// `missing` is the reason if its kernels cannot run.
     pub(crate) fn new(
         id: DeviceId,
         machine: Box<dyn Machine>,
@@ -59,23 +59,23 @@ impl Cuda {
         self.pool.device()
     }
 
-    /// The same device, with kernels launched in another shape.
+    /// The same device with other shapes of launches.
     pub fn launched(&self, options: LaunchOptions) -> Cuda {
         Cuda { options, ..self.clone() }
     }
 
-    /// Does to the segments what a pass by a kernel would, but for the kernel.
+    /// Does everything that a pass over the segments does except running the kernel.
     ///
     /// # Errors
     /// Those of [`Device::submit`].
     pub fn overhead<'w, 'd: 'w>(
         &self,
-        what: Overhead,
+        kind: Overhead,
         segments: &'w mut [Segment<'d>],
         stream: Stream,
     ) -> Result<Completion<'w>> {
         let pass = Pass::EcbEncrypt;
-        match (what, segments.first(), passes::plan(pass)) {
+        match (kind, segments.first(), passes::plan(pass)) {
             (Overhead::Copy, Some(first), Some(plan)) => {
                 let (operation, size) = (Operation::Pass(pass), first.key.size());
                 let task = Task::new(&self.pool, None, (operation, plan), size, self.options, stream);
@@ -92,7 +92,7 @@ impl Cuda {
     }
 }
 
-/// How a family does an operation, if it is meant to.
+/// The plan of a family for an operation, if the family offers it.
 fn plan(family: &Family, operation: Operation) -> Option<&'static Plan> {
     match operation {
         Operation::Pass(pass) => passes::plan(pass).filter(|_| family.does(pass)),
@@ -103,7 +103,7 @@ fn plan(family: &Family, operation: Operation) -> Option<&'static Plan> {
     }
 }
 
-/// True if the machine has all that a family needs for an operation.
+/// True if the machine has all entry points that a family needs for an operation.
 fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
     let Some(plan) = plan(family, operation) else { return false };
     let mut entries = vec![family.expand(size)];
@@ -161,18 +161,18 @@ impl Device for Cuda {
         if !does(self.gpu(), family, operation, key) {
             return None;
         }
-        // Estimates for data in ordinary host memory, which goes through staging buffers: work on memory of the device
-        // has no other device to be compared with. Of kernels, the faster wins.
+        // Estimates for data in ordinary host memory, which passes through staging buffers. Work on device memory is not
+        // compared with other devices, only kernel with kernel.
         let at_hand = self.gpu().is_at_hand(family.expand(key))
             && family.tilings().all(|tiling| self.gpu().is_at_hand(tiling.entry(Part::EcbEncrypt, key)));
         if !at_hand {
-            // Kernels that must be compiled first are for who names the device: no work is made faster by waiting for that.
+            // Kernels that must be compiled first are used only if the caller names the device: the wait never pays.
             return Some(Cost::new(COMPILATION_NS, 0.1));
         }
         Some(if self.simulated {
             Cost::new(1e6, 1e-4 * family.gb_per_s)
         } else if matches!(operation, Operation::Pass(pass) if pass.is_serial()) {
-            // A message is one lane of one thread: the CPU is faster unless thousands come at once, which is not known here.
+            // A message occupies one lane of one thread: the CPU is faster unless there are thousands, which is not known here.
             Cost::new(60_000.0, 0.002)
         } else {
             Cost::new(60_000.0, 1.0 / (1.0 / 6.0 + 1.0 / family.gb_per_s))

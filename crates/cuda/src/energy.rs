@@ -1,4 +1,4 @@
-//! What GPUs have used of energy, by NVML: the library behind `nvidia-smi`, opened at run time.
+//! Energy counters of GPUs, by NVML, the library behind `nvidia-smi`, opened at run time.
 #![allow(unsafe_code, reason = "calls into a C library")]
 
 use std::ffi::{OsStr, c_uint, c_ulonglong, c_void};
@@ -13,13 +13,13 @@ type TotalEnergy = unsafe extern "C" fn(Handle, *mut c_ulonglong) -> Code;
 /// The energy counters of this machine's NVIDIA GPUs.
 pub struct Energy {
     total: TotalEnergy,
-    /// Those that count, which GPUs do from Volta on.
+    /// The GPUs that have a counter: Volta and newer.
     counting: Vec<Handle>,
-    /// Keeps the functions in memory.
+    /// Keeps the functions loaded.
     _library: Library,
 }
 
-// SAFETY: handles are names of devices that are good for any thread, and NVML is thread-safe by its documentation.
+// SAFETY: handles are names of devices that any thread may use, and NVML is documented as thread-safe.
 unsafe impl Send for Energy {}
 // SAFETY: the same.
 unsafe impl Sync for Energy {}
@@ -28,7 +28,7 @@ impl Energy {
     /// Opens the driver's library.
     ///
     /// # Errors
-    /// [`Missing`] if it is not there, does not start, or no GPU counts.
+    /// [`Missing`] if there is no such library, it does not start, or no GPU has a counter.
     pub fn open() -> Result<Energy, Missing> {
         Energy::open_library("libnvidia-ml.so.1".as_ref())
     }
@@ -44,7 +44,7 @@ impl Energy {
         let library = library.map_err(|_| {
             missing(format!("no {shown}"), "install the NVIDIA driver, if there is such a GPU")
         })?;
-        // SAFETY: functions of these types in nvml.h; the names with `_v2` have meant the same since they are there.
+        // SAFETY: functions of these types in nvml.h; those with `_v2` have not changed since they were added.
         let (start, count, handle, total) = unsafe {
             (
                 symbol::<unsafe extern "C" fn() -> Code>(&library, "nvmlInit_v2")?,
@@ -57,7 +57,7 @@ impl Energy {
             )
         };
         let mut energy = Energy { total, counting: Vec::new(), _library: library };
-        // It is never shut down: that would end it for others in this process, and it ends with that.
+        // NVML is never shut down: other code in this process may use it.
         // SAFETY: no conditions.
         let code = unsafe { start() };
         let mut devices: c_uint = 0;
@@ -85,19 +85,19 @@ impl Energy {
         Ok(energy)
     }
 
-    /// How many GPUs count.
+    /// The number of GPUs with a counter.
     pub fn devices(&self) -> usize {
         self.counting.len()
     }
 
-    /// Millijoules of all of them since their driver was loaded; nothing if one fails.
+    /// The sum of all counters in millijoules since the driver was loaded. None if one cannot be read.
     pub fn millijoules(&self) -> Option<u64> {
         self.counting.iter().map(|device| self.of(*device)).sum()
     }
 
     fn of(&self, device: Handle) -> Option<u64> {
         let mut energy: c_ulonglong = 0;
-        // SAFETY: a handle that NVML gave; writes one number.
+        // SAFETY: a handle from NVML; writes one number.
         let code = unsafe { (self.total)(device, &mut energy) };
         (code == 0).then_some(energy)
     }
@@ -106,9 +106,9 @@ impl Energy {
 /// A function of the library.
 ///
 /// # Safety
-/// It has this type, and is called only as long as the library is there.
+/// The function has this type and is called only while the library is loaded.
 unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, Missing> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let found = unsafe { library.get::<T>(name.as_bytes()) };
     let function =
         found.map_err(|_| missing(format!("NVML has no {name}"), "install a newer NVIDIA driver"))?;

@@ -1,4 +1,4 @@
-//! Tests: what becomes of data, memory and the device when something fails midway.
+//! Tests of failures in the middle of a call: data, memory, and the device afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -54,7 +54,7 @@ fn ctr(device: &Cuda, kernel: KernelId, data: Data<'_>) -> Result<()> {
     let outcome = device
         .submit(kernel, Task::Pass(Pass::Ctr, &mut segments).into())
         .and_then(|completion| completion.wait());
-    assert_eq!(state != [2; 16], outcome.is_ok(), "the state moves on with success only");
+    assert_eq!(state != [2; 16], outcome.is_ok(), "the chaining state changes only on success");
     outcome
 }
 
@@ -84,7 +84,7 @@ fn every_allocation_may_fail() {
         let mut data = vec![5; 100_000];
         match ctr(&device, TABLE, Data::in_place(&mut data)) {
             Ok(()) => {
-                assert!(at >= 4, "a lane takes two, and two more to grow");
+                assert!(at >= 4, "a staging buffer takes two, and two more to grow");
                 assert_eq!(data, expected(100_000));
                 return;
             }
@@ -96,27 +96,27 @@ fn every_allocation_may_fail() {
             }
         }
     }
-    panic!("it never ends");
+    panic!("too many allocations");
 }
 
 #[test]
 fn a_large_call_that_fails_late_is_zeroed() {
-    // Launches of a chunk: expansion and pass. The sixth chunk fails: results of the first have been written by then.
-    // Each of the three chunks that are finished on the way is waited for twice, the others once, and then again.
+    // A chunk has two launches, expansion and pass. The sixth chunk fails, after results of the first have been written.
+    // There are two waits for each of the three chunks that end inside `submit`, and later one or two for each other.
     let len = 7 * CHUNK;
     for (launch, wait) in [(Some(10), None), (None, Some(4)), (None, Some(6)), (None, Some(9))] {
         let (device, control) = device();
         *control.launch.lock().unwrap() = launch.map(|at| (at, failed()));
         *control.wait.lock().unwrap() = wait.map(|at| (at, failed()));
         let mut data = vec![5; len];
-        // Transfers alone behave as kernels do, and are faster here.
+        // Transfers alone fail in the same way as kernels, and are faster here.
         let error = match launch {
             Some(_) => ctr(&device, TABLE, Data::in_place(&mut data)),
             None => copy(&device, Data::in_place(&mut data)),
         }
         .unwrap_err();
         assert_eq!(reason(&error), "no (TEST)");
-        assert!(data.iter().all(|&byte| byte == 0), "half of a result");
+        assert!(data.iter().all(|&byte| byte == 0), "a part of a result");
     }
 }
 
@@ -128,7 +128,7 @@ fn copy(device: &Cuda, data: Data<'_>) -> Result<()> {
 }
 
 #[test]
-fn a_lost_device_says_so_from_then_on() {
+fn a_lost_device_stays_lost() {
     for in_wait in [false, true] {
         let (device, control) = device();
         let plan = if in_wait { &control.wait } else { &control.launch };
@@ -141,7 +141,7 @@ fn a_lost_device_says_so_from_then_on() {
         assert!(reason(&error).contains("(TEST); the device is lost"), "{error}");
         let error = device.memory().unwrap().allocate(10).err().unwrap();
         assert!(reason(&error).contains("restart the program"), "{error}");
-        assert_eq!(control.late.load(SeqCst), late, "a lost device is not asked again");
+        assert_eq!(control.late.load(SeqCst), late, "no call reaches a lost device");
         assert_eq!(data, vec![5; 100]);
     }
 }
@@ -165,7 +165,7 @@ fn data_on_the_device_are_zeroed_when_work_on_them_fails() {
 }
 
 #[test]
-fn messages_that_could_not_be_sealed_or_opened_do_not_count() {
+fn messages_of_a_failed_call_stay_pending() {
     let key = Key::new(&[1; 16]).unwrap();
     let aes = lockstep_reference::Aes::new(&[1; 16]);
     let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &[3; 12], b"x", &[5; 1000]);
@@ -183,17 +183,17 @@ fn messages_that_could_not_be_sealed_or_opened_do_not_count() {
             let (mut data, mut kept) = (sealed.clone(), tag);
             let error = gcm(&device, &key, fused, &mut data, &mut kept).unwrap_err();
             assert_eq!(reason(&error), "no (TEST)");
-            assert_eq!((data, kept), (sealed.clone(), tag), "what the host has is as it was");
+            assert_eq!((data, kept), (sealed.clone(), tag), "host memory is unchanged");
         }
     }
 }
 
 /// A large call that fails late leaves neither data nor tags.
 #[test]
-fn many_messages_of_which_the_last_fail_leave_nothing() {
+fn many_messages_of_which_the_last_fail_are_zeroed() {
     let (device, control) = device();
     let key = Key::new(&[1; 16]).unwrap();
-    // Six chunks: the first of them are delivered before the wait for the fifth, which comes after those for the first two.
+    // Six chunks: the first two are delivered before the fifth wait.
     let (mut data, mut tags) = (vec![vec![5; CHUNK]; 6], vec![[7; 16]; 6]);
     *control.wait.lock().unwrap() = Some((4, failed()));
     let mut messages: Vec<_> = (data.iter_mut().zip(&mut tags))
@@ -215,7 +215,7 @@ fn many_messages_of_which_the_last_fail_leave_nothing() {
     assert!(data.iter().flatten().all(|&byte| byte == 0) && tags == [[0; 16]; 6]);
 }
 
-/// One message; the status is its own after a success, and pending after a failure.
+/// One message: its status after a success; after a failure it is pending.
 fn gcm(device: &Cuda, key: &Key, fused: FusedAead, data: &mut [u8], tag: &mut [u8]) -> Result<Status> {
     let tag = if fused == FusedAead::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) };
     let (data, status) = (Data::in_place(data), Status::Done);
@@ -237,9 +237,9 @@ fn pinned_data_are_zeroed_when_work_on_them_fails() {
     assert_eq!(buffer.lock()[..], [vec![0; 500], vec![5; 500]].concat());
 }
 
-/// A GPU that returns a wrong byte is found out: what the host has is made again, what stays on the device is zeroed.
+/// A wrong byte of a GPU is detected: results in host memory are computed again, results in device memory are zeroed.
 #[test]
-fn a_wrong_byte_is_caught_and_the_work_redone() {
+fn a_wrong_byte_is_detected() {
     for on_device in [false, true] {
         let (device, control) = device();
         let device = Arc::new(device);
@@ -254,7 +254,7 @@ fn a_wrong_byte_is_caught_and_the_work_redone() {
             let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
             let resident = segments[0].data.device();
             let plan = planner.plan(Operation::Pass(Pass::Ctr), KeySize::Aes128, 16, resident).unwrap();
-            // The last copies to the host are those of the results.
+            // The last copies to the host are the results.
             *control.wrong_copy.lock().unwrap() =
                 Some(control.copies.load(SeqCst) + u64::from(resident.is_some()));
             plan.run(Task::Pass(Pass::Ctr, &mut segments))
@@ -275,9 +275,9 @@ fn a_wrong_byte_is_caught_and_the_work_redone() {
     }
 }
 
-/// The planner's own choice never waits for a compiler.
+/// The planner never chooses a kernel that must be compiled first.
 #[test]
-fn what_must_be_compiled_first_is_dear() {
+fn kernels_that_must_be_compiled_first_cost_much() {
     let (device, control) = device();
     let cost = || device.cost(BITSLICE, Operation::Pass(Pass::Ctr), KeySize::Aes128).unwrap();
     assert!(cost().fixed_ns < 1e9);
@@ -307,7 +307,7 @@ fn freed_memory_is_out_of_bounds() {
         reason(&memory.upload(&[0; 100], &slice, Stream::default()).unwrap_err()).contains("not allocated")
     );
     ctr(&device, TABLE, Data::on_device(slice.clone(), slice).unwrap()).unwrap_err();
-    // Of another device, too.
+    // Memory of another device is refused, too.
     let (other, _) = self::device();
     let pinned = other.memory().unwrap().allocate_pinned(16).unwrap();
     let error = ctr(&device, TABLE, Data::pinned(pinned.slice(0..16), pinned.slice(0..16)).unwrap());
@@ -315,7 +315,7 @@ fn freed_memory_is_out_of_bounds() {
 }
 
 #[test]
-fn large_calls_are_right_and_counted() {
+fn large_calls_are_correct_and_counted() {
     let (device, _) = device();
     let len = 5 * CHUNK + 1000;
     let mut data = vec![5; len];

@@ -1,7 +1,7 @@
-//! A machine made safe: owners of memory, streams and events, copies between them, and what a lost device means.
+//! A safe interface to a machine: owners of memory, streams and events, copies, and the state of a lost device.
 //!
-//! Pinned memory knows what uses it, and every access from the host waits for that first; so neither an early return
-//! nor a dropped completion can leave the device writing to memory that is read, freed or used again.
+//! Pinned memory records the streams that use it, and every access from the host waits for them first. So neither an early
+//! return nor a dropped completion can leave the device writing to memory that is read, freed or used again.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use zeroize::Zeroize;
 
 use crate::machine::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 
-/// A device: a machine, its name, and what became of it.
+/// A device: a machine, its name, its counters, and whether it is lost.
 pub(crate) struct Gpu {
     machine: Box<dyn Machine>,
     id: DeviceId,
     limits: Limits,
-    /// Why nothing will succeed any more, once that is so.
+    /// The reason, once the device is lost.
     lost: OnceLock<String>,
     counters: Mutex<BTreeMap<&'static str, Counter>>,
-    /// Pinned memory that callers own, by address.
+    /// Pinned memory of callers, by address.
     pinned: Mutex<BTreeMap<u64, Weak<Uses>>>,
 }
 
@@ -62,7 +62,7 @@ impl Gpu {
         self.machine.is_at_hand(entry)
     }
 
-    /// What was launched so far.
+    /// Counts of launches so far.
     pub(crate) fn counters(&self) -> Vec<Counter> {
         lock(&self.counters).values().cloned().collect()
     }
@@ -71,7 +71,7 @@ impl Gpu {
         Error::DeviceFailed { device: self.id, reason: reason.into() }
     }
 
-    /// A call of the machine, unless the device is lost already.
+    /// Calls the machine, unless the device is lost.
     fn call<T>(&self, call: impl FnOnce(&dyn Machine) -> Outcome<T>) -> Result<T> {
         let outcome = match self.lost.get() {
             Some(why) => Err(Fault::Lost(why.clone())),
@@ -92,7 +92,7 @@ impl Gpu {
         let stream = StreamHandle(0);
         // SAFETY: allocated above.
         self.call(|machine| unsafe { machine.zero(stream, address, len.max(1)) })?;
-        // The default stream does not hold back ours.
+        // Our streams do not wait for the default stream.
         self.call(|machine| machine.synchronise_stream(stream))?;
         Ok(buffer)
     }
@@ -117,7 +117,7 @@ impl Gpu {
         Ok(PinnedBuffer::new(self.id, Box::new(pinned)))
     }
 
-    /// Copies to a caller's memory, after what is queued on the stream; done when it returns.
+    /// Copies to memory of a caller, after what is queued on the stream, and waits.
     pub(crate) fn upload(&self, from: &[u8], to: &DeviceSlice, stream: work::Stream) -> Result<()> {
         let _hold = self.hold(to)?;
         if from.is_empty() {
@@ -131,7 +131,7 @@ impl Gpu {
         self.call(|machine| machine.synchronise_stream(stream))
     }
 
-    /// Copies from a caller's memory, after what is queued on the stream; done when it returns.
+    /// Copies from memory of a caller, after what is queued on the stream, and waits.
     pub(crate) fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: work::Stream) -> Result<()> {
         let _hold = self.hold(from)?;
         if to.is_empty() {
@@ -144,7 +144,7 @@ impl Gpu {
         self.call(|machine| machine.synchronise_stream(stream))
     }
 
-    /// A stream of the caller, who keeps it alive until the work is done.
+    /// A stream of a caller, which must exist until the work is done.
     pub(crate) fn callers_stream(self: &Arc<Self>, stream: work::Stream) -> Stream {
         let handle = StreamHandle(stream.0);
         Stream(Arc::new(StreamOwner { gpu: Arc::clone(self), handle, owned: false }))
@@ -206,7 +206,7 @@ impl Gpu {
     ) -> Result<()> {
         self.inside(to.len, &(at..at.saturating_add(from.len())))?;
         let (uses, address) = self.claim(from)?;
-        // Whoever has it locked is waited for; whoever locks it once the copy is queued waits for that.
+        // This waits for the holder of the lock; a thread that locks it after the copy is queued waits for the copy.
         let _guard = from.buffer().lock();
         uses.begin(stream);
         // SAFETY: a slice lies inside of its buffer, which lives until its uses have ended.
@@ -233,7 +233,7 @@ impl Gpu {
         })
     }
 
-    /// What uses a caller's pinned memory, and the address of the slice, if the memory is this device's.
+    /// The uses of a caller's pinned memory, and the address of the slice, if the memory is of this device.
     fn claim(&self, slice: &PinnedSlice) -> Result<(Arc<Uses>, u64)> {
         let uses = lock(&self.pinned).get(&slice.buffer().address()).and_then(Weak::upgrade);
         let foreign =
@@ -241,14 +241,14 @@ impl Gpu {
         Ok((uses.ok_or_else(foreign)?, slice.buffer().address() + slice.range().start as u64))
     }
 
-    /// Events behind what uses a caller's pinned memory so far.
+    /// The events that end the uses of a caller's pinned memory so far.
     pub(crate) fn uses(&self, slice: &PinnedSlice) -> Result<Vec<Event>> {
         let (uses, _) = self.claim(slice)?;
         let events = lock(&uses.list).iter().filter_map(|(_, event)| event.clone()).collect();
         Ok(events)
     }
 
-    /// Tells the pinned memory that its use on the stream ends with the event.
+    /// Records that the use of the pinned memory on the stream ends with the event.
     pub(crate) fn settle(&self, slice: &PinnedSlice, stream: &Stream, event: &Event) {
         if let Ok((uses, _)) = self.claim(slice) {
             uses.settle(stream, event);
@@ -267,7 +267,7 @@ impl Gpu {
     /// Queues zeroing of a caller's memory.
     fn zero_slice(&self, stream: &Stream, slice: &DeviceSlice) -> Result<()> {
         let _hold = self.hold(slice)?;
-        // SAFETY: who made the slice vouches for it.
+        // SAFETY: the caller that made the slice guarantees that it is allocated.
         self.call(|machine| unsafe { machine.zero(stream.handle(), slice.offset(), slice.len()) })
     }
 
@@ -292,9 +292,9 @@ impl Gpu {
         self.call(|machine| machine.hold(slice.offset(), slice.len()))
     }
 
-    /// Queues a launch that works on so many bytes of data.
+    /// Queues a launch that works on `bytes` bytes of data.
     ///
-    /// It is safe because the crate keeps to this: addresses in the parameters, and in what they point to, are of
+    /// It is safe because of a rule of this crate: addresses in the parameters, and in memory that they point to, are of
     /// buffers and held slices that outlive an event behind the launch.
     pub(crate) fn launch(
         &self,
@@ -314,24 +314,24 @@ impl Gpu {
         Ok(())
     }
 
-    /// A point behind everything queued on the stream so far.
+    /// Records an event behind everything queued on the stream so far.
     pub(crate) fn record(self: &Arc<Self>, stream: &Stream) -> Result<Event> {
         let handle = self.call(|machine| machine.record(stream.handle()))?;
         Ok(Event(Arc::new(EventOwner { gpu: Arc::clone(self), handle })))
     }
 
-    /// Lets what is queued on the stream from now on wait for the event.
+    /// Makes work that is queued on the stream from now on wait for the event.
     pub(crate) fn order(&self, stream: &Stream, event: &Event) -> Result<()> {
         self.call(|machine| machine.order(stream.handle(), event.0.handle))
     }
 
     fn inside(&self, len: usize, range: &Range<usize>) -> Result<()> {
         let is_inside = range.start <= range.end && range.end <= len;
-        if is_inside { Ok(()) } else { Err(self.failed("a copy outside of its buffer: report this")) }
+        if is_inside { Ok(()) } else { Err(self.failed("a copy outside of its buffer: please report this")) }
     }
 }
 
-/// A stream, given back when nobody uses it.
+/// A stream, freed with its last owner.
 #[derive(Clone)]
 pub(crate) struct Stream(Arc<StreamOwner>);
 
@@ -346,7 +346,7 @@ impl Stream {
         self.0.handle
     }
 
-    /// Waits until everything queued on it has run, or can run no more.
+    /// Waits until everything queued on it has run or failed.
     fn drain(&self) {
         let _ = self.0.gpu.machine.synchronise_stream(self.0.handle);
     }
@@ -360,7 +360,7 @@ impl Drop for StreamOwner {
     }
 }
 
-/// A point in a stream, given back when nobody waits for it.
+/// A point in a stream, freed with its last owner.
 #[derive(Clone)]
 pub(crate) struct Event(Arc<EventOwner>);
 
@@ -370,7 +370,7 @@ struct EventOwner {
 }
 
 impl Event {
-    /// True if there is nothing to wait for, because it is past or because it failed.
+    /// True if waiting would not block, because the event is past or has failed.
     pub(crate) fn is_past(&self) -> bool {
         self.0.gpu.call(|machine| machine.is_past(self.0.handle)).unwrap_or(true)
     }
@@ -406,9 +406,9 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let (machine, len) = (&*self.gpu.machine, self.len.max(1));
-        // On any stream there may be work on it. Whatever fails here has ended all work.
+        // Work on any stream may use it. A failure here means that all work has ended.
         let _ = machine.synchronise();
-        // SAFETY: allocated in `Gpu::buffer`, and the last to use it.
+        // SAFETY: allocated in `Gpu::buffer`; nothing uses it any more.
         unsafe {
             let _ = machine.zero(StreamHandle(0), self.address, len);
             let _ = machine.synchronise_stream(StreamHandle(0));
@@ -419,20 +419,20 @@ impl Drop for Buffer {
 
 impl DeviceBuffer for Buffer {
     fn slice(&self) -> DeviceSlice {
-        // SAFETY: allocated, and freed only after all work on it; that nobody else writes to it is the caller's, who
-        // owns the buffer.
+        // SAFETY: allocated, and freed only after all work on it; the owner of the buffer guarantees that nothing else
+        // writes to it.
         unsafe { DeviceSlice::from_raw(self.gpu.id, self.address, self.len) }
     }
 }
 
-/// The streams that use pinned memory; with the event behind the last use, once that is recorded.
+/// The streams that use pinned memory, each with the event behind its last use once that is recorded.
 #[derive(Default)]
 struct Uses {
     list: Mutex<Vec<(Stream, Option<Event>)>>,
 }
 
 impl Uses {
-    /// From now on the memory is in use on the stream, until all that is queued there has run.
+    /// The memory is in use on the stream until all that is queued there has run.
     fn begin(&self, stream: &Stream) {
         self.put(stream, None);
     }
@@ -450,11 +450,11 @@ impl Uses {
         }
     }
 
-    /// Waits until nothing uses the memory. A failure ends all uses too.
+    /// Waits until nothing uses the memory. A failure also ends a use.
     fn wait(&self) {
         let list = std::mem::take(&mut *lock(&self.list));
         for (stream, event) in list {
-            // Asked of the machine itself: a device may be taken for lost while something still runs.
+            // By the machine itself: work may still run on a device that counts as lost.
             let machine = &*stream.0.gpu.machine;
             let _ = match event {
                 Some(event) => machine.wait(event.0.handle),
@@ -464,7 +464,7 @@ impl Uses {
     }
 }
 
-/// Page-locked host memory. Each access from the host waits until no copy uses it; wiped and freed on drop.
+/// Page-locked host memory. Each access from the host waits until no copy uses it. It is wiped and freed on drop.
 pub(crate) struct Pinned {
     gpu: Arc<Gpu>,
     address: *mut u8,
@@ -480,7 +480,7 @@ impl Pinned {
         self.len
     }
 
-    /// Tells that the use on the stream ends with the event.
+    /// Records that the use on the stream ends with the event.
     pub(crate) fn settle(&mut self, stream: &Stream, event: &Event) {
         self.uses.settle(stream, event);
     }

@@ -1,4 +1,4 @@
-//! The kernels: what each does, in which shape it is launched, and what it is called in the machine code.
+//! The kernels: their passes, the shapes of their launches, and their names in the machine code.
 
 use lockstep_core::KeySize;
 use lockstep_core::work::Pass;
@@ -41,38 +41,38 @@ macro_rules! names {
 
 /// A family of kernels of one design: an implementation of AES, in all key sizes and passes that it has.
 pub(crate) struct Family {
-    /// As users know it.
+    /// The name for users.
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     pub(crate) constant_time: bool,
     passes: &'static [Pass],
-    /// Key expansion, by key size: for both directions at once.
+    /// Key expansion for both directions, by key size.
     expand: [&'static str; 3],
     expand_module: &'static str,
-    /// The ways its work may be cut, the best first; the last one runs everywhere.
+    /// The tilings of its work, the best first; the last one runs on every GPU.
     tilings: fn(&LaunchOptions) -> Tilings,
-    /// GB/s that it is expected to reach on an H100, for the planner.
+    /// Expected GB/s on an H100, for the planner.
     pub(crate) gb_per_s: f64,
 }
 
 /// For large segments, and for others.
 type Tilings = [Option<Tiling>; 2];
 
-/// How kernels are launched, for measurements and tests. What a kernel leaves open and is not said here is as
-/// it is best; other kernels have one shape.
+/// How kernels are launched, for measurements and tests. The defaults are the best known values; an option has no effect
+/// on kernels of one shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchOptions {
     /// Threads of a thread block, 8 to 512.
     pub threads: Option<u32>,
-    /// Most thread blocks of a launch; each then takes one piece of the work after the other.
+    /// The largest number of thread blocks of a launch; each block then loops over its share of the work.
     pub blocks: Option<u32>,
-    /// For `cuda/global-sbox`: AES blocks that a thread does, 1 to 1024.
+    /// For `cuda/global-sbox`: AES blocks of a thread, 1 to 1024.
     pub blocks_per_thread: Option<u32>,
-    /// For `cuda/bitslice`: never its kernels for short messages.
+    /// For `cuda/bitslice`: do not use its kernels for short messages.
     pub always_wide: bool,
 }
 
-/// How work is cut for the threads of a launch.
+/// How work is divided among the threads of a launch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tiling {
     /// The source file.
@@ -86,22 +86,22 @@ pub(crate) struct Tiling {
     block_tiles: u32,
     /// Dynamic shared memory of a thread block.
     shared: u32,
-    /// Most thread blocks, if blocks take one tile after the other.
-    most: Most,
+    /// The limit of thread blocks, for kernels whose blocks loop over tiles.
+    most: BlockLimit,
     /// For segments that would leave most of a wide tile empty.
     narrow: bool,
     /// `Launch::option`.
     pub(crate) option: u32,
 }
 
-/// How many thread blocks a launch has at most.
+/// The limit of thread blocks of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Most {
-    /// As many as there is work for.
+enum BlockLimit {
+    /// None.
     Any,
-    /// So many for each multiprocessor.
+    /// This many for each multiprocessor.
     Resident(u32),
-    /// So many.
+    /// This many.
     Blocks(u32),
 }
 
@@ -136,7 +136,7 @@ const THESIS: &[Pass] = &[Pass::EcbEncrypt, Pass::Ctr];
 pub(crate) static FAMILIES: [Family; 7] = [
     Family {
         name: "cuda/bitslice",
-        description: "bitsliced, 32 blocks a thread, state in states",
+        description: "bitsliced, 32 blocks a thread, state in registers",
         constant_time: true,
         passes: MOST,
         expand: names!("bitslice", "_expand_"),
@@ -195,12 +195,12 @@ const BITSLICE: Tiling = Tiling {
     tile_threads: 32,
     block_tiles: 1,
     shared: 0,
-    most: Most::Any,
+    most: BlockLimit::Any,
     narrow: false,
     option: 0,
 };
 
-/// A thread a tile.
+/// One thread for each tile.
 const BITSLICE_LANE: Tiling = Tiling {
     module: "bitslice_lane",
     names: names!("bitslice_lane"),
@@ -211,7 +211,7 @@ const BITSLICE_LANE: Tiling = Tiling {
     ..BITSLICE
 };
 
-/// 16 warps fill a multiprocessor; filling the tables is worth more than one tile.
+/// 16 warps fill a multiprocessor; blocks loop over tiles because filling the tables takes time.
 const TABLE: Tiling = Tiling {
     module: "table",
     names: names!("table"),
@@ -219,7 +219,7 @@ const TABLE: Tiling = Tiling {
     tile_threads: 32,
     block_tiles: 16,
     shared: 128 * 1024,
-    most: Most::Resident(1),
+    most: BlockLimit::Resident(1),
     narrow: false,
     option: 0,
 };
@@ -243,7 +243,8 @@ const fn of_a_paper(name: &'static str, description: &'static str) -> Family {
     }
 }
 
-/// A thread block's tile follows from its threads, as does the state in shared memory, behind `tables` bytes.
+/// The tile of a thread block follows from its number of threads, as does the state in shared memory, which lies behind
+/// `tables` bytes.
 fn paper(
     module: &'static str,
     names: &'static Names,
@@ -261,7 +262,7 @@ fn paper(
         tile_threads: threads,
         block_tiles: 1,
         shared: tables + thread_state * threads,
-        most: options.blocks.map_or(Most::Any, Most::Blocks),
+        most: options.blocks.map_or(BlockLimit::Any, BlockLimit::Blocks),
         narrow: false,
         option: 0,
     };
@@ -269,12 +270,12 @@ fn paper(
 }
 
 impl Family {
-    /// True if the family is meant to do the pass.
+    /// True if the family offers the pass.
     pub(crate) fn does(&self, pass: Pass) -> bool {
         self.passes.contains(&pass)
     }
 
-    /// Key expansion.
+    /// The entry point of key expansion.
     pub(crate) fn expand(&self, size: KeySize) -> Entry {
         Entry { module: self.expand_module, name: self.expand[size as usize] }
     }
@@ -284,12 +285,12 @@ impl Family {
         2 * 16 * (size.rounds() + 1)
     }
 
-    /// All ways its work may be cut.
+    /// All tilings.
     pub(crate) fn tilings(&self) -> impl Iterator<Item = Tiling> {
         (self.tilings)(&LaunchOptions::default()).into_iter().flatten()
     }
 
-    /// How work on so many segments is cut.
+    /// The tiling for this many segments and bytes.
     pub(crate) fn tiling(
         &self,
         limits: &Limits,
@@ -313,18 +314,18 @@ impl Tiling {
         Entry { module: self.module, name: self.names[part as usize][size as usize] }
     }
 
-    /// How many tiles a segment of so many bytes has.
+    /// The number of tiles of a segment of this many bytes.
     pub(crate) fn tiles(&self, bytes: usize) -> u64 {
         bytes.div_ceil(self.tile) as u64
     }
 
-    /// The launch that covers so many tiles, if one launch can.
+    /// The launch that covers this many tiles, if one launch can.
     pub(crate) fn shape(&self, limits: &Limits, tiles: u64) -> Option<Shape> {
         let (tiles_of_block, most) = match self.most {
-            Most::Any => (self.block_tiles, u32::MAX),
-            // Such kernels deal their tiles to thread blocks first, so that little work too is spread.
-            Most::Resident(blocks) => (1, blocks * limits.multiprocessors.max(1)),
-            Most::Blocks(blocks) => (self.block_tiles, blocks.max(1)),
+            BlockLimit::Any => (self.block_tiles, u32::MAX),
+            // Such kernels distribute tiles over thread blocks first, so that little work too uses all multiprocessors.
+            BlockLimit::Resident(blocks) => (1, blocks * limits.multiprocessors.max(1)),
+            BlockLimit::Blocks(blocks) => (self.block_tiles, blocks.max(1)),
         };
         let grid = i32::try_from(tiles.div_ceil(tiles_of_block.into())).ok()? as u32;
         let threads = self.tile_threads * self.block_tiles;
@@ -332,28 +333,28 @@ impl Tiling {
     }
 }
 
-/// The launch of a kernel that gives each of `count` things a thread.
+/// The launch of a kernel with one thread for each of `count` items.
 pub(crate) fn one_each(count: u64) -> Option<Shape> {
     const THREADS: u32 = 128;
     let grid = i32::try_from(count.div_ceil(THREADS.into())).ok()?;
     Some(Shape { grid: grid as u32, threads: THREADS, shared: 0 })
 }
 
-/// Messages that a thread of `kernels/chain` works on.
+/// Messages of a thread of `kernels/chain`.
 pub(crate) const CHAIN_MESSAGES: usize = 32;
-/// Threads of a thread block of it.
+/// Threads of a thread block of `kernels/chain`.
 pub(crate) const CHAIN_LANES: usize = 32;
 
 /// Blocks of a tile of GHASH.
 pub(crate) const GHASH_TILE_BLOCKS: u64 = 512;
-/// Tiles of a thread block of it, a warp each.
+/// Tiles of a thread block of GHASH, one for each warp.
 pub(crate) const GHASH_WARPS: u32 = 4;
-/// Levels it has powers for: 512^4 blocks are 2^40 bytes.
+/// Levels of GHASH: 512^4 blocks are 2^40 bytes.
 pub(crate) const GHASH_LEVELS: usize = 4;
-/// Bytes of a key's powers: 33 blocks a level.
+/// Bytes of the powers of a hash key: 33 blocks for each level.
 pub(crate) const GHASH_ROWS: usize = GHASH_LEVELS * 33 * 16;
 
-/// Kernels that no family owns.
+/// Kernels that all families share.
 pub(crate) mod helper {
     use crate::machine::Entry;
 
@@ -361,14 +362,14 @@ pub(crate) mod helper {
     pub(crate) const CHAIN_KEYS: Entry = Entry { module: "chain", name: "chain_keys" };
     pub(crate) const CHAIN_ENCRYPT: Entry = Entry { module: "chain", name: "chain_encrypt" };
     pub(crate) const CHAIN_DECRYPT: Entry = Entry { module: "chain", name: "chain_decrypt" };
-    /// Powers of hash keys, and GHASH by tiles or by a thread a message.
+    /// Powers of hash keys, and GHASH by tiles or by one thread for each message.
     pub(crate) const GHASH_POWERS: Entry = Entry { module: "ghash", name: "ghash_powers" };
     pub(crate) const GHASH_TILES: Entry = Entry { module: "ghash", name: "ghash_tiles" };
     pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each" };
-    /// Tags made or compared, and the output of refused messages zeroed.
+    /// Makes or compares tags; zeroes the output of messages with wrong tags.
     pub(crate) const GCM_TAGS: Entry = Entry { module: "ghash", name: "gcm_tags" };
     pub(crate) const GCM_ZERO: Entry = Entry { module: "ghash", name: "gcm_zero" };
-    /// Messages of a table for GCM, and how many tiles they have at a level of GHASH.
+    /// Makes the messages of a table for GCM, and their numbers of tiles at a level of GHASH.
     pub(crate) const GCM_MESSAGES: Entry = Entry { module: "ghash", name: "gcm_messages" };
     pub(crate) const UNIFORM_TILES: Entry = Entry { module: "ghash", name: "uniform_tiles" };
 
@@ -376,13 +377,13 @@ pub(crate) mod helper {
         Entry { module: "helpers", name }
     }
 
-    /// Copies the ciphertext block before each tile aside, for decryption in place.
+    /// Copies the ciphertext block before each tile to scratch memory, for decryption in place.
     pub(crate) const EDGES: Entry = helper("edges");
     /// Sets the chaining states of segments.
     pub(crate) const SET_REGISTERS: Entry = helper("set_registers");
-    /// Makes segments of a table.
+    /// Makes the segments of a table.
     pub(crate) const TABLE_SEGMENTS: Entry = helper("table_segments");
-    /// Copies parts of memory to one place.
+    /// Gathers parts of memory in one place.
     pub(crate) const GATHER: Entry = helper("gather");
     /// Writes chaining states and statuses of a table.
     pub(crate) const TABLE_RESULTS: Entry = helper("table_results");
@@ -395,9 +396,9 @@ mod tests {
 
     const ALL: Limits = Limits { multiprocessors: 1, shared: 1 << 20 };
 
-    /// Every function that is named here is in the kernels, but for those that are not there yet.
+    /// Every function that is named here exists in the kernels.
     #[test]
-    fn functions_are_there() {
+    fn functions_exist() {
         let there = kernels();
         for family in &FAMILIES {
             for size in KeySize::ALL {
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn helpers_are_there() {
+    fn helpers_exist() {
         use helper::*;
         let there = kernels();
         for entry in [
@@ -438,9 +439,9 @@ mod tests {
         }
     }
 
-    /// What the kernels export is what is said here.
+    /// The constants that the kernels export equal those of this module.
     #[test]
-    fn numbers_agree() {
+    fn constants_agree() {
         let exported = |name: &str| constant(name).unwrap_or_else(|| panic!("nothing exports {name}"));
         for size in KeySize::ALL {
             for family in ["bitslice", "table"] {
@@ -477,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn small_shared_memory_takes_the_small_table() {
+    fn small_shared_memory_selects_the_small_table() {
         let limits = Limits { multiprocessors: 46, shared: 99 * 1024 };
         let tiling = FAMILIES[1].tiling(&limits, &LaunchOptions::default(), 1, 1 << 20);
         assert_eq!(tiling.entry(Part::Ctr, KeySize::Aes128).name, "table_small_ctr_128");

@@ -1,4 +1,4 @@
-//! What kernels are launched with, in bytes: the layout is that of `kernels/common/work.cuh`.
+//! Parameters of kernels, in bytes: the layout is that of `kernels/common/work.cuh`.
 
 use lockstep_core::Block;
 
@@ -16,8 +16,8 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) const SIZE: usize = 80;
-    /// Where `reg` and `next` are in it.
-    pub(crate) const REGISTER: usize = 48;
+    /// Offsets of `reg` and `next`.
+    pub(crate) const STATE: usize = 48;
     const NEXT: usize = 64;
 
     /// Writes it as the device reads it to the first [`Segment::SIZE`] bytes.
@@ -28,11 +28,11 @@ impl Segment {
         place[32..36].copy_from_slice(&self.key.to_ne_bytes());
         place[36..40].copy_from_slice(&self.tweak_key.to_ne_bytes());
         place[40..48].fill(0);
-        place[Self::REGISTER..Self::NEXT].copy_from_slice(&self.state);
+        place[Self::STATE..Self::NEXT].copy_from_slice(&self.state);
         place[Self::NEXT..Self::SIZE].fill(0);
     }
 
-    /// What a kernel left as the next chaining state in a segment that was copied back.
+    /// The next chaining state, as a kernel left it in a segment that was copied back.
     pub(crate) fn next(bytes: &[u8]) -> Block {
         let mut next = Block::default();
         next.copy_from_slice(&bytes[Self::NEXT..Self::SIZE]);

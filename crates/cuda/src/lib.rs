@@ -1,19 +1,19 @@
-//! The CUDA backend: AES on NVIDIA's GPUs, on data that lie there or with the host, and on an emulator of them.
+//! The CUDA backend: AES on NVIDIA GPUs, for data in host or device memory, and on an emulator of CUDA thread blocks.
 //!
 //! | module | what |
 //! |---|---|
-//! | `backend` | which devices there are |
+//! | `backend` | discovery of devices |
 //! | [`device`] | a machine as a device of `lockstep-core` |
-//! | `kernel` | the kernels: what each does, and the shape of its launches |
-//! | `passes` | for each pass, the launches it takes |
+//! | `kernel` | the kernels: their passes, and the shapes of their launches |
+//! | `passes` | the launches of each pass |
 //! | `chunk`, `describe` | a call as chunks, each a launch sequence, and what a chunk looks like on the device |
 //! | `table` | messages that arrays in device memory describe |
 //! | `staging` | staging buffers: streams with memory on both sides |
-//! | `launch` | what kernels are launched with |
-//! | `gpu` | a machine made safe |
-//! | `machine` | what kernels run on: a driver's device, or the emulator |
-//! | `compile` | where machine code comes from |
-//! | [`Energy`] | what GPUs use of energy |
+//! | `launch` | parameters of kernels |
+//! | `gpu` | a safe interface to a machine |
+//! | `machine` | what runs kernels: a device of the driver, or the emulator |
+//! | `compile` | machine code: built in, cached, or compiled by NVRTC |
+//! | [`Energy`] | energy use of GPUs |
 //!
 //! The kernels are in `kernels/`, in CUDA C++; `emulator/` runs them, compiled as C++, on the CPU.
 #![deny(unsafe_code)]

@@ -1,8 +1,7 @@
-//! What kernels run on, as little of it as the rest of the crate needs: memory, copies, launches, streams, events.
+//! What runs kernels: memory, copies, launches, streams and events, as far as the rest of the crate needs them.
 //!
-//! [`driver`] is a real GPU, [`emulator`] a block of threads on the CPU; tests put a machine before another that fails
-//! on demand. Work is queued on streams and runs in the order of its stream; everything here may be called from any
-//! thread. Only the children of this module, and [`crate::gpu`], which makes it safe, contain unsafe code.
+//! [`driver`] is a real GPU, [`emulator`] runs thread blocks on the CPU; tests wrap a machine in one that fails on demand. Work is
+//! queued on streams and runs in the order of its stream. All functions may be called from any thread. Only the children of this module, and [`crate::gpu`], which makes it safe, contain unsafe code.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -17,14 +16,14 @@ pub(crate) mod emulator;
 pub(crate) mod failing;
 pub(crate) mod nvrtc;
 
-/// What went wrong, before it is known on which device.
+/// A failure of a machine, without the name of the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Memory is short; smaller work, or later work, may succeed.
+    /// Not enough memory; smaller or later work may succeed.
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,
-        /// Whose memory.
+        /// Which memory.
         what: &'static str,
     },
     /// Nothing on this device will succeed any more in this process.
@@ -39,7 +38,7 @@ impl fmt::Display for Fault {
             Fault::OutOfMemory { bytes, what } => {
                 write!(
                     f,
-                    "out of {what}: no {bytes} bytes are free; give it less at once, or end what else uses it"
+                    "out of {what}: no {bytes} bytes are free; submit less at once, or end other programs that use it"
                 )
             }
             Fault::Lost(why) => write!(f, "{why}; the device is lost to this process: restart the program"),
@@ -48,10 +47,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a machine call gives.
+/// The result of a call to a machine.
 pub(crate) type Outcome<T> = Result<T, Fault>;
 
-/// An execution stream: 0 is the default one; others are the machine's own handles or a caller's.
+/// An execution stream: 0 is the default one; others are handles of the machine or of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StreamHandle(pub(crate) u64);
 
@@ -62,7 +61,7 @@ pub(crate) struct EventHandle(pub(crate) u64);
 /// An entry point of a kernel: a function in the machine code of one source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Entry {
-    /// The source file, without folder and ending.
+    /// The source file, without directory and extension.
     pub(crate) module: &'static str,
     /// The function.
     pub(crate) name: &'static str,
@@ -79,29 +78,29 @@ pub(crate) struct Shape {
     pub(crate) shared: u32,
 }
 
-/// What launches must keep to.
+/// Limits of launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Multiprocessors of the device.
     pub(crate) multiprocessors: u32,
-    /// Dynamic shared memory that a thread block may ask for, in bytes.
+    /// Largest dynamic shared memory of a thread block, in bytes.
     pub(crate) shared: u32,
 }
 
-/// What keeps device memory allocated.
+/// Keeps device memory allocated.
 pub(crate) type Hold = Box<dyn Any + Send + Sync>;
 
 /// Something that runs kernels.
 ///
 /// Copies and launches are queued: host memory that a copy names is in use until an event recorded behind it has
-/// been waited for, or its stream or the whole machine has been synchronised. Failures of what was queued are told
-/// by later calls.
+/// been waited for, or its stream or the whole machine has been synchronised. Later calls report failures of queued
+/// work.
 ///
 /// # Safety
-/// Of the implementation: addresses that [`Machine::allocate`] and [`Machine::allocate_pinned`] return are of memory
-/// that nobody else uses until it is freed.
+/// Of the implementation: [`Machine::allocate`] and [`Machine::allocate_pinned`] return addresses of memory that nothing
+/// else uses until it is freed.
 pub(crate) unsafe trait Machine: Send + Sync {
-    /// What it is, for people.
+    /// A description for people.
     fn description(&self) -> String;
 
     /// The GPU; none of an emulator.
@@ -111,7 +110,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
 
     fn limits(&self) -> Limits;
 
-    /// True if there is no such entry point here and never will be.
+    /// True if the machine does not have this entry point and never will.
     fn lacks(&self, entry: Entry) -> bool;
 
     /// True if the entry point can run without being compiled before, which may take minutes.
@@ -128,8 +127,8 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// It was allocated here with this length, and nothing queued uses it.
     unsafe fn free(&self, address: u64, len: usize);
 
-    /// Keeps a range of device memory allocated, as far as the machine can, so that a caller who frees it too early
-    /// harms nobody; refuses a range that is not allocated, as far as the machine knows.
+    /// Keeps a range of device memory allocated, as far as the machine can, in case a caller frees it too early; refuses a
+    /// range that is not allocated, as far as the machine knows.
     fn hold(&self, address: u64, len: usize) -> Outcome<Hold>;
 
     /// Allocates page-locked host memory of undefined content, at a multiple of 16.
@@ -174,7 +173,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// A new stream, which does not wait for the default one.
     fn new_stream(&self) -> Outcome<StreamHandle>;
 
-    /// Gives a stream back once what is queued on it has run.
+    /// Frees a stream once everything queued on it has run.
     fn free_stream(&self, stream: StreamHandle);
 
     /// Waits until everything queued on the stream has run.
@@ -183,18 +182,18 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Waits until everything queued on the machine has run.
     fn synchronise(&self) -> Outcome<()>;
 
-    /// A point behind everything queued on the stream so far.
+    /// Records an event behind everything queued on the stream so far.
     fn record(&self, stream: StreamHandle) -> Outcome<EventHandle>;
 
-    /// True if everything before the point has run.
+    /// True if everything before the event has run.
     fn is_past(&self, event: EventHandle) -> Outcome<bool>;
 
-    /// Waits until everything before the point has run.
+    /// Waits until everything before the event has run.
     fn wait(&self, event: EventHandle) -> Outcome<()>;
 
-    /// Lets what is queued on the stream from now on wait for the point.
+    /// Makes work that is queued on the stream from now on wait for the event.
     fn order(&self, stream: StreamHandle, event: EventHandle) -> Outcome<()>;
 
-    /// Gives a point back.
+    /// Frees an event.
     fn free_event(&self, event: EventHandle);
 }

@@ -65,11 +65,10 @@ impl DeviceMemory for Memory {
         let at = |place: usize| staging.device.address() + place as u64;
         let parameters =
             Parameters::default().long(at(places)).long(at(lengths)).long(at(targets)).long(at(parts)).word(
-                u32::try_from(from.len())
-                    .map_err(|_| self.gpu().failed("too many parts to fetch at once"))?,
+                u32::try_from(from.len()).map_err(|_| self.gpu().failed("too many parts for one fetch"))?,
             );
         let shape = one_each(32 * from.len() as u64);
-        let shape = shape.ok_or_else(|| self.gpu().failed("too many parts to fetch at once"))?;
+        let shape = shape.ok_or_else(|| self.gpu().failed("too many parts for one fetch"))?;
         if shape.grid > 0 {
             self.gpu().launch(&stream, helper::GATHER, shape, parameters.bytes(), total as u64)?;
         }

@@ -1,4 +1,4 @@
-//! The passes: for each a file that says what it launches, in order.
+//! The passes: each has a file with its launches, in order.
 
 use lockstep_core::work::Pass;
 use lockstep_core::{KeySize, Result};
@@ -21,30 +21,30 @@ pub(crate) use chain::Chain;
 pub(crate) use gcm::{Extra, Gcm, fused};
 pub(crate) use ghash::{Hashing, Level, Levels, by_messages};
 
-/// How a pass is done on the device.
+/// How the device does a pass.
 pub(crate) struct Plan {
-    /// The kernel of the family that does the work, or prepares it.
+    /// The kernel of the family that does or prepares the work.
     pub(crate) part: Part,
-    /// How the work is shared out.
+    /// How the work is divided.
     pub(crate) kind: Kind,
-    /// True if each tile needs the ciphertext block before it set aside.
+    /// True if the ciphertext block before each tile must be saved first.
     pub(crate) edges: bool,
-    /// True if chaining states are encrypted under a second key first.
+    /// True if chaining states are encrypted first, under a second key.
     pub(crate) tweaks: bool,
     /// Queues the launches.
     pub(crate) run: fn(&Batch<'_>) -> Result<()>,
 }
 
-/// How work is shared out among threads.
+/// How work is divided among threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// In tiles; a segment may be cut at any.
+    /// In tiles; a segment may be cut at the border of any.
     Tiles,
-    /// A message a lane, from its beginning to its end.
+    /// One lane for each message, from its beginning to its end.
     Chain(Chain),
-    /// In tiles from the end of each message, level upon level. Data are only read.
+    /// In tiles counted from the end of each message, in levels. Data are only read.
     Ghash,
-    /// In tiles, and hashed as for GHASH.
+    /// In tiles, and hashed as by GHASH.
     Gcm { opens: bool },
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn plan(pass: Pass) -> Option<&'static Plan> {
     }
 }
 
-/// Segments on the device, and the tiles they are cut into.
+/// Segments on the device, and their tiles.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tiled {
     pub(crate) tiling: Tiling,
@@ -81,17 +81,17 @@ pub(crate) struct Tiled {
     pub(crate) count: u32,
 }
 
-/// Blocks to be encrypted before the pass: the chaining states of XTS; for GHASH zeros under each key; for GCM these, and the
-/// first counter of each message.
+/// Blocks that are encrypted before the pass: for XTS the chaining states; for GHASH a zero block under each key; for GCM
+/// these and the first counter of each message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tweaks {
     /// Segments over the blocks, by key.
     pub(crate) over: Tiled,
-    /// The blocks: chaining states in the order of the segments, or zeros in that of the keys.
+    /// The blocks: chaining states in the order of the segments, or zero blocks in the order of the keys.
     pub(crate) states: u64,
 }
 
-/// Work that lies on the device ready to be launched.
+/// Work that is described on the device and ready to be launched.
 pub(crate) struct Batch<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) stream: &'a Stream,
@@ -99,9 +99,9 @@ pub(crate) struct Batch<'a> {
     pub(crate) size: KeySize,
     pub(crate) work: Tiled,
     pub(crate) tweaks: Option<Tweaks>,
-    /// Expanded keys, for both directions each.
+    /// Expanded keys, each for both directions.
     pub(crate) schedules: u64,
-    /// 16 bytes a tile, where the plan has edges; for chains the planes of keys.
+    /// 16 bytes for each tile if the plan has edges; for chains the bit planes of round keys.
     pub(crate) scratch: u64,
     /// For GHASH and GCM.
     pub(crate) hashing: Option<&'a Hashing>,
@@ -112,13 +112,13 @@ pub(crate) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Expands raw keys that lie one behind the other.
+    /// Expands consecutive raw keys.
     pub(crate) fn expand(&self, keys: u64, count: u32) -> Result<()> {
         let parameters = Parameters::default().long(keys).long(self.schedules).word(count);
         self.launch(self.family.expand(self.size), one_each(count.into()), &parameters, 0)
     }
 
-    /// The work by a kernel of the family.
+    /// Launches a kernel of the family over all segments.
     fn work(&self, part: Part) -> Result<()> {
         self.over(&self.work, part, self.bytes)
     }
@@ -129,13 +129,13 @@ impl Batch<'_> {
         self.launch(entry, shape, &self.parameters(tiled, tiled.tiling.option), bytes)
     }
 
-    /// Sets aside what lies before each tile.
+    /// Saves the block before each tile.
     fn edges(&self) -> Result<()> {
         let parameters = self.parameters(&self.work, self.work.tiling.tile as u32);
         self.launch(helper::EDGES, one_each(self.work.tiles), &parameters, 0)
     }
 
-    /// Encrypts the blocks that the pass begins with; where they are.
+    /// Encrypts the blocks that the pass begins with, and returns their address.
     fn prelude(&self) -> Result<u64> {
         let Some(tweaks) = &self.tweaks else { return Ok(0) };
         self.over(&tweaks.over, Part::EcbEncrypt, 0)?;
@@ -164,7 +164,8 @@ impl Batch<'_> {
         parameters: &Parameters,
         bytes: u64,
     ) -> Result<()> {
-        let shape = shape.ok_or_else(|| self.gpu.failed("too much for one launch: give it less at once"))?;
+        let shape = shape
+            .ok_or_else(|| self.gpu.failed("the work is too large for one launch: submit less at once"))?;
         if shape.grid == 0 {
             return Ok(());
         }
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_families_claim_has_a_plan() {
+    fn every_pass_of_a_family_has_a_plan() {
         for family in &crate::kernel::FAMILIES {
             for pass in Pass::ALL {
                 assert!(!family.does(pass) || plan(pass).is_some(), "{} {pass:?}", family.name);

@@ -75,7 +75,7 @@ fn room(gpu: &Gpu, len: usize) -> Result<usize> {
     } else {
         Some(len.next_power_of_two())
     };
-    rounded.ok_or_else(|| gpu.failed("too much for one launch: give it less at once"))
+    rounded.ok_or_else(|| gpu.failed("the work is too large for one launch: submit less at once"))
 }
 
 impl HostDevice for Gpu {

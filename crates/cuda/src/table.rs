@@ -104,7 +104,7 @@ impl<'t> Shape<'t> {
         arrays: Arrays<'t>,
     ) -> Result<Shape<'t>> {
         let (gpu, count) = (task.gpu(), table.messages);
-        let too_many = || gpu.failed("more messages than one launch takes: give it fewer at once");
+        let too_many = || gpu.failed("too many messages for one launch: submit fewer at once");
         let count32 = i32::try_from(count).map_err(|_| too_many())? as u32;
         let (limits, options) = (gpu.limits(), &task.options);
         let tiling = family.tiling(limits, options, 1, arrays.longest);
@@ -157,7 +157,7 @@ impl<'t> Shape<'t> {
             }
             _ => Some(0),
         };
-        let too_many = || gpu.failed("more messages than one launch takes: give it fewer at once");
+        let too_many = || gpu.failed("too many messages for one launch: submit fewer at once");
         let scratch = scratch.ok_or_else(too_many)?;
         let mut layout = Layout::default();
         let run_segments = layout.section(Segment::SIZE * self.runs);

@@ -1,8 +1,8 @@
-//! The header that is made of the circuits is up to date.
+//! The header that is generated from the circuits is up to date.
 
 use std::path::Path;
 
-/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-cuda --test circuit` writes it anew.
+/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-cuda --test circuit` generates it again.
 #[test]
 fn headers_are_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/circuit/aes.cuh");

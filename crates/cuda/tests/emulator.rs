@@ -1,4 +1,4 @@
-//! The emulator of thread blocks itself.
+//! Tests of the emulator of thread blocks itself.
 #![cfg(feature = "emulator")]
 
 mod emulation;
@@ -39,7 +39,7 @@ fn lanes_exchange_values() {
 }
 
 #[test]
-fn parameters_lie_as_cuda_lays_them_out() {
+fn parameters_have_cudas_layout() {
     #[repr(C)]
     struct Parameters {
         first: u8,
@@ -54,13 +54,13 @@ fn parameters_lie_as_cuda_lays_them_out() {
 }
 
 #[test]
-fn divergence_is_an_error_and_no_hang() {
+fn divergence_is_an_error_not_a_hang() {
     for (kind, threads) in [(0u32, 2), (1, 64), (2, 32)] {
         let (code, words) = launch("emulator_divergence", 3, threads, 0, &kind).unwrap_err();
         assert_eq!(code, DIVERGENCE, "{words}");
         assert!(words.contains("selftest.cpp"), "{words}");
     }
-    // Nothing is left over for the next launch.
+    // The next launch is not affected.
     barriers_order_the_threads_of_a_block();
 }
 

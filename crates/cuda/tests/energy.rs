@@ -1,11 +1,11 @@
-//! Energy counters by NVML, on a library of our own that stands in for the driver's: a machine without a GPU has none.
+//! Energy counters by NVML, with a mock of the driver's library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lockstep_cuda::Energy;
 
-/// Three devices: one counts, one is too old to, one cannot be opened. Each look at the first costs a joule.
+/// Three devices: one with a counter, one that is too old, one that cannot be opened. Each read of the first adds a joule.
 const NVML: &str = r#"
 static unsigned long long energy = 5000;
 static int devices[3];
@@ -37,13 +37,13 @@ fn library(name: &str, defines: &[&str]) -> PathBuf {
 
 fn refused(library: &Path) -> String {
     match Energy::open_library(library.as_os_str()) {
-        Ok(_) => panic!("{} was taken", library.display()),
+        Ok(_) => panic!("{} was accepted", library.display()),
         Err(missing) => missing.to_string(),
     }
 }
 
 #[test]
-fn gpus_that_count_are_counted() {
+fn gpus_with_a_counter_are_found() {
     let library = library("nvml", &["-DSTART=0", "-DCOUNT=3", "-DFIRST=0"]);
     let energy = Energy::open_library(library.as_os_str()).unwrap();
     assert_eq!(energy.devices(), 1);
@@ -52,7 +52,7 @@ fn gpus_that_count_are_counted() {
 }
 
 #[test]
-fn why_there_is_none() {
+fn reasons_are_reported() {
     assert!(refused(Path::new("/nonexistent/libnvidia-ml.so.1")).contains("install the NVIDIA driver"));
     let started = refused(&library("nvml-start", &["-DSTART=9", "-DCOUNT=1", "-DFIRST=0"]));
     assert!(started.contains("does not start (error 9)"), "{started}");

@@ -1,5 +1,4 @@
-//! Work that is larger than the shared suite's: several tiles, levels and chunks of the default kernel, through the device,
-//! against the oracle.
+//! Larger work than that of the shared suite: several tiles, levels and chunks, through the device, against the oracle.
 #![cfg(feature = "emulator")]
 
 use std::sync::Arc;
@@ -23,7 +22,7 @@ fn bytes(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| ((i + seed) * 31 % 251 + i / 4096) as u8).collect()
 }
 
-/// Two wide tiles and more, in place and not: the block before a tile is set aside before the tile before overwrites it.
+/// More than two wide tiles, in place and not: the block before a tile is saved before the tile before overwrites it.
 #[test]
 fn chained_decryption_over_tiles_and_chunks() {
     let key = bytes(16, 3);
@@ -77,7 +76,7 @@ fn run(
     Ok(messages.iter().map(|message| message.status).collect())
 }
 
-/// GHASH in two levels for long messages, by a thread each for many short ones.
+/// GHASH in two levels for long messages, by one thread each for many short ones.
 #[test]
 fn gcm_of_long_messages_and_of_many() {
     let planner = planner("cuda/bitslice");
@@ -98,7 +97,7 @@ fn gcm_of_long_messages_and_of_many() {
         let sealed = data.clone();
         let statuses = run(&planner, &key, true, &mut data, &mut tags).unwrap();
         assert!(data == plain && statuses.iter().all(|status| *status == Status::Done));
-        // One of them, forged, is zeroed; the others are good.
+        // The forged one is zeroed; the others are correct.
         data = sealed;
         tags[2][15] ^= 0x80;
         assert_eq!(run(&planner, &key, true, &mut data, &mut tags), Err(Error::AuthenticationFailed));
@@ -109,8 +108,8 @@ fn gcm_of_long_messages_and_of_many() {
     }
 }
 
-/// GCM of messages that only the device knows: several tiles and two levels of GHASH, under one key and a key each; one
-/// is forged, and one lies outside of the data.
+/// GCM of a table: several tiles and two levels of GHASH, under one key and under a key each; one message is forged, and
+/// one lies outside of the data.
 #[test]
 fn gcm_of_long_messages_of_a_table() {
     let device = lockstep_cuda::emulator();
@@ -187,7 +186,7 @@ fn gcm_of_long_messages_of_a_table() {
     }
 }
 
-/// Two GPUs share out one message, by cutting it, and the chunks of a file.
+/// Two GPUs share one message, which is cut, and the chunks of a file.
 #[test]
 fn two_devices_work_together() {
     let gpus = [0, 1].map(|_| Arc::new(lockstep_cuda::emulator()));

@@ -1,5 +1,5 @@
-//! Every kernel once, with little work. tools/cuda_tsan.sh runs this with a thread of the operating system for each
-//! CUDA thread, under ThreadSanitizer.
+//! Runs every kernel once with little work. tools/cuda_tsan.sh runs this under ThreadSanitizer, with an operating system
+//! thread for each CUDA thread.
 #![cfg(feature = "emulator")]
 
 mod emulation;
@@ -61,20 +61,20 @@ fn run_by_name(name: &str) {
 #[test]
 fn every_kernel_runs() {
     let only = std::env::var("LOCKSTEP_TEST_KERNEL").unwrap_or_default();
-    // Those of emulator/selftest.cpp go wrong on purpose.
+    // Those of emulator/selftest.cpp fail on purpose.
     let mut names = kernels();
     names.retain(|name| !name.starts_with("emulator_") && name.contains(&only));
     for name in &names {
         run_by_name(name);
     }
-    // The others by way of the device: all that the default kernel does, and messages that only the device knows.
+    // The others run through the device: all operations of the default kernel, and tables.
     let device = Arc::new(lockstep_cuda::emulator());
     for operation in Operation::all() {
         selftest::run(&*device, KernelId(0), operation).unwrap();
     }
     let name = device.kernels()[0].name;
     suite::memory::tables(&Subject::new(Arc::clone(&device) as _, name).unwrap());
-    // Short messages, which are hashed in another way than those of the self-test.
+    // Short messages, which another kernel hashes than those of the self-test.
     let (key, mut states) = (Key::new(&key(128, 0)).unwrap(), [[1; 16]; 3]);
     let hash = |state| Segment { key: &key, tweak: None, state, data: Data::read_only(&[2; 32]) };
     let mut segments: Vec<_> = states.iter_mut().map(hash).collect();
@@ -87,7 +87,7 @@ fn every_kernel_runs() {
     assert!(names.is_empty(), "not run: {names:?}");
 }
 
-/// ThreadSanitizer must see this one.
+/// ThreadSanitizer must report this one.
 #[test]
 #[ignore = "races on purpose: for tools/cuda_tsan.sh"]
 fn a_race() {

@@ -116,7 +116,7 @@ fn check_chain(number: usize, bits: usize, count: usize, in_place: bool) {
 }
 
 #[test]
-fn chains_are_the_oracles() {
+fn chains_equal_the_oracle() {
     for number in 0..CHAINS.len() {
         for (bits, count, in_place) in [(128, 1, true), (192, 32, false), (256, 33, true), (128, 70, false)] {
             check_chain(number, bits, count, in_place);
@@ -207,7 +207,7 @@ fn hash_keys() -> Memory {
 }
 
 #[test]
-fn ghash_is_the_oracles() {
+fn ghash_equals_the_oracle() {
     let tile = constant("ghash_tile_blocks");
     let lengths = [0, 1, 2, 31, 32, 33, tile - 1, tile, tile + 1, 2 * tile + 7, tile * tile + 5];
     let mut keys = hash_keys();
@@ -247,7 +247,7 @@ fn ghash_is_the_oracles() {
 }
 
 #[test]
-fn tags_are_the_oracles_and_wrong_ones_empty_the_message() {
+fn tags_equal_the_oracle_and_wrong_ones_zero_the_message() {
     let mut keys = hash_keys();
     let data = noise(20_000, 6);
     let shapes =
@@ -268,7 +268,7 @@ fn tags_are_the_oracles_and_wrong_ones_empty_the_message() {
         let mut expected = Vec::new();
         for (i, &(aad, len, tag_len)) in shapes.iter().enumerate() {
             let aes = Aes::new(&key(128, i % KEYS));
-            // GHASH reads ciphertext; the oracle makes the tag from the plaintext.
+            // GHASH reads ciphertext; the oracle computes the tag from the plaintext.
             let plaintext = lockstep_reference::ctr::apply32(&aes, &counter(i), &data[..len]);
             let (ciphertext, tag) = gcm::seal(&aes, &block(i as u64)[..12], &data[7..7 + aad], &plaintext);
             assert!(ciphertext == data[..len]);

@@ -13,7 +13,7 @@ fn device() -> Arc<dyn Device> {
     device.unwrap_or_else(|| panic!("no device {name}: {:?}", found.missing))
 }
 
-/// Without the kernels for short messages, which most of the suite would else be about.
+/// Without the kernels for short messages, which would run most of the suite otherwise.
 fn wide() -> Arc<dyn Device> {
     let options = LaunchOptions { always_wide: true, ..LaunchOptions::default() };
     Arc::new(lockstep_cuda::emulator().launched(options))

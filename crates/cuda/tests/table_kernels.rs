@@ -37,12 +37,12 @@ const ALL_PASSES: [&str; 8] = [
 ];
 
 #[test]
-fn table_does_every_pass() {
+fn table_runs_every_pass() {
     check_family(Family::table("table"), &ALL_PASSES);
 }
 
 #[test]
-fn the_small_table_does_every_pass() {
+fn the_small_table_runs_every_pass() {
     check_family(Family::table("table_small"), &ALL_PASSES);
 }
 
@@ -64,7 +64,7 @@ fn the_kernel_of_the_thesis() {
 
 /// FIPS 197, appendix A: the whole schedule, and the oracle's with InvMixColumns for decryption.
 #[test]
-fn expansion_is_the_standards() {
+fn expansion_equals_the_standard() {
     for bits in [128usize, 192, 256] {
         let size = constant(&format!("table_schedule_bytes_{bits}"));
         for count in [1usize, 33, 70] {

@@ -10,7 +10,7 @@ use lockstep_core::work::Operation;
 
 use crate::messages::{Messages, with_input};
 
-/// How a device wants a call to be cut.
+/// How a call to a device is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a chunk: many enough to fill the device and to pay for a launch, few enough to overlap. A message that is

@@ -47,7 +47,7 @@ impl Fake {
         let number = log.steps.iter().filter(|(other, _)| *other == step).count();
         log.steps.push((step, number));
         if *self.fails.lock().unwrap() == Some((step, number)) {
-            return Err(Error::DeviceFailed { device: NAME, reason: "as told".into() });
+            return Err(Error::DeviceFailed { device: NAME, reason: "on demand".into() });
         }
         Ok(())
     }

@@ -1,13 +1,12 @@
-//! How fast the kernels are on a device, host to host, beside the same transfers without a kernel.
+//! The speed of the kernels of a device, from host to host, compared with the same transfers without a kernel.
 //!
 //! ```text
 //! cargo run --release -p lockstep-wgpu --example launch_options -- DEVICE [LARGEST_BYTES [KERNEL]]
 //! ```
 //!
-//! WIDE=0 or 1 and CHUNK=BYTES set the options of the same names. What is timed is from submission to completion, the median of
-//! several runs after one to warm up; the first result of a
-//! kernel, which includes opening the device and compiling the program, is timed apart. Outputs are compared with the
-//! oracle, a few blocks of each size.
+//! WIDE=0 or 1 and CHUNK=BYTES set the options of the same names. Times are from submission to completion, the median of
+//! several runs after a warm-up; the first run of a kernel, which includes opening the device and compiling the program, is
+//! printed separately. A few blocks of each output are compared with the oracle.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,7 +28,7 @@ const PASSES: [Pass; 7] = [
     Pass::Ghash,
 ];
 
-/// Runs of which the median counts, and most seconds for them.
+/// The number of runs, and the limit in seconds for all of them.
 const RUNS: usize = 9;
 const SECONDS: f64 = 2.0;
 
@@ -46,7 +45,7 @@ fn random(len: usize) -> Vec<u8> {
     out
 }
 
-/// Seconds of a call, in the median.
+/// The median of the seconds of a call.
 fn time(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     call()?;
     let (start, mut times) = (Instant::now(), Vec::new());
@@ -74,7 +73,7 @@ fn run(
     device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()
 }
 
-/// The last blocks of the output, by the oracle; for passes where these need no more than the input before them.
+/// Compares the last blocks of the output with the oracle, for passes in which they depend on nearby input only.
 fn is_right(pass: Pass, key: &[u8], input: &[u8], output: &[u8]) -> Option<bool> {
     let aes = Aes::new(key);
     let start = input.len().saturating_sub(4096) / 16 * 16;
@@ -129,7 +128,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             device.overhead(Overhead::Copy, &mut segments)?.wait()
         })?;
         if input[..len] != output[..len] {
-            return Err("what came back is not what went there".into());
+            return Err("the copy differs from the input".into());
         }
         cells += &format!("{:8.1}", len as f64 / seconds / 1e6);
     }

@@ -1,4 +1,4 @@
-//! Which devices there are: GPUs, and software that acts as one.
+//! Discovery of devices: GPUs, and software that implements their interfaces.
 
 use std::sync::Arc;
 
@@ -14,34 +14,33 @@ pub const SOFTWARE: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("s
 /// The name of a software device of OpenGL, such as Mesa's llvmpipe.
 pub const SOFTWARE_GL: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("software-gl") };
 
-/// The backend of whatever wgpu reaches: `wgpu:0` and so on, and `wgpu:software`.
+/// The backend of all devices that wgpu supports: `wgpu:0` and so on, and `wgpu:software`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WgpuBackend;
 
-/// What was found, as what it is.
+/// The devices that were found, with their own type.
 pub struct Found {
     /// GPUs first.
     pub devices: Vec<WgpuDevice>,
-    /// Why there is no GPU, if there is none.
+    /// The reason if there is no GPU.
     pub missing: Option<Missing>,
 }
 
 impl WgpuBackend {
-    /// The devices there are: by Vulkan or Metal, and only where neither has any by OpenGL ES, which takes longer to start
-    /// than all the rest.
+    /// All devices with Vulkan or Metal; if there are none, those with OpenGL ES, which takes longest to start.
     pub fn find(&self) -> Found {
         let found = found(wgpu::Backends::VULKAN | wgpu::Backends::METAL);
         if found.devices.is_empty() { self.find_by_opengl() } else { found }
     }
 
-    /// Those that OpenGL ES reaches, whatever else does.
+    /// All devices with OpenGL ES.
     pub fn find_by_opengl(&self) -> Found {
         found(wgpu::Backends::GL)
     }
 }
 
 fn found(backends: wgpu::Backends) -> Found {
-    // A driver may do anything.
+    // Drivers may panic in wgpu.
     let adapters = std::panic::catch_unwind(|| adapters(backends)).unwrap_or_default();
     let (mut devices, mut software): (Vec<WgpuDevice>, Vec<WgpuDevice>) = Default::default();
     for adapter in adapters {
@@ -67,7 +66,7 @@ impl Backend for WgpuBackend {
     }
 
     fn certainly_missing(&self) -> Option<Missing> {
-        // Other systems have no such files.
+        // Only Linux has these files.
         let may_be_here =
             !cfg!(target_os = "linux") || NODES.iter().any(|(folder, name)| has_file(folder, name));
         (!may_be_here).then(|| missing(false))
@@ -92,8 +91,8 @@ impl Backend for WgpuBackend {
     }
 }
 
-/// Where GPUs appear on Linux, and how the names of their files begin: those of the kernel's own drivers, NVIDIA's, Arm's,
-/// Qualcomm's, Imagination's, and of Windows below.
+/// Device files of GPUs on Linux, by directory and beginning of the name: those of drivers in the kernel, NVIDIA, Arm,
+/// Qualcomm, Imagination, and WSL.
 const NODES: [(&str, &str); 6] = [
     ("/dev/dri", "renderD"),
     ("/dev", "nvidia"),
@@ -112,7 +111,7 @@ fn has_file(folder: &str, beginning: &str) -> bool {
 fn adapters(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends,
-        // Neither validation layers nor debug names, whatever is installed.
+        // No validation layers and no debug names, even if they are installed.
         flags: wgpu::InstanceFlags::empty(),
         ..wgpu::InstanceDescriptor::new_without_display_handle()
     });
@@ -121,8 +120,8 @@ fn adapters(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
 
 fn missing(has_software: bool) -> Missing {
     let (reason, remedy) = match (cfg!(target_vendor = "apple"), has_software) {
-        (true, _) => ("no GPU that speaks Metal", "use a Mac with one"),
-        (false, true) => ("no GPU, only software that acts as one", "install the GPU's Vulkan driver"),
+        (true, _) => ("no GPU that supports Metal", "use a Mac with one"),
+        (false, true) => ("no GPU, only a software device", "install the GPU's Vulkan driver"),
         (false, false) => ("no Vulkan or OpenGL ES device", "install the GPU's driver and libvulkan.so.1"),
     };
     Missing { reason: reason.into(), remedy: remedy.into() }

@@ -1,5 +1,5 @@
-//! Compiled programs, kept in the user's cache directory for the next process: for drivers that keep none themselves. Which do
-//! is not told, so all that offer it are asked.
+//! Compiled programs, stored in the user's cache directory for the next process. Some drivers have a cache themselves, but
+//! wgpu does not report which, so this one is used wherever wgpu offers it.
 #![allow(unsafe_code)] // one call of wgpu
 
 use std::sync::Mutex;
@@ -8,20 +8,20 @@ use lockstep_cache::Cache;
 
 use crate::gpu::{lock, scoped};
 
-/// No longer file is read.
+/// Longer files are not read.
 const MOST: u64 = 64 << 20;
 
-/// What the driver has compiled, and where that is kept.
+/// The programs that the driver has compiled, and the file that stores them.
 pub(crate) struct Programs {
     cache: wgpu::PipelineCache,
     file: Cache,
     name: String,
-    /// What the file holds.
+    /// The content of the file.
     kept: Mutex<Option<Vec<u8>>>,
 }
 
 impl Programs {
-    /// What earlier processes compiled for this adapter and driver; none where there is nothing to keep it by.
+    /// The programs that earlier processes compiled for this adapter and driver. None if wgpu has no key for them.
     pub(crate) fn open(device: &wgpu::Device, info: &wgpu::AdapterInfo, file: &Cache) -> Option<Programs> {
         if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             return None;
@@ -33,13 +33,13 @@ impl Programs {
         Programs::named(device, name, file)
     }
 
-    /// None if the driver makes no cache: then the device works without, and the next process begins with an empty one.
+    /// None if the driver refuses: the device then works without a cache, and the next process starts with an empty one.
     fn named(device: &wgpu::Device, name: String, file: &Cache) -> Option<Programs> {
         let kept = file.read(&name, MOST).and_then(|content| unpacked(&content).map(<[u8]>::to_vec));
         let descriptor =
             wgpu::PipelineCacheDescriptor { label: Some("lockstep"), data: kept.as_deref(), fallback: true };
-        // SAFETY: the data are what `get_data` gave, as far as their checksum and the user's own folder vouch for it; wgpu and
-        // the driver refuse those of other adapters and versions.
+        // SAFETY: the data come from `get_data`, protected by a checksum and the permissions of the user's directory; wgpu and
+        // the driver refuse data of other adapters and versions.
         let (cache, error) = scoped(device, || unsafe { device.create_pipeline_cache(&descriptor) });
         if error.is_some() {
             let _ = file.remove(&name);
@@ -48,13 +48,13 @@ impl Programs {
         Some(Programs { cache, file: file.clone(), name, kept: Mutex::new(kept) })
     }
 
-    /// For the compiler.
+    /// The cache for compilation.
     pub(crate) fn cache(&self) -> &wgpu::PipelineCache {
         &self.cache
     }
 
-    /// Keeps what is new. A folder that cannot be written to costs time, nothing else.
-    pub(crate) fn keep(&self) {
+    /// Stores new programs. If the directory cannot be written, the next process compiles them again.
+    pub(crate) fn store(&self) {
         let mut kept = lock(&self.kept);
         let data = self.cache.get_data();
         if let Some(data) = data.filter(|data| kept.as_ref() != Some(data)) {
@@ -64,7 +64,7 @@ impl Programs {
     }
 }
 
-/// FNV-1a: against damage, not against people.
+/// FNV-1a, which detects damage, not attacks.
 fn checksum(data: &[u8]) -> [u8; 8] {
     let hash = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     data.iter().fold(0xcbf2_9ce4_8422_2325u64, hash).to_le_bytes()
@@ -86,7 +86,7 @@ mod tests {
 
     /// A device that was opened without the feature refuses to make one.
     #[test]
-    fn a_device_works_without() {
+    fn a_device_works_without_a_cache() {
         let Some(software) = software::device() else { return };
         let required_limits = wgpu::Limits::downlevel_defaults();
         let descriptor = wgpu::DeviceDescriptor { required_limits, ..Default::default() };
@@ -95,12 +95,12 @@ mod tests {
         let file = Cache::at(&folder);
         file.write("name", &packed(b"code")).unwrap();
         assert!(Programs::named(&device, "name".into(), &file).is_none());
-        assert!(file.names().is_empty(), "what may have been the reason is gone");
+        assert!(file.names().is_empty(), "the file that may be the cause is removed");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
-    fn damage_is_seen() {
+    fn damage_is_detected() {
         let content = packed(b"code");
         assert_eq!(unpacked(&content), Some(&b"code"[..]));
         for at in 0..content.len() {

@@ -115,7 +115,7 @@ impl Pipeline for Task {
         if self.gpu().place(from)?.is_aligned() && self.gpu().place(to)?.is_aligned() {
             return Ok(());
         }
-        let what = "its memory from a place on that is not a multiple of 4".into();
+        let what = "its memory at an offset that is not a multiple of 4".into();
         Err(Error::OutOfReach { device: self.gpu().id(), what })
     }
 
@@ -147,9 +147,9 @@ impl Pipeline for Task {
     ) -> Result<(wgpu::SubmissionIndex, Found)> {
         let gpu = self.gpu();
         // Between reading words and writing them back, no other submission may write to the same words.
-        let turn = staged.writes_parts_of_words.then(|| lock(&gpu.parts_of_words));
+        let guard = staged.writes_parts_of_words.then(|| lock(&gpu.parts_of_words));
         let submission = gpu.call(|_, queue| queue.submit([staged.commands]))?;
-        drop(turn);
+        drop(guard);
         staging.map(gpu, staged.found.len)?;
         Ok((submission, staged.found))
     }

@@ -17,20 +17,20 @@ use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
 use crate::staging::Pool;
 
-/// Bytes that are sent to the device at once: large enough to fill it and to pay for its launches, small enough to
-/// overlap. A software device shares the caches with whoever fills its buffers.
+/// Bytes of a chunk: many enough to fill the device and to pay for its launches, few enough to overlap. A software device
+/// shares caches with the threads that fill its buffers.
 const CHUNK: usize = 4 << 20;
 const SOFTWARE_CHUNK: usize = 1 << 20;
 
-/// The same of data that are on the device already: nothing overlaps, so as much as pays for a submission. Small devices have
-/// little memory, and are slow enough with less.
+/// Bytes of a chunk in device memory: nothing overlaps, so as many as pay for a submission. Small devices have little
+/// memory and need fewer.
 const DEVICE_CHUNK: usize = 32 << 20;
 const SMALL_DEVICE_CHUNK: usize = 8 << 20;
 
-/// From so many bytes a segment on, invocations share tiles: shorter ones would leave most of a tile empty.
+/// From this many bytes of a segment on, invocations share tiles; shorter ones would leave most of a tile empty.
 const WIDE_FROM: usize = 8 << 10;
 
-/// A GPU, or software that acts as one.
+/// A GPU, or a software device.
 pub struct WgpuDevice {
     id: DeviceId,
     pub(crate) adapter: wgpu::Adapter,
@@ -40,7 +40,7 @@ pub struct WgpuDevice {
     pool: OnceLock<Result<Arc<Pool>>>,
     infos: Vec<KernelInfo>,
     options: LaunchOptions,
-    /// Where compiled programs are kept.
+    /// Stores compiled programs.
     cache: Option<Cache>,
 }
 
@@ -68,37 +68,37 @@ impl WgpuDevice {
         }
     }
 
-    /// The same device, with compiled programs kept elsewhere.
+    /// The same device, with compiled programs stored in another cache.
     pub fn with_cache(mut self, cache: Cache) -> WgpuDevice {
         self.cache = Some(cache);
         self
     }
 
-    /// The same device, with work handed to it in another way.
+    /// The same device, with work submitted in another way.
     pub fn with_launches(mut self, options: LaunchOptions) -> WgpuDevice {
         self.options = options;
         self
     }
 
-    /// Gives the device up as if its driver had lost it: for tests of what happens then.
+    /// Behaves from now on as if the driver had lost the device, for tests.
     ///
     /// # Errors
-    /// If it could not even be opened.
+    /// If the device cannot be opened.
     pub fn lose(&self) -> Result<()> {
         self.gpu()?.lose();
         Ok(())
     }
 
-    /// Does to the segments what a pass by a kernel would, but for the kernel.
+    /// Does everything that a pass over the segments does except running the kernel.
     ///
     /// # Errors
     /// Those of [`Device::submit`].
     pub fn overhead<'w, 'd: 'w>(
         &self,
-        what: Overhead,
+        kind: Overhead,
         segments: &'w mut [Segment<'d>],
     ) -> Result<Completion<'w>> {
-        match (what, segments.first()) {
+        match (kind, segments.first()) {
             (Overhead::Copy, Some(_)) => {
                 self.start(None, Operation::Pass(Pass::EcbEncrypt), Messages::Segments(segments))
             }
@@ -148,7 +148,7 @@ impl WgpuDevice {
     }
 }
 
-/// Serial modes have programs of bit planes alone.
+/// True if a family offers an operation. Serial modes have bitsliced programs only.
 fn does(family: &Family, operation: Operation) -> bool {
     match operation {
         Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
@@ -156,7 +156,7 @@ fn does(family: &Family, operation: Operation) -> bool {
     }
 }
 
-/// The interface that a device is reached by.
+/// The name of the programming interface of a device.
 fn interface(backend: wgpu::Backend) -> &'static str {
     match backend {
         wgpu::Backend::Vulkan => "Vulkan",
@@ -166,7 +166,7 @@ fn interface(backend: wgpu::Backend) -> &'static str {
     }
 }
 
-/// What an adapter is too small for, if it is.
+/// The reason if an adapter cannot run the programs.
 fn lacks(adapter: &wgpu::Adapter) -> Option<String> {
     let compute = wgpu::DownlevelFlags::COMPUTE_SHADERS;
     if !adapter.get_downlevel_capabilities().flags.contains(compute) {
@@ -207,11 +207,11 @@ impl Device for WgpuDevice {
             return None;
         }
         let serial = matches!(operation, Operation::Pass(pass) if pass.is_serial());
-        // Guesses, on the careful side: no two of these devices are alike.
+        // Conservative estimates, because these devices differ widely.
         Some(match (self.software, serial) {
             (true, true) => Cost::new(1e6, 0.001),
             (true, false) => Cost::new(1e6, 0.2),
-            // A message is one lane of one invocation: the CPU is faster unless thousands come at once.
+            // A message occupies one lane of one invocation: the CPU is faster unless there are thousands.
             (false, true) => Cost::new(300_000.0, 0.001),
             (false, false) => Cost::new(300_000.0, 2.0),
         })
@@ -236,7 +236,7 @@ impl Device for WgpuDevice {
         match work.task {
             CoreTask::Pass(_, segments) => self.start(Some(family), operation, Messages::Segments(segments)),
             CoreTask::Fused(_, messages) => self.start(Some(family), operation, Messages::Aead(messages)),
-            // Keys are expanded by the host, so the arrays come there.
+            // The host expands keys, so it reads the arrays.
             CoreTask::Table(_, table) => {
                 let run = |messages: Messages<'_, '_>| self.start(Some(family), operation, messages)?.wait();
                 run_on_host(self, operation, &table, run).map(|()| Completion::Done)

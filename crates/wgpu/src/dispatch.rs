@@ -12,14 +12,14 @@ use crate::memory::WORD;
 use crate::passes::{CFB1_DECRYPT, CFB1_ENCRYPT, CFB8_DECRYPT, CFB8_ENCRYPT};
 use crate::power::{power_of_x, times_power_of_x};
 
-/// Blocks of `work`, section by section.
+/// Sections of `work`, in blocks.
 #[derive(Default)]
 pub(crate) struct Layout {
     pub(crate) blocks: usize,
 }
 
 impl Layout {
-    /// The next section, and its first block.
+    /// Adds a section and returns its first block.
     pub(crate) fn section(&mut self, blocks: usize) -> usize {
         let at = self.blocks;
         self.blocks += blocks;
@@ -38,11 +38,11 @@ pub(crate) struct DispatchList {
 
 /// First blocks of sections of `work`; those that a pass does not need are empty.
 pub(crate) struct Places {
-    /// Chaining states, one a piece.
+    /// Chaining states, one for each piece.
     pub(crate) states: usize,
-    /// Zeros, one a key: encrypted they are hash keys.
+    /// Zero blocks, one for each key, which are encrypted to hash keys.
     pub(crate) zeros: usize,
-    /// For GCM: first counters, one a piece, which become masks of tags; then tags and statuses, which come back.
+    /// For GCM: first counters, one for each piece, which are encrypted to masks of tags; then tags and statuses, which come back.
     pub(crate) masks: usize,
     pub(crate) tags: usize,
     /// By piece, for GCM: what is hashed, associated data first.
@@ -57,7 +57,7 @@ pub(crate) struct Places {
     pub(crate) resident: bool,
 }
 
-/// What is hashed: the piece, its first block and how many, the chaining state, and where the hash goes.
+/// Input of GHASH: the piece, the first block and the number of blocks, the chaining state, and the place of the hash.
 struct Hashed {
     piece: usize,
     at: usize,
@@ -66,7 +66,7 @@ struct Hashed {
     output: usize,
 }
 
-/// What a list is made of.
+/// The chunk that a list is made for.
 pub(crate) struct Work<'a, 'w, 'd> {
     pub(crate) task: &'a Task,
     pub(crate) family: &'static Family,
@@ -255,7 +255,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// GHASH, under hash keys that are there.
+    /// GHASH, after the hash keys have been computed.
     fn hash(&self, list: &mut DispatchList, layout: &mut Layout, mut left: Vec<Hashed>) -> Result<()> {
         let first = list.tiles.len();
         let at = |key| (self.places.zeros + key) as u32;
@@ -269,7 +269,7 @@ impl Work<'_, '_, '_> {
             for message in left {
                 let runs = message.blocks.div_ceil(GHASH_RUN);
                 let output = if runs == 1 { message.output } else { layout.section(runs) };
-                // Counted from the end: the first run has what does not fill the others.
+                // Runs are counted from the end: the first one is short.
                 let short = message.blocks - (runs - 1) * GHASH_RUN;
                 for run in 0..runs {
                     let (skip, len) =
@@ -295,7 +295,7 @@ impl Work<'_, '_, '_> {
                 return Ok(());
             }
         }
-        Err(self.task.gpu().failed("a message too long for GHASH at once: report this"))
+        Err(self.task.gpu().failed("a message is too long for GHASH: please report this"))
     }
 
     pub(crate) fn chain(&self, list: &mut DispatchList, layout: &mut Layout, option: u32) {
@@ -309,7 +309,7 @@ impl Work<'_, '_, '_> {
         // An invocation works as long as its longest message.
         list.tiles.sort_by_key(|tile| std::cmp::Reverse(tile.blocks));
         let invocations = self.pieces.len().div_ceil(CHAIN_MESSAGES);
-        // Of each invocation the planes of its round keys.
+        // Bit planes of round keys, for each invocation.
         let scratch = layout.section(invocations * (self.task.size.rounds() + 1) * CHAIN_MESSAGES) as u32;
         let decrypts = self.task.kind().chain_decrypts();
         let launch =
@@ -324,7 +324,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// How often a chain runs the cipher for so many bytes.
+/// How many times a chain runs the cipher for this many bytes.
 fn steps_of(option: u32, bytes: u32) -> u32 {
     match option {
         CFB8_ENCRYPT | CFB8_DECRYPT => bytes,
@@ -333,7 +333,7 @@ fn steps_of(option: u32, bytes: u32) -> u32 {
     }
 }
 
-/// The block at a place of data with the host.
+/// A block of data in host memory.
 fn block_at(data: &Data<'_>, at: usize) -> Block {
     let mut block = Block::default();
     with_input(data, |input| block.copy_from_slice(&input[at..at + 16]));

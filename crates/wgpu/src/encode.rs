@@ -57,7 +57,7 @@ pub(crate) struct Chunk<'a, 'w, 'd> {
 struct Description {
     places: Places,
     list: DispatchList,
-    given: Given,
+    parameters: Parameters,
     room: Room,
     /// Bytes of `work` that come back, one stretch.
     back: Range<usize>,
@@ -66,7 +66,7 @@ struct Description {
 
 /// What is only read, in one buffer: launches, tiles, round keys with T-tables behind them, each from a multiple of the
 /// alignment on. In bytes.
-struct Given {
+struct Parameters {
     tiles: usize,
     tile_bytes: usize,
     schedules: usize,
@@ -95,7 +95,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let Description { places, room, back, .. } = &description;
         let most = gpu.limits().max_storage_buffer_binding_size as usize;
         if room.work / 16 > u32::MAX as usize || room.work > most {
-            return Err(gpu.failed("too much for one launch: give it less at once"));
+            return Err(gpu.failed("the work is too large for one launch: submit less at once"));
         }
         // Compilation may take long or fail, so it comes before keys and data are anywhere.
         for launch in &description.list.launches {
@@ -223,7 +223,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let tables = schedules + schedule_bytes * self.keys.all.len();
         let end = tables + lookup::BYTES * list.tables.len();
         let len = end.next_multiple_of(ALIGNMENT);
-        let given = Given { tiles, tile_bytes, schedules, schedule_bytes, tables, end, len };
+        let parameters = Parameters { tiles, tile_bytes, schedules, schedule_bytes, tables, end, len };
         let resident = self.is_resident();
         // Of data in device memory, only what lies before them comes back.
         let data_end = if resident { input.start } else { input.end };
@@ -238,33 +238,33 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let last_blocks = resident && self.task.chaining() == ChainingState::LastCiphertext;
         let messages = self.pieces.iter().filter_map(|piece| self.messages.aead(piece.segment));
         let room = Room {
-            given: given.len,
+            parameters: parameters.len,
             work_in: 16 * data_end,
-            beside: if resident { messages.map(beside).sum() } else { 0 },
+            extra: if resident { messages.map(extra_bytes).sum() } else { 0 },
             work: 16 * layout.blocks,
             download: back.len() + if last_blocks { 16 * count } else { 0 },
         };
-        Ok(Description { places, list, given, room, back, last_blocks })
+        Ok(Description { places, list, parameters, room, back, last_blocks })
     }
 
     /// Writes descriptions, keys and host data.
     fn fill(&self, staging: &mut Staging, description: &Description) -> Result<()> {
-        let Description { places, list, given, room, .. } = description;
-        staging.fill(self.task.gpu(), given.len + room.work_in + room.beside, |view| {
-            view.slice(given.len..given.len + room.work_in + room.beside).fill(0);
+        let Description { places, list, parameters, room, .. } = description;
+        staging.fill(self.task.gpu(), parameters.len + room.work_in + room.extra, |view| {
+            view.slice(parameters.len..parameters.len + room.work_in + room.extra).fill(0);
             let mut put = |at: usize, bytes: &[u8]| view.slice(at..at + bytes.len()).copy_from_slice(bytes);
             for (index, launch) in list.launches.iter().enumerate() {
                 put(ALIGNMENT * index, &launch.bytes());
             }
-            put(given.tiles, &list.tiles.iter().flat_map(Tile::bytes).collect::<Vec<u8>>());
+            put(parameters.tiles, &list.tiles.iter().flat_map(Tile::bytes).collect::<Vec<u8>>());
             for (number, key) in self.keys.all.iter().enumerate() {
-                put(given.schedules + given.schedule_bytes * number, &schedule(key));
+                put(parameters.schedules + parameters.schedule_bytes * number, &schedule(key));
             }
             for (index, &decrypts) in list.tables.iter().enumerate() {
-                put(given.tables + lookup::BYTES * index, &lookup::bytes(decrypts));
+                put(parameters.tables + lookup::BYTES * index, &lookup::bytes(decrypts));
             }
-            let work = |block: usize| given.len + 16 * block;
-            let mut aside = given.len + room.work_in;
+            let work = |block: usize| parameters.len + 16 * block;
+            let mut extra_at = parameters.len + room.work_in;
             for (index, piece) in self.pieces.iter().enumerate() {
                 if self.has_states() {
                     put(work(places.states + index), &piece.state);
@@ -272,12 +272,12 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
                 if let Some(message) = self.messages.aead(piece.segment) {
                     put(work(places.masks + index), &counter_block(message.nonce, 1));
                     let (aad, lengths) = if self.is_resident() {
-                        (aside, aside + message.aad.len().next_multiple_of(16))
+                        (extra_at, extra_at + message.aad.len().next_multiple_of(16))
                     } else {
                         let end = places.data[index] + piece.range.len().div_ceil(16);
                         (work(places.hashed[index]), work(end))
                     };
-                    aside += if self.is_resident() { beside(message) } else { 0 };
+                    extra_at += if self.is_resident() { extra_bytes(message) } else { 0 };
                     put(aad, message.aad);
                     put(lengths, &lengths_block(message.aad.len() as u64, piece.range.len() as u64));
                 }
@@ -294,9 +294,9 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         encoder: &mut CommandEncoder,
         description: &Description,
     ) -> Result<()> {
-        let Description { places, list, given, room, back, .. } = description;
+        let Description { places, list, parameters, room, back, .. } = description;
         let gpu = self.task.gpu();
-        let (work, given_buffer) = (staging.work.get(gpu)?, staging.given.get(gpu)?);
+        let (work, parameters_buffer) = (staging.work.get(gpu)?, staging.parameters.get(gpu)?);
         staging.copy_in(gpu, encoder, room)?;
         self.encode_inputs(staging, encoder, description)?;
         if !list.launches.is_empty() {
@@ -305,9 +305,9 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
                 let bindings = Bindings {
                     work,
                     work_bytes: room.work,
-                    given: given_buffer,
-                    tiles: (given.tiles, given.tile_bytes),
-                    schedules: (given.schedules, given.end - given.schedules),
+                    parameters: parameters_buffer,
+                    tiles: (parameters.tiles, parameters.tile_bytes),
+                    schedules: (parameters.schedules, parameters.end - parameters.schedules),
                     launch: ALIGNMENT * index,
                 };
                 gpu.launch(&mut pass, launch, &bindings)?;
@@ -325,7 +325,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
             let download = staging.download.get(gpu)?;
             encoder.copy_buffer_to_buffer(work, back.start as u64, download, 0, back.len() as u64);
         }
-        encoder.clear_buffer(given_buffer, 0, Some(given.len as u64));
+        encoder.clear_buffer(parameters_buffer, 0, Some(parameters.len as u64));
         encoder.clear_buffer(work, 0, Some(room.work as u64));
         Ok(())
     }
@@ -337,7 +337,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         encoder: &mut CommandEncoder,
         description: &Description,
     ) -> Result<()> {
-        let Description { places, room, back, given, .. } = description;
+        let Description { places, room, back, parameters, .. } = description;
         let gpu: &Gpu = self.task.gpu();
         let (work, download) = (staging.work.get(gpu)?, staging.download.get(gpu)?);
         let mut copy = |from: &Place, range: Range<usize>, to: &wgpu::Buffer, at: usize| {
@@ -362,14 +362,14 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
                 copy(from, last..last + 16, download, back.len() + 16 * index);
             }
         }
-        let mut aside = given.len + room.work_in;
+        let mut extra_at = parameters.len + room.work_in;
         for (index, piece) in self.pieces.iter().enumerate().filter(|_| self.is_resident()) {
             let Some(message) = self.messages.aead(piece.segment) else { continue };
             let end = places.data[index] + piece.range.len().div_ceil(16);
             let aad = message.aad.len().next_multiple_of(16);
             for (block, len) in [(places.hashed[index], aad), (end, 16)] {
-                staging.copy_part(gpu, encoder, aside as u64, (work, 16 * block as u64), len)?;
-                aside += len;
+                staging.copy_part(gpu, encoder, extra_at as u64, (work, 16 * block as u64), len)?;
+                extra_at += len;
             }
         }
         Ok(())
@@ -382,7 +382,7 @@ fn whole_words(range: &Range<usize>, start: usize) -> Range<usize> {
 }
 
 /// Bytes that the host adds to a message of GCM whose data it does not see: associated data and lengths.
-fn beside(message: &AeadMessage<'_>) -> usize {
+fn extra_bytes(message: &AeadMessage<'_>) -> usize {
     message.aad.len().next_multiple_of(16) + 16
 }
 

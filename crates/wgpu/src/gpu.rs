@@ -1,5 +1,5 @@
-//! A device of wgpu whose failures are values: whatever is refused or lost ends in an error of this call and of all that
-//! follow, and never in a panic.
+//! An open device of wgpu. What wgpu refuses is an error of the call, a lost device is an error of all later calls, and
+//! neither is a panic.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use crate::launch::Launch;
 use crate::memory::Allocations;
 use crate::shader;
 
-/// A device that is open.
+/// An open device.
 pub(crate) struct Gpu {
     id: DeviceId,
     device: wgpu::Device,
@@ -24,14 +24,14 @@ pub(crate) struct Gpu {
     layout: wgpu::PipelineLayout,
     pipelines: Mutex<HashMap<Program, Arc<OnceLock<Result<wgpu::ComputePipeline>>>>>,
     programs: Option<Programs>,
-    /// Memory that callers have.
+    /// Device memory of callers.
     pub(crate) allocations: Allocations,
-    /// Held by whoever reads words from callers' memory and writes them back with some of their bytes changed.
+    /// Locked while words of callers' memory are read and written back with some of their bytes changed.
     pub(crate) parts_of_words: Mutex<()>,
-    /// Why it can be used no more.
-    trouble: Arc<Mutex<Option<String>>>,
+    /// The reason, once the device is unusable.
+    failure: Arc<Mutex<Option<String>>>,
     counters: Mutex<BTreeMap<&'static str, Counter>>,
-    /// Polls end as wgpu ends them when the driver says that the device is lost.
+    /// Makes polls panic, as wgpu does when the driver reports the loss of the device.
     #[cfg(test)]
     pub(crate) poll_panics: std::sync::atomic::AtomicBool,
 }
@@ -40,21 +40,22 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Where a launch finds what it needs, in one buffer of what is given and one of what is worked on.
+/// The bindings of a launch: parts of the buffer `work` and of the buffer of parameters.
 pub(crate) struct Bindings<'a> {
     pub(crate) work: &'a wgpu::Buffer,
     pub(crate) work_bytes: usize,
-    pub(crate) given: &'a wgpu::Buffer,
+    pub(crate) parameters: &'a wgpu::Buffer,
     pub(crate) tiles: (usize, usize),
     pub(crate) schedules: (usize, usize),
     pub(crate) launch: usize,
 }
 
-/// Buffers are made at multiples of it, and bound at multiples of it: no device asks for more.
+/// Alignment of buffers and bindings in bytes, the largest that any device requires.
 pub(crate) const ALIGNMENT: usize = 256;
 
 impl Gpu {
-    /// Opens an adapter, for buffers of so many bytes or as many as it has. Compiled programs are kept in `cache`.
+    /// Opens an adapter, with `buffer` as the limit of a buffer in bytes, or the largest it supports. Compiled programs are
+    /// stored in `cache`.
     pub(crate) fn open(
         id: DeviceId,
         adapter: &wgpu::Adapter,
@@ -62,7 +63,7 @@ impl Gpu {
         cache: Option<&Cache>,
     ) -> Result<Arc<Gpu>> {
         let failed = |reason: String| Error::DeviceFailed { device: id, reason };
-        // No more than every Raspberry Pi 4 has, but the binding as large as it may be.
+        // The limits of a Raspberry Pi 4, except for the largest binding.
         let limits = wgpu::Limits {
             max_storage_buffer_binding_size: buffer
                 .unwrap_or(adapter.limits().max_storage_buffer_binding_size),
@@ -78,9 +79,9 @@ impl Gpu {
         };
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let (device, queue) =
-            opened.map_err(|error| failed(format!("the driver does not open it: {error}")))?;
-        let trouble: Arc<Mutex<Option<String>>> = Arc::default();
-        let (lost, uncaptured) = (Arc::clone(&trouble), Arc::clone(&trouble));
+            opened.map_err(|error| failed(format!("the driver does not open the device: {error}")))?;
+        let failure: Arc<Mutex<Option<String>>> = Arc::default();
+        let (lost, uncaptured) = (Arc::clone(&failure), Arc::clone(&failure));
         device.set_device_lost_callback(move |_, message| {
             lock(&lost).get_or_insert_with(|| lost_because(&message));
         });
@@ -119,7 +120,7 @@ impl Gpu {
             bindings,
             layout,
             pipelines: Mutex::default(),
-            trouble,
+            failure,
             counters: Mutex::default(),
             #[cfg(test)]
             poll_panics: Default::default(),
@@ -142,19 +143,19 @@ impl Gpu {
 
     /// An error if the device has ever failed.
     pub(crate) fn check(&self) -> Result<()> {
-        match &*lock(&self.trouble) {
+        match &*lock(&self.failure) {
             Some(reason) => Err(self.failed(reason.clone())),
             None => Ok(()),
         }
     }
 
-    /// As if the driver had lost the device.
+    /// Behaves as if the driver had lost the device.
     pub(crate) fn lose(&self) {
         self.device.destroy();
-        lock(&self.trouble).get_or_insert_with(|| lost_because("it was given up"));
+        lock(&self.failure).get_or_insert_with(|| lost_because("by request"));
     }
 
-    /// What wgpu refuses inside is the error of this call.
+    /// Calls wgpu; what wgpu refuses is the error of this call.
     pub(crate) fn call<T>(&self, inside: impl FnOnce(&wgpu::Device, &wgpu::Queue) -> T) -> Result<T> {
         self.check()?;
         let (value, error) = scoped(&self.device, || inside(&self.device, &self.queue));
@@ -162,13 +163,13 @@ impl Gpu {
         match error {
             None => Ok(value),
             Some(wgpu::Error::OutOfMemory { .. }) => {
-                Err(self.failed("not enough memory on the device: give it less at once"))
+                Err(self.failed("not enough memory on the device: submit less at once"))
             }
             Some(error) => Err(self.failed(error.to_string())),
         }
     }
 
-    /// The program, compiled at its first use.
+    /// A program, compiled at its first use.
     pub(crate) fn pipeline(&self, program: Program) -> Result<wgpu::ComputePipeline> {
         let place = Arc::clone(lock(&self.pipelines).entry(program).or_default());
         place.get_or_init(|| self.compile(program)).clone()
@@ -195,7 +196,7 @@ impl Gpu {
             })
         })?;
         if let Some(programs) = &self.programs {
-            programs.keep();
+            programs.store();
         }
         Ok(compiled)
     }
@@ -214,9 +215,9 @@ impl Gpu {
         };
         let resources = [
             part(bindings.work, 0, bindings.work_bytes),
-            part(bindings.given, bindings.tiles.0, bindings.tiles.1),
-            part(bindings.given, bindings.schedules.0, bindings.schedules.1),
-            part(bindings.given, bindings.launch, Launch::SIZE),
+            part(bindings.parameters, bindings.tiles.0, bindings.tiles.1),
+            part(bindings.parameters, bindings.schedules.0, bindings.schedules.1),
+            part(bindings.parameters, bindings.launch, Launch::SIZE),
         ];
         let entries: Vec<_> = (resources.into_iter().zip(0..))
             .map(|(resource, binding)| wgpu::BindGroupEntry { binding, resource })
@@ -246,14 +247,14 @@ impl Gpu {
         self.poll(wgpu::PollType::Wait { submission_index: Some(submission.clone()), timeout: None })
     }
 
-    /// Lets callbacks of what has ended run.
-    pub(crate) fn look(&self) {
+    /// Runs callbacks of work that has ended, without waiting.
+    pub(crate) fn poll_once(&self) {
         let _ = self.poll(wgpu::PollType::Poll);
     }
 
     fn poll(&self, until: wgpu::PollType) -> Result<()> {
         let polled = self.call(|device, _| {
-            survived(&self.trouble, || {
+            catch_loss(&self.failure, || {
                 #[cfg(test)]
                 if self.poll_panics.load(std::sync::atomic::Ordering::SeqCst) {
                     panic!("Error in Device::poll: Parent device is lost");
@@ -269,20 +270,20 @@ impl Gpu {
     }
 }
 
-/// What wgpu answers, unless it panics: so it tells of a device that is lost while it is waited for. Such a device counts as
-/// lost from then on, so nobody comes upon what the panic left half done.
-fn survived<T>(trouble: &Mutex<Option<String>>, call: impl FnOnce() -> T) -> Option<T> {
+/// The result of a call to wgpu, or None if it panics, as it does when a device is lost during a wait. The device counts as
+/// lost from then on, so no later call sees a state that the panic left inconsistent.
+fn catch_loss<T>(failure: &Mutex<Option<String>>, call: impl FnOnce() -> T) -> Option<T> {
     let panicked = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(value) => return Some(value),
         Err(panicked) => panicked,
     };
     let message = panicked.downcast_ref::<String>().map(String::as_str);
     let message = message.or_else(|| panicked.downcast_ref::<&str>().copied());
-    lock(trouble).get_or_insert_with(|| lost_because(message.unwrap_or("wgpu panicked")));
+    lock(failure).get_or_insert_with(|| lost_because(message.unwrap_or("wgpu panicked")));
     None
 }
 
-/// What a call gives, and what wgpu refused of it.
+/// The result of a call, and the error that wgpu reported for it.
 pub(crate) fn scoped<T>(device: &wgpu::Device, call: impl FnOnce() -> T) -> (T, Option<wgpu::Error>) {
     let scopes = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
         .map(|filter| device.push_error_scope(filter));
@@ -327,9 +328,9 @@ mod tests {
         assert!(reason.contains("lost (Error in Device::poll"), "{reason}");
     }
 
-    /// As wgpu tells of a loss that the driver tells: by a panic of whoever waits.
+    /// wgpu reports a loss by a panic of the thread that waits.
     #[test]
-    fn a_loss_that_wgpu_panics_of_is_an_error() {
+    fn a_panic_of_wgpu_is_an_error() {
         let small = LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() };
         let key = test_key(1, KeySize::Aes128);
         for len in [5000, 50_000] {
@@ -342,7 +343,7 @@ mod tests {
             let completion = submit(&device, &mut segments).unwrap();
             gpu.poll_panics.store(true, Ordering::SeqCst);
             is_lost(completion.wait());
-            // The longer one had been begun to be delivered.
+            // Results of the longer one have been delivered in part.
             assert!(data == if len > 5000 { vec![0; len] } else { plain.clone() });
             is_lost(submit(&device, &mut segment(&key, &mut state, &mut data)));
             is_lost(device.allocate(16));
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_survives_such_a_loss() {
+    fn drops_after_a_loss_are_harmless() {
         let Some(device) = software::device() else { return };
         let gpu = device.gpu().unwrap();
         let buffer = device.allocate(100).unwrap();

@@ -1,4 +1,4 @@
-//! The kernels, and the programs they are made of.
+//! The kernels and their programs.
 
 /// A function that a family of kernels has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// True if it runs the cipher backward.
+    /// True if it uses the inverse cipher.
     pub(crate) fn decrypts(self) -> bool {
         matches!(self, Part::EcbDecrypt | Part::CbcDecrypt | Part::XtsDecrypt)
     }
@@ -26,16 +26,16 @@ impl Part {
         matches!(self, Part::XtsEncrypt | Part::XtsDecrypt)
     }
 
-    /// True if results must not lie where the input does: another invocation still needs that.
+    /// True if the output needs a place of its own, because another invocation still reads the input.
     pub(crate) fn looks_back(self) -> bool {
         matches!(self, Part::CbcDecrypt | Part::CfbDecrypt)
     }
 }
 
-/// What is compiled: a shader with one entry point, for every key size.
+/// A shader with one entry point, for all key sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Program {
-    /// `wide`: 32 neighbouring invocations share a tile.
+    /// If `wide`, 32 neighbouring invocations share a tile.
     Bitslice {
         part: Part,
         wide: bool,
@@ -64,12 +64,12 @@ pub(crate) const ROWS: usize = 32;
 pub(crate) const WIDE: usize = 32;
 /// Blocks of a run of GHASH.
 pub(crate) const GHASH_RUN: usize = 64;
-/// Levels it has factors for: 64^4 blocks are 2^28 bytes.
+/// Levels of GHASH: 64^4 blocks are 2^28 bytes.
 pub(crate) const GHASH_LEVELS: usize = 4;
-/// Messages of an invocation of a chain, and blocks of one that encrypts single blocks.
+/// Messages of an invocation of a chain, and blocks of an invocation that encrypts single blocks.
 pub(crate) const CHAIN_MESSAGES: usize = 8;
-/// Steps of a launch of a chain: no driver should think that it hangs, and llvmpipe ends an invocation that has been
-/// through 65535 turns of its loops, of which a step takes up to 31.
+/// Steps of a launch of a chain. A longer launch could reach the driver's time limit; llvmpipe ends an invocation after 65535
+/// iterations of its loops, of which a step takes up to 31.
 pub(crate) const CHAIN_STEPS: u32 = 1024;
 
 impl Program {
@@ -81,7 +81,7 @@ impl Program {
         }
     }
 
-    /// Its name, for people.
+    /// Its name in counters and errors.
     pub(crate) fn name(self) -> &'static str {
         macro_rules! part {
             ($family:literal, $part:expr) => {
@@ -115,10 +115,10 @@ impl Program {
     }
 }
 
-/// A family of programs of one design: an implementation of AES. Serial modes and GHASH have programs that all share,
-/// which are constant time.
+/// A family of programs of one design: an implementation of AES. Serial modes and GHASH have programs that all families
+/// share; these are constant time.
 pub(crate) struct Family {
-    /// As users know it.
+    /// The name for users.
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     pub(crate) constant_time: bool,
@@ -141,13 +141,13 @@ pub(crate) static FAMILIES: [Family; 2] = [
     },
 ];
 
-/// How work is handed to a device, for measurements and tests. What is not said here is as it is best.
+/// How work is submitted to a device, for measurements and tests. The defaults are the best known values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchOptions {
-    /// True: always 32 invocations a tile, as is best for long messages on a GPU; false: never.
+    /// True: always 32 invocations for each tile, which is best for long messages on a GPU; false: never.
     pub wide: Option<bool>,
-    /// Bytes of a piece of work that is sent to the device.
+    /// Bytes of a chunk.
     pub chunk: Option<usize>,
-    /// Bytes of the largest buffer that is asked of the driver, which does not open the device if it has not so much.
+    /// The limit of a buffer in bytes; the driver refuses to open the device if it supports less.
     pub buffer: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What programs are launched with, in bytes: the layout is that of `shaders/common.wgsl`.
+//! Parameters of programs, in bytes: the layout is that of `shaders/common.wgsl`.
 
 use lockstep_core::Block;
 
@@ -27,7 +27,7 @@ impl Tile {
     }
 }
 
-/// `struct Launch`, and what it is a launch of.
+/// `struct Launch`, and its program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Launch {
     pub(crate) program: Program,
@@ -39,7 +39,7 @@ pub(crate) struct Launch {
     pub(crate) scratch: u32,
     pub(crate) step: u32,
     pub(crate) steps: u32,
-    /// Invocations, which are not among what the program is told.
+    /// Invocations; not a parameter of the program.
     pub(crate) invocations: usize,
     /// Bytes of data, for the counters.
     pub(crate) bytes: u64,

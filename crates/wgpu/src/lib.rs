@@ -1,21 +1,21 @@
-//! The portable GPU backend: AES in WGSL by way of wgpu, on whatever speaks Vulkan, Metal or OpenGL ES, and on software
-//! devices such as Mesa's lavapipe.
+//! The portable GPU backend: AES in WGSL, by wgpu on devices with Vulkan, Metal or OpenGL ES, including software devices
+//! such as Mesa's lavapipe.
 //!
 //! | module | what |
 //! |---|---|
-//! | `backend` | which devices there are |
+//! | `backend` | discovery of devices |
 //! | [`device`] | an adapter as a device of `lockstep-core` |
-//! | `kernel` | the kernels, and the programs they are made of |
-//! | `shader` | the programs' text |
+//! | `kernel` | the kernels and their programs |
+//! | `shader` | the source of the programs |
 //! | `lookup` | the T-tables of `wgpu/table` |
-//! | `passes` | for each pass, the programs it takes |
+//! | `passes` | how the device does each pass |
 //! | `chunk`, `encode`, `dispatch` | a call as chunks, each a submission: what lies where, and its launches |
 //! | `staging` | staging buffers on both sides |
 //! | `memory` | device memory that callers allocate |
 //! | `power` | powers of x, for XTS |
-//! | `launch` | what programs are launched with |
-//! | `gpu` | a device of wgpu whose failures are values |
-//! | `cache` | compiled programs, kept for the next process |
+//! | `launch` | parameters of programs |
+//! | `gpu` | an open device of wgpu, with failures as errors |
+//! | `cache` | compiled programs, stored for the next process |
 //!
 //! The shaders are in `shaders/`.
 #![deny(unsafe_code)]
@@ -36,7 +36,7 @@ mod power;
 mod shader;
 mod staging;
 
-// Those of this crate's tests that need a device take the same one as those in `tests`.
+// Unit tests that need a device use the same one as the tests in `tests`.
 #[cfg(test)]
 extern crate self as lockstep_wgpu;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Device memory that callers allocate.
 //!
-//! No caller's buffer is bound to a shader: data are copied on the device into a lane's buffer, and results back. So an
-//! allocation may be larger than a binding; one that is larger than a buffer may be consists of several buffers.
+//! No caller's buffer is bound to a shader: data are copied on the device into a staging buffer, and results back. So
+//! an allocation may be larger than a binding; if it exceeds the limit of a buffer, it consists of several.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -21,10 +21,10 @@ use crate::device::WgpuDevice;
 use crate::gpu::{Gpu, lock};
 use crate::staging::{Pool, Room};
 
-/// What copies on the device are multiples of.
+/// Alignment of copies on the device in bytes.
 pub(crate) const WORD: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 
-/// Bytes that are copied from or to the host at once.
+/// Bytes of one copy from or to the host.
 const AT_ONCE: usize = 4 << 20;
 
 /// The number of the next allocation of any device of this process: the same adapter may be open more than once under one
@@ -34,7 +34,7 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 /// All allocations of callers.
 pub(crate) type Allocations = Mutex<HashMap<BufferHandle, Arc<Allocation>>>;
 
-/// One of them.
+/// An allocation.
 pub(crate) struct Allocation {
     buffers: Vec<wgpu::Buffer>,
     /// Bytes of each but the last.
@@ -50,7 +50,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The buffers behind some bytes from here on, each with the place there and the length.
+    /// The parts of buffers that hold a range, relative to here: each with its offset and length.
     pub(crate) fn stretches(&self, range: Range<usize>) -> impl Iterator<Item = (&wgpu::Buffer, u64, usize)> {
         let each = self.allocation.each;
         let (mut at, end) = (self.at + range.start, self.at + range.end);
@@ -65,14 +65,14 @@ impl Place {
         })
     }
 
-    /// True if copies on the device can begin here.
+    /// True if a copy on the device can begin here.
     pub(crate) fn is_aligned(&self) -> bool {
         self.at.is_multiple_of(WORD)
     }
 }
 
 impl Gpu {
-    /// Where a slice is. One without bytes may name any address, also one that is free again or none at all.
+    /// The place of a slice. An empty slice may name any buffer, even one that has been freed.
     ///
     /// # Errors
     /// [`Error::OutOfReach`] if it is not memory of this device.
@@ -99,7 +99,7 @@ impl Gpu {
     }
 }
 
-/// Zeroes memory, after what is queued already.
+/// Zeroes memory, after work that has been submitted.
 pub(crate) fn zero(pool: &Arc<Pool>, slice: &DeviceSlice) -> Result<()> {
     let place = pool.device().place(slice)?;
     if !place.is_aligned() || !slice.len().is_multiple_of(WORD) {
@@ -114,19 +114,19 @@ pub(crate) fn zero(pool: &Arc<Pool>, slice: &DeviceSlice) -> Result<()> {
     })
 }
 
-/// The words around some bytes from a place on: the place they begin at, how many bytes come before, and of all.
+/// The words that contain `len` bytes from a place on: their place, the bytes before the first, and the length of all.
 fn words(place: &Place, len: usize) -> (Place, usize, usize) {
     let before = place.at % WORD;
     let whole = Place { allocation: Arc::clone(&place.allocation), at: place.at - before };
     (whole, before, (before + len).next_multiple_of(WORD))
 }
 
-/// Bytes of a copy, for which there is room with what belongs to it.
+/// Bytes of one copy that fits into a staging buffer.
 fn at_once(gpu: &Gpu) -> usize {
     AT_ONCE.min(gpu.limits().max_buffer_size as usize / 4 / WORD * WORD)
 }
 
-/// Copies to the device; done when it returns.
+/// Copies to the device, and waits.
 fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     if from.is_empty() {
         return Ok(());
@@ -135,9 +135,9 @@ fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     let (whole, before, len) = words(to, from.len());
     let mut bytes = Zeroizing::new(Vec::with_capacity(len));
     let has_neighbours = len != from.len();
-    let _turn = has_neighbours.then(|| lock(&gpu.parts_of_words));
+    let _guard = has_neighbours.then(|| lock(&gpu.parts_of_words));
     if has_neighbours {
-        // Other bytes of the same words stay as they are.
+        // Other bytes of the same words do not change.
         bytes.resize(len, 0);
         download(pool, &whole, &mut bytes)?;
         bytes[before..before + from.len()].copy_from_slice(from);
@@ -146,7 +146,7 @@ fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     for (number, part) in bytes.chunks(at_once(gpu)).enumerate() {
         let at = number * at_once(gpu);
         let mut staging = pool.take()?;
-        staging.reserve(gpu, &Room { given: part.len(), work_in: 0, beside: 0, work: 0, download: 0 })?;
+        staging.reserve(gpu, &Room { parameters: part.len(), work_in: 0, extra: 0, work: 0, download: 0 })?;
         staging.fill(gpu, part.len(), |view| view.slice(..).copy_from_slice(part))?;
         let submitted = gpu.call(|device, queue| -> Result<_> {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -172,31 +172,31 @@ fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     Ok(())
 }
 
-/// Copies to the host; done when it returns.
+/// Copies to the host, and waits.
 pub(crate) fn download(pool: &Arc<Pool>, from: &Place, to: &mut [u8]) -> Result<()> {
     let size = at_once(pool.device());
     for (number, part) in to.chunks_mut(size).enumerate() {
         let place = Place { allocation: Arc::clone(&from.allocation), at: from.at + number * size };
-        Fetched::start(pool, &[(place, part.len())])?.read(|bytes| part.copy_from_slice(bytes))?;
+        Download::start(pool, &[(place, part.len())])?.read(|bytes| part.copy_from_slice(bytes))?;
     }
     Ok(())
 }
 
 /// Parts of device memory on their way to the host.
-struct Fetched {
+struct Download {
     work: InFlight<Gpu>,
     /// Of each part, how many bytes of its first word precede it, and its length.
     parts: Vec<(usize, usize)>,
     total: usize,
 }
 
-impl Fetched {
-    fn start(pool: &Arc<Pool>, parts: &[(Place, usize)]) -> Result<Fetched> {
+impl Download {
+    fn start(pool: &Arc<Pool>, parts: &[(Place, usize)]) -> Result<Download> {
         let gpu = &**pool.device();
         let wanted: Vec<_> = parts.iter().filter(|(_, len)| *len > 0).collect();
         let total = wanted.iter().map(|(place, len)| words(place, *len).2).sum::<usize>();
         let mut staging = pool.take()?;
-        staging.reserve(gpu, &Room { given: WORD, work_in: 0, beside: 0, work: 0, download: total })?;
+        staging.reserve(gpu, &Room { parameters: WORD, work_in: 0, extra: 0, work: 0, download: total })?;
         staging.fill(gpu, WORD, |view| view.slice(..).fill(0))?;
         let download = staging.download.get(gpu)?;
         let submission = gpu.call(|device, queue| {
@@ -213,10 +213,10 @@ impl Fetched {
         })?;
         staging.map(gpu, total)?;
         let parts = wanted.iter().map(|(place, len)| (place.at % WORD, *len)).collect();
-        Ok(Fetched { work: InFlight::new(pool, staging, submission), parts, total })
+        Ok(Download { work: InFlight::new(pool, staging, submission), parts, total })
     }
 
-    /// Waits, and shows the parts, one behind the other.
+    /// Waits, and shows the parts, concatenated.
     fn read(mut self, show: impl FnOnce(&[u8])) -> Result<()> {
         self.work.wait()?;
         let gpu = Arc::clone(self.work.device());
@@ -234,18 +234,18 @@ impl Fetched {
     }
 }
 
-/// What a caller was promised; nothing if all parts are empty.
-struct Promise(Option<Fetched>);
+/// Parts for a caller. None if all are empty.
+struct Fetched(Option<Download>);
 
-impl Fetch for Promise {
+impl Fetch for Fetched {
     fn is_ready(&self) -> bool {
-        self.0.as_ref().is_none_or(|fetched| fetched.work.is_past())
+        self.0.as_ref().is_none_or(|download| download.work.is_past())
     }
 
     fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
         let mut all = Zeroizing::default();
-        if let Some(fetched) = self.0 {
-            fetched.read(|bytes| all = Zeroizing::new(bytes.to_vec()))?;
+        if let Some(download) = self.0 {
+            download.read(|bytes| all = Zeroizing::new(bytes.to_vec()))?;
         }
         Ok(all)
     }
@@ -264,7 +264,7 @@ impl DeviceBuffer for Owned {
 }
 
 impl Drop for Owned {
-    /// Wiped in the order of the queue, so after all work on it; work that is under way keeps the buffers.
+    /// Wipes the memory in the order of the queue, so after all work on it; work in flight keeps the buffers.
     fn drop(&mut self) {
         let Some(allocation) = lock(&self.gpu.allocations).remove(&self.slice.buffer()) else { return };
         let _ = self.gpu.call(|device, queue| {
@@ -293,13 +293,13 @@ impl DerefMut for Pinned {
     }
 }
 
-/// All work of a device is in one queue, so streams are one.
+/// A device has one queue, so all streams are the same.
 impl DeviceMemory for WgpuDevice {
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
         let gpu = self.gpu()?;
         let each = gpu.limits().max_buffer_size as usize / 256 * 256;
         let rounded =
-            len.max(1).checked_next_multiple_of(16).ok_or_else(|| gpu.failed("not so much memory"))?;
+            len.max(1).checked_next_multiple_of(16).ok_or_else(|| gpu.failed("not enough memory"))?;
         let usage = BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
         let mut buffers = Vec::new();
         for at in (0..rounded).step_by(each) {
@@ -307,7 +307,7 @@ impl DeviceMemory for WgpuDevice {
             let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
             buffers.push(gpu.call(|device, _| device.create_buffer(&descriptor))?);
         }
-        let number = NonZero::new(NEXT.fetch_add(1, Ordering::Relaxed)).expect("not so many allocations");
+        let number = NonZero::new(NEXT.fetch_add(1, Ordering::Relaxed)).expect("fewer than 2^64 allocations");
         let handle = BufferHandle::new(number);
         lock(&gpu.allocations).insert(handle, Arc::new(Allocation { buffers, each, len }));
         Ok(Box::new(Owned { slice: DeviceSlice::of_buffer(gpu.id(), handle, len), gpu }))
@@ -338,7 +338,7 @@ impl DeviceMemory for WgpuDevice {
         let parts = from.iter().map(|slice| Ok((pool.device().place(slice)?, slice.len())));
         let parts = parts.collect::<Result<Vec<_>>>()?;
         let is_empty = parts.iter().all(|(_, len)| *len == 0);
-        let fetched = if is_empty { None } else { Some(Fetched::start(&pool, &parts)?) };
-        Ok(Box::new(Promise(fetched)))
+        let download = if is_empty { None } else { Some(Download::start(&pool, &parts)?) };
+        Ok(Box::new(Fetched(download)))
     }
 }

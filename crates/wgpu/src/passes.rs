@@ -1,23 +1,23 @@
-//! The passes: what programs each takes, in order.
+//! The passes: how the device does each.
 
 use lockstep_core::work::{FusedAead, Operation, Pass};
 
 use crate::kernel::Part;
 
-/// How work is shared out among invocations.
+/// How work is divided among invocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// In tiles; a segment may be cut at any.
+    /// In tiles; a segment may be cut at the border of any.
     Tiles(Part),
-    /// In runs from the end of each message, level upon level. Data are only read.
+    /// In runs counted from the end of each message, in levels. Data are only read.
     Ghash,
-    /// A message a lane, from its beginning to its end: a number of `shaders/chain.wgsl`.
+    /// One lane for each message, from its beginning to its end; the number is that of `shaders/chain.wgsl`.
     Chain(u32),
     /// Whole messages of GCM.
     Gcm { opens: bool },
 }
 
-/// Chains that are more than a number.
+/// Numbers of chains that the host treats in a special way.
 pub(crate) const CFB8_ENCRYPT: u32 = 2;
 pub(crate) const CFB8_DECRYPT: u32 = 3;
 pub(crate) const CFB1_ENCRYPT: u32 = 4;
@@ -30,7 +30,7 @@ impl Kind {
         matches!(self, Kind::Ghash | Kind::Gcm { .. })
     }
 
-    /// That of an operation.
+    /// The kind of an operation.
     pub(crate) fn of(operation: Operation) -> Kind {
         match operation {
             Operation::Fused(fused) => Kind::Gcm { opens: fused == FusedAead::GcmOpen },

@@ -1,7 +1,7 @@
-//! Powers of x in GF(2^128) as XTS has it (IEEE 1619, 5.2): bit i is the coefficient of x^i. All of this is public: the
-//! place in a data unit.
+//! Powers of x in GF(2^128) as in XTS (IEEE 1619, 5.2): bit i is the coefficient of x^i. The exponent, a place in a data
+//! unit, is public.
 
-/// What x^128 is.
+/// x^128 modulo the polynomial of the field.
 const FOLD: u128 = 0x87;
 
 /// x to a power.
@@ -20,7 +20,7 @@ pub(crate) fn power_of_x(exponent: u64) -> u128 {
 pub(crate) fn times_power_of_x(mut element: u128, count: u32) -> u128 {
     let mut count = count;
     while count > 0 {
-        // What passes x^127 in a step of 64 comes back with at most 71 bits.
+        // What overflows x^127 in a step of 64 reduces to at most 71 bits.
         let step = count.min(64);
         let top = element >> (128 - step);
         element = element << step ^ top ^ top << 1 ^ top << 2 ^ top << 7;

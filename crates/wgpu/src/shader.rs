@@ -1,4 +1,4 @@
-//! The shaders' text: files of `shaders/`, and what is unrolled because no language has loops over names.
+//! The source of shaders: files of `shaders/`, and generated code where WGSL would need loops over names.
 
 use std::fmt::Write;
 
@@ -75,7 +75,7 @@ fn constants(wide: bool, decrypts: bool) -> String {
     format!("const LANES = {lanes}u;\nconst DECRYPTS = {}u;\n", u32::from(decrypts))
 }
 
-/// A function of a file, by its name.
+/// The text of a function in a file.
 fn function<'t>(text: &'t str, name: &str) -> &'t str {
     let start = text.find(&format!("\nfn {name}(")).map_or(text.len(), |at| at + 1);
     let len = text[start..].find("\n}\n").map_or(0, |len| len + 3);
@@ -87,12 +87,12 @@ fn list(count: usize, item: impl Fn(usize) -> String) -> String {
     (0..count).map(item).collect::<Vec<_>>().join(", ")
 }
 
-/// S-box and column of a direction.
+/// The names of the circuits of a direction: S-box and column.
 fn circuits_of(decrypts: bool) -> [&'static str; 2] {
     if decrypts { ["inverse_sbox", "inverse_column"] } else { ["sbox", "column"] }
 }
 
-/// Bit planes, and these circuits.
+/// Appends bit planes and these circuits.
 fn circuits(text: &mut String, names: &[&str]) {
     let head = CIRCUITS.find("\n\n// ").unwrap_or(CIRCUITS.len());
     *text += &CIRCUITS[..head];
@@ -151,8 +151,8 @@ fn component(c: usize) -> &'static str {
     ["x", "y", "z", "w"][c]
 }
 
-/// Eight groups go into a state and out of it one after the other, by turning it: loops keep shaders small, and a driver
-/// compiles them soon.
+/// Moves eight groups into a state and out of it in a loop that rotates the state: loops keep shaders small and quick to
+/// compile.
 fn between_groups_and_planes() -> String {
     let mut text = String::new();
     let turned = |word: &dyn Fn(usize) -> String| list(16, |p| format!("pushed(s.p{p}, {})", word(p)));
@@ -180,7 +180,7 @@ fn between_groups_and_planes() -> String {
     text
 }
 
-/// The rounds. Bytes move by other names: byte p of the next state is computed from those that ShiftRows brings.
+/// The rounds. ShiftRows is a choice of names: byte p of the next state is computed from the bytes that it moves there.
 fn cipher(decrypts: bool) -> String {
     let [sbox, column] = circuits_of(decrypts);
     let turn = if decrypts { 12 } else { 4 };
@@ -210,7 +210,7 @@ fn cipher(decrypts: bool) -> String {
     text
 }
 
-/// What goes into the cipher for a row and what is added to what comes out, beside tweaks.
+/// For each row, the input of the cipher, and what is added to its output beside tweaks.
 fn rows(text: &mut String, part: Part) {
     let (input, output) = match part {
         Part::EcbEncrypt | Part::EcbDecrypt | Part::XtsEncrypt | Part::XtsDecrypt => {
@@ -229,7 +229,7 @@ fn rows(text: &mut String, part: Part) {
     } else {
         ("vec4(0u)", "tweak")
     };
-    // CTR of a message of GCM waits for the verdict on its tag; shaders/gcm_tags.wgsl has the numbers.
+    // CTR of a GCM message depends on its status, whose values are in shaders/gcm_tags.wgsl.
     let refused = if part.counts() { "launch.step == 1u && data[tile.extra].x != 1u" } else { "false" };
     writeln!(
         text,
@@ -248,7 +248,7 @@ fn rows(text: &mut String, part: Part) {
 /// A loop over groups of rows; `row` is the first of a group.
 const GROUPS: &str = "    for (var row = 0u; row < 32u; row += 4u) {\n";
 
-/// A function that makes a state of the rows that an expression gives for each `row`.
+/// A function that makes a state from rows, given by an expression of `row`.
 fn state_of_rows(head: &str, row: impl Fn(usize) -> String) -> String {
     let rows: String = (0..4).map(|i| format!("        let r{i} = {};\n", row(i))).collect();
     format!(
@@ -258,7 +258,7 @@ fn state_of_rows(head: &str, row: impl Fn(usize) -> String) -> String {
     )
 }
 
-/// A function that hands the blocks of `state` to a statement for each `row`.
+/// A function with a statement for the blocks of `state` at each `row`.
 fn rows_of_state(head: &str, take: impl Fn(usize, &str) -> String) -> String {
     let takes: String = (0..4).map(|i| format!("        {}\n", take(i, &format!("g.b{i}")))).collect();
     format!(
@@ -284,8 +284,8 @@ fn start_blocks(part: Part) -> String {
 /// Bits of a row's number in the order of planes: see `shaders/planes.wgsl`.
 const ROW_NUMBER: [&str; 5] = ["0xff00ff00u", "0xffff0000u", "0xaaaaaaaau", "0xccccccccu", "0xf0f0f0f0u"];
 
-/// Planes of counters with the first round key added, without transposing anything: row r is the first one plus
-/// `LANES * r`, five bits that are added to five bits; above, only a carry goes on.
+/// Bit planes of counters with the first round key added, without a transposition: row r is the first counter plus
+/// `LANES * r`, an addition of five bits whose carry propagates through the higher bits.
 fn start_counters(wide: bool) -> String {
     let begin = if wide { 5 } else { 0 };
     let mut text = String::from(
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_found_whole() {
+    fn functions_are_found_completely() {
         let text = "x\nfn a(b: u32) {\n    c();\n}\n\nfn d() {\n}\n";
         assert_eq!(function(text, "a"), "fn a(b: u32) {\n    c();\n}\n");
         assert_eq!(function(text, "d"), "fn d() {\n}\n");

@@ -16,12 +16,12 @@ const SMALLEST: usize = 16 * 1024;
 /// The largest that is kept idle: room for a chunk, its results and what belongs to it.
 const LARGEST_IDLE: usize = 128 << 20;
 
-/// A request for a buffer's bytes, and how it ended.
+/// A request to map a buffer, and its result.
 #[derive(Clone, Default)]
 struct Mapping(Arc<(Mutex<Option<bool>>, Condvar)>);
 
 impl Mapping {
-    /// Asks for the buffer's bytes once the device is done with them.
+    /// Requests the mapping, which ends when the device has finished using the buffer.
     fn begin(buffer: &wgpu::Buffer, mode: wgpu::MapMode, len: usize) -> Mapping {
         let mapping = Mapping::default();
         let state = Arc::clone(&mapping.0);
@@ -36,7 +36,7 @@ impl Mapping {
         lock(&self.0.0).is_some()
     }
 
-    /// Waits for the answer, which another thread may be about to bring: the one that saw the submission end.
+    /// Waits for the result, which may come from another thread: the one that polled the end of the submission.
     fn wait(&self, gpu: &Gpu) -> Result<()> {
         let mut state = lock(&self.0.0);
         loop {
@@ -44,7 +44,7 @@ impl Mapping {
                 Some(true) => return Ok(()),
                 Some(false) => {
                     gpu.check()?;
-                    return Err(gpu.failed("the driver does not give results back"));
+                    return Err(gpu.failed("the driver does not map the results"));
                 }
                 None => {}
             }
@@ -53,7 +53,7 @@ impl Mapping {
             if state.is_none() {
                 drop(state);
                 gpu.check()?;
-                gpu.look();
+                gpu.poll_once();
                 state = lock(&self.0.0);
             }
         }
@@ -66,12 +66,12 @@ pub(crate) type Pool = StagingPool<Gpu>;
 /// Buffers of one chunk. While idle, `upload` is mapped.
 pub(crate) struct Staging {
     upload: Place,
-    pub(crate) given: Place,
+    pub(crate) parameters: Place,
     pub(crate) work: Place,
     pub(crate) download: Place,
     /// Bytes of `upload` that must be wiped.
     used: usize,
-    /// Bytes of `download` that must be.
+    /// Bytes of `download` that must be wiped.
     returned: usize,
     uploaded: Mapping,
     downloaded: Mapping,
@@ -85,7 +85,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes room, for new content. Says whether the buffer is new.
+    /// Makes room for new content. True if the buffer is new.
     fn reserve(&mut self, gpu: &Gpu, len: usize, usage: BufferUsages, mapped: bool) -> Result<bool> {
         if self.buffer.is_some() && self.len >= len {
             return Ok(false);
@@ -93,9 +93,9 @@ impl Place {
         let len = len.max(SMALLEST).next_power_of_two();
         let most = gpu.limits().max_buffer_size as usize;
         if len > most {
-            return Err(
-                gpu.failed(format!("a buffer of {len} bytes where {most} are allowed: give it less at once"))
-            );
+            return Err(gpu.failed(format!(
+                "a buffer of {len} bytes exceeds the limit of {most}: submit less at once"
+            )));
         }
         let descriptor =
             wgpu::BufferDescriptor { label: None, size: len as u64, usage, mapped_at_creation: mapped };
@@ -107,19 +107,19 @@ impl Place {
 
     /// The buffer.
     pub(crate) fn get(&self, gpu: &Gpu) -> Result<&wgpu::Buffer> {
-        self.buffer.as_ref().ok_or_else(|| gpu.failed("a buffer that was never made: report this"))
+        self.buffer.as_ref().ok_or_else(|| gpu.failed("a buffer was not created: please report this"))
     }
 }
 
-/// How many bytes of each buffer are needed.
+/// Bytes that are needed of each buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// Copied from the host and only read.
-    pub(crate) given: usize,
-    /// Copied from the host and worked on: the first part of `work`.
+    /// Copied from the host to the buffer of parameters, which programs only read.
+    pub(crate) parameters: usize,
+    /// Copied from the host to the first part of `work`.
     pub(crate) work_in: usize,
-    /// Copied from the host to anywhere else.
-    pub(crate) beside: usize,
+    /// Copied from the host to other places.
+    pub(crate) extra: usize,
     pub(crate) work: usize,
     pub(crate) download: usize,
 }
@@ -129,7 +129,7 @@ impl Staging {
         let place = Place::default;
         Staging {
             upload: place(),
-            given: place(),
+            parameters: place(),
             work: place(),
             download: place(),
             used: 0,
@@ -139,21 +139,21 @@ impl Staging {
         }
     }
 
-    /// Makes room, for new content.
+    /// Makes room for new content.
     pub(crate) fn reserve(&mut self, gpu: &Gpu, room: &Room) -> Result<()> {
         let storage = BufferUsages::STORAGE | BufferUsages::COPY_DST | BufferUsages::COPY_SRC;
-        let upload = room.given + room.work_in + room.beside;
+        let upload = room.parameters + room.work_in + room.extra;
         if self.upload.reserve(gpu, upload, BufferUsages::MAP_WRITE | BufferUsages::COPY_SRC, true)? {
             self.used = 0;
         }
-        self.given.reserve(gpu, room.given, storage, false)?;
+        self.parameters.reserve(gpu, room.parameters, storage, false)?;
         self.work.reserve(gpu, room.work, storage, false)?;
         self.download.reserve(gpu, room.download, BufferUsages::MAP_READ | BufferUsages::COPY_DST, false)?;
         self.used = self.used.max(upload);
         Ok(())
     }
 
-    /// Lets the host write `len` bytes: those of `given`, and behind them those of `work`.
+    /// Calls `write` to fill the first `len` bytes of the upload buffer: parameters, then the first part of `work`, then others.
     pub(crate) fn fill(
         &mut self,
         gpu: &Gpu,
@@ -172,15 +172,15 @@ impl Staging {
     /// Records the copies to the device.
     pub(crate) fn copy_in(&self, gpu: &Gpu, encoder: &mut wgpu::CommandEncoder, room: &Room) -> Result<()> {
         let upload = self.upload.get(gpu)?;
-        encoder.copy_buffer_to_buffer(upload, 0, self.given.get(gpu)?, 0, room.given as u64);
+        encoder.copy_buffer_to_buffer(upload, 0, self.parameters.get(gpu)?, 0, room.parameters as u64);
         if room.work_in > 0 {
-            let from = room.given as u64;
+            let from = room.parameters as u64;
             encoder.copy_buffer_to_buffer(upload, from, self.work.get(gpu)?, 0, room.work_in as u64);
         }
         Ok(())
     }
 
-    /// Records a copy of a part of what the host wrote.
+    /// Records a copy of a part of the upload buffer.
     pub(crate) fn copy_part(
         &self,
         gpu: &Gpu,
@@ -193,11 +193,11 @@ impl Staging {
         Ok(())
     }
 
-    /// Asks for the results, and for the upload buffer back. Comes after the submission.
+    /// Requests the mapping of results and of the upload buffer, after the submission.
     pub(crate) fn map(&mut self, gpu: &Gpu, download: usize) -> Result<()> {
         let (down, up) = (self.download.get(gpu)?, self.upload.get(gpu)?);
         let len = self.upload.len;
-        // Nothing cannot be asked for.
+        // An empty range cannot be mapped.
         let download = download.max(SMALLEST);
         self.returned = download;
         (self.downloaded, self.uploaded) = gpu.call(|_, _| {
@@ -209,7 +209,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Shows the first bytes of what came back; after the submission has been waited for.
+    /// Shows the first bytes of the download buffer, after the submission has been waited for.
     pub(crate) fn read(&mut self, gpu: &Gpu, len: usize, read: impl FnOnce(&[u8])) -> Result<()> {
         self.downloaded.wait(gpu)?;
         self.uploaded.wait(gpu)?;
@@ -251,7 +251,7 @@ impl HostDevice for Gpu {
     type Event = wgpu::SubmissionIndex;
     /// Four for each of two callers.
     const MOST_IDLE: usize = 8;
-    /// It also maps the upload buffer again.
+    /// Wiping also maps the upload buffer again.
     const WIPES_EACH_CHUNK: bool = true;
 
     fn id(&self) -> DeviceId {
@@ -272,7 +272,7 @@ impl HostDevice for Gpu {
     }
 
     fn is_past(&self, staging: &Staging, _: &wgpu::SubmissionIndex) -> bool {
-        self.look();
+        self.poll_once();
         self.check().is_err() || staging.downloaded.is_past() && staging.uploaded.is_past()
     }
 
@@ -288,16 +288,16 @@ mod tests {
 
     /// A staging buffer that was filled and not submitted is wiped too.
     #[test]
-    fn what_was_filled_is_wiped() {
+    fn an_unsubmitted_staging_buffer_is_wiped() {
         let Some(device) = software::device() else { return };
         let gpu = device.gpu().unwrap();
         let mut staging = Staging::new();
         let len = 40_000;
-        staging.reserve(&gpu, &Room { given: len, work_in: 0, beside: 0, work: 0, download: 0 }).unwrap();
+        staging.reserve(&gpu, &Room { parameters: len, work_in: 0, extra: 0, work: 0, download: 0 }).unwrap();
         staging.fill(&gpu, len, |view| view.slice(..).fill(7)).unwrap();
         let upload = staging.upload.buffer.clone().unwrap();
         gpu.discard(staging);
-        // It is mapped for writing only, so the device reads it.
+        // The buffer is mapped for writing only, so the device copies it.
         let (size, usage) = (len as u64, BufferUsages::MAP_READ | BufferUsages::COPY_DST);
         let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
         upload.unmap();

@@ -1,4 +1,4 @@
-//! What happens when a device does not open or is lost, and when it is asked for what it cannot do.
+//! Failures: a device that does not open, a device that is lost, and work that it cannot do.
 
 mod software;
 
@@ -40,11 +40,11 @@ fn a_lost_device_is_an_error() {
     let mut data = plain.clone();
     run(&device, &key, &mut data, || ()).unwrap();
     assert!(data != plain);
-    // While work is under way, of which some has been delivered.
+    // While work is in flight, some of which has been delivered.
     let mut data = plain.clone();
     is_lost(run(&device, &key, &mut data, || device.lose().unwrap()));
-    assert!(data.iter().all(|&byte| byte == 0), "half a result");
-    // And from then on, before anything is touched.
+    assert!(data.iter().all(|&byte| byte == 0), "a part of a result");
+    // Later calls fail before any data are touched.
     let mut data = plain.clone();
     is_lost(run(&device, &key, &mut data, || ()));
     assert!(data == plain);
@@ -77,11 +77,11 @@ fn more_than_a_buffer_holds_is_an_error() {
         other => panic!("{other:?}"),
     }
     assert!(data.iter().all(|&byte| byte == 5), "a call that was refused touched its data");
-    // It goes on working.
+    // The device still works.
     run(&device, &key, &mut data[..1000], || ()).unwrap();
 }
 
-/// More memory than there is, asked of the driver itself.
+/// The driver refuses a device with more memory than it has.
 #[test]
 fn a_device_that_does_not_open_is_an_error() {
     let Some(device) = software::device() else { return };
@@ -97,13 +97,12 @@ fn a_device_that_does_not_open_is_an_error() {
     assert!(data == noise(1, 100));
 }
 
-/// A device whose driver refuses to open it, since more is asked than it has.
+/// A device whose driver refuses to open it, because the limit of a buffer is too large.
 fn unopened(device: WgpuDevice) -> WgpuDevice {
     device.with_launches(LaunchOptions { buffer: Some(u64::MAX), ..LaunchOptions::default() })
 }
 
-/// A device as planners see it: a GPU that is cheap, or the processor, which is dear. The GPU may be lost in the middle of
-/// each piece of work.
+/// A device for planners: a GPU with low costs, or a CPU with high costs. The GPU may be lost in the middle of a call.
 struct Seen {
     device: Kind,
     kernels: Vec<KernelInfo>,
@@ -176,7 +175,7 @@ fn expected(len: usize) -> Vec<u8> {
     lockstep_reference::ctr::apply(&lockstep_reference::Aes::new(&[3; 16]), &[9; 16], &noise(5, len))
 }
 
-/// Who named no device gets an answer whatever becomes of the GPU; who named it learns of it.
+/// If the caller named no device, the CPU does the work of a lost GPU.
 #[test]
 fn work_of_a_lost_device_is_done_again() {
     let Some(device) = software::device() else { return };
@@ -188,19 +187,19 @@ fn work_of_a_lost_device_is_done_again() {
     encrypt(&planner, &mut data).unwrap();
     assert!(data == expected(len) && planner.incidents().is_empty());
     fails.store(true, Ordering::SeqCst);
-    // Lost in the middle, and lost before.
+    // First it is lost in the middle of the call, then before.
     for incidents in 1..3 {
         let mut data = noise(5, len);
         encrypt(&planner, &mut data).unwrap();
-        assert!(data == expected(len), "the processor's answer");
-        let told = planner.incidents();
-        assert_eq!(told.len(), incidents);
-        assert!(told[0].to_string().contains("lost"), "{}", told[0]);
+        assert!(data == expected(len), "the result of the CPU");
+        let incidents_so_far = planner.incidents();
+        assert_eq!(incidents_so_far.len(), incidents);
+        assert!(incidents_so_far[0].to_string().contains("lost"), "{}", incidents_so_far[0]);
     }
 }
 
 #[test]
-fn who_named_the_device_is_told() {
+fn a_caller_who_named_the_device_gets_the_error() {
     let Some(device) = software::device() else { return };
     let (gpu, fails) = Seen::gpu(device);
     let planner = planner(gpu, &Selection { device: Some("wgpu:0".into()), kernel: None });
@@ -209,7 +208,7 @@ fn who_named_the_device_is_told() {
     is_lost(encrypt(&planner, &mut noise(5, 1000)));
 }
 
-/// A driver that is broken: its device fails its self-test, and the processor works.
+/// A device that does not open fails its self-test, and the CPU does the work.
 #[test]
 fn a_device_that_does_not_open_is_passed_over() {
     let Some(device) = software::device() else { return };
@@ -222,7 +221,7 @@ fn a_device_that_does_not_open_is_passed_over() {
     assert!(failures.iter().any(|failure| failure.to_string().contains("does not open")), "{failures:?}");
 }
 
-/// A folder that goes with the test.
+/// A directory that is removed after the test.
 struct Folder(std::path::PathBuf);
 
 impl Drop for Folder {
@@ -231,7 +230,7 @@ impl Drop for Folder {
     }
 }
 
-/// Compiled programs are kept, if their driver gives them away, and nothing depends on them.
+/// Compiled programs are stored if the driver returns them; nothing depends on them.
 #[test]
 fn a_cache_that_is_damaged_or_cannot_be_written_is_harmless() {
     let Some(device) = software::device() else { return };
@@ -249,10 +248,10 @@ fn a_cache_that_is_damaged_or_cannot_be_written_is_harmless() {
         for damaged in [&[][..], &content[..content.len() / 2], &noise(1, content.len())] {
             cache.write(&name, damaged).unwrap();
             assert_eq!(encrypted(software::device().unwrap().with_cache(cache.clone())), expected);
-            assert!(cache.read(&name, 1 << 30).unwrap() != damaged, "it is written anew");
+            assert!(cache.read(&name, 1 << 30).unwrap() != damaged, "it is written again");
         }
     }
-    // A file where the folder should be.
+    // A file in place of the directory.
     std::fs::create_dir_all(&folder.0).unwrap();
     std::fs::write(folder.0.join("file"), b"").unwrap();
     let nowhere = Cache::at(folder.0.join("file").join("cache"));

@@ -1,5 +1,4 @@
-//! GCM as the device does it as a whole, in the shapes that the suite does not reach on a software device, and in how many
-//! submissions.
+//! Fused GCM in shapes that the suite does not reach on a software device, and its number of submissions.
 
 mod software;
 
@@ -42,7 +41,7 @@ fn run(
     Ok(each.iter().map(|message| message.status).collect())
 }
 
-/// Sealed and opened, some of them forged.
+/// Seals and opens messages, some of them forged.
 fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize)]) {
     let keys: Vec<_> = (0..3).map(|seed| test_key(seed, size)).collect();
     for kernel in 0..device.kernels().len() as u16 {
@@ -80,7 +79,7 @@ fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize)]) {
     }
 }
 
-/// Around the borders of blocks, runs of GHASH and tiles.
+/// Lengths around multiples of blocks, runs of GHASH and tiles.
 const SHAPES: [(usize, usize); 12] = [
     (0, 0),
     (20, 0),
@@ -103,7 +102,7 @@ fn invocations_share_tiles() {
     check(&device, KeySize::Aes192, &SHAPES);
 }
 
-/// Several chunks under way, and messages that are too long for one.
+/// Several chunks in flight, and messages that are too long for one.
 #[test]
 fn messages_of_any_length() {
     let Some(device) = software::device() else { return };
@@ -113,7 +112,7 @@ fn messages_of_any_length() {
     check(&device, KeySize::Aes256, &shapes);
 }
 
-/// What a file of Cobblestone is made of: many messages of 16 KiB under one key.
+/// Many messages of 16 KiB under one key, as in a file of Cobblestone.
 #[test]
 fn a_batch_takes_few_submissions() {
     let Some(device) = software::device() else { return };
@@ -132,14 +131,14 @@ fn a_batch_takes_few_submissions() {
         let (sealed, tag) = gcm::seal(&aes, &messages[index].nonce, &[], &noise(index as u64, 16 << 10));
         assert!(messages[index].data == sealed && messages[index].tag == tag, "message {index}");
     }
-    // In pieces of a megabyte on software, each with one launch of each program.
+    // Chunks of a megabyte on software, each with one launch of each program.
     let launches =
         |name: &str| device.counters().iter().find(|counter| counter.name == name).map(|it| it.launches);
     assert!(launches("gcm_tags").unwrap() <= 3, "{:?}", device.counters());
     assert!(launches("bitslice_lane_ctr").unwrap() <= 3, "{:?}", device.counters());
 }
 
-/// Statuses, tags and data of a call that fails are as if it had never been.
+/// A call that fails leaves no statuses, tags or data.
 #[test]
 fn nothing_counts_of_a_call_that_fails() {
     let Some(device) = software::device() else { return };
@@ -155,12 +154,12 @@ fn nothing_counts_of_a_call_that_fails() {
         tag: Tag::Write(tag),
         status: Status::Pending,
     });
-    // The long one is done when the other is under way.
+    // The long one has ended when the other is in flight.
     let completion =
         device.submit(KernelId(0), Task::Fused(FusedAead::GcmSeal, &mut messages).into()).unwrap();
     device.lose().unwrap();
     completion.wait().unwrap_err();
     assert!(messages.iter().all(|message| message.status == Status::Pending));
     assert_eq!(tags, [[0; 16]; 2]);
-    assert!(one.iter().all(|&byte| byte == 0) && other.iter().all(|&byte| byte == 0), "half a result");
+    assert!(one.iter().all(|&byte| byte == 0) && other.iter().all(|&byte| byte == 0), "a part of a result");
 }

@@ -1,5 +1,5 @@
-//! Data on the device in shapes that the suite does not reach: in several chunks and buffers, of odd lengths beside others'
-//! bytes, in place where a chunk needs the one before, and work that is refused or fails.
+//! Data in device memory in shapes that the suite does not reach: in several chunks and buffers, of odd lengths next to
+//! other bytes, in place where a chunk reads the one before; and work that is refused or fails.
 
 mod software;
 
@@ -16,7 +16,7 @@ use lockstep_wgpu::{LaunchOptions, WgpuDevice};
 
 const SIZE: KeySize = KeySize::Aes192;
 
-/// In chunks of 4 KiB and buffers of 64 KiB.
+/// A device with chunks of 4 KiB and buffers of 64 KiB.
 fn device() -> Option<WgpuDevice> {
     let options = LaunchOptions { chunk: Some(4096), buffer: Some(64 << 10), ..LaunchOptions::default() };
     software::device().map(|device| device.with_launches(options))
@@ -34,7 +34,7 @@ fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
     bytes
 }
 
-/// One message; the data by the oracle, and the chaining state.
+/// Runs a pass over one segment and returns the chaining state.
 fn pass(device: &dyn Device, kernel: KernelId, pass: Pass, data: Data<'_>) -> Result<[u8; 16]> {
     let (key, tweak) = (test_key(1, SIZE), test_key(2, SIZE));
     let tweak = pass.is_xts().then_some(Tweak { key: &tweak, position: 3 });
@@ -44,14 +44,14 @@ fn pass(device: &dyn Device, kernel: KernelId, pass: Pass, data: Data<'_>) -> Re
     Ok(state)
 }
 
-/// A length that a pass does, in several chunks unless each step takes the one before, and for bytes an odd one.
+/// A length for a pass: several chunks unless it is serial, and odd if the pass takes bytes.
 fn length(pass: Pass) -> usize {
     let len = if pass.is_serial() { 16 * 20 } else { 16 * 900 };
     if pass.unit() == 1 { len + 7 } else { len }
 }
 
 #[test]
-fn neighbours_stay_as_they_are() {
+fn neighbouring_bytes_do_not_change() {
     let Some(device) = device() else { return };
     let memory = device.memory().unwrap();
     for number in 0..device.kernels().len() as u16 {
@@ -91,9 +91,9 @@ fn neighbours_stay_as_they_are() {
     }
 }
 
-/// Messages of GCM there: short and long ones, good and forged.
+/// GCM in device memory: short and long messages, valid and forged ones.
 #[test]
-fn gcm_stays_there() {
+fn gcm_in_device_memory() {
     let Some(device) = device() else { return };
     let memory = device.memory().unwrap();
     let (key, nonce) = (test_key(1, SIZE), [5; 12]);
@@ -120,7 +120,7 @@ fn gcm_stays_there() {
     }
 }
 
-/// Any place and length, and what lies around it.
+/// Any place and length; bytes around it do not change.
 #[test]
 fn copies_go_anywhere() {
     let Some(device) = device() else { return };
@@ -135,7 +135,7 @@ fn copies_go_anywhere() {
         let mut back = vec![0; len];
         memory.download(&buffer.slice().slice(at..at + len), &mut back, Stream::default()).unwrap();
         assert!(back == new);
-        // What is fetched goes into one buffer.
+        // A fetch is limited to one buffer.
         let part = len.min(30_000);
         let fetched = memory.fetch(&[buffer.slice().slice(at..at + part)], Stream::default()).unwrap();
         assert!(fetched.wait().unwrap()[..] == new[..part]);
@@ -147,7 +147,7 @@ fn copies_go_anywhere() {
     assert!(download(memory, &*memory.allocate(100_000).unwrap()).iter().all(|&byte| byte == 0));
 }
 
-/// Threads that write to bytes of the same words do not undo each other.
+/// Threads that write to different bytes of the same words do not overwrite each other's bytes.
 #[test]
 fn bytes_of_one_word_have_several_owners() {
     let Some(device) = device() else { return };
@@ -199,7 +199,7 @@ fn results_share_words_with_what_is_uploaded() {
 }
 
 #[test]
-fn what_is_not_there_is_out_of_reach() {
+fn foreign_and_freed_memory_is_out_of_reach() {
     let Some(device) = device() else { return };
     let memory = device.memory().unwrap();
     let buffer = memory.allocate(1000).unwrap();
@@ -221,7 +221,7 @@ fn what_is_not_there_is_out_of_reach() {
     assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{refused:?}");
 }
 
-/// What fails before it reaches the device leaves its data, which may be the only copy.
+/// Work that fails before it is submitted leaves its data unchanged: they may be the only copy.
 #[test]
 fn work_that_cannot_begin_leaves_its_data() {
     let Some(device) = software::device() else { return };
@@ -256,7 +256,7 @@ fn work_that_cannot_begin_leaves_its_data() {
             drop(messages);
             for ((index, plain), buffer) in plains().enumerate().zip(&buffers) {
                 let left = if on_device { download(memory, &**buffer) } else { hosts[index].clone() };
-                // A short one that was on its way before is zeroed if its result was.
+                // The short one is zeroed if it was submitted before.
                 let begun = on_device && lengths[..=index] == [500];
                 assert!(left == if begun { vec![0; 500] } else { plain.clone() }, "{lengths:?} {on_device}");
             }
@@ -264,9 +264,9 @@ fn work_that_cannot_begin_leaves_its_data() {
     }
 }
 
-/// Messages of GCM without data need no memory for them.
+/// Messages of GCM without data need no memory.
 #[test]
-fn nothing_may_be_anywhere() {
+fn empty_data_may_be_anywhere() {
     let Some(device) = device() else { return };
     let memory = device.memory().unwrap();
     let (key, nonce) = (test_key(1, SIZE), [5; 12]);
@@ -274,7 +274,7 @@ fn nothing_may_be_anywhere() {
     let freed = memory.allocate(16).unwrap().slice().slice(16..16);
     // SAFETY: there are no bytes in it.
     let null = unsafe { DeviceSlice::from_raw(device.id(), 0, 0) };
-    // The longer data go by passes.
+    // The message with much associated data is composed of passes.
     for aad in [noise(1, 5), noise(2, 40_000)] {
         let buffer = upload(memory, &noise(3, 100));
         let mut tags = [[0; 16]; 3];
@@ -300,7 +300,7 @@ fn nothing_may_be_anywhere() {
     }
 }
 
-/// One adapter opened twice has one name, and two memories.
+/// An adapter that is opened twice has one name but two memories.
 #[test]
 fn memory_of_another_instance_is_out_of_reach() {
     let (Some(one), Some(two)) = (device(), device()) else { return };
@@ -336,7 +336,7 @@ fn a_slice_beyond_its_buffer_is_out_of_reach() {
     }
 }
 
-/// More than there can be, and a device that is lost.
+/// Allocations that are too large, and a device that is lost.
 #[test]
 fn memory_that_cannot_be_had_is_an_error() {
     let Some(device) = device() else { return };
@@ -352,7 +352,7 @@ fn memory_that_cannot_be_had_is_an_error() {
     assert!(memory.download(&buffer.slice(), &mut [0; 100], Stream::default()).is_err());
 }
 
-/// Messages of a table that are not within its data stay pending, and those beside them are done.
+/// Messages of a table that are not within its data stay pending; the others are done.
 #[test]
 fn messages_outside_of_a_table_are_refused() {
     let Some(device) = device() else { return };
@@ -393,7 +393,7 @@ fn messages_outside_of_a_table_are_refused() {
     assert!(matches!(short, Err(Error::OutputLength { .. })), "{short:?}");
 }
 
-/// Statuses of an earlier call do not stand for one that failed.
+/// Statuses of an earlier call do not remain if a call fails.
 #[test]
 fn a_table_that_fails_leaves_its_messages_pending() {
     let Some(device) = software::device() else { return };
@@ -423,5 +423,5 @@ fn a_table_that_fails_leaves_its_messages_pending() {
     let failed = device.submit(KernelId(0), task.into()).map(|_| ());
     assert!(matches!(failed, Err(Error::DeviceFailed { .. })), "{failed:?}");
     assert_eq!(download(memory, &*status), [Status::Pending as u8]);
-    assert!(download(memory, &*data_there) == data, "nothing was begun");
+    assert!(download(memory, &*data_there) == data, "nothing was submitted");
 }

@@ -1,5 +1,5 @@
-//! Every pass against the oracle, which is what the device `far` computes by, in the shapes and sizes that the suite does not reach on a software device: tiles that
-//! invocations share, chunks of which several are under way, and OpenGL ES in place of Vulkan.
+//! Every pass against the mock device, which computes by the oracle, in shapes and sizes that the suite does not reach on a
+//! software device: tiles that invocations share, several chunks in flight, and OpenGL ES in place of Vulkan.
 
 mod software;
 
@@ -23,7 +23,7 @@ fn messages(size: KeySize, lengths: &[usize]) -> Vec<Message> {
     let message = |(index, &len): (usize, &usize)| {
         let seed = index as u64;
         let (key, tweak) = (test_key(seed % 3, size), test_key(seed + 9, size));
-        // MockAsyncDevice into a data unit, and counters that wrap within it.
+        // A place deep in a data unit, and counters that wrap within the message.
         let mut state = test_block(seed);
         state[12..15].fill(0xff);
         Message { key, tweak, position: 70_000 * seed, state, data: noise(seed, len) }
@@ -31,7 +31,7 @@ fn messages(size: KeySize, lengths: &[usize]) -> Vec<Message> {
     lengths.iter().enumerate().map(message).collect()
 }
 
-/// All messages in one call, by each kernel.
+/// Submits all messages in one call, by each kernel.
 fn check(device: &WgpuDevice, pass: Pass, size: KeySize, lengths: &[usize]) {
     for number in 0..device.kernels().len() {
         let kernel = KernelId(number as u16);
@@ -85,7 +85,7 @@ fn invocations_share_tiles() {
 }
 
 #[test]
-fn chunks_are_under_way_together() {
+fn several_chunks_are_in_flight() {
     let Some(device) = software::device() else { return };
     let options = LaunchOptions { chunk: Some(8192), ..LaunchOptions::default() };
     let device = device.with_launches(options);
@@ -98,14 +98,14 @@ fn chunks_are_under_way_together() {
             &[100_000, 16, 70_000 + tail, 48].map(|len| len / 16 * 16 + tail),
         );
     }
-    // Messages that a chain works on in several goes, and more than one invocation takes.
+    // Messages that a chain does in several rounds, more than one invocation takes.
     check(&device, Pass::CbcEncrypt, KeySize::Aes128, &[40_000, 16, 70_000, 32]);
     check(&device, Pass::CbcMac, KeySize::Aes128, &[32 * 1024 + 16; 40]);
     check(&device, Pass::Cfb8Decrypt, KeySize::Aes128, &[1500, 3]);
 }
 
 #[test]
-fn what_travels_comes_back() {
+fn copies_are_unchanged() {
     let Some(device) = software::device() else { return };
     let key = test_key(1, KeySize::Aes128);
     for len in [1, 1000, 5 << 20] {
@@ -119,9 +119,9 @@ fn what_travels_comes_back() {
     }
 }
 
-/// The same shaders by way of OpenGL ES, which is what old and small GPUs have.
+/// The same shaders by OpenGL ES, the interface of old and small GPUs.
 #[test]
-fn opengl_does_the_same() {
+fn opengl_gives_the_same_results() {
     let Some(device) = software::by_name(&SOFTWARE_GL.to_string()) else { return };
     for pass in Pass::ALL {
         let tail = if pass.unit() == 1 { 7 } else { 0 };

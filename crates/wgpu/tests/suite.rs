@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_core::backend::Device;
 
-/// One device for all tests: programs are compiled once.
+/// One device for all tests, so that programs are compiled once.
 fn device() -> Arc<dyn Device> {
     static DEVICE: OnceLock<Arc<dyn Device>> = OnceLock::new();
     Arc::clone(DEVICE.get_or_init(|| software::or_absent(software::device())))

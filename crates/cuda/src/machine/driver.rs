@@ -1,7 +1,7 @@
-//! A GPU as a machine, by the CUDA driver: in the device's primary context, which the caller's own CUDA code shares.
+//! A GPU as a machine, by the CUDA driver, in the device's primary context, which it shares with the caller's CUDA code.
 //!
-//! Finding devices opens no context; the first use does. Each call makes the context current for its duration, so that
-//! whatever is current on the caller's thread stays so.
+//! Discovery opens no context; the first use does. Each call makes the context current for its duration and then restores
+//! the one that was current on the caller's thread.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::compile::{self, Architecture};
 mod api;
 use api::{Api, Code, missing, no_device};
 
-/// Its machine code is what the pinned compiler, 13.0, makes: older drivers refuse it.
+/// The machine code is made by the pinned compiler, 13.0: older drivers refuse it.
 const OLDEST_DRIVER: c_int = 13_000;
 
 // Of enum CUdevice_attribute in cuda.h.
@@ -36,10 +36,10 @@ const NVIDIA: u32 = 0x10de;
 /// Of enum CUfunction_attribute.
 const DYNAMIC_SHARED: c_int = 8;
 
-/// More dynamic shared memory than this must be asked for.
+/// More dynamic shared memory than this must be requested.
 const SHARED_UNASKED: u32 = 48 * 1024;
 
-/// The devices that the driver shows.
+/// The devices that the driver lists.
 ///
 /// # Errors
 /// Why there is none.
@@ -82,12 +82,11 @@ pub(crate) struct Driver {
     architecture: Architecture,
     limits: Limits,
     opened: OnceLock<Result<Opened, Fault>>,
-    /// Modules that were asked for, and whether their code is at hand.
+    /// Modules of which it is known whether their code is at hand.
     at_hand: Mutex<HashMap<&'static str, bool>>,
 }
 
-/// The context and what is loaded into it. Handles are kept as integers: the driver's functions may be called with them
-/// from any thread.
+/// The context and its modules. Handles are kept as integers, because the driver accepts them from any thread.
 struct Opened {
     context: usize,
     modules: Mutex<HashMap<&'static str, usize>>,
@@ -98,8 +97,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Errors after which the context is of no use any more (cuda.h says so at each): nothing in this process can be done
-/// on the device.
+/// Errors after which the context is unusable (according to cuda.h), so that this process can no longer use the device.
 const STICKY: [Code; 14] = [4, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
 
 const OUT_OF_MEMORY: Code = 2;
@@ -109,7 +107,7 @@ impl Driver {
     fn new(api: Api, number: c_int) -> Result<Driver, Code> {
         let check = |code| if code == 0 { Ok(()) } else { Err(code) };
         let (mut device, mut name, mut memory) = (0, [0u8; 128], 0);
-        // SAFETY: places of the types and lengths that are told.
+        // SAFETY: places of the stated types and lengths.
         unsafe {
             check((api.device)(&mut device, number))?;
             check((api.device_name)(name.as_mut_ptr().cast(), name.len() as c_int, device))?;
@@ -142,7 +140,7 @@ impl Driver {
         })
     }
 
-    /// Why its kernels cannot run, if they cannot.
+    /// The reason if its kernels cannot run.
     pub(crate) fn missing(&self) -> Option<String> {
         compile::available(self.architecture).err().map(|missing| missing.to_string())
     }
@@ -227,7 +225,7 @@ fn event_of(event: EventHandle) -> CUevent {
     event.0 as CUevent
 }
 
-// SAFETY: memory is the driver's, which gives none out twice.
+// SAFETY: memory comes from the driver, which allocates none twice.
 unsafe impl Machine for Driver {
     fn description(&self) -> String {
         let Architecture { major, minor } = self.architecture;
@@ -244,7 +242,7 @@ unsafe impl Machine for Driver {
     }
 
     fn lacks(&self, _entry: Entry) -> bool {
-        // What is compiled for it is what the emulator has.
+        // The same sources are compiled for the GPU and for the emulator.
         false
     }
 
@@ -266,12 +264,13 @@ unsafe impl Machine for Driver {
     }
 
     unsafe fn free(&self, address: u64, _len: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         let _ = self.within(|_| self.check(unsafe { (self.api.free)(address) }));
     }
 
     fn hold(&self, _address: u64, _len: usize) -> Outcome<Hold> {
-        // Memory of the GPU may be anybody's, so nothing is known of it here; a wild address harms no host memory.
+        // Other code of the process may have allocated the memory, so nothing is known of it here. A wrong address does not
+        // affect host memory.
         Ok(Box::new(()))
     }
 
@@ -289,17 +288,17 @@ unsafe impl Machine for Driver {
     }
 
     unsafe fn free_pinned(&self, address: *mut u8, _len: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         let _ = self.within(|_| self.check(unsafe { (self.api.free_pinned)(address.cast()) }));
     }
 
     unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         self.within(|_| self.check(unsafe { (self.api.copy_in)(to, from.cast(), len, stream_of(stream)) }))
     }
 
     unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         self.within(|_| self.check(unsafe { (self.api.copy_out)(to.cast(), from, len, stream_of(stream)) }))
     }
 
@@ -307,7 +306,7 @@ unsafe impl Machine for Driver {
         if len == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         self.within(|_| self.check(unsafe { (self.api.fill)(address, 0, len, stream_of(stream)) }))
     }
 
@@ -338,7 +337,7 @@ unsafe impl Machine for Driver {
                 (&raw mut len).cast(),
                 END as *mut c_void,
             ];
-            // SAFETY: the parameters are read before it returns; what they point to is the caller's promise.
+            // SAFETY: the parameters are read before it returns; the caller guarantees what they point to.
             self.check(unsafe {
                 (self.api.launch)(
                     function,

@@ -1,7 +1,7 @@
 //! The emulator as a machine: device memory is host memory, and one queue, in order, stands for all streams.
 //!
-//! The queue runs on a thread of its own, as a GPU does, so that whoever touches memory too early is found out. The
-//! thread starts with the first work and ends with the machine.
+//! The queue runs on its own thread, as a GPU works on its own, so that tests find accesses that come too early. The thread
+//! starts with the first work and ends with the machine.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -34,7 +34,7 @@ unsafe extern "C" {
 pub(crate) fn kernels() -> BTreeSet<&'static str> {
     (0..)
         .map_while(|index| {
-            // SAFETY: any index may be asked for; names are constants of the program, and behind the last is null.
+            // SAFETY: any index is allowed; names are constants of the program, and the last is followed by null.
             unsafe {
                 let name = lockstep_emu_kernel(index);
                 (!name.is_null()).then(|| CStr::from_ptr(name))
@@ -44,7 +44,7 @@ pub(crate) fn kernels() -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// A number that the kernels export, to be compared with ours.
+/// A constant that the kernels export.
 #[cfg(test)]
 pub(crate) fn constant(name: &str) -> Option<u64> {
     let name = CString::new(name).ok()?;
@@ -59,8 +59,8 @@ pub(crate) fn constant(name: &str) -> Option<u64> {
 /// # Safety
 /// What the kernel reads and writes is allocated.
 unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Result<(), String> {
-    let name = CString::new(name).map_err(|_| "a kernel's name with a zero in it".to_owned())?;
-    // SAFETY: `parameters` holds `len` bytes, aligned for all that kernels take; the rest is the caller's promise.
+    let name = CString::new(name).map_err(|_| "the name of a kernel contains a zero".to_owned())?;
+    // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; the caller guarantees the rest.
     unsafe {
         let error = lockstep_emu_launch(
             name.as_ptr(),
@@ -82,13 +82,13 @@ unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Resul
 /// Alignment of device memory, as CUDA has it.
 const ALIGNMENT: usize = 256;
 
-/// Host memory that stands for device memory; wiped when nobody holds it any more.
+/// Host memory in place of device memory, wiped when its last owner is dropped.
 struct Allocation {
     address: *mut u8,
     layout: Layout,
 }
 
-// SAFETY: plain memory, which the queue orders accesses to.
+// SAFETY: plain memory; the queue orders the accesses.
 unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
@@ -115,7 +115,7 @@ impl Drop for Allocation {
 
 type Job = Box<dyn FnOnce() -> Result<(), String> + Send>;
 
-/// What the queue's thread and its users share.
+/// State that the queue's thread shares with its users.
 #[derive(Default)]
 struct Progress {
     state: Mutex<State>,
@@ -175,7 +175,8 @@ impl Emulator {
                     }
                 };
                 let started = thread::Builder::new().name("lockstep-emulator".into()).spawn(work);
-                started.map_err(|error| Fault::Failed(format!("no thread for the emulator: {error}")))?;
+                started
+                    .map_err(|error| Fault::Failed(format!("cannot start the emulator's thread: {error}")))?;
                 queue.insert(sender).clone()
             }
         };
@@ -183,7 +184,7 @@ impl Emulator {
         if let Some(failure) = &state.failure {
             return Err(Fault::Lost(failure.clone()));
         }
-        sender.send(job).map_err(|_| Fault::Lost("the emulator's thread is gone".into()))?;
+        sender.send(job).map_err(|_| Fault::Lost("the emulator's thread has ended".into()))?;
         state.queued += 1;
         Ok(())
     }
@@ -199,7 +200,7 @@ impl Emulator {
         }
     }
 
-    /// The allocation that a range lies in, which is kept by that.
+    /// The allocation that contains a range; owning it keeps it allocated.
     fn allocation(&self, address: u64, len: usize) -> Outcome<Arc<Allocation>> {
         let wild = || Fault::Failed(format!("{len} bytes at address {address:#x} are not allocated"));
         let memory = lock(&self.memory);
@@ -209,10 +210,10 @@ impl Emulator {
     }
 }
 
-/// An address that may go to the queue's thread.
+/// An address that may be sent to the queue's thread.
 struct Place(*mut u8);
 
-// SAFETY: the caller of the unsafe functions below has promised that the memory is left alone until the job has run.
+// SAFETY: callers of the unsafe functions below guarantee that nothing else uses the memory until the job has run.
 unsafe impl Send for Place {}
 
 impl Place {
@@ -228,7 +229,7 @@ unsafe impl Machine for Emulator {
     }
 
     fn limits(&self) -> Limits {
-        // Few blocks for kernels that fill tables first; shared memory as sm_90 has it.
+        // One multiprocessor, so that kernels that fill tables have few blocks; shared memory as sm_90 has it.
         Limits { multiprocessors: 2, shared: 227 * 1024 }
     }
 
@@ -270,7 +271,7 @@ unsafe impl Machine for Emulator {
         let (from, to) = (Place(from.cast_mut()), Place(to as *mut u8));
         self.queue(Box::new(move || {
             let _held = allocation;
-            // SAFETY: the target is held; the source is as the caller has promised.
+            // SAFETY: the target is held; the caller guarantees the source.
             unsafe { std::ptr::copy(from.get().cast_const(), to.get(), len) };
             Ok(())
         }))
@@ -281,7 +282,7 @@ unsafe impl Machine for Emulator {
         let (from, to) = (Place(from as *mut u8), Place(to));
         self.queue(Box::new(move || {
             let _held = allocation;
-            // SAFETY: the source is held; the target is as the caller has promised.
+            // SAFETY: the source is held; the caller guarantees the target.
             unsafe { std::ptr::copy(from.get().cast_const(), to.get(), len) };
             Ok(())
         }))
@@ -311,9 +312,9 @@ unsafe impl Machine for Emulator {
             word[..bytes.len()].copy_from_slice(bytes);
             u64::from_ne_bytes(word)
         });
-        // Two words more than there are: kernels of 16-byte alignment read whole ones.
+        // Two extra words: kernels of 16-byte alignment read whole ones.
         let words: Vec<u64> = words.chain([0; 2]).collect();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         self.queue(Box::new(move || unsafe { run(entry.name, shape, &words, len) }))
     }
 
@@ -351,7 +352,7 @@ unsafe impl Machine for Emulator {
     }
 
     fn order(&self, _stream: StreamHandle, _event: EventHandle) -> Outcome<()> {
-        // One queue: everything is in order already.
+        // There is one queue, so everything is in order.
         Ok(())
     }
 

@@ -1,8 +1,7 @@
-//! A machine for tests: the emulator, but a call of a kind fails, and memory is counted.
+//! A machine for tests: the emulator, with calls that fail on demand and a count of allocated memory.
 //!
-//! The tests of this crate name each call that fails. For a whole program (`make soak`) [`Every`] does so by the
-//! environment. This module is compiled for tests and with debug assertions only, so a released program or module does
-//! not contain it.
+//! The tests of this crate choose each call that fails. For a whole program (`make soak`) the environment does: [`Every`].
+//! This module is compiled only for tests and with debug assertions, so that no release contains it.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
@@ -11,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use super::emulator::Emulator;
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 
-/// The variable of [`Every`]; it is also part of the message of each fault.
+/// The environment variable of [`Every`], which also occurs in the message of each fault.
 const VARIABLE: &str = "LOCKSTEP_TEST_FAULTS";
 
 /// Faults of a whole program, such as `launch:50,wait:70,allocation:90,copy:23,lost:400`: each 50th launch, 70th wait and
-/// 90th allocation fails, each 23rd copy to the host has a wrong byte, and with the 400th launch the device is lost.
-/// 0 is never.
+/// 90th allocation fails, each 23rd copy to the host has a wrong byte, and at the 400th launch the device is lost.
+/// 0 means never.
 #[derive(Default)]
 struct Every {
     allocation: u64,
@@ -50,35 +49,35 @@ fn is_due(every: u64, number: u64) -> bool {
     every > 0 && (number + 1).is_multiple_of(every)
 }
 
-/// What a test tells the machine, and learns from it.
+/// What a test sets and reads.
 #[derive(Default)]
 pub(crate) struct Control {
     every: Every,
-    /// Which call fails, and how: each by its number, counted from 0.
+    /// The calls that fail, each by its number, counted from 0, and how.
     pub(crate) allocation: Mutex<Option<(u64, Fault)>>,
     pub(crate) launch: Mutex<Option<(u64, Fault)>>,
     pub(crate) wait: Mutex<Option<(u64, Fault)>>,
     pub(crate) allocations: AtomicU64,
     pub(crate) launches: AtomicU64,
     pub(crate) waits: AtomicU64,
-    /// The copy to the host whose first byte comes out wrong.
+    /// The number of the copy to the host whose first byte is wrong.
     pub(crate) wrong_copy: Mutex<Option<u64>>,
     pub(crate) copies: AtomicU64,
-    /// Kernels must be compiled before they run.
+    /// True if kernels must be compiled before they run.
     pub(crate) compiles: AtomicBool,
-    /// After a sticky error nothing works.
+    /// True after a sticky error, when nothing works any more.
     lost: AtomicBool,
-    /// Calls that came after that.
+    /// The number of calls after that.
     pub(crate) late: AtomicU64,
-    /// Bytes that are allocated, on both sides.
+    /// Allocated bytes on both sides.
     pub(crate) bytes: AtomicI64,
 }
 
 impl Control {
-    /// The faults that the environment asks for, if it does.
+    /// The faults that the environment requests, if any.
     ///
     /// # Panics
-    /// If the variable cannot be read: a run without the faults that were asked for would prove nothing.
+    /// If the variable is malformed: a run without the requested faults would prove nothing.
     #[cfg(debug_assertions)]
     pub(crate) fn from_environment() -> Option<Control> {
         let text = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty())?;
@@ -140,7 +139,7 @@ pub(crate) struct Failing {
     pub(crate) control: Arc<Control>,
 }
 
-// SAFETY: memory is the emulator's.
+// SAFETY: memory comes from the emulator.
 unsafe impl Machine for Failing {
     fn description(&self) -> String {
         "fails on demand".into()
@@ -167,7 +166,7 @@ unsafe impl Machine for Failing {
 
     unsafe fn free(&self, address: u64, len: usize) {
         self.control.bytes.fetch_sub(len as i64, SeqCst);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.emulator.free(address, len) }
     }
 
@@ -185,24 +184,24 @@ unsafe impl Machine for Failing {
 
     unsafe fn free_pinned(&self, address: *mut u8, len: usize) {
         self.control.bytes.fetch_sub(len as i64, SeqCst);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.emulator.free_pinned(address, len) }
     }
 
     unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {
         self.control.alive()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.emulator.copy_in(stream, from, to, len) }
     }
 
     unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()> {
         self.control.alive()?;
         let number = self.control.copies.fetch_add(1, SeqCst);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.emulator.copy_out(stream, from, to, len)? };
         if self.control.is_wrong_copy(number) && len > 0 {
             self.emulator.synchronise()?;
-            // SAFETY: the copy is over, and the caller has promised a byte at least.
+            // SAFETY: the copy has ended, and the caller guarantees at least one byte.
             unsafe { *to ^= 0x40 };
         }
         Ok(())
@@ -210,7 +209,7 @@ unsafe impl Machine for Failing {
 
     unsafe fn zero(&self, stream: StreamHandle, address: u64, len: usize) -> Outcome<()> {
         self.control.alive()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.emulator.zero(stream, address, len) }
     }
 
@@ -222,7 +221,7 @@ unsafe impl Machine for Failing {
         parameters: &[u8],
     ) -> Outcome<()> {
         self.control.launch()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.emulator.launch(stream, entry, shape, parameters) }
     }
 
@@ -256,7 +255,7 @@ unsafe impl Machine for Failing {
     }
 
     fn wait(&self, event: EventHandle) -> Outcome<()> {
-        // What the emulator has queued ends before anything fails: memory is freed then.
+        // The emulator's queue ends before the call fails, because memory is freed then.
         self.emulator.wait(event)?;
         self.control.wait()
     }
@@ -276,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variable_is_read_whole_or_refused() {
+    fn the_variable_is_parsed_completely_or_refused() {
         let every = Every::parse("launch:50,copy:23").unwrap();
         assert_eq!((every.launch, every.copy, every.wait), (50, 23, 0));
         for wrong in ["", "launch", "launch:", "launch:x", "lunch:5", "launch:5,"] {
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_fails_at_its_turn() {
+    fn each_kind_fails_at_its_number() {
         let every = Every::parse("allocation:2,launch:3,wait:1,copy:2,lost:5").unwrap();
         let control = Control { every, ..Control::default() };
         let failed = |outcome: Outcome<()>| matches!(outcome, Err(Fault::Failed(_)));

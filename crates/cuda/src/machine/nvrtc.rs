@@ -1,4 +1,4 @@
-//! NVIDIA's compiler as a library, opened at run time.
+//! NVRTC, NVIDIA's run-time compiler, opened at run time.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-/// Names the library where the system would not find it by itself.
+/// The environment variable with the path of the library, if the system does not find it.
 pub(crate) const ENV_NVRTC: &str = "LOCKSTEP_NVRTC";
 
-/// What it is called; the newest that our drivers surely take first.
+/// File names of the library, the preferred one first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so", "nvrtc64_130_0.dll"];
 
 type Program = *mut c_void;
@@ -58,14 +58,15 @@ impl Nvrtc {
         self.functions.version
     }
 
-    /// Architectures that it compiles for, as in `sm_90`.
+    /// Supported architectures, as the number in `sm_90`.
     pub(crate) fn supported(&self) -> &[u32] {
         &self.functions.supported
     }
 
     /// Compiles a program: a cubin, or PTX that ends in zero where an option asks for a virtual architecture.
     pub(crate) fn compile(&self, name: &str, source: &str, options: &[String]) -> Result<Vec<u8>, String> {
-        let text = |text: &str| CString::new(text).map_err(|_| "a zero in a source or an option".to_owned());
+        let text =
+            |text: &str| CString::new(text).map_err(|_| "a source or an option contains a zero".to_owned());
         let functions = self.functions;
         let (source, name) = (text(source)?, text(&format!("{name}.cu"))?);
         let is_virtual = options.iter().any(|option| option.contains("=compute_"));
@@ -78,7 +79,7 @@ impl Nvrtc {
             (functions.create)(&mut program.program, source.as_ptr(), name.as_ptr(), 0, none, none)
         };
         functions.check(code)?;
-        // SAFETY: as many options as are told.
+        // SAFETY: as many options as stated.
         let code =
             unsafe { (functions.compile)(program.program, pointers.len() as c_int, pointers.as_ptr()) };
         if let Err(error) = functions.check(code) {
@@ -98,7 +99,7 @@ struct Owned {
 }
 
 impl Owned {
-    /// What the program has of this kind.
+    /// Reads the output of the compiler, or its log.
     fn get(
         &self,
         size: unsafe extern "C" fn(Program, *mut usize) -> Code,
@@ -108,7 +109,7 @@ impl Owned {
         // SAFETY: a program, and a place for the length.
         self.functions.check(unsafe { size(self.program, &mut len) })?;
         let mut bytes = vec![0; len];
-        // SAFETY: as many bytes as it asked for.
+        // SAFETY: as many bytes as the library stated.
         self.functions.check(unsafe { get(self.program, bytes.as_mut_ptr().cast()) })?;
         Ok(bytes)
     }
@@ -133,7 +134,7 @@ impl Functions {
                 NAMES.iter().find_map(open).ok_or("no libnvrtc.so.13")?
             }
         };
-        // It stays open: the functions are used until the program ends.
+        // It is never closed: the functions are used until the program ends.
         let library: &'static Library = Box::leak(Box::new(library));
         macro_rules! symbol {
             ($name:literal) => {
@@ -165,7 +166,7 @@ impl Functions {
         // SAFETY: as above.
         functions.check(unsafe { count(&mut len) })?;
         let mut known = vec![0; usize::try_from(len).unwrap_or(0)];
-        // SAFETY: as many places as it has said.
+        // SAFETY: as many places as the library stated.
         functions.check(unsafe { supported(known.as_mut_ptr()) })?;
         functions.version = (major, minor);
         functions.supported = known.into_iter().filter_map(|number| u32::try_from(number).ok()).collect();
@@ -176,7 +177,7 @@ impl Functions {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: gives a constant of the library for every number.
+        // SAFETY: returns a constant of the library for every number.
         let words = unsafe {
             let words = (self.describe)(code);
             if words.is_null() { c"unknown" } else { CStr::from_ptr(words) }
@@ -185,8 +186,8 @@ impl Functions {
     }
 }
 
-/// The library at a path. It opens a second one by name, which lies beside it: that is opened first, so that it is
-/// found wherever both lie.
+/// Opens the library at a path. It opens a second library by name, in the same directory: that one is opened first, so
+/// that it is found wherever both are.
 fn open_at(path: &OsString) -> Result<Library, String> {
     let folder = Path::new(path).parent().unwrap_or(Path::new("."));
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();

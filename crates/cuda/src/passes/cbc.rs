@@ -1,4 +1,4 @@
-//! CBC decryption: the block before each tile is set aside, since in place the tile before overwrites it; then one
+//! CBC decryption: the block before each tile is saved first, because in place the tile before overwrites it; then one
 //! launch.
 
 use super::{Kind, Plan};

@@ -1,4 +1,4 @@
-//! Serial modes: planes of all round keys first, then one launch in which each lane of a thread's planes is a message.
+//! Serial modes: bit planes of all round keys, then one launch in which each bit of a thread's planes is a message.
 
 use lockstep_core::KeySize;
 use lockstep_core::work::Pass;
@@ -28,12 +28,12 @@ impl Chain {
         self == Chain::PcbcDecrypt
     }
 
-    /// Warps for so many messages.
+    /// Warps for this many messages.
     fn warps(messages: usize) -> usize {
         messages.div_ceil(CHAIN_MESSAGES * CHAIN_LANES)
     }
 
-    /// Bytes of the planes of all round keys: 128 words a round and thread, of whole warps.
+    /// Bytes of the bit planes of all round keys: 128 words for each round and thread, of whole warps.
     pub(crate) fn scratch(messages: usize, size: KeySize) -> Option<usize> {
         Chain::warps(messages).checked_mul((size.rounds() + 1) * 128 * 4 * CHAIN_LANES)
     }
@@ -46,7 +46,7 @@ macro_rules! plans {
             match pass {
                 $(Pass::$pass => {
                     static PLAN: Plan = Plan {
-                        // Chains have a kernel of their own; this one is what their family has at least.
+                        // Chains have their own kernel; every family has this one.
                         part: Part::EcbEncrypt,
                         kind: Kind::Chain(Chain::$pass),
                         edges: false,

@@ -1,5 +1,5 @@
-//! GCM, many messages at once: hash keys and tag masks by ECB, CTR and GHASH in the order of the direction, and tags made or
-//! compared on the device. A message whose tag is wrong is never decrypted, and its output is zeroed.
+//! GCM of many messages at once: hash keys and tag masks by ECB; CTR and GHASH in the order of the direction; tags are made
+//! or compared on the device. A message with a wrong tag is never decrypted, and its output is zeroed.
 
 use lockstep_core::Result;
 use lockstep_core::work::FusedAead;
@@ -24,12 +24,12 @@ pub(crate) fn fused(fused: FusedAead) -> &'static Plan {
     }
 }
 
-/// What GCM has on the device beside the data.
+/// Addresses of what GCM needs beside the data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gcm {
-    /// An [`Extra`] a message.
+    /// One [`Extra`] for each message.
     pub(crate) extras: u64,
-    /// A byte a message, where its status goes.
+    /// One status byte for each message.
     pub(crate) status: u64,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Extra {
     pub(crate) aad: (u64, u64),
     /// Address and length of the tag.
     pub(crate) tag: (u64, u32),
-    /// Address of what J0 is encrypted to.
+    /// Address of the encrypted J0.
     pub(crate) mask: u64,
     pub(crate) opens: bool,
     /// Address of the ciphertext.

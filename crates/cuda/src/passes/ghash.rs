@@ -1,4 +1,5 @@
-//! GHASH: the hash keys by ECB over zeros; then either a thread a message, or tiles, level upon level. GCM hashes so too.
+//! GHASH: hash keys by ECB over zero blocks; then either one thread for each message, or tiles in levels. GCM hashes in the
+//! same way.
 
 use lockstep_core::Result;
 
@@ -10,21 +11,21 @@ use crate::machine::{Limits, Shape};
 pub(super) static GHASH: Plan =
     Plan { part: Part::EcbEncrypt, kind: Kind::Ghash, edges: false, tweaks: false, run };
 
-/// Threads of a multiprocessor that hash at once: what `KERNEL_BOUNDS` of both kernels asks for.
+/// Resident threads of a multiprocessor, as `KERNEL_BOUNDS` of both kernels sets it.
 const RESIDENT: u64 = 512;
 
-/// Products that a lane makes for a whole tile: 512 blocks over 32 lanes, and one with the power of its place.
+/// Products of a lane for a whole tile: 512 blocks over 32 lanes, and one with the power of its place.
 const TILE_PRODUCTS: u64 = 17;
 
-/// Products that a lane makes for a key and level: squares and selected products for six bits, three more squares.
+/// Products of a lane for a key and level: squares and selected products for six bits, and three more squares.
 const POWER_PRODUCTS: u64 = 15;
 
-/// How many tiles messages have at each level, if they are hashed in tiles.
+/// The numbers of tiles of messages at each level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Levels(Vec<Vec<u64>>);
 
 impl Levels {
-    /// For messages of so many blocks under so many keys. None if they are better hashed by a thread each.
+    /// For messages of these numbers of blocks under this many keys. None if one thread for each message is faster.
     pub(crate) fn of(limits: &Limits, blocks: &[u64], keys: usize) -> Option<Levels> {
         let longest = blocks.iter().copied().max().unwrap_or(0);
         let tiles = blocks.iter().map(|blocks| blocks.div_ceil(GHASH_TILE_BLOCKS).max(1)).sum();
@@ -36,7 +37,7 @@ impl Levels {
         loop {
             let mut sum = 0;
             let first = std::iter::once(0).chain(blocks.iter().map(|blocks| {
-                // One at least, which leaves the chaining state of an empty message as it is.
+                // At least one, which leaves the chaining state of an empty message unchanged.
                 sum += blocks.div_ceil(GHASH_TILE_BLOCKS).max(1);
                 sum
             }));
@@ -48,19 +49,19 @@ impl Levels {
         }
     }
 
-    /// For each level, the first tile of each message, and behind them how many there are.
+    /// For each level, the first tile of each message, followed by the number of tiles.
     pub(crate) fn first_tiles(&self) -> &[Vec<u64>] {
         &self.0
     }
 
-    /// Tiles of a level.
+    /// The number of tiles of a level.
     pub(crate) fn tiles(level: &[u64]) -> u64 {
         level.last().copied().unwrap_or(0)
     }
 }
 
-/// True if a thread a message is done sooner than a warp a tile: by the products that one lane makes after the other, when so
-/// many are made at once as the device has room for.
+/// True if one thread for each message finishes sooner than one warp for each tile: by the number of products that a lane
+/// makes in sequence if all resident threads of the device work at once.
 pub(crate) fn by_messages(limits: &Limits, longest: u64, messages: u64, tiles: u64, keys: u64) -> bool {
     let lanes = RESIDENT * u64::from(limits.multiprocessors.max(1));
     let rounds = |threads: u64| threads.div_ceil(lanes).max(1);
@@ -73,21 +74,21 @@ pub(crate) fn by_messages(limits: &Limits, longest: u64, messages: u64, tiles: u
 /// A level of hashing in tiles.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Level {
-    /// Where the first tile of each message is said.
+    /// Address of the first tiles of messages.
     pub(crate) first_tile: u64,
-    /// Where results go, a block a tile.
+    /// Address of the results, one block for each tile.
     pub(crate) output: u64,
     pub(crate) tiles: u64,
 }
 
-/// Where GHASH finds what it needs.
+/// What GHASH needs beside the segments.
 pub(crate) struct Hashing {
     pub(crate) keys: u32,
     /// Bytes from one hash key to the next.
     pub(crate) stride: u32,
-    /// None if each message is a thread's.
+    /// Empty if each message is hashed by one thread.
     pub(crate) levels: Vec<Level>,
-    /// Powers of each hash key.
+    /// Address of the powers of hash keys.
     pub(crate) rows: u64,
 }
 
@@ -96,7 +97,7 @@ fn run(batch: &Batch<'_>) -> Result<()> {
     hash(batch, hash_keys)
 }
 
-/// Hashes what the segments, and GCM's extras if there are, say; the results go to the segments.
+/// Hashes the segments, with GCM's extras if there are any; the results go to the segments.
 pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
     let Some(hashing) = batch.hashing else { return Ok(()) };
     let (segments, count) = (batch.work.segments, batch.work.count);
@@ -112,7 +113,7 @@ pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
     }
     let wanted = hashing.levels.len();
     if wanted > GHASH_LEVELS {
-        return Err(batch.gpu.failed("a message too long for GHASH on a device"));
+        return Err(batch.gpu.failed("a message is too long for GHASH on this device"));
     }
     let powers = Parameters::default()
         .long(hash_keys)
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_end_with_a_tile_each() {
+    fn levels_end_with_one_tile_for_each_message() {
         let of = |blocks: &[u64]| Levels::of(&H100, blocks, 1).unwrap().0;
         assert_eq!(of(&[0, 512]), [[0, 1, 2]]);
         assert_eq!(of(&[1, 513]), [[0, 1, 3], [0, 1, 2]]);
@@ -160,8 +161,8 @@ mod tests {
     fn short_messages_are_hashed_by_a_thread_each_and_long_ones_in_tiles() {
         let is_each = |blocks, messages, keys| Levels::of(&H100, &vec![blocks; messages], keys).is_none();
         assert!(is_each(0, 1, 1) && is_each(16, 1, 1));
-        assert!(is_each(65, 100_000, 100_000), "a key each: its powers cost more than they save");
+        assert!(is_each(65, 100_000, 100_000), "one key for each: powers cost more than they save");
         assert!(!is_each(1025, 1, 1) && !is_each(1025, 6400, 1), "a file's chunks");
-        assert!(is_each(1025, 1_000_000, 1), "so many that all threads have some");
+        assert!(is_each(1025, 1_000_000, 1), "enough to occupy all threads");
     }
 }

@@ -1,4 +1,4 @@
-//! XTS: the tweaks are encrypted by ECB over the chaining states and put into the segments; then one launch.
+//! XTS: ECB encrypts the tweaks and they are written to the segments; then one launch.
 
 use super::{Kind, Plan};
 use crate::kernel::Part;

@@ -1,4 +1,4 @@
-//! Kernels on the emulator, called directly: the ABI of kernels/common/work.cuh and no backend in between.
+//! Calls kernels on the emulator directly, by the ABI of kernels/common/work.cuh, without the backend.
 #![allow(dead_code)]
 
 pub(crate) mod passes;
@@ -25,7 +25,7 @@ unsafe extern "C" {
 /// Names of all kernels.
 pub(crate) fn kernels() -> Vec<String> {
     (0..)
-        // SAFETY: any index may be asked for.
+        // SAFETY: any index is allowed.
         .map(|index| unsafe { lockstep_emu_kernel(index) })
         .take_while(|name| !name.is_null())
         // SAFETY: names are constants of the program.
@@ -40,7 +40,7 @@ pub(crate) fn launches(name: &str) -> u64 {
     unsafe { lockstep_emu_launches(name.as_ptr()) }
 }
 
-/// A number that a kernel's header exports.
+/// A constant that a kernel's header exports.
 pub(crate) fn constant(name: &str) -> usize {
     let c_name = CString::new(name).unwrap();
     let mut value = 0;
@@ -60,7 +60,7 @@ pub(crate) fn launch<P>(
 ) -> Result<(), (i32, String)> {
     let c_name = CString::new(name).unwrap();
     let params: *const P = params;
-    // SAFETY: the kernel reads and writes what the test gave it; that it does no more is what is tested.
+    // SAFETY: the kernel reads and writes the memory of the test; the tests check that it accesses nothing else.
     let rc = unsafe {
         let (grid, block, shared) = (grid as u32, block as u32, shared as u32);
         lockstep_emu_launch(c_name.as_ptr(), grid, block, shared, params.cast(), size_of::<P>())

@@ -1,4 +1,4 @@
-//! Kernels of passes against the oracle: segments of messages laid out as the ABI has them.
+//! Kernels of passes against the oracle, with segments laid out as in the ABI.
 
 use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, xts};
 
@@ -75,7 +75,7 @@ impl Family {
     }
 }
 
-/// A piece of a message, and how it lies in memory.
+/// A piece of a message, and its layout in memory.
 #[derive(Clone)]
 pub(crate) struct Piece {
     pub(crate) key: usize,
@@ -86,7 +86,7 @@ pub(crate) struct Piece {
     pub(crate) extra_tiles: u64,
 }
 
-/// Bytes that look random.
+/// Pseudo-random bytes.
 pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = || {
@@ -108,7 +108,7 @@ pub(crate) fn key(bits: usize, index: usize) -> Vec<u8> {
     noise(bits / 8, 1000 + bits as u64 + index as u64)
 }
 
-/// What the oracle makes of a piece.
+/// The oracle's result for a piece.
 fn expected(pass: &str, aes: &Aes, piece: &Piece, data: &[u8]) -> Vec<u8> {
     match pass {
         "ecb_encrypt" => ecb::encrypt(aes, data),
@@ -247,7 +247,7 @@ pub(crate) fn check(
     }
 }
 
-/// Lengths around blocks, warps and tiles; several keys; aligned and not.
+/// Lengths around multiples of blocks, warps and tiles; several keys; aligned and unaligned.
 pub(crate) fn pieces(pass: &str, tile: usize) -> Vec<Piece> {
     let any_length = matches!(pass, "ctr" | "ctr32" | "cfb_decrypt");
     let mut lengths = vec![0, 16, 32, 48, 496, 512, 528, 1024, tile - 16, tile, tile + 16, 2 * tile + 160];
@@ -268,7 +268,7 @@ pub(crate) fn pieces(pass: &str, tile: usize) -> Vec<Piece> {
         .collect()
 }
 
-/// Counters that wrap inside a piece, wherever a kernel may have thought that they stay.
+/// Counters that wrap inside a piece, at each place where a kernel may assume that high bytes do not change.
 pub(crate) fn wrapping(tile: usize) -> Vec<Piece> {
     let starts: [u128; 9] = [
         0xFFFF_FFFE,

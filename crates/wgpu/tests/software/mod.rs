@@ -8,7 +8,8 @@ use lockstep_core::work::{Operation, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_wgpu::{SOFTWARE, SOFTWARE_GL, WgpuBackend, WgpuDevice};
 
-/// The device of this name. None, said loudly, if this machine has no such thing; where `CI` is set that is a failure.
+/// The device of this name. If this machine has none, prints NOT TESTED and returns None; where `CI` is set that is a
+/// failure.
 pub(crate) fn by_name(name: &str) -> Option<WgpuDevice> {
     let by_opengl = name == SOFTWARE_GL.to_string();
     let found = if by_opengl { WgpuBackend.find_by_opengl() } else { WgpuBackend.find() };
@@ -20,18 +21,18 @@ pub(crate) fn by_name(name: &str) -> Option<WgpuDevice> {
         );
         // Not by `eprintln!`, which the test harness swallows.
         let _ =
-            writeln!(std::io::stderr(), "NOT TESTED: {name} is not here: install Mesa's software drivers");
+            writeln!(std::io::stderr(), "NOT TESTED: there is no {name}: install Mesa's software drivers");
     }
     device
 }
 
-/// The device that tests are about.
-#[allow(dead_code, reason = "not every test file is about it")]
+/// The device that is tested.
+#[allow(dead_code, reason = "not every test file uses it")]
 pub(crate) fn device() -> Option<WgpuDevice> {
     by_name(&std::env::var("LOCKSTEP_TEST_DEVICE").unwrap_or(SOFTWARE.to_string()))
 }
 
-/// The device, or one that can do nothing and says so.
+/// The device, or one without usable kernels.
 #[allow(dead_code, reason = "not every test file runs the suite")]
 pub(crate) fn or_absent(device: Option<WgpuDevice>) -> Arc<dyn Device> {
     let Some(device) = device else {
