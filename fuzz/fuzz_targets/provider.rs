@@ -255,7 +255,7 @@ impl Call {
             // message of this length needs.
             unsafe {
                 match once {
-                    true => state.context.once_raw(to, said_room, from, len),
+                    true => state.context.one_shot_raw(to, said_room, from, len),
                     false => state.context.update_raw(to, said_room, from, len),
                 }
             }
@@ -323,7 +323,7 @@ fn aad_or_length(
     // SAFETY: the input is null or a slice; there is no output, whatever room is said to be.
     let outcome = unsafe {
         match once {
-            true => state.context.once_raw(null_mut(), room, input, len),
+            true => state.context.one_shot_raw(null_mut(), room, input, len),
             false => state.context.update_raw(null_mut(), room, input, len),
         }
     };

@@ -1,14 +1,14 @@
-//! The provider beside OpenSSL's default provider, in one process, by the loops of `openssl speed -evp`: the same calls on
-//! the same buffer, in place, so that a call waits for the one before as it does there.
+//! Compares the provider with OpenSSL's default provider in one process, by the loops of `openssl speed -evp`: the same
+//! calls on the same buffer, in place, so that each call depends on the result of the call before.
 //!
 //! ```text
 //! cargo run --release -p lockstep-provider --example speed -- FOLDER [ROUNDS [MILLISECONDS [CIPHER]]]
 //! ```
 //!
-//! FOLDER holds lockstep.so; CIPHER narrows the table to names that contain it. It measures the OpenSSL that it was linked with: the distribution's, or another by OPENSSL_DIR.
-//! Both providers take turns, ROUNDS (9) times, each for MILLISECONDS (50) after a tenth of that to warm up; the one that
-//! goes first alternates. Before each measurement the outputs of both are compared. The table shows medians, and the spread
-//! of the ratio.
+//! FOLDER contains lockstep.so. CIPHER restricts the table to names that contain it. The example measures the OpenSSL
+//! that it was linked with: the distribution's, or another one by OPENSSL_DIR. The providers alternate, ROUNDS (9)
+//! times, each for MILLISECONDS (50) after a warm-up of a tenth of that; the provider that runs first alternates too.
+//! Before each measurement the outputs of both are compared. The table shows medians, and the range of the ratio.
 
 use std::ffi::CString;
 use std::ptr::{null, null_mut};
@@ -46,17 +46,17 @@ const KEY: [u8; 64] = {
 };
 const IV: [u8; 16] = [0x24; 16];
 
-/// The data begin 16 bytes into a page, where malloc puts the large buffer of `openssl speed`: vectors of 64 bytes then lie
-/// across two cache lines.
+/// The data begin 16 bytes into a page, where malloc puts the large buffer of `openssl speed`: vectors of 64 bytes then
+/// cross cache lines.
 const PAGE: usize = 4096;
 
-/// A context, used as `openssl speed` uses it.
+/// A context, used in the same way as by `openssl speed`.
 struct Subject {
     context: *mut sys::EVP_CIPHER_CTX,
     aead: bool,
     decrypts: bool,
     memory: Vec<u8>,
-    /// Where in the memory the data begin.
+    /// Offset of the data in the memory.
     at: usize,
 }
 
@@ -70,7 +70,8 @@ impl Subject {
         let mut memory = vec![0; size + PAGE + 64];
         let at = (16 + PAGE - memory.as_ptr() as usize % PAGE) % PAGE;
         memory[at..].iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 31 % 251) as u8);
-        // SAFETY: a new context, and a cipher that it takes a reference of; key and IV are as long as any cipher's.
+        // SAFETY: a new context, and a cipher that it takes a reference to; key and IV are as long as those of any
+        // cipher.
         let context = unsafe {
             let context = sys::EVP_CIPHER_CTX_new();
             let cipher = foreign_types_shared::ForeignTypeRef::as_ptr(&*cipher);
@@ -96,7 +97,7 @@ impl Subject {
     fn call(&mut self, size: usize) {
         let mut len = 0;
         let buffer = self.memory[self.at..].as_mut_ptr();
-        // SAFETY: the buffer has `size` bytes and room for a block more.
+        // SAFETY: the buffer has `size` bytes and room for one block more.
         unsafe {
             if self.aead {
                 sys::EVP_CIPHER_CTX_ctrl(self.context, sys::EVP_CTRL_GCM_SET_IVLEN, 12, null_mut());
@@ -126,7 +127,7 @@ impl Subject {
 
 impl Drop for Subject {
     fn drop(&mut self) {
-        // SAFETY: the context is not used any more.
+        // SAFETY: the context is not used after this.
         unsafe { sys::EVP_CIPHER_CTX_free(self.context) };
     }
 }

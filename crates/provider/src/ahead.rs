@@ -1,15 +1,15 @@
-//! Keystream made before it is asked for.
+//! Computes CTR keystream ahead of the updates that use it.
 //!
-//! In CTR the keystream does not depend on the data. A context that gets its data in many small updates, one after the
-//! other (`openssl enc` hands over 4096 bytes at a time), therefore has keystream made ahead by a thread of its own or by
-//! the device that was chosen, in segments, a bounded number of them, and an update becomes an XOR.
+//! In CTR mode the keystream does not depend on the data. If a context gets its data in many small consecutive updates
+//! (`openssl enc` passes 4096 bytes at a time), a worker thread or the chosen device computes a bounded number of
+//! keystream segments in advance, and an update becomes an XOR.
 //!
-//! Both sides make segments: the worker those ahead, and the caller, when it needs one that the worker is still busy with,
-//! the one after it. So neither waits while there is work. All segments are made in order of being claimed, each exactly
-//! once, and what is left of them is wiped.
+//! Worker and caller both compute segments: the worker those ahead, and the caller, if it needs a segment that the
+//! worker has not finished, the next unclaimed one. So neither waits while there is work. Segments are claimed in
+//! order, each is computed exactly once, and unused keystream is wiped.
 //!
-//! A child of a fork has neither the worker nor a lock that can be trusted: whatever it finds of its parent's it leaves
-//! alone, and begins anew.
+//! After a fork the child has no worker thread, and locks of the parent may be held forever. The child therefore does
+//! not use the parent's segments, and starts a new worker and new segments when needed.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,38 +27,39 @@ use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::trace::Way;
 
-/// Bytes of a segment if CPUs make them: some updates' worth, and little enough to stay in the cache.
+/// Bytes of a segment computed by CPUs: several updates' worth, and small enough for the cache.
 const CPU_SEGMENT: usize = 16 << 10;
 
-/// Bytes of a segment if a device makes them: enough to be worth a launch.
+/// Bytes of a segment computed by a device: enough to be worth a launch.
 const DEVICE_SEGMENT: usize = 256 << 10;
 
-/// Segments that a context has at most, being made or ready: enough that the worker, which is woken at half of them, is not
-/// woken often.
+/// Maximum number of segments of a context, in progress or ready. The worker is woken when half of them are used; with
+/// this number it is not woken often.
 const DEPTH: u64 = 32;
 
-/// Contexts that are served at once; others work inline. With the numbers above they bound the memory.
-const MOST_CONTEXTS: usize = 64;
+/// Maximum number of contexts that use the worker at once; others compute inline. With the constants above it bounds
+/// the memory.
+const MAX_CONTEXTS: usize = 64;
 
-/// Small updates in a row after which keystream is made ahead.
-const RUN: u32 = 4;
+/// Number of consecutive small updates after which keystream is computed ahead.
+const MIN_RUN: u32 = 4;
 
 /// A keystream segment, wiped on drop.
 type Keystream = Zeroizing<Vec<u8>>;
 
-/// Where keystream is made ahead, for all contexts of an instance.
+/// The keystream worker, for all contexts of an instance.
 pub(crate) struct KeystreamPool {
     segment: usize,
     workers: PerProcess<Worker>,
 }
 
-/// The thread that makes keystream in one process.
+/// The worker thread of one process.
 struct Worker {
     shared: Arc<Shared>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
-/// What contexts and worker share.
+/// State that contexts and worker share.
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
@@ -68,12 +69,12 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    orders: VecDeque<Arc<Order>>,
+    jobs: VecDeque<Arc<KeystreamJob>>,
     closed: bool,
 }
 
-/// The keystream of one context from some place on.
-struct Order {
+/// The keystream of one context from a start counter on.
+struct KeystreamJob {
     key: ContextKey,
     pass: Pass,
     start: Block,
@@ -83,32 +84,32 @@ struct Order {
 }
 
 struct State {
-    /// The next segment that nobody has claimed.
+    /// The next segment that is not claimed.
     unclaimed: u64,
-    /// The segment the context needs next.
+    /// The next segment that the context needs.
     needed: u64,
     ready: VecDeque<(u64, Keystream)>,
-    /// Used up, for the next segments.
+    /// Used segments, whose memory is reused.
     spare: Vec<Keystream>,
-    /// The worker has it in its queue.
+    /// True if the job is in the worker's queue.
     queued: bool,
-    /// The context has gone elsewhere, or making failed: no more segments.
+    /// No more segments are computed: the context has moved to another position, or a computation failed.
     ended: bool,
 }
 
-/// No section that holds a lock leaves its data half changed, whatever happens in it.
+/// Locks a mutex, also a poisoned one: no critical section leaves its data inconsistent, even if it panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl KeystreamPool {
-    /// A pool. No thread is started before there is work. With a device keystream is made in larger segments.
+    /// Creates a pool. The worker thread is started on first use. `for_device` selects larger segments.
     pub(crate) fn new(for_device: bool) -> KeystreamPool {
         let segment = if for_device { DEVICE_SEGMENT } else { CPU_SEGMENT };
         KeystreamPool { segment, workers: PerProcess::new() }
     }
 
-    /// The worker of this process; none if no thread can be had, or after the end.
+    /// The worker of this process; `None` if no thread could be started, or after [`KeystreamPool::close`].
     fn worker(&self) -> Option<&Worker> {
         let open = || {
             let shared = Arc::new(Shared::default());
@@ -120,7 +121,7 @@ impl KeystreamPool {
         (!lock(&worker.shared.queue).closed).then_some(worker)
     }
 
-    /// Ends the worker of this process; no more contexts are served.
+    /// Ends the worker of this process. After that no context is accepted.
     pub(crate) fn close(&self) {
         if let Some(worker) = self.workers.get() {
             worker.close();
@@ -132,50 +133,50 @@ impl Worker {
     fn close(&self) {
         let mut queue = lock(&self.shared.queue);
         queue.closed = true;
-        let orders = std::mem::take(&mut queue.orders);
+        let jobs = std::mem::take(&mut queue.jobs);
         drop(queue);
         self.shared.wake.notify_all();
         if let Some(worker) = lock(&self.thread).take() {
             let _ = worker.join();
         }
-        // With their keys, unless a context still has them.
-        drop(orders);
+        // The jobs hold keys, which are wiped here unless a context still refers to them.
+        drop(jobs);
     }
 }
 
 impl Shared {
-    /// The worker: one segment of one order after another, in turn.
+    /// The worker's loop: computes one segment of each queued job in turn.
     fn work(&self) {
         let mut queue = lock(&self.queue);
         loop {
             if queue.closed {
                 return;
             }
-            let Some(order) = queue.orders.pop_front() else {
+            let Some(job) = queue.jobs.pop_front() else {
                 queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             drop(queue);
-            let again = order.make_one();
+            let again = job.compute_next();
             queue = lock(&self.queue);
             if again && !queue.closed {
-                queue.orders.push_back(order);
+                queue.jobs.push_back(job);
             }
         }
     }
 
-    fn enqueue(&self, order: &Arc<Order>) {
+    fn enqueue(&self, job: &Arc<KeystreamJob>) {
         let mut queue = lock(&self.queue);
-        if !queue.closed && queue.orders.try_reserve(1).is_ok() {
-            queue.orders.push_back(Arc::clone(order));
+        if !queue.closed && queue.jobs.try_reserve(1).is_ok() {
+            queue.jobs.push_back(Arc::clone(job));
             self.wake.notify_one();
         }
     }
 }
 
-impl Order {
-    /// The worker's turn: true if there may be more to do.
-    fn make_one(&self) -> bool {
+impl KeystreamJob {
+    /// One step of the worker: true if there may be more work.
+    fn compute_next(&self) -> bool {
         let mut state = lock(&self.state);
         if state.ended || state.unclaimed >= state.needed + DEPTH {
             state.queued = false;
@@ -186,13 +187,13 @@ impl Order {
         drop(state);
         let made = self.make(number, spare, true);
         let mut state = lock(&self.state);
-        state.put(number, made);
+        state.store(number, made);
         self.made.notify_all();
         true
     }
 
-    /// Makes a claimed segment: through the planner if it is large enough for that, or inline. None if there is no memory,
-    /// the device failed, or anything went wrong: whoever waits for the segment must be told.
+    /// Computes a claimed segment: through the planner if `planned` and large enough, else inline. `None` if memory or
+    /// the device failed, or on a panic: a thread that waits for the segment must be notified in every case.
     fn make(&self, number: u64, spare: Option<Keystream>, planned: bool) -> Option<Keystream> {
         catch_unwind(AssertUnwindSafe(|| {
             let mut keystream = match spare {
@@ -219,8 +220,8 @@ impl Order {
         .flatten()
     }
 
-    /// The segment the context needs next: taken if it is ready, made if nobody does, waited for while making others
-    /// otherwise. None if making failed.
+    /// Returns the next segment that the context needs. If it is not ready, the caller computes it if it is unclaimed,
+    /// or computes later segments until it is ready. `None` if the computation failed.
     fn take(&self) -> Option<Keystream> {
         let mut state = lock(&self.state);
         let number = state.needed;
@@ -239,7 +240,7 @@ impl Order {
                 drop(state);
                 let made = self.make(claimed, spare, false);
                 state = lock(&self.state);
-                state.put(claimed, made);
+                state.store(claimed, made);
             } else {
                 state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -248,14 +249,14 @@ impl Order {
 }
 
 impl State {
-    /// The next segment is the caller's to make.
+    /// Claims the next segment for the caller.
     fn claim(&mut self) -> u64 {
         self.unclaimed += 1;
         self.unclaimed - 1
     }
 
-    /// What came of a claimed segment.
-    fn put(&mut self, number: u64, made: Option<Keystream>) {
+    /// Stores the result of a claimed segment.
+    fn store(&mut self, number: u64, made: Option<Keystream>) {
         match made {
             Some(keystream) if !self.ended => self.ready.push_back((number, keystream)),
             Some(_) => {}
@@ -264,46 +265,47 @@ impl State {
     }
 }
 
-/// The side of a context.
-pub(crate) struct Ahead {
+/// The part of a context that uses keystream computed ahead.
+pub(crate) struct KeystreamAhead {
     /// CTR with a counter of 128 or of 32 bits.
     pass: Pass,
-    /// Small updates in a row.
+    /// Number of consecutive small updates.
     run: u32,
-    /// The counter that an update in a row begins with.
+    /// The counter of the next update if it is consecutive.
     next: Block,
-    served: Option<Served>,
+    member: Option<PoolMember>,
 }
 
-/// A context that is served.
-struct Served {
+/// A context that uses the worker.
+struct PoolMember {
     process: Process,
     shared: Arc<Shared>,
-    /// Left alone, not dropped, in a child of the process it was made in.
-    order: Arc<Order>,
-    /// The segment under way, and how much of it is used.
+    /// In a child process of the one that created it, it is neither used nor dropped.
+    job: Arc<KeystreamJob>,
+    /// The current segment, and the number of its bytes that are used.
     current: Option<Keystream>,
     used: usize,
 }
 
-impl Ahead {
-    /// Before any update.
-    pub(crate) fn new(pass: Pass) -> Ahead {
-        Ahead { pass, run: 0, next: [0; 16], served: None }
+impl KeystreamAhead {
+    /// The state before any update.
+    pub(crate) fn new(pass: Pass) -> KeystreamAhead {
+        KeystreamAhead { pass, run: 0, next: [0; 16], member: None }
     }
 
-    /// True if keystream is being made for this context.
+    /// True if the context uses the worker.
     #[cfg(test)]
-    pub(crate) fn is_served(&self) -> bool {
-        self.served.is_some()
+    pub(crate) fn uses_pool(&self) -> bool {
+        self.member.is_some()
     }
 
     #[cfg(test)]
-    fn order(&self) -> Option<Arc<Order>> {
-        self.served.as_ref().map(|served| Arc::clone(&served.order))
+    fn job(&self) -> Option<Arc<KeystreamJob>> {
+        self.member.as_ref().map(|member| Arc::clone(&member.job))
     }
 
-    /// CTR over whole blocks, by keystream made ahead if this goes on for a while, inline otherwise.
+    /// CTR over whole blocks: with keystream computed ahead after [`MIN_RUN`] consecutive small updates, inline
+    /// otherwise.
     pub(crate) fn apply(
         &mut self,
         keystream_pool: &KeystreamPool,
@@ -313,57 +315,57 @@ impl Ahead {
         data: Span<'_>,
     ) {
         if self.next != *counter {
-            // Another message, or another place of it.
+            // Another message, or another position in it.
             self.stop();
         }
         let bytes = data.len();
-        if self.served.is_none() {
+        if self.member.is_none() {
             self.run += 1;
-            if self.run > RUN {
+            if self.run > MIN_RUN {
                 self.run = 0;
-                self.served = Served::new(keystream_pool, instance, key, self.pass, counter);
+                self.member = PoolMember::new(keystream_pool, instance, key, self.pass, counter);
             }
         }
-        let rest = match &mut self.served {
-            Some(served) => served.xor(data),
+        let rest = match &mut self.member {
+            Some(member) => member.xor(data),
             None => data,
         };
-        let served = bytes - rest.len();
-        *counter = counter_after(self.pass, counter, served as u128 / 16);
-        if let (1.., Some(trace)) = (served, &instance.trace) {
-            trace.count_way(Way::Ahead, served);
+        let done = bytes - rest.len();
+        *counter = counter_after(self.pass, counter, done as u128 / 16);
+        if let (1.., Some(trace)) = (done, &instance.trace) {
+            trace.count_way(Way::Ahead, done);
         }
         if !rest.is_empty() {
-            // Not served, or making failed, or this is a child of a fork.
-            self.served = None;
+            // No worker, a failed computation, or a child process after a fork.
+            self.member = None;
             key.run_inline(self.pass, counter, rest);
         }
         self.next = *counter;
     }
 
-    /// The message has ended: what was made for it is let go.
+    /// Ends the message: the keystream computed for it is dropped.
     pub(crate) fn stop(&mut self) {
         self.run = 0;
-        self.served = None;
+        self.member = None;
     }
 }
 
-impl Served {
+impl PoolMember {
     fn new(
         keystream_pool: &KeystreamPool,
         instance: &Arc<Instance>,
         key: &ContextKey,
         pass: Pass,
         start: &Block,
-    ) -> Option<Served> {
+    ) -> Option<PoolMember> {
         let worker = keystream_pool.worker()?;
         let shared = Arc::clone(&worker.shared);
         let key = key.duplicate().ok()?;
-        if shared.contexts.fetch_add(1, Relaxed) >= MOST_CONTEXTS {
+        if shared.contexts.fetch_add(1, Relaxed) >= MAX_CONTEXTS {
             shared.contexts.fetch_sub(1, Relaxed);
             return None;
         }
-        // All that will ever be in them, so that nothing needs memory later.
+        // The full capacity now, so that later pushes allocate nothing.
         let (mut ready, mut spare) = (VecDeque::new(), Vec::new());
         if ready.try_reserve_exact(DEPTH as usize + 1).is_err()
             || spare.try_reserve_exact(DEPTH as usize + 1).is_err()
@@ -373,7 +375,7 @@ impl Served {
         }
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
         let segment = if instance.is_large(DEVICE_SEGMENT) { keystream_pool.segment } else { CPU_SEGMENT };
-        let order = Arc::new(Order {
+        let job = Arc::new(KeystreamJob {
             key,
             pass,
             start: *start,
@@ -381,14 +383,14 @@ impl Served {
             state: Mutex::new(state),
             made: Condvar::new(),
         });
-        shared.enqueue(&order);
-        // The key was moved here.
+        shared.enqueue(&job);
+        // The key was moved in this function.
         stack::wipe_below();
         let process = Process::current();
-        Some(Served { process, shared, order, current: None, used: 0 })
+        Some(PoolMember { process, shared, job, current: None, used: 0 })
     }
 
-    /// XORs keystream; what could not be is left.
+    /// XORs keystream; returns the data that remain if no more keystream could be computed.
     fn xor<'d>(&mut self, mut data: Span<'d>) -> Span<'d> {
         while !data.is_empty() {
             if self.current.is_none() && !self.next() {
@@ -403,7 +405,7 @@ impl Served {
             if self.used == keystream.len()
                 && let Some(used_up) = self.current.take()
             {
-                self.give_back(used_up);
+                self.recycle(used_up);
             }
         }
         data
@@ -414,42 +416,43 @@ impl Served {
         if self.process != Process::current() {
             return false;
         }
-        self.current = self.order.take();
+        self.current = self.job.take();
         self.used = 0;
         self.current.is_some()
     }
 
-    fn give_back(&self, keystream: Keystream) {
+    fn recycle(&self, keystream: Keystream) {
         if self.process != Process::current() {
             return;
         }
-        let mut state = lock(&self.order.state);
+        let mut state = lock(&self.job.state);
         state.spare.push(keystream);
-        // To wake the worker for each segment would cost more than the segment.
+        // Waking the worker for each segment would cost more than the segment.
         let idle = !state.queued && !state.ended && state.unclaimed <= state.needed + DEPTH / 2;
         state.queued |= idle;
         drop(state);
         if idle {
-            self.shared.enqueue(&self.order);
+            self.shared.enqueue(&self.job);
         }
     }
 }
 
-impl Drop for Served {
+impl Drop for PoolMember {
     fn drop(&mut self) {
         if self.process != Process::current() {
-            // A lock may be held by a thread that this process does not have; then what is behind it stays as it is.
-            if let Ok(mut state) = self.order.state.try_lock() {
+            // After a fork, a thread that does not exist in this process may hold the lock. Then the segments are not
+            // freed.
+            if let Ok(mut state) = self.job.state.try_lock() {
                 state.ready.clear();
                 state.spare.clear();
             }
-            std::mem::forget(Arc::clone(&self.order));
+            std::mem::forget(Arc::clone(&self.job));
             return;
         }
         self.shared.contexts.fetch_sub(1, Relaxed);
-        let mut state = lock(&self.order.state);
+        let mut state = lock(&self.job.state);
         state.ended = true;
-        // Now, not when the worker comes by.
+        // Freed now, not when the worker reaches the job.
         state.ready.clear();
         state.spare.clear();
     }

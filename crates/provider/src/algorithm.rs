@@ -1,8 +1,8 @@
-//! The ciphers there are, under all names that OpenSSL's default provider gives them.
+//! The table of ciphers, with all names that OpenSSL's default provider has for them.
 
 use std::ffi::CStr;
 
-/// A mode of operation, by OpenSSL's kinds.
+/// A mode of operation, as OpenSSL distinguishes them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     Ecb,
@@ -32,7 +32,7 @@ impl Mode {
         }
     }
 
-    /// Bytes that updates are buffered to.
+    /// The block size in bytes, as OpenSSL defines it: 1 for stream modes.
     pub(crate) const fn block_size(self) -> usize {
         match self {
             Mode::Ecb | Mode::Cbc => 16,
@@ -40,7 +40,7 @@ impl Mode {
         }
     }
 
-    /// Bytes of the IV, unless another length is set.
+    /// The default length of the IV in bytes.
     pub(crate) const fn iv_len(self) -> usize {
         match self {
             Mode::Ecb => 0,
@@ -54,7 +54,7 @@ impl Mode {
         matches!(self, Mode::Gcm | Mode::Ccm)
     }
 
-    /// True if the mode handles its IV itself, in OpenSSL's terms.
+    /// True if the mode processes its IV itself (`custom-iv` in OpenSSL's terms).
     pub(crate) const fn has_custom_iv(self) -> bool {
         matches!(self, Mode::Gcm | Mode::Ccm | Mode::Xts)
     }
@@ -63,18 +63,18 @@ impl Mode {
 /// A cipher: AES in one mode with one key length.
 #[derive(Debug)]
 pub(crate) struct Algorithm {
-    /// All names, separated by colons, as OpenSSL wants them.
+    /// All names, separated by colons.
     pub(crate) names: &'static CStr,
-    /// For people.
+    /// A description for messages and lists.
     pub(crate) description: &'static CStr,
     /// The mode.
     pub(crate) mode: Mode,
-    /// Bytes of the key; of both keys for XTS.
+    /// Bytes of the key; for XTS of both keys.
     pub(crate) key_len: usize,
 }
 
 impl Algorithm {
-    /// The first of its names.
+    /// The first name.
     pub(crate) fn name(&self) -> &'static str {
         let names = self.names.to_str().unwrap_or_default();
         names.split(':').next().unwrap_or(names)
@@ -95,7 +95,7 @@ macro_rules! algorithms {
     };
 }
 
-// The order is that of `dispatch_tables` in `ffi::cipher`, which is checked there.
+// In the order of `dispatch_tables` in `ffi::cipher`, which is checked there.
 algorithms! {
     Ecb 16: c"AES-128-ECB:2.16.840.1.101.3.4.1.1", c"AES-128 in ECB mode by Lockstep";
     Ecb 24: c"AES-192-ECB:2.16.840.1.101.3.4.1.21", c"AES-192 in ECB mode by Lockstep";
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_mode_and_key_length() {
+    fn names_contain_mode_and_key_length() {
         for algorithm in ALGORITHMS {
             let name = algorithm.name();
             let bits = if algorithm.mode == Mode::Xts { 4 } else { 8 } * algorithm.key_len;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_given_twice() {
+    fn names_are_unique() {
         let names: Vec<&str> =
             ALGORITHMS.iter().flat_map(|algorithm| algorithm.names.to_str().unwrap().split(':')).collect();
         for (i, name) in names.iter().enumerate() {

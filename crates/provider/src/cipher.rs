@@ -1,10 +1,10 @@
-//! What a cipher's context does, in safe Rust: [`crate::ffi`] checks what comes from C and calls this.
+//! The contexts of ciphers, in safe Rust: [`crate::ffi`] checks the arguments from C and calls these functions.
 //!
 //! | module | modes |
 //! |---|---|
 //! | `blocks` | ECB and CBC, with padding |
-//! | `tls_cbc` | CBC of TLS records: padding and MAC taken off in constant time |
-//! | `streams` | CTR, OFB and the CFBs |
+//! | `tls_cbc` | CBC of TLS records: padding and MAC removed in constant time |
+//! | `streams` | CTR, OFB, CFB, CFB8 and CFB1 |
 //! | `xts` | XTS |
 //! | `gcm`, `ccm` | authenticated encryption, and its form in TLS 1.2 records |
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::algorithm::Algorithm;
 use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{Asked, Given, Parameters};
+use crate::ffi::param::{GetParam, Parameters, SetParam};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 
@@ -29,23 +29,23 @@ pub(crate) use gcm::Gcm;
 pub(crate) use streams::Streams;
 pub(crate) use xts::Xts;
 
-/// The context of one message after another under one key, as provider-cipher(7) has it.
+/// A context that processes messages one after another under one key (provider-cipher(7)).
 ///
-/// Wherever OpenSSL's documentation leaves something open, it is as in OpenSSL's default provider, so that programs find
-/// what they are used to.
+/// Where OpenSSL's documentation leaves the behaviour open, it is that of OpenSSL's default provider, for
+/// compatibility.
 pub(crate) trait Cipher: Sized {
-    /// Parameters of a context that can be asked for.
+    /// Gettable context parameters.
     const GETTABLE: Parameters;
-    /// Parameters of a context that can be set.
+    /// Settable context parameters.
     const SETTABLE: Parameters;
 
-    /// A context without key.
+    /// Creates a context without a key.
     fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self;
 
-    /// Another one in the same state.
+    /// Returns a copy with the same state.
     fn duplicate(&self) -> Outcome<Self>;
 
-    /// Begins a message: with another key, another IV, or what was set before.
+    /// Starts a message with a new key, a new IV, or the previous ones.
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()>;
 
     /// True once a key is set.
@@ -54,21 +54,21 @@ pub(crate) trait Cipher: Sized {
     /// The direction of the last `init`.
     fn encrypts(&self) -> bool;
 
-    /// The next bytes; returns how many were put out.
+    /// Processes the next bytes; returns the number of bytes of output.
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize>;
 
     /// Additional data: an update without output.
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
         match aad {
             _ if !self.has_key() => Err(Reason::NoKey),
-            // Without length a missing output is as good as any.
+            // A missing output is accepted if the length is 0.
             [] => Ok(()),
             _ => Err(Reason::NullBuffer),
         }
     }
 
-    /// The length of the message: an update without input and output.
-    fn announce(&mut self, len: usize) -> Outcome<()> {
+    /// Sets the length of the message: an update without input and output.
+    fn set_message_len(&mut self, len: usize) -> Outcome<()> {
         match len {
             _ if !self.has_key() => Err(Reason::NoKey),
             0 => Ok(()),
@@ -76,27 +76,27 @@ pub(crate) trait Cipher: Sized {
         }
     }
 
-    /// Ends the message; the buffers have no input.
+    /// Ends the message. The buffers have no input.
     fn finish(&mut self, output: Buffers<'_>) -> Outcome<usize>;
 
     /// `EVP_Cipher`: data without buffering or padding.
-    fn once(&mut self, data: Buffers<'_>) -> Outcome<usize> {
+    fn one_shot(&mut self, data: Buffers<'_>) -> Outcome<usize> {
         self.update(data)
     }
 
-    /// True if there is a key whose place the next one takes, so that it leaves nothing on the stack.
+    /// True if the next key replaces the present one in place, so that it leaves no copy on the stack.
     fn rekeys_in_place(&self) -> bool {
         false
     }
 
-    /// True if lengths are numbers of bits.
+    /// True if lengths are in bits.
     fn counts_bits(&self) -> bool {
         false
     }
 
-    /// Answers a parameter; those it does not know are left alone.
-    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()>;
+    /// Gets a parameter. Unknown ones are ignored.
+    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()>;
 
-    /// Sets a parameter; those it does not know are left alone.
-    fn set(&mut self, given: &Given<'_>) -> Outcome<()>;
+    /// Sets a parameter. Unknown ones are ignored.
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()>;
 }

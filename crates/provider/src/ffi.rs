@@ -1,19 +1,19 @@
-//! The border to OpenSSL: all that is C, and all `unsafe` of this crate, is in here.
+//! The C interface to OpenSSL. It contains all `unsafe` code of this crate.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | `types` | the structures and numbers of `openssl/core.h` and `core_dispatch.h` |
-//! | `param` | `OSSL_PARAM`: reading and answering parameters |
+//! | `param` | `OSSL_PARAM`: reading and setting parameters |
 //! | `buffers` | input and output of one call, which may be the same memory |
-//! | `core` | what the library offers to us: errors, configuration |
-//! | `descriptor` | writing the trace and messages without an effect on the program |
+//! | `core` | functions of libcrypto: error stack, configuration |
+//! | `descriptor` | writing the trace and messages without side effects on the program |
 //! | `provider` | `OSSL_provider_init` and the functions of the provider itself |
-//! | `process`, `thread`, `stack` | forks, threads of our own, what calls leave on the stack |
-//! | `standard` | whose files standard output and error are; messages |
-//! | `skey` | keys as objects |
+//! | `process`, `thread`, `stack` | forks, the provider's threads, wiping the stack |
+//! | `standard` | the files of standard output and standard error; messages |
+//! | `skey` | symmetric key objects |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //!
-//! Entry points catch panics and turn them into errors: none may cross into C.
+//! Entry points catch panics and return them as errors: no panic may unwind into C.
 
 pub(crate) mod buffers;
 pub(crate) mod cipher;

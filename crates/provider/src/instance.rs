@@ -1,9 +1,10 @@
-//! One loading of the provider into one library context: its settings, the kernel for small calls, the devices for large
-//! ones.
+//! An instance of the provider in a library context: its settings, the kernel for small calls, and the devices for
+//! large ones.
 //!
-//! Loading reads settings and looks at the processor, and no more: no thread is started, no device is looked for and no
-//! random byte is drawn before the first large work, since programs load us early, fork later, and may run their random
-//! generator on us. The exception is a device or kernel that was named: whether it is there must be known at once.
+//! Loading only reads the settings and queries the processor. Before the first large call it starts no thread, opens no
+//! device and draws no random byte: programs load providers early, fork later, and may run their random generator on
+//! this provider. Exception: a device or kernel that is named in the settings is opened at once, since its absence must
+//! be reported.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -19,38 +20,38 @@ use lockstep::provider_settings::{Ahead, Settings};
 use crate::ahead::KeystreamPool;
 use crate::ffi::core::Core;
 use crate::ffi::process::{self, PerProcess};
-use crate::ffi::standard::say;
+use crate::ffi::standard::write_message;
 use crate::reason::{Outcome, Reason};
 use crate::settings::Found;
 use crate::trace::Trace;
 
-/// Bytes in one call from which on the planner chooses, if nothing else is set, on CPUs: below, a second thread costs more
-/// than it brings (docs/provider.md has the measurement).
+/// Default threshold in bytes of one call from which on the planner is used, with CPUs: below it, a second thread costs
+/// more than it saves (docs/provider.md has the measurement).
 const CPU_THRESHOLD: usize = 2 << 20;
 
-/// The same with a device chosen by name, which is then meant to be used.
+/// Default threshold with a device chosen by name. It is low, since the device is meant to be used.
 const DEVICE_THRESHOLD: usize = 64 << 10;
 
-/// One loading of the provider.
+/// An instance of the provider.
 pub(crate) struct Instance {
     pub(crate) core: Core,
     pub(crate) trace: Option<Trace>,
     settings: Settings,
     kernel: InlineKernel,
     threshold: usize,
-    /// Where keystream is made ahead, if it is.
+    /// The worker that computes keystream ahead, if that is enabled.
     pub(crate) keystream_pool: Option<KeystreamPool>,
-    /// The devices as this process found them: a child of a fork must not use what its parent has opened.
+    /// The devices that each process has opened: a child process must not use those of its parent.
     engines: PerProcess<Engine>,
-    /// Incidents of devices that have been told of.
-    told: AtomicUsize,
+    /// Number of device incidents that have been written to the trace.
+    reported: AtomicUsize,
 }
 
 impl Instance {
     /// Reads the settings and chooses a kernel.
     ///
     /// # Errors
-    /// What is wrong with the settings of the configuration file, in words.
+    /// A message about the settings of the configuration file.
     pub(crate) fn new(
         core: Core,
         environment: impl Fn(&str) -> Option<OsString>,
@@ -66,12 +67,12 @@ impl Instance {
             settings.threshold.unwrap_or(if device_is_named { DEVICE_THRESHOLD } else { CPU_THRESHOLD });
         let trace = settings.trace.as_ref().and_then(Trace::open);
         if let Some(trace) = &trace {
-            warnings.iter().for_each(|warning| trace.tell_failure(warning));
+            warnings.iter().for_each(|warning| trace.write_failure(warning));
         }
         let ahead = match settings.ahead {
             Ahead::On => true,
             Ahead::Off => false,
-            // A second processor must be there to make it.
+            // Only useful with a second CPU for the worker.
             Ahead::Auto => device_is_named || !kernel.has_aes_instructions() && processors() > 1,
         };
         let engines = PerProcess::new();
@@ -88,15 +89,15 @@ impl Instance {
             threshold,
             keystream_pool,
             engines,
-            told: AtomicUsize::new(0),
+            reported: AtomicUsize::new(0),
         });
         if traced {
-            tell_totals_at_exit(&instance);
+            write_totals_at_exit(&instance);
         }
         Ok(instance)
     }
 
-    /// The kernel for calls on the caller's thread, once it has passed its self-test.
+    /// The kernel for calls on the caller's thread, after its self-test.
     ///
     /// # Errors
     /// [`Reason::SelfTest`]
@@ -104,33 +105,33 @@ impl Instance {
         if inline::is_proven(self.kernel) { Ok(self.kernel) } else { Err(Reason::SelfTest) }
     }
 
-    /// True if so many bytes in one call are for the planner.
+    /// True if a call with this number of bytes is passed to the planner.
     #[inline(always)]
     pub(crate) fn is_large(&self, bytes: usize) -> bool {
         bytes >= self.threshold && bytes > 0
     }
 
-    /// The provider is unloaded: ends what runs in the background, and tells what was done. Contexts that live on, as those
-    /// of exit handlers do, still work inline.
+    /// Called when the provider is unloaded: ends the background work and writes the totals to the trace. Contexts that
+    /// still exist, as those of exit handlers do, continue inline.
     pub(crate) fn shut_down(&self) {
         if let Some(keystream_pool) = &self.keystream_pool {
             keystream_pool.close();
         }
         if let Some(trace) = &self.trace {
-            trace.tell_totals(&self.device_totals());
+            trace.write_totals(&self.device_totals());
         }
     }
 
-    /// Tells in the trace what devices did wrong since the last time.
-    pub(crate) fn tell_incidents(&self, engine: &Engine) {
+    /// Writes the device incidents since the last call to the trace.
+    pub(crate) fn trace_incidents(&self, engine: &Engine) {
         if let Some(trace) = &self.trace {
             let incidents = engine.planner().incidents();
-            let told = self.told.fetch_max(incidents.len(), Relaxed);
-            incidents.iter().skip(told).for_each(|incident| trace.tell_failure(&incident.to_string()));
+            let reported = self.reported.fetch_max(incidents.len(), Relaxed);
+            incidents.iter().skip(reported).for_each(|incident| trace.write_failure(&incident.to_string()));
         }
     }
 
-    /// What the devices of this process have done, self-tests included: a line for each entry point.
+    /// The totals of the devices of this process, self-tests included: one line for each device and kernel.
     fn device_totals(&self) -> Vec<String> {
         let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
         let lines = devices.flat_map(|device| {
@@ -147,16 +148,16 @@ impl Instance {
     /// The devices of this process.
     ///
     /// # Errors
-    /// Why there are none, for people.
+    /// A message that says why there are none.
     pub(crate) fn engine(&self) -> Result<&Engine, String> {
         self.engines.get_or_make(|| engine(&self.settings), drop)
     }
 }
 
-/// Instances whose totals are told when the process ends, if they have not been unloaded by then.
+/// Instances whose totals are written when the process ends, if they are not unloaded by then.
 static TRACED: Mutex<Vec<Weak<Instance>>> = Mutex::new(Vec::new());
 
-fn tell_totals_at_exit(instance: &Arc<Instance>) {
+fn write_totals_at_exit(instance: &Arc<Instance>) {
     if let Ok(mut traced) = TRACED.lock() {
         traced.retain(|instance| instance.strong_count() > 0);
         traced.push(Arc::downgrade(instance));
@@ -166,7 +167,7 @@ fn tell_totals_at_exit(instance: &Arc<Instance>) {
         let Ok(traced) = TRACED.try_lock() else { return };
         for instance in traced.iter().filter_map(Weak::upgrade) {
             if let Some(trace) = &instance.trace {
-                trace.tell_totals(&instance.device_totals());
+                trace.write_totals(&instance.device_totals());
             }
         }
     });
@@ -176,29 +177,28 @@ fn processors() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The settings that hold, the device or kernel if one is named, and what is wrong with the environment.
+/// The settings, the engine if a device or kernel is named, and warnings about the environment.
 ///
 /// # Errors
-/// What is wrong with the settings of the configuration file, in words.
+/// A message about the settings of the configuration file.
 fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), String> {
-    let Found { settings, without, mut warnings } = found;
+    let Found { settings, fallback, mut warnings } = found;
     let why = match named(&settings) {
         Ok(engine) => return Ok((settings, engine, warnings)),
         Err(why) => why,
     };
-    let Some(without) = without else { return Err(why) };
-    let engine = named(&without)?;
-    let ignored = match (settings.device != without.device, settings.kernel != without.kernel) {
+    let Some(fallback) = fallback else { return Err(why) };
+    let engine = named(&fallback)?;
+    let ignored = match (settings.device != fallback.device, settings.kernel != fallback.kernel) {
         (true, true) => "LOCKSTEP_DEVICE and LOCKSTEP_KERNEL are",
         (true, false) => "LOCKSTEP_DEVICE is",
         _ => "LOCKSTEP_KERNEL is",
     };
     warnings.push(format!("{ignored} ignored: {why}"));
-    Ok((without, engine, warnings))
+    Ok((fallback, engine, warnings))
 }
 
-/// The device or kernel that is named, if any is: one that is not there must be found out now, not in the midst of
-/// somebody's work.
+/// Opens the device or kernel that is named, if any: its absence must be reported now, not during later work.
 fn named(settings: &Settings) -> Result<Option<Engine>, String> {
     match (settings.device.as_deref(), &settings.kernel) {
         (None | Some("auto"), None) => Ok(None),
@@ -206,8 +206,8 @@ fn named(settings: &Settings) -> Result<Option<Engine>, String> {
     }
 }
 
-/// The backends that this module was built with: `make provider` takes the default features, `make provider-lab` adds the
-/// emulator and the simulators.
+/// The backends that this module was built with: `make provider` uses the default features, `make provider-lab` adds
+/// the emulator and the simulators.
 const BACKENDS: &[&str] = &[
     "cpu",
     #[cfg(feature = "cuda")]
@@ -222,10 +222,10 @@ fn engine(settings: &Settings) -> Result<Engine, String> {
     settings.engine(BACKENDS).map_err(|error| error.to_string())
 }
 
-/// Reports what is wrong with the environment, the first time that the provider is loaded into a process.
+/// Reports warnings about the environment, the first time that the provider is loaded into a process.
 fn warn_once(warnings: &[String]) {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !warnings.is_empty() && !WARNED.swap(true, Relaxed) {
-        warnings.iter().for_each(|warning| say(warning));
+        warnings.iter().for_each(|warning| write_message(warning));
     }
 }

@@ -1,4 +1,4 @@
-//! A key in a context: small pieces run inline on the caller's thread, large ones through the planner.
+//! The key of a context: small calls run inline on the caller's thread, large ones through the planner.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,13 +14,13 @@ use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 use crate::trace::Way;
 
-/// An AES key, expanded; wiped on drop.
+/// An expanded AES key; wiped on drop.
 pub(crate) struct ContextKey {
     instance: Arc<Instance>,
     inline: InlineKey,
     bytes: Zeroizing<[u8; 32]>,
     len: usize,
-    /// The same key for the planner, made when the first large piece comes.
+    /// The same key for the planner, created for the first large call.
     planned: OnceLock<Key>,
 }
 
@@ -40,7 +40,7 @@ impl ContextKey {
         Ok(ContextKey { instance, inline, bytes, len: key.len(), planned: OnceLock::new() })
     }
 
-    /// Another one of the same key.
+    /// Returns a copy.
     ///
     /// # Errors
     /// [`Reason::OutOfMemory`]
@@ -54,13 +54,13 @@ impl ContextKey {
         })
     }
 
-    /// The key for pieces that are always small.
+    /// The key for inline use.
     pub(crate) fn inline(&self) -> &InlineKey {
         &self.inline
     }
 
-    /// Runs a pass over whole blocks (over any number of bytes for CTR), inline or planned. `state` is the IV or counter and
-    /// is left as the next piece needs it.
+    /// Runs a pass over whole blocks (for CTR over any number of bytes), inline or planned. `state` is the IV or
+    /// counter, and is updated for the next call.
     ///
     /// # Errors
     /// [`Reason::Device`]
@@ -73,7 +73,7 @@ impl ContextKey {
         Ok(())
     }
 
-    /// A pass on this thread whatever its size.
+    /// Runs a pass on this thread, whatever its size.
     #[inline(always)]
     pub(crate) fn run_inline(&self, pass: Pass, state: &mut Block, data: Span<'_>) {
         let Ok(()) = Inline(&self.inline).run(pass, state, data) else {
@@ -90,8 +90,8 @@ impl ContextKey {
         Ok(())
     }
 
-    /// XTS of the whole blocks of a data unit from its start. `iv` is its number, `tweak_key` the other half of the key;
-    /// `after`, if it is asked for, becomes the tweak of the block after them.
+    /// XTS of the whole blocks of a data unit from its start. `iv` is the number of the data unit, `tweak_key` the
+    /// second half of the key. If `after` is given, it is set to the tweak of the block after them.
     ///
     /// # Errors
     /// [`Reason::Device`]
@@ -146,8 +146,8 @@ impl ContextKey {
         self.planned.get().expect("set above, or by another thread")
     }
 
-    /// A pass by the device that the planner chooses, which verifies it; for XTS with the place in the data unit. False if
-    /// nobody did it and the input is still there, with the state as it was: the caller's kernel does it then.
+    /// Runs a pass on the device that the planner chooses, with verification; for XTS with the position in the data
+    /// unit. Returns false if it was not done, and input and state are unchanged: the caller then runs it inline.
     fn planned(
         &self,
         pass: Pass,
@@ -155,10 +155,10 @@ impl ContextKey {
         tweak: Option<Tweak<'_>>,
         data: &mut HostData<'_>,
     ) -> Outcome<bool> {
-        // Devices start threads of their own when they are opened, tested and used.
+        // Devices start threads when they are opened, tested and used.
         let engine = match thread::without_signals(|| self.instance.engine()) {
             Ok(engine) => engine,
-            Err(why) => return self.left_to_us(&why),
+            Err(why) => return self.fall_back_inline(&why),
         };
         let key = self.for_planner();
         let operation = Operation::Pass(pass);
@@ -166,14 +166,14 @@ impl ContextKey {
             engine.planner().plan(operation, key.size(), data.len(), None)
         }) {
             Ok(plan) => plan,
-            // A kernel that was asked for by name need not have every pass.
+            // A kernel that is chosen by name may lack a pass.
             Err(Error::Unsupported { .. }) => return Ok(false),
-            Err(error) => return self.left_to_us(&error.to_string()),
+            Err(error) => return self.fall_back_inline(&error.to_string()),
         };
         let before = *state;
         let mut segment = Segment { key, tweak, state, data: Data::Host(data.reborrow()) };
         let done = thread::without_signals(|| plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))));
-        self.instance.tell_incidents(engine);
+        self.instance.trace_incidents(engine);
         let failure = match done {
             Ok(()) => {
                 if let Some(trace) = &self.instance.trace {
@@ -186,19 +186,19 @@ impl ContextKey {
         data.output().zeroize();
         if matches!(data, HostData::Copy { .. }) {
             *state = before;
-            return self.left_to_us(&failure);
+            return self.fall_back_inline(&failure);
         }
         if let Some(trace) = &self.instance.trace {
-            trace.tell_failure(&failure);
+            trace.write_failure(&failure);
         }
         Err(Reason::Device)
     }
 
-    /// Work that no device did, and why. To put that on OpenSSL's error stack would mislead programs that look there
-    /// after success.
-    fn left_to_us(&self, why: &str) -> Outcome<bool> {
+    /// Records that the planner could not do the work, and why. An entry on OpenSSL's error stack would mislead
+    /// programs that read the stack after success.
+    fn fall_back_inline(&self, why: &str) -> Outcome<bool> {
         if let Some(trace) = &self.instance.trace {
-            trace.tell_failure(why);
+            trace.write_failure(why);
         }
         Ok(false)
     }

@@ -1,19 +1,19 @@
-//! The OpenSSL 3 provider `lockstep`: any program that uses OpenSSL 3.0 or later runs its AES on Lockstep, by configuration
-//! alone. See `docs/provider.md` for how to switch it on and the manual page `lockstep-provider(7)` for its settings.
+//! The OpenSSL 3 provider `lockstep`: programs that use OpenSSL 3.0 or later run AES on Lockstep, by configuration
+//! alone. See `docs/provider.md` for how to enable it and the manual page `lockstep-provider(7)` for its settings.
 //!
-//! It links to no OpenSSL library: everything passes through the function tables that a provider and the library exchange
-//! (provider(7)). All of that, and all `unsafe` code, is in `ffi`; the rest is safe Rust:
+//! It does not link to an OpenSSL library: all calls use the function tables that a provider and libcrypto exchange
+//! (provider(7)). These, and all `unsafe` code, are in `ffi`; the rest is safe Rust:
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `algorithm` | which ciphers there are, with their names |
-//! | `cipher` | what a context of each kind does: blocks, streams, XTS, GCM, CCM, and their forms in TLS |
-//! | `key` | a key that works inline or, for large pieces, through the planner |
-//! | `ahead` | keystream made before it is asked for |
-//! | `instance` | one loading of the provider: settings, devices, counters |
-//! | `settings`, `trace`, `reason`, `message` | what is configured, what is counted, what can go wrong, how it is written |
+//! | `algorithm` | the table of ciphers, with their names |
+//! | `cipher` | the contexts: blocks, streams, XTS, GCM, CCM, and TLS records |
+//! | `key` | a key that works inline or, for large calls, through the planner |
+//! | `ahead` | keystream computed ahead |
+//! | `instance` | an instance of the provider: settings, devices, counters |
+//! | `settings`, `trace`, `reason`, `message` | configuration, counters, errors, escaping |
 
-// Only `ffi` may cross the border; it allows it for itself.
+// Only `ffi` contains unsafe code; it allows it for itself.
 #![deny(unsafe_code)]
 
 mod ahead;

@@ -1,8 +1,9 @@
-//! Texts of messages: what the environment or a file name contributes must not command a terminal or begin a line.
+//! Escaping of messages: text from the environment or a file name must not contain terminal control sequences or line
+//! breaks.
 
 use std::fmt::Write as _;
 
-/// A text with control characters, and others that do not print, escaped as [`lockstep::quoted`] escapes them.
+/// Escapes control characters and other non-printing characters, as [`lockstep::quoted`] does.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -25,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_stay_in_one_line_and_command_no_terminal() {
+    fn texts_contain_no_line_breaks_and_control_characters() {
         assert_eq!(
             escaped("x\x1b[31m\r\n\tlockstep: \u{9b}\u{202e}"),
             r"x\x1b[31m\r\n\tlockstep: \u{9b}\u{202e}"

@@ -1,10 +1,10 @@
-//! What is configured: by the section of openssl.cnf that activates the provider, and by the environment, which comes
-//! first.
+//! The settings: from the section of openssl.cnf that activates the provider, and from the environment, which takes
+//! precedence.
 //!
-//! A mistake in the configuration file is an error, and the provider does not load. A mistake in the environment is not:
-//! the command reads the same variables and has devices that the provider does not have, and a variable reaches every
-//! program that is started with it. It is reported, and the variable is ignored. `LOCKSTEP_VERIFY` is the exception: a mistake
-//! in it must not reduce checking, and means `full`.
+//! A mistake in the configuration file is an error, and the provider does not load. A mistake in the environment is
+//! reported and the variable is ignored: the command reads the same variables and has devices that the provider does
+//! not have, and a variable affects every program that is started with it. Exception: a mistake in `LOCKSTEP_VERIFY`
+//! must not reduce checking, and selects `full`.
 
 mod misspelt;
 
@@ -17,22 +17,22 @@ use misspelt::misspelt;
 
 /// The provider's section of the configuration file.
 pub(crate) trait Section {
-    /// The value that a name has.
+    /// The value of a name.
     fn value(&self, name: &CStr) -> Option<String>;
 
-    /// One of these names that has a value, by its place in the list. OpenSSL has no list of the names of a section: it
-    /// finds names that it is given.
-    fn any_of(&self, names: &[&CStr]) -> Option<usize>;
+    /// The index of the first of these names that has a value. OpenSSL cannot list the names of a section, it only
+    /// looks up names.
+    fn first_with_value(&self, names: &[&CStr]) -> Option<usize>;
 }
 
-/// The settings as they were found.
+/// The settings that were read.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) settings: Settings,
-    /// The settings without the device and the kernel that the environment names, if it names any: for when there are no
-    /// such ones.
-    pub(crate) without: Option<Settings>,
-    /// What is wrong with the environment.
+    /// The settings without the device and the kernel of the environment, if it names any. They are used if that device
+    /// or kernel does not exist.
+    pub(crate) fallback: Option<Settings>,
+    /// Warnings about the environment.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl Found {
     /// Reads all settings.
     ///
     /// # Errors
-    /// What is wrong in the configuration file, in words.
+    /// A message about the configuration file.
     pub(crate) fn read(
         section: &impl Section,
         environment: impl Fn(&str) -> Option<OsString>,
@@ -71,22 +71,22 @@ impl Found {
                 warnings.push(format!("{variable} is `{what}` and is ignored: {why}"));
             }
         }
-        let without = Settings { device: configured.device, kernel: configured.kernel, ..settings.clone() };
-        Ok(Found { without: Some(without).filter(|without| *without != settings), settings, warnings })
+        let fallback = Settings { device: configured.device, kernel: configured.kernel, ..settings.clone() };
+        Ok(Found { fallback: Some(fallback).filter(|fallback| *fallback != settings), settings, warnings })
     }
 }
 
 /// Sets a setting to a value of the environment.
 ///
 /// # Errors
-/// What to do about it.
+/// What value to give.
 fn set_from(settings: &mut Settings, name: &str, value: &OsStr) -> Result<(), String> {
-    // Another value must not be made of it: it could be the name of another file.
+    // The value must not be converted: it could become the name of another file.
     let value = value.to_str().ok_or("give a value in UTF-8")?;
     settings.set(name, value).map_err(|expected| format!("give {expected}"))
 }
 
-/// The name of a setting in the environment.
+/// The environment variable of a setting.
 fn variable(name: &str) -> String {
     format!("LOCKSTEP_{}", name.to_uppercase())
 }
@@ -105,7 +105,7 @@ mod tests {
             found.map(|(_, value)| (*value).into())
         }
 
-        fn any_of(&self, names: &[&CStr]) -> Option<usize> {
+        fn first_with_value(&self, names: &[&CStr]) -> Option<usize> {
             names.iter().position(|name| self.value(name).is_some())
         }
     }
@@ -115,8 +115,8 @@ mod tests {
             self.as_slice().value(name)
         }
 
-        fn any_of(&self, names: &[&CStr]) -> Option<usize> {
-            self.as_slice().any_of(names)
+        fn first_with_value(&self, names: &[&CStr]) -> Option<usize> {
+            self.as_slice().first_with_value(names)
         }
     }
 
@@ -134,13 +134,13 @@ mod tests {
     fn nothing_is_set_by_default() {
         let found = read([("activate", "1"), ("module", "/lib/lockstep.so")], &[]).unwrap();
         assert_eq!(found.settings, Settings::default());
-        assert_eq!((found.without, found.warnings), (None, vec![]));
+        assert_eq!((found.fallback, found.warnings), (None, vec![]));
         let empty = read([("threads", "")], &[("LOCKSTEP_DEVICE", "")]).unwrap();
         assert_eq!(empty.settings, Settings::default());
     }
 
     #[test]
-    fn the_environment_comes_before_the_file() {
+    fn the_environment_overrides_the_file() {
         let found = read(
             [("device", "cpu"), ("threads", "3"), ("threshold", "1M"), ("trace", "stderr")],
             &[("LOCKSTEP_THREADS", "5"), ("LOCKSTEP_DEVICE", ""), ("LOCKSTEP_TRACE", "/tmp/t")],
@@ -152,19 +152,19 @@ mod tests {
         assert_eq!(settings.threshold, Some(1 << 20));
         assert_eq!(settings.verify, Verify::Sample);
         assert_eq!(settings.trace, Some(TraceTo::File("/tmp/t".into())));
-        assert_eq!(found.without, None);
+        assert_eq!(found.fallback, None);
     }
 
     #[test]
     fn bad_values_of_the_file_are_errors() {
         let error = read([("threads", "0")], &[]).unwrap_err();
         assert_eq!(error, "setting threads is `0`: give a number of threads from 1 to 1024, or auto");
-        // Also where the environment has another value.
+        // Also if the environment has another value.
         assert!(read([("verify", "yes")], &[("LOCKSTEP_VERIFY", "full")]).is_err());
     }
 
     #[test]
-    fn bad_values_of_the_environment_are_warned_of_and_those_of_the_file_hold() {
+    fn bad_values_of_the_environment_cause_warnings_and_the_file_applies() {
         let found =
             read([("threads", "3")], &[("LOCKSTEP_THREADS", "many"), ("LOCKSTEP_AHEAD", "1")]).unwrap();
         assert_eq!(found.settings.threads, Some(3));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_not_utf_8_is_not_followed() {
+    fn a_value_that_is_not_utf_8_is_ignored() {
         let environment =
             |name: &str| (name == "LOCKSTEP_TRACE").then(|| OsString::from_vec(b"/tmp/\xff".to_vec()));
         let found = Found::read(&[("trace", "stderr")], environment).unwrap();
@@ -200,17 +200,17 @@ mod tests {
     }
 
     #[test]
-    fn device_and_kernel_of_the_environment_can_be_done_without() {
+    fn settings_without_device_and_kernel_of_the_environment_are_kept() {
         let found = read([("device", "cpu")], &[("LOCKSTEP_DEVICE", "wgpu:0")]).unwrap();
         assert_eq!(found.settings.device.as_deref(), Some("wgpu:0"));
-        assert_eq!(found.without.unwrap().device.as_deref(), Some("cpu"));
+        assert_eq!(found.fallback.unwrap().device.as_deref(), Some("cpu"));
         let found = read([], &[("LOCKSTEP_KERNEL", "cpu/abacus"), ("LOCKSTEP_THREADS", "2")]).unwrap();
-        let without = found.without.unwrap();
-        assert_eq!((without.kernel, without.threads), (None, Some(2)));
+        let fallback = found.fallback.unwrap();
+        assert_eq!((fallback.kernel, fallback.threads), (None, Some(2)));
     }
 
     #[test]
-    fn names_that_are_misspelt_are_errors() {
+    fn misspelt_names_are_errors() {
         let error = read([("activate", "1"), ("treads", "4")], &[]).unwrap_err();
         assert_eq!(
             error,

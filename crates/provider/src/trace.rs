@@ -1,13 +1,13 @@
-//! The trace: which algorithms were used, and how much. Switched on by the setting `trace`.
+//! The trace: which algorithms were used, and for how many bytes. Enabled by the setting `trace`.
 //!
-//! One line when an algorithm is first used in a process, one with totals when the provider is unloaded or the process ends:
-//! OpenSSL does not unload a provider whose ciphers a program still holds at its end. The file is opened
-//! when the provider is loaded, so that processes that give up their rights later can still write to it. Only sizes and
-//! counts are written.
+//! It has one line when an algorithm is first used in a process, and lines with totals when the provider is unloaded or
+//! the process ends (OpenSSL does not unload a provider whose ciphers the program still holds at its end). The file is
+//! opened when the provider is loaded, so that processes that drop privileges later can still write to it. Only sizes
+//! and counts are written.
 //!
-//! The program goes on whatever becomes of the trace: a file that cannot be opened is no reason not to load the provider,
-//! and writing neither waits nor raises a signal ([`crate::ffi::descriptor`]). The first failure is reported on standard
-//! error, once in a process.
+//! Failures of the trace do not affect the program: the provider loads even if the file cannot be opened, and a write
+//! neither waits nor raises a signal ([`crate::ffi::descriptor`]). The first failure is reported on standard error,
+//! once in a process.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -19,21 +19,21 @@ use crate::ffi::descriptor::Descriptor;
 use crate::ffi::standard;
 use crate::message::escaped;
 
-/// Counters of every algorithm, and where they are written.
+/// Counters for every algorithm, and the file that they are written to.
 pub(crate) struct Trace {
     to: Descriptor,
-    /// What `to` is, for messages.
+    /// The name of the file, for messages.
     name: String,
-    /// Writing has failed: nothing is written any more.
+    /// A write has failed: nothing more is written.
     failed: AtomicBool,
     /// For each algorithm: encryption, decryption.
     counters: Vec<[Counter; 2]>,
-    /// Bytes through the planner, and with keystream made ahead.
+    /// Bytes through the planner, and with keystream computed ahead.
     ways: [AtomicU64; 2],
-    /// The process that the counters count for.
+    /// The process that the counters belong to.
     process: AtomicU32,
-    /// The totals have been written.
-    told: AtomicBool,
+    /// True once the totals have been written.
+    reported: AtomicBool,
 }
 
 #[derive(Default)]
@@ -42,17 +42,17 @@ struct Counter {
     bytes: AtomicU64,
 }
 
-/// Which way bytes went, other than inline on the caller's thread.
+/// How bytes were processed, if not inline on the caller's thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     /// Through the planner.
     Planned,
-    /// XORed with keystream that was there already.
+    /// XORed with keystream computed ahead.
     Ahead,
 }
 
 impl Trace {
-    /// Opens the trace. None if that cannot be done, which is reported on standard error.
+    /// Opens the trace. `None` if that fails, which is reported on standard error.
     pub(crate) fn open(to: &TraceTo) -> Option<Trace> {
         let (opened, name) = match to {
             TraceTo::Stderr => (standard::copy(libc::STDERR_FILENO), "standard error".into()),
@@ -62,7 +62,7 @@ impl Trace {
         let to = match opened {
             Ok(to) => to,
             Err(error) => {
-                report(standard::say, &name, "cannot be opened", &error);
+                report(standard::write_message, &name, "cannot be opened", &error);
                 return None;
             }
         };
@@ -73,7 +73,7 @@ impl Trace {
             counters: ALGORITHMS.iter().map(|_| Default::default()).collect(),
             ways: Default::default(),
             process: AtomicU32::new(std::process::id()),
-            told: AtomicBool::new(false),
+            reported: AtomicBool::new(false),
         })
     }
 
@@ -84,61 +84,71 @@ impl Trace {
         let counter = &self.counters[index][usize::from(!encrypts)];
         counter.bytes.fetch_add(bytes as u64, Relaxed);
         if counter.calls.fetch_add(1, Relaxed) == 0 {
-            self.tell(process, &format!("{} {}: first use", algorithm.name(), direction(encrypts)));
+            self.write_line(process, &format!("{} {}: first use", algorithm.name(), direction(encrypts)));
         }
     }
 
-    /// Counts bytes that went another way than inline.
+    /// Counts bytes that were not processed inline.
     pub(crate) fn count_way(&self, way: Way, bytes: usize) {
         self.enter();
         self.ways[way as usize].fetch_add(bytes as u64, Relaxed);
     }
 
-    /// A device failed, and what it should have done was done here or reported.
-    pub(crate) fn tell_failure(&self, what: &str) {
+    /// Records the failure of a device; its work was done inline, or the failure was returned to the program.
+    pub(crate) fn write_failure(&self, what: &str) {
         let process = self.enter();
-        self.tell(process, what);
+        self.write_line(process, what);
     }
 
-    /// The process that counts; a child of a fork begins anew.
+    /// The number of the current process. After a fork the child's counters start at zero.
     fn enter(&self) -> u32 {
         let process = std::process::id();
         if self.process.swap(process, Relaxed) != process {
             let counters =
                 self.counters.iter().flatten().flat_map(|counter| [&counter.calls, &counter.bytes]);
             counters.chain(&self.ways).for_each(|value| value.store(0, Relaxed));
-            self.told.store(false, Relaxed);
+            self.reported.store(false, Relaxed);
         }
         process
     }
 
-    fn tell(&self, process: u32, text: &str) {
+    fn write_line(&self, process: u32, text: &str) {
         if self.failed.load(Relaxed) {
             return;
         }
-        // One write, so that lines of several processes do not mix.
+        // A single write, so that lines of several processes do not mix.
         let line = format!("lockstep[{process}]: {}\n", escaped(text));
         match self.to.write(line.as_bytes()) {
             Ok(()) => {}
-            // There can be room again later.
+            // There may be space again later.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                report(standard::say_later, &self.name, "is full, so lines of it are lost", &error);
+                report(
+                    standard::write_message_after_load,
+                    &self.name,
+                    "is full, so lines of it are lost",
+                    &error,
+                );
             }
             Err(error) => {
                 self.failed.store(true, Relaxed);
-                report(standard::say_later, &self.name, "cannot be written and ends here", &error);
+                report(
+                    standard::write_message_after_load,
+                    &self.name,
+                    "cannot be written and ends here",
+                    &error,
+                );
             }
         }
     }
 
     /// Writes the totals of this process and of its devices.
-    pub(crate) fn tell_totals(&self, devices: &[String]) {
+    pub(crate) fn write_totals(&self, devices: &[String]) {
         let process = std::process::id();
         if self.process.load(Relaxed) != process {
-            // Forked, and did nothing.
+            // A child process that did nothing.
             return;
         }
-        if self.told.swap(true, Relaxed) {
+        if self.reported.swap(true, Relaxed) {
             return;
         }
         for (algorithm, counters) in ALGORITHMS.iter().zip(&self.counters) {
@@ -146,25 +156,25 @@ impl Trace {
                 let [calls, bytes] = [&counter.calls, &counter.bytes].map(|value| value.load(Relaxed));
                 if calls > 0 {
                     let (name, direction) = (algorithm.name(), direction(encrypts));
-                    self.tell(process, &format!("{name} {direction}: {bytes} bytes in {calls} calls"));
+                    self.write_line(process, &format!("{name} {direction}: {bytes} bytes in {calls} calls"));
                 }
             }
         }
-        for (bytes, what) in self.ways.iter().zip(["through the planner", "with keystream made ahead"]) {
+        for (bytes, what) in self.ways.iter().zip(["through the planner", "with keystream computed ahead"]) {
             let bytes = bytes.load(Relaxed);
             if bytes > 0 {
-                self.tell(process, &format!("{bytes} bytes {what}"));
+                self.write_line(process, &format!("{bytes} bytes {what}"));
             }
         }
-        devices.iter().for_each(|line| self.tell(process, line));
+        devices.iter().for_each(|line| self.write_line(process, line));
     }
 }
 
-/// Reports on standard error that a trace has failed, by `say`; once in a process.
-fn report(say: fn(&str), name: &str, what: &str, error: &io::Error) {
+/// Reports a failure of the trace by `write`, once in a process.
+fn report(write: fn(&str), name: &str, what: &str, error: &io::Error) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     if !REPORTED.swap(true, Relaxed) {
-        say(&format!("the trace to {name} {what}: {error}; the program is not affected"));
+        write(&format!("the trace to {name} {what}: {error}; the program is not affected"));
     }
 }
 

@@ -1,10 +1,10 @@
-//! Memory that runs out: any one allocation of the provider fails, in any call on a context, and the call answers that
-//! memory is short; nothing is lost, and the same call works when there is memory again.
+//! Out-of-memory tests: any one allocation of the provider fails, in any call on a context. The call must return the
+//! reason "out of memory", leak nothing, and succeed when it is repeated with memory available.
 //!
-//! An allocation that Rust takes for infallible ends the process, the program's that has loaded us. So the calls are made
-//! in a child process, and where one ends, the test says where it was. What is left out: loading the provider, which is
-//! before any data; the self-test at a kernel's first use; work above the threshold, which opens devices; and updates with
-//! keystream made ahead, whose thread and queues allocate as Rust does.
+//! A failed allocation that Rust treats as infallible aborts the process, which is the program that has loaded the
+//! provider. So the calls are made in a child process, and if it aborts, the test reports where. Not covered: loading
+//! the provider, which comes before any data; the self-test at a kernel's first use; work above the threshold, which
+//! opens devices; and updates with keystream computed ahead, whose thread and queues use infallible allocations.
 
 mod fake_core;
 
@@ -18,49 +18,49 @@ use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 use fake_core::{Cipher, Context, Core, Param, Provider, Refused};
 use openssl::cipher_ctx::CipherCtx;
 
-/// The system's allocator, with the fault that the test asks for.
-struct Scarce;
+/// The system's allocator, with injected failures.
+struct DenyingAllocator;
 
-/// What becomes of the allocations of a thread.
+/// The allocation state of a thread.
 #[derive(Clone, Copy)]
-struct Scarcity {
-    /// Allocations are counted now.
+struct AllocationState {
+    /// True while allocations are counted.
     counts: bool,
-    /// So many succeed before one fails; then all succeed.
+    /// Number of allocations that succeed before one fails; after that all succeed.
     left: usize,
     denied: bool,
 }
 
 thread_local! {
-    static SCARCITY: Cell<Scarcity> = const { Cell::new(Scarcity { counts: false, left: 0, denied: false }) };
+    static STATE: Cell<AllocationState> = const { Cell::new(AllocationState { counts: false, left: 0, denied: false }) };
 }
 
 /// Bytes that are allocated.
 static LIVE: AtomicIsize = AtomicIsize::new(0);
-/// The most there were.
-static MOST_LIVE: AtomicIsize = AtomicIsize::new(0);
+/// The maximum of `LIVE`.
+static MAX_LIVE: AtomicIsize = AtomicIsize::new(0);
 
-/// True if this allocation is the one to fail.
+/// True if this allocation must fail.
 fn denies() -> bool {
-    let mut scarcity = SCARCITY.get();
+    let mut scarcity = STATE.get();
     if !scarcity.counts || scarcity.denied {
         return false;
     }
     scarcity.denied = scarcity.left == 0;
     scarcity.left = scarcity.left.saturating_sub(1);
-    SCARCITY.set(scarcity);
+    STATE.set(scarcity);
     scarcity.denied
 }
 
-// SAFETY: the system's allocator, or null, which is a lawful answer.
-unsafe impl GlobalAlloc for Scarce {
+// SAFETY: the system's allocator, or null, which is a permitted result.
+unsafe impl GlobalAlloc for DenyingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if denies() {
             return null_mut();
         }
         let size = layout.size() as isize;
-        MOST_LIVE.fetch_max(LIVE.fetch_add(size, Relaxed) + size, Relaxed);
-        // SAFETY: as the caller vouches.
+        MAX_LIVE.fetch_max(LIVE.fetch_add(size, Relaxed) + size, Relaxed);
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
@@ -72,42 +72,42 @@ unsafe impl GlobalAlloc for Scarce {
 }
 
 #[global_allocator]
-static ALLOCATOR: Scarce = Scarce;
+static ALLOCATOR: DenyingAllocator = DenyingAllocator;
 
-/// Lets the n-th allocation of calls by [`step`] fail from now on; none if n is not given.
-fn make_scarce(n: Option<usize>) {
-    SCARCITY.set(Scarcity { counts: false, left: n.unwrap_or(0), denied: n.is_none() });
+/// Makes the n-th allocation in calls of [`step`] fail from now on; none if n is `None`.
+fn deny_allocation(n: Option<usize>) {
+    STATE.set(AllocationState { counts: false, left: n.unwrap_or(0), denied: n.is_none() });
 }
 
-/// What is done about a call that was refused.
+/// What to do after a call that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Remedy {
-    /// The same call once more.
+    /// Repeat the call.
     Again,
-    /// Another context, and all of the message from its start.
+    /// Create another context and restart the message.
     Anew,
 }
 
-/// A call in which an allocation may fail.
+/// Makes a call in which an allocation may fail.
 fn step<T>(
     provider: &Provider<'_>,
     remedy: Remedy,
     mut call: impl FnMut() -> Result<T, Refused>,
 ) -> Result<T, Refused> {
-    let denied_before = SCARCITY.get().denied;
-    SCARCITY.set(Scarcity { counts: true, ..SCARCITY.get() });
+    let denied_before = STATE.get().denied;
+    STATE.set(AllocationState { counts: true, ..STATE.get() });
     let outcome = call();
-    let Scarcity { denied, .. } = SCARCITY.get();
-    SCARCITY.set(Scarcity { counts: false, ..SCARCITY.get() });
+    let AllocationState { denied, .. } = STATE.get();
+    STATE.set(AllocationState { counts: false, ..STATE.get() });
     let reason = match outcome {
         Ok(done) => return Ok(done),
         Err(reason) => reason,
     };
     let text = provider.reason(reason).expect("a reason of the list").to_string_lossy();
-    assert!(denied && !denied_before, "refused, though there was memory: {text}");
+    assert!(denied && !denied_before, "the call failed although no allocation did: {text}");
     assert_eq!(text, "out of memory");
     match remedy {
-        Remedy::Again => Ok(call().expect("what was refused for want of memory works when there is some")),
+        Remedy::Again => Ok(call().expect("the call succeeds when memory is available")),
         Remedy::Anew => Err(reason),
     }
 }
@@ -123,11 +123,11 @@ const KEY: [u8; 64] = {
 };
 const IV: [u8; 16] = [0xA7; 16];
 
-/// Bytes of an update at most.
+/// Maximum bytes of an update.
 const MOST: usize = 112;
-/// Updates before the copy is made: enough that keystream is made ahead.
+/// Updates before the context is copied: enough for keystream to be computed ahead.
 const BEFORE: usize = 7;
-/// Updates of the original and of the copy.
+/// Updates of the original and of the copy after that.
 const AFTER: usize = 3;
 
 /// Bytes of the tag.
@@ -139,7 +139,7 @@ fn tag_len(mode: &str) -> usize {
     }
 }
 
-/// The pieces of the message: all of it is one for CCM.
+/// Bytes and number of the pieces of the message: for CCM one piece.
 fn pieces(mode: &str) -> (usize, usize) {
     if mode == "CCM" { (0, 1) } else { (BEFORE, AFTER) }
 }
@@ -148,7 +148,7 @@ fn plain(number: usize) -> [u8; MOST] {
     std::array::from_fn(|i| (i * 7 + number * 131) as u8)
 }
 
-/// The message by OpenSSL's default provider, with its tag.
+/// The ciphertext and tag of OpenSSL's default provider.
 fn expected(cipher: &Cipher, piece: usize) -> (Vec<u8>, Vec<u8>) {
     let (mode, tag_len) = (cipher.mode(), tag_len(cipher.mode()));
     let theirs =
@@ -174,7 +174,7 @@ fn expected(cipher: &Cipher, piece: usize) -> (Vec<u8>, Vec<u8>) {
     (output, tag)
 }
 
-/// The sequence of calls; refused if one was, and the remedy is not for this function.
+/// Runs the sequence of calls; `Err` if one failed and the remedy is [`Remedy::Anew`].
 fn message(
     provider: &Provider<'_>,
     cipher: Cipher,
@@ -232,14 +232,14 @@ fn message(
     }
     drop(copy);
 
-    // And back, by the same context.
+    // Decryption by the same context.
     step(provider, remedy, || context.init(false, Some(key), Some(iv)))?;
     if !tag.is_empty() {
         let mut tag = tag.clone();
         step(provider, remedy, || context.set_octets(c"tag", &mut tag))?;
     }
     if mode == "CCM" {
-        // SAFETY: neither input nor output: the length of the message.
+        // SAFETY: neither input nor output: this sets the length of the message.
         step(provider, remedy, || unsafe { context.update_raw(null_mut(), 0, null(), secret.len()) })?;
     }
     output.clear();
@@ -254,7 +254,8 @@ fn message(
     Ok(())
 }
 
-/// Loads the provider, encrypts and decrypts while one allocation fails, and unloads it. True if one has failed.
+/// Loads the provider, encrypts and decrypts while one allocation fails, and unloads it. Returns true if one has
+/// failed.
 fn life(
     core: &Core,
     scenario: &Scenario,
@@ -265,50 +266,50 @@ fn life(
 ) -> bool {
     let provider = Provider::load(core).expect("good settings");
     let cipher = provider.cipher(index).expect("it is there");
-    make_scarce(n);
+    deny_allocation(n);
     let outcome = message(&provider, cipher, remedy, scenario, expected);
-    let denied = n.is_some() && SCARCITY.get().denied;
-    make_scarce(None);
+    let denied = n.is_some() && STATE.get().denied;
+    deny_allocation(None);
     if outcome.is_err() {
         message(&provider, cipher, remedy, scenario, expected)
-            .expect("a new context works when there is memory again");
+            .expect("a new context works when memory is available");
     }
     denied
 }
 
-/// The least that keystream made ahead takes, and much more than anything else.
+/// Minimum bytes of keystream computed ahead, and much more than all other allocations.
 const SEGMENT: isize = 16 << 10;
 
-/// Bytes that a message takes at most, with its contexts and keystream.
+/// Maximum bytes that a message allocates, with its contexts and keystream.
 fn most_live(core: &Core, scenario: &Scenario, index: usize, expected: &(Vec<u8>, Vec<u8>)) -> isize {
     let provider = Provider::load(core).expect("good settings");
     let cipher = provider.cipher(index).expect("it is there");
     let before = LIVE.load(Relaxed);
-    MOST_LIVE.store(before, Relaxed);
+    MAX_LIVE.store(before, Relaxed);
     message(&provider, cipher, Remedy::Again, scenario, expected).expect("there is memory");
-    MOST_LIVE.load(Relaxed) - before
+    MAX_LIVE.load(Relaxed) - before
 }
 
-/// What a child process is to do: `SETTINGS INDEX N`, from that algorithm and allocation on.
+/// The task of a child process: `SETTINGS INDEX N`, the algorithm and allocation to start from.
 const TASK: &str = "LOCKSTEP_TEST_MEMORY";
 
 struct Scenario {
     settings: &'static [(&'static str, &'static str)],
     /// Bytes of an update.
     piece: usize,
-    /// In updates no allocation fails.
+    /// True if no allocation fails in updates.
     spares_updates: bool,
 }
 
 const SCENARIOS: [Scenario; 2] = [
     Scenario { settings: &[("ahead", "off")], piece: 100, spares_updates: false },
-    // Whole blocks and a kernel that has it for GCM, so that keystream is made ahead.
+    // Whole blocks and a kernel for which keystream is computed ahead for GCM too.
     Scenario { settings: &[("ahead", "on"), ("kernel", "cpu/soft")], piece: 112, spares_updates: true },
 ];
 
 const CIPHERS: usize = 29;
 
-/// All algorithms and allocations from those given on. What is under way is told to the parent.
+/// Tests all algorithms and allocations from the given ones on. Prints each one for the parent process.
 fn child(task: &str) {
     let numbers: Vec<usize> = task.split(' ').map(|number| number.parse().expect("a number")).collect();
     let [settings, first_index, mut first] = numbers[..] else { panic!("a bad task: {task}") };
@@ -317,27 +318,37 @@ fn child(task: &str) {
     for index in first_index..CIPHERS {
         let cipher = Provider::load(&core).expect("good settings").cipher(index).expect("it is there");
         let expected = expected(&cipher, scenario.piece);
-        // What is made once a process, as the self-test, is there from now on.
+        // Values that are created once a process, such as the self-test's result, are created here.
         life(&core, scenario, index, None, Remedy::Again, &expected);
         let most = most_live(&core, scenario, index, &expected);
         let makes_ahead = scenario.spares_updates && matches!(cipher.mode(), "CTR" | "GCM");
-        assert_eq!(most > SEGMENT, makes_ahead, "{}: {most} bytes: is keystream made ahead?", cipher.name());
+        assert_eq!(
+            most > SEGMENT,
+            makes_ahead,
+            "{}: {most} bytes: is keystream computed ahead?",
+            cipher.name()
+        );
         println!("{}: begins", cipher.name());
         for n in first.. {
             println!("at {index} {n}");
             let mut denied = false;
             for remedy in [Remedy::Again, Remedy::Anew] {
-                // Others in this process allocate as well, but what is lost is lost each time.
-                let lost = (0..3).map(|_| {
+                // Other threads of this process allocate as well, but a leak occurs each time.
+                let leaked = (0..3).map(|_| {
                     let before = LIVE.load(Relaxed);
                     denied = life(&core, scenario, index, Some(n), remedy, &expected);
                     LIVE.load(Relaxed) - before
                 });
-                let lost = lost.min();
-                assert_eq!(lost, Some(0), "{}: bytes lost, allocation {n} denied, {remedy:?}", cipher.name());
+                let leaked = leaked.min();
+                assert_eq!(
+                    leaked,
+                    Some(0),
+                    "{}: bytes leaked, allocation {n} denied, {remedy:?}",
+                    cipher.name()
+                );
             }
             if !denied {
-                assert!(n > 1, "{}: a context and its copy must be somewhere", cipher.name());
+                assert!(n > 1, "{}: a context and its copy need memory", cipher.name());
                 break;
             }
         }
@@ -345,7 +356,7 @@ fn child(task: &str) {
     }
 }
 
-/// Runs this test in a child; what it wrote, and if it came through.
+/// Runs this test in a child process; returns its output, its standard error, and whether it succeeded.
 fn run_child(test: &str, task: &str) -> (String, String, bool) {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     for (name, _) in std::env::vars_os() {
@@ -356,7 +367,7 @@ fn run_child(test: &str, task: &str) -> (String, String, bool) {
     let output = command
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(TASK, task)
-        // Rust tells where an allocation failed that must not.
+        // With a backtrace of an infallible allocation that fails.
         .env("RUST_BACKTRACE", "1")
         .stdin(Stdio::null())
         .output()
@@ -372,17 +383,17 @@ fn every_allocation_fails_once(test: &str, settings: usize) {
     let (mut index, mut n) = (0, 0);
     let mut failures = Vec::new();
     loop {
-        let (told, complaint, done) = run_child(test, &format!("{settings} {index} {n}"));
+        let (output, stderr, done) = run_child(test, &format!("{settings} {index} {n}"));
         if done {
-            assert!(told.contains("AES-256-CCM: begins"), "the child has done nothing: {told}");
+            assert!(output.contains("AES-256-CCM: begins"), "the child has done nothing: {output}");
             break;
         }
-        let at = told.lines().rev().find_map(|line| {
+        let at = output.lines().rev().find_map(|line| {
             let (index, n) = line.strip_prefix("at ")?.split_once(' ')?;
             Some((index.parse().ok()?, n.parse().ok()?))
         });
-        (index, n) = at.unwrap_or_else(|| panic!("the child failed before it began: {told}{complaint}"));
-        failures.push(format!("algorithm {index}, allocation {n}:\n{complaint}"));
+        (index, n) = at.unwrap_or_else(|| panic!("the child failed before it began: {output}{stderr}"));
+        failures.push(format!("algorithm {index}, allocation {n}:\n{stderr}"));
         assert!(failures.len() < 40, "too many to go on:\n{}", failures.join("\n"));
         n += 1;
     }

@@ -17,14 +17,14 @@ fn aes_256_ctr() -> &'static Algorithm {
     ALGORITHMS.iter().find(|algorithm| algorithm.name() == "AES-256-CTR").unwrap()
 }
 
-fn begun(instance: &Arc<Instance>, iv: &Block) -> Streams {
+fn started(instance: &Arc<Instance>, iv: &Block) -> Streams {
     let mut context = Streams::new(instance, aes_256_ctr());
     context.init(true, Some(&KEY), Some(iv)).unwrap();
     context
 }
 
-fn served(context: &Streams) -> bool {
-    context.ahead.as_ref().is_some_and(Ahead::is_served)
+fn uses_pool(context: &Streams) -> bool {
+    context.ahead.as_ref().is_some_and(KeystreamAhead::uses_pool)
 }
 
 fn apply(context: &mut Streams, data: &mut [u8]) {
@@ -39,7 +39,7 @@ fn expected(iv: &Block, len: usize) -> Vec<u8> {
     data
 }
 
-/// Sizes of updates up to a limit, always the same ones.
+/// A fixed sequence of update sizes up to a limit.
 fn sizes(most: usize) -> impl Iterator<Item = usize> {
     let mut state = 12345usize;
     std::iter::repeat_with(move || {
@@ -61,47 +61,47 @@ fn run_in(context: &mut Streams, data: &mut [u8], sizes: impl Iterator<Item = us
 }
 
 #[test]
-fn any_split_gives_the_same() {
+fn any_split_gives_the_same_output() {
     let instance = instance();
-    // A counter that runs over on the way.
+    // A counter that wraps around.
     let iv = [0xFF; 16];
     let expected = expected(&iv, 3 << 20);
     for most in [15, 16, 100, 4096, 70_000] {
         let mut data = vec![0; if most < 1000 { 300_000 } else { expected.len() }];
         let len = data.len();
-        run_in(&mut begun(&instance, &iv), &mut data, sizes(most));
+        run_in(&mut started(&instance, &iv), &mut data, sizes(most));
         assert!(data == expected[..len], "updates of up to {most}");
     }
     let mut data = vec![0; expected.len()];
-    run_in(&mut begun(&instance, &iv), &mut data, std::iter::repeat(4096));
+    run_in(&mut started(&instance, &iv), &mut data, std::iter::repeat(4096));
     assert!(data == expected);
     instance.shut_down();
 }
 
 #[test]
-fn a_run_of_small_updates_is_served_and_others_are_not() {
+fn only_consecutive_small_updates_use_the_pool() {
     let instance = instance();
-    let mut context = begun(&instance, &[7; 16]);
-    for _ in 0..RUN {
+    let mut context = started(&instance, &[7; 16]);
+    for _ in 0..MIN_RUN {
         apply(&mut context, &mut [0; 4096]);
-        assert!(!served(&context));
+        assert!(!uses_pool(&context));
     }
     apply(&mut context, &mut [0; 4096]);
-    assert!(served(&context));
+    assert!(uses_pool(&context));
     context.init(true, None, Some(&[8; 16])).unwrap();
-    assert!(!served(&context), "a new IV begins anew");
+    assert!(!uses_pool(&context), "a new IV starts a new run");
     instance.shut_down();
 }
 
 #[test]
-fn new_ivs_copies_and_set_positions_do_not_get_old_keystream() {
+fn new_ivs_copies_and_new_positions_do_not_use_old_keystream() {
     let instance = instance();
     let (first, second) = ([1; 16], [2; 16]);
-    let mut context = begun(&instance, &first);
+    let mut context = started(&instance, &first);
     let mut data = vec![0; 200_000];
     run_in(&mut context, &mut data, std::iter::repeat(4096));
     assert!(data == expected(&first, 200_000));
-    // The copy goes on where the original is, and each for itself.
+    // The copy continues at the position of the original, independently.
     let mut copy = context.duplicate().unwrap();
     let after = &expected(&first, 400_000)[200_000..];
     for context in [&mut context, &mut copy] {
@@ -123,10 +123,10 @@ fn many_contexts_on_many_threads() {
         for thread in 0..6u8 {
             let instance = &instance;
             scope.spawn(move || {
-                // More at once than are served.
+                // More at once than the pool accepts.
                 let mut contexts: Vec<_> = (0..20u8)
                     .map(|i| ([thread * 20 + i; 16], Vec::new()))
-                    .map(|(iv, data)| (begun(instance, &iv), iv, data))
+                    .map(|(iv, data)| (started(instance, &iv), iv, data))
                     .collect();
                 for _ in 0..20 {
                     for (context, _, data) in &mut contexts {
@@ -142,50 +142,46 @@ fn many_contexts_on_many_threads() {
         }
     });
     let keystream_pool = instance.keystream_pool.as_ref().unwrap();
-    assert_eq!(
-        keystream_pool.worker().unwrap().shared.contexts.load(Relaxed),
-        0,
-        "all places are given back"
-    );
+    assert_eq!(keystream_pool.worker().unwrap().shared.contexts.load(Relaxed), 0, "all places are freed");
     instance.shut_down();
 }
 
 #[test]
-fn contexts_go_on_after_the_end_of_the_provider() {
+fn contexts_continue_after_the_provider_is_unloaded() {
     let instance = instance();
     let iv = [9; 16];
-    let mut context = begun(&instance, &iv);
+    let mut context = started(&instance, &iv);
     let mut data = vec![0; 300_000];
     run_in(&mut context, &mut data[..100_000], std::iter::repeat(4096));
     instance.shut_down();
     run_in(&mut context, &mut data[100_000..], std::iter::repeat(4096));
     assert!(data == expected(&iv, 300_000));
-    let mut late = begun(&instance, &iv);
+    let mut late = started(&instance, &iv);
     let mut again = vec![0; 300_000];
     run_in(&mut late, &mut again, std::iter::repeat(4096));
-    assert!(again == data && !served(&late));
+    assert!(again == data && !uses_pool(&late));
 }
 
 #[test]
-fn what_is_left_is_let_go() {
+fn unused_keystream_is_freed() {
     let instance = instance();
-    let mut context = begun(&instance, &[3; 16]);
+    let mut context = started(&instance, &[3; 16]);
     run_in(&mut context, &mut vec![0; 100_000], std::iter::repeat(4096));
-    let order = context.ahead.as_ref().unwrap().order().unwrap();
+    let job = context.ahead.as_ref().unwrap().job().unwrap();
     drop(context);
-    let state = lock(&order.state);
+    let state = lock(&job.state);
     assert!(state.ended && state.ready.is_empty() && state.spare.is_empty());
     drop(state);
     instance.shut_down();
-    // The worker has let go of it too, so that the key is wiped.
-    assert_eq!(Arc::strong_count(&order), 1);
+    // The worker has dropped the job too, so that the key is wiped.
+    assert_eq!(Arc::strong_count(&job), 1);
 }
 
 #[test]
-fn gcm_is_served_too_and_its_counter_wraps_after_32_bits() {
+fn gcm_uses_the_pool_and_its_counter_wraps_after_32_bits() {
     let algorithm = |name| ALGORITHMS.iter().find(|algorithm| algorithm.name() == name).unwrap();
     let instance = instance();
-    // An IV of another length than 12 bytes, for which the counter begins anywhere.
+    // An IV of a length other than 12 bytes: its counter starts at any value.
     for seed in 0..20u8 {
         let run = |instance: &Arc<Instance>| {
             let mut context = Gcm::new(instance, algorithm("AES-256-GCM"));
@@ -201,16 +197,16 @@ fn gcm_is_served_too_and_its_counter_wraps_after_32_bits() {
         let plain = Instance::new(Core::none(), |_| None).unwrap();
         assert!(run(&instance) == run(&plain));
     }
-    // The counters that wrap, by the same keystream alone.
+    // The contexts whose counter wraps, compared with the same keystream computed inline.
     let key = ContextKey::new(&instance, &KEY).unwrap();
-    let mut ahead = Ahead::new(Pass::Ctr32);
+    let mut ahead = KeystreamAhead::new(Pass::Ctr32);
     let start = (0xFFu128 << 120 | u128::from(u32::MAX - 1000)).to_be_bytes();
     let (mut counter, mut data) = (start, vec![0; 64 * 1024]);
     for piece in data.chunks_mut(4096) {
         let keystream_pool = instance.keystream_pool.as_ref().unwrap();
         ahead.apply(keystream_pool, &instance, &key, &mut counter, Span::in_place(piece));
     }
-    assert!(ahead.is_served());
+    assert!(ahead.uses_pool());
     let (mut expected, mut after) = (vec![0; data.len()], start);
     key.inline().ctr32(&mut after, Span::in_place(&mut expected));
     assert!(data == expected && counter == after);

@@ -1,4 +1,4 @@
-//! ECB and CBC: whole blocks, with a part of one kept back between updates, and padding at the end.
+//! ECB and CBC: whole blocks, with a partial block buffered between updates, and padding at the end.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::streams::{GETTABLE, SETTABLE, iv_of};
 use super::tls_cbc::{self, Records};
 use crate::algorithm::{Algorithm, Mode};
 use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{Asked, Given, Parameters};
+use crate::ffi::param::{GetParam, Parameters, SetParam};
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::reason::{Outcome, Reason};
@@ -24,11 +24,11 @@ pub(crate) struct Blocks {
     encrypts: bool,
     padding: bool,
     key: Option<ContextKey>,
-    /// As it was set, if it was.
+    /// The IV as it was set; `None` before.
     first_iv: Option<Block>,
-    /// The last ciphertext block, and the bytes that are kept back.
+    /// The last ciphertext block, and the buffered bytes.
     buffer: BlockBuffer,
-    /// Without effect on blocks; remembered for those who ask.
+    /// No effect on block modes; stored so that it can be read back.
     num: u32,
     /// Set if updates are TLS records.
     records: Records,
@@ -68,7 +68,7 @@ impl Cipher for Blocks {
             if let Some(iv) = iv {
                 self.first_iv = Some(iv_of(iv)?);
             }
-            // Without a new one the message begins with the old one, as in OpenSSL 1.1.1.
+            // Without a new IV the message starts with the previous one, as in OpenSSL 1.1.1.
             if let Some(first) = self.first_iv {
                 self.buffer.restart(first);
             }
@@ -120,7 +120,7 @@ impl Cipher for Blocks {
         Ok(len)
     }
 
-    fn once(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn one_shot(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let key = self.key.as_ref().ok_or(Reason::NoKey)?;
         let len = data.len();
         if !len.is_multiple_of(16) {
@@ -130,33 +130,33 @@ impl Cipher for Blocks {
         Ok(len)
     }
 
-    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()> {
+    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         let iv_len = self.algorithm.mode.iv_len();
-        match asked.name() {
-            b"keylen" => asked.number(self.algorithm.key_len as u64),
-            b"ivlen" => asked.number(iv_len as u64),
-            b"padding" => asked.number(u64::from(self.padding)),
-            b"num" => asked.number(u64::from(self.num)),
-            b"iv" => asked.octets(&self.first_iv.as_ref().unwrap_or(&[0; 16])[..iv_len]),
-            b"updated-iv" => asked.octets(&self.buffer.state()[..iv_len]),
-            b"tls-mac" => asked.octets(self.records.mac()),
+        match param.name() {
+            b"keylen" => param.number(self.algorithm.key_len as u64),
+            b"ivlen" => param.number(iv_len as u64),
+            b"padding" => param.number(u64::from(self.padding)),
+            b"num" => param.number(u64::from(self.num)),
+            b"iv" => param.octets(&self.first_iv.as_ref().unwrap_or(&[0; 16])[..iv_len]),
+            b"updated-iv" => param.octets(&self.buffer.state()[..iv_len]),
+            b"tls-mac" => param.octets(self.records.mac()),
             _ => Ok(()),
         }
     }
 
-    fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
-        match given.name() {
-            b"padding" => self.padding = given.uint()? != 0,
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"padding" => self.padding = param.uint()? != 0,
             b"num" => {
-                let num = given.uint()?;
+                let num = param.uint()?;
                 if num >= 16 {
                     return Err(Reason::ParameterType);
                 }
                 self.num = num;
             }
-            b"use-bits" => _ = given.uint()?,
-            b"tls-version" => self.records.version = given.uint()?,
-            b"tls-mac-size" => self.records.mac_size = given.size()?,
+            b"use-bits" => _ = param.uint()?,
+            b"tls-version" => self.records.version = param.uint()?,
+            b"tls-mac-size" => self.records.mac_size = param.size()?,
             _ => {}
         }
         Ok(())
@@ -172,7 +172,7 @@ impl Blocks {
         cipher_of(self.algorithm.mode).pass(self.direction())
     }
 
-    /// A TLS record, in place: padded when encrypting; freed of IV, padding and MAC when decrypting.
+    /// Processes a TLS record in place. Encryption adds the padding; decryption removes IV, padding and MAC.
     fn record(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
         if !self.padding {

@@ -1,4 +1,4 @@
-//! CCM (SP 800-38C), and its records of TLS 1.2 (RFC 6655). All data of a message come in one update, since their length
+//! CCM (SP 800-38C), and its TLS 1.2 records (RFC 6655). All data of a message are passed in one update: their length
 //! is authenticated before them.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::Cipher;
 use super::gcm::{TLS_AAD, record_aad};
 use crate::algorithm::Algorithm;
 use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{Asked, Given, Kind, Parameters, SIZE, entry, list};
+use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
 use crate::reason::{Outcome, Reason};
@@ -22,7 +22,7 @@ use crate::reason::{Outcome, Reason};
 const TLS_EXPLICIT_IV: usize = 8;
 const TLS_FIXED_IV: usize = 4;
 
-/// Bytes that MAC and cipher go over while they are in the cache.
+/// Bytes that MAC and cipher each process before the next piece, so that the data stay in the cache.
 const PIECE: usize = 8192;
 
 /// A context of CCM.
@@ -38,12 +38,12 @@ pub(crate) struct Ccm {
     length_bytes: usize,
     /// Bytes of the tag.
     tag_len: usize,
-    /// The tag: what came out of encryption, or what to compare with.
+    /// The tag: the result of encryption, or the tag to compare with.
     tag: Block,
     tag_is_set: bool,
-    /// The message under way.
+    /// The current message.
     message: Option<Message>,
-    /// Set for one record.
+    /// The additional data of the next record.
     record_aad: Option<[u8; TLS_AAD]>,
     record_growth: usize,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Ccm {
 #[derive(Clone)]
 struct Message {
     len: usize,
-    /// The first block of the MAC, which has yet to say whether there is additional data.
+    /// The first block of the MAC. Its flag for additional data is set later.
     first: Block,
     /// The counter block that masks the tag.
     counter: Block,
@@ -110,7 +110,7 @@ impl Cipher for Ccm {
             self.iv[..iv.len()].copy_from_slice(iv);
             self.iv_is_set = true;
             self.message = None;
-            // A tag that was set for this message before stays; one that came out of the last one does not count.
+            // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
             self.tag_is_set &= !encrypts;
         }
         if let Some(key) = key {
@@ -137,7 +137,7 @@ impl Cipher for Ccm {
             return Err(Reason::NoKey);
         }
         if data.has_no_input() && self.record_aad.is_none() {
-            // An end in OpenSSL's terms, which puts out nothing.
+            // A call of EVP_EncryptFinal or EVP_DecryptFinal: no output.
             return Ok(0);
         }
         self.run(data)
@@ -158,7 +158,7 @@ impl Cipher for Ccm {
         message.absorb_aad(key.inline(), aad)
     }
 
-    fn announce(&mut self, len: usize) -> Outcome<()> {
+    fn set_message_len(&mut self, len: usize) -> Outcome<()> {
         if self.key.is_none() {
             return Err(Reason::NoKey);
         }
@@ -173,48 +173,48 @@ impl Cipher for Ccm {
         if self.key.is_none() {
             return Err(Reason::NoKey);
         }
-        // A message without data may never have been updated.
+        // A message without data may have had no update.
         if self.iv_is_set && self.record_aad.is_none() {
             self.run(output)?;
         }
         Ok(0)
     }
 
-    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()> {
-        match asked.name() {
-            b"keylen" => asked.number(self.algorithm.key_len as u64),
-            b"ivlen" => asked.number(self.iv_len() as u64),
-            b"taglen" => asked.number(self.tag_len as u64),
+    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"keylen" => param.number(self.algorithm.key_len as u64),
+            b"ivlen" => param.number(self.iv_len() as u64),
+            b"taglen" => param.number(self.tag_len as u64),
             b"iv" | b"updated-iv" => {
                 let len = self.iv_len();
-                if !asked.asks_size() && asked.room() < len {
+                if !param.is_size_query() && param.room() < len {
                     return Err(Reason::IvLength);
                 }
-                asked.octets(&self.iv[..len])
+                param.octets(&self.iv[..len])
             }
             b"tag" => {
                 if !self.encrypts || !self.tag_is_set {
                     return Err(Reason::NoTag);
                 }
-                let len = asked.room();
-                if asked.asks_size() || len > 16 || len != self.tag_len {
+                let len = param.room();
+                if param.is_size_query() || len > 16 || len != self.tag_len {
                     return Err(Reason::TagLength);
                 }
-                asked.octets(&self.tag[..len])?;
-                // The tag can be read once, as in OpenSSL: after that the message is over.
+                param.octets(&self.tag[..len])?;
+                // The tag can be read once, as in OpenSSL. Reading it ends the message.
                 self.tag_is_set = false;
                 self.message = None;
                 Ok(())
             }
-            b"tlsaadpad" => asked.number(self.record_growth as u64),
+            b"tlsaadpad" => param.number(self.record_growth as u64),
             _ => Ok(()),
         }
     }
 
-    fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
-        match given.name() {
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        match param.name() {
             b"tag" => {
-                let (tag, len) = given.octets_or_len()?;
+                let (tag, len) = param.octets_or_len()?;
                 if len % 2 != 0 || !(4..=16).contains(&len) {
                     return Err(Reason::TagLength);
                 }
@@ -228,7 +228,7 @@ impl Cipher for Ccm {
                 self.tag_len = len;
             }
             b"ivlen" => {
-                let len = given.size()?;
+                let len = param.size()?;
                 if !(7..=13).contains(&len) {
                     return Err(Reason::IvLength);
                 }
@@ -239,12 +239,12 @@ impl Cipher for Ccm {
             }
             b"tlsaad" => {
                 let (aad, growth) =
-                    record_aad(given.octets()?, self.encrypts, TLS_EXPLICIT_IV, self.tag_len)?;
+                    record_aad(param.octets()?, self.encrypts, TLS_EXPLICIT_IV, self.tag_len)?;
                 self.record_aad = Some(aad);
                 self.record_growth = growth;
             }
             b"tlsivfixed" => {
-                let fixed = given.octets()?;
+                let fixed = param.octets()?;
                 if fixed.len() != TLS_FIXED_IV {
                     return Err(Reason::IvLength);
                 }
@@ -257,10 +257,10 @@ impl Cipher for Ccm {
 }
 
 impl Ccm {
-    /// All data of a message, or a record.
+    /// Processes all data of a message, or a record.
     fn run(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         if let Some(aad) = self.record_aad.take() {
-            // For one record: another one with its number would have its nonce.
+            // Valid for one record: a second record with the same sequence number would reuse its nonce.
             return self.record(&aad, &mut data);
         }
         let len = data.len();
@@ -284,7 +284,7 @@ impl Ccm {
         }
         let mac = run_data(key, message, self.encrypts, &mut data)?;
         let tag = finish(key.inline(), mac, counter)?;
-        // The nonce has done its work.
+        // The nonce must not be used again.
         self.iv_is_set = false;
         if self.encrypts {
             self.tag = *tag;
@@ -303,7 +303,7 @@ impl Ccm {
         15 - self.length_bytes
     }
 
-    /// Begins a message of a length.
+    /// Starts a message of this length.
     fn begin(&self, len: usize) -> Outcome<Message> {
         let bits = 8 * self.length_bytes;
         if bits < 64 && (len as u64) >> bits != 0 {
@@ -319,7 +319,7 @@ impl Ccm {
         })
     }
 
-    /// A TLS 1.2 record, in place: explicit IV, data, tag.
+    /// Processes a TLS 1.2 record in place: explicit IV, data, tag.
     fn record(&mut self, aad: &[u8; TLS_AAD], data: &mut Buffers<'_>) -> Outcome<usize> {
         let (len, tag_len) = (data.len(), self.tag_len);
         let inner = len.checked_sub(TLS_EXPLICIT_IV + tag_len).ok_or(Reason::TlsRecord)?;
@@ -327,7 +327,7 @@ impl Ccm {
         let (explicit_iv, rest) = record.split_at_mut(TLS_EXPLICIT_IV);
         let (text, tag) = rest.split_at_mut(inner);
         if self.encrypts {
-            // The sequence number, which no two records share.
+            // The sequence number, which is unique per record.
             explicit_iv.copy_from_slice(&aad[..TLS_EXPLICIT_IV]);
         }
         if self.iv_len() != TLS_FIXED_IV + TLS_EXPLICIT_IV {
@@ -353,7 +353,7 @@ impl Ccm {
 }
 
 impl Message {
-    /// Additional data, all at once: the first block, their length, the data, zeros up to a block.
+    /// Adds all additional data to the MAC: the first block, the length, the data, and zeros up to a block boundary.
     fn absorb_aad(&mut self, key: &InlineKey, aad: &[u8]) -> Outcome<()> {
         self.has_aad = true;
         // The flag Adata (SP 800-38C, A.2.1).
@@ -367,7 +367,7 @@ impl Message {
     }
 }
 
-/// Encrypts or decrypts the data of a message; the MAC over all of it, still in the clear.
+/// Encrypts or decrypts the data of a message, and adds the plaintext to the MAC.
 fn run_data(
     key: &ContextKey,
     mut message: Message,
@@ -379,11 +379,11 @@ fn run_data(
     if !message.has_aad {
         mac.update(&mut key, &message.first, false)?;
     }
-    // The count has length_bytes bytes, and the length that was checked keeps it from running over.
+    // The counter has `length_bytes` bytes, and the length check excludes overflow.
     let counter = u128::from_be_bytes(message.counter).wrapping_add(1).to_be_bytes();
     let mut keystream = Keystream::new(Pass::Ctr, counter);
     let len = data.len();
-    data.settle()?;
+    data.resolve_overlap()?;
     for at in (0..len).step_by(PIECE) {
         let piece = PIECE.min(len - at);
         if encrypts {
@@ -398,7 +398,7 @@ fn run_data(
     Ok(Zeroizing::new(*mac.state()))
 }
 
-/// The tag: the MAC under the cipher of the counter block 0.
+/// The tag: the MAC, encrypted with counter block 0.
 fn finish(key: &InlineKey, mac: Zeroizing<Block>, counter: Block) -> Outcome<Zeroizing<Block>> {
     let mut tag = mac;
     Keystream::new(Pass::Ctr, counter).apply(&mut Inline(key), Span::in_place(&mut *tag))?;

@@ -1,4 +1,4 @@
-//! GCM (SP 800-38D), and its records of TLS 1.2 (RFC 5288).
+//! GCM (SP 800-38D), and its TLS 1.2 records (RFC 5288).
 
 use std::sync::Arc;
 
@@ -7,34 +7,34 @@ use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
 
 use super::Cipher;
-use crate::ahead::Ahead;
+use crate::ahead::KeystreamAhead;
 use crate::algorithm::Algorithm;
 use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{Asked, Given, Kind, Parameters, SIZE, UINT, entry, list};
+use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::reason::{Outcome, Reason};
 
 /// The longest IV, as in OpenSSL.
-const MOST_IV: usize = 128;
+const MAX_IV: usize = 128;
 
 /// Bytes of the additional data of a TLS 1.2 record: sequence number, type, version, length.
 pub(super) const TLS_AAD: usize = 13;
 
-/// The part of the IV that a record carries.
+/// The part of the IV that is sent in a record.
 const TLS_EXPLICIT_IV: usize = 8;
-/// The part that it does not.
+/// The part of the IV that is not sent.
 const TLS_FIXED_IV: usize = 4;
 const TLS_TAG: usize = 16;
 
-/// The way of an IV: no message is begun twice with one.
+/// The state of an IV. No IV is used for two messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IvState {
-    /// There is none. One is drawn if encryption begins nevertheless.
+    /// Not set. Encryption then draws a random one.
     Missing,
-    /// Set, and not used.
+    /// Set, and not used yet.
     Fresh,
-    /// The message is under way.
+    /// The message has started.
     InUse,
     /// The message has ended.
     Used,
@@ -46,24 +46,24 @@ pub(crate) struct Gcm {
     algorithm: &'static Algorithm,
     encrypts: bool,
     gcm: Option<InlineGcm>,
-    /// Where keystream is made ahead: the key for it, and what is made.
-    ahead: Option<(ContextKey, Ahead)>,
-    iv: [u8; MOST_IV],
+    /// The key and the state of keystream computed ahead.
+    ahead: Option<(ContextKey, KeystreamAhead)>,
+    iv: [u8; MAX_IV],
     iv_len: usize,
     iv_state: IvState,
     /// The IV was drawn at random.
     iv_is_random: bool,
-    /// Records take their IVs from here: a fixed part and a counter.
+    /// IVs of records consist of a fixed part and a counter.
     iv_counts: bool,
-    /// The tag: what came out of encryption, or what to compare with.
+    /// The tag: the result of encryption, or the tag to compare with.
     tag: Block,
     tag_len: Option<usize>,
-    /// It is that of the message that was encrypted last, and no other was begun.
+    /// True if it is the tag of the last encrypted message, and no other message was started.
     tag_is_made: bool,
-    /// Set for one record.
+    /// The additional data of the next record.
     record_aad: Option<[u8; TLS_AAD]>,
     record_growth: usize,
-    /// Records encrypted under this key.
+    /// Number of records encrypted under this key.
     records: u64,
 }
 
@@ -94,7 +94,7 @@ impl Cipher for Gcm {
             encrypts: true,
             gcm: None,
             ahead: None,
-            iv: [0; MOST_IV],
+            iv: [0; MAX_IV],
             iv_len: 12,
             iv_state: IvState::Missing,
             iv_is_random: false,
@@ -114,8 +114,8 @@ impl Cipher for Gcm {
             None => None,
         };
         let ahead = match &self.ahead {
-            // The copy makes its own keystream if it comes to need it.
-            Some((key, _)) => key.duplicate().ok().map(|key| (key, Ahead::new(Pass::Ctr32))),
+            // The copy computes its own keystream when needed.
+            Some((key, _)) => key.duplicate().ok().map(|key| (key, KeystreamAhead::new(Pass::Ctr32))),
             None => None,
         };
         Ok(Gcm { instance: Arc::clone(&self.instance), gcm, ahead, ..*self })
@@ -123,12 +123,12 @@ impl Cipher for Gcm {
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         if self.encrypts != encrypts && self.iv_state == IvState::InUse {
-            // Half a message one way and half the other is none.
+            // A message cannot change direction.
             self.iv_state = IvState::Used;
         }
         self.encrypts = encrypts;
         if let Some(iv) = iv {
-            if !(1..=MOST_IV).contains(&iv.len()) {
+            if !(1..=MAX_IV).contains(&iv.len()) {
                 return Err(Reason::IvLength);
             }
             self.iv[..iv.len()].copy_from_slice(iv);
@@ -154,12 +154,12 @@ impl Cipher for Gcm {
                 }
             }
             if self.instance.keystream_pool.is_some() {
-                // Without it GCM goes on without keystream made ahead.
+                // On failure GCM continues without keystream computed ahead.
                 let key = ContextKey::new(&self.instance, key).ok();
-                self.ahead = key.map(|key| (key, Ahead::new(Pass::Ctr32)));
+                self.ahead = key.map(|key| (key, KeystreamAhead::new(Pass::Ctr32)));
             }
             if self.iv_state == IvState::InUse {
-                // The message began under another key: it begins anew.
+                // The message was started under another key: it is restarted.
                 self.iv_state = IvState::Fresh;
             }
             self.records = 0;
@@ -191,7 +191,7 @@ impl Cipher for Gcm {
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        self.begun()?;
+        self.ensure_started()?;
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         let span = data.whole()?;
         let done = match (&self.instance.keystream_pool, &mut self.ahead) {
@@ -210,11 +210,11 @@ impl Cipher for Gcm {
         if self.record_aad.is_some() {
             return Err(Reason::NotInPlace);
         }
-        if self.begun()?.aad(aad) { Ok(()) } else { Err(Reason::AadAfterData) }
+        if self.ensure_started()?.aad(aad) { Ok(()) } else { Err(Reason::AadAfterData) }
     }
 
-    fn announce(&mut self, _len: usize) -> Outcome<()> {
-        // GCM does not need to know.
+    fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
+        // GCM does not need the length in advance.
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl Cipher for Gcm {
             self.iv_state = IvState::Used;
             return Err(Reason::NotInPlace);
         }
-        self.begun()?;
+        self.ensure_started()?;
         if let Some((_, ahead)) = &mut self.ahead {
             ahead.stop();
         }
@@ -234,7 +234,7 @@ impl Cipher for Gcm {
             self.tag_is_made = true;
         } else {
             let len = self.tag_len.ok_or(Reason::TagNotSet)?;
-            // Whatever comes of it, this message is over.
+            // The message is over, whatever the result.
             self.iv_state = IvState::Used;
             if !gcm.finish_open(&self.tag[..len]) {
                 return Err(Reason::TagMismatch);
@@ -244,41 +244,41 @@ impl Cipher for Gcm {
         Ok(0)
     }
 
-    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()> {
-        match asked.name() {
-            b"keylen" => asked.number(self.algorithm.key_len as u64),
-            b"ivlen" => asked.number(self.iv_len as u64),
-            b"taglen" => asked.number(self.tag_len.unwrap_or(16) as u64),
+    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"keylen" => param.number(self.algorithm.key_len as u64),
+            b"ivlen" => param.number(self.iv_len as u64),
+            b"taglen" => param.number(self.tag_len.unwrap_or(16) as u64),
             b"iv" | b"updated-iv" => {
                 if self.iv_state == IvState::Missing {
                     self.draw_iv()?;
                 }
-                if !asked.asks_size() && asked.room() < self.iv_len {
+                if !param.is_size_query() && param.room() < self.iv_len {
                     return Err(Reason::IvLength);
                 }
-                asked.octets(&self.iv[..self.iv_len])
+                param.octets(&self.iv[..self.iv_len])
             }
             b"tag" => {
                 if !self.encrypts || !self.tag_is_made {
                     return Err(Reason::NoTag);
                 }
-                let len = if asked.asks_size() { 16 } else { asked.room() };
+                let len = if param.is_size_query() { 16 } else { param.room() };
                 if !(1..=16).contains(&len) {
                     return Err(Reason::TagLength);
                 }
-                asked.octets(&self.tag[..len])
+                param.octets(&self.tag[..len])
             }
-            b"tlsaadpad" => asked.number(self.record_growth as u64),
-            b"tlsivgen" => asked.octets_into(self.iv_len, |part| self.next_iv(part)),
-            b"iv-generated" => asked.number(u64::from(self.iv_is_random)),
+            b"tlsaadpad" => param.number(self.record_growth as u64),
+            b"tlsivgen" => param.octets_into(self.iv_len, |part| self.next_iv(part)),
+            b"iv-generated" => param.number(u64::from(self.iv_is_random)),
             _ => Ok(()),
         }
     }
 
-    fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
-        match given.name() {
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        match param.name() {
             b"tag" => {
-                let tag = given.octets()?;
+                let tag = param.octets()?;
                 if self.encrypts {
                     return Err(Reason::TagNotNeeded);
                 }
@@ -290,8 +290,8 @@ impl Cipher for Gcm {
                 self.tag_len = Some(tag.len());
             }
             b"ivlen" => {
-                let len = given.size()?;
-                if !(1..=MOST_IV).contains(&len) {
+                let len = param.size()?;
+                if !(1..=MAX_IV).contains(&len) {
                     return Err(Reason::IvLength);
                 }
                 if len != self.iv_len {
@@ -303,20 +303,20 @@ impl Cipher for Gcm {
                 }
             }
             b"tlsaad" => {
-                let (aad, growth) = record_aad(given.octets()?, self.encrypts, TLS_EXPLICIT_IV, TLS_TAG)?;
+                let (aad, growth) = record_aad(param.octets()?, self.encrypts, TLS_EXPLICIT_IV, TLS_TAG)?;
                 self.record_aad = Some(aad);
                 self.record_growth = growth;
             }
-            b"tlsivfixed" => self.set_fixed_iv(given)?,
-            b"tlsivinv" => self.set_invocation(given.octets()?)?,
+            b"tlsivfixed" => self.set_fixed_iv(param)?,
+            b"tlsivinv" => self.set_invocation(param.octets()?)?,
             _ => {}
         }
         Ok(())
     }
 }
 
-/// The additional data of a record as they are authenticated: with the length of the plaintext, where the caller has
-/// given that of the record. And by how much the record grows.
+/// The additional data of a record as they are authenticated: with the length of the plaintext instead of that of the
+/// record. Also returns the number of bytes that are added to the record.
 pub(super) fn record_aad(
     aad: &[u8],
     encrypts: bool,
@@ -337,9 +337,9 @@ impl Gcm {
         self.tag
     }
 
-    /// The message, begun if it has not been.
+    /// The current message, which is started if necessary.
     #[inline(always)]
-    fn begun(&mut self) -> Outcome<&mut InlineGcm> {
+    fn ensure_started(&mut self) -> Outcome<&mut InlineGcm> {
         if self.iv_state != IvState::InUse || self.gcm.is_none() {
             self.begin()?;
         }
@@ -361,7 +361,7 @@ impl Gcm {
         self.start()
     }
 
-    /// Begins a message with the IV as it stands.
+    /// Starts a message with the current IV.
     fn start(&mut self) -> Outcome<()> {
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         if !gcm.start(self.encrypts, &self.iv[..self.iv_len]) {
@@ -375,7 +375,7 @@ impl Gcm {
         Ok(())
     }
 
-    /// A random IV (SP 800-38D, 8.2.2), which must have 96 bits or more.
+    /// Draws a random IV (SP 800-38D, 8.2.2). It must have at least 96 bits.
     fn draw_iv(&mut self) -> Outcome<()> {
         if !self.encrypts || self.record_aad.is_some() || self.iv_len < 12 {
             return Err(Reason::NoIv);
@@ -386,9 +386,9 @@ impl Gcm {
         Ok(())
     }
 
-    /// The fixed part of the IVs of records; the rest is a counter, which begins anywhere.
-    fn set_fixed_iv(&mut self, given: &Given<'_>) -> Outcome<()> {
-        if let Some(iv) = given.octets_without_len(self.iv_len)? {
+    /// Sets the fixed part of the IVs of records; the rest is a counter with a random start.
+    fn set_fixed_iv(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        if let Some(iv) = param.octets_without_len(self.iv_len)? {
             // EVP_CTRL_GCM_SET_IV_FIXED with length -1 sets all of the IV.
             self.iv[..self.iv_len].copy_from_slice(iv);
             self.iv_is_random = false;
@@ -396,7 +396,7 @@ impl Gcm {
             self.iv_state = IvState::Fresh;
             return Ok(());
         }
-        let part = given.octets()?;
+        let part = param.octets()?;
         if part.len() < TLS_FIXED_IV || self.iv_len < part.len() + TLS_EXPLICIT_IV {
             return Err(Reason::TlsIv);
         }
@@ -411,7 +411,7 @@ impl Gcm {
         Ok(())
     }
 
-    /// Begins a message with the next IV, of which the last bytes are told.
+    /// Starts a message with the next IV, and writes the last bytes of that IV to `part`.
     fn next_iv(&mut self, part: &mut [u8]) -> Outcome<()> {
         if !self.iv_counts || self.gcm.is_none() || part.is_empty() || self.iv_len < TLS_EXPLICIT_IV {
             return Err(Reason::TlsIv);
@@ -420,14 +420,14 @@ impl Gcm {
         let iv = &mut self.iv[..self.iv_len];
         let len = part.len().min(iv.len());
         part[..len].copy_from_slice(&iv[iv.len() - len..]);
-        // The counter is of 8 bytes at least, and nobody sends 2^64 records.
+        // The counter has at least 8 bytes, and 2^64 records are out of reach.
         let (_, counter) = iv.split_at_mut(iv.len() - 8);
         let next = u64::from_be_bytes(counter.try_into().expect("8 bytes")).wrapping_add(1);
         counter.copy_from_slice(&next.to_be_bytes());
         Ok(())
     }
 
-    /// Begins a message with the IV that a record carries the end of.
+    /// Starts a message with the IV that ends with `part`, which was received in a record.
     fn set_invocation(&mut self, part: &[u8]) -> Outcome<()> {
         if !self.iv_counts || self.gcm.is_none() || self.encrypts || part.len() > self.iv_len {
             return Err(Reason::TlsIv);
@@ -436,10 +436,10 @@ impl Gcm {
         self.start()
     }
 
-    /// A TLS 1.2 record, in place: explicit IV, data, tag.
+    /// Processes a TLS 1.2 record in place: explicit IV, data, tag.
     fn record(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let aad = self.record_aad.take().ok_or(Reason::TlsAad)?;
-        // A record is a message of its own: nothing goes on with this IV, whatever comes of it.
+        // A record is a complete message: whatever the result, this IV is not used again.
         let result = self.run_record(&aad, &mut data);
         self.iv_state = IvState::Used;
         result

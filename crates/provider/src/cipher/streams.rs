@@ -1,4 +1,4 @@
-//! CTR, OFB and the CFBs: modes that put out as much as they take, in any split.
+//! CTR, OFB, CFB, CFB8 and CFB1: stream modes, whose output is as long as the input for any split into updates.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
 
 use super::Cipher;
-use crate::ahead::{Ahead, KeystreamPool};
+use crate::ahead::{KeystreamAhead, KeystreamPool};
 use crate::algorithm::{Algorithm, Mode};
 use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{Asked, Given, Kind, Parameters, SIZE, UINT, entry, list};
+use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
 use crate::reason::{Outcome, Reason};
 
-/// What can be asked of a context without authentication.
+/// Gettable parameters of a context without authentication.
 pub(super) const GETTABLE: Parameters = list!(
     entry(c"keylen", Kind::Unsigned, SIZE),
     entry(c"ivlen", Kind::Unsigned, SIZE),
@@ -28,7 +28,7 @@ pub(super) const GETTABLE: Parameters = list!(
     entry(c"tls-mac", Kind::OctetPointer, 0),
 );
 
-/// What can be set of a context without authentication.
+/// Settable parameters of a context without authentication.
 pub(super) const SETTABLE: Parameters = list!(
     entry(c"padding", Kind::Unsigned, UINT),
     entry(c"num", Kind::Unsigned, UINT),
@@ -50,16 +50,16 @@ pub(crate) struct Streams {
     padding: bool,
     counts_bits: bool,
     key: Option<ContextKey>,
-    /// As it was set, if it was.
+    /// The IV as it was set; `None` before.
     first_iv: Option<Block>,
-    /// CFB8 and CFB1 have no block under way, but remember what was set.
+    /// The parameter `num` for CFB8 and CFB1, which have no partial block; stored so that it can be read back.
     num: usize,
     state: State,
-    /// CTR: keystream that another thread makes, if one does.
-    pub(crate) ahead: Option<Ahead>,
+    /// CTR: keystream computed ahead; `None` if it is switched off.
+    pub(crate) ahead: Option<KeystreamAhead>,
 }
 
-/// What links one update to the next.
+/// The chaining state between updates.
 #[derive(Clone)]
 enum State {
     /// CTR and OFB.
@@ -80,8 +80,8 @@ impl State {
         }
     }
 
-    /// The IV as it has moved on, in OpenSSL's form. CTR: the counter of the next block. OFB: the keystream block under way.
-    /// CFB: the ciphertext of the block under way, with keystream in the place of what has not come yet.
+    /// The updated IV, in OpenSSL's form. CTR: the counter of the next block. OFB: the current keystream block. CFB:
+    /// the ciphertext of the current block, with keystream in the bytes that are not processed yet.
     fn iv(&self) -> &Block {
         match self {
             State::Keystream(keystream) => keystream.state(),
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// Bytes of the block under way that are used; 0 if none is under way.
+    /// Number of bytes of the current block that are used; 0 at a block boundary.
     fn used(&self) -> usize {
         match self {
             State::Keystream(keystream) => keystream.used(),
@@ -131,7 +131,7 @@ impl Cipher for Streams {
         let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
         let Streams { algorithm, encrypts, padding, counts_bits, first_iv, num, .. } = *self;
         let (instance, state) = (Arc::clone(&self.instance), self.state.clone());
-        // Keystream made ahead is not shared: the copy makes its own if it comes to need it.
+        // Keystream computed ahead is not shared: the copy computes its own when needed.
         let ahead = None;
         Ok(Streams { instance, algorithm, encrypts, padding, counts_bits, key, first_iv, num, state, ahead })
     }
@@ -146,7 +146,7 @@ impl Cipher for Streams {
                 next = iv_of(iv)?;
                 self.first_iv = Some(next);
             }
-            // All but CTR begin again with the IV they had, as they did in OpenSSL 1.1.1.
+            // All modes but CTR restart with their previous IV, as in OpenSSL 1.1.1.
             (None, Some(first)) if self.algorithm.mode != Mode::Ctr => next = first,
             (None, _) => {}
         }
@@ -177,7 +177,7 @@ impl Cipher for Streams {
         match &mut self.state {
             State::Keystream(keystream) => match &self.instance.keystream_pool {
                 Some(keystream_pool) if self.algorithm.mode == Mode::Ctr => {
-                    let ahead = self.ahead.get_or_insert_with(|| Ahead::new(Pass::Ctr));
+                    let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
                     let instance = &self.instance;
                     keystream.apply(&mut PooledCtr { key, keystream_pool, instance, ahead }, span)?;
                 }
@@ -205,33 +205,33 @@ impl Cipher for Streams {
         self.counts_bits
     }
 
-    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()> {
-        match asked.name() {
-            b"keylen" => asked.number(self.algorithm.key_len as u64),
-            b"ivlen" => asked.number(16),
-            b"padding" => asked.number(u64::from(self.padding)),
-            b"num" => asked.number(self.used() as u64),
-            b"iv" => asked.octets(self.first_iv.as_ref().unwrap_or(&[0; 16])),
-            b"updated-iv" => asked.octets(self.state.iv()),
-            b"tls-mac" => asked.octets(&[]),
+    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"keylen" => param.number(self.algorithm.key_len as u64),
+            b"ivlen" => param.number(16),
+            b"padding" => param.number(u64::from(self.padding)),
+            b"num" => param.number(self.used() as u64),
+            b"iv" => param.octets(self.first_iv.as_ref().unwrap_or(&[0; 16])),
+            b"updated-iv" => param.octets(self.state.iv()),
+            b"tls-mac" => param.octets(&[]),
             _ => Ok(()),
         }
     }
 
-    fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
-        match given.name() {
-            // Without effect, as for every stream cipher of OpenSSL; remembered for those who ask.
-            b"padding" => self.padding = given.uint()? != 0,
-            b"use-bits" => self.counts_bits = given.uint()? != 0 && self.algorithm.mode == Mode::Cfb1,
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            // No effect, as for every stream cipher of OpenSSL; stored so that it can be read back.
+            b"padding" => self.padding = param.uint()? != 0,
+            b"use-bits" => self.counts_bits = param.uint()? != 0 && self.algorithm.mode == Mode::Cfb1,
             b"num" => {
-                let used = given.uint()? as usize;
+                let used = param.uint()? as usize;
                 if used >= 16 {
                     return Err(Reason::ParameterType);
                 }
                 self.resume(used)?;
             }
-            b"tls-version" => _ = given.uint()?,
-            b"tls-mac-size" => _ = given.size()?,
+            b"tls-version" => _ = param.uint()?,
+            b"tls-mac-size" => _ = param.size()?,
             _ => {}
         }
         Ok(())
@@ -244,14 +244,14 @@ impl Streams {
         if is_remembered { self.num } else { self.state.used() }
     }
 
-    /// Continues inside a block, of which so many bytes are used. For OFB and CFB the IV says everything; CTR's counter is that
-    /// of the block after.
+    /// Sets the position inside a block, of which `used` bytes are used. For OFB and CFB the IV determines the
+    /// keystream; for CTR the counter is that of the next block.
     fn resume(&mut self, used: usize) -> Outcome<()> {
         self.num = used;
         self.ahead = None;
         match (&mut self.state, &self.key) {
             (State::Keystream(keystream), Some(key)) => keystream.resume(&mut &*key, used),
-            // Without a key there is no keystream yet, and a key that comes later begins a message.
+            // Without a key there is no keystream yet, and setting a key starts a message.
             (State::Keystream(_), None) => Ok(()),
             (State::Feedback(feedback), _) => {
                 feedback.resume(used);
@@ -262,12 +262,12 @@ impl Streams {
     }
 }
 
-/// CTR with keystream made ahead, for pieces that are not large.
+/// An executor of CTR that uses keystream computed ahead for small updates.
 struct PooledCtr<'k> {
     key: &'k ContextKey,
     keystream_pool: &'k KeystreamPool,
     instance: &'k Arc<Instance>,
-    ahead: &'k mut Ahead,
+    ahead: &'k mut KeystreamAhead,
 }
 
 impl KeyedExecutor for PooledCtr<'_> {
@@ -288,7 +288,7 @@ impl KeyedExecutor for PooledCtr<'_> {
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        // In CFB8 and CFB1 it is ciphertext; the other states wipe themselves.
+        // The state of CFB8 and CFB1 is ciphertext; the other states wipe themselves.
         if let State::Shift(state) = &mut self.state {
             state.zeroize();
         }

@@ -1,9 +1,9 @@
-//! CBC records of TLS up to 1.2 (RFC 5246, 6.2.3.2): padding and MAC are inside of the ciphertext, and nobody may learn
-//! from our answer or our time whether the padding was right (Vaudenay's oracle, Lucky Thirteen).
+//! CBC records of TLS up to 1.2 (RFC 5246, 6.2.3.2). Padding and MAC are inside the ciphertext, and neither the result
+//! nor the timing may reveal whether the padding was right (Vaudenay's oracle, Lucky Thirteen).
 //!
-//! So a record with wrong padding gets a random MAC: libssl compares it with what it computes and fails in the same way, at
-//! the same time, as for a right padding with a wrong MAC. What is public - the record's length and the MAC's - may be
-//! branched on; where the MAC lies may not.
+//! A record with wrong padding therefore gets a random MAC: libssl compares it with the computed one and fails in the
+//! same way, after the same time, as for right padding with a wrong MAC. Code may branch on public values, the lengths
+//! of the record and of the MAC, but not on the position of the MAC.
 
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -16,33 +16,33 @@ const TLS_1_1: u32 = 0x0302;
 const TLS_1_2: u32 = 0x0303;
 const DTLS_1_0: u32 = 0xFEFF;
 const DTLS_1_2: u32 = 0xFEFD;
-/// What OpenSSL calls `DTLS1_BAD_VER`.
+/// `DTLS1_BAD_VER` of OpenSSL.
 const DTLS_0_9: u32 = 0x0100;
 
-/// The longest MAC: SHA-512's.
-const MOST_MAC: usize = 64;
+/// The longest MAC: that of SHA-512.
+const MAX_MAC: usize = 64;
 
-/// Padding and its length byte are at most so long.
-const MOST_PADDING: usize = 256;
+/// Maximum length of the padding with its length byte.
+const MAX_PADDING: usize = 256;
 
-/// How records are cut, and the MAC of the last one.
+/// The record format, and the MAC of the last record.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(super) struct Records {
-    /// The protocol version; 0 if updates are no records.
+    /// The protocol version; 0 if updates are not TLS records.
     pub(super) version: u32,
     /// Bytes of the MAC in a record.
     pub(super) mac_size: usize,
-    mac: [u8; MOST_MAC],
+    mac: [u8; MAX_MAC],
     mac_is_there: bool,
 }
 
 impl Default for Records {
     fn default() -> Self {
-        Records { version: 0, mac_size: 0, mac: [0; MOST_MAC], mac_is_there: false }
+        Records { version: 0, mac_size: 0, mac: [0; MAX_MAC], mac_is_there: false }
     }
 }
 
-/// Pads a record of `len` bytes up to its end: each byte is the number of those before it.
+/// Pads a record of `len` bytes to its end. Each padding byte is the number of padding bytes before the length byte.
 pub(super) fn pad(version: u32, record: &mut [u8], len: usize) {
     let padding = &mut record[len..];
     let count = (padding.len() - 1) as u8;
@@ -56,31 +56,31 @@ pub(super) fn pad(version: u32, record: &mut [u8], len: usize) {
 }
 
 impl Records {
-    /// The MAC of the last record, random if its padding was wrong; nothing if there was none.
+    /// The MAC of the last record, random if its padding was wrong; empty if there was none.
     pub(super) fn mac(&self) -> &[u8] {
-        if self.mac_is_there { &self.mac[..self.mac_size.min(MOST_MAC)] } else { &[] }
+        if self.mac_is_there { &self.mac[..self.mac_size.min(MAX_MAC)] } else { &[] }
     }
 
-    /// Length of the payload of a deciphered record; the MAC is kept for who asks.
+    /// Returns the length of the payload of a decrypted record, and stores the MAC.
     ///
     /// # Errors
-    /// [`Reason::TlsRecord`] for lengths that cannot be; without a MAC also for wrong padding.
+    /// [`Reason::TlsRecord`] for impossible lengths; without a MAC also for wrong padding.
     pub(super) fn open(&mut self, record: &[u8]) -> Outcome<usize> {
         self.mac_is_there = false;
-        if self.mac_size > MOST_MAC {
+        if self.mac_size > MAX_MAC {
             return Err(Reason::TlsRecord);
         }
-        let mut random = [0; MOST_MAC];
+        let mut random = [0; MAX_MAC];
         if self.mac_size > 0 {
             getrandom::fill(&mut random[..self.mac_size]).map_err(|_| Reason::Random)?;
         }
         self.open_with(record, &random)
     }
 
-    fn open_with(&mut self, record: &[u8], random: &[u8; MOST_MAC]) -> Outcome<usize> {
+    fn open_with(&mut self, record: &[u8], random: &[u8; MAX_MAC]) -> Outcome<usize> {
         let payload = match self.version {
             TLS_1_1 | TLS_1_2 | DTLS_1_0 | DTLS_1_2 | DTLS_0_9 => {
-                // The IV is in the record; the caller knows.
+                // The record starts with the IV. The caller skips it.
                 record.get(16..).ok_or(Reason::TlsRecord)?
             }
             SSL_3_0 | TLS_1_0 => record,
@@ -92,11 +92,11 @@ impl Records {
         let (padding, good) = padding(payload, self.mac_size, self.version == SSL_3_0);
         let end = payload.len() as u64 - u64::from(padding);
         if self.mac_size == 0 {
-            // Encrypt-then-MAC: the MAC has been checked before, so there is nothing to hide.
+            // Encrypt-then-MAC: the MAC was checked before, so the padding is not secret.
             return if bool::from(good) { Ok(end as usize) } else { Err(Reason::TlsRecord) };
         }
         let start = end - self.mac_size as u64;
-        self.mac = [0; MOST_MAC];
+        self.mac = [0; MAX_MAC];
         copy_secret(payload, start, &mut self.mac[..self.mac_size]);
         for (byte, random) in self.mac.iter_mut().zip(random) {
             byte.conditional_assign(random, !good);
@@ -106,60 +106,61 @@ impl Records {
     }
 }
 
-/// Length of the padding with its length byte, and whether it is right; 0 if it is not.
+/// Length of the padding with its length byte (0 if it is wrong), and whether it is right.
 fn padding(payload: &[u8], mac_size: usize, ssl_3: bool) -> (u32, Choice) {
     let count = payload[payload.len() - 1];
     let most = payload.len() - 1 - mac_size;
     let mut good = !u64::from(count).ct_gt(&(most as u64));
     if ssl_3 {
-        // Other bytes may be anything, but there is less than a block of it.
+        // SSL 3: the other padding bytes may have any value, but there is less than a block of padding.
         good &= count.ct_lt(&16);
     } else {
-        let seen = payload.iter().rev().take(MOST_PADDING);
+        let seen = payload.iter().rev().take(MAX_PADDING);
         for (i, byte) in seen.enumerate() {
-            // Not of the padding, or as it should be. There are at most 256 of them, so that i fits.
+            // A byte is outside of the padding, or has the required value. There are at most 256 bytes, so that i fits.
             good &= (i as u8).ct_gt(&count) | byte.ct_eq(&count);
         }
     }
     (u32::conditional_select(&0, &(u32::from(count) + 1), good), good)
 }
 
-/// Copies what begins at a secret place `start` of the last `MOST_PADDING + mac.len()` bytes of the payload.
+/// Copies the bytes that start at the secret position `start` in the last `MAX_PADDING + mac.len()` bytes of the
+/// payload.
 ///
-/// Every byte is read in order and, if it belongs to the MAC, put to the place that is its number modulo the MAC's
-/// length. So all of the MAC is there, but turned by a secret number, which is undone in steps of powers of two.
+/// Every byte is read in order, and each byte of the MAC is stored at its position modulo the length of the MAC. The
+/// result is the MAC rotated by a secret number of bytes; the rotation is undone in steps of powers of two.
 fn copy_secret(payload: &[u8], start: u64, mac: &mut [u8]) {
     let len = mac.len();
-    let first = payload.len().saturating_sub(len + MOST_PADDING);
-    let mut turned = [0u8; MOST_MAC];
+    let first = payload.len().saturating_sub(len + MAX_PADDING);
+    let mut rotated = [0u8; MAX_MAC];
     let mut place = 0;
-    // Where the MAC begins is between `first` and the end. Its place in `turned` is the secret number.
-    let mut turn = 0u8;
+    // The MAC starts between `first` and the end. Its position in `rotated` is the rotation.
+    let mut rotation = 0u8;
     for (i, byte) in payload.iter().enumerate().skip(first) {
         let i = i as u64;
         let inside = !i.ct_lt(&start) & i.ct_lt(&(start + len as u64));
-        turned[place] |= u8::conditional_select(&0, byte, inside);
-        turn.conditional_assign(&(place as u8), i.ct_eq(&start));
+        rotated[place] |= u8::conditional_select(&0, byte, inside);
+        rotation.conditional_assign(&(place as u8), i.ct_eq(&start));
         place = if place + 1 == len { 0 } else { place + 1 };
     }
     for bit in 0..6 {
         let step = 1 << bit;
-        let applies = ((turn >> bit) & 1).ct_eq(&1);
-        let mut before = turned;
+        let applies = ((rotation >> bit) & 1).ct_eq(&1);
+        let mut before = rotated;
         for i in 0..len {
-            turned[i].conditional_assign(&before[(i + step) % len], applies);
+            rotated[i].conditional_assign(&before[(i + step) % len], applies);
         }
         before.zeroize();
     }
-    mac.copy_from_slice(&turned[..len]);
-    turned.zeroize();
+    mac.copy_from_slice(&rotated[..len]);
+    rotated.zeroize();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const RANDOM: [u8; MOST_MAC] = [0xAA; MOST_MAC];
+    const RANDOM: [u8; MAX_MAC] = [0xAA; MAX_MAC];
 
     fn records(version: u32, mac_size: usize) -> Records {
         let mut records = Records::default();
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn right_records_give_their_data_and_mac() {
+    fn valid_records_return_data_and_mac() {
         for version in [TLS_1_0, TLS_1_1, TLS_1_2, DTLS_1_0, DTLS_1_2, DTLS_0_9] {
             for mac_size in [1, 16, 20, 32, 48, 64] {
                 for data in [0, 1, 15, 100, 1000] {
@@ -203,12 +204,12 @@ mod tests {
                 bytes[at] ^= 0x40;
                 let mut records = records(TLS_1_2, 20);
                 let len = records.open_with(&bytes, &RANDOM).unwrap();
-                // If the length byte itself was changed, another padding may be right by accident: not with these.
-                assert_eq!(len, bytes.len() - 16 - 20, "as if there were no padding");
+                // If the length byte itself is changed, another padding may be valid by chance; not with these values.
+                assert_eq!(len, bytes.len() - 16 - 20, "the length without any padding");
                 assert_eq!(records.mac(), &RANDOM[..20]);
             }
         }
-        // Padding that would reach into the MAC.
+        // Padding that would overlap the MAC.
         let mut records = records(TLS_1_2, 20);
         let bytes = vec![40; 16 + 48];
         assert_eq!(records.open_with(&bytes, &RANDOM), Ok(48 - 20));
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_cannot_be_are_refused() {
+    fn impossible_lengths_are_refused() {
         for (version, len) in [(TLS_1_2, 0), (TLS_1_2, 15), (TLS_1_2, 16 + 20), (TLS_1_0, 20), (TLS_1_0, 0)] {
             assert_eq!(records(version, 20).open_with(&vec![0; len], &RANDOM), Err(Reason::TlsRecord));
         }
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn ssl_3_looks_at_the_length_alone() {
+    fn ssl_3_checks_only_the_padding_length() {
         let mut records = records(SSL_3_0, 20);
         let mut bytes = record(SSL_3_0, 37, 20, 6);
         let end = bytes.len() - 1;
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_as_the_version_has_it() {
+    fn padding_depends_on_the_version() {
         let mut record = [0xFF; 16];
         pad(TLS_1_2, &mut record, 10);
         assert_eq!(record[10..], [5; 6]);

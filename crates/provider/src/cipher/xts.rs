@@ -1,4 +1,4 @@
-//! XTS (SP 800-38E; IEEE 1619): each update is a data unit, whose number is the IV.
+//! XTS (SP 800-38E, IEEE 1619): each update is a data unit, and the IV is the number of the data unit.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::Cipher;
 use super::streams::{GETTABLE, iv_of};
 use crate::algorithm::Algorithm;
 use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{Asked, Given, Kind, Parameters, SIZE, entry, list};
+use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::reason::{Outcome, Reason};
@@ -21,7 +21,7 @@ pub(crate) struct Xts {
     instance: Arc<Instance>,
     algorithm: &'static Algorithm,
     encrypts: bool,
-    /// The keys for data and for tweaks.
+    /// The data key and the tweak key.
     keys: Option<[ContextKey; 2]>,
     iv: Option<Block>,
 }
@@ -53,7 +53,8 @@ impl Cipher for Xts {
                 return Err(Reason::KeyLength);
             }
             let (data, tweak) = key.split_at(key.len() / 2);
-            // Equal halves leak the first tweak's cipher (SP 800-38E's FIPS guidance); decrypting old data stays possible.
+            // With equal halves the first tweak leaks (FIPS guidance to SP 800-38E). Decryption of existing data stays
+            // possible.
             if encrypts && bool::from(data.ct_eq(tweak)) {
                 return Err(Reason::XtsEqualKeys);
             }
@@ -94,7 +95,7 @@ impl Cipher for Xts {
         Err(Reason::NullBuffer)
     }
 
-    fn announce(&mut self, _len: usize) -> Outcome<()> {
+    fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
         Err(Reason::NullBuffer)
     }
 
@@ -102,30 +103,31 @@ impl Cipher for Xts {
         Ok(0)
     }
 
-    fn get(&mut self, asked: &mut Asked<'_>) -> Outcome<()> {
+    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         let iv = self.iv.as_ref().unwrap_or(&[0; 16]);
-        match asked.name() {
-            b"keylen" => asked.number(self.algorithm.key_len as u64),
-            b"ivlen" => asked.number(16),
-            b"padding" => asked.number(1),
-            b"num" => asked.number(0),
-            b"iv" | b"updated-iv" => asked.octets(iv),
-            b"tls-mac" => asked.octets(&[]),
+        match param.name() {
+            b"keylen" => param.number(self.algorithm.key_len as u64),
+            b"ivlen" => param.number(16),
+            b"padding" => param.number(1),
+            b"num" => param.number(0),
+            b"iv" | b"updated-iv" => param.octets(iv),
+            b"tls-mac" => param.octets(&[]),
             _ => Ok(()),
         }
     }
 
-    fn set(&mut self, given: &Given<'_>) -> Outcome<()> {
-        match given.name() {
-            b"keylen" if given.size()? != self.algorithm.key_len => Err(Reason::KeyLength),
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"keylen" if param.size()? != self.algorithm.key_len => Err(Reason::KeyLength),
             _ => Ok(()),
         }
     }
 }
 
 impl Xts {
-    /// A data unit that ends within a block, by ciphertext stealing: the last whole block and the part after it change places
-    /// and share bytes. When decrypting, the block that was last when encrypting comes first, with the later tweak.
+    /// Processes a data unit that ends with a partial block, by ciphertext stealing: the last whole block and the
+    /// partial block exchange places and share bytes. Decryption processes the last whole block first, with the later
+    /// tweak.
     #[inline(never)]
     fn update_stealing(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let Some([key, tweak_key]) = &self.keys else { return Err(Reason::NoKey) };

@@ -1,8 +1,8 @@
 //! Input and output of one call: two ranges of memory that may be the same, apart, or overlap.
 //!
-//! OpenSSL's documentation forbids partial overlap, but its own default ciphers get through many cases of it, so programs
-//! may have come to rely on that. Here overlap is never an error: where it would matter, the input is first moved to
-//! where the output goes.
+//! OpenSSL's documentation forbids partial overlap, but its own default ciphers handle many cases of it, so programs
+//! may depend on that. Here overlap is never an error: where necessary, the input is first moved to the position of the
+//! output.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -14,7 +14,7 @@ use zeroize::Zeroize;
 
 use crate::reason::{Outcome, Reason};
 
-/// Input and room for output of one call.
+/// Input and output space of one call.
 pub(crate) struct Buffers<'a> {
     input: *const u8,
     len: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Buffers<'a> {
 }
 
 impl<'a> Buffers<'a> {
-    /// Memory that is both.
+    /// The same memory as input and output.
     pub(crate) fn in_place_of(data: &'a mut [u8]) -> Self {
         let output = data.as_mut_ptr();
         let len = data.len();
@@ -33,11 +33,11 @@ impl<'a> Buffers<'a> {
     }
 
     /// # Safety
-    /// Unless null, `input` is valid for reads of `len` bytes and `output` for writes of `room` bytes, and nobody else
-    /// uses them meanwhile.
+    /// Unless null, `input` is valid for reads of `len` bytes and `output` for writes of `room` bytes, and nothing else
+    /// accesses them during the call.
     ///
     /// # Errors
-    /// [`Reason::NullBuffer`] for null with a length.
+    /// [`Reason::NullBuffer`] if a pointer is null and its length is not 0.
     #[inline(always)]
     pub(crate) unsafe fn new(input: *const u8, len: usize, output: *mut u8, room: usize) -> Outcome<Self> {
         if (input.is_null() || output.is_null()) && len != 0 {
@@ -46,12 +46,12 @@ impl<'a> Buffers<'a> {
         if len > isize::MAX as usize / 8 {
             return Err(Reason::Length);
         }
-        // The sender's word for the room may be unrealistically large; no more than this can be written anyway.
+        // Some callers pass an unrealistically large size; more than this cannot be written anyway.
         let room = room.min(isize::MAX as usize);
         Ok(Buffers { input, len, output, room, bits: 8 * len, memory: PhantomData })
     }
 
-    /// As many bits, if the caller counts bits. The length must be that of the bytes they are in.
+    /// Sets the length in bits, for callers that count bits. The length in bytes must be that of these bits.
     pub(crate) fn with_bits(self, bits: usize) -> Self {
         debug_assert_eq!(bits.div_ceil(8), self.len);
         Buffers { bits, ..self }
@@ -68,7 +68,7 @@ impl<'a> Buffers<'a> {
         self.len
     }
 
-    /// Bytes of output that there is room for.
+    /// Bytes of output space.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         self.room
@@ -79,54 +79,55 @@ impl<'a> Buffers<'a> {
         self.input.is_null()
     }
 
-    /// True if output goes where the input is.
+    /// True if input and output are at the same address.
     pub(crate) fn in_place(&self) -> bool {
         ptr::eq(self.input, self.output)
     }
 
-    /// Copies input from `at` on.
+    /// Copies input from offset `at`.
     pub(crate) fn read(&self, at: usize, into: &mut [u8]) {
         assert!(at <= self.len && into.len() <= self.len - at, "reading beyond the input");
         if !into.is_empty() {
-            // SAFETY: inside of the input, as just checked; `into` is borrowed, so it is other memory.
+            // SAFETY: inside the input, as just checked; `into` is a mutable borrow, so it does not overlap.
             unsafe { ptr::copy_nonoverlapping(self.input.add(at), into.as_mut_ptr(), into.len()) }
         }
     }
 
-    /// The input from `at` on, as long as nothing is written.
+    /// The input from offset `at`, borrowed so that nothing is written meanwhile.
     pub(crate) fn input(&self, at: usize, len: usize) -> &[u8] {
         assert!(at <= self.len && len <= self.len - at, "reading beyond the input");
         if len == 0 {
             return &[];
         }
-        // SAFETY: inside of the input, as just checked, and borrowed as long as the slice lives.
+        // SAFETY: inside the input, as just checked, and borrowed as long as the slice lives.
         unsafe { slice::from_raw_parts(self.input.add(at), len) }
     }
 
-    /// Output that has been written, from `at` on.
+    /// The written output from offset `at`.
     pub(crate) fn output(&self, at: usize, len: usize) -> &[u8] {
         assert!(at <= self.room && len <= self.room - at, "reading beyond the output");
         if len == 0 {
             return &[];
         }
-        // SAFETY: inside of the output, as just checked, and borrowed as long as the slice lives.
+        // SAFETY: inside the output, as just checked, and borrowed as long as the slice lives.
         unsafe { slice::from_raw_parts(self.output.add(at), len) }
     }
 
-    /// Takes back output: nothing of it is for the caller.
+    /// Wipes the first `len` bytes of the output, which the caller must not see.
     pub(crate) fn wipe_output(&mut self, len: usize) {
         assert!(len <= self.room, "writing beyond the output");
         if len > 0 {
-            // SAFETY: inside of the output, as just checked.
+            // SAFETY: inside the output, as just checked.
             unsafe { slice::from_raw_parts_mut(self.output, len) }.zeroize();
         }
     }
 
-    /// Makes input and output equal or apart: the parts of one that overlaps can then be worked on from start to end.
+    /// Moves the input if input and output overlap partially. After this they are the same memory or do not overlap,
+    /// and can be processed piece by piece from start to end.
     ///
     /// # Errors
     /// [`Reason::OutputTooSmall`]
-    pub(crate) fn settle(&mut self) -> Outcome<()> {
+    pub(crate) fn resolve_overlap(&mut self) -> Outcome<()> {
         if self.room < self.len {
             return Err(Reason::OutputTooSmall);
         }
@@ -139,16 +140,16 @@ impl<'a> Buffers<'a> {
         Ok(())
     }
 
-    /// Writes output at `at`.
+    /// Writes output at offset `at`.
     pub(crate) fn write(&mut self, at: usize, from: &[u8]) {
         assert!(at <= self.room && from.len() <= self.room - at, "writing beyond the output");
         if !from.is_empty() {
-            // SAFETY: inside of the output, as just checked; `from` is borrowed, so it is other memory.
+            // SAFETY: inside the output, as just checked; `from` is borrowed, so it does not overlap.
             unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
         }
     }
 
-    /// The whole input with as much output, from the start of each.
+    /// The whole input with output of the same length, from the start of each.
     ///
     /// # Errors
     /// [`Reason::OutputTooSmall`]
@@ -160,8 +161,8 @@ impl<'a> Buffers<'a> {
         Ok(self.part(0, 0, self.len))
     }
 
-    /// `len` bytes of input from `from` on, whose output goes to `to`. What of the input lies elsewhere must have been
-    /// read before: the output may overlap it.
+    /// `len` bytes of input at offset `from`, whose output is at offset `to`. Any other input must have been read
+    /// before: the output may overlap it.
     #[inline(always)]
     pub(crate) fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
         assert!(from <= self.len && len <= self.len - from, "reading beyond the input");
@@ -169,7 +170,7 @@ impl<'a> Buffers<'a> {
         if len == 0 {
             return Span::in_place(&mut []);
         }
-        // SAFETY: inside of both ranges, as just checked.
+        // SAFETY: inside both ranges, as just checked.
         let (mut input, output) = unsafe { (self.input.add(from), self.output.add(to)) };
         let apart = (input as usize).abs_diff(output as usize) >= len;
         if !apart && !ptr::eq(input, output) {
@@ -177,14 +178,14 @@ impl<'a> Buffers<'a> {
             unsafe { ptr::copy(input, output, len) };
             input = output;
         }
-        // SAFETY: valid for `len` bytes for as long as `self` is borrowed, and now equal or apart.
+        // SAFETY: valid for `len` bytes for as long as `self` is borrowed, and now equal or without overlap.
         unsafe { Span::from_raw(input, output, len) }
     }
 
-    /// `len` bytes of a call that works in place: the input, and room behind it.
+    /// `len` bytes of a call that works in place: the input, and output space behind it.
     ///
     /// # Errors
-    /// [`Reason::NotInPlace`] if it does not work in place, [`Reason::OutputTooSmall`] if there is less room.
+    /// [`Reason::NotInPlace`] if input and output differ, [`Reason::OutputTooSmall`] if there is less space.
     pub(crate) fn as_in_place(&mut self, len: usize) -> Outcome<&mut [u8]> {
         if !self.in_place() || self.output.is_null() {
             return Err(Reason::NotInPlace);

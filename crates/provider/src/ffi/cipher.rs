@@ -1,4 +1,4 @@
-//! The functions of ciphers (provider-cipher(7)): one set for each kind of context, with the algorithm as a constant.
+//! The functions of ciphers (provider-cipher(7)): one set for each type of context, with the algorithm as a constant.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_int, c_void};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::buffers::Buffers;
 use super::guard::guarded;
-use super::param::{END, Kind, SIZE, UINT, asked, entry, given};
+use super::param::{END, Kind, SIZE, UINT, entry, iter_get_params, iter_set_params};
 use super::provider::{erased, instance};
 use super::stack;
 use super::types::{
@@ -23,17 +23,17 @@ use crate::cipher::{Blocks, Ccm, Cipher, Gcm, Streams, Xts};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 
-/// The property by which programs ask for us. Never `fips=yes`: nobody has validated this.
+/// The property definition of the algorithms. It does not contain `fips=yes`: the code is not validated.
 pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
 
-/// What OpenSSL holds a pointer to.
+/// The object behind OpenSSL's context pointer.
 struct Context<C> {
     cipher: C,
     instance: Arc<Instance>,
     algorithm: &'static Algorithm,
-    /// If calls are counted.
+    /// True if calls are counted.
     traced: bool,
-    /// A call has panicked. What it was at may be half done, and to go on could use keystream twice.
+    /// A call has panicked. Its work may be half done, and continuing could use keystream twice.
     broken: bool,
 }
 
@@ -63,7 +63,7 @@ impl<C: Cipher, const ID: usize> Functions<C, ID> {
         function(CIPHER_DECRYPT_INIT, erased!(init::<C, false>, Init)),
         function(CIPHER_UPDATE, erased!(update::<C>, Update)),
         function(CIPHER_FINAL, erased!(finish::<C>, Final)),
-        function(CIPHER_CIPHER, erased!(once::<C>, Update)),
+        function(CIPHER_CIPHER, erased!(one_shot::<C>, Update)),
         function(CIPHER_FREECTX, erased!(free_context::<C>, Free)),
         function(CIPHER_DUPCTX, erased!(duplicate_context::<C>, Duplicate)),
         function(CIPHER_GET_PARAMS, erased!(get_params::<ID>, GetParams)),
@@ -76,7 +76,7 @@ impl<C: Cipher, const ID: usize> Functions<C, ID> {
     ];
 }
 
-/// The type of context of each algorithm, by its number; checked to be what its mode asks for.
+/// The context type of each algorithm, by its number. A test checks it against the algorithm's mode.
 macro_rules! dispatch_tables {
     ($($context:ident: $($id:literal)*;)*) => {
         /// The functions of each algorithm.
@@ -99,7 +99,7 @@ macro_rules! dispatch_tables {
     };
 }
 
-/// The kinds of context, for the check above.
+/// The context types, for the check above.
 #[derive(Clone, Copy)]
 enum Context_ {
     Blocks,
@@ -117,10 +117,10 @@ dispatch_tables! {
     Ccm: 26 27 28;
 }
 
-/// Memory for a context, checked: OpenSSL's callers can deal with an allocation that fails.
-fn place<C>(context: Context<C>) -> *mut c_void {
+/// Allocates a context. A failed allocation returns null, which OpenSSL's callers handle.
+fn allocate<C>(context: Context<C>) -> *mut c_void {
     let layout = Layout::new::<Context<C>>();
-    // SAFETY: the layout is of a context, which is not of size 0; the new memory is large enough and aligned for it.
+    // SAFETY: the layout is that of a context, whose size is not 0; the new memory is large enough and aligned for it.
     unsafe {
         let memory = alloc(layout).cast::<Context<C>>();
         if memory.is_null() {
@@ -135,10 +135,10 @@ fn place<C>(context: Context<C>) -> *mut c_void {
 /// The context behind a pointer.
 ///
 /// # Safety
-/// `context` came from [`place`] with the same `C`, is not freed yet and used by one caller at a time.
+/// `context` was returned by [`allocate`] with the same `C`, is not freed, and is used by one caller at a time.
 #[inline(always)]
 unsafe fn context<'a, C>(context: *mut c_void) -> &'a mut Context<C> {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe { &mut *context.cast::<Context<C>>() }
 }
 
@@ -148,9 +148,9 @@ impl<C> Context<C> {
         self.instance.core.raise(reason, None);
     }
 
-    /// The answer to OpenSSL: 1, or 0 with the reason on the error stack.
+    /// The return value for OpenSSL: 1, or 0 with the reason on the error stack.
     #[inline(always)]
-    fn answer(&self, outcome: Outcome<()>) -> c_int {
+    fn to_status(&self, outcome: Outcome<()>) -> c_int {
         match outcome {
             Ok(()) => 1,
             Err(reason) => {
@@ -161,22 +161,22 @@ impl<C> Context<C> {
     }
 }
 
-/// Most bytes of an update that is not guarded against panics: to guard one costs a nanosecond, a twentieth of what some
-/// blocks take. A panic there, which would be a mistake of ours, ends the process at the border, as Rust has it for
-/// functions of C; it does not cross.
-const FEW: usize = 256;
+/// Maximum number of bytes of an update that is not guarded against panics: a guard costs a nanosecond, which is a
+/// twentieth of the time of some blocks. A panic in such an update, which would be a bug in this crate, aborts the
+/// process at the boundary (Rust's rule for `extern "C"` functions); it does not unwind into C.
+const MAX_UNGUARDED: usize = 256;
 
-/// Does a call on a context, with what comes of it on OpenSSL's error stack. A panic breaks the context: only another key
-/// mends it.
+/// Runs a call on a context and puts its error, if any, on OpenSSL's error stack. A panic makes the context unusable
+/// until a new key is set.
 ///
 /// # Safety
 /// As [`context`].
 #[inline(always)]
 unsafe fn call<C>(pointer: *mut c_void, body: impl FnOnce(&mut Context<C>) -> Outcome<()>) -> c_int {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     let context = unsafe { context::<C>(pointer) };
     if context.broken {
-        return context.answer(Err(Reason::Internal));
+        return context.to_status(Err(Reason::Internal));
     }
     context.broken = true;
     let outcome = guarded(Err(Reason::Internal), || {
@@ -184,7 +184,7 @@ unsafe fn call<C>(pointer: *mut c_void, body: impl FnOnce(&mut Context<C>) -> Ou
         context.broken = false;
         outcome
     });
-    context.answer(outcome)
+    context.to_status(outcome)
 }
 
 unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_void) -> *mut c_void {
@@ -194,14 +194,14 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let algorithm = &ALGORITHMS[ID];
         let cipher = C::new(&instance, algorithm);
         let traced = instance.trace.is_some();
-        place(Context { cipher, instance, algorithm, traced, broken: false })
+        allocate(Context { cipher, instance, algorithm, traced, broken: false })
     })
 }
 
 unsafe extern "C" fn free_context<C: Cipher>(pointer: *mut c_void) {
     guarded((), || {
         if !pointer.is_null() {
-            // SAFETY: a context from `place`, which comes here once; all its parts wipe themselves when dropped.
+            // SAFETY: a context from `allocate`, freed once; all its parts wipe themselves on drop.
             unsafe {
                 ptr::drop_in_place(pointer.cast::<Context<C>>());
                 dealloc(pointer.cast(), Layout::new::<Context<C>>());
@@ -212,21 +212,21 @@ unsafe extern "C" fn free_context<C: Cipher>(pointer: *mut c_void) {
 
 unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut c_void {
     guarded(null_mut(), || {
-        // SAFETY: OpenSSL passes one of our contexts.
+        // SAFETY: OpenSSL passes a context of this provider.
         let old = unsafe { context::<C>(pointer) };
-        let copy = duplicated(old);
+        let copy = duplicate_in_own_frame(old);
         stack::wipe_below();
         copy
     })
 }
 
-/// In a frame of its own, so that what it leaves can be wiped.
+/// A separate function, so that its stack frame can be wiped.
 #[inline(never)]
-fn duplicated<C: Cipher>(old: &Context<C>) -> *mut c_void {
+fn duplicate_in_own_frame<C: Cipher>(old: &Context<C>) -> *mut c_void {
     match old.cipher.duplicate() {
         Ok(cipher) => {
             let instance = Arc::clone(&old.instance);
-            place(Context {
+            allocate(Context {
                 cipher,
                 instance,
                 algorithm: old.algorithm,
@@ -250,16 +250,16 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
     params: *const OsslParam,
 ) -> c_int {
     if !key.is_null() {
-        // SAFETY: OpenSSL passes one of our contexts.
+        // SAFETY: OpenSSL passes a context of this provider.
         unsafe { context::<C>(pointer) }.broken = false;
     }
     let body = |context: &mut Context<C>| {
-        // SAFETY: key and IV are null or as long as OpenSSL says.
+        // SAFETY: key and IV are null or have the length that OpenSSL passes.
         let slice = |pointer: *const u8, len| unsafe {
             (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len))
         };
         let leaves_keys = !key.is_null() && !context.cipher.rekeys_in_place();
-        let outcome = initialised::<C, ENCRYPTS>(context, slice(key, key_len), slice(iv, iv_len));
+        let outcome = init_in_own_frame::<C, ENCRYPTS>(context, slice(key, key_len), slice(iv, iv_len));
         if leaves_keys {
             stack::wipe_below();
         }
@@ -270,9 +270,9 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
     unsafe { call(pointer, body) }
 }
 
-/// In a frame of its own, so that what it leaves can be wiped.
+/// A separate function, so that its stack frame can be wiped.
 #[inline(never)]
-fn initialised<C: Cipher, const ENCRYPTS: bool>(
+fn init_in_own_frame<C: Cipher, const ENCRYPTS: bool>(
     context: &mut Context<C>,
     key: Option<&[u8]>,
     iv: Option<&[u8]>,
@@ -288,21 +288,21 @@ unsafe extern "C" fn update<C: Cipher>(
     input: *const u8,
     len: usize,
 ) -> c_int {
-    // SAFETY: OpenSSL passes one of our contexts.
+    // SAFETY: OpenSSL passes a context of this provider.
     let context = unsafe { context::<C>(pointer) };
-    if len > FEW || output.is_null() || context.broken || context.cipher.counts_bits() {
-        // SAFETY: as we are called.
+    if len > MAX_UNGUARDED || output.is_null() || context.broken || context.cipher.counts_bits() {
+        // SAFETY: the arguments of this call.
         return unsafe { update_guarded::<C>(pointer, output, written, room, input, len) };
     }
-    // SAFETY: OpenSSL's caller vouches for the memory, and for being alone at it.
+    // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
     let outcome =
         unsafe { Buffers::new(input, len, output, room) }.and_then(|data| context.cipher.update(data));
-    // SAFETY: null, or a place for the length.
-    let outcome = unsafe { finished(context, outcome, len, written) };
-    context.answer(outcome)
+    // SAFETY: null, or a valid place for the length.
+    let outcome = unsafe { complete_update(context, outcome, len, written) };
+    context.to_status(outcome)
 }
 
-/// An update of any kind.
+/// An update of any size.
 ///
 /// # Safety
 /// As OpenSSL calls [`update`].
@@ -316,7 +316,7 @@ unsafe fn update_guarded<C: Cipher>(
     len: usize,
 ) -> c_int {
     let body = |context: &mut Context<C>| {
-        // SAFETY: OpenSSL's caller vouches for the memory, and for being alone at it.
+        // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
         let outcome = unsafe {
             if output.is_null() {
                 without_output(&mut context.cipher, input, len)
@@ -327,14 +327,14 @@ unsafe fn update_guarded<C: Cipher>(
                 Buffers::new(input, len, output, room).and_then(|data| context.cipher.update(data))
             }
         };
-        // SAFETY: null, or a place for the length.
-        unsafe { finished(context, outcome, len, written) }
+        // SAFETY: null, or a valid place for the length.
+        unsafe { complete_update(context, outcome, len, written) }
     };
-    // SAFETY: OpenSSL passes one of our contexts.
+    // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, body) }
 }
 
-unsafe extern "C" fn once<C: Cipher>(
+unsafe extern "C" fn one_shot<C: Cipher>(
     pointer: *mut c_void,
     output: *mut u8,
     written: *mut usize,
@@ -343,7 +343,7 @@ unsafe extern "C" fn once<C: Cipher>(
     len: usize,
 ) -> c_int {
     if input.is_null() && len == 0 {
-        // SAFETY: as OpenSSL has it for this function.
+        // SAFETY: OpenSSL's contract for this function.
         return unsafe { finish::<C>(pointer, output, written, room) };
     }
     let body = |context: &mut Context<C>| {
@@ -356,46 +356,46 @@ unsafe extern "C" fn once<C: Cipher>(
                 let bytes = if counts_bits { len.div_ceil(8) } else { len };
                 Buffers::new(input, bytes, output, room)
                     .and_then(|data| {
-                        context.cipher.once(if counts_bits { data.with_bits(len) } else { data })
+                        context.cipher.one_shot(if counts_bits { data.with_bits(len) } else { data })
                     })
                     .map(|_| len)
             }
         };
-        // SAFETY: null, or a place for the length.
-        unsafe { finished(context, outcome, len, written) }
+        // SAFETY: null, or a valid place for the length.
+        unsafe { complete_update(context, outcome, len, written) }
     };
-    // SAFETY: OpenSSL passes one of our contexts.
+    // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, body) }
 }
 
-/// An update without output: additional data, or the length of what will come.
+/// An update without output: additional data, or the length of the message.
 ///
 /// # Safety
 /// `input` is null or has `len` bytes.
 unsafe fn without_output<C: Cipher>(cipher: &mut C, input: *const u8, len: usize) -> Outcome<usize> {
     if input.is_null() {
-        cipher.announce(len)?;
+        cipher.set_message_len(len)?;
     } else if len > isize::MAX as usize {
         return Err(Reason::Length);
     } else {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         cipher.aad(unsafe { slice::from_raw_parts(input, len) })?;
     }
     Ok(len)
 }
 
-/// Tells the caller, and the trace, what came of an update.
+/// Returns the length of the output to the caller, and counts the update for the trace.
 ///
 /// # Safety
-/// `written` is null or a place for the length.
+/// `written` is null or a valid place for the length.
 #[inline(always)]
-unsafe fn finished<C: Cipher>(
+unsafe fn complete_update<C: Cipher>(
     context: &mut Context<C>,
     outcome: Outcome<usize>,
     len: usize,
     written: *mut usize,
 ) -> Outcome<()> {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     if let Some(written) = unsafe { written.as_mut() } {
         *written = outcome.unwrap_or(0);
     }
@@ -419,51 +419,51 @@ unsafe extern "C" fn finish<C: Cipher>(
     room: usize,
 ) -> c_int {
     let body = |context: &mut Context<C>| {
-        // Without output there is no room, whatever is said of it.
+        // Without an output pointer there is no space, whatever size is passed.
         let room = if output.is_null() { 0 } else { room };
-        // SAFETY: OpenSSL's caller vouches for the output.
+        // SAFETY: OpenSSL's caller guarantees that the output is valid.
         let outcome = unsafe { Buffers::new(output, 0, output, room) }
             .and_then(|data| context.cipher.finish(data))
             .map_err(|reason| match reason {
                 Reason::OutputTooSmall if output.is_null() => Reason::NullBuffer,
                 reason => reason,
             });
-        // SAFETY: null, or a place for the length.
+        // SAFETY: null, or a valid place for the length.
         if let Some(written) = unsafe { written.as_mut() } {
             *written = outcome.unwrap_or(0);
         }
         outcome.map(|_| ())
     };
-    // SAFETY: OpenSSL passes one of our contexts.
+    // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, body) }
 }
 
 unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params: *mut OsslParam) -> c_int {
     let body = |context: &mut Context<C>| {
         // SAFETY: OpenSSL passes null or a valid array.
-        unsafe { asked(params) }.try_for_each(|mut param| context.cipher.get(&mut param))
+        unsafe { iter_get_params(params) }.try_for_each(|mut param| context.cipher.get(&mut param))
     };
-    // SAFETY: OpenSSL passes one of our contexts.
+    // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, body) }
 }
 
 unsafe extern "C" fn set_context_params<C: Cipher>(pointer: *mut c_void, params: *const OsslParam) -> c_int {
-    // SAFETY: OpenSSL passes one of our contexts, and null or a valid array.
+    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
     unsafe { call(pointer, |context: &mut Context<C>| set_all(context, params)) }
 }
 
 /// # Safety
 /// `params` is null or a valid array.
 unsafe fn set_all<C: Cipher>(context: &mut Context<C>, params: *const OsslParam) -> Outcome<()> {
-    // SAFETY: as the caller vouches.
-    unsafe { given(params) }.try_for_each(|param| context.cipher.set(&param))
+    // SAFETY: guaranteed by the caller.
+    unsafe { iter_set_params(params) }.try_for_each(|param| context.cipher.set(&param))
 }
 
 unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_int {
     guarded(0, || {
         let Algorithm { mode, key_len, .. } = &ALGORITHMS[ID];
         // SAFETY: OpenSSL passes a valid array.
-        let mut params = unsafe { asked(params) };
+        let mut params = unsafe { iter_get_params(params) };
         let outcome = params.try_for_each(|mut param| match param.name() {
             b"mode" => param.number(mode.number()),
             b"keylen" => param.number(*key_len as u64),

@@ -1,4 +1,4 @@
-//! What the library offers to a provider: its error stack, and the configuration.
+//! Functions that libcrypto provides to a provider: its error stack, and the configuration.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null;
@@ -16,7 +16,7 @@ type NewError = unsafe extern "C" fn(*const CoreHandle);
 type SetErrorDebug = unsafe extern "C" fn(*const CoreHandle, *const c_char, c_int, *const c_char);
 type VsetError = unsafe extern "C" fn(*const CoreHandle, u32, *const c_char, *mut c_void);
 
-/// The library's side of this provider.
+/// libcrypto's interface for this provider.
 #[derive(Clone)]
 pub(crate) struct Core {
     handle: *const CoreHandle,
@@ -26,20 +26,20 @@ pub(crate) struct Core {
     vset_error: Option<VsetError>,
 }
 
-// SAFETY: the handle is the library's own, and the functions that take it may be called from any thread.
+// SAFETY: the handle belongs to libcrypto, and the functions that take it may be called from any thread.
 unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
 
 impl Core {
     /// # Safety
-    /// What `OSSL_provider_init` was given: `functions` is an array that ends with number 0.
+    /// The arguments of `OSSL_provider_init`: `functions` is an array that ends with number 0.
     pub(super) unsafe fn new(handle: *const CoreHandle, functions: *const Dispatch) -> Core {
         let mut core =
             Core { handle, get_params: None, new_error: None, set_error_debug: None, vset_error: None };
         let mut next = functions;
-        // SAFETY: entries up to the one with number 0 are valid; each function has the type that belongs to its number in
-        // core_dispatch.h, which never changes.
+        // SAFETY: entries up to the one with number 0 are valid; each function has the type that core_dispatch.h
+        // defines for its number, which never changes.
         unsafe {
             while let Some(&Dispatch { id, function: Some(function) }) = next.as_ref()
                 && id != 0
@@ -65,7 +65,7 @@ impl Core {
         core
     }
 
-    /// Puts an error on the stack of this thread; `detail` is shown behind the reason.
+    /// Puts an error on the stack of this thread; `detail` is shown after the reason.
     #[cold]
     pub(crate) fn raise(&self, reason: Reason, detail: Option<&str>) {
         let (Some(new), Some(debug), Some(set)) = (self.new_error, self.set_error_debug, self.vset_error)
@@ -73,23 +73,24 @@ impl Core {
             return;
         };
         let (number, advice) = match reason.shared() {
-            // ERR_PACK of openssl/err.h: with ERR_LIB_PROV in it OpenSSL takes the reason for one of its own providers'.
+            // ERR_PACK of openssl/err.h. With ERR_LIB_PROV OpenSSL reads the reason as one of its own providers'
+            // reasons.
             Some((number, advice)) => (57 << 23 | number, advice),
             None => (reason as u32, c""),
         };
-        // Details become a format of C, in which percent signs would ask for arguments.
+        // The detail is used as a C format string, so percent signs are escaped.
         let format = detail.and_then(|text| CString::new(text.replace('%', "%%")).ok());
         let format = match &format {
             Some(text) => text.as_ptr(),
-            // What is known beforehand needs no memory.
+            // Constant texts need no memory.
             None if !advice.is_empty() => advice.as_ptr(),
             None => null(),
         };
-        // What a va_list is differs between processors, but everywhere it can be passed as a pointer to zeros, as long as
-        // no argument is taken from it.
+        // The type va_list differs between processors, but on all of them a pointer to zeros can be passed, as long as
+        // no argument is read.
         let mut no_arguments = [0u64; 8];
-        // SAFETY: the functions are the library's, called in the order that provider-base(7) asks for; all strings end
-        // with NUL, and the format takes no arguments.
+        // SAFETY: libcrypto's functions, called in the order that provider-base(7) requires; all strings end with NUL,
+        // and the format has no arguments.
         unsafe {
             new(self.handle);
             debug(self.handle, c"lockstep".as_ptr(), 0, c"".as_ptr());
@@ -99,33 +100,34 @@ impl Core {
 }
 
 impl Section for Core {
-    /// Copied: what the library hands out lies in memory that moves.
+    /// Returns a copy: libcrypto may move the memory of the value.
     fn value(&self, name: &CStr) -> Option<String> {
         let get = self.get_params?;
         let mut value: *const c_char = null();
-        let mut asked = [text_of(name, &raw mut value), END];
+        let mut request = [utf8_ptr_request(name, &raw mut value), END];
         // SAFETY: an array of one parameter, whose data is a pointer as its type says.
-        let found = unsafe { get(self.handle, asked.as_mut_ptr()) } == 1;
+        let found = unsafe { get(self.handle, request.as_mut_ptr()) } == 1;
         if !found || value.is_null() {
             return None;
         }
-        // SAFETY: the library has set it to a C string of its own.
+        // SAFETY: libcrypto has set it to a C string of its own.
         Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
     }
 
-    fn any_of(&self, names: &[&CStr]) -> Option<usize> {
+    fn first_with_value(&self, names: &[&CStr]) -> Option<usize> {
         let get = self.get_params?;
-        // What the values are does not matter: all are put into one place.
+        // The values do not matter: all are written to the same place.
         let mut value: *const c_char = null();
-        let mut asked: Vec<_> = names.iter().map(|name| text_of(name, &raw mut value)).chain([END]).collect();
-        // SAFETY: an array of parameters whose data are pointers as their types say, with its end.
-        unsafe { get(self.handle, asked.as_mut_ptr()) };
-        asked[..names.len()].iter().position(|param| param.return_size != PARAM_UNMODIFIED)
+        let mut request: Vec<_> =
+            names.iter().map(|name| utf8_ptr_request(name, &raw mut value)).chain([END]).collect();
+        // SAFETY: an array of parameters whose data are pointers as their types say, with an end.
+        unsafe { get(self.handle, request.as_mut_ptr()) };
+        request[..names.len()].iter().position(|param| param.return_size != PARAM_UNMODIFIED)
     }
 }
 
-/// A parameter that asks for a text.
-fn text_of(name: &CStr, place: *mut *const c_char) -> OsslParam {
+/// A parameter that requests a UTF-8 pointer.
+fn utf8_ptr_request(name: &CStr, place: *mut *const c_char) -> OsslParam {
     OsslParam {
         key: name.as_ptr(),
         data_type: PARAM_UTF8_PTR,

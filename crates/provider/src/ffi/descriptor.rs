@@ -1,11 +1,11 @@
-//! Writing to files without an effect on the program that this module is loaded into: no signal, no waiting, no change of
-//! `errno`, no descriptor of the program's closed or written to.
+//! Writes to files without side effects on the program that has loaded this module: no signal, no waiting, no change of
+//! `errno`, and none of the program's descriptors is closed or written to.
 //!
-//! Writes to a regular file, to a FIFO and to a device that was opened by its name, and to terminals and pipes that were opened
-//! once more ([`super::standard`]), are made with `O_NONBLOCK`. Others are made if `poll` says that there is room.
+//! Regular files, FIFOs and devices that are opened by name, and terminals and pipes that are opened once more
+//! ([`super::standard`]), are written with `O_NONBLOCK`. Other files are written if `poll` reports that there is room.
 //!
-//! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write` and no others unless it fails: sandboxes such as
-//! that of OpenSSH's server, which refuses the first, end a program for calls that they do not know.
+//! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write`, and no others unless it fails.
+//! Sandboxes end a program for a call that they do not allow; that of OpenSSH's server refuses the first.
 
 use std::ffi::{CStr, CString, c_int};
 use std::io::{self, Error, ErrorKind};
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use super::thread::write_without_signals;
 
-/// Which file it is.
+/// The identity of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity {
     device: libc::dev_t,
@@ -27,31 +27,32 @@ impl Identity {
     }
 }
 
-/// A descriptor of our own.
+/// A descriptor that the provider has opened.
 pub(crate) struct Descriptor {
     number: c_int,
-    /// The file that it was opened for. Programs close descriptors that they have not opened (`closefrom`) and get their
-    /// numbers for files of their own.
+    /// The file that it was opened for. Programs may close descriptors that they have not opened (`closefrom`), and get
+    /// the same numbers for other files.
     identity: Identity,
 }
 
 impl Descriptor {
-    /// A copy of a descriptor of the program's, such as that of standard error.
+    /// A copy of a descriptor of the program, such as that of standard error.
     ///
     /// # Errors
-    /// If it is not open, or no more descriptors can be had.
+    /// If it is not open, or no more descriptors are available.
     pub(crate) fn copy_of(number: c_int) -> io::Result<Descriptor> {
-        keeping_errno(|| Descriptor::new(above_standard(number)?))
+        preserve_errno(|| Descriptor::new(above_standard(number)?))
     }
 
-    /// Opens a file to append to it, and creates it if it is not there. It may be a regular file, a FIFO that a process
-    /// reads, or a character device. Symbolic links are not followed. Regular files with more than one name, and regular files
-    /// and FIFOs of other users than root, are refused: other users who may write to the folder must not choose another file for the program.
+    /// Opens a file for appending, and creates it if necessary. It may be a regular file, a FIFO with a reader, or a
+    /// character device. Symbolic links are not followed. Regular files with more than one name, and regular files and
+    /// FIFOs that belong to another user than this one or root, are refused: a user with write access to the folder
+    /// must not be able to redirect the output to another file of the program.
     ///
     /// # Errors
-    /// Why it cannot be opened, in words.
+    /// A message that says why it cannot be opened.
     pub(crate) fn append_to(path: &Path) -> io::Result<Descriptor> {
-        keeping_errno(|| {
+        preserve_errno(|| {
             let name = CString::new(path.as_os_str().as_bytes())?;
             let opened = open(&name, OpenFlags::Create).map_err(why_not_opened)?;
             check(opened.number)?;
@@ -74,12 +75,12 @@ impl Descriptor {
         self.identity
     }
 
-    /// Writes all of it, if that can be done at once.
+    /// Writes all of it, if that is possible without waiting.
     ///
     /// # Errors
-    /// [`ErrorKind::WouldBlock`] if the reader does not keep up; other errors are final.
+    /// [`ErrorKind::WouldBlock`] if the reader is too slow; other errors are final.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        keeping_errno(|| {
+        preserve_errno(|| {
             if !self.is_open()? {
                 return Err(Error::other("the program has closed it"));
             }
@@ -87,10 +88,10 @@ impl Descriptor {
         })
     }
 
-    /// Whether the descriptor is that of the same file still.
+    /// True if the descriptor still refers to the same file.
     ///
     /// # Errors
-    /// If that is not known: a sandbox forbids to look.
+    /// If that cannot be determined: a sandbox forbids the call.
     fn is_open(&self) -> io::Result<bool> {
         match status(self.number) {
             Ok(found) => Ok(Identity::of(&found) == self.identity),
@@ -102,38 +103,38 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        keeping_errno(|| {
-            // A program that has closed it may have opened the same file under its number.
+        preserve_errno(|| {
+            // The program may have closed it and opened the same file under its number.
             if self.is_open().unwrap_or(false) && closes_on_exec(self.number) {
-                // SAFETY: the descriptor is our own still.
+                // SAFETY: the descriptor is still the provider's.
                 unsafe { libc::close(self.number) };
             }
         });
     }
 }
 
-/// How a file is opened.
+/// How to open a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenFlags {
-    /// It is created if it is not there; symbolic links are not followed.
+    /// Create it if necessary; do not follow symbolic links.
     Create,
-    /// It is there. Links are followed, as those of `/proc/self/fd` are.
+    /// It exists. Follow links, such as those of `/proc/self/fd`.
     Existing,
 }
 
-/// Opens a file to append to it without waiting.
+/// Opens a file for appending, without waiting.
 pub(super) fn open(name: &CStr, how: OpenFlags) -> io::Result<Descriptor> {
     let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
     let more = match how {
         OpenFlags::Create => libc::O_CREAT | libc::O_NOFOLLOW,
         OpenFlags::Existing => 0,
     };
-    // SAFETY: a C string; the mode is an unsigned int, as variable arguments are passed.
+    // SAFETY: a C string; the mode is an unsigned int, as C passes variable arguments.
     let number = unsafe { libc::open(name.as_ptr(), flags | more, 0o600 as libc::c_uint) };
     match number {
         ..0 => Err(Error::last_os_error()),
         0..=libc::STDERR_FILENO => {
-            // Standard input, output or error is closed: the program must not find this file in its place.
+            // Standard input, output or error is closed: the program must not find this file under that number.
             let moved = above_standard(number);
             // SAFETY: it has just been opened here.
             unsafe { libc::close(number) };
@@ -145,23 +146,23 @@ pub(super) fn open(name: &CStr, how: OpenFlags) -> io::Result<Descriptor> {
 
 /// A copy with a number above those of standard input, output and error.
 fn above_standard(number: c_int) -> io::Result<c_int> {
-    // SAFETY: a call on a number, which need not be that of an open file.
+    // SAFETY: a call on a number, which may be that of no open file.
     match unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) } {
         -1 => Err(Error::last_os_error()),
         copy => Ok(copy),
     }
 }
 
-/// Whether it is an open descriptor that is closed on `exec`, as all of our own are.
+/// True for an open descriptor that is closed on `exec`, as all of the provider's are.
 pub(super) fn closes_on_exec(number: c_int) -> bool {
-    // SAFETY: a call on a number, which need not be that of an open file.
+    // SAFETY: a call on a number, which may be that of no open file.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
     flags >= 0 && flags & libc::FD_CLOEXEC != 0
 }
 
 pub(super) fn status(number: c_int) -> io::Result<libc::stat> {
     let mut found = std::mem::MaybeUninit::uninit();
-    // SAFETY: room for the answer, which is read only where the call has succeeded.
+    // SAFETY: space for the result, which is read only if the call has succeeded.
     unsafe {
         match libc::fstat(number, found.as_mut_ptr()) {
             0 => Ok(found.assume_init()),
@@ -170,7 +171,7 @@ pub(super) fn status(number: c_int) -> io::Result<libc::stat> {
     }
 }
 
-/// Refuses what lines are not appended to.
+/// Refuses files to which a trace must not be appended.
 fn check(number: c_int) -> io::Result<()> {
     let found = status(number)?;
     match found.st_mode & libc::S_IFMT {
@@ -179,7 +180,7 @@ fn check(number: c_int) -> io::Result<()> {
             Err(Error::other("it has more than one name (hard links), and may be another program's file"))
         }
         libc::S_IFREG | libc::S_IFIFO => {
-            // SAFETY: reads what the kernel keeps of the process.
+            // SAFETY: reads an attribute of the process.
             let user = unsafe { libc::geteuid() };
             match found.st_uid {
                 0 => Ok(()),
@@ -191,7 +192,7 @@ fn check(number: c_int) -> io::Result<()> {
     }
 }
 
-/// Errors of `open` that have another meaning here than their usual text.
+/// Replaces the text of `open` errors that have a special meaning here.
 fn why_not_opened(error: Error) -> Error {
     match error.raw_os_error() {
         Some(libc::ELOOP) => Error::other("it is a symbolic link, which is not followed"),
@@ -200,23 +201,23 @@ fn why_not_opened(error: Error) -> Error {
     }
 }
 
-/// Bytes that a pipe takes at once if it takes any.
+/// The number of bytes that a pipe accepts atomically.
 const PIECE: usize = libc::PIPE_BUF;
 
 pub(super) fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
     write_without_signals(|| {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // Not every descriptor has O_NONBLOCK: to set it would set it for the program.
-            let mut asked = libc::pollfd { fd: number, events: libc::POLLOUT, revents: 0 };
-            // SAFETY: one entry, which is ours.
-            match unsafe { libc::poll(&raw mut asked, 1, 0) } {
-                1 if asked.revents & libc::POLLOUT != 0 => {}
+            // Not every descriptor has O_NONBLOCK, and setting it would change it for the program too.
+            let mut poll_fd = libc::pollfd { fd: number, events: libc::POLLOUT, revents: 0 };
+            // SAFETY: one entry, which is a local variable.
+            match unsafe { libc::poll(&raw mut poll_fd, 1, 0) } {
+                1 if poll_fd.revents & libc::POLLOUT != 0 => {}
                 1 => return Err(ErrorKind::BrokenPipe.into()),
                 0 => return Err(ErrorKind::WouldBlock.into()),
                 _ => return Err(Error::last_os_error()),
             }
-            // SAFETY: so many bytes are there to be read.
+            // SAFETY: the slice has this number of bytes.
             match unsafe { libc::write(number, rest.as_ptr().cast(), rest.len().min(PIECE)) } {
                 -1 if Error::last_os_error().kind() == ErrorKind::Interrupted => {}
                 -1 => return Err(Error::last_os_error()),
@@ -228,19 +229,19 @@ pub(super) fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Leaves `errno` as the program has it.
-pub(super) fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+/// Restores `errno` after `body`.
+pub(super) fn preserve_errno<T>(body: impl FnOnce() -> T) -> T {
     let errno = errno();
-    // SAFETY: the address is that of this thread's own variable, which lives as long as the thread.
+    // SAFETY: the address of this thread's own variable, which lives as long as the thread.
     let before = unsafe { *errno };
-    let answer = body();
+    let result = body();
     // SAFETY: as above.
     unsafe { *errno = before };
-    answer
+    result
 }
 
 fn errno() -> *mut c_int {
-    // SAFETY: gives the address of this thread's variable, and does nothing else.
+    // SAFETY: returns the address of this thread's variable, without other effects.
     #[cfg(any(target_os = "linux", target_os = "hurd"))]
     return unsafe { libc::__errno_location() };
     // SAFETY: as above.
@@ -255,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    fn said(result: io::Result<Descriptor>) -> String {
+    fn error_text(result: io::Result<Descriptor>) -> String {
         result.err().expect("refused").to_string()
     }
 
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn regular_files_are_appended_to_and_created_for_their_user_alone() {
+    fn regular_files_are_appended_to_and_created_with_access_for_the_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
         for _ in 0..2 {
@@ -277,20 +278,20 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_trace_is_refused_at_once_and_says_why() {
+    fn unsuitable_files_are_refused_at_once_with_a_reason() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        assert!(said(Descriptor::append_to(folder.path())).contains("directory"));
-        assert!(said(Descriptor::append_to(&at("missing/trace"))).contains("No such file"));
+        assert!(error_text(Descriptor::append_to(folder.path())).contains("directory"));
+        assert!(error_text(Descriptor::append_to(&at("missing/trace"))).contains("No such file"));
         std::fs::write(at("file"), "").unwrap();
         symlink(at("file"), at("link")).unwrap();
-        assert!(said(Descriptor::append_to(&at("link"))).contains("symbolic link"));
+        assert!(error_text(Descriptor::append_to(&at("link"))).contains("symbolic link"));
         std::fs::hard_link(at("file"), at("second")).unwrap();
-        assert!(said(Descriptor::append_to(&at("second"))).contains("hard links"));
+        assert!(error_text(Descriptor::append_to(&at("second"))).contains("hard links"));
         fifo(&at("fifo"));
-        assert!(said(Descriptor::append_to(&at("fifo"))).contains("FIFO without a reader"));
+        assert!(error_text(Descriptor::append_to(&at("fifo"))).contains("FIFO without a reader"));
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        assert!(said(Descriptor::append_to(&at("socket"))).contains("a socket"));
+        assert!(error_text(Descriptor::append_to(&at("socket"))).contains("a socket"));
     }
 
     #[test]
@@ -302,11 +303,11 @@ mod tests {
             eprintln!("NOT TESTED, files cannot be given away: {error}");
             return;
         }
-        assert!(said(Descriptor::append_to(&path)).contains("uid 12345"));
+        assert!(error_text(Descriptor::append_to(&path)).contains("uid 12345"));
     }
 
     #[test]
-    fn errors_are_answers_and_errno_stays() {
+    fn errors_are_returned_and_errno_is_preserved() {
         let full = Descriptor::append_to(Path::new("/dev/full")).unwrap();
         // SAFETY: this thread's own variable.
         unsafe { *errno() = 77 };
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocking_pipe_that_is_full_is_not_waited_for() {
+    fn a_write_to_a_full_blocking_pipe_does_not_wait() {
         let (mut reader, writer) = io::pipe().unwrap();
         let copy = Descriptor::copy_of(writer.as_raw_fd()).unwrap();
         let mut lines = 0;
@@ -330,7 +331,7 @@ mod tests {
         };
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         assert!(lines > 0);
-        // It goes on when there is room again.
+        // It continues when there is room again.
         let mut read = vec![0; lines * 1000];
         io::Read::read_exact(&mut reader, &mut read).unwrap();
         copy.write(b"line\n").unwrap();
@@ -348,22 +349,23 @@ mod tests {
         assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), number) }, number);
         drop(trace);
         assert!(status(number).is_ok(), "the program's file was closed");
-        // SAFETY: it is this test's own.
+        // SAFETY: it belongs to this test.
         unsafe { libc::close(number) };
     }
 
     #[test]
-    fn a_number_that_has_become_another_file_is_left_alone() {
+    fn a_descriptor_number_reused_for_another_file_is_not_closed() {
         let folder = tempfile::tempdir().unwrap();
         let trace = Descriptor::append_to(&folder.path().join("trace")).unwrap();
         let theirs = std::fs::File::create(folder.path().join("theirs")).unwrap();
-        // SAFETY: the test does what a daemon does: it closes all descriptors that it has not opened, and opens a file.
+        // SAFETY: the test does the same as a daemon: it closes all descriptors that it has not opened, and opens a
+        // file.
         assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), trace.number) }, trace.number);
         assert!(trace.write(b"line\n").is_err());
         let number = trace.number;
         drop(trace);
         assert!(status(number).is_ok(), "the program's file was closed");
-        // SAFETY: it is this test's own.
+        // SAFETY: it belongs to this test.
         unsafe { libc::close(number) };
         assert_eq!(theirs.metadata().unwrap().len(), 0);
     }

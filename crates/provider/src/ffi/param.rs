@@ -1,4 +1,4 @@
-//! `OSSL_PARAM`: arrays of named values that pass between the library and a provider, ended by one without name.
+//! `OSSL_PARAM`: arrays of named values that libcrypto and a provider exchange. An entry without a name ends the array.
 
 use std::ffi::{CStr, c_uint, c_void};
 use std::marker::PhantomData;
@@ -11,12 +11,12 @@ use super::types::{
 };
 use crate::reason::{Outcome, Reason};
 
-/// The kind of value that a parameter has, for the lists of what can be asked and set.
+/// The type of a parameter, for the lists of gettable and settable parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A number without sign (`unsigned int` or `size_t`).
+    /// An unsigned number (`unsigned int` or `size_t`).
     Unsigned,
-    /// A number with sign (`int`).
+    /// A signed number (`int`).
     Integer,
     /// Bytes.
     Octets,
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     TextPointer,
 }
 
-/// An entry of a list of parameters that can be asked or set.
+/// An entry of a list of gettable or settable parameters.
 pub(crate) const fn entry(name: &'static CStr, kind: Kind, size: usize) -> OsslParam {
     let data_type = match kind {
         Kind::Unsigned => PARAM_UNSIGNED_INTEGER,
@@ -44,12 +44,12 @@ pub(crate) const fn entry(name: &'static CStr, kind: Kind, size: usize) -> OsslP
     }
 }
 
-/// A list of parameters that can be asked or set, with its end.
+/// A list of gettable or settable parameters, with its end.
 #[derive(Clone, Copy)]
 pub(crate) struct Parameters(pub(super) &'static [OsslParam]);
 
 impl Parameters {
-    /// A list; made by `list!`, which adds the end.
+    /// Creates a list; called by `list!`, which adds the end.
     pub(crate) const fn new(entries: &'static [OsslParam]) -> Parameters {
         assert!(entries[entries.len() - 1].key.is_null(), "a list must have an end");
         Parameters(entries)
@@ -68,49 +68,50 @@ pub(crate) use list;
 pub(crate) const END: OsslParam =
     OsslParam { key: std::ptr::null(), data_type: 0, data: null_mut(), data_size: 0, return_size: 0 };
 
-/// A parameter that is set: the value can be read.
-pub(crate) struct Given<'a>(&'a OsslParam);
+/// A parameter whose value is set by the caller.
+pub(crate) struct SetParam<'a>(&'a OsslParam);
 
-/// A parameter that is asked for: the value can be answered.
-pub(crate) struct Asked<'a>(&'a mut OsslParam);
+/// A parameter whose value the caller requests.
+pub(crate) struct GetParam<'a>(&'a mut OsslParam);
 
-/// The parameters of an array of which values are read.
+/// Iterates over the parameters of an array whose values are set.
 ///
 /// # Safety
-/// `array` is null or points to an array that ends with an entry without name, valid as its entries say, for `'a`.
-pub(crate) unsafe fn given<'a>(array: *const OsslParam) -> impl Iterator<Item = Given<'a>> {
+/// `array` is null or points to an array that ends with an entry without a name, and is valid as its entries state, for
+/// `'a`.
+pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterator<Item = SetParam<'a>> {
     let mut next = array;
     let mut array = PhantomData::<&'a OsslParam>;
     std::iter::from_fn(move || {
         let _ = &mut array;
-        // SAFETY: null, or an entry of the array: the caller vouches that the last one has no name.
+        // SAFETY: null, or an entry of the array: the caller guarantees that the last one has no name.
         let param = unsafe { next.as_ref::<'a>() }.filter(|param| !param.key.is_null())?;
         next = next.wrapping_add(1);
-        Some(Given(param))
+        Some(SetParam(param))
     })
 }
 
-/// The parameters of an array that ask for values.
+/// Iterates over the parameters of an array whose values are requested.
 ///
 /// # Safety
-/// As [`given`]; the array is not read or written by others meanwhile.
-pub(crate) unsafe fn asked<'a>(array: *mut OsslParam) -> impl Iterator<Item = Asked<'a>> {
+/// As [`iter_set_params`]; nothing else reads or writes the array meanwhile.
+pub(crate) unsafe fn iter_get_params<'a>(array: *mut OsslParam) -> impl Iterator<Item = GetParam<'a>> {
     let mut next = array;
     std::iter::from_fn(move || {
-        // SAFETY: as in `given`; each entry is lent out once.
+        // SAFETY: as in `iter_set_params`; each entry is borrowed once.
         let param = unsafe { next.as_mut::<'a>() }.filter(|param| !param.key.is_null())?;
         next = next.wrapping_add(1);
-        Some(Asked(param))
+        Some(GetParam(param))
     })
 }
 
 fn name(param: &OsslParam) -> &[u8] {
-    // SAFETY: names are C strings, and the iterators give out none without a name.
+    // SAFETY: names are C strings, and the iterators return no entries without a name.
     unsafe { CStr::from_ptr(param.key) }.to_bytes()
 }
 
-impl Given<'_> {
-    /// Its name.
+impl SetParam<'_> {
+    /// The name.
     pub(crate) fn name(&self) -> &[u8] {
         name(self.0)
     }
@@ -126,7 +127,7 @@ impl Given<'_> {
         Some(unsafe { slice::from_raw_parts(self.0.data.cast(), self.0.data_size) })
     }
 
-    /// A number of any width that is not negative.
+    /// A non-negative number of any width.
     pub(crate) fn number(&self) -> Outcome<u64> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;
@@ -152,7 +153,7 @@ impl Given<'_> {
         usize::try_from(self.number()?).map_err(|_| Reason::ParameterType)
     }
 
-    /// Bytes.
+    /// The bytes.
     pub(crate) fn octets(&self) -> Outcome<&[u8]> {
         match self.0.data_type {
             PARAM_OCTET_STRING => self.bytes_of().ok_or(Reason::NullBuffer),
@@ -160,7 +161,7 @@ impl Given<'_> {
         }
     }
 
-    /// `len` bytes, if they were given with length -1: the receiver knows how many there are.
+    /// `len` bytes, if they were passed with length -1: the receiver knows their number.
     pub(crate) fn octets_without_len(&self, len: usize) -> Outcome<Option<&[u8]>> {
         if self.0.data_type != PARAM_OCTET_STRING || self.0.data_size != usize::MAX {
             return Ok(None);
@@ -168,11 +169,12 @@ impl Given<'_> {
         if self.0.data.is_null() {
             return Err(Reason::NullBuffer);
         }
-        // SAFETY: by giving this length the caller vouches for as many bytes as the context has asked for.
+        // SAFETY: by passing this length the caller guarantees that it has passed the number of bytes that the context
+        // expects.
         Ok(Some(unsafe { slice::from_raw_parts(self.0.data.cast(), len) }))
     }
 
-    /// Length of bytes that need not be there: a tag's length is set so.
+    /// The length of optional bytes: the length of a tag is set in this way.
     pub(crate) fn octets_or_len(&self) -> Outcome<(Option<&[u8]>, usize)> {
         match self.0.data_type {
             PARAM_OCTET_STRING if self.0.data.is_null() => Ok((None, self.0.data_size)),
@@ -189,7 +191,7 @@ struct Number {
 }
 
 impl Number {
-    /// From bytes in the order of this machine.
+    /// From bytes in the machine's byte order.
     fn native(bytes: &[u8]) -> Number {
         let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
         let value = if cfg!(target_endian = "little") {
@@ -205,23 +207,23 @@ impl Number {
     }
 }
 
-impl Asked<'_> {
-    /// Its name.
+impl GetParam<'_> {
+    /// The name.
     pub(crate) fn name(&self) -> &[u8] {
         name(self.0)
     }
 
-    /// Bytes that the asker has room for.
+    /// Bytes of space for the value.
     pub(crate) fn room(&self) -> usize {
         self.0.data_size
     }
 
-    /// True if only the size is asked for.
-    pub(crate) fn asks_size(&self) -> bool {
+    /// True if only the size is requested.
+    pub(crate) fn is_size_query(&self) -> bool {
         self.0.data.is_null()
     }
 
-    /// Answers with a number.
+    /// Returns a number.
     pub(crate) fn number(&mut self, value: u64) -> Outcome<()> {
         let error = Reason::ParameterType;
         if !matches!(self.0.data_type, PARAM_INTEGER | PARAM_UNSIGNED_INTEGER) {
@@ -245,8 +247,8 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Answers with bytes: copied, or where they lie if a pointer is asked for. What is pointed to must live as long as
-    /// the context it belongs to.
+    /// Returns bytes: copies them, or returns a pointer to them if a pointer is requested. They must live as long as
+    /// the context.
     pub(crate) fn octets(&mut self, value: &[u8]) -> Outcome<()> {
         match self.0.data_type {
             PARAM_OCTET_STRING => {
@@ -268,8 +270,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Answers with bytes made on the spot: as many as are asked for, or `all`, for which the asker then has room, if it
-    /// asks for 0.
+    /// Returns bytes that `fill` creates: as many as requested, or `all` if 0 are requested; the caller then has space
+    /// for `all`.
     pub(crate) fn octets_into(
         &mut self,
         all: usize,
@@ -282,14 +284,14 @@ impl Asked<'_> {
             return Err(Reason::NullBuffer);
         }
         let len = if self.0.data_size == 0 { all } else { self.0.data_size };
-        // SAFETY: data has room for data_size bytes, or for `all` by the meaning of 0. They are initialised in the sense
-        // of C: the caller owns them.
+        // SAFETY: data has room for data_size bytes, or for `all` by the meaning of 0. The memory is initialised in the
+        // sense of C: the caller owns it.
         fill(unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), len) })?;
         self.0.return_size = len;
         Ok(())
     }
 
-    /// Answers with a text.
+    /// Returns a text.
     pub(crate) fn text(&mut self, value: &'static CStr) -> Outcome<()> {
         match self.0.data_type {
             PARAM_UTF8_PTR => self.pointer(value.as_ptr().cast(), value.to_bytes().len()),
@@ -314,14 +316,14 @@ impl Asked<'_> {
     fn pointer(&mut self, value: *const c_void, len: usize) -> Outcome<()> {
         self.0.return_size = len;
         if !self.0.data.is_null() {
-            // SAFETY: parameters of pointer types have a pointer as data.
+            // SAFETY: the data of parameters of pointer types is a pointer.
             unsafe { self.0.data.cast::<*const c_void>().write_unaligned(value) };
         }
         Ok(())
     }
 }
 
-/// Sizes in C of what parameters are made of.
+/// Sizes of C types in parameters.
 pub(crate) const UINT: usize = size_of::<c_uint>();
 /// As [`UINT`].
 pub(crate) const SIZE: usize = size_of::<usize>();

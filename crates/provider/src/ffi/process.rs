@@ -1,15 +1,15 @@
-//! Forks: what one process has opened is not its children's.
+//! Forks: resources of a process are not used by its child processes.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Once, OnceLock};
 
-/// Forks on the way from the process that loaded this module to the present one.
+/// Number of forks between the process that loaded this module and the current one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// A process, told from its parents and children. Its number alone would not do: the first process of a container has the
-/// same one as that of the container around it may have.
+/// Identifies a process and distinguishes it from its parents and children. The process number alone would not do: the
+/// first process of a container can have the same number as a process outside of the container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Process {
     number: u32,
@@ -17,31 +17,31 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The present one.
+    /// The current process.
     pub(crate) fn current() -> Process {
         Process { number: std::process::id(), forks: FORKS.load(Ordering::Relaxed) }
     }
 }
 
-/// Has forks counted from now on.
+/// Registers the handler that counts forks.
 pub(super) fn count_forks() {
     extern "C" fn in_child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the handler stays in memory, as this module is never unloaded (`-z nodelete`), and does nothing but an
-        // atomic addition. Should it not be registered, numbers of processes still tell almost all forks.
+        // SAFETY: the handler stays in memory, as this module is never unloaded (`-z nodelete`), and only performs an
+        // atomic addition. If the registration fails, the process number still distinguishes almost all forks.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }
 
-/// Has something done when the process ends in the ordinary way; once, however often it is asked for.
+/// Registers a function that runs when the process ends by `exit`; once, however often it is called.
 pub(crate) fn at_exit(body: fn()) {
     static BODY: OnceLock<fn()> = OnceLock::new();
     extern "C" fn run() {
         if let Some(body) = BODY.get() {
-            // A panic at the end of the process has nobody to be told to.
+            // At the end of the process there is nowhere to report a panic.
             let _ = std::panic::catch_unwind(body);
         }
     }
@@ -53,9 +53,9 @@ pub(crate) fn at_exit(body: fn()) {
     });
 }
 
-/// True in set-uid programs and their like.
-pub(super) fn has_more_rights_than_its_user() -> bool {
-    // SAFETY: these read what the kernel keeps of the process itself.
+/// True in set-user-ID programs and programs with capabilities.
+pub(super) fn is_privileged() -> bool {
+    // SAFETY: these read attributes of the process.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     // SAFETY: as above.
@@ -63,10 +63,10 @@ pub(super) fn has_more_rights_than_its_user() -> bool {
     return unsafe { libc::getuid() != libc::geteuid() || libc::getgid() != libc::getegid() };
 }
 
-/// Something that each process makes for itself when it needs it.
+/// A value that each process creates for itself on first use.
 ///
-/// A list that only grows, for processes are told apart by what they find in it, and without any lock: a fork in the midst
-/// of anything finds it whole. (A `OnceLock` would do but for the moment in which it is being set.)
+/// A list that only grows, without locks: each entry holds the process that it belongs to, and a fork at any time finds
+/// the list consistent. (A `OnceLock` would not do: a fork can happen while it is being set.)
 pub(crate) struct PerProcess<T> {
     newest: AtomicPtr<Node<T>>,
 }
@@ -77,7 +77,7 @@ struct Node<T> {
     older: *mut Node<T>,
 }
 
-// SAFETY: values are reached by shared reference from any thread, and dropped by whichever drops the list.
+// SAFETY: values are accessed by shared reference from any thread, and dropped by the thread that drops the list.
 unsafe impl<T: Send + Sync> Send for PerProcess<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for PerProcess<T> {}
@@ -87,11 +87,11 @@ impl<T> PerProcess<T> {
         PerProcess { newest: AtomicPtr::new(null_mut()) }
     }
 
-    /// The one of this process, if it has been made.
+    /// The value of this process, if it exists.
     pub(crate) fn get(&self) -> Option<&T> {
         let current = Process::current();
         let mut next = self.newest.load(Ordering::Acquire);
-        // SAFETY: nodes are whole when they become reachable, and live until the list is dropped.
+        // SAFETY: nodes are complete when they become reachable, and live until the list is dropped.
         while let Some(node) = unsafe { next.as_ref() } {
             if node.process == current {
                 return Some(&node.value);
@@ -101,7 +101,8 @@ impl<T> PerProcess<T> {
         None
     }
 
-    /// The one of this process, made if it has not been. If two threads make one at a time, `spare` gets the second.
+    /// The value of this process, created if necessary. If two threads create one at the same time, `spare` gets the
+    /// second.
     pub(crate) fn get_or_make<E>(
         &self,
         make: impl FnOnce() -> Result<T, E>,
@@ -115,11 +116,11 @@ impl<T> PerProcess<T> {
         loop {
             let newest = self.newest.load(Ordering::Acquire);
             if let Some(value) = self.get() {
-                // SAFETY: the node is ours alone still.
+                // SAFETY: the node is not shared yet.
                 spare(unsafe { Box::from_raw(node) }.value);
                 return Ok(value);
             }
-            // SAFETY: as above; it becomes everybody's by the exchange, if nothing came between.
+            // SAFETY: as above; the exchange publishes it, if no other node was added meanwhile.
             unsafe { (*node).older = newest };
             if self.newest.compare_exchange(newest, node, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 // SAFETY: it lives until the list is dropped.
@@ -133,31 +134,31 @@ impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
         let mut next = *self.newest.get_mut();
         while !next.is_null() {
-            // SAFETY: nodes come from boxes, are in one list, and nobody refers to them any more.
+            // SAFETY: nodes come from boxes, are in one list, and are not referenced any more.
             let node = unsafe { Box::from_raw(next) };
             next = node.older;
             if node.process != Process::current() {
-                leave(node.value);
+                leak_for_child(node.value);
             }
         }
     }
 }
 
-/// What a parent has left in our memory.
-struct Left<T> {
+/// A value that belongs to the parent process.
+struct Leaked<T> {
     _older: *mut c_void,
     _value: T,
 }
 
-/// Leaves alone what belongs to a parent: threads and devices that this process does not have. It stays reachable, so
-/// that nobody takes it for a leak.
-fn leave<T>(value: T) {
+/// Leaks a value that belongs to the parent process: its threads and devices do not exist in this process. It stays
+/// reachable, so that leak checkers do not report it.
+fn leak_for_child<T>(value: T) {
     static NEWEST: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     let mut older = NEWEST.load(Ordering::Acquire);
-    let left = Box::into_raw(Box::new(Left { _older: older, _value: value }));
+    let left = Box::into_raw(Box::new(Leaked { _older: older, _value: value }));
     while let Err(newest) = NEWEST.compare_exchange(older, left.cast(), Ordering::AcqRel, Ordering::Acquire) {
         older = newest;
-        // SAFETY: it is ours alone until it is in the list.
+        // SAFETY: it is not shared before it is in the list.
         unsafe { (*left)._older = older };
     }
 }
@@ -167,13 +168,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_process_has_its_own() {
+    fn each_process_has_its_own_value() {
         count_forks();
         let list = PerProcess::new();
         assert_eq!(list.get(), None);
         assert_eq!(list.get_or_make(|| Ok::<_, ()>(1), |_| ()), Ok(&1));
         assert_eq!(list.get_or_make(|| Ok::<_, ()>(2), |_| ()), Ok(&1));
-        // What a fork does.
+        // The effect of a fork.
         FORKS.fetch_add(1, Ordering::Relaxed);
         assert_eq!(list.get(), None);
         assert_eq!(list.get_or_make(|| Err(3), |_| ()), Err(3));
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_agree_on_one() {
+    fn threads_share_one_value() {
         let list = PerProcess::new();
         let spares = AtomicU32::new(0);
         std::thread::scope(|scope| {

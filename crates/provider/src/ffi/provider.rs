@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::cipher::{DISPATCHES, PROPERTIES};
 use super::core::Core;
 use super::guard::guarded;
-use super::param::{END, Kind, asked, entry};
+use super::param::{END, Kind, entry, iter_get_params};
 use super::process;
 use super::skey;
-use super::standard::{self, say};
+use super::standard::{self, write_message};
 use super::types::{
     CoreHandle, Dispatch, Function, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam,
     PROVIDER_GET_PARAMS, PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION,
@@ -21,33 +21,34 @@ use crate::instance::Instance;
 use crate::message::escaped;
 use crate::reason::Reason;
 
-/// Lends a provider's context, which is an `Arc` that is given back at teardown.
+/// Returns a reference to the instance behind a provider's context, which is an `Arc` that `teardown` releases.
 ///
 /// # Safety
-/// `context` is what [`OSSL_provider_init`] has given out and not yet torn down.
+/// `context` was returned by [`OSSL_provider_init`] and is not torn down.
 pub(super) unsafe fn instance(context: *const c_void) -> Arc<Instance> {
     let instance: *const Instance = context.cast();
-    // SAFETY: it came from `Arc::into_raw`; the count stands for the reference that is made here.
+    // SAFETY: it came from `Arc::into_raw`; the incremented count belongs to the reference that is created here.
     unsafe {
         Arc::increment_strong_count(instance);
         Arc::from_raw(instance)
     }
 }
 
-/// Tables of C, in which all pointers are to constants.
+/// C tables, in which all pointers refer to constants.
 struct Table<T: 'static>(T);
 
-// SAFETY: nothing in these tables is ever written.
+// SAFETY: these tables are never written.
 unsafe impl<T> Sync for Table<T> {}
 
 const fn function(id: c_int, function: Function) -> Dispatch {
     Dispatch { id, function: Some(function) }
 }
 
-/// A function of any type as the tables have it.
+/// Converts a function to the type in the tables.
 macro_rules! erased {
     ($function:expr, $type:ty) => {
-        // SAFETY: pointers to functions are of one size, and OpenSSL gives this one its own type back by its number.
+        // SAFETY: function pointers have the same size, and OpenSSL converts this one back to its own type by its
+        // number.
         unsafe { std::mem::transmute::<$type, Function>($function as $type) }
     };
 }
@@ -131,12 +132,12 @@ static GETTABLE: Table<[OsslParam; 5]> = Table([
     END,
 ]);
 
-/// The entry point that OpenSSL looks for.
+/// The entry point of the module.
 ///
 /// # Safety
-/// Only OpenSSL calls it, as provider(7) says.
+/// Only OpenSSL calls it, as described in provider(7).
 #[unsafe(no_mangle)]
-#[allow(unreachable_pub)] // By the linker.
+#[allow(unreachable_pub)] // The linker exports it.
 pub unsafe extern "C" fn OSSL_provider_init(
     handle: *const c_void,
     functions: *const c_void,
@@ -145,11 +146,11 @@ pub unsafe extern "C" fn OSSL_provider_init(
 ) -> c_int {
     guarded(0, || {
         standard::record();
-        // SAFETY: what the library passes here is valid for as long as the provider is loaded.
+        // SAFETY: libcrypto's arguments are valid for as long as the provider is loaded.
         let core = unsafe { Core::new(handle.cast::<CoreHandle>(), functions.cast::<Dispatch>()) };
         let reporter = core.clone();
         // A program with more rights than its user must not write to files that this user names.
-        let secure = process::has_more_rights_than_its_user();
+        let secure = process::is_privileged();
         let environment = |name: &str| match secure {
             true => None,
             false => std::env::var_os(name),
@@ -158,7 +159,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
         standard::report_panics();
         match Instance::new(core, environment) {
             Ok(instance) => {
-                // SAFETY: the library passes places for both.
+                // SAFETY: libcrypto passes valid places for both.
                 unsafe {
                     *context = Arc::into_raw(instance).cast_mut().cast();
                     *out = (&raw const FUNCTIONS.0).cast();
@@ -168,9 +169,9 @@ pub unsafe extern "C" fn OSSL_provider_init(
             Err(detail) => {
                 let detail = escaped(&detail);
                 reporter.raise(Reason::Setting, Some(&detail));
-                // OpenSSL keeps errors of its configuration file to itself, and a program that goes on without us should not
-                // do so in silence.
-                say(&format!("{detail}; the provider is not loaded"));
+                // OpenSSL does not report errors of its configuration file, and a program would continue without the
+                // provider unnoticed.
+                write_message(&format!("{detail}; the provider is not loaded"));
                 0
             }
         }
@@ -179,7 +180,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
 
 unsafe extern "C" fn teardown(context: *mut c_void) {
     guarded((), || {
-        // SAFETY: it is the context that `OSSL_provider_init` has given out, and comes here once.
+        // SAFETY: it is the context that `OSSL_provider_init` has returned, and is torn down once.
         let instance = unsafe { Arc::from_raw(context.cast::<Instance>().cast_const()) };
         instance.shut_down();
     });
@@ -191,15 +192,15 @@ unsafe extern "C" fn gettable_params(_context: *mut c_void) -> *const OsslParam 
 
 unsafe extern "C" fn get_params(_context: *mut c_void, params: *mut OsslParam) -> c_int {
     guarded(0, || {
-        // SAFETY: the library passes a valid array.
-        let answered = unsafe { asked(params) }.all(|mut param| {
-            let answer = match param.name() {
+        // SAFETY: libcrypto passes a valid array.
+        let answered = unsafe { iter_get_params(params) }.all(|mut param| {
+            let result = match param.name() {
                 b"name" => param.text(NAME),
                 b"version" | b"buildinfo" => param.text(VERSION),
                 b"status" => param.number(1),
                 _ => Ok(()),
             };
-            answer.is_ok()
+            result.is_ok()
         });
         c_int::from(answered)
     })
@@ -210,7 +211,7 @@ unsafe extern "C" fn query_operation(
     operation: c_int,
     no_cache: *mut c_int,
 ) -> *const OsslAlgorithm {
-    // SAFETY: null, or a place for the answer.
+    // SAFETY: null, or a valid place for the result.
     if let Some(no_cache) = unsafe { no_cache.as_mut() } {
         *no_cache = 0;
     }

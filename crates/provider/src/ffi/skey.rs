@@ -1,8 +1,8 @@
-//! Symmetric keys as objects (provider-skeymgmt(7), OpenSSL 3.5 and later).
+//! Symmetric key objects (provider-skeymgmt(7), OpenSSL 3.5 and later).
 //!
-//! A program that makes an `EVP_SKEY` of type AES with our provider preferred gets one of ours, and a cipher takes keys of
-//! its own provider only: without this it would find no way from its key to our ciphers. OpenSSL hands the bytes on to the
-//! cipher's ordinary init.
+//! If a program prefers this provider and creates an `EVP_SKEY` of type AES, it gets one of this provider, and a cipher
+//! only accepts keys of its own provider: without this module such a key could not be used with the provider's ciphers.
+//! OpenSSL passes the bytes to the ordinary init function of the cipher.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_void};
@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 use zeroize::Zeroizing;
 
 use super::guard::guarded;
-use super::param::{END, Kind, entry, given};
+use super::param::{END, Kind, entry, iter_set_params};
 use super::provider::{erased, instance};
 use super::types::{
     Dispatch, Function, OsslParam, SKEYMGMT_EXPORT, SKEYMGMT_FREE, SKEYMGMT_IMP_SETTABLE_PARAMS,
@@ -56,8 +56,8 @@ unsafe extern "C" fn import(
             return null_mut();
         }
         // SAFETY: OpenSSL passes null or a valid array.
-        let given = unsafe { given(params) }.find(|param| param.name() == b"raw-bytes");
-        let key = given.as_ref().map(|param| param.octets());
+        let raw_bytes = unsafe { iter_set_params(params) }.find(|param| param.name() == b"raw-bytes");
+        let key = raw_bytes.as_ref().map(|param| param.octets());
         let bytes = match key {
             Some(Ok(bytes)) if matches!(bytes.len(), 16 | 24 | 32) => bytes,
             Some(Err(reason)) => {
@@ -69,7 +69,7 @@ unsafe extern "C" fn import(
                 return null_mut();
             }
         };
-        // SAFETY: the layout is of a key, which is not of size 0; the memory is large enough for it.
+        // SAFETY: the layout is that of a key, whose size is not 0; the memory is large enough for it.
         unsafe {
             let place = alloc(Layout::new::<SecretKey>()).cast::<SecretKey>();
             if place.is_null() {
@@ -90,7 +90,7 @@ unsafe extern "C" fn export(
     argument: *mut c_void,
 ) -> c_int {
     guarded(0, || {
-        // SAFETY: OpenSSL passes null or one of our keys.
+        // SAFETY: OpenSSL passes null or a key of this provider.
         let Some(key) = (unsafe { key.cast::<SecretKey>().as_mut() }) else { return 0 };
         let Some(callback) = callback else { return 0 };
         let mut params = [END, END];
@@ -106,7 +106,7 @@ unsafe extern "C" fn export(
 unsafe extern "C" fn free(key: *mut c_void) {
     guarded((), || {
         if !key.is_null() {
-            // SAFETY: a key from `import`, which comes here once.
+            // SAFETY: a key from `import`, freed once.
             unsafe {
                 key.cast::<SecretKey>().drop_in_place();
                 dealloc(key.cast(), Layout::new::<SecretKey>());

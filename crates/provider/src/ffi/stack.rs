@@ -1,16 +1,16 @@
-//! What calls leave behind on the stack.
+//! Wiping the stack after calls that handle keys.
 
 use std::hint::black_box;
 
-/// Bytes that the calls which expand, copy and move keys use of the stack, and some more: residue.c found round keys below
-/// 8 KiB, where GCM's powers of H move with them.
+/// Bytes of stack that the calls which expand, copy and move keys use, and some more: residue.c found round keys at
+/// depths below 8 KiB, where GCM's powers of H are moved with them.
 const DEPTH: usize = 16 << 10;
 
-/// Overwrites the stack below the caller, where moved keys have left copies: Rust moves values by copying them, and only
-/// what stays at the end wipes itself.
+/// Overwrites the stack below the caller, which may contain copies of moved keys: Rust moves values by copying them,
+/// and only the final value wipes itself.
 #[inline(never)]
 pub(crate) fn wipe_below() {
     let mut below = [0u8; DEPTH];
-    // Nobody reads it, but the compiler does not know.
+    // Keeps the compiler from removing the writes.
     black_box(&mut below);
 }

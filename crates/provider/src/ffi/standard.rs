@@ -1,7 +1,7 @@
-//! Standard output and standard error: whose files they are, and messages on standard error.
+//! The files of standard output and standard error, and messages on standard error.
 //!
-//! In a program that was started without them (`2>&-`) the next files that it opens get their numbers, and a message must
-//! not end up in such a file. So the files that have these numbers when the provider is loaded for the first time are
+//! In a program that was started without them (`2>&-`), the next files that it opens get their numbers, and a message
+//! must not be written to such a file. So the files that have these numbers when the provider is first loaded are
 //! recorded, and nothing is written to any other.
 
 use std::ffi::c_int;
@@ -10,31 +10,32 @@ use std::panic;
 use std::sync::{Once, OnceLock};
 
 use super::descriptor::{
-    Descriptor, Identity, OpenFlags, closes_on_exec, keeping_errno, open, status, write_at_once,
+    Descriptor, Identity, OpenFlags, closes_on_exec, open, preserve_errno, status, write_at_once,
 };
 use crate::message::escaped;
 
-/// The files of standard output and standard error at the first loading. None if it was closed, or was not inherited.
+/// The files of standard output and standard error when the provider was first loaded. `None` if closed or not
+/// inherited.
 static FIRST: OnceLock<[Option<Identity>; 2]> = OnceLock::new();
 
-/// Records which files standard output and standard error are, the first time that the provider is loaded.
+/// Records the files of standard output and standard error, the first time that the provider is loaded.
 pub(crate) fn record() {
-    keeping_errno(|| {
+    preserve_errno(|| {
         FIRST.get_or_init(|| [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(inherited));
     });
 }
 
-/// The file of a descriptor, if the program may have inherited it. A descriptor that is closed on `exec` was opened by the
-/// program itself.
+/// The file of a descriptor, if the program may have inherited it. A descriptor that is closed on `exec` was opened by
+/// the program itself.
 fn inherited(number: c_int) -> Option<Identity> {
     let found = status(number).ok()?;
     (!closes_on_exec(number)).then(|| Identity::of(&found))
 }
 
-/// What is known of a descriptor, if its file is the one that was recorded.
+/// The status of a descriptor, if its file is the recorded one.
 ///
 /// # Errors
-/// If it is another file, or that cannot be known.
+/// If it is another file, or that cannot be determined.
 fn recorded(number: c_int) -> io::Result<libc::stat> {
     let first = FIRST.get().and_then(|files| files[usize::from(number == libc::STDERR_FILENO)]);
     let first = first.ok_or_else(|| Error::other("the program was started without it"))?;
@@ -45,12 +46,12 @@ fn recorded(number: c_int) -> io::Result<libc::stat> {
     }
 }
 
-/// A descriptor of our own for standard output or standard error. Writes to terminals and pipes do not wait.
+/// A copy of the descriptor of standard output or standard error. Writes to terminals and pipes do not wait.
 ///
 /// # Errors
-/// If it is not open, is another file than at the first loading, or no more descriptors can be had.
+/// If it is not open, is another file than the recorded one, or no more descriptors are available.
 pub(crate) fn copy(number: c_int) -> io::Result<Descriptor> {
-    keeping_errno(|| {
+    preserve_errno(|| {
         let found = recorded(number)?;
         own(number, &found)
     })
@@ -60,9 +61,9 @@ fn own(number: c_int, found: &libc::stat) -> io::Result<Descriptor> {
     reopened(number, found).map_or_else(|| Descriptor::copy_of(number), Ok)
 }
 
-/// Opens the terminal or the pipe that a descriptor has open once more, with a mode of its own: `O_NONBLOCK` on the descriptor
-/// itself would change it for the program, and for others that have it. None for other files, and where the system refuses,
-/// as it does if the terminal or pipe belongs to another user.
+/// Opens the terminal or the pipe of a descriptor once more, with a mode of its own: `O_NONBLOCK` on the descriptor
+/// itself would also change it for the program and for other processes that have it. `None` for other files, and if the
+/// system refuses, for example because the terminal or pipe belongs to another user.
 fn reopened(number: c_int, found: &libc::stat) -> Option<Descriptor> {
     let is_pipe = found.st_mode & libc::S_IFMT == libc::S_IFIFO;
     // SAFETY: a call on a number.
@@ -74,24 +75,24 @@ fn reopened(number: c_int, found: &libc::stat) -> Option<Descriptor> {
     (again.identity() == Identity::of(found)).then_some(again)
 }
 
-/// Writes a message to standard error while the provider is being loaded, if that can be done at once.
-pub(crate) fn say(message: &str) {
+/// Writes a message to standard error while the provider is being loaded, if that is possible without waiting.
+pub(crate) fn write_message(message: &str) {
     write(message, reopened);
 }
 
-/// The same after that. Nothing is opened: a sandbox that the program has entered meanwhile may end it for that.
-pub(crate) fn say_later(message: &str) {
+/// Writes a message after loading. It opens no file: the program may have entered a sandbox that forbids it.
+pub(crate) fn write_message_after_load(message: &str) {
     write(message, |_, _| None);
 }
 
 fn write(message: &str, reopen: impl FnOnce(c_int, &libc::stat) -> Option<Descriptor>) {
     const NUMBER: c_int = libc::STDERR_FILENO;
-    keeping_errno(|| {
-        // If that is not known, because a sandbox refuses the call, nothing is written either: a write that fails takes
-        // calls that a sandbox may end the program for.
+    preserve_errno(|| {
+        // If that cannot be determined, because a sandbox refuses the call, nothing is written: a failed write makes
+        // system calls for which a sandbox may end the program.
         let Ok(found) = recorded(NUMBER) else { return };
         let line = format!("lockstep: {}\n", escaped(message));
-        // There is no other place to report a failure to.
+        // A failure cannot be reported anywhere else.
         let _ = match reopen(NUMBER, &found) {
             Some(again) => again.write(line.as_bytes()),
             None => write_at_once(NUMBER, line.as_bytes()),
@@ -99,11 +100,11 @@ fn write(message: &str, reopen: impl FnOnce(c_int, &libc::stat) -> Option<Descri
     });
 }
 
-/// Has panics, which are mistakes of ours, reported by messages of this module: Rust's own message goes to descriptor 2
-/// whatever it is, waits, and may raise a signal.
+/// Reports panics, which are bugs in this crate, by messages of this module: Rust's own message goes to descriptor 2
+/// whatever file it is, waits, and may raise a signal.
 pub(crate) fn report_panics() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| panic::set_hook(Box::new(|info| say_later(&info.to_string()))));
+    ONCE.call_once(|| panic::set_hook(Box::new(|info| write_message_after_load(&info.to_string()))));
 }
 
 #[cfg(test)]
@@ -116,13 +117,13 @@ mod tests {
 
     use super::*;
 
-    /// Bytes of a line: more than a terminal has room for when `poll` finds room in it.
+    /// Bytes of a line: more than the free space of a terminal for which `poll` reports room.
     const LINE: usize = 4001;
 
-    /// Writes lines until one would wait; fails if one waits.
+    /// Writes lines until a write would wait; fails if one does wait.
     fn writes_until_full(number: c_int) -> (Descriptor, usize) {
         let (done, result) = mpsc::channel();
-        // A thread that hangs is left behind.
+        // A thread that hangs is abandoned.
         std::thread::spawn(move || {
             let copy = own(number, &status(number).unwrap()).unwrap();
             let mut lines = 0;
@@ -135,18 +136,18 @@ mod tests {
         result.recv_timeout(Duration::from_secs(60)).expect("the write waits")
     }
 
-    /// That the terminal has room is no promise that it has room for a line.
+    /// `poll` may report room although there is not enough for a line.
     #[test]
-    fn a_terminal_that_nobody_reads_is_not_waited_for() {
+    fn a_write_to_a_full_terminal_does_not_wait() {
         let (mut master, mut slave) = (-1, -1);
-        // SAFETY: places for two numbers, and none for the rest.
+        // SAFETY: places for two numbers; the other arguments are optional.
         let opened =
             unsafe { libc::openpty(&raw mut master, &raw mut slave, null_mut(), null_mut(), null_mut()) };
         if opened != 0 {
             eprintln!("NOT TESTED, there are no pseudo-terminals here: {}", Error::last_os_error());
             return;
         }
-        // SAFETY: they have just been opened, by nobody else.
+        // SAFETY: they have just been opened here.
         let _both = [master, slave].map(|number| unsafe { OwnedFd::from_raw_fd(number) });
         let (_copy, lines) = writes_until_full(slave);
         assert!(lines > 0);
@@ -156,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_is_not_waited_for() {
+    fn a_write_to_a_full_pipe_does_not_wait() {
         let (mut reader, writer) = io::pipe().unwrap();
         let (copy, lines) = writes_until_full(writer.as_raw_fd());
-        // The reader sees the end of it when the program and the copy have closed it.
+        // The reader gets the end of file when the program and the copy have closed it.
         drop((writer, copy));
         let mut read = Vec::new();
         reader.read_to_end(&mut read).unwrap();

@@ -1,4 +1,4 @@
-//! Threads of our own in somebody else's process.
+//! Threads of the provider in the program's process.
 
 use std::ffi::c_int;
 use std::io;
@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::thread::{Builder, JoinHandle};
 
-/// Starts a thread that no signal is delivered to. None if that cannot be done.
+/// Starts a thread that receives no signals. `None` if that fails.
 pub(crate) fn spawn_without_signals(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -15,13 +15,13 @@ pub(crate) fn spawn_without_signals(
     Builder::new().name(name.into()).spawn(body).ok()
 }
 
-/// Signals that a write sends to the thread that writes: the other end of a pipe is closed, or a file is longer than the
-/// process may make it. Unless a program is prepared for them they end it.
+/// Signals that a write sends to the writing thread: the other end of a pipe is closed, or the file size limit of the
+/// process is exceeded. Their default action ends the program.
 const OF_WRITES: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
-/// Does something while signals wait. Threads that it starts never get any: the program's handlers expect the program's
-/// threads, and a thread inherits the mask of the one that starts it. Signals that its writes have caused are dropped; how
-/// the program handles signals is not changed. Where the system does not let signals wait it is done nevertheless.
+/// Runs `body` with all signals blocked. Threads that it starts inherit the mask and never receive signals: the
+/// program's handlers expect the program's threads. Signals caused by writes in `body` are discarded; the program's
+/// signal handlers are not changed. If the signals cannot be blocked, `body` runs nevertheless.
 pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
     let mut blocked = Blocked::new();
     if let Ok(blocked) = &mut blocked {
@@ -30,26 +30,26 @@ pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Writes while signals wait. If nothing fails, it makes no system call but one that sets the thread's mask: in a sandbox
-/// others may end the program.
+/// Runs a write with all signals blocked. If nothing fails, it makes no system call except the one that sets the
+/// thread's mask: in a sandbox others may end the program.
 ///
 /// # Errors
-/// Those of the body, which does not run if signals cannot be made to wait.
+/// Those of the body, which does not run if signals cannot be blocked.
 pub(crate) fn write_without_signals<T>(body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut blocked = Blocked::new()?;
-    let answer = body();
-    let error = answer.as_ref().err().and_then(io::Error::raw_os_error);
+    let result = body();
+    let error = result.as_ref().err().and_then(io::Error::raw_os_error);
     blocked.drops = matches!(error, Some(libc::EPIPE | libc::EFBIG));
-    answer
+    result
 }
 
-/// All signals wait while this lives.
+/// Blocks all signals until it is dropped.
 struct Blocked {
-    /// The thread's mask of before.
+    /// The previous mask of the thread.
     mask: libc::sigset_t,
-    /// Of [`OF_WRITES`], those that were pending before.
+    /// Which of [`OF_WRITES`] were pending before.
     pending: [bool; OF_WRITES.len()],
-    /// Signals of [`OF_WRITES`] that have come since are dropped.
+    /// True if signals of [`OF_WRITES`] that have arrived since are discarded.
     drops: bool,
 }
 
@@ -59,8 +59,8 @@ impl Blocked {
     fn new() -> io::Result<Blocked> {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
-        // SAFETY: sigfillset and sigemptyset fill in both sets before anything reads them. If the call fails, which it does
-        // where a sandbox refuses it, `before` stays the empty set, and is not used.
+        // SAFETY: sigfillset and sigemptyset initialise both sets before they are read. If the call fails, for example
+        // in a sandbox that refuses it, `before` is the empty set, and is not used.
         let (error, mask) = unsafe {
             libc::sigfillset(all.as_mut_ptr());
             libc::sigemptyset(before.as_mut_ptr());
@@ -85,20 +85,20 @@ impl Drop for Blocked {
                 }
             }
         }
-        // SAFETY: a set that the system has filled in.
+        // SAFETY: a set that the system has initialised.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, null_mut()) };
     }
 }
 
 fn contains(set: &libc::sigset_t, signal: c_int) -> bool {
-    // SAFETY: a set that the system has filled in, and the number of a signal.
+    // SAFETY: a set that the system has initialised, and a signal number.
     unsafe { libc::sigismember(set, signal) == 1 }
 }
 
-/// Which of [`OF_WRITES`] wait for this thread.
+/// Which of [`OF_WRITES`] are pending for this thread.
 fn pending() -> [bool; OF_WRITES.len()] {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the set is emptied before anything else reads it, and stays empty if the call fails.
+    // SAFETY: the set is emptied before it is read, and stays empty if the call fails.
     let set = unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigpending(set.as_mut_ptr());
@@ -107,16 +107,17 @@ fn pending() -> [bool; OF_WRITES.len()] {
     OF_WRITES.map(|signal| contains(&set, signal))
 }
 
-/// Drops a signal that is pending and blocked.
+/// Discards a signal that is pending and blocked.
 fn take(signal: c_int) {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the set is emptied before anything else reads it; no place is given for what is known of the signal.
+    // SAFETY: the set is emptied before it is read; no place is passed for information about the signal.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), signal);
         #[cfg(not(target_os = "macos"))]
         libc::sigtimedwait(set.as_ptr(), null_mut(), &libc::timespec { tv_sec: 0, tv_nsec: 0 });
-        // There is no form with a limit of time; it does not wait, since the signal is this thread's.
+        // There is no form with a timeout on this system. The call does not wait, since the signal is pending for this
+        // thread.
         #[cfg(target_os = "macos")]
         libc::sigwait(set.as_ptr(), &mut 0);
     }
@@ -133,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn signals_of_writes_are_dropped_and_those_of_before_are_kept() {
+    fn signals_of_writes_are_discarded_and_earlier_ones_are_kept() {
         std::thread::spawn(|| {
             without_signals(|| raise(libc::SIGXFSZ));
             assert_eq!(pending(), [false, false]);
             without_signals(|| {
                 raise(libc::SIGXFSZ);
                 without_signals(|| raise(libc::SIGXFSZ));
-                // It was there before the inner one.
+                // The signal was pending before the inner one.
                 assert_eq!(pending(), [false, true]);
             });
             assert_eq!(pending(), [false, false]);

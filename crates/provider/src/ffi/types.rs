@@ -1,9 +1,9 @@
-//! Structures and numbers of OpenSSL's headers `openssl/core.h`, `core_dispatch.h`, `params.h` (3.0 to 4.x), written
-//! by hand: so few of them are needed that no bindings are worth their weight, and nothing links to libcrypto.
+//! Structures and numbers of OpenSSL's headers `openssl/core.h`, `core_dispatch.h` and `params.h` (3.0 to 4.x). They
+//! are written by hand: only a few are needed, and the module does not link to libcrypto.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// Any function; its true type depends on the number beside it.
+/// Any function; its actual type depends on the number in the same entry.
 pub(crate) type Function = unsafe extern "C" fn();
 
 /// `OSSL_DISPATCH`
@@ -53,7 +53,7 @@ pub(crate) const PARAM_UTF8_STRING: c_uint = 4;
 pub(crate) const PARAM_OCTET_STRING: c_uint = 5;
 pub(crate) const PARAM_UTF8_PTR: c_uint = 6;
 pub(crate) const PARAM_OCTET_PTR: c_uint = 7;
-/// `OSSL_PARAM_UNMODIFIED`: the answer has not been set.
+/// `OSSL_PARAM_UNMODIFIED`: no value has been returned.
 pub(crate) const PARAM_UNMODIFIED: usize = usize::MAX;
 
 // Functions of the core.

@@ -1,9 +1,9 @@
-//! Names in the provider's section that are those of settings but for a mistake.
+//! Detection of misspelt setting names in the provider's section.
 //!
-//! OpenSSL (3.0 to 4.0: `core_get_params` in crypto/provider_core.c) hands out the value of a name that it is given. It has
-//! no list of the names in a section, and `core_gettable_params` lists those of the library alone. So every mistake of one
-//! letter is asked for, the usual pairs of mistakes, other spellings and words that suggest themselves: 6,000 names, in one
-//! question for each setting, which take 0.3 ms. What is not among them is not found.
+//! OpenSSL (3.0 to 4.0: `core_get_params` in crypto/provider_core.c) returns the value of a given name. It cannot list
+//! the names in a section, and `core_gettable_params` lists only those of the library. So this module looks up likely
+//! mistakes: every mistake of one letter, the usual pairs of mistakes, other spellings, and synonyms. These are 6,000
+//! names, looked up in one call for each setting, which takes 0.3 ms in total. Other mistakes are not found.
 
 use std::ffi::CStr;
 
@@ -11,10 +11,10 @@ use lockstep::provider_settings::NAMES;
 
 use super::Section;
 
-/// What is put into a name by mistake, or for a letter of it.
+/// Characters that are inserted into a name or substituted for one of its letters.
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz_-";
 
-/// Other words for a setting.
+/// Synonyms of a setting.
 const WORDS: [(&str, &[&str]); NAMES.len()] = [
     ("device", &["dev", "device_name", "device-name", "gpu", "backend", "processor"]),
     ("kernel", &["kernel_name", "kernel-name", "implementation"]),
@@ -54,26 +54,26 @@ const WORDS: [(&str, &[&str]); NAMES.len()] = [
     ),
 ];
 
-/// A name in the section that is misspelt, and the setting that it looks like.
+/// A misspelt name in the section, and the setting that was probably meant.
 pub(super) fn misspelt(section: &impl Section) -> Option<(String, &'static str)> {
     WORDS.iter().find_map(|(name, words)| {
         let wrong = mistakes(name, words);
         let all: Vec<&CStr> = wrong.iter().collect();
-        Some((all[section.any_of(&all)?].to_string_lossy().into_owned(), *name))
+        Some((all[section.first_with_value(&all)?].to_string_lossy().into_owned(), *name))
     })
 }
 
-/// Names in one piece of memory: there are many, and each program that loads the provider makes them.
+/// Names in one allocation: there are many, and each program that loads the provider generates them.
 #[derive(Default)]
 struct Names {
     /// The names, each with a NUL.
     text: Vec<u8>,
-    /// Where each begins.
+    /// The offset of each name.
     starts: Vec<usize>,
 }
 
 impl Names {
-    /// Adds the name that is made of these parts, unless it is that of a setting.
+    /// Adds the name that consists of these parts, unless it is a setting.
     fn add(&mut self, parts: &[&[u8]]) {
         let start = self.text.len();
         parts.iter().for_each(|part| self.text.extend_from_slice(part));
@@ -90,18 +90,18 @@ impl Names {
     }
 }
 
-/// Mistakes in a name, and other words for it.
+/// Mistakes in a name, and synonyms.
 fn mistakes(name: &str, words: &[&str]) -> Names {
     let right = name.as_bytes();
-    let mut once = Names::default();
-    usual(right, &mut once);
+    let mut first_mistake = Names::default();
+    usual_mistakes(right, &mut first_mistake);
     let mut all = Names::default();
     one_letter(right, &mut all);
-    for once in once.iter().map(CStr::to_bytes).chain([right]) {
-        usual(once, &mut all);
-        // A name in upper case is another name.
-        all.add(&[&once.to_ascii_uppercase()]);
-        all.add(&[&once[..1].to_ascii_uppercase(), &once[1..]]);
+    for first_mistake in first_mistake.iter().map(CStr::to_bytes).chain([right]) {
+        usual_mistakes(first_mistake, &mut all);
+        // Names are case-sensitive, so the name in upper case is a mistake.
+        all.add(&[&first_mistake.to_ascii_uppercase()]);
+        all.add(&[&first_mistake[..1].to_ascii_uppercase(), &first_mistake[1..]]);
     }
     words.iter().for_each(|word| all.add(&[word.as_bytes()]));
     for prefix in ["lockstep_", "lockstep-", "lockstep."] {
@@ -111,7 +111,7 @@ fn mistakes(name: &str, words: &[&str]) -> Names {
     all
 }
 
-/// A letter too many, and another letter.
+/// One letter inserted or substituted.
 fn one_letter(name: &[u8], all: &mut Names) {
     for at in 0..=name.len() {
         let (before, after) = name.split_at(at);
@@ -124,8 +124,8 @@ fn one_letter(name: &[u8], all: &mut Names) {
     }
 }
 
-/// The usual mistakes: a letter that is missing or doubled, two the wrong way round.
-fn usual(name: &[u8], all: &mut Names) {
+/// The usual mistakes: a missing or doubled letter, or two letters swapped.
+fn usual_mistakes(name: &[u8], all: &mut Names) {
     for at in 0..name.len() {
         let (before, after) = name.split_at(at);
         all.add(&[before, &after[1..]]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_mistakes_are_among_them() {
+    fn usual_mistakes_are_found() {
         let all = all();
         for (wrong, right) in [
             ("treads", "threads"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn no_right_name_and_none_of_openssls_is_among_them() {
+    fn valid_names_and_those_of_openssl_are_not_mistakes() {
         let of_openssl = [
             "activate",
             "module",

@@ -1,12 +1,13 @@
-//! A core of our own for the provider: just enough of libcrypto to load it and call its functions, and nothing between.
+//! A minimal substitute for libcrypto, which loads the provider and calls its functions directly.
 //!
-//! EVP refuses many calls before a provider sees them, hides what a provider does to the error stack, and allocates by
-//! itself. Here each call arrives as it is made, and is checked for what every call must do: it answers 0 or 1, and has put
-//! a reason of its own list onto the error stack if, and only if, it has failed.
+//! EVP refuses many calls before a provider gets them, hides the provider's use of the error stack, and allocates
+//! memory. Here each call reaches the provider unchanged, and is checked against the rules for every call: it returns 0
+//! or 1, and puts a reason of its list on the error stack if and only if it fails.
 //!
-//! Used by the test `memory` and by the fuzz target `provider`. Nothing in here allocates in a call of the provider.
+//! Used by the test `memory` and by the fuzz target `provider`. This module allocates nothing during a call of the
+//! provider.
 
-// Neither user needs all of it.
+// Each of the two users needs only a part of it.
 #![allow(dead_code)]
 
 use std::cell::Cell;
@@ -15,7 +16,7 @@ use std::marker::PhantomData;
 use std::mem::transmute;
 use std::ptr::{null, null_mut};
 
-// The provider's library has no other public item.
+// The only public item of the library is the entry point.
 use lockstep_provider as _;
 
 unsafe extern "C" {
@@ -83,7 +84,7 @@ impl Param {
         Param { key: key.as_ptr(), data_type, data, data_size, return_size: UNMODIFIED }
     }
 
-    /// Bytes that are set or have room for an answer.
+    /// Bytes that are set, or space for a value.
     pub(crate) fn octets(key: &CStr, bytes: &mut [u8]) -> Param {
         Param::new(key, OCTET_STRING, bytes.as_mut_ptr().cast(), bytes.len())
     }
@@ -98,7 +99,7 @@ pub(crate) const OCTET_PTR: c_uint = 7;
 /// `OSSL_PARAM_UNMODIFIED`
 pub(crate) const UNMODIFIED: usize = usize::MAX;
 
-/// What the provider has put onto the error stack of a thread since it was cleared.
+/// The errors that the provider has put on the error stack of a thread since it was cleared.
 #[derive(Clone, Copy, Default)]
 struct Errors {
     begun: u32,
@@ -126,7 +127,7 @@ unsafe extern "C" fn set_error_debug(
     _line: c_int,
     function: *const c_char,
 ) {
-    // SAFETY: the provider passes C strings; that they are is part of the test.
+    // SAFETY: the provider passes C strings; the test checks that.
     unsafe { assert!(CStr::from_ptr(file).count_bytes() > 0 && CStr::from_ptr(function).count_bytes() < 100) }
 }
 
@@ -137,7 +138,7 @@ unsafe extern "C" fn vset_error(
     _arguments: *mut c_void,
 ) {
     if !format.is_null() {
-        // SAFETY: the provider passes a C string; that it is one is part of the test.
+        // SAFETY: the provider passes a C string; the test checks that.
         assert!(unsafe { CStr::from_ptr(format) }.count_bytes() < 1 << 16);
     }
     errors(|errors| {
@@ -147,7 +148,7 @@ unsafe extern "C" fn vset_error(
 }
 
 unsafe extern "C" fn core_get_params(handle: *const c_void, params: *mut Param) -> c_int {
-    // SAFETY: the handle is the one that was given to the provider; the array ends with an entry without name.
+    // SAFETY: the handle is the one that was passed to the provider; the array ends with an entry without a name.
     unsafe {
         let core = &*handle.cast::<Core>();
         let mut param = params;
@@ -164,48 +165,48 @@ unsafe extern "C" fn core_get_params(handle: *const c_void, params: *mut Param) 
     1
 }
 
-/// Why a call failed: the number of its reason.
+/// The reason of a failed call: its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Refused(pub(crate) u32);
 
-/// Clears the error stack, calls, and checks what every call must do; `ok` tells from an answer if the call has
+/// Clears the error stack, makes a call and checks the rules for every call. `ok` returns true if the call has
 /// succeeded.
 fn checked<T>(call: impl FnOnce() -> T, ok: impl FnOnce(&T) -> bool) -> Result<T, Refused> {
     ERRORS.set(Errors::default());
-    let answer = call();
+    let result = call();
     let Errors { begun, set, last } = ERRORS.get();
-    assert_eq!(begun, set, "an error was begun and not set, or the other way round");
-    if ok(&answer) {
+    assert_eq!(begun, set, "calls of new_error and vset_error do not match");
+    if ok(&result) {
         assert_eq!(set, 0, "the call succeeded with an error on the stack, the last one {last}");
-        return Ok(answer);
+        return Ok(result);
     }
     assert!(set > 0, "the call failed without a reason");
     assert!(last > 0, "reason 0 means none");
     Err(Refused(last))
 }
 
-fn answered(call: impl FnOnce() -> c_int) -> Result<(), Refused> {
-    checked(call, |answer| {
-        assert!((0..=1).contains(answer), "answer {answer}");
-        *answer == 1
+fn expect_status(call: impl FnOnce() -> c_int) -> Result<(), Refused> {
+    checked(call, |result| {
+        assert!((0..=1).contains(result), "return value {result}");
+        *result == 1
     })
     .map(drop)
 }
 
-/// The library's side: the settings of its configuration file.
+/// libcrypto's side: the settings of the configuration file.
 pub(crate) struct Core {
     settings: Vec<(CString, CString)>,
 }
 
 impl Core {
-    /// With these settings.
+    /// Creates a core with these settings.
     pub(crate) fn new(settings: &[(&str, &str)]) -> Core {
         let text = |text: &str| CString::new(text).expect("no NUL");
         Core { settings: settings.iter().map(|(name, value)| (text(name), text(value))).collect() }
     }
 }
 
-/// The provider, loaded; unloaded when dropped.
+/// The loaded provider; unloaded on drop.
 pub(crate) struct Provider<'c> {
     context: *mut c_void,
     teardown: Free,
@@ -237,10 +238,11 @@ unsafe fn find(mut table: *const Dispatch, id: c_int) -> Function {
 }
 
 impl<'c> Provider<'c> {
-    /// Loads it.
+    /// Loads the provider.
     pub(crate) fn load(core: &'c Core) -> Result<Self, Refused> {
         let erased = |id, function| Dispatch { id, function: Some(function) };
-        // SAFETY: pointers to functions are of one size, and the provider gives each its own type back by its number.
+        // SAFETY: function pointers have the same size, and the provider converts each one back to its own type by its
+        // number.
         let functions = unsafe {
             [
                 erased(2, transmute::<GetCoreParams, Function>(core_get_params)),
@@ -251,9 +253,9 @@ impl<'c> Provider<'c> {
             ]
         };
         let (mut out, mut context) = (null(), null_mut());
-        // SAFETY: the arguments are what provider(7) asks for; the core outlives the provider. The provider reads the
-        // array now and does not keep it.
-        answered(|| unsafe {
+        // SAFETY: the arguments that provider(7) requires; the core outlives the provider. The provider reads the array
+        // now and does not keep it.
+        expect_status(|| unsafe {
             OSSL_provider_init(
                 std::ptr::from_ref(core).cast(),
                 functions.as_ptr().cast(),
@@ -262,7 +264,7 @@ impl<'c> Provider<'c> {
             )
         })?;
         let table: *const Dispatch = out.cast();
-        // SAFETY: the provider's own table; the numbers tell the types.
+        // SAFETY: the provider's own table; the numbers determine the types.
         Ok(unsafe {
             Provider {
                 context,
@@ -274,10 +276,10 @@ impl<'c> Provider<'c> {
         })
     }
 
-    /// Algorithm number `index`, if there are so many.
+    /// Algorithm number `index`, if it exists.
     pub(crate) fn cipher(&self, index: usize) -> Option<Cipher> {
         let mut no_cache = -1;
-        // SAFETY: the table ends with an entry without names; `OSSL_OP_CIPHER` is 2.
+        // SAFETY: the table ends with an entry without a name; `OSSL_OP_CIPHER` is 2.
         unsafe {
             let mut entry = (self.query)(self.context, 2, &mut no_cache);
             assert_eq!(no_cache, 0);
@@ -300,7 +302,7 @@ impl<'c> Provider<'c> {
                 ],
                 update: transmute::<Function, Update>(find(table, 4)),
                 finish: transmute::<Function, Final>(find(table, 5)),
-                once: transmute::<Function, Update>(find(table, 6)),
+                one_shot: transmute::<Function, Update>(find(table, 6)),
                 free: transmute::<Function, Free>(find(table, 7)),
                 duplicate: transmute::<Function, NewContext>(find(table, 8)),
                 get_params: transmute::<Function, GetParams>(find(table, 9)),
@@ -310,20 +312,20 @@ impl<'c> Provider<'c> {
         }
     }
 
-    /// A context.
+    /// Creates a context.
     pub(crate) fn context(&self, cipher: Cipher) -> Result<Context<'_>, Refused> {
         // SAFETY: this provider's context.
         let pointer = checked(|| unsafe { (cipher.new)(self.context) }, |pointer| !pointer.is_null())?;
         Ok(Context { cipher, pointer, provider: PhantomData })
     }
 
-    /// The text of a reason, if it is the provider's own, or one that OpenSSL has the text of.
+    /// The text of a reason of the provider, or a placeholder for one of OpenSSL's.
     pub(crate) fn reason(&self, reason: Refused) -> Option<&'static CStr> {
-        // With `ERR_LIB_PROV` in it a number is of openssl/proverr.h, where they begin at 100.
+        // Numbers that contain `ERR_LIB_PROV` are from openssl/proverr.h, where they start at 100.
         if reason.0 >> 23 == 57 && (100..400).contains(&(reason.0 & 0x7F_FFFF)) {
-            return Some(c"a reason of OpenSSL's");
+            return Some(c"a reason of OpenSSL");
         }
-        // SAFETY: the list ends with an entry without text.
+        // SAFETY: the list ends with an entry without a text.
         unsafe {
             let mut entry = (self.reasons)(self.context);
             while !(*entry).text.is_null() {
@@ -349,16 +351,16 @@ type NewError = unsafe extern "C" fn(*const c_void);
 type SetErrorDebug = unsafe extern "C" fn(*const c_void, *const c_char, c_int, *const c_char);
 type VsetError = unsafe extern "C" fn(*const c_void, u32, *const c_char, *mut c_void);
 
-/// A cipher's functions.
+/// The functions of a cipher.
 #[derive(Clone, Copy)]
 pub(crate) struct Cipher {
     names: &'static CStr,
     new: NewContext,
-    /// To decrypt, to encrypt.
+    /// For decryption and for encryption.
     init: [Init; 2],
     update: Update,
     finish: Final,
-    once: Update,
+    one_shot: Update,
     free: Free,
     duplicate: NewContext,
     get_params: GetParams,
@@ -367,23 +369,23 @@ pub(crate) struct Cipher {
 }
 
 impl Cipher {
-    /// The first of its names: `AES-128-ECB`.
+    /// The first name: `AES-128-ECB`.
     pub(crate) fn name(&self) -> &'static str {
         self.names.to_str().expect("UTF-8").split(':').next().expect("a name")
     }
 
-    /// The mode, as its name ends.
+    /// The mode: the last part of the name.
     pub(crate) fn mode(&self) -> &'static str {
         self.name().rsplit('-').next().expect("a mode")
     }
 
-    /// Bytes of its key: of both for XTS.
+    /// Bytes of the key; for XTS of both keys.
     pub(crate) fn key_len(&self) -> usize {
         let bits: usize = self.name().split('-').nth(1).and_then(|bits| bits.parse().ok()).expect("a size");
         bits / if self.mode() == "XTS" { 4 } else { 8 }
     }
 
-    /// Bytes of its IV, unless another length is set.
+    /// Default length of the IV in bytes.
     pub(crate) fn iv_len(&self) -> usize {
         match self.mode() {
             "ECB" => 0,
@@ -392,19 +394,19 @@ impl Cipher {
         }
     }
 
-    /// Asks for parameters of the cipher itself. Without a context there is nobody to put an error onto the stack.
+    /// Gets parameters of the cipher itself. Without a context no error is put on the stack.
     ///
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
     pub(crate) unsafe fn get_params(&self, params: &mut [Param]) -> bool {
-        // SAFETY: as the caller vouches.
-        let answer = unsafe { (self.get_params)(params.as_mut_ptr()) };
-        assert!((0..=1).contains(&answer), "answer {answer}");
-        answer == 1
+        // SAFETY: guaranteed by the caller.
+        let result = unsafe { (self.get_params)(params.as_mut_ptr()) };
+        assert!((0..=1).contains(&result), "return value {result}");
+        result == 1
     }
 }
 
-/// A context, freed when dropped.
+/// A context, freed on drop.
 pub(crate) struct Context<'p> {
     cipher: Cipher,
     pointer: *mut c_void,
@@ -412,12 +414,12 @@ pub(crate) struct Context<'p> {
 }
 
 impl<'p> Context<'p> {
-    /// Its cipher.
+    /// The cipher of the context.
     pub(crate) fn cipher(&self) -> &Cipher {
         &self.cipher
     }
 
-    /// Begins a message.
+    /// Starts a message.
     pub(crate) fn init(
         &mut self,
         encrypts: bool,
@@ -428,7 +430,7 @@ impl<'p> Context<'p> {
         unsafe { self.init_with(encrypts, key, iv, null()) }
     }
 
-    /// Begins a message, with parameters.
+    /// Starts a message, with parameters.
     ///
     /// # Safety
     /// `params` is null or a valid array.
@@ -442,17 +444,17 @@ impl<'p> Context<'p> {
         let split = |bytes: Option<&[u8]>| bytes.map_or((null(), 0), |bytes| (bytes.as_ptr(), bytes.len()));
         let ((key, key_len), (iv, iv_len)) = (split(key), split(iv));
         let init = self.cipher.init[usize::from(encrypts)];
-        // SAFETY: one of its contexts; as the caller vouches.
-        answered(|| unsafe { init(self.pointer, key, key_len, iv, iv_len, params) })
+        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        expect_status(|| unsafe { init(self.pointer, key, key_len, iv, iv_len, params) })
     }
 
-    /// The next bytes: how many have been put out.
+    /// Processes the next bytes; returns the number of bytes of output.
     pub(crate) fn update(&mut self, output: &mut [u8], input: &[u8]) -> Result<usize, Refused> {
         // SAFETY: slices.
         unsafe { self.update_raw(output.as_mut_ptr(), output.len(), input.as_ptr(), input.len()) }
     }
 
-    /// The next bytes, with whatever EVP passes.
+    /// Processes the next bytes, with arguments as EVP may pass them.
     ///
     /// # Safety
     /// Input and output are null or valid for their lengths.
@@ -463,30 +465,31 @@ impl<'p> Context<'p> {
         input: *const u8,
         len: usize,
     ) -> Result<usize, Refused> {
-        let mut written = NOT_TOLD;
-        // SAFETY: one of its contexts; as the caller vouches.
-        let outcome = answered(|| unsafe {
+        let mut written = UNSET;
+        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        let outcome = expect_status(|| unsafe {
             (self.cipher.update)(self.pointer, output, &mut written, room, input, len)
         });
-        told(outcome, written)
+        output_len(outcome, written)
     }
 
     /// As [`Self::update_raw`], for `EVP_Cipher`.
     ///
     /// # Safety
     /// Input and output are null or valid for their lengths.
-    pub(crate) unsafe fn once_raw(
+    pub(crate) unsafe fn one_shot_raw(
         &mut self,
         output: *mut u8,
         room: usize,
         input: *const u8,
         len: usize,
     ) -> Result<usize, Refused> {
-        let mut written = NOT_TOLD;
-        // SAFETY: one of its contexts; as the caller vouches.
-        let outcome =
-            answered(|| unsafe { (self.cipher.once)(self.pointer, output, &mut written, room, input, len) });
-        told(outcome, written)
+        let mut written = UNSET;
+        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        let outcome = expect_status(|| unsafe {
+            (self.cipher.one_shot)(self.pointer, output, &mut written, room, input, len)
+        });
+        output_len(outcome, written)
     }
 
     /// Ends the message.
@@ -500,27 +503,28 @@ impl<'p> Context<'p> {
     /// # Safety
     /// The output is null or valid for its length.
     pub(crate) unsafe fn finish_raw(&mut self, output: *mut u8, room: usize) -> Result<usize, Refused> {
-        let mut written = NOT_TOLD;
-        // SAFETY: one of its contexts; as the caller vouches.
-        let outcome = answered(|| unsafe { (self.cipher.finish)(self.pointer, output, &mut written, room) });
-        told(outcome, written)
+        let mut written = UNSET;
+        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        let outcome =
+            expect_status(|| unsafe { (self.cipher.finish)(self.pointer, output, &mut written, room) });
+        output_len(outcome, written)
     }
 
-    /// Another one in the same state.
+    /// Returns a copy with the same state.
     pub(crate) fn duplicate(&self) -> Result<Context<'p>, Refused> {
-        // SAFETY: one of its contexts.
+        // SAFETY: a context of this provider.
         let pointer =
             checked(|| unsafe { (self.cipher.duplicate)(self.pointer) }, |pointer| !pointer.is_null())?;
         Ok(Context { cipher: self.cipher, pointer, provider: PhantomData })
     }
 
-    /// Asks for parameters.
+    /// Gets parameters.
     ///
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
     pub(crate) unsafe fn get(&mut self, params: &mut [Param]) -> Result<(), Refused> {
-        // SAFETY: one of its contexts; as the caller vouches.
-        answered(|| unsafe { (self.cipher.get)(self.pointer, params.as_mut_ptr()) })
+        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        expect_status(|| unsafe { (self.cipher.get)(self.pointer, params.as_mut_ptr()) })
     }
 
     /// Sets parameters.
@@ -528,38 +532,38 @@ impl<'p> Context<'p> {
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
     pub(crate) unsafe fn set(&mut self, params: &[Param]) -> Result<(), Refused> {
-        // SAFETY: one of its contexts; as the caller vouches.
-        answered(|| unsafe { (self.cipher.set)(self.pointer, params.as_ptr()) })
+        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        expect_status(|| unsafe { (self.cipher.set)(self.pointer, params.as_ptr()) })
     }
 
-    /// Sets bytes.
+    /// Sets an octet string.
     pub(crate) fn set_octets(&mut self, name: &CStr, value: &mut [u8]) -> Result<(), Refused> {
-        // SAFETY: the entry is of a slice.
+        // SAFETY: the entry refers to a slice.
         unsafe { self.set(&[Param::octets(name, value), Param::END]) }
     }
 
-    /// Asks for bytes.
+    /// Gets an octet string.
     pub(crate) fn get_octets(&mut self, name: &CStr, value: &mut [u8]) -> Result<(), Refused> {
-        // SAFETY: the entry is of a slice.
+        // SAFETY: the entry refers to a slice.
         unsafe { self.get(&mut [Param::octets(name, value), Param::END]) }
     }
 }
 
 impl Drop for Context<'_> {
     fn drop(&mut self) {
-        // SAFETY: one of its contexts, which is freed once.
+        // SAFETY: a context of this provider, freed once.
         unsafe { (self.cipher.free)(self.pointer) }
     }
 }
 
-/// What no call tells as a length.
-const NOT_TOLD: usize = 0x5AA5_5AA5;
+/// A value that no call returns as a length.
+const UNSET: usize = 0x5AA5_5AA5;
 
-/// The length that a call has told; a call that failed has written nothing.
-fn told(outcome: Result<(), Refused>, written: usize) -> Result<usize, Refused> {
-    assert_ne!(written, NOT_TOLD, "the length was not told");
+/// Checks the length that a call has returned: a failed call has written nothing.
+fn output_len(outcome: Result<(), Refused>, written: usize) -> Result<usize, Refused> {
+    assert_ne!(written, UNSET, "the length was not set");
     if outcome.is_err() {
-        assert_eq!(written, 0, "a call that failed says it has written");
+        assert_eq!(written, 0, "a failed call reports output");
     }
     outcome.map(|()| written)
 }

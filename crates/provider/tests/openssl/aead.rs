@@ -1,4 +1,4 @@
-//! GCM and CCM: IV and tag lengths, additional data in every shape, tags set and got, and what is refused.
+//! GCM and CCM: IV and tag lengths, additional data, setting and getting tags, and errors.
 
 use crate::evp::{DECRYPT, ENCRYPT};
 use crate::harness::{bytes, ours, subject_is_default};
@@ -13,15 +13,15 @@ fn key(name: &str) -> Option<Vec<u8>> {
     Some(key_and_iv(name).0)
 }
 
-/// Encrypts by GCM; gives the ciphertext and the tag.
-fn gcm_sealed(name: &str, aad: &[u8], data: &[u8]) -> (Vec<u8>, Vec<u8>) {
+/// Encrypts with GCM; returns the ciphertext and the tag.
+fn gcm_encrypted(name: &str, aad: &[u8], data: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let script = [start_encrypting(name), Aad(aad.to_vec()), Update(data.to_vec()), Final, Tag(16)];
     let mut outcomes = compare(name, &script);
     (outcomes.remove(2).out, outcomes.pop().unwrap().out)
 }
 
 #[test]
-fn gcm_takes_ivs_of_every_length() {
+fn gcm_supports_ivs_of_every_length() {
     for name in GCM {
         for n in (0..=130).chain([1024, -1]) {
             let iv = bytes(n.clamp(1, 128) as usize, 3);
@@ -48,7 +48,7 @@ fn gcm_takes_ivs_of_every_length() {
 }
 
 #[test]
-fn gcm_gives_tags_of_every_length() {
+fn gcm_returns_tags_of_every_length() {
     for n in 0..=20 {
         let name = GCM[n as usize % 3];
         compare(
@@ -59,8 +59,8 @@ fn gcm_gives_tags_of_every_length() {
 }
 
 #[test]
-fn gcm_compares_as_many_bytes_of_the_tag_as_it_was_given() {
-    let (sealed, tag) = gcm_sealed(GCM[0], b"aad", &bytes(50, 2));
+fn gcm_compares_the_number_of_tag_bytes_that_were_set() {
+    let (encrypted, tag) = gcm_encrypted(GCM[0], b"aad", &bytes(50, 2));
     for n in 0..=16 {
         for wrong_at in (0..n).map(Some).chain([None]) {
             let mut tag = tag[..n].to_vec();
@@ -68,7 +68,7 @@ fn gcm_compares_as_many_bytes_of_the_tag_as_it_was_given() {
                 tag[at] ^= 0x80;
             }
             let script =
-                [start_decrypting(GCM[0]), SetTag(tag), Aad(b"aad".into()), Update(sealed.clone()), Final];
+                [start_decrypting(GCM[0]), SetTag(tag), Aad(b"aad".into()), Update(encrypted.clone()), Final];
             let outcomes = compare(GCM[0], &script);
             assert_eq!(outcomes[4].ok(), n > 0 && wrong_at.is_none(), "{n} {wrong_at:?}");
         }
@@ -77,11 +77,11 @@ fn gcm_compares_as_many_bytes_of_the_tag_as_it_was_given() {
 }
 
 #[test]
-fn gcm_takes_the_tag_at_any_time_before_final() {
+fn gcm_accepts_the_tag_at_any_time_before_final() {
     for name in GCM {
-        let (sealed, tag) = gcm_sealed(name, b"aad", &bytes(50, 2));
+        let (encrypted, tag) = gcm_encrypted(name, b"aad", &bytes(50, 2));
         let (init, tag, aad, data) =
-            (start_decrypting(name), SetTag(tag), Aad(b"aad".into()), Update(sealed.clone()));
+            (start_decrypting(name), SetTag(tag), Aad(b"aad".into()), Update(encrypted.clone()));
         for script in [
             [init.clone(), tag.clone(), aad.clone(), data.clone(), Final],
             [init.clone(), aad.clone(), tag.clone(), data.clone(), Final],
@@ -136,13 +136,13 @@ fn gcm_refuses_calls_out_of_order() {
             &[Init(0, key(name), None), data.clone()],
             &[Init(1, None, None), Final],
             &[Init(1, None, None), Tag(16)],
-            // A tag for encryption; the tag of a decryption; decryption's end without a tag.
+            // A tag set for encryption; the tag of a decryption; the end of a decryption without a tag.
             &[init.clone(), SetTag(bytes(16, 1))],
             &[start_decrypting(name), data.clone(), Tag(16)],
             &[start_decrypting(name), data.clone(), Final],
         ];
         again.iter().for_each(|script| drop(compare(name, script)));
-        // An IV length that changes under an IV asks for a new IV. The default provider of 3.0.2 goes on with the old one.
+        // A new IV length requires a new IV. The default provider of 3.0.2 continues with the old one.
         if !subject_is_default("releases differ in IV lengths under an IV") {
             let mut side = Side::new(ours(name));
             assert!(side.run(&init).ok() && side.run(&IvLength(13)).ok());
@@ -159,8 +159,8 @@ fn gcm_by_one_shot_calls() {
                 name,
                 &[start_encrypting(name), Aad(bytes(9, 1)), Cipher(bytes(n, 2)), CipherEnd, Tag(16)],
             );
-            let (sealed, tag) = (outcomes[2].out.clone(), outcomes[4].out.clone());
-            let open = [start_decrypting(name), Aad(bytes(9, 1)), SetTag(tag), Cipher(sealed), CipherEnd];
+            let (encrypted, tag) = (outcomes[2].out.clone(), outcomes[4].out.clone());
+            let open = [start_decrypting(name), Aad(bytes(9, 1)), SetTag(tag), Cipher(encrypted), CipherEnd];
             assert_eq!(compare(name, &open)[3].out, bytes(n, 2));
         }
     }
@@ -186,7 +186,7 @@ fn ccm_with_every_iv_length_tag_length_and_shape_of_message() {
                     ];
                     let outcomes = compare(name, &script.concat());
                     assert!(outcomes.iter().all(Outcome::ok), "{name} {iv} {tag} {n}: {outcomes:?}");
-                    let sealed = outcomes[outcomes.len() - 4].out.clone();
+                    let encrypted = outcomes[outcomes.len() - 4].out.clone();
                     let sealed_tag = outcomes.last().unwrap().out[..tag as usize].to_vec();
                     for wrong in [false, true] {
                         let mut tag = sealed_tag.clone();
@@ -195,7 +195,7 @@ fn ccm_with_every_iv_length_tag_length_and_shape_of_message() {
                             ccm_setup(name, DECRYPT, iv, SetTag(tag)),
                             vec![Length(n)],
                             aad.clone(),
-                            vec![Update(sealed.clone())],
+                            vec![Update(encrypted.clone())],
                         ];
                         let outcomes = compare(name, &script.concat());
                         assert_eq!(outcomes.last().unwrap().ok(), !wrong, "{name} {iv} {n}");
@@ -225,7 +225,7 @@ fn ccm_refuses_other_iv_and_tag_lengths() {
 }
 
 #[test]
-fn ccm_without_an_announced_length_takes_it_from_the_data() {
+fn ccm_without_a_set_length_uses_that_of_the_data() {
     for name in CCM {
         for n in [0, 1, 16, 100, 70_000] {
             let mut script = ccm_setup(name, ENCRYPT, 12, TagLength(16));
@@ -261,7 +261,7 @@ fn ccm_refuses_calls_out_of_order() {
 }
 
 #[test]
-fn ccm_serves_message_after_message() {
+fn a_ccm_context_processes_several_messages() {
     for name in CCM {
         let mut script = ccm_setup(name, ENCRYPT, 12, TagLength(16));
         for n in 0..40usize {
@@ -273,7 +273,7 @@ fn ccm_serves_message_after_message() {
 }
 
 #[test]
-fn ccm_copies_go_on_by_themselves() {
+fn ccm_copies_are_independent() {
     for name in CCM {
         // Not after additional data: a default context's copy shares that state in some versions.
         let mut script = ccm_setup(name, ENCRYPT, 12, TagLength(16));

@@ -1,4 +1,4 @@
-//! Bad input: an error return, and on the error queue a reason that names the problem. Never a crash.
+//! Bad input: calls return an error, with a reason on the error queue that describes the problem. No call crashes.
 
 use std::ptr::{null, null_mut};
 
@@ -8,33 +8,36 @@ use crate::libcrypto::*;
 use crate::script::Call::*;
 use crate::script::{Call, Side, compare, key_and_iv, start, start_decrypting, start_encrypting};
 
-/// A reason on the queue holds one of `words`, and all entries have reasons. Of the default provider that is not asked: it
-/// often fails without a word.
+/// Checks that an entry of the queue contains one of `words`, and that all entries have a text. The default provider is
+/// not checked: it often fails without a reason.
 fn has_reason(what: &str, words: &[&str]) {
     let errors = evp::errors();
     if crate::harness::subject() == "default" {
         return;
     }
-    let said = errors.join("; ").to_lowercase();
-    assert!(!said.contains("no reason"), "{what}: an error without words: {errors:?}");
-    assert!(words.iter().any(|word| said.contains(word)), "{what}: {errors:?} says nothing of {words:?}");
+    let text = errors.join("; ").to_lowercase();
+    assert!(!text.contains("no reason"), "{what}: an error without a text: {errors:?}");
+    assert!(
+        words.iter().any(|word| text.contains(word)),
+        "{what}: {errors:?} does not contain any of {words:?}"
+    );
 }
 
-/// A script of which the last call alone fails, by both providers, with a reason that has one of the words.
+/// A script whose last call fails on both providers, with a reason that contains one of the words.
 fn refused(name: &str, words: &[&str], script: &[Call]) {
-    refused_by_ours(name, words, script);
+    refused_by_subject(name, words, script);
     compare(name, script);
 }
 
-/// The same by our provider alone.
-fn refused_by_ours(name: &str, words: &[&str], script: &[Call]) {
+/// A script whose last call fails on this provider.
+fn refused_by_subject(name: &str, words: &[&str], script: &[Call]) {
     let mut side = Side::new(ours(name));
     let (last, before) = script.split_last().unwrap();
     for call in before {
         assert!(side.run(call).ok(), "{name}: {call:?} of {script:?}: {:?}", evp::errors());
     }
     evp::clear_errors();
-    assert!(!side.run(last).ok(), "{name}: {script:?} was taken");
+    assert!(!side.run(last).ok(), "{name}: {script:?} was accepted");
     has_reason(&format!("{name}: {script:?}"), words);
 }
 
@@ -67,7 +70,7 @@ fn wrong_iv_lengths() {
 }
 
 #[test]
-fn data_that_are_no_whole_blocks_without_padding() {
+fn data_with_a_partial_block_without_padding() {
     for name in of(Mode::Ecb).chain(of(Mode::Cbc)) {
         for way in [ENCRYPT, DECRYPT] {
             for n in [1, 15, 17, 33] {
@@ -75,7 +78,7 @@ fn data_that_are_no_whole_blocks_without_padding() {
                 refused(name, &["block length"], &script);
             }
         }
-        // With padding, a ciphertext that is cut off, or empty.
+        // With padding: a ciphertext that is truncated, or empty.
         for n in [1, 17] {
             refused(name, &["block length"], &[start_decrypting(name), Update(bytes(n, 1)), Final]);
         }
@@ -88,8 +91,8 @@ fn wrong_padding() {
     for name in of(Mode::Ecb).chain(of(Mode::Cbc)) {
         for wrong in [[0; 16], [17; 16], [255; 16]] {
             let seal = [start_encrypting(name), Padding(false), Update(wrong.into())];
-            let sealed = compare(name, &seal).pop().unwrap().out;
-            refused(name, &["bad decrypt"], &[start_decrypting(name), Update(sealed), Final]);
+            let encrypted = compare(name, &seal).pop().unwrap().out;
+            refused(name, &["bad decrypt"], &[start_decrypting(name), Update(encrypted), Final]);
         }
     }
 }
@@ -113,27 +116,27 @@ fn wrong_tags() {
     }
 }
 
-/// What came out of a tampered message is no plaintext.
+/// The output of a tampered message contains no plaintext.
 #[test]
-fn a_refused_ccm_message_gives_nothing_away() {
+fn a_refused_ccm_message_has_no_output() {
     if subject_is_default("wiping of the output") {
         return;
     }
     for name in of(Mode::Ccm) {
-        let sealed = compare(name, &[start_encrypting(name), Update(bytes(100, 1))]).pop().unwrap().out;
+        let encrypted = compare(name, &[start_encrypting(name), Update(bytes(100, 1))]).pop().unwrap().out;
         let mut side = Side::new(ours(name));
         for call in [Init(DECRYPT, None, None), SetTag(vec![0; 12]), start_decrypting(name)] {
             assert!(side.run(&call).ok());
         }
         let (mut out, mut n) = (vec![0xa5; 116], 0);
-        assert_ne!(side.context.update_raw(out.as_mut_ptr(), &mut n, sealed.as_ptr(), 100), 1);
+        assert_ne!(side.context.update_raw(out.as_mut_ptr(), &mut n, encrypted.as_ptr(), 100), 1);
         assert!(out.windows(8).all(|window| !bytes(100, 1).windows(8).any(|plain| plain == window)));
         assert_eq!(n, 0);
     }
 }
 
 #[test]
-fn a_tag_that_is_not_there_yet_or_never() {
+fn a_tag_that_is_not_available() {
     for name in of(Mode::Gcm) {
         refused(name, &["tag"], &[start_encrypting(name), Tag(16)]);
         refused(name, &["tag"], &[start_encrypting(name), Update(bytes(5, 1)), Tag(16)]);
@@ -162,7 +165,7 @@ fn additional_data_after_the_data_and_data_after_the_end() {
     }
 }
 
-/// An error in our provider. Not compared, for some default providers crash: that of 3.0.2 reads a key that is not there.
+/// An error of this provider only: the default provider of 3.0.2 crashes, since it reads a key that is not there.
 #[test]
 fn data_before_a_key_or_an_iv() {
     if subject_is_default("releases differ in data before a key") {
@@ -172,23 +175,23 @@ fn data_before_a_key_or_an_iv() {
         let (name, iv) = (algorithm.name(), key_and_iv(algorithm.name()).1);
         let iv = Some(iv).filter(|iv| !iv.is_empty());
         for way in [ENCRYPT, DECRYPT] {
-            refused_by_ours(name, &["no key"], &[Init(way, None, None), Update(bytes(32, 1))]);
-            refused_by_ours(name, &["no key"], &[Init(way, None, iv.clone()), Update(bytes(32, 1))]);
-            refused_by_ours(name, &["no key"], &[Init(way, None, iv.clone()), Cipher(bytes(32, 1))]);
+            refused_by_subject(name, &["no key"], &[Init(way, None, None), Update(bytes(32, 1))]);
+            refused_by_subject(name, &["no key"], &[Init(way, None, iv.clone()), Update(bytes(32, 1))]);
+            refused_by_subject(name, &["no key"], &[Init(way, None, iv.clone()), Cipher(bytes(32, 1))]);
             if algorithm.mode != Mode::Xts {
-                refused_by_ours(name, &["no key"], &[Init(way, None, iv.clone()), Final]);
+                refused_by_subject(name, &["no key"], &[Init(way, None, iv.clone()), Final]);
             }
         }
         if matches!(algorithm.mode, Mode::Xts | Mode::Gcm | Mode::Ccm) {
             let key = Some(key_and_iv(name).0);
-            refused_by_ours(name, &["no iv", "iv"], &[Init(DECRYPT, key, None), Update(bytes(32, 1))]);
+            refused_by_subject(name, &["no iv", "iv"], &[Init(DECRYPT, key, None), Update(bytes(32, 1))]);
         }
     }
 }
 
 #[test]
 fn calls_before_init_and_null_contexts_data() {
-    // libcrypto itself refuses these; they must not reach a provider half set up.
+    // libcrypto itself refuses these; they must not reach a provider with an incomplete context.
     for algorithm in ALGORITHMS {
         let mut context = ours(algorithm.name()).context();
         assert!(context.update(&[1; 16]).is_none());
@@ -203,7 +206,7 @@ fn xts_keys_and_data_units() {
         let (key, iv) = key_and_iv(name);
         let twin = key[..key.len() / 2].repeat(2);
         refused(name, &["xts"], &[Init(ENCRYPT, Some(twin.clone()), Some(iv.clone()))]);
-        // Decrypting by such a key is the default's business with old data: it is let.
+        // Decryption with such a key stays possible, for old data.
         compare(name, &[Init(DECRYPT, Some(twin), Some(iv)), Update(bytes(32, 1))]);
         for n in [0, 1, 15] {
             refused(name, &["16 bytes", "data unit"], &[start_encrypting(name), Update(bytes(n, 1))]);
@@ -241,7 +244,7 @@ fn null_buffers_with_lengths() {
                 assert_ne!(side.context.update_raw(null_mut(), &mut n, null(), 32), 1, "{name}");
                 has_reason(name, &["null"]);
                 let side = ready();
-                // SAFETY: null with a length is the test.
+                // SAFETY: the test passes null with a length.
                 let to_null = unsafe { EVP_Cipher(side.context.raw, null_mut(), data.as_ptr(), 32) };
                 // SAFETY: as above.
                 let from_null = unsafe { EVP_Cipher(side.context.raw, out.as_mut_ptr(), null(), 32) };
@@ -251,7 +254,7 @@ fn null_buffers_with_lengths() {
             if algorithm.is_block() && way == ENCRYPT {
                 let mut side = ready();
                 assert!(side.run(&Update(data[..20].to_vec())).ok());
-                // SAFETY: null for the final block is the test.
+                // SAFETY: the test passes null for the final block.
                 assert_ne!(unsafe { EVP_CipherFinal_ex(side.context.raw, null_mut(), &mut n) }, 1, "{name}");
                 has_reason(name, &["null"]);
             }
@@ -276,7 +279,7 @@ fn null_controls_with_lengths() {
             for (control, n) in controls {
                 let mut side = Side::new(ours(name));
                 assert!(side.run(&start(name, way)).ok());
-                // Without a crash; CCM does not know some of them and lets them pass.
+                // They must not crash. CCM does not support some of them and ignores them.
                 side.context.control(control, n, None);
             }
         }

@@ -1,5 +1,5 @@
-//! Thin owners of libcrypto's objects: each is freed once, in the right order, and takes slices where C takes a pointer
-//! and a length. What the calls return is handed on as it is: it is what the tests compare.
+//! Thin wrappers that own libcrypto's objects: each is freed once, in the right order, and takes slices where C takes a
+//! pointer and a length. They return the results of the calls unchanged, since the tests compare them.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -12,29 +12,29 @@ fn c(text: &str) -> CString {
     CString::new(text).expect("no NUL in names")
 }
 
-/// The text at `text`, or nothing at all.
+/// The text at `text`; `None` if it is null.
 ///
 /// # Safety
 ///
 /// `text` is null or a C string that lives until this returns.
 unsafe fn text(text: *const c_char) -> Option<String> {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// Forgets what is on this thread's error queue.
+/// Clears this thread's error queue.
 pub(crate) fn clear_errors() {
-    // SAFETY: takes nothing.
+    // SAFETY: no arguments.
     unsafe { ERR_clear_error() }
 }
 
-/// Takes this thread's error queue: of each entry the reason in words with the data that came with it, oldest first. An
-/// entry without words reads "no reason".
+/// Removes all entries of this thread's error queue and returns the text of each, with its data, oldest first. An entry
+/// without a text is returned as "no reason".
 pub(crate) fn errors() -> Vec<String> {
     let mut all = Vec::new();
     loop {
         let (mut data, mut flags) = (null(), 0);
-        // SAFETY: null asks not to be told; the others are places for a pointer and an int.
+        // SAFETY: null omits a result; the others are places for a pointer and an int.
         let code = unsafe { ERR_get_error_all(null_mut(), null_mut(), null_mut(), &mut data, &mut flags) };
         if code == 0 {
             return all;
@@ -46,21 +46,21 @@ pub(crate) fn errors() -> Vec<String> {
     }
 }
 
-/// A library context of one's own, with the providers loaded into it. Freed with the last object that came out of it.
+/// A library context with the providers that are loaded into it. Freed with the last object that was created from it.
 pub(crate) struct Library {
     context: *mut OSSL_LIB_CTX,
     providers: Mutex<Vec<*mut OSSL_PROVIDER>>,
 }
 
-// SAFETY: library contexts and providers are made for use by many threads.
+// SAFETY: library contexts and providers may be used by many threads.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// A context in which nothing is loaded yet, with `modules` as the folder that providers come from.
+    /// A context in which nothing is loaded, with `modules` as the folder of providers.
     pub(crate) fn new(modules: &Path) -> Self {
-        // SAFETY: takes nothing.
+        // SAFETY: no arguments.
         let context = unsafe { OSSL_LIB_CTX_new() };
         assert!(!context.is_null());
         let path = c(modules.to_str().expect("a path in UTF-8"));
@@ -69,10 +69,10 @@ impl Library {
         Library { context, providers: Mutex::default() }
     }
 
-    /// The process's own library context: never freed by us, but when the process ends.
+    /// The default library context of the process, which libcrypto frees at the end of the process.
     pub(crate) fn of_the_process(modules: &Path) -> Self {
         let path = c(modules.to_str().expect("a path in UTF-8"));
-        // SAFETY: null is the process's context; the string is copied.
+        // SAFETY: null is the default context; the string is copied.
         assert_eq!(unsafe { OSSL_PROVIDER_set_default_search_path(null_mut(), path.as_ptr()) }, 1);
         Library { context: null_mut(), providers: Mutex::default() }
     }
@@ -81,7 +81,7 @@ impl Library {
         assert!(self.try_load(name), "loading {name}: {:?}", errors());
     }
 
-    /// Loads a provider that may refuse.
+    /// Loads a provider; false if that fails.
     pub(crate) fn try_load(&self, name: &str) -> bool {
         let name = c(name);
         // SAFETY: the context is live; the string is copied.
@@ -98,10 +98,10 @@ impl Library {
         unsafe { OSSL_LIB_CTX_load_config(self.context, file.as_ptr()) == 1 }
     }
 
-    /// Unloads what was loaded last.
+    /// Unloads the provider that was loaded last.
     pub(crate) fn unload_last(&self) -> bool {
         let last = self.providers.lock().unwrap().pop().expect("one is loaded");
-        // SAFETY: it came from load and is given back once.
+        // SAFETY: returned by load, and unloaded once.
         unsafe { OSSL_PROVIDER_unload(last) == 1 }
     }
 
@@ -150,7 +150,7 @@ impl Drop for Library {
         while !self.providers.get_mut().unwrap().is_empty() {
             self.unload_last();
         }
-        // SAFETY: everything from it is gone: each object holds the library.
+        // SAFETY: all its objects are freed: each one holds a reference to the library.
         unsafe { OSSL_LIB_CTX_free(self.context) }
     }
 }
@@ -161,7 +161,7 @@ pub(crate) struct Cipher {
     origin: Arc<Library>,
 }
 
-// SAFETY: a fetched algorithm is counted by reference and never changes.
+// SAFETY: a fetched algorithm is reference-counted and immutable.
 unsafe impl Send for Cipher {}
 // SAFETY: as above.
 unsafe impl Sync for Cipher {}
@@ -177,12 +177,12 @@ impl Cipher {
     }
 
     pub(crate) fn description(&self) -> Option<String> {
-        // SAFETY: the cipher is live; what it gives lives as long.
+        // SAFETY: the cipher is live; the string lives as long.
         unsafe { text(EVP_CIPHER_get0_description(self.cipher)) }
     }
 
     pub(crate) fn name(&self) -> String {
-        // SAFETY: the cipher is live; what it gives lives as long.
+        // SAFETY: the cipher is live; the string lives as long.
         unsafe { text(EVP_CIPHER_get0_name(self.cipher)) }.expect("a name")
     }
 
@@ -208,33 +208,33 @@ impl Cipher {
 
 impl Drop for Cipher {
     fn drop(&mut self) {
-        // SAFETY: it came from a fetch and is given back once.
+        // SAFETY: returned by a fetch, and freed once.
         unsafe { EVP_CIPHER_free(self.cipher) }
     }
 }
 
-/// Which way `init` is to go; -1 keeps the way of before.
+/// The direction of `init`; -1 keeps the previous one.
 pub(crate) const ENCRYPT: c_int = 1;
 pub(crate) const DECRYPT: c_int = 0;
 
-/// A running computation.
+/// A cipher context.
 pub(crate) struct Context {
     pub(crate) raw: *mut EVP_CIPHER_CTX,
     origin: Arc<Library>,
 }
 
-// SAFETY: a context may move between threads; it is used by one at a time, through `&mut`.
+// SAFETY: a context may move between threads; `&mut` restricts it to one at a time.
 unsafe impl Send for Context {}
 
 impl Context {
     fn new(origin: Arc<Library>) -> Self {
-        // SAFETY: takes nothing.
+        // SAFETY: no arguments.
         let raw = unsafe { EVP_CIPHER_CTX_new() };
         assert!(!raw.is_null());
         Context { raw, origin }
     }
 
-    /// `cipher` None is a re-init of what is there. Key and IV must have the lengths that the context has.
+    /// `cipher` is `None` for a re-init. Key and IV must have the lengths that the context expects.
     pub(crate) fn init(
         &mut self,
         cipher: Option<&Cipher>,
@@ -245,7 +245,7 @@ impl Context {
     ) -> c_int {
         let pointer = |bytes: Option<&[u8]>| bytes.map_or(null(), <[u8]>::as_ptr);
         let cipher = cipher.map_or(null_mut(), Cipher::raw);
-        // SAFETY: by this function's contract key and IV are long enough; scripts see to it.
+        // SAFETY: key and IV have the required lengths; scripts ensure that.
         unsafe { EVP_CipherInit_ex2(self.raw, cipher, pointer(key), pointer(iv), way, params.raw()) }
     }
 
@@ -256,11 +256,11 @@ impl Context {
         data: *const u8,
         n: usize,
     ) -> c_int {
-        // SAFETY: the caller gives room for n bytes and a block, or null where the call allows it.
+        // SAFETY: the caller passes space for n bytes and a block, or null where the call allows it.
         unsafe { EVP_CipherUpdate(self.raw, out, written, data, n as c_int) }
     }
 
-    /// Encrypts or decrypts `data` to a buffer of its own.
+    /// Encrypts or decrypts `data` into a new buffer.
     pub(crate) fn update(&mut self, data: &[u8]) -> Option<Vec<u8>> {
         let (mut out, mut n) = (vec![0; data.len() + 32], 0);
         (self.update_raw(out.as_mut_ptr(), &mut n, data.as_ptr(), data.len()) == 1).then(|| {
@@ -271,7 +271,7 @@ impl Context {
 
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         let (mut out, mut n) = (vec![0; 32], 0);
-        // SAFETY: room for a block.
+        // SAFETY: space for a block.
         (unsafe { EVP_CipherFinal_ex(self.raw, out.as_mut_ptr(), &mut n) } == 1).then(|| {
             out.truncate(n as usize);
             out
@@ -280,7 +280,7 @@ impl Context {
 
     pub(crate) fn control(&mut self, what: c_int, n: c_int, data: Option<&mut [u8]>) -> c_int {
         let data = data.map_or(null_mut(), |data| data.as_mut_ptr().cast::<c_void>());
-        // SAFETY: scripts give as many bytes as `n` says, or null.
+        // SAFETY: scripts pass `n` bytes, or null.
         unsafe { EVP_CIPHER_CTX_ctrl(self.raw, what, n, data) }
     }
 
@@ -296,28 +296,28 @@ impl Context {
     }
 
     pub(crate) fn set(&mut self, params: &Params) -> c_int {
-        // SAFETY: a live context and a list with its end.
+        // SAFETY: a live context, and a list with an end.
         unsafe { EVP_CIPHER_CTX_set_params(self.raw, params.raw()) }
     }
 
-    /// Asks for `key` as a number.
+    /// Gets the parameter `key` as a number.
     pub(crate) fn get_number(&mut self, key: &str) -> Option<usize> {
         let mut params = Params::new().number(key, usize::MAX);
-        // SAFETY: a live context and a list with its end.
+        // SAFETY: a live context, and a list with an end.
         let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.raw_mut()) } == 1;
         (ok && params.returned(0).is_some()).then(|| params.first_number())
     }
 
-    /// Asks for `key` as up to `room` bytes.
+    /// Gets the parameter `key` as up to `room` bytes.
     pub(crate) fn get_bytes(&mut self, key: &str, room: usize) -> Option<Vec<u8>> {
         let mut params = Params::new().bytes(key, &vec![0; room]);
-        // SAFETY: a live context and a list with its end.
+        // SAFETY: a live context, and a list with an end.
         let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.raw_mut()) } == 1;
         let n = params.returned(0).filter(|_| ok)?;
         Some(params.octets[0][..n.min(room)].to_vec())
     }
 
-    /// Asks for `key` by pointer, as libssl asks for the MAC of a record.
+    /// Gets the parameter `key` by pointer, as libssl gets the MAC of a record.
     pub(crate) fn get_pointer(&mut self, key: &str) -> Option<Vec<u8>> {
         let (key, mut data) = (c(key), null_mut::<c_void>());
         let mut params = [
@@ -330,7 +330,7 @@ impl Context {
             },
             END,
         ];
-        // SAFETY: a live context and a list with its end.
+        // SAFETY: a live context, and a list with an end.
         let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.as_mut_ptr()) } == 1;
         let n = params[0].return_size;
         if !ok || n == OSSL_PARAM_UNMODIFIED {
@@ -339,14 +339,14 @@ impl Context {
         if data.is_null() || n == 0 {
             return Some(Vec::new());
         }
-        // SAFETY: the provider says that so many bytes stand there; they are copied before the context changes.
+        // SAFETY: the provider returns the number of valid bytes; they are copied before the context changes.
         Some(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), n) }.to_vec())
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: it came from new and is given back once.
+        // SAFETY: returned by new, and freed once.
         unsafe { EVP_CIPHER_CTX_free(self.raw) }
     }
 }
@@ -354,11 +354,11 @@ impl Drop for Context {
 const END: OSSL_PARAM =
     OSSL_PARAM { key: null(), data_type: 0, data: null_mut(), data_size: 0, return_size: 0 };
 
-/// A list of parameters that owns what it points to.
+/// A list of parameters that owns its data.
 pub(crate) struct Params {
     list: Vec<OSSL_PARAM>,
     keys: Vec<CString>,
-    /// Each in a vector of its own: it stays where the list points.
+    /// Each in a separate vector, so that its address does not change.
     numbers: Vec<Vec<usize>>,
     octets: Vec<Vec<u8>>,
 }
@@ -376,7 +376,7 @@ impl Params {
             .insert(at, OSSL_PARAM { key, data_type, data, data_size, return_size: OSSL_PARAM_UNMODIFIED });
     }
 
-    /// An unsigned number of eight bytes.
+    /// An unsigned number of 8 bytes.
     pub(crate) fn number(mut self, key: &str, value: usize) -> Self {
         self.numbers.push(vec![value]);
         let at = self.numbers.last_mut().expect("just pushed");
@@ -385,7 +385,7 @@ impl Params {
         self
     }
 
-    /// A signed number of four bytes.
+    /// A signed number of 4 bytes.
     pub(crate) fn int(self, key: &str, value: c_int) -> Self {
         self.octet_like(key, &value.to_ne_bytes(), OSSL_PARAM_INTEGER)
     }
@@ -399,7 +399,7 @@ impl Params {
     }
 
     fn octet_like(mut self, key: &str, value: &[u8], data_type: u32) -> Self {
-        // One byte more: a NUL after strings, and never an empty vector's dangling pointer.
+        // One byte more: a NUL after strings, and never the dangling pointer of an empty vector.
         let mut owned = value.to_vec();
         owned.push(0);
         let data = owned.as_mut_ptr().cast::<c_void>();
@@ -416,13 +416,13 @@ impl Params {
         self.list.as_mut_ptr()
     }
 
-    /// The first number, as the answer left it.
+    /// The first number, as the call has set it.
     pub(crate) fn first_number(&self) -> usize {
-        // SAFETY: the list points to the number, which this owns; read as what C may have written to.
+        // SAFETY: the list points to the number, which it owns; read as volatile since C may have written it.
         unsafe { self.numbers[0].as_ptr().read_volatile() }
     }
 
-    /// How many bytes the n-th was answered with.
+    /// The returned size of the n-th parameter.
     pub(crate) fn returned(&self, n: usize) -> Option<usize> {
         Some(self.list[n].return_size).filter(|n| *n != OSSL_PARAM_UNMODIFIED)
     }
@@ -439,16 +439,16 @@ impl std::fmt::Debug for Params {
     }
 }
 
-/// What a list of parameters (a constant of the provider) names, with the types.
+/// The names and types in a list of parameters, which is a constant of the provider.
 ///
 /// # Safety
 ///
-/// `list` is null or a list with its end that lives on.
+/// `list` is null or a list with an end that stays valid.
 pub(crate) unsafe fn names(mut list: *const OSSL_PARAM) -> Vec<(String, u32)> {
     let mut all = Vec::new();
-    // SAFETY: by the caller's promise every entry up to the end is there, with a string as its key.
+    // SAFETY: guaranteed by the caller: every entry up to the end is valid, with a string as its key.
     while let Some(key) = unsafe { list.as_ref().and_then(|entry| text(entry.key)) } {
-        // SAFETY: as above; and after an entry with a key comes another.
+        // SAFETY: as above; an entry with a key is followed by another one.
         unsafe {
             all.push((key, (*list).data_type));
             list = list.add(1);
@@ -464,7 +464,7 @@ pub(crate) struct Mac {
 }
 
 impl Mac {
-    /// A context keyed with `key`, or nothing if init refuses.
+    /// A context with the key `key`; `None` if init fails.
     pub(crate) fn start(&self, key: &[u8], params: &Params) -> Option<Running> {
         // SAFETY: the MAC is live.
         let running = Running(unsafe { EVP_MAC_CTX_new(self.mac) });
@@ -475,29 +475,29 @@ impl Mac {
 
 impl Drop for Mac {
     fn drop(&mut self) {
-        // SAFETY: it came from a fetch and is given back once.
+        // SAFETY: returned by a fetch, and freed once.
         unsafe { EVP_MAC_free(self.mac) }
     }
 }
 
-/// A running MAC.
+/// A MAC context.
 pub(crate) struct Running(*mut EVP_MAC_CTX);
 
 impl Running {
     pub(crate) fn restart(&self, key: Option<&[u8]>, params: &Params) -> bool {
         let (key, n) = key.map_or((null(), 0), |key| (key.as_ptr(), key.len()));
-        // SAFETY: a live context, a key with its length, a list with its end or null.
+        // SAFETY: a live context, a key with its length, and a list with an end or null.
         unsafe { EVP_MAC_init(self.0, key, n, params.raw()) == 1 }
     }
 
     pub(crate) fn update(&self, data: &[u8]) -> bool {
-        // SAFETY: a live context and bytes with their length.
+        // SAFETY: a live context, and bytes with their length.
         unsafe { EVP_MAC_update(self.0, data.as_ptr(), data.len()) == 1 }
     }
 
     pub(crate) fn finish(&self) -> Option<Vec<u8>> {
         let (mut out, mut n) = (vec![0; 64], 0);
-        // SAFETY: room as said.
+        // SAFETY: space of the given length.
         (unsafe { EVP_MAC_final(self.0, out.as_mut_ptr(), &mut n, 64) } == 1).then(|| {
             out.truncate(n);
             out
@@ -513,7 +513,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // SAFETY: it came from new or dup and is given back once.
+        // SAFETY: returned by new or dup, and freed once.
         unsafe { EVP_MAC_CTX_free(self.0) }
     }
 }

@@ -1,5 +1,5 @@
-//! The provider under test and its peer, OpenSSL's default provider, loaded into one library context; the algorithms that
-//! both must have; and tests that need a process of their own.
+//! The provider under test and OpenSSL's default provider in one library context, the algorithms that both must have,
+//! and tests that run in a separate process.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,32 +8,33 @@ use std::{env, fs, process};
 
 use crate::evp::{Cipher, Library};
 
-/// What is compared with the default provider. `LOCKSTEP_TEST_SUBJECT=default` compares that one with itself: it checks
-/// the tests, whatever they demand of equality must hold there.
+/// The provider that is compared with the default provider. `LOCKSTEP_TEST_SUBJECT=default` compares the default
+/// provider with itself: this checks the tests, which must then find no difference.
 pub(crate) fn subject() -> &'static str {
     static SUBJECT: LazyLock<String> =
         LazyLock::new(|| env::var("LOCKSTEP_TEST_SUBJECT").unwrap_or_else(|_| "lockstep".into()));
     &SUBJECT
 }
 
-/// For what only our own provider promises; says so where it is left out.
+/// True if the subject is the default provider; prints what is skipped. For behaviour that only this provider
+/// guarantees.
 pub(crate) fn subject_is_default(what: &str) -> bool {
     let is = subject() == "default";
     if is {
-        eprintln!("left out, the subject is the default provider: {what}");
+        eprintln!("NOT TESTED, the subject is the default provider: {what}");
     }
     is
 }
 
-/// The folder that holds the provider as lockstep.so.
+/// The folder that contains the provider as lockstep.so.
 pub(crate) fn modules() -> PathBuf {
-    // Once a process: tests run side by side.
+    // Once a process: tests run in parallel.
     static MODULES: LazyLock<PathBuf> = LazyLock::new(|| {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         if subject() == "lockstep" {
-            // cargo builds the library of this package beside the test executable.
+            // cargo builds the library of this package next to the test executable.
             let built = env::current_exe().expect("a path").with_file_name("liblockstep_provider.so");
-            // Renamed into place: other processes of this suite may be loading it.
+            // Renamed into place: other processes of this suite may be loading the file.
             let part = folder.join(format!("lockstep.so.{}", process::id()));
             fs::copy(&built, &part).unwrap_or_else(|e| panic!("{}: {e}", built.display()));
             fs::rename(&part, folder.join("lockstep.so")).expect("both are in one folder");
@@ -57,12 +58,12 @@ pub(crate) fn library() -> &'static Arc<Library> {
     &LIBRARY
 }
 
-/// The query by which the subject's algorithms are fetched.
+/// The property query that selects the subject's algorithms.
 pub(crate) fn query() -> String {
     format!("provider={}", subject())
 }
 
-/// The subject's implementation of an algorithm: surely its own.
+/// The subject's implementation of an algorithm; checks that it is the subject's.
 pub(crate) fn ours(name: &str) -> Cipher {
     let cipher = library().cipher(name, &query()).unwrap_or_else(|| panic!("{name} is not in the subject"));
     assert_eq!(cipher.provider(), subject(), "{name} was fetched from another provider");
@@ -76,12 +77,12 @@ pub(crate) fn theirs(name: &str) -> Cipher {
         .unwrap_or_else(|| panic!("{name} is not in the default provider"))
 }
 
-/// How an algorithm is used.
+/// How a mode is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     Ecb,
     Cbc,
-    /// CFB with 128, 8 and 1 bits; OFB and CTR.
+    /// CFB with 128, 8 and 1 bits, OFB and CTR.
     Stream,
     Xts,
     Gcm,
@@ -90,7 +91,7 @@ pub(crate) enum Mode {
 
 #[derive(Debug)]
 pub(crate) struct Algorithm {
-    /// All its names, as the default provider of 3.0 to 4.0 lists them.
+    /// All names that the default provider of 3.0 to 4.0 lists.
     pub(crate) names: &'static [&'static str],
     pub(crate) mode: Mode,
 }
@@ -100,8 +101,8 @@ impl Algorithm {
         self.names[0]
     }
 
-    /// The longest message that a test should use: CFB8 takes a block operation a byte, CFB1 one a bit.
-    pub(crate) fn patience(&self) -> usize {
+    /// Maximum length of a test message: CFB8 needs a block operation for each byte, CFB1 one for each bit.
+    pub(crate) fn max_test_len(&self) -> usize {
         match self.name() {
             name if name.ends_with("CFB1") => 70_000,
             name if name.ends_with("CFB8") => 2 << 20,
@@ -109,7 +110,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether data are buffered until they make a block.
+    /// True if data are buffered to whole blocks.
     pub(crate) fn is_block(&self) -> bool {
         matches!(self.mode, Mode::Ecb | Mode::Cbc)
     }
@@ -156,7 +157,7 @@ pub(crate) fn algorithm(name: &str) -> &'static Algorithm {
     ALGORITHMS.iter().find(|algorithm| algorithm.name() == name).expect("in the list")
 }
 
-/// Bytes that look random and are the same each time.
+/// Deterministic pseudo-random bytes.
 pub(crate) fn bytes(n: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut out = Vec::with_capacity(n + 8);
@@ -170,13 +171,13 @@ pub(crate) fn bytes(n: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// Runs the test named `name` (path and all) in a process of its own, in which it calls `body`: a crash, a hang at exit or
-/// a fork amid other tests' threads is then this test's failure alone.
+/// Runs the test with the path `name` in a separate process, in which it calls `body`: a crash, a hang at exit, or a
+/// fork while other tests' threads run then affects this test only.
 pub(crate) fn in_own_process(name: &str, body: impl FnOnce()) {
     in_own_process_with(name, &[], body);
 }
 
-/// The same with variables in that process's environment.
+/// The same with variables in the environment of that process.
 pub(crate) fn in_own_process_with(name: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
     const CHILD: &str = "LOCKSTEP_TEST_CHILD";
     if env::var(CHILD).is_ok_and(|child| child == name) {
@@ -188,10 +189,10 @@ pub(crate) fn in_own_process_with(name: &str, variables: &[(&str, &str)], body: 
         .envs(variables.iter().copied())
         .output()
         .expect("this very program starts");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{name} in a process of its own: {}\n{said}{}",
+        output.status.success() && text.contains("1 passed"),
+        "{name} in a separate process: {}\n{text}{}",
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );

@@ -1,10 +1,10 @@
-//! libcrypto's functions as the tests call them, declared by hand where the crate `openssl` has no wrapper for them:
-//! parameters, controls, copies, raw updates, MACs, contexts of one's own. Only functions of OpenSSL 3.0 stand here, so
-//! one test executable links with every 3.x and 4.x. (`EVP_CIPHER_CTX_dup`, of 3.2, is `new` and `copy` in one.)
+//! libcrypto's functions that the tests call and for which the crate `openssl` has no wrapper: parameters, controls,
+//! copies, raw updates, MACs, library contexts. Only functions of OpenSSL 3.0 are declared, so that one test executable
+//! links with every 3.x and 4.x. (`EVP_CIPHER_CTX_dup`, of 3.2, is `new` followed by `copy`.)
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
-// Links libcrypto, found by the crate's build script.
+// Links libcrypto, which the crate's build script finds.
 use openssl_sys as _;
 
 macro_rules! opaque {
@@ -15,7 +15,7 @@ macro_rules! opaque {
 }
 opaque!(OSSL_LIB_CTX OSSL_PROVIDER EVP_CIPHER EVP_CIPHER_CTX EVP_MAC EVP_MAC_CTX);
 
-/// A parameter: the public structure of `openssl/core.h`. A list ends with a null key.
+/// A parameter: the public structure of `openssl/core.h`. A null key ends a list.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct OSSL_PARAM {

@@ -1,10 +1,10 @@
-//! CMAC and GMAC through EVP_MAC: the default provider's with our ciphers under them (they fetch by property query), and our
-//! own where there are any.
+//! CMAC and GMAC through EVP_MAC: those of the default provider with this provider's ciphers (selected by property
+//! query), and those of this provider, if any.
 
 use crate::evp::{Mac, Params};
 use crate::harness::{bytes, library, query};
 
-/// The MACs to try: whose, and what it is told to fetch its cipher with.
+/// The MACs to test, each with the property query for its cipher.
 fn macs(name: &str) -> Vec<(Mac, String)> {
     let mut all = vec![(library().mac(name, "provider=default").expect("in the default provider"), query())];
     match library().mac(name, "provider=lockstep") {
@@ -20,7 +20,7 @@ fn reference(name: &str) -> Mac {
     library().mac(name, "provider=default").expect("in the default provider")
 }
 
-/// MACs of pieces of data, by `mac` with its cipher from where `query` says.
+/// MACs of pieces of data, by `mac` with the cipher that `query` selects.
 fn run(
     mac: &Mac,
     query: &str,
@@ -45,13 +45,14 @@ fn run(
         }
     }
     let mut all = vec![running.finish()?];
-    // A copy from the middle takes the rest. The default provider of 3.0.2 copies no context of GCM, and so none of GMAC.
+    // A copy in the middle processes the rest. The default provider of 3.0.2 cannot copy a context of GCM, and
+    // therefore of GMAC.
     assert!(copy.is_some() || query == "provider=default", "no copy of a MAC with {cipher} of {query}");
     if let Some(copy) = copy {
         pieces[1..].iter().for_each(|piece| assert!(copy.update(piece)));
         assert_eq!(copy.finish().as_ref(), all.last(), "the copy's MAC");
     }
-    // And all of it again, with a new key.
+    // All of it again, with a new key.
     assert!(running.restart(Some(&key.iter().map(|b| b ^ 1).collect::<Vec<_>>()), &params()));
     pieces.iter().for_each(|piece| assert!(running.update(piece)));
     all.push(running.finish()?);

@@ -1,17 +1,17 @@
-//! Data of every length, cut in every way, in place and apart: the bytes and the length of every single update's output
-//! are the default provider's.
+//! Data of every length, split in every way, in place and out of place: the output of every update equals the default
+//! provider's in content and length.
 
 use proptest::prelude::*;
 
 use crate::harness::{ALGORITHMS, Algorithm, Mode, algorithm, bytes};
 use crate::script::Call::*;
-use crate::script::{Call, compare, start_decrypting, start_encrypting, there_and_back};
+use crate::script::{Call, compare, round_trip, start_decrypting, start_encrypting};
 
-/// Lengths a mode takes at all.
-fn takes(algorithm: &Algorithm, n: usize) -> bool {
+/// True if the mode supports messages of this length.
+fn supports(algorithm: &Algorithm, n: usize) -> bool {
     match algorithm.mode {
         Mode::Xts => (16..=16 << 20).contains(&n),
-        _ => n <= algorithm.patience(),
+        _ => n <= algorithm.max_test_len(),
     }
 }
 
@@ -25,11 +25,11 @@ fn in_place(data: &[u8]) -> Vec<Call> {
 
 fn every_algorithm_at(lengths: impl Iterator<Item = usize> + Clone) {
     for algorithm in ALGORITHMS {
-        for n in lengths.clone().filter(|n| takes(algorithm, *n)) {
+        for n in lengths.clone().filter(|n| supports(algorithm, *n)) {
             let data = bytes(n, n as u64);
-            there_and_back(algorithm, b"", &data, &whole);
-            // Padding makes the in-place buffer grow: there is room for it.
-            there_and_back(algorithm, b"additional data", &data, &in_place);
+            round_trip(algorithm, b"", &data, &whole);
+            // Padding makes the data longer than the input; the buffer has space for it.
+            round_trip(algorithm, b"additional data", &data, &in_place);
         }
     }
 }
@@ -52,8 +52,8 @@ fn a_message_of_a_mebibyte_and_seven() {
 #[test]
 fn a_message_of_ten_megabytes() {
     let data = bytes(10_000_000, 10);
-    for algorithm in ALGORITHMS.iter().filter(|algorithm| takes(algorithm, data.len())) {
-        there_and_back(algorithm, b"", &data, &whole);
+    for algorithm in ALGORITHMS.iter().filter(|algorithm| supports(algorithm, data.len())) {
+        round_trip(algorithm, b"", &data, &whole);
     }
 }
 
@@ -97,26 +97,26 @@ fn padding_can_change_between_messages_and_stays_through_a_reinit() {
 #[test]
 fn wrong_padding_is_refused() {
     let name = "AES-128-CBC";
-    // Blocks that end in every byte: only 1 to 16 with all bytes alike is padding.
+    // Blocks with every last byte: only 1 to 16 equal padding bytes are valid.
     for last in 0..=255u8 {
         for wrong_at in [None, Some(0), Some(14)] {
             let mut block = [last; 16];
             if let Some(at) = wrong_at {
                 block[at] ^= 1;
             }
-            let sealed =
+            let encrypted =
                 compare(name, &[start_encrypting(name), Padding(false), Update(block.into()), Final]);
-            compare(name, &[start_decrypting(name), Update(sealed[2].out.clone()), Final]);
+            compare(name, &[start_decrypting(name), Update(encrypted[2].out.clone()), Final]);
         }
     }
 }
 
-/// Cuts data into pieces of one size.
+/// Splits data into pieces of one size.
 fn pieces(data: &[u8], n: usize) -> Vec<Call> {
     data.chunks(n).map(|piece| Update(piece.to_vec())).collect()
 }
 
-/// Modes that take a message in pieces.
+/// Modes that process a message in pieces.
 fn streaming() -> impl Iterator<Item = &'static Algorithm> {
     ALGORITHMS.iter().filter(|algorithm| !matches!(algorithm.mode, Mode::Xts | Mode::Ccm))
 }
@@ -125,23 +125,23 @@ fn streaming() -> impl Iterator<Item = &'static Algorithm> {
 fn updates_of_one_byte_and_of_every_small_size() {
     for algorithm in streaming() {
         for n in [1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 100, 129] {
-            there_and_back(algorithm, b"aad", &bytes(400, 5), &|data| pieces(data, n));
+            round_trip(algorithm, b"aad", &bytes(400, 5), &|data| pieces(data, n));
         }
     }
 }
 
 #[test]
 fn updates_of_4096_bytes_as_openssl_enc_makes_them() {
-    for algorithm in streaming().filter(|algorithm| algorithm.patience() == usize::MAX) {
-        there_and_back(algorithm, b"", &bytes(1_000_001, 6), &|data| pieces(data, 4096));
-        there_and_back(algorithm, b"", &bytes(500_001, 6), &|data| pieces(data, 4095));
+    for algorithm in streaming().filter(|algorithm| algorithm.max_test_len() == usize::MAX) {
+        round_trip(algorithm, b"", &bytes(1_000_001, 6), &|data| pieces(data, 4096));
+        round_trip(algorithm, b"", &bytes(500_001, 6), &|data| pieces(data, 4095));
     }
 }
 
 #[test]
 fn empty_updates_change_nothing() {
     for algorithm in streaming() {
-        there_and_back(algorithm, b"", &bytes(50, 7), &|data| {
+        round_trip(algorithm, b"", &bytes(50, 7), &|data| {
             let (a, b) = data.split_at(19);
             vec![
                 Update(vec![]),
@@ -155,7 +155,7 @@ fn empty_updates_change_nothing() {
     }
 }
 
-/// What keystream made ahead of the data must survive: questions, copies and re-inits amid a run of small updates.
+/// Keystream computed ahead must survive parameter queries, copies and re-inits during a run of small updates.
 #[test]
 fn a_run_of_small_updates_is_interrupted_by_everything() {
     for name in ["AES-128-CTR", "AES-256-CTR", "AES-256-GCM"] {
@@ -193,7 +193,7 @@ fn key_length(name: &str) -> usize {
 
 /// Counters that wrap within 32, 64 and 128 bits.
 #[test]
-fn counters_wrap_as_the_default_providers() {
+fn counters_wrap_as_in_the_default_provider() {
     for (name, ones) in [("AES-128-CTR", 4), ("AES-192-CTR", 8), ("AES-256-CTR", 15), ("AES-256-CTR", 16)] {
         for last in [0xff, 0xfe, 0xf0, 0x80] {
             let mut iv = [0x12; 16];
@@ -209,10 +209,10 @@ fn counters_wrap_as_the_default_providers() {
 }
 
 #[test]
-fn cfb1_counts_bits_if_asked_to() {
+fn cfb1_lengths_are_in_bits_if_the_flag_is_set() {
     for name in ["AES-128-CFB1", "AES-256-CFB1"] {
         for n in [1, 7, 8, 9, 64, 127, 128, 129, 800] {
-            // So many bits; the data are longer than that.
+            // The length is in bits; the data are longer than that.
             for start in [start_encrypting(name), start_decrypting(name)] {
                 compare(name, &[start, Set("use-bits", 1), Update(bytes(n, 9)), Update(bytes(n, 10)), State]);
             }
@@ -221,7 +221,7 @@ fn cfb1_counts_bits_if_asked_to() {
 }
 
 #[test]
-fn an_xts_context_takes_many_data_units() {
+fn an_xts_context_processes_many_data_units() {
     for name in ["AES-128-XTS", "AES-256-XTS"] {
         let iv = |n: u8| Init(-1, None, Some(vec![n; 16]));
         for start in [start_encrypting(name), start_decrypting(name)] {
@@ -230,7 +230,7 @@ fn an_xts_context_takes_many_data_units() {
                 &[
                     start,
                     Update(bytes(512, 1)),
-                    // Without an init between, the default begins again at the same IV.
+                    // Without an init in between, the default provider restarts with the same IV.
                     Update(bytes(512, 1)),
                     State,
                     iv(1),
@@ -248,14 +248,14 @@ fn an_xts_context_takes_many_data_units() {
 }
 
 #[test]
-fn an_xts_data_unit_has_a_largest_size() {
+fn an_xts_data_unit_has_a_maximum_size() {
     let unit = |n| compare("AES-128-XTS", &[start_encrypting("AES-128-XTS"), Update(bytes(n, 1))]);
     assert!(unit(16 << 20)[1].ok());
     assert!(!unit((16 << 20) + 1)[1].ok());
 }
 
 #[test]
-fn one_shot_calls_return_what_the_default_providers_do() {
+fn one_shot_calls_equal_the_default_providers() {
     for algorithm in ALGORITHMS {
         let name = algorithm.name();
         for n in [0, 1, 15, 16, 17, 32, 48, 100, 4096, 4101] {
@@ -264,7 +264,7 @@ fn one_shot_calls_return_what_the_default_providers_do() {
                 match algorithm.mode {
                     Mode::Ccm => continue,
                     Mode::Xts if n < 16 => continue,
-                    // The length 0 of GCM is its end: another test's.
+                    // For GCM the length 0 is the end of the message, which another test covers.
                     Mode::Gcm if n == 0 => continue,
                     _ => compare(name, &[start, Cipher(bytes(n, 11)), Cipher(bytes(n, 12)), State]),
                 };
@@ -276,18 +276,18 @@ fn one_shot_calls_return_what_the_default_providers_do() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Pieces of any sizes.
+    /// Pieces of random sizes.
     #[test]
-    fn any_split_gives_what_the_default_provider_gives(
+    fn any_split_equals_the_default_provider(
         sizes in prop::collection::vec(prop_oneof![0..40usize, 0..700usize, Just(4096usize)], 1..12),
         seed in any::<u64>(),
     ) {
         let data = bytes(sizes.iter().sum(), seed);
         for algorithm in streaming() {
-            if algorithm.patience() < usize::MAX && data.len() > 4000 {
+            if algorithm.max_test_len() < usize::MAX && data.len() > 4000 {
                 continue;
             }
-            there_and_back(algorithm, &data[..data.len().min(33)], &data, &|data| {
+            round_trip(algorithm, &data[..data.len().min(33)], &data, &|data| {
                 let mut rest = data;
                 let mut calls: Vec<Call> = sizes.iter().map(|n| {
                     let (piece, after) = rest.split_at((*n).min(rest.len()));
@@ -302,7 +302,7 @@ proptest! {
 }
 
 #[test]
-fn a_context_serves_message_after_message() {
+fn a_context_processes_several_messages() {
     for name in ["AES-256-CTR", "AES-128-CBC", "AES-256-GCM", "AES-128-CFB", "AES-192-OFB"] {
         assert_ne!(algorithm(name).mode, Mode::Ccm);
         let mut script = vec![start_encrypting(name)];

@@ -1,16 +1,16 @@
-//! Every algorithm under every name, from our provider, with the constants that the default provider's has.
+//! Every algorithm under every name, fetched from this provider, with the constants of the default provider.
 
 use crate::evp::{self, ENCRYPT, Params};
 use crate::harness::{ALGORITHMS, in_own_process, library, ours, subject, theirs};
 use crate::libcrypto::*;
 
 #[test]
-fn every_name_and_oid_of_the_default_provider_fetches_ours() {
+fn every_name_and_oid_of_the_default_provider_fetches_this_one() {
     for algorithm in ALGORITHMS {
         for name in algorithm.names {
-            // The list itself is right.
+            // Checks the list itself.
             assert!(theirs(algorithm.name()).is_a(name), "{name}");
-            // `ours` checks whose it is.
+            // `ours` checks the provider.
             let cipher = ours(name);
             for other in algorithm.names {
                 assert!(cipher.is_a(other), "{name} is not {other}");
@@ -21,7 +21,7 @@ fn every_name_and_oid_of_the_default_provider_fetches_ours() {
 }
 
 #[test]
-fn constants_are_the_default_providers() {
+fn constants_equal_the_default_providers() {
     for algorithm in ALGORITHMS {
         let (ours, theirs) = (ours(algorithm.name()), theirs(algorithm.name()));
         assert!(ours.description().is_some_and(|text| !text.is_empty()), "{}", algorithm.name());
@@ -50,7 +50,7 @@ fn constants_are_the_default_providers() {
 }
 
 #[test]
-fn constants_can_be_asked_for_by_parameter() {
+fn constants_are_gettable_parameters() {
     for algorithm in ALGORITHMS {
         for key in
             ["mode", "keylen", "ivlen", "blocksize", "aead", "custom-iv", "cts", "tls-multi", "has-randkey"]
@@ -72,7 +72,7 @@ fn constants_can_be_asked_for_by_parameter() {
 }
 
 #[test]
-fn what_we_do_not_have_stays_with_the_default_provider() {
+fn other_algorithms_are_fetched_from_the_default_provider() {
     for name in ["AES-128-CBC-CTS", "AES-256-OCB", "AES-256-SIV", "AES-256-WRAP", "ChaCha20"] {
         assert_eq!(theirs(name).provider(), "default");
         if subject() != "default" {
@@ -83,10 +83,10 @@ fn what_we_do_not_have_stays_with_the_default_provider() {
 }
 
 #[test]
-fn the_provider_says_what_it_is_and_tests_itself() {
+fn the_provider_has_name_and_version_and_passes_its_self_test() {
     let provider = library().last();
     let mut params = Params::new().number("status", 0);
-    // SAFETY: the provider is loaded; a list with its end.
+    // SAFETY: the provider is loaded; a list with an end.
     unsafe {
         assert_eq!(OSSL_PROVIDER_self_test(provider), 1);
         let gettable: Vec<String> =
@@ -99,7 +99,7 @@ fn the_provider_says_what_it_is_and_tests_itself() {
     assert_eq!(params.first_number(), 1);
 }
 
-/// The same by the crate `openssl`, as a Rust program would.
+/// The same with the crate `openssl`, as a Rust program would use it.
 #[test]
 fn the_crate_openssl_loads_and_fetches_it() {
     use openssl::cipher::Cipher;
@@ -129,7 +129,7 @@ fn the_crate_openssl_loads_and_fetches_it() {
 }
 
 #[test]
-fn a_preference_is_enough_to_get_ours() {
+fn a_property_query_selects_this_provider() {
     let library = crate::harness::new_library();
     library.prefer(&format!("?{}", crate::harness::query()));
     let library = std::sync::Arc::new(library);

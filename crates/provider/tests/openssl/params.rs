@@ -1,5 +1,5 @@
-//! Parameters: what can be asked and set is at least what the default provider lists, unknown names pass, and values of
-//! the wrong type or size are refused, like there.
+//! Parameters: the gettable and settable ones include all that the default provider lists, unknown names are ignored,
+//! and values of the wrong type or size are refused as by the default provider.
 
 use crate::evp::{self, Context, ENCRYPT, Params};
 use crate::harness::{ALGORITHMS, Mode, ours, theirs};
@@ -8,9 +8,9 @@ use crate::script::key_and_iv;
 
 type List = unsafe extern "C" fn(*const EVP_CIPHER) -> *const OSSL_PARAM;
 
-/// What the default provider lists and we need not: what only its FIPS form answers, pipelines of one's own, and what
-/// makes the default's TLS 1.3 IV random.
-const NEED_NOT: [&str; 3] = ["fips-indicator", "pipeline-aead-tag", "iv-generated"];
+/// Parameters that the default provider lists and this one does not have: those of the FIPS provider, those of
+/// pipelines, and the one that makes the default's TLS 1.3 IV random.
+const NOT_REQUIRED: [&str; 3] = ["fips-indicator", "pipeline-aead-tag", "iv-generated"];
 
 fn missing(what: &str, list: List) {
     let mut missing = Vec::new();
@@ -21,11 +21,11 @@ fn missing(what: &str, list: List) {
         };
         let (ours, theirs) = (names(&ours(algorithm.name())), names(&theirs(algorithm.name())));
         for (name, kind) in theirs {
-            // CCM's default lists these and does nothing with them.
+            // The default provider lists these for CCM and does not use them.
             let idle = ["tlsivgen", "tlsivinv"].contains(&name.as_str()) && algorithm.mode == Mode::Ccm;
-            // A pointer in 3.0's list, a string in 4.0's; what libssl asks for is a pointer.
+            // A pointer in the list of 3.0, a string in that of 4.0; libssl requests a pointer.
             let listed = ours.iter().any(|(other, k)| *other == name && (*k == kind || name == "tls-mac"));
-            if !idle && !NEED_NOT.contains(&name.as_str()) && !listed {
+            if !idle && !NOT_REQUIRED.contains(&name.as_str()) && !listed {
                 missing.push(format!("{}: {name} of type {kind}", algorithm.name()));
             }
         }
@@ -34,7 +34,7 @@ fn missing(what: &str, list: List) {
 }
 
 #[test]
-fn what_can_be_asked_and_set_is_listed() {
+fn gettable_and_settable_parameters_are_listed() {
     missing("gettable of a cipher", EVP_CIPHER_gettable_params);
     missing("gettable of a context", EVP_CIPHER_gettable_ctx_params);
     missing("settable of a context", EVP_CIPHER_settable_ctx_params);
@@ -52,7 +52,7 @@ fn contexts(name: &str) -> [Context; 2] {
 }
 
 #[test]
-fn unknown_parameters_pass() {
+fn unknown_parameters_are_ignored() {
     for algorithm in ALGORITHMS {
         let [mut ours, mut theirs] = contexts(algorithm.name());
         for key in ["lockstep.nothing", "", "rounds", "speed"] {
@@ -65,7 +65,7 @@ fn unknown_parameters_pass() {
 }
 
 #[test]
-fn numbers_are_told() {
+fn numbers_are_returned() {
     for algorithm in ALGORITHMS {
         let [mut ours, mut theirs] = contexts(algorithm.name());
         for key in ["keylen", "ivlen", "padding", "num", "taglen", "tlsaadpad", "mode", "use-bits"] {
@@ -75,14 +75,14 @@ fn numbers_are_told() {
 }
 
 #[test]
-fn bytes_are_told_where_there_is_room_and_refused_where_not() {
+fn bytes_are_returned_if_there_is_space_and_refused_otherwise() {
     for algorithm in ALGORITHMS {
         let [mut ours, mut theirs] = contexts(algorithm.name());
-        // A context of CCM begins with a shorter IV than its cipher says.
+        // The initial IV of a CCM context is shorter than the cipher's IV length.
         let n = ours.get_number("ivlen").expect("a length");
         for key in ["iv", "updated-iv"] {
             for room in [0, n.saturating_sub(1), n, n + 1, 64] {
-                // CCM's default answers with as many bytes as there is room, beyond its IV.
+                // The default provider's CCM returns as many bytes as there is space for, beyond its IV.
                 if algorithm.mode == Mode::Ccm && room > n {
                     continue;
                 }
@@ -130,7 +130,7 @@ fn values_of_the_wrong_type_are_refused() {
         }
         for key in ["padding", "num", "keylen", "ivlen", "taglen", "tlsaadpad"] {
             let [mut ours, mut theirs] = contexts(algorithm.name());
-            // As bytes.
+            // Requested as bytes.
             assert_eq!(ours.get_bytes(key, 8), theirs.get_bytes(key, 8), "{}: {key}", algorithm.name());
         }
         for key in ["iv", "updated-iv", "tag"] {
@@ -141,7 +141,7 @@ fn values_of_the_wrong_type_are_refused() {
 }
 
 #[test]
-fn init_takes_parameters_with_the_key() {
+fn init_accepts_parameters_with_the_key() {
     for name in ["AES-128-CBC", "AES-128-ECB"] {
         for on in [0, 1] {
             let run = |cipher: evp::Cipher| {
@@ -157,11 +157,11 @@ fn init_takes_parameters_with_the_key() {
     }
 }
 
-/// An IV length that comes with the IV goes in before it. The libcrypto of 3.0.2 hands over as many bytes as the length was
-/// before, and the new length after them: its default provider takes the missing bytes of a longer IV for zeros. Ours
-/// refuses the data until an IV of the new length is set.
+/// An IV length that is passed together with the IV is set before the IV. The libcrypto of 3.0.2 passes the number of
+/// bytes of the previous length, and the new length after them: its default provider uses zeros for the missing bytes
+/// of a longer IV. This provider refuses the data until an IV of the new length is set.
 #[test]
-fn init_takes_an_iv_length_with_the_iv() {
+fn init_accepts_an_iv_length_with_the_iv() {
     let name = "AES-128-GCM";
     let (key, iv) = ([1; 16], [2; 200]);
     let outcome =

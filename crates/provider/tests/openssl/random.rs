@@ -1,9 +1,9 @@
-//! Scripts made up at random: calls in any order with any data. Where the default provider succeeds we give the same bytes;
-//! where it fails we fail. A call that both refuse ends a script.
+//! Random scripts: calls in any order with any data. If the default provider succeeds, this provider returns the same
+//! bytes; if it fails, this provider fails. A call that both refuse ends a script.
 //!
-//! Left out is what the default answers by accident: turning the way of ECB, CBC and XTS without a new key (it goes on
-//! with the wrong key schedule), or that of a GCM message half done, CTR with a num that no data led to (it gives away its buffer), and a CCM context after
-//! its message.
+//! Left out are calls whose result is an accident of the default provider's implementation: changing the direction of
+//! ECB, CBC and XTS without a new key (it uses the wrong key schedule) or in the middle of a GCM message, CTR with a
+//! num that does not result from data (it outputs its buffer), and a CCM context after its message.
 
 use proptest::prelude::*;
 
@@ -21,15 +21,15 @@ fn length() -> impl Strategy<Value = usize> {
     ]
 }
 
-/// Data of an update: of whole data units in XTS.
+/// Data of an update; for XTS whole data units.
 fn data(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<u8>> {
     (length(), any::<u64>()).prop_map(move |(n, seed)| {
-        let n = if algorithm.patience() < usize::MAX { n.min(600) } else { n };
+        let n = if algorithm.max_test_len() < usize::MAX { n.min(600) } else { n };
         bytes(if algorithm.mode == Mode::Xts { n.max(16) } else { n }, seed)
     })
 }
 
-/// An init with any of way, key and IV.
+/// An init with any combination of direction, key and IV.
 fn init(algorithm: &'static Algorithm) -> impl Strategy<Value = Call> {
     let (key, iv) = key_and_iv(algorithm.name());
     let keyed = algorithm.is_block() || algorithm.mode == Mode::Xts;
@@ -38,7 +38,7 @@ fn init(algorithm: &'static Algorithm) -> impl Strategy<Value = Call> {
         let new_key = key_seed.map(|seed| bytes(key.len(), seed));
         let new_iv = iv_seed.filter(|_| !iv.is_empty()).map(|seed| bytes(iv.len(), seed));
         let same_way = (keyed && new_key.is_none()) || (gcm && new_iv.is_none());
-        // Another key in the midst of a GCM message: the default goes on with a counter of zeros.
+        // A new key in the middle of a GCM message: the default provider continues with a zero counter.
         let new_key = new_key.filter(|_| !gcm || new_iv.is_some());
         Init(if same_way { -1 } else { way }, new_key, new_iv)
     })
@@ -62,7 +62,7 @@ fn call(algorithm: &'static Algorithm) -> BoxedStrategy<Call> {
             .boxed()
         }
         Mode::Stream | Mode::Xts => {
-            // Releases differ in any other num: state.rs has our rule.
+            // Releases differ for any other num; state.rs tests this provider's rule.
             let num = 0..=0;
             prop_oneof![
                 8 => all,
@@ -87,18 +87,19 @@ fn call(algorithm: &'static Algorithm) -> BoxedStrategy<Call> {
     }
 }
 
-/// A script that begins with all that its mode needs.
+/// A script that starts with all calls that its mode needs.
 fn script(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<Call>> {
     let (key, iv) = key_and_iv(algorithm.name());
     (0..=1, prop::collection::vec(call(algorithm), 1..14)).prop_map(move |(way, calls)| {
         let iv = Some(iv.clone()).filter(|iv| !iv.is_empty());
-        // The tag is asked for at the end alone: before it the default gives away the one before, or what was set.
+        // The tag is requested at the end only: before that the default provider returns the previous tag, or the one
+        // that was set.
         let end = if algorithm.mode == Mode::Gcm { vec![Final, Tag(16)] } else { vec![] };
         [vec![Init(way, Some(key.clone()), iv)], calls, end].concat()
     })
 }
 
-/// A script of CCM: the calls that lead to a message, each there or not, and what follows it.
+/// A script of CCM: a random subset of the calls that a message needs, and calls after it.
 fn ccm_script(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<Call>> {
     let (key, _) = key_and_iv(algorithm.name());
     let message =
@@ -106,7 +107,8 @@ fn ccm_script(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<Call>>
             let (iv, tag, [way, no_length, no_aad, no_tag, wrong_length, one, in_place, copy], aad, data) =
                 all;
             let way = i32::from(way);
-            // A nonce of 13 bytes leaves two for the length; more we refuse at once, the default when the data come.
+            // A nonce of 13 bytes leaves two bytes for the length. This provider refuses more at once, the default
+            // provider when the data are passed.
             let data = data[..data.len().min(65_000)].to_vec();
             let mut script = vec![Init(way, None, None)];
             script.push(if one { IvLength(12) } else { IvLength(iv as i32) });
@@ -128,14 +130,15 @@ fn ccm_script(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<Call>>
                 script.push(Aad(aad));
             }
             script.extend([State, if in_place { InPlace(data) } else { Update(data) }]);
-            // The tag ends a message: a context that still holds one goes on by accident.
+            // Getting the tag ends a message: with a context that still holds one, the default provider's behaviour is
+            // accidental.
             script.extend((way == 1).then_some(Tag(if no_tag { 12 } else { tag })));
             script
         });
     prop::collection::vec(message, 1..4).prop_map(|messages| messages.concat())
 }
 
-/// Runs many scripts; the algorithm is part of the choice.
+/// Runs many scripts with random algorithms.
 fn try_all(of: impl Fn(&Algorithm) -> bool) {
     let algorithms: Vec<_> = ALGORITHMS.iter().filter(|algorithm| of(algorithm)).collect();
     let scripts = prop::sample::select(algorithms).prop_flat_map(|algorithm| {

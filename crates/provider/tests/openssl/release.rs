@@ -1,4 +1,4 @@
-//! Which release of OpenSSL the tests are linked to.
+//! The release of OpenSSL that the tests are linked to.
 
 use std::env;
 use std::ffi::CStr;
@@ -6,17 +6,17 @@ use std::io::{self, Write};
 
 use crate::libcrypto::OpenSSL_version;
 
-/// Such as `OpenSSL 3.0.19 27 Jan 2026`.
+/// For example `OpenSSL 3.0.19 27 Jan 2026`.
 fn version() -> &'static str {
-    // SAFETY: the answer to any number is a constant of libcrypto.
+    // SAFETY: the result for any number is a constant of libcrypto.
     unsafe { CStr::from_ptr(OpenSSL_version(0)) }.to_str().expect("ASCII")
 }
 
-/// Prints the version, also without `--nocapture`: where releases differ, the log of a run must show which one it was.
-/// `LOCKSTEP_TEST_OPENSSL`, which `tools/openssl_release.sh` sets, demands a version.
+/// Prints the version, also without `--nocapture`: where releases differ, the log of a run must show the release.
+/// `LOCKSTEP_TEST_OPENSSL`, which `tools/openssl_release.sh` sets, requires a version.
 #[test]
-fn the_release_is_the_one_that_was_asked_for() {
-    // Not by a macro, whose output the harness would keep back.
+fn the_release_is_the_required_one() {
+    // Not by a macro, whose output the harness would capture.
     writeln!(io::stderr(), "linked to {}", version()).expect("written");
     if let Ok(wanted) = env::var("LOCKSTEP_TEST_OPENSSL") {
         assert_eq!(version().split(' ').nth(1), Some(&*wanted), "LOCKSTEP_TEST_OPENSSL");

@@ -1,5 +1,5 @@
-//! Threads, forks, unloading, library contexts of one's own, the end of the process, and OpenSSL's own random generator
-//! on our ciphers.
+//! Threads, forks, unloading, several library contexts, the end of the process, and OpenSSL's random generator on this
+//! provider's ciphers.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,21 +21,21 @@ fn ready(cipher: &Cipher, name: &str) -> Context {
     context
 }
 
-/// Encrypts `data` at once.
-fn sealed(cipher: &Cipher, name: &str, data: &[u8]) -> Vec<u8> {
+/// Encrypts `data` in one update.
+fn encrypted(cipher: &Cipher, name: &str, data: &[u8]) -> Vec<u8> {
     let mut context = ready(cipher, name);
     let mut out = context.update(data).expect("an update");
     out.extend(context.finish().expect("a final"));
     out
 }
 
-fn ours_in(library: &Arc<Library>, name: &str) -> Cipher {
+fn subject_in(library: &Arc<Library>, name: &str) -> Cipher {
     let cipher = library.cipher(name, &query()).expect("in the subject");
     assert_eq!(cipher.provider(), subject());
     cipher
 }
 
-/// Runs `body` in a forked child, which answers by its exit code whether it held. A child that hangs is killed.
+/// Runs `body` in a forked child process, which returns success by its exit code. A child that hangs is killed.
 fn forked(body: impl FnOnce()) {
     // SAFETY: this process has no other thread that could hold a lock: see `in_own_process`. The child calls `_exit`.
     unsafe {
@@ -61,22 +61,22 @@ const NAMES: [&str; 6] =
 #[test]
 fn eight_threads_with_many_contexts_each() {
     let data = bytes(40_000, 1);
-    let expected: Vec<Vec<u8>> = NAMES.iter().map(|name| sealed(&theirs(name), name, &data)).collect();
+    let expected: Vec<Vec<u8>> = NAMES.iter().map(|name| encrypted(&theirs(name), name, &data)).collect();
     thread::scope(|scope| {
         for t in 0..8 {
             let (data, expected) = (&data, &expected);
             scope.spawn(move || {
-                // All contexts live at once and take turns.
+                // All contexts exist at once and are used alternately.
                 let mut running: Vec<(usize, Context, Vec<u8>)> = (0..60)
                     .map(|i| {
                         let which = (i + t) % NAMES.len();
-                        (which, ready(&ours_in(library(), NAMES[which]), NAMES[which]), Vec::new())
+                        (which, ready(&subject_in(library(), NAMES[which]), NAMES[which]), Vec::new())
                     })
                     .collect();
                 let (a, b) = data.split_at(16_000);
                 for piece in [a, b] {
                     for (which, context, out) in &mut running {
-                        // A data unit of XTS is one update.
+                        // An XTS data unit is one update.
                         let whole = NAMES[*which].ends_with("XTS");
                         let piece =
                             if whole { if piece.len() == a.len() { data } else { continue } } else { piece };
@@ -97,11 +97,11 @@ fn large_messages_on_many_threads_at_once() {
     let data = bytes(3_000_000, 2);
     thread::scope(|scope| {
         for name in NAMES {
-            let expected = Arc::new(sealed(&theirs(name), name, &data));
+            let expected = Arc::new(encrypted(&theirs(name), name, &data));
             for _ in 0..2 {
                 let (data, expected) = (&data, expected.clone());
                 scope.spawn(move || {
-                    assert!(sealed(&ours_in(library(), name), name, data) == *expected, "{name}")
+                    assert!(encrypted(&subject_in(library(), name), name, data) == *expected, "{name}")
                 });
             }
         }
@@ -111,7 +111,7 @@ fn large_messages_on_many_threads_at_once() {
 #[test]
 fn contexts_move_between_threads() {
     let data = bytes(50_000, 3);
-    let mut context = ready(&ours_in(library(), "AES-256-CTR"), "AES-256-CTR");
+    let mut context = ready(&subject_in(library(), "AES-256-CTR"), "AES-256-CTR");
     let mut out = Vec::new();
     for piece in data.chunks(777) {
         (context, out) = thread::spawn({
@@ -125,10 +125,10 @@ fn contexts_move_between_threads() {
         .join()
         .unwrap();
     }
-    assert!(out == sealed(&theirs("AES-256-CTR"), "AES-256-CTR", &data));
+    assert!(out == encrypted(&theirs("AES-256-CTR"), "AES-256-CTR", &data));
 }
 
-/// As nginx does it: loaded by the master, used by its workers.
+/// The pattern of nginx: the master loads the provider, its workers use it.
 #[test]
 fn a_child_forked_after_loading_encrypts() {
     in_own_process("robust::a_child_forked_after_loading_encrypts", || {
@@ -137,14 +137,14 @@ fn a_child_forked_after_loading_encrypts() {
             for name in NAMES {
                 for n in [100, 4096, 2_000_000] {
                     let data = bytes(n, 4);
-                    let out = sealed(&ours_in(library, name), name, &data);
-                    assert!(out == sealed(&theirs(name), name, &data), "{name}: {n}");
+                    let out = encrypted(&subject_in(library, name), name, &data);
+                    assert!(out == encrypted(&theirs(name), name, &data), "{name}: {n}");
                 }
             }
         };
         forked(check);
         forked(check);
-        // After the first use, small and large, too; in a child of a child; and the parent goes on.
+        // After the first use, with small and large calls, in a child of a child; and in the parent afterwards.
         check();
         forked(check);
         forked(|| {
@@ -156,14 +156,14 @@ fn a_child_forked_after_loading_encrypts() {
 }
 
 #[test]
-fn a_child_goes_on_with_its_parents_contexts() {
-    in_own_process("robust::a_child_goes_on_with_its_parents_contexts", || {
+fn a_child_continues_with_contexts_of_its_parent() {
+    in_own_process("robust::a_child_continues_with_contexts_of_its_parent", || {
         let data = bytes(3_000_000, 5);
         for name in ["AES-256-CTR", "AES-128-GCM", "AES-128-CBC"] {
-            // Small updates in a row and large ones: with whatever runs ahead or beside.
+            // Consecutive small updates and large ones, so that both keystream computed ahead and the planner are used.
             for size in [4096, 1_000_000] {
-                let expected = sealed(&theirs(name), name, &data);
-                let mut context = ready(&ours_in(library(), name), name);
+                let expected = encrypted(&theirs(name), name, &data);
+                let mut context = ready(&subject_in(library(), name), name);
                 let mut out = Vec::new();
                 let (before, after) = data.split_at(1_500_000);
                 before.chunks(size).for_each(|piece| out.extend(context.update(piece).expect("an update")));
@@ -189,12 +189,15 @@ fn it_can_be_unloaded_and_loaded_again() {
         let mut expected = None;
         for _ in 0..20 {
             let library = Arc::new(new_library());
-            let out = sealed(&ours_in(&library, "AES-256-GCM"), "AES-256-GCM", &data);
+            let out = encrypted(&subject_in(&library, "AES-256-GCM"), "AES-256-GCM", &data);
             assert!(*expected.get_or_insert_with(|| out.clone()) == out);
             assert!(library.unload_last());
-            // In the same library context once more.
+            // Loaded again in the same library context.
             library.load(subject());
-            assert_eq!(sealed(&ours_in(&library, "AES-256-CTR"), "AES-256-CTR", &data).len(), data.len());
+            assert_eq!(
+                encrypted(&subject_in(&library, "AES-256-CTR"), "AES-256-CTR", &data).len(),
+                data.len()
+            );
         }
     });
 }
@@ -203,20 +206,20 @@ fn it_can_be_unloaded_and_loaded_again() {
 fn a_context_outlives_the_unloading_of_its_provider() {
     in_own_process("robust::a_context_outlives_the_unloading_of_its_provider", || {
         let library = Arc::new(new_library());
-        let cipher = ours_in(&library, "AES-256-CTR");
+        let cipher = subject_in(&library, "AES-256-CTR");
         let mut context = ready(&cipher, "AES-256-CTR");
         let data = bytes(5000, 7);
         let mut out = context.update(&data[..100]).unwrap();
-        // libcrypto keeps a provider while something of it is in use.
+        // libcrypto keeps a provider loaded while one of its objects is in use.
         assert!(library.unload_last());
         drop(cipher);
         out.extend(context.update(&data[100..]).unwrap());
-        assert!(out == sealed(&theirs("AES-256-CTR"), "AES-256-CTR", &data));
+        assert!(out == encrypted(&theirs("AES-256-CTR"), "AES-256-CTR", &data));
     });
 }
 
 #[test]
-fn many_library_contexts_live_beside_each_other() {
+fn many_library_contexts_exist_at_the_same_time() {
     let data = bytes(10_000, 8);
     let libraries: Vec<Arc<Library>> = (0..10).map(|_| Arc::new(new_library())).collect();
     thread::scope(|scope| {
@@ -225,7 +228,8 @@ fn many_library_contexts_live_beside_each_other() {
             scope.spawn(move || {
                 for name in NAMES {
                     assert!(
-                        sealed(&ours_in(&library, name), name, data) == sealed(&theirs(name), name, data)
+                        encrypted(&subject_in(&library, name), name, data)
+                            == encrypted(&theirs(name), name, data)
                     );
                 }
             });
@@ -233,8 +237,8 @@ fn many_library_contexts_live_beside_each_other() {
     });
 }
 
-/// The process's own library context: OPENSSL_cleanup frees the random generator, which runs on our ciphers, and whatever
-/// a program has left behind.
+/// The default library context of the process: OPENSSL_cleanup frees the random generator, which uses this provider's
+/// ciphers, and everything that a program has not freed.
 #[test]
 fn contexts_live_until_the_process_ends() {
     in_own_process("robust::contexts_live_until_the_process_ends", || {
@@ -248,7 +252,7 @@ fn contexts_live_until_the_process_ends() {
         library.prefer(&format!("?{}", query()));
         let library = Arc::new(library);
         assert_ne!(library.random(32), library.private_random(32));
-        let cipher = ours_in(&library, "AES-256-CTR");
+        let cipher = subject_in(&library, "AES-256-CTR");
         let mut contexts: Vec<Context> = (0..10).map(|_| ready(&cipher, "AES-256-CTR")).collect();
         contexts.iter_mut().for_each(|context| assert!(context.update(&bytes(2_000_000, 9)).is_some()));
         *LEFT.lock().unwrap() = contexts.pop();
@@ -258,7 +262,7 @@ fn contexts_live_until_the_process_ends() {
     });
 }
 
-/// The shared library context's random generator would do as well; one of its own has it preferred from the start.
+/// A library context whose random generator uses the provider from the start.
 fn preferring() -> Arc<Library> {
     let library = new_library();
     library.prefer(&format!("?{}", query()));
@@ -290,7 +294,7 @@ fn the_random_generator_runs_on_it() {
                 })
             })
             .collect();
-        // Joined, not only done: a thread frees its generator as it ends, and the library context must still be there.
+        // Joined, since a thread frees its generator when it ends, and the library context must still exist then.
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
@@ -301,29 +305,29 @@ fn the_random_generator_runs_on_it_in_a_forked_child() {
         let library = preferring();
         forked(|| assert_ne!(library.random(32), library.random(32)));
         let before = library.random(32);
-        // Parent and child hold the same state and must not give the same bytes.
+        // Parent and child have the same state and must not return the same bytes.
         let mut pipe = [0; 2];
-        // SAFETY: room for two descriptors.
+        // SAFETY: space for two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
         forked(|| {
             let bytes = library.random(32);
-            // SAFETY: 32 bytes to an open pipe.
+            // SAFETY: 32 bytes are written to an open pipe.
             assert_eq!(unsafe { libc::write(pipe[1], bytes.as_ptr().cast(), 32) }, 32);
         });
         let mut childs = vec![0; 32];
-        // SAFETY: room for 32 bytes, which the child has written.
+        // SAFETY: space for 32 bytes, which the child has written.
         assert_eq!(unsafe { libc::read(pipe[0], childs.as_mut_ptr().cast(), 32) }, 32);
         let parents = library.random(32);
         assert!(before != childs && childs != parents && parents != before);
     });
 }
 
-/// Contexts made and freed unused, half used, and used: for the leak checkers.
+/// Contexts that are freed unused, half used, and used: for leak checkers.
 #[test]
 fn contexts_are_freed_in_any_state() {
     for algorithm in ALGORITHMS {
         let name = Algorithm::name(algorithm);
-        let cipher = ours_in(library(), name);
+        let cipher = subject_in(library(), name);
         let (key, iv) = key_and_iv(name);
         let iv = Some(&*iv).filter(|iv| !iv.is_empty());
         for way in [ENCRYPT, DECRYPT] {
@@ -332,7 +336,7 @@ fn contexts_are_freed_in_any_state() {
                 assert_eq!(context.init(Some(&cipher), way, key, iv, &Params::new()), 1);
                 let copy = context.copy();
                 // Another cipher in the same context.
-                let other = ours_in(library(), "AES-128-CTR");
+                let other = subject_in(library(), "AES-128-CTR");
                 assert_eq!(
                     context.init(Some(&other), ENCRYPT, Some(&[1; 16]), Some(&[2; 16]), &Params::new()),
                     1
@@ -341,7 +345,7 @@ fn contexts_are_freed_in_any_state() {
                 drop(context);
                 if let (Some(mut copy), Some(_), Some(_)) = (copy, key, iv) {
                     let fine = copy.update(&[0; 32]).is_some();
-                    // Decryption by CCM wants its tag first.
+                    // CCM needs the tag before decryption.
                     assert!(fine || algorithm.mode == Mode::Ccm && way == DECRYPT, "{name}");
                 }
             }

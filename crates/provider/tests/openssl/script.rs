@@ -1,5 +1,5 @@
-//! Differential testing: a script of EVP calls runs on the provider under test and on the default provider, and every
-//! return value, output and output length must be equal.
+//! Differential testing: a script of EVP calls runs on the provider under test and on the default provider, and all
+//! return values, outputs and output lengths must be equal.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -8,48 +8,48 @@ use crate::evp::{self, Cipher, Context, DECRYPT, ENCRYPT, Params};
 use crate::harness::{Algorithm, Mode, bytes, ours, theirs};
 use crate::libcrypto::*;
 
-/// One call. Where it takes data, they come with it.
+/// A call, with its data.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// EVP_CipherInit_ex2: way (1, 0, -1), key, IV.
+    /// EVP_CipherInit_ex2: direction (1, 0, -1), key, IV.
     Init(c_int, Option<Vec<u8>>, Option<Vec<u8>>),
     /// EVP_CipherUpdate to another buffer, or in place.
     Update(Vec<u8>),
     InPlace(Vec<u8>),
-    /// EVP_CipherUpdate without output: additional data. And without input either: CCM's message length.
+    /// EVP_CipherUpdate without output: additional data; also without input: the message length of CCM.
     Aad(Vec<u8>),
     Length(usize),
     Final,
-    /// EVP_Cipher, and its end without input.
+    /// EVP_Cipher with data, and without input (the end of a message).
     Cipher(Vec<u8>),
     CipherEnd,
     Padding(bool),
     IvLength(c_int),
-    /// The length alone (CCM), or the tag to compare with.
+    /// The tag length alone (CCM), or the tag to compare with.
     TagLength(c_int),
     SetTag(Vec<u8>),
-    /// The tag out of an encryption, so many bytes of it.
+    /// Gets this number of bytes of the tag of an encryption.
     Tag(c_int),
     KeyLength(c_int),
     Num(c_int),
-    /// EVP_CIPHER_CTX_ctrl with a number and data that go in and come out.
+    /// EVP_CIPHER_CTX_ctrl with a number, and data as input and output.
     Control(c_int, c_int, Vec<u8>),
-    /// EVP_CIPHER_CTX_set_params of one number; and as an int, as libssl sets it.
+    /// EVP_CIPHER_CTX_set_params of one number; as size_t, and as int as libssl sets it.
     Set(&'static str, usize),
     SetInt(&'static str, c_int),
-    /// A TLS record, in place; what comes out begins so many bytes into it.
+    /// A TLS record, in place; its output starts at this offset.
     Record(Vec<u8>, usize),
-    /// The MAC that was taken off the last record.
+    /// The MAC that was removed from the last record.
     TlsMac,
-    /// Everything that can be read: lengths, num, padding, IVs.
+    /// All state that can be read: lengths, num, padding, IVs.
     State,
-    /// EVP_CIPHER_CTX_copy; the original then does something else and is freed.
+    /// EVP_CIPHER_CTX_copy; the original is then used for something else and freed.
     Copy,
 }
 
 use Call::*;
 
-/// What a call returned, and the bytes it gave.
+/// The return value and the output of a call.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) returned: i64,
@@ -68,7 +68,7 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// Bytes in a line: how many, and the first of them.
+/// Displays the number of bytes, and the first of them.
 struct Short<'a>(&'a [u8]);
 
 impl fmt::Display for Short<'_> {
@@ -108,10 +108,10 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Room that no call may write to lies behind every output buffer.
+/// Guard bytes behind every output buffer, which no call may write.
 const FENCE: usize = 64;
 
-/// A provider's side of a script.
+/// The state of a script on one provider.
 pub(crate) struct Side {
     pub(crate) context: Context,
     cipher: Option<evp::Cipher>,
@@ -123,7 +123,7 @@ impl Side {
         Side { context: cipher.context(), cipher: Some(cipher), has_key: false }
     }
 
-    /// Update from `data` (or from nothing) to a buffer, or in place.
+    /// Updates with `data` (or null) to a buffer, or in place.
     fn update(&mut self, data: &[u8], in_place: bool) -> Outcome {
         let room = data.len() + 16;
         let mut out = vec![0xa5; room + FENCE];
@@ -158,7 +158,7 @@ impl Side {
         let ok = |returned: c_int| Outcome { returned: returned.into(), out: Vec::new() };
         match call {
             Init(way, key, iv) => {
-                // The first init names the cipher.
+                // The first init sets the cipher.
                 let cipher = self.cipher.take();
                 self.has_key |= key.is_some();
                 ok(self.context.init(cipher.as_ref(), *way, key.as_deref(), iv.as_deref(), &Params::new()))
@@ -185,14 +185,14 @@ impl Side {
             }
             Final => {
                 let (mut out, mut n) = (vec![0xa5; 16 + FENCE], 0);
-                // SAFETY: a live context and room for a block.
+                // SAFETY: a live context, and space for a block.
                 let returned = unsafe { EVP_CipherFinal_ex(self.context.raw, out.as_mut_ptr(), &mut n) };
                 Self::take(out, 16, returned.into(), n as usize)
             }
             Cipher(data) => {
                 let room = data.len() + 16;
                 let mut out = vec![0xa5; room + FENCE];
-                // SAFETY: a live context and room for the data and a block.
+                // SAFETY: a live context, and space for the data and a block.
                 let returned = unsafe {
                     EVP_Cipher(self.context.raw, out.as_mut_ptr(), data.as_ptr(), data.len() as u32)
                 };
@@ -200,7 +200,7 @@ impl Side {
             }
             CipherEnd => {
                 let mut out = vec![0xa5; 16 + FENCE];
-                // SAFETY: a live context, room for a block.
+                // SAFETY: a live context, and space for a block.
                 let returned = unsafe { EVP_Cipher(self.context.raw, out.as_mut_ptr(), std::ptr::null(), 0) };
                 Self::take(out, 16, returned.into(), returned.max(0) as usize)
             }
@@ -243,7 +243,7 @@ impl Side {
     fn state(&mut self) -> Outcome {
         let raw = self.context.raw;
         let mut out = Vec::new();
-        // SAFETY: a live context; 64 bytes are room for any IV.
+        // SAFETY: a live context; 64 bytes are enough for any IV.
         unsafe {
             let tag_length = EVP_CIPHER_CTX_get_tag_length(raw);
             for number in [
@@ -254,7 +254,8 @@ impl Side {
             ] {
                 out.extend(number.to_le_bytes());
             }
-            // CCM's default copies as many bytes as there is room: the room is the IV's length.
+            // The default provider's CCM copies as many bytes as there is space for, so the space is the length of the
+            // IV.
             let room = (EVP_CIPHER_CTX_get_iv_length(raw).max(0) as usize).min(1024);
             let mut iv = vec![0; 1024];
             out.push(EVP_CIPHER_CTX_get_updated_iv(raw, iv.as_mut_ptr().cast(), room) as u8);
@@ -268,12 +269,12 @@ impl Side {
     }
 }
 
-/// Runs a script on both providers; gives what the calls returned and gave.
+/// Runs a script on both providers, compares the outcomes and returns them.
 pub(crate) fn compare(name: &str, script: &[Call]) -> Vec<Outcome> {
     run(name, script, false)
 }
 
-/// The same, but a call that both refuse ends the script: what a context is worth after a failure nobody promises.
+/// The same, but a call that fails on both ends the script: the state of a context after a failure is unspecified.
 pub(crate) fn compare_until_failure(name: &str, script: &[Call]) -> Vec<Outcome> {
     run(name, script, true)
 }
@@ -284,8 +285,8 @@ fn run(name: &str, script: &[Call], until_failure: bool) -> Vec<Outcome> {
     for (i, call) in script.iter().enumerate() {
         evp::clear_errors();
         let mut expected = theirs.run(call);
-        // The default provider of 3.0.2 copies no context of an AEAD, which ours does in every release: there the original
-        // goes on.
+        // The default provider of 3.0.2 cannot copy a context of an AEAD; this provider can in every release. There the
+        // original is used instead.
         if *call == Copy && (name.ends_with("GCM") || name.ends_with("CCM")) {
             expected.returned = 1;
         }
@@ -294,7 +295,7 @@ fn run(name: &str, script: &[Call], until_failure: bool) -> Vec<Outcome> {
         let errors = evp::errors();
         assert!(
             got == expected,
-            "{name}: {call:?} is not the default's\n  ours:    {got:?} {errors:?}\n  default: {expected:?}\n  \
+            "{name}: {call:?} differs from the default provider's\n  ours:    {got:?} {errors:?}\n  default: {expected:?}\n  \
              differing from byte {:?}\n  after {:?}",
             got.out.iter().zip(&expected.out).position(|(a, b)| a != b),
             &script[..i]
@@ -308,7 +309,7 @@ fn run(name: &str, script: &[Call], until_failure: bool) -> Vec<Outcome> {
     all
 }
 
-/// The outputs of a script's calls in one.
+/// The concatenated outputs of a script's calls.
 pub(crate) fn joined(outcomes: &[Outcome]) -> Vec<u8> {
     outcomes.iter().flat_map(|outcome| outcome.out.iter().copied()).collect()
 }
@@ -333,14 +334,9 @@ pub(crate) fn start_decrypting(name: &str) -> Call {
     start(name, DECRYPT)
 }
 
-/// Encrypts a message and decrypts what comes out, cut into pieces, on both providers; checks that it comes back.
-/// `cut` makes the pieces' calls.
-pub(crate) fn there_and_back(
-    algorithm: &Algorithm,
-    aad: &[u8],
-    data: &[u8],
-    cut: &dyn Fn(&[u8]) -> Vec<Call>,
-) {
+/// Encrypts a message and decrypts the ciphertext, split into pieces, on both providers, and checks the result. `cut`
+/// creates the calls for the pieces.
+pub(crate) fn round_trip(algorithm: &Algorithm, aad: &[u8], data: &[u8], cut: &dyn Fn(&[u8]) -> Vec<Call>) {
     let name = algorithm.name();
     let aead = matches!(algorithm.mode, Mode::Gcm | Mode::Ccm);
     let mut front = vec![start_encrypting(name)];
@@ -355,7 +351,7 @@ pub(crate) fn there_and_back(
     let script: Vec<Call> = front.iter().cloned().chain(cut(data)).chain([Final]).collect();
     let tail = if aead { vec![Tag(16)] } else { Vec::new() };
     let outcomes = compare(name, &[script, tail].concat());
-    let sealed = joined(&outcomes[front.len()..outcomes.len() - usize::from(aead)]);
+    let encrypted = joined(&outcomes[front.len()..outcomes.len() - usize::from(aead)]);
 
     let mut front = vec![start_decrypting(name)];
     if algorithm.mode == Mode::Ccm {
@@ -369,7 +365,7 @@ pub(crate) fn there_and_back(
         front.push(Aad(aad.to_vec()));
     }
     let begin = front.len();
-    let outcomes = compare(name, &[front, cut(&sealed), vec![Final]].concat());
+    let outcomes = compare(name, &[front, cut(&encrypted), vec![Final]].concat());
     assert!(outcomes.iter().all(Outcome::ok), "{name}: {outcomes:?}");
-    assert!(joined(&outcomes[begin..]) == data, "{name}: what was encrypted did not come back");
+    assert!(joined(&outcomes[begin..]) == data, "{name}: decryption does not return the plaintext");
 }

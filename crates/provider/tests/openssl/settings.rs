@@ -1,4 +1,4 @@
-//! What is configured changes how the work is done and never its result; what cannot be is said, with its name.
+//! Settings change how the work is done and never its result. A setting that cannot be used is reported by its name.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,8 +8,8 @@ use std::{env, fs, process};
 use crate::evp::{self, ENCRYPT, Library, Params};
 use crate::harness::{bytes, modules, new_library, subject_is_default, theirs};
 
-/// Runs the suite's tests of modes, states, AEADs, TLS, scripts and robustness once more, under settings.
-fn all_of_it_with(variables: &[(&str, &str)], but: &[&str]) {
+/// Runs the tests of modes, states, AEADs, TLS, scripts and robustness again, with settings in the environment.
+fn run_suite_with(variables: &[(&str, &str)], but: &[&str]) {
     if subject_is_default("settings") {
         return;
     }
@@ -27,27 +27,27 @@ fn all_of_it_with(variables: &[(&str, &str)], but: &[&str]) {
 }
 
 #[test]
-fn all_of_it_holds_with_keystream_made_ahead() {
-    all_of_it_with(&[("LOCKSTEP_AHEAD", "on")], &[]);
+fn the_suite_passes_with_keystream_computed_ahead() {
+    run_suite_with(&[("LOCKSTEP_AHEAD", "on")], &[]);
 }
 
 #[test]
-fn all_of_it_holds_without_keystream_made_ahead_on_one_thread() {
-    all_of_it_with(&[("LOCKSTEP_AHEAD", "off"), ("LOCKSTEP_THREADS", "1")], &[]);
+fn the_suite_passes_without_keystream_computed_ahead_on_one_thread() {
+    run_suite_with(&[("LOCKSTEP_AHEAD", "off"), ("LOCKSTEP_THREADS", "1")], &[]);
 }
 
 #[test]
-fn all_of_it_holds_with_many_threads_for_small_pieces() {
-    all_of_it_with(&[("LOCKSTEP_THREADS", "3"), ("LOCKSTEP_THRESHOLD", "64")], &["ten_megabytes"]);
+fn the_suite_passes_with_many_threads_for_small_pieces() {
+    run_suite_with(&[("LOCKSTEP_THREADS", "3"), ("LOCKSTEP_THRESHOLD", "64")], &["ten_megabytes"]);
 }
 
 #[test]
-fn all_of_it_holds_on_the_kernel_without_aes_instructions() {
-    all_of_it_with(&[("LOCKSTEP_KERNEL", "cpu/soft"), ("LOCKSTEP_VERIFY", "full")], &["ten_megabytes"]);
+fn the_suite_passes_on_the_kernel_without_aes_instructions() {
+    run_suite_with(&[("LOCKSTEP_KERNEL", "cpu/soft"), ("LOCKSTEP_VERIFY", "full")], &["ten_megabytes"]);
 }
 
-/// What the provider is to say in a process of its own, in `test` and nothing else.
-fn says(test: &str, variables: &[(&str, &str)]) -> String {
+/// The messages of the provider in a separate process that runs only `test`.
+fn messages_of(test: &str, variables: &[(&str, &str)]) -> String {
     let output = Command::new(env::current_exe().expect("a path"))
         .args(["--exact", test, "--test-threads=1", "--nocapture"])
         .envs(variables.iter().copied())
@@ -59,7 +59,7 @@ fn says(test: &str, variables: &[(&str, &str)]) -> String {
     error
 }
 
-/// The first cipher of a context does its work by the provider.
+/// True if the provider is loaded and its first cipher encrypts.
 fn works(library: &Arc<Library>) -> bool {
     let data = bytes(3_000_000, 1);
     let [ours, theirs] = ["provider=lockstep", "provider=default"].map(|query| {
@@ -82,14 +82,14 @@ fn a_program_with_a_bad_environment() {
     }
 }
 
-/// The command reads the same variables, and has devices that the provider does not have.
+/// The command reads the same variables and supports devices that the provider does not.
 #[test]
 fn a_bad_environment_is_reported_once_and_ignored() {
     if subject_is_default("settings") {
         return;
     }
     let trace = modules().join(format!("bad-{}.txt", process::id()));
-    for (variable, value, said) in [
+    for (variable, value, text) in [
         ("LOCKSTEP_DEVICE", "wgpu:0", "LOCKSTEP_DEVICE is ignored: device is `wgpu:0`: give a device of cpu"),
         ("LOCKSTEP_DEVICE", "cuda:77", "LOCKSTEP_DEVICE is ignored: no device `cuda:77`"),
         ("LOCKSTEP_DEVICE", "abacus", "LOCKSTEP_DEVICE is ignored: device is `abacus`"),
@@ -103,7 +103,7 @@ fn a_bad_environment_is_reported_once_and_ignored() {
             "LOCKSTEP_VERIFY is `perhaps`, so all results are compared (full): give off, sample or full",
         ),
         ("LOCKSTEP_AHEAD", "1", "LOCKSTEP_AHEAD is `1` and is ignored: give on, off or auto"),
-        // Control characters would command a terminal and begin a line.
+        // Control characters could control a terminal or start a line.
         (
             "LOCKSTEP_DEVICE",
             "x\x1b[31m\nlockstep: a device",
@@ -114,24 +114,24 @@ fn a_bad_environment_is_reported_once_and_ignored() {
     ] {
         let trace = trace.to_str().expect("UTF-8");
         let variables = [("LOCKSTEP_TEST_BAD", "1"), ("LOCKSTEP_TRACE", trace), (variable, value)];
-        let error = says("settings::a_program_with_a_bad_environment", &variables);
+        let error = messages_of("settings::a_program_with_a_bad_environment", &variables);
         let lines: Vec<_> = error.lines().filter(|line| line.starts_with("lockstep: ")).collect();
-        assert!(lines.len() == 1 && lines[0].contains(said), "expected one line with {said:?}: {error}");
+        assert!(lines.len() == 1 && lines[0].contains(text), "expected one line with {text:?}: {error}");
         let traced = fs::read_to_string(trace).unwrap_or_default();
         let _ = fs::remove_file(trace);
-        assert!(traced.contains(said), "{variable}={value} is not in the trace: {traced}");
+        assert!(traced.contains(text), "{variable}={value} is not in the trace: {traced}");
     }
-    // A trace by a relative name has no trace to be in.
+    // A trace with a relative name has no file to write to.
     let variables = [("LOCKSTEP_TEST_BAD", "1"), ("LOCKSTEP_TRACE", "trace.txt")];
-    let error = says("settings::a_program_with_a_bad_environment", &variables);
+    let error = messages_of("settings::a_program_with_a_bad_environment", &variables);
     assert!(error.contains(
         "LOCKSTEP_TRACE is `trace.txt` and is ignored: give off, stderr, stdout or the absolute path"
     ));
     assert!(!std::path::Path::new("trace.txt").exists());
 }
 
-/// A configuration file that activates the default provider and ours, with `settings` in our section. Without its
-/// `config_diagnostics` OpenSSL passes over a provider that refuses, and forgets why.
+/// A configuration file that activates the default provider and this one, with `settings` in this provider's section.
+/// Without its `config_diagnostics` OpenSSL ignores a provider that does not load, and discards the error.
 fn configuration(name: &str, settings: &str) -> PathBuf {
     let module = modules().join("lockstep.so");
     let file = modules().join(format!("{name}-{}.cnf", process::id()));
@@ -180,28 +180,28 @@ fn a_configuration_file_is_enough() {
     assert_eq!(library.cipher("AES-128-OCB", "").expect("there").provider(), "default");
 }
 
-/// For the tests of configuration files: a program that has read one, in which the provider is refused.
+/// For the tests of configuration files: a program that reads one, whose provider section is refused.
 #[test]
 fn a_program_with_a_bad_configuration() {
     let Some(file) = env::var_os("LOCKSTEP_TEST_BAD") else { return };
     let library = Library::new(&modules());
-    // OpenSSL passes over a provider that does not load, and keeps the errors of a file to itself.
+    // OpenSSL ignores a provider that does not load, and does not report the errors of a file.
     let _ = library.configure(&PathBuf::from(file));
     let library = Arc::new(library);
     assert!(library.cipher("AES-256-CTR", "provider=lockstep").is_none(), "the provider is loaded");
 }
 
-/// What the provider says when its section has a line.
+/// The message of the provider for a line in its section.
 fn refused(line: &str) -> String {
     let name: String = line.chars().filter(char::is_ascii_alphanumeric).collect();
     let file = configuration(&name, &format!("{line}\n"));
     let path = file.to_str().expect("UTF-8");
-    let error = says("settings::a_program_with_a_bad_configuration", &[("LOCKSTEP_TEST_BAD", path)]);
+    let error = messages_of("settings::a_program_with_a_bad_configuration", &[("LOCKSTEP_TEST_BAD", path)]);
     fs::remove_file(&file).expect("removed");
     let mut lines = error.lines().filter_map(|line| line.strip_prefix("lockstep: "));
-    let said = lines.next().unwrap_or_default().to_string();
-    assert!(said.ends_with("; the provider is not loaded") && lines.next().is_none(), "{line}: {error}");
-    said
+    let text = lines.next().unwrap_or_default().to_string();
+    assert!(text.ends_with("; the provider is not loaded") && lines.next().is_none(), "{line}: {error}");
+    text
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_configuration_file_with_a_bad_value_is_refused() {
     if subject_is_default("settings") {
         return;
     }
-    for (line, said) in [
+    for (line, text) in [
         ("threads = many", "setting threads is `many`: give a number of threads from 1 to 1024"),
         ("threads = 0", "setting threads is `0`"),
         ("threshold = lots", "setting threshold is `lots`: give a number of bytes"),
@@ -221,7 +221,7 @@ fn a_configuration_file_with_a_bad_value_is_refused() {
         ("kernel = cpu/abacus", "no kernel `cpu/abacus`"),
     ] {
         let error = refused(line);
-        assert!(error.starts_with(said), "{line}: {error}");
+        assert!(error.starts_with(text), "{line}: {error}");
     }
 }
 
@@ -242,15 +242,15 @@ fn a_configuration_file_with_a_misspelt_name_is_refused() {
         ("trace_file", "trace"),
     ] {
         let error = refused(&format!("{wrong} = 4"));
-        let said = format!("there is no setting `{wrong}`, did you mean `{right}`? {all}");
-        assert!(error.starts_with(&said), "{error}");
+        let text = format!("there is no setting `{wrong}`, did you mean `{right}`? {all}");
+        assert!(error.starts_with(&text), "{error}");
     }
 }
 
-/// OpenSSL takes the value for a reference to the section, and the provider is not given it: documented, since the provider
-/// cannot find out.
+/// OpenSSL interprets the value as a reference to the section, and does not pass it to the provider. This is
+/// documented, since the provider cannot detect it.
 #[test]
-fn a_value_that_names_a_section_is_not_seen() {
+fn a_value_that_names_a_section_is_not_passed_to_the_provider() {
     if subject_is_default("settings") {
         return;
     }
@@ -264,7 +264,7 @@ fn a_value_that_names_a_section_is_not_seen() {
     }
 }
 
-/// For [`a_trace_to_standard_output_is_no_file`].
+/// For [`a_trace_to_standard_output_creates_no_file`].
 #[test]
 fn a_program_with_a_configuration() {
     let Some(file) = env::var_os("LOCKSTEP_TEST_GOOD") else { return };
@@ -274,7 +274,7 @@ fn a_program_with_a_configuration() {
 }
 
 #[test]
-fn a_trace_to_standard_output_is_no_file() {
+fn a_trace_to_standard_output_creates_no_file() {
     if subject_is_default("settings") {
         return;
     }
@@ -285,26 +285,26 @@ fn a_trace_to_standard_output_is_no_file() {
         .output()
         .expect("this very program starts");
     fs::remove_file(&file).expect("removed");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("AES-256-CTR encrypt: first use"), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("AES-256-CTR encrypt: first use"), "{output:?}");
     assert!(!std::path::Path::new("stdout").exists());
 }
 
-/// Programs that are said to run on us can be asked for proof.
+/// The trace shows which provider has done the work of a program.
 #[test]
-fn the_trace_proves_who_did_the_work() {
+fn the_trace_names_the_ciphers_that_were_used() {
     if subject_is_default("settings") {
         return;
     }
     let file = modules().join(format!("trace-{}.txt", process::id()));
-    // One test in a process of its own, with the trace switched on from outside.
+    // One test in a separate process, with the trace enabled in its environment.
     let output = Command::new(env::current_exe().expect("a path"))
-        .args(["--exact", "modes::a_context_serves_message_after_message"])
+        .args(["--exact", "modes::a_context_processes_several_messages"])
         .env("LOCKSTEP_TRACE", &file)
         .output()
         .expect("this very program starts");
     assert!(output.status.success(), "{output:?}");
-    let said = fs::read_to_string(&file).unwrap_or_default();
+    let text = fs::read_to_string(&file).unwrap_or_default();
     let _ = fs::remove_file(&file);
-    assert!(said.contains("AES-256-CTR"), "the trace names no cipher: {said:?}");
+    assert!(text.contains("AES-256-CTR"), "the trace names no cipher: {text:?}");
 }

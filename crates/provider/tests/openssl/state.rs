@@ -1,11 +1,12 @@
-//! What a context remembers between calls: re-init of all kinds, copies, IVs, num, key and IV lengths.
+//! The state of a context between calls: all kinds of re-init, copies, IVs, num, key and IV lengths.
 
 use crate::evp::{Cipher, Params};
 use crate::harness::{ALGORITHMS, Algorithm, Mode, bytes, ours, subject_is_default, theirs};
 use crate::script::Call::*;
 use crate::script::{Call, compare, key_and_iv, start_decrypting, start_encrypting};
 
-/// Every algorithm but CCM, which knows a message's length first and has tests of its own, with a length it takes.
+/// Every algorithm with a message length that it supports; without CCM, which needs the message length first and has
+/// its own tests.
 fn all() -> impl Iterator<Item = (&'static Algorithm, usize)> {
     ALGORITHMS
         .iter()
@@ -27,15 +28,16 @@ fn a_reinit_with_iv_alone_with_key_alone_and_with_neither() {
         ];
         for start in [start_encrypting(name), start_decrypting(name)] {
             for init in &inits {
-                // GCM keeps no IV for a second message; the others may go on with the old one.
+                // GCM keeps no IV for a second message; the other modes may continue with the old one.
                 for ended in [false, true] {
                     let mut script = vec![start.clone(), Update(bytes(n, 1)), State];
-                    // Decryption may fail at its end, alike in both; what a context holds then is not compared.
+                    // Decryption may fail at its end, equally on both; the state of a context after that is not
+                    // compared.
                     if ended && matches!(&start, Init(1, ..)) {
                         script.push(Final);
                     }
                     script.extend([init.clone(), State]);
-                    // And with another key in the midst of a message the default goes on with a counter of zeros.
+                    // With a new key in the middle of a message the default provider continues with a zero counter.
                     let gcm_without_iv = algorithm.mode == Mode::Gcm && !matches!(init, Init(_, _, Some(_)));
                     let gcm_rekeyed = gcm_without_iv && matches!(init, Init(_, Some(_), _));
                     if !(gcm_without_iv && ended || gcm_rekeyed) {
@@ -49,7 +51,7 @@ fn a_reinit_with_iv_alone_with_key_alone_and_with_neither() {
 }
 
 #[test]
-fn key_and_iv_may_come_one_after_the_other() {
+fn key_and_iv_may_be_set_one_after_the_other() {
     for (algorithm, n) in all() {
         let name = algorithm.name();
         let (key, iv) = key_and_iv(name);
@@ -64,7 +66,7 @@ fn key_and_iv_may_come_one_after_the_other() {
 }
 
 #[test]
-fn a_context_turns_from_encryption_to_decryption_and_back() {
+fn a_context_changes_from_encryption_to_decryption_and_back() {
     for (algorithm, n) in all() {
         let name = algorithm.name();
         let (key, iv) = key_and_iv(name);
@@ -74,11 +76,12 @@ fn a_context_turns_from_encryption_to_decryption_and_back() {
             [Init(0, key.clone(), iv.clone()), Init(0, key, None), Init(0, None, iv), Init(0, None, None)]
         {
             let Init(_, key, iv) = turn.clone() else { unreachable!() };
-            // ECB, CBC and XTS have a key schedule for each way: without the key the default goes on with the wrong one.
+            // ECB, CBC and XTS have a key schedule for each direction: without the key the default provider uses the
+            // wrong one.
             if (algorithm.is_block() || algorithm.mode == Mode::Xts) && key.is_none() {
                 continue;
             }
-            // GCM takes no second message under an IV.
+            // GCM accepts no second message with the same IV.
             if algorithm.mode == Mode::Gcm && iv.is_none() {
                 continue;
             }
@@ -90,7 +93,7 @@ fn a_context_turns_from_encryption_to_decryption_and_back() {
 }
 
 #[test]
-fn a_copy_goes_on_by_itself() {
+fn a_copy_is_independent() {
     for (algorithm, _) in all() {
         let name = algorithm.name();
         for start in [start_encrypting(name), start_decrypting(name)] {
@@ -100,7 +103,7 @@ fn a_copy_goes_on_by_itself() {
                     if n == 0 { vec![start.clone()] } else { vec![start.clone(), Update(bytes(n, 1))] };
                 compare(name, &[&first[..], &rest].concat());
             }
-            // Of a context that has no key yet: it is given to the copy.
+            // A copy of a context without a key: the key is set in the copy.
             let Init(way, key, iv) = start else { unreachable!() };
             compare(name, &[Init(way, None, None), Copy, Init(-1, key, iv), Update(bytes(64, 2)), State]);
         }
@@ -108,7 +111,7 @@ fn a_copy_goes_on_by_itself() {
 }
 
 #[test]
-fn a_copy_keeps_what_was_set() {
+fn a_copy_keeps_the_parameters() {
     let padding = [Padding(false), Copy, Update(bytes(32, 1)), Final, State];
     compare("AES-128-CBC", &[&[start_decrypting("AES-128-CBC")][..], &padding].concat());
     let (key, _) = key_and_iv("AES-128-GCM");
@@ -133,7 +136,7 @@ fn a_copy_keeps_what_was_set() {
 }
 
 #[test]
-fn the_updated_and_the_original_iv_are_told_after_every_update() {
+fn the_updated_and_the_original_iv_can_be_read_after_every_update() {
     for (algorithm, _) in all() {
         let name = algorithm.name();
         for start in [start_encrypting(name), start_decrypting(name)] {
@@ -147,19 +150,20 @@ fn the_updated_and_the_original_iv_are_told_after_every_update() {
     }
 }
 
-/// What our provider does when `num` is set.
+/// The behaviour of this provider when `num` is set.
 #[derive(PartialEq)]
 enum SetNum {
-    /// The number is stored, and read back.
+    /// The number is stored and can be read.
     Stored,
     /// The mode has no such number: the call succeeds and has no effect.
     Ignored,
-    /// An error, and the context is as it was.
+    /// An error, and the context is unchanged.
     Refused,
 }
 
-/// Our rule for `num`, the number of bytes of the current block that have been used. It is an index into a block, so a
-/// stream mode refuses what is not below 16, and so do ECB and CBC, which store the number without using it.
+/// The rule of this provider for `num`, the number of bytes of the current block that have been used. It is an index
+/// into a block, so stream modes refuse values of 16 and more, and so do ECB and CBC, which store the number without
+/// using it.
 ///
 /// Releases of OpenSSL differ. Up to 3.0.19 the default provider stores any number in every mode but XTS and AEADs; 3.0.22
 /// and 4.0.3 refuse 16 and more in ECB and CBC, and all but 0 in the stream modes.
@@ -191,9 +195,9 @@ fn num_is_stored_if_it_is_an_index_into_a_block() {
             let returned = context.set(&Params::new().int("num", num));
             assert_eq!(returned, i32::from(rule != SetNum::Refused), "{name}: num {num}");
             let stored = if rule == SetNum::Stored { num as usize } else { 0 };
-            let told = context.get_number("num").unwrap_or(0);
-            assert_eq!(told, stored, "{name}: num after {num} was set");
-            // Only a stream mode uses the number: see the test of streams that are resumed.
+            let reported = context.get_number("num").unwrap_or(0);
+            assert_eq!(reported, stored, "{name}: num after {num} was set");
+            // Only a stream mode uses the number: see the test of resumed streams.
             if algorithm.mode != Mode::Stream || stored == 0 {
                 let data = bytes(48, 1);
                 assert_eq!(context.update(&data), start().update(&data), "{name}: data after num {num}");
@@ -202,12 +206,12 @@ fn num_is_stored_if_it_is_an_index_into_a_block() {
     }
 }
 
-/// What all releases agree about.
+/// Behaviour that is the same in all releases.
 #[test]
-fn num_is_the_default_providers_where_releases_agree() {
+fn num_equals_the_default_providers_where_releases_agree() {
     for (algorithm, _) in all() {
         let name = algorithm.name();
-        // The IV is the buffer of a block only in CFB and OFB; of the other modes the number alone is compared.
+        // The IV is the buffer of a block only in CFB and OFB; for the other modes only the number is compared.
         let data = algorithm.mode == Mode::Stream && !name.contains("CTR");
         for num in [0, 1, 7, 15, 16, 17, 1000] {
             let agreed = match rule(algorithm.mode, num) {
@@ -258,7 +262,7 @@ fn messages_continue_after_final_as_the_default_continues_them() {
     }
 }
 
-/// The updated IV and num, read from one context, put another one to the same place: of either provider.
+/// The updated IV and num of a context, set in another context of either provider, restore the position.
 #[test]
 fn a_stream_is_resumed_from_its_updated_iv_and_num() {
     if subject_is_default("releases differ in num") {

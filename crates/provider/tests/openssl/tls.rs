@@ -1,5 +1,5 @@
-//! TLS records as libssl hands them over: GCM and CCM with the record's header as additional data and an explicit part of
-//! the IV in the record; CBC with padding and MAC removed in here.
+//! TLS records as libssl passes them: GCM and CCM with the record's header as additional data and an explicit part of
+//! the IV in the record; CBC with padding and MAC removed by the provider.
 
 use crate::evp::{DECRYPT, ENCRYPT};
 use crate::harness::{bytes, ours, subject, theirs};
@@ -9,20 +9,20 @@ use crate::script::{Call, Outcome, Side, compare, key_and_iv, start_decrypting, 
 
 const EXPLICIT: usize = 8;
 
-/// A record's header and number, with `n` as its length: the additional data.
+/// The additional data of a record: sequence number and header, with the length `n`.
 fn header(sequence: u64, n: usize) -> Call {
     let mut aad = sequence.to_be_bytes().to_vec();
     aad.extend([23, 3, 3, (n >> 8) as u8, n as u8]);
     Control(EVP_CTRL_AEAD_TLS1_AAD, 13, aad)
 }
 
-/// Room for a record around `data`, as a writer has it.
+/// A record with `data` and space for the explicit IV and the tag, as a writer allocates it.
 fn frame(data: &[u8], tag: usize) -> Vec<u8> {
     [&[0; EXPLICIT], data, &vec![0; tag]].concat()
 }
 
 fn gcm_setup(name: &str, way: i32) -> Vec<Call> {
-    // -1: the whole IV. With the fixed part alone a writer's other part is random.
+    // -1: the whole IV. If only the fixed part is set, the rest is random.
     let fixed = Control(EVP_CTRL_AEAD_SET_IV_FIXED, -1, bytes(12, 2));
     vec![Init(way, Some(key_and_iv(name).0), None), fixed]
 }
@@ -39,8 +39,8 @@ fn ccm_setup(name: &str, way: i32, tag: i32) -> Vec<Call> {
 
 const SIZES: [usize; 17] = [0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 100, 1000, 1024, 1369, 4096, 16383, 16384];
 
-/// Writes records of all sizes in a row; reads them, whole and tampered with.
-fn records_there_and_back(name: &str, tag: usize, setup: &dyn Fn(i32) -> Vec<Call>) {
+/// Writes consecutive records of all sizes, and reads them, intact and tampered with.
+fn records_round_trip(name: &str, tag: usize, setup: &dyn Fn(i32) -> Vec<Call>) {
     let mut script = setup(ENCRYPT);
     let begin = script.len();
     for (i, n) in SIZES.into_iter().enumerate() {
@@ -82,7 +82,7 @@ fn records_there_and_back(name: &str, tag: usize, setup: &dyn Fn(i32) -> Vec<Cal
 #[test]
 fn gcm_records_of_many_sizes_and_tampered_ones() {
     for name in ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"] {
-        records_there_and_back(name, 16, &|way| gcm_setup(name, way));
+        records_round_trip(name, 16, &|way| gcm_setup(name, way));
     }
 }
 
@@ -90,12 +90,12 @@ fn gcm_records_of_many_sizes_and_tampered_ones() {
 fn ccm_records_of_many_sizes_and_tampered_ones() {
     for name in ["AES-128-CCM", "AES-192-CCM", "AES-256-CCM"] {
         for tag in [8, 16] {
-            records_there_and_back(name, tag as usize, &|way| ccm_setup(name, way, tag));
+            records_round_trip(name, tag as usize, &|way| ccm_setup(name, way, tag));
         }
     }
 }
 
-/// As libssl does it: the fixed part is given, the invocation part is the writer's own choice and stands in the record.
+/// As libssl uses it: the fixed part is set, the writer chooses the invocation part and sends it in the record.
 #[test]
 fn gcm_records_with_a_fixed_iv_part_are_read_by_the_other_provider() {
     let name = "AES-128-GCM";
@@ -124,7 +124,7 @@ fn gcm_records_with_a_fixed_iv_part_are_read_by_the_other_provider() {
 }
 
 #[test]
-fn gcm_gives_and_takes_invocation_ivs() {
+fn gcm_gets_and_sets_invocation_ivs() {
     let name = "AES-256-GCM";
     for n in [0, 4, 8, 11, 12, 13, -1] {
         let generate = Control(EVP_CTRL_GCM_IV_GEN, n, vec![0; 16]);
@@ -140,7 +140,7 @@ fn gcm_gives_and_takes_invocation_ivs() {
             compare(name, &script);
         }
     }
-    // Not before a fixed part or a key, not for the other way.
+    // Not before a fixed part or a key, and not in the other direction.
     let invocation = Control(EVP_CTRL_GCM_SET_IV_INV, 8, bytes(8, 3));
     let generate = Control(EVP_CTRL_GCM_IV_GEN, 8, vec![0; 8]);
     compare(name, &[start_decrypting(name), invocation.clone()]);
@@ -153,7 +153,7 @@ fn gcm_gives_and_takes_invocation_ivs() {
 }
 
 #[test]
-fn a_header_that_cannot_be_is_refused() {
+fn an_impossible_header_is_refused() {
     let (gcm, ccm) = ("AES-128-GCM", "AES-128-CCM");
     for way in [ENCRYPT, DECRYPT] {
         for n in [0, 7, 8, 15, 16, 23, 24, 25] {
@@ -179,7 +179,7 @@ fn a_header_that_cannot_be_is_refused() {
 const VERSIONS: [i32; 5] = [0x301, 0x302, 0x303, 0xfeff, 0xfefd];
 const MACS: [usize; 4] = [0, 20, 32, 48];
 
-/// How long the explicit IV in front of a CBC record is.
+/// Length of the explicit IV at the start of a CBC record.
 fn explicit(version: i32) -> usize {
     if version == 0x301 { 0 } else { 16 }
 }
@@ -189,7 +189,7 @@ fn cbc_setup(name: &str, way: i32, version: i32, mac: usize) -> Vec<Call> {
     vec![start, SetInt("tls-version", version), Set("tls-mac-size", mac)]
 }
 
-/// A CBC record: explicit IV, data, MAC and what stands in the place of padding, encrypted by the default provider.
+/// A CBC record: explicit IV, data, MAC and the given padding bytes, encrypted by the default provider.
 fn cbc_record(name: &str, version: i32, data: &[u8], padding: &[u8]) -> Vec<u8> {
     let plain = [&bytes(explicit(version), 9), data, padding].concat();
     assert_eq!(plain.len() % 16, 0);
@@ -199,7 +199,7 @@ fn cbc_record(name: &str, version: i32, data: &[u8], padding: &[u8]) -> Vec<u8> 
 }
 
 #[test]
-fn cbc_records_are_padded_as_the_version_wants() {
+fn cbc_records_are_padded_as_the_version_requires() {
     for name in ["AES-128-CBC", "AES-256-CBC"] {
         for version in VERSIONS {
             let mut script = cbc_setup(name, ENCRYPT, version, 20);
@@ -217,7 +217,7 @@ fn cbc_records_with_every_length_of_padding() {
     {
         for mac in MACS {
             for padding in 0..=255usize {
-                // Data and MAC that make the record whole; now and then none but the MAC.
+                // Data and MAC that fill whole blocks with the padding; sometimes no data.
                 let n = (16 - (padding + 1 + mac) % 16) % 16 + padding % 3 * 16;
                 let data = bytes(n + mac, padding as u64);
                 let record = cbc_record(name, version, &data, &vec![padding as u8; padding + 1]);
@@ -243,7 +243,7 @@ fn a_cbc_context_reads_record_after_record() {
         for n in (0..50).chain([16384]) {
             let record = writer.run(&Record(bytes(n + 16 + 32, n as u64), 0)).out;
             script.extend([Record(record, 16), TlsMac]);
-            // A copy of the default provider's context frees the MAC a second time.
+            // A copy of the default provider's context frees the MAC twice.
             if subject() == "lockstep" {
                 copied.extend_from_slice(&script[script.len() - 2..]);
                 copied.push(Copy);
@@ -262,13 +262,14 @@ fn a_cbc_context_reads_record_after_record() {
     }
 }
 
-/// Lucky 13: a record with wrong padding must look like one with a wrong MAC. It is taken, and its MAC is random.
+/// Lucky 13: a record with wrong padding must be indistinguishable from one with a wrong MAC. It is accepted, and its
+/// MAC is random.
 #[test]
 fn wrong_padding_gives_a_random_mac_and_no_error() {
     let name = "AES-128-CBC";
     for version in VERSIONS {
         for mac in [20, 32, 48] {
-            // The last byte claims more padding than there is, or one of the padding bytes differs.
+            // The last byte states more padding than there is, or one of the padding bytes differs.
             for (length, claim, wrong_at) in [
                 (64, 255, None),
                 (64, 7, Some(0)),
@@ -303,10 +304,10 @@ fn wrong_padding_gives_a_random_mac_and_no_error() {
                 assert_eq!((first.len(), second.len()), (mac, mac));
                 assert_ne!(first, second, "{version:x} {mac}: the mac is not random");
                 let real = &plain[length - mac..];
-                assert_ne!(first, real, "{version:x} {mac}: the record's own end is handed out");
+                assert_ne!(first, real, "{version:x} {mac}: the end of the record is returned");
             }
         }
-        // Without a MAC, that is with encrypt-then-MAC, the record was authenticated: wrong padding is an error.
+        // Without a MAC, that is with encrypt-then-MAC, the record was authenticated before: wrong padding is an error.
         let record = cbc_record(name, version, &bytes(64, 5), &[]);
         let mut script = cbc_setup(name, DECRYPT, version, 0);
         script.push(Record(record, explicit(version)));
@@ -320,7 +321,7 @@ fn cbc_records_of_publicly_impossible_lengths_are_refused() {
     for version in VERSIONS {
         for mac in MACS {
             for n in 0..=100 {
-                // The default reads out of bounds at a length of 0 with an explicit IV.
+                // The default provider reads out of bounds for a length of 0 with an explicit IV.
                 if n == 0 && version != 0x301 && subject() == "lockstep" {
                     let mut side = Side::new(ours(name));
                     let setup = cbc_setup(name, DECRYPT, version, mac);
@@ -333,7 +334,7 @@ fn cbc_records_of_publicly_impossible_lengths_are_refused() {
                 }
             }
         }
-        // Not in place, without padding, of an unknown version.
+        // Not in place, without padding, with an unknown version.
         for way in [ENCRYPT, DECRYPT] {
             let setup = cbc_setup(name, way, version, 20);
             compare(name, &[setup.clone(), vec![Update(bytes(64, 1))]].concat());

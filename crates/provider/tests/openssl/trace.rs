@@ -1,6 +1,6 @@
-//! A trace never hurts the program: whatever it is sent to, the provider loads, the program's results are right, and it
-//! ends as it would without. Each case is a process of its own, in which signals have their default effects, as they have
-//! in a program in C.
+//! The trace must not affect the program: whatever file is named, the provider loads, the program's results are right,
+//! and the program ends normally. Each case is a separate process, in which signals have their default actions, as in a
+//! C program.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -16,42 +16,42 @@ use std::{env, process};
 use crate::evp::{ENCRYPT, Library, Params};
 use crate::harness::{bytes, modules, new_library, subject_is_default};
 
-/// Says to a process of this suite what it does beside encrypting.
+/// Environment variable with the role of a process.
 const ROLE: &str = "LOCKSTEP_TEST_ROLE";
-/// Where the trace goes.
+/// Environment variable with the destination of the trace.
 const TRACE: &str = "LOCKSTEP_TRACE";
 
-/// What the process that has the trace does beside encrypting.
+/// What a process with a trace does in addition to encrypting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
-    /// Nothing else.
+    /// Nothing.
     Plain,
-    /// It may not make a file longer.
+    /// The file size limit forbids longer files.
     NoFiles,
-    /// It reads the FIFO that the trace is, until the provider is loaded.
-    ReaderLeaves,
-    /// It has the FIFO open, which is full, and does not read.
+    /// It reads the FIFO of the trace until the provider is loaded.
+    ReaderCloses,
+    /// It has the FIFO of the trace open, which is full, and does not read.
     ReaderSleeps,
-    /// Its standard error is closed. It opens a file when the provider is loaded.
+    /// Its standard error is closed. It opens a file after the provider is loaded.
     NoStderr,
     /// Its standard error is closed. It opens a file before the provider is loaded.
     NoStderrBefore,
-    /// It closes what it has not opened, and opens files.
+    /// It closes all descriptors that it has not opened, and opens files.
     ClosesAll,
-    /// It forks, and parent and child go on.
+    /// It forks, and parent and child continue.
     Forks,
-    /// It forks, and the child gives up its rights as those of OpenSSH's server do.
+    /// It forks, and the child enters a sandbox as OpenSSH's server does.
     Sandbox,
-    /// It forks, and the child must not block signals.
+    /// It forks, and a filter refuses the child's calls that block signals.
     NoMask,
-    /// It forks, and the child must not ask whether a write would wait.
+    /// It forks, and a filter refuses the child's calls of `poll`.
     NoPoll,
 }
 
 const ROLES: [Role; 11] = [
     Role::Plain,
     Role::NoFiles,
-    Role::ReaderLeaves,
+    Role::ReaderCloses,
     Role::ReaderSleeps,
     Role::NoStderr,
     Role::NoStderrBefore,
@@ -70,45 +70,45 @@ fn program(role: Role, trace: impl AsRef<Path>) -> Command {
     command
 }
 
-/// What it says on standard error; its results were right, and it ended well.
+/// Runs the process, checks that its results are right and that it ends normally, and returns its output.
 #[track_caller]
-fn goes_on(mut program: Command) -> (String, String) {
+fn runs_normally(mut program: Command) -> (String, String) {
     let Output { status, stdout, stderr } = program.output().expect("this very program starts");
     let [out, error] = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(status.success() && out.contains("1 passed"), "{status}\n{out}{error}");
     (out, error)
 }
 
-/// What the program has written to its own file.
-const THEIRS: &[u8] = b"the program's output\n";
+/// The content of the program's own file.
+const PROGRAM_OUTPUT: &[u8] = b"the program's output\n";
 
-/// Opens a file that takes the place of standard error, which is closed.
+/// Opens a file that gets the number of standard error, which is closed.
 fn open_in_place_of_stderr(folder: &Path) -> (PathBuf, File) {
     let path = folder.join(format!("stderr-{}", process::id()));
     let mut file = File::create(&path).unwrap();
-    assert_eq!(file.as_raw_fd(), 2, "the provider has taken the place of standard error");
-    file.write_all(THEIRS).unwrap();
+    assert_eq!(file.as_raw_fd(), 2, "the provider has opened a file as standard error");
+    file.write_all(PROGRAM_OUTPUT).unwrap();
     (path, file)
 }
 
-/// The process ends well with another standard error.
+/// Checks that the process ends normally with another standard error.
 #[track_caller]
-fn ends_well(mut program: Command, stderr: impl Into<Stdio>) {
+fn exits_normally(mut program: Command, stderr: impl Into<Stdio>) {
     let child = program.stderr(stderr).stdout(Stdio::piped()).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && out.contains("1 passed"), "{program:?}: {}\n{out}", output.status);
 }
 
-/// The same where the trace fails: one line says so.
+/// The same where the trace fails: one line reports it.
 #[track_caller]
-fn goes_on_without(role: Role, trace: impl AsRef<Path>, why: &str) {
-    let (_, error) = goes_on(program(role, trace));
+fn runs_normally_without_trace(role: Role, trace: impl AsRef<Path>, why: &str) {
+    let (_, error) = runs_normally(program(role, trace));
     let lines: Vec<_> = error.lines().filter(|line| line.starts_with("lockstep")).collect();
     assert!(lines.len() == 1 && lines[0].contains(why), "expected one line with {why:?}: {error:?}");
 }
 
-/// Encrypts with the provider and with OpenSSL's.
+/// Encrypts with this provider and with OpenSSL's default provider.
 fn encrypts(library: &Arc<Library>) {
     let data = bytes(100_000, 3);
     let [ours, theirs] = ["provider=lockstep", "provider=default"].map(|query| {
@@ -125,7 +125,7 @@ fn handler_and_mask() -> [Vec<u8>; 2] {
         // SAFETY: a live set, read as bytes.
         unsafe { std::slice::from_raw_parts((&raw const *set).cast::<u8>(), 8) }.to_vec()
     };
-    // SAFETY: places for the answers, filled with zeros, which are valid values; nothing is changed.
+    // SAFETY: places for the results, initialised with zeros, which are valid values; nothing is changed.
     unsafe {
         let mut mask = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
@@ -139,14 +139,14 @@ fn handler_and_mask() -> [Vec<u8>; 2] {
     }
 }
 
-/// The process that the others start.
+/// The process that the other tests start.
 #[test]
 fn the_program() {
     let Ok(role) = env::var(ROLE) else { return };
     let role = ROLES.into_iter().find(|other| format!("{other:?}") == role).expect("a role");
     let trace = env::var_os(TRACE).expect("set");
     let modules = modules();
-    // SAFETY: there is one thread that does anything. A process that waits for ever is ended by a signal.
+    // SAFETY: no other thread is active. A process that hangs is ended by a signal.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::alarm(300);
@@ -158,14 +158,14 @@ fn the_program() {
             // SAFETY: a limit that any process may set.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
         }
-        Role::ReaderLeaves | Role::ReaderSleeps => {
+        Role::ReaderCloses | Role::ReaderSleeps => {
             reader = Some(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&trace).unwrap());
             if role == Role::ReaderSleeps {
                 let mut options = OpenOptions::new();
                 fill(&mut options.write(true).custom_flags(libc::O_NONBLOCK).open(&trace).unwrap());
             }
         }
-        // SAFETY: standard error is not used in this process but by the provider.
+        // SAFETY: only the provider uses standard error in this process.
         Role::NoStderr | Role::NoStderrBefore => assert_eq!(unsafe { libc::close(2) }, 0),
         Role::Plain | Role::ClosesAll | Role::Forks | Role::Sandbox | Role::NoMask | Role::NoPoll => {}
     }
@@ -176,15 +176,15 @@ fn the_program() {
     let before = handler_and_mask();
     let library = Arc::new(new_library());
     match role {
-        Role::ReaderLeaves => reader = None,
+        Role::ReaderCloses => reader = None,
         Role::NoStderr => opened.push(open_in_place_of_stderr(&modules)),
         Role::ClosesAll => {
-            // SAFETY: what daemons do. Nothing of this process needs its other descriptors any more.
+            // SAFETY: the usual action of daemons. This process does not need its other descriptors any more.
             (3..1000).for_each(|number| unsafe { _ = libc::close(number) });
             opened.extend((0..8).map(|i| {
                 let file = modules.join(format!("theirs-{}-{i}", process::id()));
                 let mut theirs = File::create(&file).unwrap();
-                theirs.write_all(THEIRS).unwrap();
+                theirs.write_all(PROGRAM_OUTPUT).unwrap();
                 (file, theirs)
             }));
         }
@@ -192,7 +192,7 @@ fn the_program() {
     }
     encrypts(&library);
     if matches!(role, Role::Forks | Role::Sandbox | Role::NoMask | Role::NoPoll) {
-        // SAFETY: no other thread holds a lock. The child ends by the exit handlers, as a C program does.
+        // SAFETY: no other thread holds a lock. The child ends through the exit handlers, as a C program does.
         unsafe {
             let child = libc::fork();
             if child == 0 {
@@ -214,7 +214,7 @@ fn the_program() {
     }
     assert_eq!(handler_and_mask(), before);
     drop(reader);
-    // The totals: by unloading, or, for half of the roles, at the end of the process.
+    // The totals are written on unloading or, for half of the roles, at the end of the process.
     if matches!(role, Role::Plain | Role::NoFiles) {
         std::mem::forget(library);
     } else {
@@ -223,12 +223,12 @@ fn the_program() {
     for (file, _theirs) in &opened {
         let content = fs::read(file).unwrap();
         fs::remove_file(file).unwrap();
-        assert!(content == THEIRS, "{}: {}", file.display(), String::from_utf8_lossy(&content));
+        assert!(content == PROGRAM_OUTPUT, "{}: {}", file.display(), String::from_utf8_lossy(&content));
     }
 }
 
-/// What the processes of OpenSSH's server do that talk to a client (sandbox-seccomp-filter.c): files get no longer, and system
-/// calls that are not on a list end the process.
+/// The sandbox of the processes of OpenSSH's server that communicate with a client (sandbox-seccomp-filter.c): files
+/// cannot grow, and system calls that are not on a list end the process.
 fn enter_sandbox() {
     const REFUSED: [libc::c_long; 4] =
         [libc::SYS_openat, libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx];
@@ -257,7 +257,7 @@ fn enter_sandbox() {
         libc::SYS_writev,
     ];
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a limit for this process alone, which is a child of the test's.
+    // SAFETY: a limit for this process only, which is a child of the test's process.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
     refuse(&REFUSED, &ALLOWED, libc::SECCOMP_RET_KILL_PROCESS);
 }
@@ -271,31 +271,31 @@ const POLLS: [libc::c_long; 2] = [
     libc::SYS_ppoll,
 ];
 
-/// System calls of the first list fail, those of the second are allowed, and `others` is what is done for all others.
+/// System calls of the first list fail, those of the second are allowed, and `others` is the action for all others.
 fn refuse(refused: &[libc::c_long], allowed: &[libc::c_long], others: u32) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let load = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
-    let answer = |value| statement(libc::BPF_RET | libc::BPF_K, value);
+    let action = |value| statement(libc::BPF_RET | libc::BPF_K, value);
     let mut filter = vec![load];
     let mut rule = |number: libc::c_long, value| {
         let code = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
         filter.push(libc::sock_filter { code, jt: 0, jf: 1, k: number as u32 });
-        filter.push(answer(value));
+        filter.push(action(value));
     };
     refused.iter().for_each(|number| rule(*number, libc::SECCOMP_RET_ERRNO | libc::EACCES as u32));
     allowed.iter().for_each(|number| rule(*number, libc::SECCOMP_RET_ALLOW));
     #[cfg(target_arch = "x86_64")]
     rule(libc::SYS_poll, libc::SECCOMP_RET_ALLOW);
-    filter.push(answer(others));
+    filter.push(action(others));
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a filter for this process alone, which is a child of the test's.
+    // SAFETY: a filter for this process only, which is a child of the test's process.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
     }
 }
 
-/// Writes until there is no room.
+/// Writes until there is no space.
 fn fill(pipe: &mut (impl Write + AsRawFd)) {
     let number = pipe.as_raw_fd();
     // SAFETY: calls on an open descriptor.
@@ -320,69 +320,69 @@ fn fifo(path: &Path) {
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
 }
 
-/// A folder for the files of a test; None, with a word, where the subject has no trace.
+/// A folder for the files of a test; `None` if the subject has no trace, which is printed.
 fn folder() -> Option<tempfile::TempDir> {
     (!subject_is_default("the trace")).then(|| tempfile::tempdir().expect("a folder"))
 }
 
 #[test]
-fn a_file_gets_it_and_so_do_standard_error_and_output() {
+fn a_file_and_standard_error_and_output_get_the_trace() {
     let Some(folder) = folder() else { return };
     let file = folder.path().join("trace");
-    assert_eq!(goes_on(program(Role::Plain, &file)).1, "");
-    assert_eq!(goes_on(program(Role::Forks, &file)).1, "");
-    let said = fs::read_to_string(&file).unwrap();
+    assert_eq!(runs_normally(program(Role::Plain, &file)).1, "");
+    assert_eq!(runs_normally(program(Role::Forks, &file)).1, "");
+    let text = fs::read_to_string(&file).unwrap();
     // One process, then a parent and a child.
     for line in ["first use", "100000 bytes in 1 calls"] {
-        assert!(said.matches(line).count() >= 2, "{said}");
+        assert!(text.matches(line).count() >= 2, "{text}");
     }
-    assert_eq!(said.matches("AES-256-CTR encrypt: first use").count(), 3, "{said}");
-    let (out, error) = goes_on(program(Role::Plain, "stdout"));
+    assert_eq!(text.matches("AES-256-CTR encrypt: first use").count(), 3, "{text}");
+    let (out, error) = runs_normally(program(Role::Plain, "stdout"));
     assert!(out.contains("AES-256-CTR encrypt: first use") && error.is_empty(), "{out}{error}");
-    let (out, error) = goes_on(program(Role::Plain, "stderr"));
+    let (out, error) = runs_normally(program(Role::Plain, "stderr"));
     assert!(error.contains("AES-256-CTR encrypt: first use") && !out.contains("AES-256"), "{out}{error}");
-    // Nothing was created by these names.
+    // No files with these names were created.
     assert!(!Path::new("stdout").exists() && !Path::new("stderr").exists());
 }
 
 #[test]
-fn a_process_that_may_not_write_files_goes_on() {
+fn a_process_with_a_file_size_limit_is_not_affected() {
     let Some(folder) = folder() else { return };
-    goes_on_without(Role::NoFiles, folder.path().join("trace"), "File too large");
+    runs_normally_without_trace(Role::NoFiles, folder.path().join("trace"), "File too large");
 }
 
 #[test]
-fn a_process_in_a_sandbox_goes_on() {
+fn a_process_in_a_sandbox_is_not_affected() {
     let Some(folder) = folder() else { return };
     let file = folder.path().join("trace");
-    // It cannot be known there whose file standard error is, so the end of the trace is not reported.
-    assert_eq!(goes_on(program(Role::Sandbox, &file)).1, "");
-    // The parent's lines are there.
+    // In the sandbox the file of standard error cannot be determined, so the end of the trace is not reported.
+    assert_eq!(runs_normally(program(Role::Sandbox, &file)).1, "");
+    // The parent's lines are written.
     assert!(fs::read_to_string(&file).unwrap().contains("bytes in 2 calls"));
-    // Standard error is a descriptor like any other.
-    goes_on(program(Role::Sandbox, "stderr"));
+    // Standard error is treated like any other file.
+    runs_normally(program(Role::Sandbox, "stderr"));
 }
 
-/// Writing to standard error would raise a signal there, and dropping the signal takes calls that end the process.
+/// Writing to standard error would raise a signal, and discarding the signal makes system calls that end the process.
 #[test]
-fn a_process_in_a_sandbox_does_not_write_to_a_standard_error_that_takes_nothing() {
+fn a_process_in_a_sandbox_does_not_write_to_a_full_or_closed_standard_error() {
     let Some(folder) = folder() else { return };
     for trace in ["trace", "stderr"] {
         let trace = if trace == "trace" { folder.path().join(trace) } else { trace.into() };
         let file = File::create(folder.path().join("stderr")).unwrap();
-        ends_well(program(Role::Sandbox, &trace), file);
+        exits_normally(program(Role::Sandbox, &trace), file);
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        ends_well(program(Role::Sandbox, &trace), writer);
+        exits_normally(program(Role::Sandbox, &trace), writer);
     }
 }
 
 #[test]
-fn nothing_is_written_where_it_might_raise_a_signal_or_wait() {
+fn nothing_is_written_if_that_could_raise_a_signal_or_wait() {
     let Some(folder) = folder() else { return };
     for role in [Role::NoMask, Role::NoPoll] {
         let file = folder.path().join(format!("{role:?}"));
-        assert_eq!(goes_on(program(role, &file)).1, "");
+        assert_eq!(runs_normally(program(role, &file)).1, "");
         let traced = fs::read_to_string(&file).unwrap();
         assert_eq!(traced.matches("AES-256-CTR encrypt: first use").count(), 1, "{role:?}: {traced}");
     }
@@ -391,66 +391,66 @@ fn nothing_is_written_where_it_might_raise_a_signal_or_wait() {
 #[test]
 fn a_full_disk_is_reported_once() {
     if folder().is_some() {
-        goes_on_without(Role::Plain, "/dev/full", "No space left");
-        goes_on_without(Role::Forks, "/dev/full", "No space left");
+        runs_normally_without_trace(Role::Plain, "/dev/full", "No space left");
+        runs_normally_without_trace(Role::Forks, "/dev/full", "No space left");
     }
 }
 
 #[test]
-fn fifos_without_a_reader_are_not_waited_for() {
+fn writes_to_fifos_without_a_reader_do_not_wait() {
     let Some(folder) = folder() else { return };
     let path = folder.path().join("fifo");
     fifo(&path);
-    goes_on_without(Role::Plain, &path, "FIFO without a reader");
-    goes_on_without(Role::ReaderLeaves, &path, "Broken pipe");
-    goes_on_without(Role::ReaderSleeps, &path, "is full");
+    runs_normally_without_trace(Role::Plain, &path, "FIFO without a reader");
+    runs_normally_without_trace(Role::ReaderCloses, &path, "Broken pipe");
+    runs_normally_without_trace(Role::ReaderSleeps, &path, "is full");
 }
 
 #[test]
-fn standard_error_that_nobody_reads_is_not_waited_for() {
+fn writes_to_a_full_standard_error_do_not_wait() {
     if folder().is_none() {
         return;
     }
     for trace in ["stderr", "/nowhere/trace"] {
-        // Closed at the other end.
+        // Closed by the reader.
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        ends_well(program(Role::Plain, trace), writer);
-        // Full, and it blocks.
+        exits_normally(program(Role::Plain, trace), writer);
+        // Full and blocking.
         let (reader, mut writer) = io::pipe().unwrap();
         fill(&mut writer);
-        ends_well(program(Role::Plain, trace), writer);
+        exits_normally(program(Role::Plain, trace), writer);
         drop(reader);
     }
 }
 
 #[test]
-fn what_cannot_be_opened_is_reported_and_the_provider_loads() {
+fn a_file_that_cannot_be_opened_is_reported_and_the_provider_loads() {
     let Some(folder) = folder() else { return };
     let at = |name: &str| folder.path().join(name);
-    goes_on_without(Role::Plain, folder.path(), "Is a directory");
-    goes_on_without(Role::Plain, at("missing/trace"), "No such file");
+    runs_normally_without_trace(Role::Plain, folder.path(), "Is a directory");
+    runs_normally_without_trace(Role::Plain, at("missing/trace"), "No such file");
     fs::write(at("file"), "").unwrap();
     symlink(at("file"), at("link")).unwrap();
-    goes_on_without(Role::Plain, at("link"), "symbolic link");
+    runs_normally_without_trace(Role::Plain, at("link"), "symbolic link");
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-    goes_on_without(Role::Plain, at("socket"), "socket");
+    runs_normally_without_trace(Role::Plain, at("socket"), "socket");
     fs::set_permissions(at("file"), fs::Permissions::from_mode(0o400)).unwrap();
     if OpenOptions::new().append(true).open(at("file")).is_ok() {
         eprintln!("NOT TESTED, this user may write to read-only files: a trace that may not be written");
-        goes_on(program(Role::Plain, at("file")));
+        runs_normally(program(Role::Plain, at("file")));
     } else {
-        goes_on_without(Role::Plain, at("file"), "Permission denied");
+        runs_normally_without_trace(Role::Plain, at("file"), "Permission denied");
     }
 }
 
 #[test]
-fn files_that_the_program_opens_are_left_alone() {
+fn files_that_the_program_opens_are_not_written() {
     let Some(folder) = folder() else { return };
     let file = folder.path().join("trace");
-    goes_on(program(Role::NoStderr, &file));
+    runs_normally(program(Role::NoStderr, &file));
     assert!(fs::read_to_string(&file).unwrap().contains("first use"));
-    goes_on_without(Role::ClosesAll, &file, "the program has closed it");
+    runs_normally_without_trace(Role::ClosesAll, &file, "the program has closed it");
 }
 
 /// With standard error closed, the next file that the program opens gets its number.
@@ -461,7 +461,7 @@ fn messages_do_not_go_to_a_file_of_the_program() {
     fifo(&path);
     for role in [Role::NoStderr, Role::NoStderrBefore] {
         for trace in ["/dev/full", "stderr", path.to_str().unwrap()] {
-            goes_on(program(role, trace));
+            runs_normally(program(role, trace));
         }
     }
 }
