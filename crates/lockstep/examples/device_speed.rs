@@ -1,12 +1,13 @@
-//! How fast the kernels are on a device with memory of its own, and what it takes to bring data there and back.
+//! The speed of the kernels on a device with its own memory, and of the transfers to and from it.
 //!
 //! ```text
 //! cargo run --release -p lockstep --example device_speed -- DEVICE OUT.json OUT.md [LARGEST_BYTES]
 //! ```
 //!
-//! Data are random, and lie on the device: what is timed is from submission to completion, memory traffic included, the
-//! median of several runs after one to warm up. Each kernel's output is compared once, in a few blocks of each size, with the
-//! oracle. Then host to host through page-locked memory, beside the same transfers without a kernel, in turns.
+//! The data are random and in device memory. Timed is the interval from submission to completion, memory traffic
+//! included: the median of several runs after one warm-up run. A few blocks of each kernel's output are compared with
+//! the reference once for each size. Then host to host through page-locked memory, alternating with the same transfers
+//! without a kernel.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -29,7 +30,7 @@ const PASSES: [Pass; 8] = [
     Pass::Ghash,
 ];
 
-/// Runs of which the median counts, and most seconds for them.
+/// Number of runs whose median is reported, and the maximum time for them in seconds.
 const RUNS: usize = 9;
 const SECONDS: f64 = 2.0;
 
@@ -51,7 +52,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// Seconds of a call, in the median.
+/// Median seconds of a call.
 fn time(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     call()?;
     let (start, mut times) = (Instant::now(), Vec::new());
@@ -79,7 +80,8 @@ impl Bench<'_> {
         self.device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()
     }
 
-    /// The last blocks of the output, by the oracle; for passes where these need no more than the input before them.
+    /// Compares the last blocks of the output with the reference; for passes in which these depend only on the input
+    /// before them.
     fn is_right(&self, pass: Pass, key: &[u8], len: usize) -> Result<Option<bool>> {
         let aes = Aes::new(key);
         let start = len.saturating_sub(64) / 16 * 16;
@@ -166,7 +168,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    // Host to host: encryption beside the same transfers alone.
+    // Host to host: encryption, compared with the transfers alone.
     let key = Key::new(&random(16))?;
     let len = largest.min(256 << 20);
     let pinned = [memory.allocate_pinned(len)?, memory.allocate_pinned(len)?];

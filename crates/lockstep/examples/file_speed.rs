@@ -1,8 +1,8 @@
-//! How fast files are encrypted and decrypted, by threads, in GB/s of plaintext.
+//! The speed of file encryption and decryption by number of threads, in GB/s of plaintext.
 //!
-//! `cargo run --release -p lockstep --example file_speed -- [MIB] [FOLDER]`: a file of so many MiB (default 1024) in that
-//! folder (default /dev/shm, where no disk is in the way), encrypted to /dev/null and to a file, and decrypted the same
-//! ways. The median of five runs, after one that is not counted.
+//! `cargo run --release -p lockstep --example file_speed -- [MIB] [FOLDER]`: encrypts a file of MIB MiB (default 1024)
+//! in FOLDER (default /dev/shm, in memory) to /dev/null and to a file, and decrypts it in the same ways. Prints the
+//! median of five runs, after one warm-up run.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,23 +1,23 @@
-//! The envelope: how a file carries its own key, wrapped for its recipients.
+//! The envelope: the wrapped key at the start of an encrypted file.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 17 | `lockstep.file/v1` and a newline |
 //! | 4 | L, little-endian, at most 65536 |
-//! | L | an age file that holds the 32 random bytes of the [`crate::FileKey`] |
+//! | L | an age file with the 32 random bytes of the [`crate::FileKey`] |
 //! | rest | the message |
 //!
-//! All bytes before the message are its context, and so are authenticated. A file that does not begin with the 17 bytes
-//! is a bare message, whose first bytes are random. What is in the age file is not this crate's business.
+//! All bytes before the message are its context, and so are authenticated. A file that does not start with the 17 bytes
+//! is a bare message, whose first bytes are random. This crate does not interpret the age file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use crate::error::{Error, Result};
 
-/// How a file with an envelope begins.
+/// The first bytes of an envelope.
 pub const MAGIC: &[u8; 17] = b"lockstep.file/v1\n";
-/// How long the wrapped key may be.
+/// Maximum length of the wrapped key.
 pub const MAX_PAYLOAD: usize = 65536;
 
 const LENGTH: usize = 4;
@@ -29,17 +29,17 @@ pub struct Envelope {
     bytes: Vec<u8>,
 }
 
-/// What a stream starts with.
+/// The start of an encrypted stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
     /// An envelope; the message follows.
     Envelope(Envelope),
-    /// A bare message. Of it, these bytes have been read; the rest follows. See [`Start::split`].
+    /// A bare message. These bytes have been read from it; the rest follows. See [`Start::split`].
     Bare(Vec<u8>),
 }
 
 impl Envelope {
-    /// An envelope around a wrapped key.
+    /// Creates an envelope with a wrapped key.
     ///
     /// # Errors
     /// [`Error::Envelope`] if the payload is longer than [`MAX_PAYLOAD`].
@@ -55,12 +55,12 @@ impl Envelope {
         &self.bytes[PREAMBLE..]
     }
 
-    /// All of it, which is the message's context.
+    /// All bytes, which are the context of the message.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Writes it.
+    /// Writes the envelope.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -68,11 +68,11 @@ impl Envelope {
         writer.write_all(&self.bytes).map_err(Error::Write)
     }
 
-    /// The envelope that these bytes begin with, if they begin with one; the message follows after
-    /// `envelope.as_bytes().len()` of them.
+    /// Parses the envelope at the start of these bytes, if there is one; the message follows after
+    /// `envelope.as_bytes().len()` bytes.
     ///
     /// # Errors
-    /// [`Error::Envelope`] if it was cut off or is too long.
+    /// [`Error::Envelope`] if it is truncated or too long.
     pub fn parse(bytes: &[u8]) -> Result<Option<Envelope>> {
         match Envelope::read(&mut &*bytes)? {
             Start::Envelope(envelope) => Ok(Some(envelope)),
@@ -80,10 +80,10 @@ impl Envelope {
         }
     }
 
-    /// Reads an envelope, or finds that there is none. Reads nothing of the message after an envelope.
+    /// Reads an envelope, or detects that there is none. Reads no byte of the message after an envelope.
     ///
     /// # Errors
-    /// [`Error::Envelope`] if it was cut off or is too long, [`Error::Read`].
+    /// [`Error::Envelope`] if it is truncated or too long, [`Error::Read`].
     pub fn read(reader: &mut impl Read) -> Result<Start> {
         let mut bytes = vec![0; MAGIC.len()];
         let got = read_full(reader, &mut bytes)?;
@@ -108,8 +108,8 @@ impl Envelope {
         Ok(Start::Envelope(Envelope { bytes }))
     }
 
-    /// Reads an envelope from a file at its position, or finds that there is none. The file is left where the message
-    /// starts.
+    /// Reads an envelope from a file at its position, or detects that there is none. The file is then positioned at the
+    /// start of the message.
     ///
     /// # Errors
     /// As [`Envelope::read`].
@@ -125,7 +125,7 @@ impl Envelope {
 }
 
 impl Start {
-    /// The envelope if there was one, and a reader of the message.
+    /// The envelope, if any, and a reader of the message.
     pub fn split<R: Read>(self, rest: R) -> (Option<Envelope>, io::Chain<io::Cursor<Vec<u8>>, R>) {
         let (envelope, read) = match self {
             Start::Envelope(envelope) => (Some(envelope), Vec::new()),

@@ -1,4 +1,4 @@
-//! Files to files.
+//! Encryption and decryption of files.
 
 use std::fs::{File, Metadata};
 use std::io::Write;
@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::output::{FileMode, OutputFile, OutputOptions};
 
-/// What may be wanted of files.
+/// Options of file encryption and decryption.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileOptions<'a> {
     /// Progress and interruption.
@@ -20,7 +20,8 @@ pub struct FileOptions<'a> {
     pub sync: bool,
 }
 
-/// Encrypts a file to a file, which appears complete or not at all, with the permission bits of the input under the umask.
+/// Encrypts a file to a file. The output appears complete or not at all, with the permission bits of the input under
+/// the umask.
 ///
 /// # Errors
 /// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and those of [`crate::encrypt`].
@@ -38,8 +39,8 @@ pub fn encrypt_file(
     Ok(summary)
 }
 
-/// Decrypts a file to a file, which appears complete and verified or not at all, with the permission bits of the input
-/// under the umask.
+/// Decrypts a file to a file. The output appears complete and verified or not at all, with the permission bits of the
+/// input under the umask.
 ///
 /// # Errors
 /// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and those of [`crate::decrypt`].
@@ -57,8 +58,8 @@ pub fn decrypt_file(
     Ok(summary)
 }
 
-/// As [`crate::encrypt`], from the position of an open file to its end: regular files are read by all threads at once.
-/// Where the file's position is afterwards is not said. What is appended meanwhile is encrypted too.
+/// As [`crate::encrypt`], from the position of an open file to its end; regular files are read by all threads at the
+/// same time. The position of the file afterwards is unspecified. Data that are appended meanwhile are encrypted too.
 ///
 /// # Errors
 /// Those of [`crate::encrypt`], [`Error::InputChanged`] if the file becomes shorter.
@@ -73,8 +74,9 @@ pub fn encrypt_open_file(
     cobblestone::encrypt_open_file(engine, key, context, input, &mut output, options)
 }
 
-/// As [`crate::decrypt`], from the position of an open file to its end: regular files are read by all threads at once,
-/// and one that was cut off is refused before anything is written. Where the file's position is afterwards is not said.
+/// As [`crate::decrypt`], from the position of an open file to its end; regular files are read by all threads at the
+/// same time, and a truncated one is refused before anything is written. The position of the file afterwards is
+/// unspecified.
 ///
 /// # Errors
 /// Those of [`crate::decrypt`], [`Error::InputChanged`] if the file becomes longer.
@@ -102,8 +104,8 @@ pub fn open_input(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Refuses a file that has become shorter than it was: to be called where it ends. Files of `/sys`, which say that they
-/// are longer than they are, say it still.
+/// Returns an error if a file has become shorter than it was. Call it at the end of the file. Files of `/sys`, which
+/// report a length that is too large, keep reporting it.
 ///
 /// # Errors
 /// [`Error::InputChanged`], [`Error::Read`].
@@ -112,7 +114,7 @@ pub fn check_not_shrunk(input: &File, before: u64) -> Result<()> {
     if now < before { Err(Error::InputChanged { before, now }) } else { Ok(()) }
 }
 
-/// Refuses an output that is the very file that is read, under whatever name.
+/// Returns an error if the output is the same file as the input, under any name.
 ///
 /// # Errors
 /// [`Error::SameFile`], [`Error::File`].
@@ -120,7 +122,7 @@ pub fn check_not_same(input: &File, output: &Path) -> Result<()> {
     let read = input.metadata().map_err(Error::Read)?;
     match std::fs::metadata(output) {
         Ok(written) if is_same(&read, &written) => Err(Error::SameFile { path: output.into() }),
-        // What is wrong with the output is told when it is created.
+        // Errors of the output are reported when it is created.
         _ => Ok(()),
     }
 }
@@ -137,7 +139,7 @@ fn open_pair(from: &Path, to: &Path, options: &FileOptions<'_>) -> Result<(File,
 fn is_same(a: &Metadata, b: &Metadata) -> bool {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let is_disk = |metadata: &Metadata| metadata.file_type().is_block_device();
-    // A disk may have several names, and may be read and written at the same time no more than a file.
+    // A disk may have several device files, and must not be read and written at the same time, like a file.
     let is_same_disk = is_disk(a) && is_disk(b) && a.rdev() == b.rdev();
     is_same_disk || (a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }

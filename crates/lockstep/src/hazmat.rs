@@ -1,24 +1,25 @@
-//! **Hazardous material**: AES modes in the raw.
+//! **Hazardous material**: raw AES modes.
 //!
-//! Outside of this module Lockstep draws its own salts, never reuses a nonce, releases no plaintext before it is
-//! verified, and tells a changed file from an intact one. In here **all of that is in your hands**:
+//! Outside of this module Lockstep generates its own salts, never reuses a nonce, releases no plaintext before it is
+//! verified, and detects changed files. In this module **the caller is responsible for all of that**:
 //!
-//! - **A nonce used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM and CCM; in GCM it also gives
-//!   away the authentication key, so that anyone can forge. You make the nonces, and you make them unique.
-//! - **ECB, CBC, CFB, OFB, CTR, XTS and PCBC do not authenticate.** An attacker can change plaintexts through them,
-//!   and a program that tells right from wrong CBC padding decrypts for whoever asks. Add a MAC over the ciphertext.
-//! - **Incremental decryption of GCM and CCM** hands out plaintext before the tag is checked: use none of it until
-//!   `finish` has said yes.
-//! - **ECB shows equal blocks.** XTS is for disk sectors.
-//! - Kernels whose names say so leak keys by timing; none of them is taken unless asked for by name.
+//! - **A nonce that is used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM and CCM; in GCM it
+//! also reveals the authentication key, so that anyone can forge messages. The caller must generate unique nonces.
+//! - **ECB, CBC, CFB, OFB, CTR, XTS and PCBC do not authenticate.** An attacker can change plaintexts through them, and
+//! a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over the ciphertext.
+//! - **Incremental decryption of GCM and CCM** returns plaintext before the tag is checked: do not use it until
+//! `finish` has succeeded.
+//! - **ECB reveals equal blocks.** XTS is for disk sectors.
+//! - Some kernels leak keys by timing. Their names say so, and they are only used if they are selected by name.
 //!
-//! It is here for interoperability, for protocols that bring their own nonces, and for study. For files and messages
-//! use [`crate::encrypt`], [`crate::seal`] and their like. [`crate::Engine::planner`] is what the functions in here ask for.
+//! The module exists for interoperability, for protocols with their own nonces, and for study. For files and messages
+//! use [`crate::encrypt`], [`crate::seal`] and related functions. The functions in this module take the planner of
+//! [`crate::Engine::planner`].
 
 pub use lockstep_cache::Cache;
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
 pub use lockstep_core::{backend, chaining, data, key, names, share, work};
-/// AES of one piece of one message at once, on the calling thread: without planner, threads or allocation.
+/// AES of a single call on the calling thread: without planner, threads or allocation.
 pub use lockstep_cpu::inline;
 pub use lockstep_modes as mode;
 pub use lockstep_modes::stream;

@@ -13,27 +13,27 @@ use crate::output::{FileMode, OutputFile, OutputOptions};
 const PREFIXES: [(&str, Suite); 2] =
     [("lockstep-key-256 ", Suite::Cobblestone256), ("lockstep-key-128 ", Suite::Cobblestone128)];
 
-/// The longest line of a key file.
+/// Maximum length of the line of a key file.
 const LINE: usize = 17 + 64;
 
-/// The most bytes of line breaks after it.
+/// Maximum bytes of line breaks after it.
 const BREAKS: usize = 16;
 
-/// The longest key file, and a byte more, by which a longer one shows.
+/// Maximum length of a key file, and one byte more to detect longer files.
 const ROOM: usize = LINE + BREAKS + 1;
 
-/// The key in the text of a key file. Any line breaks may follow the line, as LF or CR LF, or none; nothing else may
-/// differ.
+/// Parses the text of a key file. The line may be followed by any number of line breaks (LF or CR LF), or none; nothing
+/// else is accepted.
 ///
 /// # Errors
-/// [`Error::KeyFile`], without anything of the text.
+/// [`Error::KeyFile`], which contains nothing of the text.
 pub fn parse(text: &[u8]) -> Result<FileKey> {
     let bad = |reason| Error::KeyFile { reason };
     let end = text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
     let line = &text[..end];
     let found =
         PREFIXES.iter().find_map(|(prefix, suite)| Some((line.strip_prefix(prefix.as_bytes())?, *suite)));
-    let (digits, suite) = found.ok_or(bad("it does not begin as one"))?;
+    let (digits, suite) = found.ok_or(bad("it does not start with `lockstep-key-`"))?;
     if digits.len() != 2 * suite.key_len() {
         return Err(bad("the number of digits is wrong"));
     }
@@ -45,7 +45,7 @@ pub fn parse(text: &[u8]) -> Result<FileKey> {
         *byte = (high << 4 | low & 15) as u8;
     }
     if wrong < 0 {
-        return Err(bad("a digit is no hex digit"));
+        return Err(bad("a character is not a hex digit"));
     }
     FileKey::from_bytes(&bytes[..suite.key_len()])
 }
@@ -53,7 +53,7 @@ pub fn parse(text: &[u8]) -> Result<FileKey> {
 /// The text of a key file, with its newline.
 pub fn to_text(key: &FileKey) -> Zeroizing<String> {
     let prefix = PREFIXES.iter().find(|(_, suite)| *suite == key.suite()).map_or("", |(prefix, _)| prefix);
-    // All of the room at once: growing would leave copies behind.
+    // Allocates the whole size at once: growing would leave copies in freed memory.
     let mut text = Zeroizing::new(String::with_capacity(LINE + 1));
     text.push_str(prefix);
     for byte in key.as_bytes() {
@@ -86,8 +86,8 @@ pub fn read(path: &Path) -> Result<FileKey> {
     parse(&text[..got])
 }
 
-/// Creates a key file that only its owner can read, on stable storage. An existing file is never overwritten: it may hold
-/// the only copy of a key.
+/// Creates a key file that only its owner can read, on stable storage. An existing file is never overwritten, since it
+/// may contain the only copy of a key.
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::File`].
@@ -99,7 +99,7 @@ pub fn create(path: &Path, key: &FileKey) -> Result<()> {
     file.commit()
 }
 
-/// True if others than its owner can read or change a key file, which deserves a warning.
+/// True if users other than the owner can read or change a key file, which should cause a warning.
 ///
 /// # Errors
 /// [`Error::File`].
@@ -113,7 +113,7 @@ pub fn is_open_to_others(path: &Path) -> Result<bool> {
     return Ok(!metadata.is_file());
 }
 
-/// The value of a hex digit, or a negative number. No branch and no address depends on the digit.
+/// The value of a hex digit, or a negative number. Constant time: no branch and no address depends on the digit.
 fn from_hex(digit: u8) -> i32 {
     let digit = i32::from(digit);
     // -1 where low <= c <= high, else 0.
@@ -125,7 +125,7 @@ fn from_hex(digit: u8) -> i32 {
 /// The lower-case hex digit of a value below 16, without a branch or a table.
 fn to_hex(value: u8) -> char {
     let value = u32::from(value);
-    // 39 from '9' + 1 to 'a', where the value is above 9.
+    // Adds 39, the distance from '9' + 1 to 'a', if the value is above 9.
     char::from((value + 48 + ((9u32.wrapping_sub(value) >> 8) & 39)) as u8)
 }
 

@@ -1,6 +1,6 @@
-//! The settings of the OpenSSL provider: their names, their values, and the devices that they may name. The provider reads
-//! them from `openssl.cnf` and from the environment, `lockstep openssl-conf` writes them to `openssl.cnf`; both check them
-//! by this module.
+//! The settings of the OpenSSL provider: their names, their values, and the devices that they may name. The provider
+//! reads them from `openssl.cnf` and from the environment; `lockstep openssl-conf` writes them to `openssl.cnf`. Both
+//! use this module to check them.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use crate::error::{Error, Result};
 use crate::hazmat::names::{BackendName, DeviceSelector, KernelName};
 use crate::hazmat::verify::Verify;
 
-/// The names in the configuration file. In the environment they are upper case, after `LOCKSTEP_`.
+/// The names in the configuration file. In the environment they are in upper case, with the prefix `LOCKSTEP_`.
 pub const NAMES: [&str; 8] =
     ["device", "kernel", "threads", "threshold", "verify", "calibrate", "ahead", "trace"];
 
-/// The backends of the provider as it is packaged: `make provider`.
+/// The backends of the packaged provider: `make provider`.
 pub const PACKAGED_BACKENDS: &[&str] = &["cpu", "cuda"];
 
-/// Whether keystream is made ahead for runs of small updates.
+/// Whether keystream is computed ahead for consecutive small updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ahead {
-    /// Where the processor has no AES instructions, or a device is chosen by name.
+    /// If the processor has no AES instructions, or a device is chosen by name.
     #[default]
     Auto,
     /// Always.
@@ -31,7 +31,7 @@ pub enum Ahead {
     Off,
 }
 
-/// Where the trace goes.
+/// The destination of the trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TraceTo {
     /// Standard error.
@@ -42,32 +42,33 @@ pub enum TraceTo {
     File(PathBuf),
 }
 
-/// All settings; the default is what holds where nothing is set.
+/// All settings, with the defaults of unset ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// A device by name, or `auto`, which lets the planner choose; nothing means the CPU.
+    /// A device by name, or `auto` for the planner's choice; `None` means the CPU.
     pub device: Option<String>,
     /// A kernel by name.
     pub kernel: Option<String>,
-    /// CPU threads for large calls.
+    /// Number of CPU threads for large calls.
     pub threads: Option<usize>,
-    /// Bytes in one call from which on the planner chooses.
+    /// Bytes of one call from which on the planner is used.
     pub threshold: Option<usize>,
     /// How results are verified.
     pub verify: Verify,
     /// Whether the planner may measure operations by itself and keep the measurements in the user's cache directory.
     pub calibrate: bool,
-    /// Whether keystream is made ahead.
+    /// Whether keystream is computed ahead.
     pub ahead: Ahead,
-    /// Where the trace goes.
+    /// The destination of the trace.
     pub trace: Option<TraceTo>,
 }
 
 impl Settings {
-    /// Sets one of [`NAMES`]; `auto` sets it to its default, except for the device, whose default is the CPU. Devices and kernels are looked up by [`Settings::engine`].
+    /// Sets one of [`NAMES`]. `auto` selects the default, except for the device, whose default is the CPU. Devices and
+    /// kernels are opened by [`Settings::engine`].
     ///
     /// # Errors
-    /// The values that the setting takes, in words that follow "give".
+    /// The values that the setting accepts, as the object of "give".
     ///
     /// # Panics
     /// For a name that is not one of [`NAMES`].
@@ -114,12 +115,11 @@ impl Settings {
         Ok(())
     }
 
-    /// The devices that these settings choose, among those of the given backends; every choice is made by the settings, none by
-    /// the environment.
+    /// Opens the devices that these settings choose, among those of the given backends. The environment is not used.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a device or a kernel of another backend, before any device is looked for; [`Error::Core`] for
-    /// devices and kernels that are not there.
+    /// [`Error::Setting`] for a device or a kernel of another backend, before any device is opened; [`Error::Core`] for
+    /// devices and kernels that do not exist.
     pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
         let has = |backend: &BackendName| backends.contains(&backend.as_str());
         let has_device = |name: &str| name == "auto" || has(DeviceSelector::from(name).backend());
@@ -144,7 +144,7 @@ impl Settings {
             }
         }
         let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
-        // A kernel names its backend.
+        // The name of a kernel contains its backend.
         let device = self.device.as_deref().unwrap_or(if self.kernel.is_some() { "auto" } else { "cpu" });
         Engine::builder()
             .backends(backends)
@@ -165,7 +165,8 @@ fn parsed<T>(
     text.map(|text| parse(text).ok_or(expected)).transpose()
 }
 
-/// A file is named by its absolute path: a program's working directory is not known to who writes its configuration.
+/// A file must have an absolute path: the working directory of the program is unknown when the configuration is
+/// written.
 fn parse_trace(text: &str) -> Option<Option<TraceTo>> {
     match text {
         "off" => Some(None),
@@ -175,7 +176,7 @@ fn parse_trace(text: &str) -> Option<Option<TraceTo>> {
     }
 }
 
-/// Bytes, with an optional K, M or G for powers of 1024.
+/// A number of bytes, with an optional suffix K, M or G for powers of 1024.
 fn parse_size(text: &str) -> Option<usize> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'K' | b'k' => (&text[..text.len() - 1], 10),
@@ -255,7 +256,7 @@ mod tests {
             let error = engine(name).unwrap_err().to_string();
             assert!(error.starts_with(&format!("device is `{name}`: give a device that ")), "{error}");
         }
-        // A kind that it has, of which this is not there.
+        // A backend of the provider, but a device that does not exist.
         assert!(engine("cpu:77").unwrap_err().to_string().contains("no device `cpu:77`"));
         let kernel = |name: &str| {
             Settings { kernel: Some(name.into()), ..Settings::default() }.engine(PACKAGED_BACKENDS)

@@ -1,15 +1,16 @@
-//! File names in messages.
+//! Quoting of file names in messages.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Display, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A file name for a message: in single quotes, with everything escaped that could command a terminal, start a new line
-/// or change the direction of the text.
+/// Quotes a file name for a message: in single quotes, with all characters escaped that could control a terminal, start
+/// a new line or change the direction of the text.
 ///
-/// Control characters and bytes that are not UTF-8 appear as `\n`, `\t` or `\x1b`, other characters that do not print
-/// as `\u{202e}`, a backslash and a single quote with a backslash before them.
+/// Control characters and bytes that are not UTF-8 appear as `
+/// `, `\t` or `\x1b`, other non-printing characters as `\u{202e}`; a backslash or a single quote is preceded by a
+/// backslash.
 ///
 /// ```
 /// assert_eq!(lockstep::quoted("notes.txt").to_string(), "'notes.txt'");
@@ -47,7 +48,7 @@ fn character(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
     }
 }
 
-/// Characters of Unicode that end a line or change the order or the visibility of others, and are no control characters.
+/// Unicode characters that end a line or change the order or the visibility of others, and are not control characters.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

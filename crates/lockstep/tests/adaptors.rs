@@ -1,4 +1,4 @@
-//! `EncryptWriter` and `DecryptReader`: any splits, flushes, sticky errors.
+//! `EncryptWriter` and `DecryptReader`: any splits, flushes, and errors that persist.
 
 mod common;
 
@@ -57,7 +57,7 @@ proptest! {
             if flush {
                 writer.flush().unwrap();
                 let done = plain.len() - rest.len();
-                // All full chunks are out.
+                // All full chunks are written.
                 prop_assert_eq!(writer.get_ref().got.len(), 56 + done / 16384 * 16400);
             }
         }
@@ -70,7 +70,7 @@ proptest! {
         let mut reader = DecryptReader::new(engine(1), &key(SUITE), b"", hesitant).unwrap();
         reader.read_to_end(&mut output).unwrap();
         prop_assert!(output == plain);
-        prop_assert_eq!(reader.read(&mut [0; 10]).unwrap(), 0, "the end stays the end");
+        prop_assert_eq!(reader.read(&mut [0; 10]).unwrap(), 0, "another read at the end returns 0");
     }
 }
 
@@ -128,7 +128,7 @@ fn headers_are_checked_at_once() {
 
 #[test]
 fn chunks_are_given_out_as_soon_as_they_are_there() {
-    // The reader must not wait for a second chunk while the first is whole.
+    // The reader must not wait for a second chunk when the first is complete.
     struct OnlyOne<'a>(&'a [u8]);
     impl Read for OnlyOne<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -145,7 +145,7 @@ fn chunks_are_given_out_as_soon_as_they_are_there() {
     let mut first = vec![0; 16384];
     reader.read_exact(&mut first).unwrap();
     assert!(first == plain[..16384]);
-    // Would block, again and again, but has not failed.
+    // Would block, repeatedly, but has not failed.
     for _ in 0..2 {
         assert_eq!(reader.read(&mut first).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }

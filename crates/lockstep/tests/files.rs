@@ -1,4 +1,4 @@
-//! Files: complete or not there at all.
+//! File output: complete or absent.
 #![cfg(unix)]
 
 mod common;
@@ -35,7 +35,7 @@ impl Folder {
         self.path(name)
     }
 
-    /// The names in it, so that no temporary file is left unseen.
+    /// All names in the folder, so that leftover temporary files are detected.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(self.0.path())
             .unwrap()
@@ -82,7 +82,7 @@ fn nothing_is_left_after_a_failure() {
         assert!(decrypt(&input, &output, FileOptions::default()).unwrap_err().is_authentication_failure());
         assert_eq!(folder.names(), ["input"]);
     }
-    // An output that is replaced stays as it was.
+    // An output that would be replaced is unchanged.
     folder.write("output", b"precious");
     assert!(decrypt(&folder.path("input"), &output, FORCE()).is_err());
     assert_eq!(fs::read(&output).unwrap(), b"precious");
@@ -106,7 +106,7 @@ fn overwriting_needs_force() {
     assert_eq!(fs::metadata(&output).unwrap().len(), 56 + 5 + 16);
 }
 
-/// The permission bits of a new file with these, under the umask of the tests.
+/// The permission bits of a new file with this mode, under the umask of the tests.
 fn under_umask(folder: &Folder, mode: u32) -> u32 {
     use std::os::unix::fs::OpenOptionsExt;
     let probe = folder.path("probe");
@@ -171,7 +171,7 @@ fn permissions_while_writing_and_afterwards() {
     assert!(!path.exists());
     assert_eq!(output.as_file().metadata().unwrap().mode() & 0o777, 0o600);
     output.commit().unwrap();
-    // As any new file here, whatever the umask.
+    // As for any new file here, whatever the umask.
     let usual = File::create(folder.path("usual")).unwrap().metadata().unwrap().mode();
     assert_eq!(fs::metadata(&path).unwrap().mode(), usual);
 }
@@ -221,7 +221,7 @@ fn links_to_devices_and_fifos_are_opened_as_such() {
     assert!(made.success());
     symlink("fifo", folder.path("link")).unwrap();
     for name in ["fifo", "link"] {
-        // The writer waits for its reader.
+        // The writer waits for a reader.
         let read = std::thread::scope(|scope| {
             let reader = scope.spawn(|| fs::read(folder.path("fifo")).unwrap());
             encrypt(&input, &folder.path(name), FileOptions::default()).unwrap();
@@ -294,7 +294,7 @@ fn devices_without_a_length_are_read_as_streams() {
     encrypt(Path::new("/dev/null"), &output, FileOptions::default()).unwrap();
     assert_eq!(oracle_open(SUITE, b"", &fs::read(&output).unwrap()).unwrap(), b"");
     if cfg!(target_os = "linux") {
-        // A regular file that says it is empty.
+        // A regular file that reports length 0.
         encrypt(Path::new("/proc/self/status"), &output, FORCE()).unwrap();
         assert!(fs::metadata(&output).unwrap().len() > 200);
     }
@@ -324,7 +324,7 @@ fn an_envelope_and_its_message_in_one_file() {
             .unwrap();
         assert!(back == data);
 
-        // A bare message is left to be read from its first byte.
+        // The position of a bare message is unchanged.
         let bare = File::open(folder.write("bare", &oracle_seal(SUITE, b"", &data))).unwrap();
         assert!(Envelope::read_file(&bare).unwrap().is_none());
         back.clear();
@@ -343,7 +343,7 @@ fn a_file_that_was_cut_off_is_refused_before_anything_is_written() {
     assert!(output.is_empty());
 }
 
-/// The progress callback that changes a file once, after the first piece.
+/// A progress callback that changes a file once, after the first piece.
 fn change_once(change: impl Fn() + Sync) -> impl Fn(u64) + Sync {
     let done = AtomicBool::new(false);
     move |_| {

@@ -1,4 +1,4 @@
-//! The same bytes as the oracle, the crate `cobblestone` and the published vectors.
+//! Equality with the reference implementation, the crate `cobblestone` and the published test vectors.
 
 mod common;
 
@@ -100,12 +100,13 @@ fn wycheproof() {
                 let mut streamed = Vec::new();
                 let stream = decrypt(engine(3), &key, &test.ctx, &message[..], &mut streamed, Options::new());
                 let random = Reader::open(engine(1), &key, &test.ctx, &message);
-                // Of valid vectors the length of the message; of invalid ones, of what may be given out before.
+                // For valid vectors the length of the message; for invalid ones, the length of the plaintext that may
+                // be released before.
                 let len = test.msg_length.unwrap_or(0);
                 if test.result == TestResult::Invalid {
                     assert!(whole.unwrap_err().is_authentication_failure(), "{label}");
                     assert!(stream.unwrap_err().is_authentication_failure(), "{label}");
-                    assert!(streamed.len() <= len, "{label}: more than the true prefix was given out");
+                    assert!(streamed.len() <= len, "{label}: more than the valid prefix was released");
                     let read = random.and_then(|reader| reader.read_range(0, u64::MAX));
                     assert!(read.unwrap_err().is_authentication_failure(), "{label}");
                     continue;

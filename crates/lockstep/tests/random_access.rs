@@ -1,4 +1,4 @@
-//! Parts of messages: any range, every border, and what was cut off or changed.
+//! Parts of messages: any range, every boundary, truncated and changed messages.
 
 mod common;
 
@@ -114,7 +114,7 @@ fn behind_an_envelope() {
 
 #[test]
 fn lengths_over_the_limit_are_refused() {
-    /// Claims a length that nobody has.
+    /// Reports a length beyond the limit.
     struct Huge(Vec<u8>, u64);
     impl ReadAt for Huge {
         fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {

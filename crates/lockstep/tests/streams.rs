@@ -1,4 +1,5 @@
-//! Readers and writers that dawdle, are interrupted, fail or fill up; order, memory, progress and interruption.
+//! Readers and writers with short transfers, interruptions, failures and limited space; order, memory, progress and
+//! interruption.
 
 mod common;
 
@@ -46,7 +47,7 @@ fn failing_readers_are_reported_after_what_came_before() {
             encrypt(engine(threads), &key(SUITE), b"", reader, &mut output, Options::new()).unwrap_err();
         assert!(matches!(&error, Error::Read(source) if source.to_string().contains("on fire")), "{error}");
         assert!(!error.is_authentication_failure());
-        // All full pieces before the failure, whatever the number of threads; and no reader takes them for a message.
+        // All full pieces before the failure, for any number of threads; and no reader accepts them as a message.
         assert_eq!(output.len(), 56 + 6 * 32 * 16400);
         assert_eq!(oracle_open(SUITE, b"", &output), None);
 
@@ -106,7 +107,7 @@ fn the_writer_is_flushed() {
     assert_eq!(output.get_ref().len(), 56 + 5 + 16);
 }
 
-/// Zeros without end, counted.
+/// An endless stream of zeros, counted.
 struct Endless<'a>(&'a AtomicUsize);
 
 impl Read for Endless<'_> {
@@ -119,7 +120,7 @@ impl Read for Endless<'_> {
 
 #[test]
 fn memory_is_bounded() {
-    // What has been read and not yet written is what is in memory.
+    // The bytes that are read and not yet written are in memory.
     let (read, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
     struct Sink<'a> {
         read: &'a AtomicUsize,
@@ -131,7 +132,7 @@ fn memory_is_bounded() {
             if self.written > 64 << 20 {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            // Time for the others to run ahead as far as they can.
+            // Time for the other threads to read as far ahead as possible.
             std::thread::sleep(std::time::Duration::from_millis(2));
             self.most
                 .fetch_max(self.read.load(Ordering::SeqCst).saturating_sub(self.written), Ordering::SeqCst);

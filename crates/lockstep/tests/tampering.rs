@@ -1,5 +1,5 @@
-//! Messages that were cut, changed, reordered or opened with the wrong key: an error of the right kind, and nothing
-//! written but a true prefix.
+//! Messages that are truncated, changed, reordered or opened with the wrong key: the right error, and no output except
+//! a prefix of the plaintext.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::io::Read;
 
 const SUITE: Suite = Suite::Cobblestone256;
 
-/// Opens a message in every way there is; all must refuse it. The error of the parallel stream.
+/// Opens a message by all functions; all must refuse it. Returns the error of the parallel stream.
 fn refuse(message: &[u8], plain: &[u8]) -> Error {
     let key = key(SUITE);
     let mut first = None;
@@ -18,7 +18,7 @@ fn refuse(message: &[u8], plain: &[u8]) -> Error {
         let mut output = Vec::new();
         let error = decrypt(engine(threads), &key, b"", message, &mut output, Options::new()).unwrap_err();
         assert!(error.is_authentication_failure(), "{error}");
-        assert!(plain.starts_with(&output), "something that is no true prefix was written");
+        assert!(plain.starts_with(&output), "the output is not a prefix of the plaintext");
         let text = error.to_string();
         let before = first.get_or_insert((error, output.len()));
         assert_eq!(
@@ -70,7 +70,7 @@ fn truncation_near_the_borders_of_chunks() {
             }
         }
     }
-    // At the borders of pieces.
+    // At the boundaries of pieces.
     let plain = plaintext(65 * 16384);
     let message = oracle_seal(SUITE, b"", &plain);
     for chunks in [31, 32, 33, 64, 65] {
@@ -134,7 +134,7 @@ fn trailing_bytes() {
             refuse(&message, &plain);
             message.truncate(end);
         }
-        // A whole message after a whole message.
+        // A complete message after a complete message.
         let twice = [&message[..], &message].concat();
         refuse(&twice, &plain);
     }
@@ -155,7 +155,7 @@ fn wrong_key_context_and_empty_input() {
         let error = decrypt(engine(2), &key, context, &message[..], &mut output, Options::new()).unwrap_err();
         assert!(matches!(error, Error::WrongKeyOrContext), "{error}");
         assert!(error.is_authentication_failure());
-        // The commitment is checked before the length: a wrong key is told even of a message that was cut off.
+        // The commitment is checked before the length: a wrong key is reported even for a truncated message.
         let error =
             decrypt(engine(2), &key, context, &message[..60], &mut output, Options::new()).unwrap_err();
         assert!(matches!(error, Error::WrongKeyOrContext), "{error}");

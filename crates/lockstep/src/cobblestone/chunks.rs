@@ -1,4 +1,4 @@
-//! Pieces: runs of chunks that are read, sealed or opened in one call, and written.
+//! Pieces: sequences of chunks that are read, sealed or opened in one call, and written.
 
 use std::io::{IoSlice, IoSliceMut};
 
@@ -11,30 +11,30 @@ use super::header::MessageKey;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
-/// A run of chunks in one buffer, each with room for its tag behind it, so that a chunk is sealed and opened where it
-/// lies. Wiped on drop.
+/// Consecutive chunks in one buffer, each followed by space for its tag, so that chunks are sealed and opened in place.
+/// Wiped on drop.
 pub(super) struct Piece {
     buffer: Zeroizing<Vec<u8>>,
     /// The number of the first chunk.
     pub(super) first: u64,
-    /// How many chunks are full.
+    /// Number of full chunks.
     full: usize,
     /// Plaintext bytes of the chunk after the full ones, if the message ends with this piece.
     tail: Option<usize>,
 }
 
 impl Piece {
-    /// Room for so many full chunks, or for that many less one and a last one.
+    /// Allocates space for `chunks` full chunks, or for one fewer and a last one.
     pub(super) fn new(chunks: usize) -> Piece {
         Piece { buffer: Zeroizing::new(vec![0; chunks * ENCRYPTED_CHUNK]), first: 0, full: 0, tail: None }
     }
 
-    /// How many chunks there is room for.
+    /// Number of chunks that fit.
     pub(super) fn capacity(&self) -> usize {
         self.buffer.len() / ENCRYPTED_CHUNK
     }
 
-    /// The places for plaintext, of which the first `len` bytes' worth are to be filled.
+    /// The slots for plaintext, limited to the first `len` bytes.
     pub(super) fn plain_slots(&mut self, len: usize) -> Vec<IoSliceMut<'_>> {
         let mut left = len;
         let slots = self.buffer.chunks_exact_mut(ENCRYPTED_CHUNK).map_while(|chunk| {
@@ -45,12 +45,12 @@ impl Piece {
         slots.collect()
     }
 
-    /// The place for ciphertext.
+    /// The slot for ciphertext.
     pub(super) fn encrypted_slot(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
-    /// Copies plaintext to its place, `at` bytes after the start; how much there was room for.
+    /// Copies plaintext to offset `at`; returns the number of bytes that fitted.
     pub(super) fn copy_plain(&mut self, mut at: usize, bytes: &[u8]) -> usize {
         let room = self.capacity() * CHUNK - at;
         let (fits, _) = bytes.split_at(room.min(bytes.len()));
@@ -66,21 +66,21 @@ impl Piece {
         fits.len()
     }
 
-    /// Moves what lies behind the full chunks to the front.
+    /// Moves `len` bytes that follow the full chunks to the front.
     pub(super) fn move_to_front(&mut self, behind: usize, len: usize) {
         let start = behind * ENCRYPTED_CHUNK;
         self.buffer.copy_within(start..start + len, 0);
     }
 
-    /// Says that the plain slots hold so many bytes, and whether the message ends with them.
+    /// Sets the number of plaintext bytes in the slots. `ends` is true if the message ends with them.
     pub(super) fn set_plain(&mut self, len: usize, ends: bool) {
         self.full = len / CHUNK;
         self.tail = ends.then_some(len % CHUNK);
         debug_assert!(ends || len.is_multiple_of(CHUNK));
     }
 
-    /// Says that the encrypted slot holds so many bytes, and whether the message ends with them. False if no message
-    /// can end there.
+    /// Sets the number of encrypted bytes in the slot. `ends` is true if the message ends with them. Returns false if
+    /// no message can end there.
     #[must_use]
     pub(super) fn set_encrypted(&mut self, len: usize, ends: bool) -> bool {
         self.full = len / ENCRYPTED_CHUNK;
@@ -95,22 +95,22 @@ impl Piece {
         }
     }
 
-    /// Plaintext bytes in it.
+    /// Plaintext bytes in the piece.
     pub(super) fn plain_len(&self) -> usize {
         self.full * CHUNK + self.tail.unwrap_or(0)
     }
 
-    /// Bytes in it with the tags.
+    /// Bytes in the piece, with the tags.
     pub(super) fn encrypted_len(&self) -> usize {
         self.full * ENCRYPTED_CHUNK + self.tail.map_or(0, |tail| tail + TAG)
     }
 
-    /// After [`seal`](Piece::seal): what to write.
+    /// After [`seal`](Piece::seal): the bytes to write.
     pub(super) fn ciphertext(&self) -> &[u8] {
         &self.buffer[..self.encrypted_len()]
     }
 
-    /// After [`open`](Piece::open): what to write.
+    /// After [`open`](Piece::open): the bytes to write.
     pub(super) fn plaintext(&self) -> Vec<IoSlice<'_>> {
         self.plain_chunks().filter(|chunk| !chunk.is_empty()).map(IoSlice::new).collect()
     }
@@ -127,7 +127,7 @@ impl Piece {
         &self.buffer[start..start + len]
     }
 
-    /// Seals all chunks where they lie.
+    /// Seals all chunks in place.
     pub(super) fn seal(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
         let len = self.encrypted_len();
         let nonces = nonces(key, self.first, len);
@@ -140,17 +140,17 @@ impl Piece {
             })
             .collect();
         engine.gcm_seal(&mut messages)?;
-        // What a device forgot would be written as plaintext.
+        // A chunk that the device has not sealed would be written as plaintext.
         match messages.iter().position(|message| message.status != Status::Done) {
             None => Ok(()),
             Some(forgotten) => Err(Error::NotSealed { chunk: self.first + forgotten as u64 }),
         }
     }
 
-    /// Opens all chunks where they lie. On failure all of the piece is zeroed.
+    /// Opens all chunks in place. On failure the whole piece is zeroed.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with the first chunk that is not authentic.
+    /// [`Error::Damaged`] with the number of the first chunk that is not authentic.
     pub(super) fn open(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
         let len = self.encrypted_len();
         let nonces = nonces(key, self.first, len);

@@ -1,4 +1,4 @@
-//! Whole messages to plaintext, in parallel.
+//! Parallel decryption of whole messages.
 
 use std::fs::File;
 use std::io::{IoSliceMut, Read, Write};
@@ -13,16 +13,16 @@ use super::header::{self, MessageKey};
 use super::io::{Sink, Source, piece_chunks, read_full, rest_of_file, workers};
 use super::key::FileKey;
 use super::options::{Options, Summary};
-use super::pipeline::{self, Stage, Taken};
+use super::pipeline::{self, ReadState, Stage};
 use super::random_access::{Reader, Tail};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
-/// Decrypts the message that `reader` gives, to its end, and writes the plaintext to `writer`, on all threads of the
-/// engine, in less than 64 MiB of memory.
+/// Decrypts the message from `reader` to its end and writes the plaintext to `writer`, with all threads of the engine
+/// and less than 64 MiB of memory.
 ///
-/// Only verified plaintext is ever written. But that the *message* is whole is known at its end only: after an error
-/// discard what was written (or decrypt to a file with [`crate::decrypt_file`], which does).
+/// Only verified plaintext is written. However, whether the *message* is complete is known only at its end: after an
+/// error discard what was written (or decrypt to a file with [`crate::decrypt_file`], which does that).
 ///
 /// # Errors
 /// [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`], [`Error::Read`],
@@ -38,14 +38,14 @@ pub fn decrypt(
     decrypt_stream(engine, key, context, &mut reader, None, &mut writer, options)
 }
 
-/// Decrypts a buffer: all of it or nothing.
+/// Decrypts a buffer. Returns the whole plaintext or an error.
 ///
 /// # Errors
 /// [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`], [`Error::Core`].
 pub fn open(engine: &Engine, key: &FileKey, context: &[u8], message: &[u8]) -> Result<Vec<u8>> {
     let len = message.len() as u64;
-    // All of the room at once: growing would leave copies behind. A length that no message has gets none, and an error
-    // below, where a wrong key is found first.
+    // Allocates the whole size at once: growing a vector would leave copies of plaintext in freed memory. A length that
+    // no message can have gets no allocation, and an error below, where a wrong key is reported first.
     let room = usize::try_from(plaintext_len(len).unwrap_or(0)).map_err(|_| Error::TooLong)?;
     let mut output = Vec::with_capacity(room);
     let (mut reader, options) = (message, Options::new());
@@ -100,12 +100,12 @@ fn decrypt_stream(
     Ok(Summary { plaintext_len, ciphertext_len: ciphertext_len(plaintext_len)? })
 }
 
-/// Decrypts what is read in order.
+/// Decrypts sequential input.
 struct Decrypt<'a> {
     engine: &'a Engine,
     key: MessageKey,
     options: Options<'a>,
-    /// Chunks in a piece.
+    /// Number of chunks in a piece.
     chunks: usize,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Stage for Decrypt<'a> {
         Piece::new(self.chunks)
     }
 
-    fn take(&self, source: &mut Source<'a>, piece: &mut Piece) -> Result<Taken> {
+    fn read(&self, source: &mut Source<'a>, piece: &mut Piece) -> Result<ReadState> {
         self.options.check_interrupt()?;
         let slot = piece.encrypted_slot();
         let room = slot.len();
@@ -129,14 +129,14 @@ impl<'a> Stage for Decrypt<'a> {
         }
         source.next += (len / ENCRYPTED_CHUNK) as u64;
         check_full_chunks(source.next)?;
-        Ok(if len < room { Taken::Last } else { Taken::More })
+        Ok(if len < room { ReadState::Last } else { ReadState::More })
     }
 
-    fn work(&self, piece: &mut Piece) -> Result<()> {
+    fn process(&self, piece: &mut Piece) -> Result<()> {
         piece.open(self.engine, &self.key)
     }
 
-    fn put(&self, sink: &mut Sink<'a>, piece: &mut Piece) -> Result<()> {
+    fn write(&self, sink: &mut Sink<'a>, piece: &mut Piece) -> Result<()> {
         let plain = piece.plain_len();
         sink.put(&mut piece.plaintext(), plain, &self.options)
     }

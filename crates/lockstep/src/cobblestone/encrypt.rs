@@ -1,4 +1,4 @@
-//! Whole messages from plaintext, in parallel.
+//! Parallel encryption of whole messages.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -11,22 +11,22 @@ use super::io::{
 };
 use super::key::FileKey;
 use super::options::{Options, Summary};
-use super::pipeline::{self, Stage, Taken};
+use super::pipeline::{self, ReadState, Stage};
 use super::random_access::ReadAt;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::file::check_not_shrunk;
 
-/// Regular files from this length on are read by all workers at once. Shorter ones do not gain by it, and those whose
-/// lengths are made up (`/sys`) are short.
+/// Regular files of at least this length are read by all workers at the same time. Shorter ones do not benefit, and
+/// files that report a wrong length (`/sys`) are short.
 const POSITIONED: u64 = 1 << 20;
 
-/// Encrypts all that `reader` gives and writes the message to `writer`, on all threads of the engine, in less than 64
+/// Encrypts all data from `reader` and writes the message to `writer`, with all threads of the engine and less than 64
 /// MiB of memory.
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::Write`], [`Error::TooLong`], [`Error::Interrupted`], [`Error::Random`], [`Error::Core`].
-/// What was written before an error is no whole message, and nobody will take it for one.
+/// After an error the output is an incomplete message, which decryption refuses.
 pub fn encrypt(
     engine: &Engine,
     key: &FileKey,
@@ -62,7 +62,7 @@ pub(crate) fn encrypt_open_file(
 ) -> Result<Summary> {
     let rest = rest_of_file(file)?;
     let Some((start, len)) = rest.filter(|(_, len)| *len >= POSITIONED) else {
-        // The length makes the buffers no larger than they have to be: each is wiped after use. A file that grows goes on.
+        // The length keeps the buffers small: each is wiped after use. A file may grow beyond it.
         let len = rest.map(|(_, len)| len);
         return encrypt_stream(engine, key, context, &mut WholeFile::new(file)?, len, writer, options);
     };
@@ -101,12 +101,12 @@ fn summary(sink: Sink<'_>) -> Result<Summary> {
     Ok(Summary { plaintext_len, ciphertext_len: ciphertext_len(plaintext_len)? })
 }
 
-/// Encrypts what is read in order.
+/// Encrypts sequential input.
 struct Encrypt<'a> {
     engine: &'a Engine,
     key: MessageKey,
     options: Options<'a>,
-    /// Chunks in a piece.
+    /// Number of chunks in a piece.
     chunks: usize,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Stage for Encrypt<'a> {
         Piece::new(self.chunks)
     }
 
-    fn take(&self, source: &mut Source<'a>, piece: &mut Piece) -> Result<Taken> {
+    fn read(&self, source: &mut Source<'a>, piece: &mut Piece) -> Result<ReadState> {
         self.options.check_interrupt()?;
         let room = self.chunks * CHUNK;
         let len = read_full(source.reader, &mut piece.plain_slots(room), &self.options)?;
@@ -127,35 +127,35 @@ impl<'a> Stage for Encrypt<'a> {
         piece.set_plain(len, len < room);
         source.next += (len / CHUNK) as u64;
         check_full_chunks(source.next)?;
-        Ok(if len < room { Taken::Last } else { Taken::More })
+        Ok(if len < room { ReadState::Last } else { ReadState::More })
     }
 
-    fn work(&self, piece: &mut Piece) -> Result<()> {
+    fn process(&self, piece: &mut Piece) -> Result<()> {
         piece.seal(self.engine, &self.key)
     }
 
-    fn put(&self, sink: &mut Sink<'a>, piece: &mut Piece) -> Result<()> {
+    fn write(&self, sink: &mut Sink<'a>, piece: &mut Piece) -> Result<()> {
         sink.put(&mut [IoSlice::new(piece.ciphertext())], piece.plain_len(), &self.options)
     }
 }
 
-/// Encrypts a file of known length. All workers read at once up to that length, and one after the other from there to
-/// the end, wherever it is by then.
+/// Encrypts a file of known length. All workers read up to that length at the same time; the rest, if the file has
+/// grown, is read sequentially.
 struct EncryptAt<'a> {
     engine: &'a Engine,
     key: MessageKey,
     options: Options<'a>,
-    /// Chunks in a piece.
+    /// Number of chunks in a piece.
     chunks: usize,
     file: &'a File,
-    /// Where the plaintext starts in the file.
+    /// Offset of the plaintext in the file.
     start: u64,
-    /// Its length at first.
+    /// Length of the plaintext when the file was opened.
     len: u64,
 }
 
 impl EncryptAt<'_> {
-    /// Why the file ends where it should not.
+    /// The error for a file that ends early.
     fn ended(&self, error: io::Error) -> Error {
         if error.kind() == io::ErrorKind::UnexpectedEof
             && let Err(shrunk) = check_not_shrunk(self.file, self.start + self.len)
@@ -167,7 +167,7 @@ impl EncryptAt<'_> {
 }
 
 impl<'a> Stage for EncryptAt<'a> {
-    /// The number of the next chunk.
+    /// Number of the next chunk.
     type Source = u64;
     /// The piece, and whether its plaintext has been read.
     type Slot = (Piece, bool);
@@ -177,7 +177,7 @@ impl<'a> Stage for EncryptAt<'a> {
         (Piece::new(self.chunks), false)
     }
 
-    fn take(&self, next: &mut u64, (piece, is_read): &mut (Piece, bool)) -> Result<Taken> {
+    fn read(&self, next: &mut u64, (piece, is_read): &mut (Piece, bool)) -> Result<ReadState> {
         self.options.check_interrupt()?;
         let room = self.chunks * CHUNK;
         let at = *next * CHUNK as u64;
@@ -186,7 +186,7 @@ impl<'a> Stage for EncryptAt<'a> {
             *is_read = false;
             piece.set_plain(room, false);
             *next += self.chunks as u64;
-            return Ok(Taken::More);
+            return Ok(ReadState::More);
         }
         let len = read_full_at(self.file, &mut piece.plain_slots(room), self.start + at, &self.options)?;
         if at + (len as u64) < self.len {
@@ -196,10 +196,10 @@ impl<'a> Stage for EncryptAt<'a> {
         piece.set_plain(len, len < room);
         *next += (len / CHUNK) as u64;
         check_full_chunks(*next)?;
-        Ok(if len < room { Taken::Last } else { Taken::More })
+        Ok(if len < room { ReadState::Last } else { ReadState::More })
     }
 
-    fn work(&self, (piece, is_read): &mut (Piece, bool)) -> Result<()> {
+    fn process(&self, (piece, is_read): &mut (Piece, bool)) -> Result<()> {
         if !*is_read {
             let mut at = self.start + piece.first * CHUNK as u64;
             for mut slot in piece.plain_slots(piece.plain_len()) {
@@ -210,7 +210,7 @@ impl<'a> Stage for EncryptAt<'a> {
         piece.seal(self.engine, &self.key)
     }
 
-    fn put(&self, sink: &mut Sink<'a>, (piece, _): &mut (Piece, bool)) -> Result<()> {
+    fn write(&self, sink: &mut Sink<'a>, (piece, _): &mut (Piece, bool)) -> Result<()> {
         sink.put(&mut [IoSlice::new(piece.ciphertext())], piece.plain_len(), &self.options)
     }
 }

@@ -1,4 +1,4 @@
-//! The arithmetic of the format.
+//! Sizes and offsets of the format.
 
 use crate::error::{Error, Result};
 
@@ -14,22 +14,22 @@ pub(super) const SALT: usize = 24;
 pub(super) const COMMITMENT: usize = 32;
 /// Bytes before the first chunk: salt and commitment.
 pub const HEADER: usize = SALT + COMMITMENT;
-/// Chunks that a message may have.
+/// Maximum number of chunks of a message.
 pub const MAX_CHUNKS: u64 = 1 << 38;
-/// Plaintext bytes that a message may have: the last chunk is never full.
+/// Maximum plaintext bytes of a message: the last chunk is never full.
 pub const MAX_PLAINTEXT: u64 = MAX_CHUNKS * CHUNK as u64 - 1;
 
-/// The two instances of the format that are in use. Both derive by HKDF-Expand with SHA-512.
+/// The two parameter sets of the format that are in use. Both derive keys by HKDF-Expand with SHA-512.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Suite {
     /// AES-128-GCM and keys of 16 bytes.
     Cobblestone128,
-    /// AES-256-GCM and keys of 32 bytes: the default.
+    /// AES-256-GCM and keys of 32 bytes; the default.
     Cobblestone256,
 }
 
 impl Suite {
-    /// Bytes of its keys.
+    /// Bytes of a key.
     pub const fn key_len(self) -> usize {
         match self {
             Suite::Cobblestone128 => 16,
@@ -37,7 +37,7 @@ impl Suite {
         }
     }
 
-    /// Its name: `Cobblestone-256`.
+    /// The name, such as `Cobblestone-256`.
     pub const fn name(self) -> &'static str {
         match self {
             Suite::Cobblestone128 => "Cobblestone-128",
@@ -45,7 +45,7 @@ impl Suite {
         }
     }
 
-    /// The AEAD's name in IANA's registry, which the derivation names.
+    /// The name of the AEAD in IANA's registry, which is an input of the key derivation.
     pub(super) const fn aead_name(self) -> &'static [u8] {
         match self {
             Suite::Cobblestone128 => b"AEAD_AES_128_GCM",
@@ -60,7 +60,7 @@ impl std::fmt::Display for Suite {
     }
 }
 
-/// Bytes of a message that holds so many bytes of plaintext.
+/// Length of the message for a plaintext of this length, in bytes.
 ///
 /// # Errors
 /// [`Error::TooLong`] beyond [`MAX_PLAINTEXT`].
@@ -72,11 +72,11 @@ pub fn ciphertext_len(plaintext_len: u64) -> Result<u64> {
     Ok(HEADER as u64 + plaintext_len + chunks * TAG as u64)
 }
 
-/// Bytes of plaintext in a message of so many bytes.
+/// Length of the plaintext of a message of this length, in bytes.
 ///
 /// # Errors
-/// [`Error::Truncated`] for a length that no message has: it was cut off. [`Error::TooLong`] if there would be more
-/// than [`MAX_CHUNKS`] chunks.
+/// [`Error::Truncated`] for a length that no message has: the end is missing. [`Error::TooLong`] for more than
+/// [`MAX_CHUNKS`] chunks.
 pub fn plaintext_len(ciphertext_len: u64) -> Result<u64> {
     let truncated = Err(Error::Truncated { got: ciphertext_len });
     let Some(body) = ciphertext_len.checked_sub(HEADER as u64) else {
@@ -92,12 +92,12 @@ pub fn plaintext_len(ciphertext_len: u64) -> Result<u64> {
     Ok(full * CHUNK as u64 + last - TAG as u64)
 }
 
-/// Where a chunk starts in a message.
+/// The offset of a chunk in a message.
 pub(super) const fn chunk_offset(chunk: u64) -> u64 {
     HEADER as u64 + chunk * ENCRYPTED_CHUNK as u64
 }
 
-/// Checks that a message may have full chunks up to this number, and at least a last one after them.
+/// Checks that a message may have this number of full chunks and a last one.
 pub(super) fn check_full_chunks(full: u64) -> Result<()> {
     if full < MAX_CHUNKS { Ok(()) } else { Err(Error::TooLong) }
 }

@@ -1,4 +1,4 @@
-//! The header, and what is derived from it.
+//! The header, and the values derived from it.
 
 use aws_lc_rs::hkdf;
 use lockstep_core::Key;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 const NONCE: usize = 12;
 
-/// What the chunks of one message are sealed and opened with.
+/// The key and base nonce for the chunks of one message.
 pub(super) struct MessageKey {
     key: Key,
     base_nonce: Zeroizing<[u8; NONCE]>,
@@ -22,7 +22,7 @@ impl MessageKey {
         &self.key
     }
 
-    /// The nonce of a chunk: the base nonce XOR the chunk's number, big-endian.
+    /// The nonce of a chunk: the base nonce XOR the number of the chunk, big-endian.
     pub(super) fn nonce(&self, chunk: u64) -> [u8; NONCE] {
         let mut nonce = *self.base_nonce;
         for (n, k) in nonce[NONCE - 8..].iter_mut().zip(chunk.to_be_bytes()) {
@@ -37,7 +37,7 @@ impl MessageKey {
     }
 }
 
-/// The header of a new message, with a random salt, and its key.
+/// Creates the header of a new message, with a random salt, and its key.
 pub(super) fn create(key: &FileKey, context: &[u8]) -> Result<([u8; HEADER], MessageKey)> {
     let mut salt = [0; SALT];
     random(&mut salt)?;
@@ -48,10 +48,10 @@ pub(super) fn create(key: &FileKey, context: &[u8]) -> Result<([u8; HEADER], Mes
     Ok((header, message_key))
 }
 
-/// The key of the message that has this header.
+/// Derives the key of the message with this header.
 ///
 /// # Errors
-/// [`Error::WrongKeyOrContext`] if the commitment is not that of this key and context.
+/// [`Error::WrongKeyOrContext`] if the commitment does not match this key and context.
 pub(super) fn check(key: &FileKey, context: &[u8], header: &[u8; HEADER]) -> Result<MessageKey> {
     let salt = header.first_chunk().expect("a header begins with a salt");
     let (message_key, commitment) = derive(key, salt, context);

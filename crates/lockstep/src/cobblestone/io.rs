@@ -1,4 +1,4 @@
-//! Reading and writing in pieces, and how many pieces there are at once.
+//! Reading and writing in pieces, and the number of pieces in flight.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
@@ -10,41 +10,41 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::file::check_not_shrunk;
 
-/// More workers than this wait for each other only: pieces are written one after the other.
+/// With more workers than this, the additional ones only wait: pieces are written one after the other.
 const MAX_WORKERS: usize = 256;
-/// Bytes in the pieces of all workers.
+/// Maximum bytes of the pieces of all workers.
 const MEMORY: usize = 32 << 20;
-/// Chunks in a piece, if memory allows: enough to make system calls cheap, few enough to stay in the cache, and too few
-/// for the CPU backend to spread over threads of its own.
+/// Number of chunks in a piece, if memory allows: enough to make system calls cheap, few enough for the cache, and too
+/// few for the CPU backend to split them over threads of its own.
 const PIECE_CHUNKS: usize = 32;
 
-/// How many workers to use.
+/// The number of workers to use.
 pub(super) fn workers(engine: &Engine, options: &Options<'_>) -> usize {
     options.limit_threads(engine.threads()).min(MAX_WORKERS)
 }
 
-/// How many chunks to put in a piece, if so many workers share a message of so many chunks, if that is known.
+/// The number of chunks in a piece, for `workers` workers and a message of `chunks` chunks, if known.
 pub(super) fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
     let chunks = chunks.map_or(usize::MAX, |chunks| usize::try_from(chunks).unwrap_or(usize::MAX));
     chunks.min(PIECE_CHUNKS).min(MEMORY / ENCRYPTED_CHUNK / workers).max(1)
 }
 
-/// What is read in order.
+/// Sequential input.
 pub(super) struct Source<'r> {
     pub(super) reader: &'r mut (dyn Read + Send),
-    /// The number of the next chunk.
+    /// Number of the next chunk.
     pub(super) next: u64,
 }
 
-/// Where pieces go.
+/// The destination of pieces.
 pub(super) struct Sink<'w> {
     pub(super) writer: &'w mut (dyn Write + Send),
-    /// Bytes of plaintext done.
+    /// Bytes of plaintext processed.
     pub(super) plaintext: u64,
 }
 
 impl Sink<'_> {
-    /// Writes what holds so many bytes of plaintext.
+    /// Writes the bytes of a piece that has `plaintext` bytes of plaintext.
     pub(super) fn put(
         &mut self,
         slices: &mut [IoSlice<'_>],
@@ -57,14 +57,14 @@ impl Sink<'_> {
         Ok(())
     }
 
-    /// Flushes; how many bytes of plaintext there were.
+    /// Flushes; returns the bytes of plaintext in total.
     pub(super) fn finish(self) -> Result<u64> {
         self.writer.flush().map_err(Error::Write)?;
         Ok(self.plaintext)
     }
 }
 
-/// Where a regular file stands, and how many bytes follow; nothing for what has no length to rely on.
+/// The position of a regular file and the number of bytes after it; `None` for files without a reliable length.
 pub(super) fn rest_of_file(mut file: &File) -> Result<Option<(u64, u64)>> {
     let metadata = file.metadata().map_err(Error::Read)?;
     if !metadata.is_file() || metadata.len() == 0 {
@@ -74,7 +74,7 @@ pub(super) fn rest_of_file(mut file: &File) -> Result<Option<(u64, u64)>> {
     Ok(Some((start, metadata.len().saturating_sub(start))))
 }
 
-/// Reads a file from its position on, and fails where it ends if it has become shorter.
+/// Reads a file from its position on, and fails at its end if the file has become shorter.
 pub(super) struct WholeFile<'f> {
     file: &'f File,
     before: u64,
@@ -106,7 +106,7 @@ impl Read for WholeFile<'_> {
     }
 }
 
-/// Reads until the slices are full or the input ends; how many bytes.
+/// Reads until the slices are full or the input ends; returns the number of bytes.
 pub(super) fn read_full(
     reader: &mut dyn Read,
     mut slices: &mut [IoSliceMut<'_>],
@@ -127,7 +127,7 @@ pub(super) fn read_full(
     Ok(done)
 }
 
-/// Reads from an offset until the slices are full or the file ends; how many bytes.
+/// Reads from an offset until the slices are full or the file ends; returns the number of bytes.
 pub(super) fn read_full_at(
     file: &File,
     slices: &mut [IoSliceMut<'_>],
@@ -152,7 +152,7 @@ pub(super) fn read_full_at(
     Ok(done)
 }
 
-/// Writes all of the slices.
+/// Writes the slices completely.
 pub(super) fn write_all(
     writer: &mut dyn Write,
     mut slices: &mut [IoSlice<'_>],

@@ -1,4 +1,4 @@
-//! The key that a user holds.
+//! The user's key.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 use super::format::Suite;
 use crate::error::{Error, Result};
 
-/// The key of files: 32 random bytes for Cobblestone-256, 16 for Cobblestone-128. One key serves any number of
-/// messages. Wiped on drop, never printed.
+/// A file key: 32 random bytes for Cobblestone-256, 16 for Cobblestone-128. One key can encrypt any number of messages.
+/// Wiped on drop; its `Debug` output does not contain it.
 #[derive(Clone)]
 pub struct FileKey {
     bytes: Zeroizing<[u8; 32]>,
@@ -16,7 +16,7 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    /// A fresh key for [`Suite::Cobblestone256`], from the operating system.
+    /// Generates a key for [`Suite::Cobblestone256`] with the operating system's random generator.
     ///
     /// # Errors
     /// [`Error::Random`].
@@ -24,7 +24,7 @@ impl FileKey {
         FileKey::generate_for(Suite::Cobblestone256)
     }
 
-    /// A fresh key for this suite, from the operating system.
+    /// Generates a key for this suite with the operating system's random generator.
     ///
     /// # Errors
     /// [`Error::Random`].
@@ -34,7 +34,7 @@ impl FileKey {
         Ok(key)
     }
 
-    /// A key from its 32 or 16 bytes, which must be uniformly random: no password, no hash of one.
+    /// Creates a key from its 32 or 16 bytes, which must be uniformly random: not a password and not a hash of one.
     ///
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
@@ -49,12 +49,12 @@ impl FileKey {
         Ok(key)
     }
 
-    /// What it is a key of.
+    /// The suite of the key.
     pub fn suite(&self) -> Suite {
         self.suite
     }
 
-    /// The key itself, to be stored or wrapped. Take care where it goes.
+    /// The bytes of the key, to be stored or wrapped. Keep them secret.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.suite.key_len()]
     }

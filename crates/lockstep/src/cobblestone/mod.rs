@@ -1,16 +1,16 @@
 //! C2SP chunked encryption, "Cobblestone" (<https://c2sp.org/chunked-encryption>).
 //!
-//! A message is a header and chunks. The header is a random salt and a commitment to the key; both the key of the
-//! chunks and the commitment are derived from the [`FileKey`], the salt and a *context*: whatever both sides know about
-//! the message, possibly nothing. A chunk is 16384 bytes of plaintext sealed by AES-GCM; the last is always shorter,
-//! and may be empty, so that a message cut at a chunk's border shows.
+//! A message consists of a header and chunks. The header is a random salt and a commitment to the key. The key of the
+//! chunks and the commitment are derived from the [`FileKey`], the salt and a *context*: data about the message that
+//! both sides have, possibly empty. A chunk is 16384 bytes of plaintext sealed by AES-GCM. The last chunk is always
+//! shorter, and may be empty, so that truncation at a chunk boundary is detected.
 //!
-//! | who | has | calls |
-//! |---|---|---|
-//! | anyone | a reader and a writer | [`encrypt()`], [`decrypt()`]: parallel, in bounded memory |
-//! | | a buffer | [`seal`], [`open`] |
-//! | | code that pushes or pulls | [`EncryptWriter`], [`DecryptReader`] |
-//! | | a file, and wants a part | [`Reader`] |
+//! | for | functions |
+//! |---|---|
+//! | a reader and a writer | [`encrypt()`], [`decrypt()`]: parallel, in bounded memory |
+//! | a buffer | [`seal`], [`open`] |
+//! | code that pushes or pulls | [`EncryptWriter`], [`DecryptReader`] |
+//! | a part of a file | [`Reader`] |
 //!
 //! [`encrypt()`] and [`decrypt()`] of files are in [`crate::file`].
 

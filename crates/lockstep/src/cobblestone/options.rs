@@ -1,10 +1,10 @@
-//! What may be wanted while a message is worked on, and what is told afterwards.
+//! Options of encryption and decryption, and their summary.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// What may be wanted while a message is worked on.
+/// Options of encryption and decryption.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
     progress: Option<&'a (dyn Fn(u64) + Sync)>,
@@ -13,33 +13,33 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Nothing special.
+    /// The default options.
     pub fn new() -> Self {
         Options::default()
     }
 
-    /// Called now and then with the bytes of plaintext done so far. It runs on the threads that do the work, one call
-    /// at a time, so it should be quick.
+    /// Sets a function that is called regularly with the number of plaintext bytes processed so far. It runs on the
+    /// worker threads, one call at a time, and should return quickly.
     pub fn progress(mut self, callback: &'a (dyn Fn(u64) + Sync)) -> Self {
         self.progress = Some(callback);
         self
     }
 
-    /// Looked at before each piece of a megabyte or less, and whenever a signal interrupts reading or writing: once
-    /// it is true, work stops with [`Error::Interrupted`].
+    /// Sets a flag that is checked before each piece of at most a megabyte, and when a signal interrupts a read or a
+    /// write: once it is true, the work stops with [`Error::Interrupted`].
     pub fn interrupt(mut self, flag: &'a AtomicBool) -> Self {
         self.interrupt = Some(flag);
         self
     }
 
-    /// Upper limit of the CPU threads that work on this message; the engine's number of threads if it is lower. For callers
-    /// that process many messages at once.
+    /// Maximum number of CPU threads for this message; the engine's number of threads if that is lower. For callers
+    /// that process many messages at the same time.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.max_threads = Some(threads);
         self
     }
 
-    /// How many of the engine's threads this message may use.
+    /// The number of threads for this message, out of `threads`.
     pub(super) fn limit_threads(&self, threads: usize) -> usize {
         self.max_threads.map_or(threads, |limit| limit.clamp(1, threads))
     }
@@ -69,7 +69,7 @@ impl std::fmt::Debug for Options<'_> {
     }
 }
 
-/// What was done.
+/// The result of an encryption or decryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Bytes of plaintext.

@@ -1,8 +1,9 @@
-//! Many workers, one order: pieces are taken and put one after the other, and worked on side by side.
+//! Parallel workers with ordered input and output: pieces are read and written in order, and processed in parallel.
 //!
-//! Each worker has one slot and goes round: take the next piece, alone; work on it; wait for its turn; put it, alone.
-//! So memory is bounded by the number of workers, and what is put, and which error is reported, is the same for any
-//! number of them: the error of the first piece that fails, after all pieces before it have been put.
+//! Each worker has one slot and repeats: read the next piece (exclusively), process it, wait until all earlier pieces
+//! are written, write it (exclusively). So memory is bounded by the number of workers, and output and error are the
+//! same for any number of workers: the error is that of the first piece that fails, after all pieces before it have
+//! been written.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -11,33 +12,33 @@ use lockstep_core::share::has_room_for_a_thread;
 
 use crate::error::Result;
 
-/// What is done with a piece.
+/// The steps for a piece.
 pub(super) trait Stage: Sync {
-    /// Where pieces come from.
+    /// The input of pieces.
     type Source: Send;
-    /// What a worker holds a piece in.
+    /// The buffer of a worker.
     type Slot: Send;
-    /// Where pieces go.
+    /// The output of pieces.
     type Sink: Send;
 
-    /// A new slot.
+    /// Creates a slot.
     fn slot(&self) -> Self::Slot;
-    /// Takes the next piece; alone and in order.
-    fn take(&self, source: &mut Self::Source, slot: &mut Self::Slot) -> Result<Taken>;
-    /// Works on it; beside others.
-    fn work(&self, slot: &mut Self::Slot) -> Result<()>;
-    /// Puts it; alone and in order.
-    fn put(&self, sink: &mut Self::Sink, slot: &mut Self::Slot) -> Result<()>;
+    /// Reads the next piece; called exclusively and in order.
+    fn read(&self, source: &mut Self::Source, slot: &mut Self::Slot) -> Result<ReadState>;
+    /// Processes a piece; called in parallel.
+    fn process(&self, slot: &mut Self::Slot) -> Result<()>;
+    /// Writes a piece; called exclusively and in order.
+    fn write(&self, sink: &mut Self::Sink, slot: &mut Self::Slot) -> Result<()>;
 }
 
-/// Whether pieces follow.
+/// Whether more pieces follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum ReadState {
     More,
     Last,
 }
 
-/// Runs all pieces through. The calling thread is one of the workers; with one worker, or one piece, it is the only one.
+/// Processes all pieces. The calling thread is one of the workers; with one worker, or one piece, it is the only one.
 pub(super) fn run<S: Stage>(
     stage: &S,
     workers: usize,
@@ -46,14 +47,14 @@ pub(super) fn run<S: Stage>(
 ) -> Result<()> {
     let mut slot = stage.slot();
     loop {
-        let taken = stage.take(source, &mut slot)?;
-        if taken == Taken::More && workers > 1 {
-            // The piece in the slot is number 0 of the parallel run.
+        let state = stage.read(source, &mut slot)?;
+        if state == ReadState::More && workers > 1 {
+            // The piece in the slot becomes number 0 of the parallel run.
             break;
         }
-        stage.work(&mut slot)?;
-        stage.put(sink, &mut slot)?;
-        if taken == Taken::Last {
+        stage.process(&mut slot)?;
+        stage.write(sink, &mut slot)?;
+        if state == ReadState::Last {
             return Ok(());
         }
     }
@@ -67,7 +68,7 @@ pub(super) fn run<S: Stage>(
     std::thread::scope(|scope| {
         for _ in 1..workers {
             let work = || shared.worker(stage.slot(), None);
-            // Too many threads for this system: fewer do it as well.
+            // The system cannot start more threads: fewer are enough.
             if !has_room_for_a_thread() || std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }
@@ -81,7 +82,7 @@ struct Shared<'a, S: Stage> {
     stage: &'a S,
     input: Mutex<Input<'a, S>>,
     output: Mutex<Output<'a, S>>,
-    /// Who waits to put piece `k` waits here at `k % workers`: no more than that many are under way.
+    /// A worker that waits to write piece `k` waits at index `k % workers`: no more pieces are in flight.
     turns: Vec<Condvar>,
     stopped: AtomicBool,
 }
@@ -94,42 +95,43 @@ struct Input<'a, S: Stage> {
 
 struct Output<'a, S: Stage> {
     sink: &'a mut S::Sink,
-    /// The piece that is put next.
+    /// Number of the piece that is written next.
     turn: u64,
     outcome: Result<()>,
 }
 
 impl<S: Stage> Shared<'_, S> {
-    /// Goes round until there is no more to do. `begun` is the number of a piece that is in the slot already.
-    fn worker(&self, mut slot: S::Slot, begun: Option<u64>) {
+    /// The loop of a worker. `first` is the number of a piece that is already in the slot.
+    fn worker(&self, mut slot: S::Slot, first: Option<u64>) {
         let _stop = StopOnPanic(self);
-        let mut piece = begun.map(|number| (number, Ok(())));
-        while let Some((number, taken)) = piece.or_else(|| self.take(&mut slot)) {
-            let done = taken.and_then(|()| self.stage.work(&mut slot));
-            if !self.put(number, &mut slot, done) {
+        let mut piece = first.map(|number| (number, Ok(())));
+        while let Some((number, state)) = piece.or_else(|| self.read(&mut slot)) {
+            let done = state.and_then(|()| self.stage.process(&mut slot));
+            if !self.write(number, &mut slot, done) {
                 return;
             }
             piece = None;
         }
     }
 
-    /// The next piece, by its number. One that could not be read is a piece too: its error waits for its turn.
-    fn take(&self, slot: &mut S::Slot) -> Option<(u64, Result<()>)> {
+    /// Reads the next piece and returns its number. A piece that cannot be read is numbered too, so that its error is
+    /// reported in order.
+    fn read(&self, slot: &mut S::Slot) -> Option<(u64, Result<()>)> {
         let mut input = lock(&self.input);
         if input.ended || self.stopped.load(Ordering::Acquire) {
             return None;
         }
-        // Stays if the source panics.
+        // Remains set if the source panics.
         input.ended = true;
-        let taken = self.stage.take(input.source, slot);
-        input.ended = !matches!(taken, Ok(Taken::More));
+        let state = self.stage.read(input.source, slot);
+        input.ended = !matches!(state, Ok(ReadState::More));
         let number = input.next;
         input.next += 1;
-        Some((number, taken.map(|_| ())))
+        Some((number, state.map(|_| ())))
     }
 
-    /// Waits for the piece's turn and puts it. False if all is over.
-    fn put(&self, number: u64, slot: &mut S::Slot, done: Result<()>) -> bool {
+    /// Waits until all earlier pieces are written, and writes the piece. Returns false if the run has ended.
+    fn write(&self, number: u64, slot: &mut S::Slot, done: Result<()>) -> bool {
         let place = |number: u64| &self.turns[(number % self.turns.len() as u64) as usize];
         let mut output = lock(&self.output);
         while output.turn != number {
@@ -141,7 +143,7 @@ impl<S: Stage> Shared<'_, S> {
         if self.stopped.load(Ordering::Acquire) {
             return false;
         }
-        if let Err(error) = done.and_then(|()| self.stage.put(output.sink, slot)) {
+        if let Err(error) = done.and_then(|()| self.stage.write(output.sink, slot)) {
             output.outcome = Err(error);
             drop(output);
             self.stop();
@@ -156,13 +158,13 @@ impl<S: Stage> Shared<'_, S> {
 
     fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        // Whoever looked before this is waiting by now, or holds the lock until it does.
+        // A worker that has checked the flag before is waiting by now, or holds the lock until it waits.
         drop(lock(&self.output));
         self.turns.iter().for_each(Condvar::notify_all);
     }
 }
 
-/// A panic in a reader, a writer or a callback must not leave others waiting for their turn.
+/// Stops the run if a reader, a writer or a callback panics, so that no worker waits forever.
 struct StopOnPanic<'a, 'b, S: Stage>(&'a Shared<'b, S>);
 
 impl<S: Stage> Drop for StopOnPanic<'_, '_, S> {
@@ -173,7 +175,7 @@ impl<S: Stage> Drop for StopOnPanic<'_, '_, S> {
     }
 }
 
-/// The states behind the locks stay meaningful if a holder panics.
+/// Locks a mutex, also a poisoned one: the states remain consistent if a holder panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

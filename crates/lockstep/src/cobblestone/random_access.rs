@@ -1,4 +1,4 @@
-//! Any part of a message, without reading the rest.
+//! Random access to a message.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
@@ -12,23 +12,23 @@ use super::header::{self, MessageKey};
 use super::io::{Sink, piece_chunks, workers};
 use super::key::FileKey;
 use super::options::Options;
-use super::pipeline::{self, Stage, Taken};
+use super::pipeline::{self, ReadState, Stage};
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
-/// Bytes that can be read at any place, by several threads at once.
+/// Bytes that several threads can read at any offset at the same time.
 pub trait ReadAt: Sync {
     /// Fills the buffer from this offset.
     ///
     /// # Errors
-    /// `UnexpectedEof` if there is not so much; whatever else goes wrong.
+    /// `UnexpectedEof` if there are fewer bytes, or another error of the source.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// How many bytes there are.
+    /// The number of bytes.
     ///
     /// # Errors
-    /// Whatever goes wrong.
+    /// An error of the source.
     fn size(&self) -> io::Result<u64>;
 }
 
@@ -85,7 +85,7 @@ impl<T: ReadAt + Send + ?Sized> ReadAt for Arc<T> {
     }
 }
 
-/// What follows after the first bytes of something, such as an envelope.
+/// A source without its first bytes, such as those of an envelope.
 #[derive(Debug, Clone)]
 pub struct Tail<S> {
     inner: S,
@@ -93,7 +93,7 @@ pub struct Tail<S> {
 }
 
 impl<S: ReadAt> Tail<S> {
-    /// What follows after the first `start` bytes.
+    /// Skips the first `start` bytes.
     pub fn new(inner: S, start: u64) -> Self {
         Tail { inner, start }
     }
@@ -110,24 +110,23 @@ impl<S: ReadAt> ReadAt for Tail<S> {
     }
 }
 
-/// A message of which any part can be read.
+/// A message with random access.
 ///
-/// Opening it verifies the header and the last chunk, and so its length: one that was cut off does not open. Reading
-/// verifies each chunk that is touched before anything of it is given out. Chunks that are not touched are not
-/// verified.
+/// Opening verifies the header and the last chunk, and thus the length: a truncated message cannot be opened. Reading
+/// verifies each chunk that is read before any of its plaintext is returned. Other chunks are not verified.
 pub struct Reader<S> {
     source: S,
     engine: Engine,
     key: MessageKey,
     len: u64,
-    /// For `Read` and `Seek`.
+    /// The position of `Read` and `Seek`.
     position: u64,
-    /// The chunk that `Read` was in last, and its plaintext.
+    /// The last chunk that `Read` has opened, and its plaintext.
     current: Option<(u64, Zeroizing<Vec<u8>>)>,
 }
 
 impl<S: ReadAt> Reader<S> {
-    /// Checks the header and the last chunk.
+    /// Opens a message: checks the header and the last chunk.
     ///
     /// # Errors
     /// [`Error::WrongKeyOrContext`], [`Error::Truncated`], [`Error::Damaged`], [`Error::TooLong`], [`Error::Read`].
@@ -151,17 +150,17 @@ impl<S: ReadAt> Reader<S> {
         self.len
     }
 
-    /// True if there are none.
+    /// True if the plaintext is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What is read from.
+    /// The source.
     pub fn get_ref(&self) -> &S {
         &self.source
     }
 
-    /// Reads plaintext from this offset until the buffer is full or the message ends; how many bytes that were. On
+    /// Reads plaintext from this offset until the buffer is full or the message ends; returns the number of bytes. On
     /// failure the buffer is zeroed.
     ///
     /// # Errors
@@ -175,10 +174,10 @@ impl<S: ReadAt> Reader<S> {
         copied.map(|_| len)
     }
 
-    /// The plaintext from this offset, `len` bytes or as many as there are.
+    /// Reads `len` bytes of plaintext from this offset, or fewer at the end of the message.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Read`], [`Error::Core`]; [`Error::TooLong`] if it is more than can be in memory.
+    /// [`Error::Damaged`], [`Error::Read`], [`Error::Core`]; [`Error::TooLong`] if it does not fit in memory.
     pub fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         let len = self.len.saturating_sub(offset).min(len);
         let mut buffer = vec![0; usize::try_from(len).map_err(|_| Error::TooLong)?];
@@ -186,12 +185,12 @@ impl<S: ReadAt> Reader<S> {
         Ok(buffer)
     }
 
-    /// Writes the plaintext from this offset to `writer`, `len` bytes or as many as there are, on all threads of the
-    /// engine; how many bytes that were.
+    /// Writes `len` bytes of plaintext from this offset, or fewer at the end of the message, to `writer`, with all
+    /// threads of the engine; returns the number of bytes.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Read`], [`Error::Write`], [`Error::Interrupted`], [`Error::Core`]. What was
-    /// written before is verified plaintext.
+    /// [`Error::Damaged`], [`Error::Read`], [`Error::Write`], [`Error::Interrupted`], [`Error::Core`]. The bytes
+    /// written before an error are verified plaintext.
     pub fn copy_range(
         &self,
         offset: u64,
@@ -213,8 +212,8 @@ impl<S: ReadAt> Reader<S> {
         sink.finish()
     }
 
-    /// Refuses a source that is longer or shorter than it was when it was opened: what has been read is then not the
-    /// whole of what is there.
+    /// Returns an error if the source has become longer or shorter since it was opened: what was read is then not the
+    /// current content.
     ///
     /// # Errors
     /// [`Error::InputChanged`], [`Error::Read`].
@@ -223,19 +222,19 @@ impl<S: ReadAt> Reader<S> {
         if now == before { Ok(()) } else { Err(Error::InputChanged { before, now }) }
     }
 
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     fn encrypted_len(&self) -> u64 {
         HEADER as u64 + self.len + (self.len / CHUNK as u64 + 1) * TAG as u64
     }
 
-    /// Reads and opens `count` chunks from `first` on.
+    /// Reads and opens `count` chunks, starting with chunk `first`.
     fn read_chunks(&self, piece: &mut Piece, first: u64, count: usize) -> Result<()> {
         let end = self.encrypted_len();
         let start = chunk_offset(first);
         let len = (end - start).min((count * ENCRYPTED_CHUNK) as u64) as usize;
         let read = self.source.read_exact_at(&mut piece.encrypted_slot()[..len], start);
         read.map_err(|error| match (error.kind(), self.source.size()) {
-            // Cut off after it was opened.
+            // Truncated after it was opened.
             (io::ErrorKind::UnexpectedEof, Ok(got)) if got < end => Error::Truncated { got },
             _ => Error::Read(error),
         })?;
@@ -247,23 +246,23 @@ impl<S: ReadAt> Reader<S> {
     }
 }
 
-/// Reads part of a message.
+/// Reads a part of a message.
 struct Range<'a, S> {
     reader: &'a Reader<S>,
     options: Options<'a>,
-    /// Chunks in a piece.
+    /// Number of chunks in a piece.
     chunks: usize,
-    /// The number of the last chunk.
+    /// Number of the last chunk.
     last: u64,
-    /// Where the part starts and ends in the plaintext.
+    /// Start and end of the part in the plaintext.
     start: u64,
     end: u64,
 }
 
 impl<'a, S: ReadAt> Stage for Range<'a, S> {
-    /// The number of the next chunk.
+    /// Number of the next chunk.
     type Source = u64;
-    /// The number of the first chunk, how many, and room for them.
+    /// Number of the first chunk, number of chunks, and their buffer.
     type Slot = (u64, usize, Piece);
     type Sink = Sink<'a>;
 
@@ -271,19 +270,19 @@ impl<'a, S: ReadAt> Stage for Range<'a, S> {
         (0, 0, Piece::new(self.chunks))
     }
 
-    fn take(&self, next: &mut u64, (first, count, _): &mut Self::Slot) -> Result<Taken> {
+    fn read(&self, next: &mut u64, (first, count, _): &mut Self::Slot) -> Result<ReadState> {
         self.options.check_interrupt()?;
         *first = *next;
         *count = (self.last - *next + 1).min(self.chunks as u64) as usize;
         *next += *count as u64;
-        Ok(if *next > self.last { Taken::Last } else { Taken::More })
+        Ok(if *next > self.last { ReadState::Last } else { ReadState::More })
     }
 
-    fn work(&self, (first, count, piece): &mut Self::Slot) -> Result<()> {
+    fn process(&self, (first, count, piece): &mut Self::Slot) -> Result<()> {
         self.reader.read_chunks(piece, *first, *count)
     }
 
-    fn put(&self, sink: &mut Sink<'a>, (first, _, piece): &mut Self::Slot) -> Result<()> {
+    fn write(&self, sink: &mut Sink<'a>, (first, _, piece): &mut Self::Slot) -> Result<()> {
         let mut at = *first * CHUNK as u64;
         let (mut slices, mut len) = (Vec::with_capacity(self.chunks), 0);
         for chunk in piece.plain_chunks() {

@@ -1,4 +1,4 @@
-//! Pull: message in, plaintext out.
+//! A reader that decrypts a message.
 
 use std::io::{self, Read};
 
@@ -9,24 +9,24 @@ use super::key::FileKey;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
-/// Chunks opened in one call, at most.
+/// Maximum number of chunks opened in one call.
 const BATCH: usize = 16;
 
-/// A reader that decrypts what it reads, on the calling thread.
+/// A reader that decrypts the message of an inner reader, on the calling thread.
 ///
-/// Only verified plaintext is given out, as soon as its chunk is there. But that the *message* is whole is known only
-/// when `read` has returned `Ok(0)`. After an error every call fails, but for inner readers that were interrupted or
-/// would block.
+/// It returns only verified plaintext, as soon as a chunk is complete. Whether the *message* is complete is known only
+/// when `read` has returned `Ok(0)`. After an error every further call fails, except if the inner reader was
+/// interrupted or would have blocked.
 pub struct DecryptReader<R> {
     inner: R,
     engine: Engine,
     key: MessageKey,
     piece: Piece,
-    /// Bytes of the opened piece that have been given out.
+    /// Bytes of the opened piece that have been returned.
     given: usize,
-    /// Bytes of ciphertext read but not opened; they lie behind the opened chunks until these are given out.
+    /// Bytes of ciphertext that are read but not opened; they are stored after the opened chunks.
     waiting: usize,
-    /// Opened chunks in the piece.
+    /// Number of opened chunks in the piece.
     opened: usize,
     ended: bool,
     failed: Option<String>,
@@ -66,7 +66,7 @@ impl<R: Read> DecryptReader<R> {
         &self.inner
     }
 
-    /// Reads and opens the next chunks, at least one. An error of the inner reader leaves all as it was.
+    /// Reads and opens at least one chunk. An error of the inner reader changes no state.
     fn fill(&mut self) -> Result<()> {
         if self.opened > 0 {
             self.piece.move_to_front(self.opened, self.waiting);

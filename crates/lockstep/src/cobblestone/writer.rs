@@ -1,4 +1,4 @@
-//! Push: plaintext in, message out.
+//! A writer that encrypts a message.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,13 @@ use super::key::FileKey;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
-/// Chunks sealed in one call.
+/// Number of chunks sealed in one call.
 const BATCH: usize = 16;
 
 /// A writer that encrypts what is written to it, on the calling thread.
 ///
-/// [`finish`](EncryptWriter::finish) must be called: without it the message has no end, and no reader will accept it.
-/// After an error every call fails, since what reached the inner writer is unknown.
+/// [`finish`](EncryptWriter::finish) must be called: without it the message has no end, and decryption refuses it.
+/// After an error every further call fails, since the state of the inner writer is unknown.
 pub struct EncryptWriter<W> {
     inner: W,
     engine: Engine,
@@ -38,12 +38,12 @@ impl<W: Write> EncryptWriter<W> {
         Ok(EncryptWriter { inner, engine: engine.clone(), key, piece, filled: 0, failed: None })
     }
 
-    /// Ends the message and gives the inner writer back. It is not flushed.
+    /// Ends the message and returns the inner writer, without flushing it.
     ///
     /// # Errors
     /// [`Error::Write`], [`Error::Core`], [`Error::FailedBefore`].
     pub fn finish(mut self) -> Result<W> {
-        self.attempt(|this| {
+        self.run_unless_failed(|this| {
             this.make_room()?;
             this.piece.set_plain(this.filled, true);
             this.send()
@@ -51,12 +51,12 @@ impl<W: Write> EncryptWriter<W> {
         Ok(self.inner)
     }
 
-    /// The inner writer. Writing to it spoils the message.
+    /// The inner writer. Writing to it corrupts the message.
     pub fn get_ref(&self) -> &W {
         &self.inner
     }
 
-    /// Makes room for a byte or a last chunk.
+    /// Makes space for a byte or a last chunk.
     fn make_room(&mut self) -> Result<()> {
         if self.filled == self.piece.capacity() * CHUNK { self.send_full() } else { Ok(()) }
     }
@@ -81,12 +81,12 @@ impl<W: Write> EncryptWriter<W> {
         self.inner.write_all(self.piece.ciphertext()).map_err(Error::Write)
     }
 
-    /// Runs something unless something failed before.
-    fn attempt<T>(&mut self, action: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    /// Runs `action` unless an earlier call has failed.
+    fn run_unless_failed<T>(&mut self, action: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(first) = &self.failed {
             return Err(Error::FailedBefore { first: first.clone() });
         }
-        // Stays if the inner writer panics.
+        // Remains set if the inner writer panics.
         self.failed = Some("a panic".into());
         let outcome = action(self);
         self.failed = outcome.as_ref().err().map(Error::to_string);
@@ -96,7 +96,7 @@ impl<W: Write> EncryptWriter<W> {
 
 impl<W: Write> Write for EncryptWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = self.attempt(|this| {
+        let taken = self.run_unless_failed(|this| {
             this.make_room()?;
             let taken = this.piece.copy_plain(this.filled, bytes);
             this.filled += taken;
@@ -105,9 +105,9 @@ impl<W: Write> Write for EncryptWriter<W> {
         Ok(taken?)
     }
 
-    /// Writes out all full chunks. What is in the chunk begun has to wait.
+    /// Writes all full chunks. A partial chunk stays buffered.
     fn flush(&mut self) -> io::Result<()> {
-        Ok(self.attempt(|this| {
+        Ok(self.run_unless_failed(|this| {
             this.send_full()?;
             this.inner.flush().map_err(Error::Write)
         })?)

@@ -1,6 +1,6 @@
-//! A folder by its descriptor: the system calls that look at, create, rename and remove names in it.
+//! A folder by its descriptor: system calls that query, create, rename and remove names in it.
 //!
-//! The folder's path is resolved once, when it is opened. What happens to the path afterwards does not matter.
+//! The path of the folder is resolved once, when it is opened. Later changes of the path have no effect.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{self, Access, AtFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result, retry_on_intr};
 
-/// A system call, named for the tests.
+/// A system call; the tests refer to it by this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     OpenFolder,
@@ -30,11 +30,11 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Folder {
     folder: OwnedFd,
-    /// Opened for reading, which `fsync` asks for.
+    /// Opened for reading, which `fsync` requires.
     synced: Option<OwnedFd>,
 }
 
-/// A folder is opened for its names only where the system has that: no permission to list it is needed then.
+/// Opens a folder for path lookups only, where the system supports that: this needs no permission to list it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const NAMES_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -54,18 +54,18 @@ impl Folder {
         Ok(Folder { folder, synced })
     }
 
-    /// A folder that is open for reading.
+    /// Creates a `Folder` from a folder that is open for reading.
     pub(super) fn from_open(folder: OwnedFd, sync: bool) -> std::io::Result<Folder> {
         let synced = if sync { Some(folder.try_clone()?) } else { None };
         Ok(Folder { folder, synced })
     }
 
-    /// The folder itself.
+    /// The status of the folder.
     pub(super) fn stat(&self) -> Result<Stat> {
         fs::fstat(&self.folder)
     }
 
-    /// What bears the name, without following a symbolic link.
+    /// The status of a name, without following a symbolic link.
     pub(super) fn look(&self, name: &OsStr) -> Result<Option<Stat>> {
         before(Step::Look)?;
         match fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -75,13 +75,13 @@ impl Folder {
         }
     }
 
-    /// What the symbolic link of this name leads to; nothing if that cannot be reached.
+    /// The status of the target of a symbolic link; `None` if it cannot be reached.
     pub(super) fn follow(&self, name: &OsStr) -> Option<Stat> {
         before(Step::Follow).ok()?;
         fs::statat(&self.folder, name, AtFlags::empty()).ok()
     }
 
-    /// Opens what is there for writing, neither creating nor truncating anything. A FIFO waits for its reader.
+    /// Opens an existing file for writing, without creating or truncating it. For a FIFO it waits for a reader.
     pub(super) fn open_existing(&self, name: &OsStr) -> Result<OwnedFd> {
         before(Step::OpenExisting)?;
         let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -92,20 +92,20 @@ impl Folder {
         fs::accessat(&self.folder, name, Access::WRITE_OK, AtFlags::EACCESS)
     }
 
-    /// Creates a file of a name that nothing bears.
+    /// Creates a file under an unused name.
     pub(super) fn create(&self, name: &OsStr, mode: u32) -> Result<OwnedFd> {
         before(Step::Create)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         fs::openat(&self.folder, name, flags, Mode::from_raw_mode(mode))
     }
 
-    /// Renames; what bears the new name is replaced, a symbolic link as well as a file.
+    /// Renames a file; replaces the new name, whether it is a symbolic link or a file.
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> Result<()> {
         before(Step::Rename)?;
         fs::renameat(&self.folder, from, &self.folder, to)
     }
 
-    /// Renames unless something bears the new name. Not all systems and file systems can.
+    /// Renames a file if the new name is unused. Not supported by all systems and file systems.
     pub(super) fn rename_no_replace(&self, from: &OsStr, to: &OsStr) -> Result<()> {
         before(Step::RenameNoReplace)?;
         #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
@@ -114,7 +114,7 @@ impl Folder {
         return Err(Errno::NOSYS);
     }
 
-    /// Makes another name for a file unless something bears it.
+    /// Creates another name for a file if that name is unused.
     pub(super) fn link(&self, from: &OsStr, to: &OsStr) -> Result<()> {
         before(Step::Link)?;
         fs::linkat(&self.folder, from, &self.folder, to, AtFlags::empty())
@@ -125,7 +125,7 @@ impl Folder {
         fs::unlinkat(&self.folder, name, AtFlags::empty())
     }
 
-    /// Puts the folder's names on stable storage, if it was opened for that.
+    /// Puts the names of the folder on stable storage, if it was opened for that.
     pub(super) fn sync(&self) -> Result<()> {
         let Some(folder) = &self.synced else { return Ok(()) };
         before(Step::SyncFolder)?;
@@ -143,7 +143,7 @@ pub(super) fn sync_file(file: &std::fs::File) -> Result<()> {
     fs::fsync(file)
 }
 
-/// Called before every system call. Tests change the folder there as an attacker would, or have the call fail.
+/// Called before every system call. Tests use it to change the folder as an attacker would, or to make the call fail.
 #[cfg(not(test))]
 fn before(_step: Step) -> Result<()> {
     Ok(())
@@ -151,7 +151,7 @@ fn before(_step: Step) -> Result<()> {
 
 #[cfg(test)]
 fn before(step: Step) -> Result<()> {
-    // Taken out while it runs: what it does itself is not interfered with.
+    // Taken out while it runs: system calls of the hook itself do not call it.
     let Some(mut hook) = HOOK.take() else { return Ok(()) };
     let outcome = hook(step);
     HOOK.set(Some(hook));
@@ -166,7 +166,7 @@ thread_local! {
     static HOOK: std::cell::RefCell<Option<Hook>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Runs something with a hook that is called before each of this thread's system calls.
+/// Runs `run` with a hook that is called before each of this thread's system calls.
 #[cfg(test)]
 pub(super) fn with_hook<T>(hook: impl FnMut(Step) -> Result<()> + 'static, run: impl FnOnce() -> T) -> T {
     HOOK.set(Some(Box::new(hook)));

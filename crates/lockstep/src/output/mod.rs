@@ -1,9 +1,9 @@
 //! Output files that appear complete or not at all.
 //!
-//! The rule for an existing name: without [`OutputOptions::force`] it is refused. With it, one rename puts the new file,
-//! which the caller owns, in the place of whatever bears the name, a regular file or a symbolic link. No symbolic link to
-//! a regular file is followed, and nothing of what was there is kept or looked at twice: neither its content nor its
-//! owner nor its permissions. Devices, FIFOs and symbolic links to them are opened and written directly.
+//! The rule for an existing name: without [`OutputOptions::force`] it is refused. With it, a single rename replaces the
+//! existing regular file or symbolic link with the new file, which belongs to the caller. Symbolic links to regular
+//! files are not followed, and content, owner and permissions of the replaced file are not kept. Devices, FIFOs and
+//! symbolic links to them are opened and written directly.
 
 mod folder;
 mod place;
@@ -23,10 +23,10 @@ use temporary::{Failed, Temporary};
 
 pub use temporary::TemporaryName;
 
-/// How an output file is made.
+/// How an output file is created.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OutputOptions {
-    /// Replace the file or the symbolic link that bears the name, or overwrite a block device.
+    /// Replace an existing file or symbolic link, or overwrite a block device.
     pub force: bool,
     /// The permissions of a new file.
     pub mode: FileMode,
@@ -37,17 +37,17 @@ pub struct OutputOptions {
     pub regular_only: bool,
 }
 
-/// The permission bits of a new file, from which the umask of the process takes some away.
+/// The permission bits of a new file, before the umask of the process is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMode(u32);
 
 impl FileMode {
-    /// Those of any new file: 0666.
+    /// The bits of an ordinary new file: 0666.
     pub const ORDINARY: FileMode = FileMode(0o666);
-    /// For its owner alone: 0600.
+    /// For the owner only: 0600.
     pub const PRIVATE: FileMode = FileMode(0o600);
 
-    /// The permission bits of a regular file, without set-user-ID, set-group-ID and the sticky bit; of anything else,
+    /// The permission bits of a regular file, without set-user-ID, set-group-ID and the sticky bit; for other files
     /// [`FileMode::ORDINARY`].
     ///
     /// # Errors
@@ -65,11 +65,11 @@ impl Default for FileMode {
     }
 }
 
-/// A file being written. [`commit`](OutputFile::commit) makes it appear under its name; dropped without that, it was
-/// never there.
+/// A file that is being written. [`commit`](OutputFile::commit) makes it appear under its name; if it is dropped before
+/// that, it leaves nothing behind.
 ///
-/// Until then it is a temporary file in the same folder that only its owner can read. What is not a regular file (a
-/// terminal, a pipe, `/dev/null`) is written directly.
+/// Until the commit it is a temporary file in the same folder that only its owner can read. A file that is not regular
+/// (a terminal, a pipe, `/dev/null`) is written directly.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
@@ -83,13 +83,13 @@ enum Kind {
 }
 
 impl OutputFile {
-    /// Starts a file.
+    /// Starts an output file.
     ///
-    /// The folder is opened, and its path is not resolved again. A file system that cannot do what the commit needs is
-    /// found out here, by a trial with an empty file. A FIFO waits for its reader.
+    /// The folder is opened, and its path is not resolved again. A trial with an empty file detects file systems that
+    /// do not support the operations of the commit. For a FIFO the call waits for a reader.
     ///
     /// # Errors
-    /// [`Error::Exists`] if something bears the name and `force` is not set, [`Error::File`].
+    /// [`Error::Exists`] if the name exists and `force` is not set, [`Error::File`].
     pub fn create(path: &Path, options: OutputOptions) -> Result<OutputFile> {
         OutputFile::start(Place::find(path, options)?, path, options)
     }
@@ -111,8 +111,8 @@ impl OutputFile {
         Ok(OutputFile { path: path.into(), kind })
     }
 
-    /// Finds out whether [`create`](OutputFile::create) and [`commit`](OutputFile::commit) will succeed, as far as that
-    /// can be known, and leaves nothing behind. A FIFO is not opened.
+    /// Checks whether [`create`](OutputFile::create) and [`commit`](OutputFile::commit) will succeed, as far as
+    /// possible in advance, and leaves nothing behind. A FIFO is not opened.
     ///
     /// # Errors
     /// Those of [`create`](OutputFile::create).
@@ -123,8 +123,8 @@ impl OutputFile {
     /// Makes the file appear under its name; with [`OutputOptions::sync`], on stable storage.
     ///
     /// # Errors
-    /// [`Error::Exists`] if another file has taken the name meanwhile and `force` is not set, [`Error::File`]. The
-    /// temporary file is removed then. Only if the folder cannot be synced does the file stay, under its name.
+    /// [`Error::Exists`] if another file has got the name meanwhile and `force` is not set, [`Error::File`]. The
+    /// temporary file is then removed. Only if the folder cannot be synced does the file remain, under its name.
     pub fn commit(self) -> Result<()> {
         let OutputFile { path, kind } = self;
         match kind {
@@ -134,7 +134,7 @@ impl OutputFile {
         }
     }
 
-    /// The temporary file that holds the bytes until the commit; nothing if they are written directly.
+    /// The temporary file that contains the bytes until the commit; `None` if they are written directly.
     pub fn temporary(&self) -> Option<&TemporaryName> {
         match &self.kind {
             Kind::Temporary(temporary) => Some(temporary.name()),
@@ -142,12 +142,12 @@ impl OutputFile {
         }
     }
 
-    /// True if it is written directly, since it is not a regular file.
+    /// True if the file is written directly, since it is not a regular file.
     pub fn is_direct(&self) -> bool {
         matches!(self.kind, Kind::Direct { .. })
     }
 
-    /// The file being written.
+    /// The file that is being written.
     pub fn as_file(&self) -> &File {
         match &self.kind {
             Kind::Temporary(temporary) => temporary.file(),
@@ -156,11 +156,11 @@ impl OutputFile {
     }
 }
 
-/// Removes the temporary files that processes of this user have left behind in a folder because they were killed. Those of
-/// processes that are still running are locked, and stay. The result is the number of files removed.
+/// Removes the temporary files in a folder that belong to this user and were left by processes that were killed. Files
+/// of running processes are locked and are kept. Returns the number of files removed.
 ///
 /// # Errors
-/// The folder cannot be read. A file that cannot be removed stays.
+/// If the folder cannot be read. A file that cannot be removed is skipped.
 pub fn remove_abandoned(folder: impl AsFd) -> io::Result<usize> {
     Ok(temporary::remove_abandoned(folder.as_fd())?)
 }

@@ -1,5 +1,5 @@
-//! Where an output file goes: the folder and the name in it, and everything that can be known to fail before there is
-//! any data.
+//! The destination of an output file: the folder and the name in it, with all checks that are possible before there are
+//! data.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,12 +28,12 @@ pub(super) struct Place {
     folder: Arc<Folder>,
     name: OsString,
     options: OutputOptions,
-    /// The name is that of a device or a FIFO, or of a symbolic link to one.
+    /// The name refers to a device or a FIFO, or to a symbolic link to one.
     is_special: bool,
 }
 
 impl Place {
-    /// Opens the folder, and refuses a name that cannot be written to.
+    /// Opens the folder, and refuses a name that cannot be written.
     pub(super) fn find(path: &Path, options: OutputOptions) -> Result<Place> {
         let (folder_path, name) = split(path)?;
         let folder = Folder::open(folder_path, options.sync);
@@ -41,7 +41,7 @@ impl Place {
         Place::in_folder(folder, path, name, options)
     }
 
-    /// The same in a folder that is open already.
+    /// The same in a folder that is already open.
     pub(super) fn find_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<Place> {
         let (_, name) = split(path)?;
         let folder = Folder::from_open(folder, options.sync).map_err(Error::file("create", path))?;
@@ -75,13 +75,13 @@ impl Place {
         }
     }
 
-    /// The device or FIFO, opened; nothing if a new file is to be made. A FIFO waits for its reader.
+    /// Opens the device or FIFO; `None` if a new file is created. For a FIFO it waits for a reader.
     pub(super) fn open_special(&self) -> Result<Option<File>> {
         if !self.is_special {
             return Ok(None);
         }
         let file = File::from(self.folder.open_existing(&self.name).map_err(self.failed("write to"))?);
-        // Whatever bore the name before: what is written to is what has been opened now.
+        // Checks the file that was opened, since the name may have been replaced meanwhile.
         let kind = file_type(&fstat(&file).map_err(self.failed("write to"))?);
         if matches!(kind, FileType::RegularFile | FileType::Directory) {
             return Err(self.refused("another process put something else in its place: try again"));
@@ -90,7 +90,7 @@ impl Place {
         Ok(Some(file))
     }
 
-    /// Checks permissions and, for a new file, tries out on an empty one how it will get its name.
+    /// Checks permissions and, for a new file, tries the final rename with an empty file.
     pub(super) fn check(&self) -> Result<()> {
         if self.is_special {
             return self.folder.check_writable(&self.name).map_err(self.failed("write to"));
@@ -98,7 +98,7 @@ impl Place {
         temporary::trial(&self.folder, self.options).map(drop).map_err(|error| self.trial_failed(error))
     }
 
-    /// Makes the temporary file of a new one, after a trial.
+    /// Creates the temporary file of a new file, after a trial.
     pub(super) fn start(&self) -> Result<Temporary> {
         let outcome =
             temporary::trial(&self.folder, self.options).map_err(|error| self.trial_failed(error))?;
@@ -106,7 +106,7 @@ impl Place {
         started.map_err(self.failed("create"))
     }
 
-    /// Refuses to replace a file that is not to be replaced, or cannot be.
+    /// Refuses to replace a file that must not or cannot be replaced.
     fn check_replaceable(&self, entry: &Stat) -> Result<()> {
         if !self.options.force {
             return Err(Error::Exists { path: self.path.clone() });
@@ -115,14 +115,14 @@ impl Place {
         let user = rustix::process::geteuid().as_raw();
         if is_protected(&folder, entry.st_uid, user) && !may_act_as_any_owner() {
             return Err(self.refused(
-                "the existing file belongs to another user, and in a folder with the sticky bit only its owner may \
+                "the existing file belongs to another user, and in a folder with the sticky bit only its owner can \
                  replace it: choose another name",
             ));
         }
         Ok(())
     }
 
-    /// Refuses a disk that is not to be overwritten, and what cannot be synced.
+    /// Refuses a disk that must not be overwritten, and a file that cannot be synced.
     fn check_special(&self, kind: FileType) -> Result<()> {
         if self.options.regular_only {
             return Err(self.refused("it is not a regular file"));
@@ -131,7 +131,7 @@ impl Place {
             return if self.options.force { Ok(()) } else { Err(Error::Exists { path: self.path.clone() }) };
         }
         if self.options.sync {
-            return Err(self.refused("it is no file and no disk, and cannot be synced: leave out the sync"));
+            return Err(self.refused("it is neither a file nor a disk, and cannot be synced: omit the sync"));
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Place {
     fn trial_failed(&self, error: temporary::TrialError) -> Error {
         match error {
             temporary::TrialError::CannotKeepExisting => self.refused(
-                "this file system can neither rename without replacing nor make hard links, so a file that takes the \
+                "this file system can neither rename without replacing nor make hard links, so a file that gets the \
                  name meanwhile would be lost: force overwriting, or choose another folder",
             ),
             temporary::TrialError::Io(error) => self.failed("create")(error),
@@ -173,7 +173,7 @@ fn split(path: &Path) -> Result<(&Path, &OsStr)> {
 }
 
 fn no_folder(path: &Path, folder: &Path, error: Errno) -> Error {
-    // Without the slashes at its end.
+    // Without trailing slashes.
     let named = path.parent().unwrap_or(folder);
     let reason = match error {
         Errno::NOENT => {
@@ -191,12 +191,12 @@ fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// True if the sticky bit keeps a user from replacing a file of this owner.
+/// True if the sticky bit prevents a user from replacing a file of this owner.
 fn is_protected(folder: &Stat, owner: u32, user: u32) -> bool {
     folder.st_mode & STICKY != 0 && user != owner && user != folder.st_uid
 }
 
-/// True for root and its like, which the sticky bit does not bind.
+/// True for root and for processes with the same capability, to which the sticky bit does not apply.
 fn may_act_as_any_owner() -> bool {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {

@@ -1,4 +1,4 @@
-//! The file under its temporary name, and how it gets its own.
+//! The temporary file, and the rename to its final name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,23 +12,23 @@ use rustix::io::{Errno, Result};
 use super::OutputOptions;
 use super::folder::{self, Folder};
 
-/// Permission bits of a temporary file: nobody else may open it while it is incomplete.
+/// Permission bits of a temporary file: no other user may open it while it is incomplete.
 const WHILE_WRITING: u32 = 0o600;
-/// The permission bits of a mode, without set-user-ID and its like.
+/// The permission bits of a mode, without set-user-ID, set-group-ID and the sticky bit.
 const PERMISSIONS: u32 = 0o777;
 
-/// How a finished file gets its name.
+/// How a finished file gets its final name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// By a rename that replaces what bears the name.
+    /// By a rename that replaces an existing name.
     Replace,
-    /// By a rename that fails if something bears the name.
+    /// By a rename that fails if the name exists.
     NoReplace,
-    /// By a second name, which fails if something bears it, and the removal of the first.
+    /// By a hard link, which fails if the name exists, and the removal of the temporary name.
     Link,
 }
 
-/// What a trial found out.
+/// The result of a trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outcome {
     placement: Placement,
@@ -36,10 +36,10 @@ pub(super) struct Outcome {
     permissions: u32,
 }
 
-/// Why a trial failed.
+/// The reason why a trial failed.
 #[derive(Debug)]
 pub(super) enum TrialError {
-    /// The file system has no way to give a file a name that must be free.
+    /// The file system has no operation that gives a file an unused name only.
     CannotKeepExisting,
     Io(Errno),
 }
@@ -50,7 +50,7 @@ impl From<Errno> for TrialError {
     }
 }
 
-/// Tries out, with an empty file that is removed again, whether a file can be created and renamed here.
+/// Tests with an empty file, which is then removed, whether a file can be created and renamed here.
 pub(super) fn trial(folder: &Folder, options: OutputOptions) -> std::result::Result<Outcome, TrialError> {
     let (from, file) = create(folder, options.mode.0)?;
     let to = match unused_name() {
@@ -64,7 +64,7 @@ pub(super) fn trial(folder: &Folder, options: OutputOptions) -> std::result::Res
     let placed = choose_placement(folder, &from, &to, options.force);
     let removed = match placed {
         Ok(Placement::Replace | Placement::NoReplace) => folder.remove(&to),
-        // The second name has been tried out by `choose_placement`.
+        // `choose_placement` has tested the second name.
         Ok(Placement::Link) | Err(_) => folder.remove(&from),
     };
     let placement = placed?;
@@ -93,7 +93,7 @@ fn choose_placement(
     Ok(Placement::Link)
 }
 
-/// A file being written. Its name is removed when it is dropped, unless it has got its own.
+/// A file that is being written. Its temporary name is removed on drop, unless the file has its final name.
 #[derive(Debug)]
 pub(super) struct Temporary {
     file: File,
@@ -124,7 +124,7 @@ impl Temporary {
         &self.name
     }
 
-    /// Gives the file its permissions and its name; [`Failed`] says which step failed.
+    /// Gives the file its permissions and its final name; [`Failed`] says which step failed.
     pub(super) fn place(mut self) -> std::result::Result<(), Failed> {
         let TemporaryName { folder, name } = &self.name;
         folder::set_mode(&self.file, self.outcome.permissions).map_err(Failed::Mode)?;
@@ -138,7 +138,7 @@ impl Temporary {
             Placement::Replace => folder.rename(name, &self.target),
             Placement::NoReplace => folder.rename_no_replace(name, &self.target),
             Placement::Link => folder.link(name, &self.target).map(|()| {
-                // The file is there: a second name that stays does no harm.
+                // The file has its final name: a remaining temporary name does no harm.
                 let _ = folder.remove(name);
             }),
         }
@@ -148,7 +148,7 @@ impl Temporary {
         synced
     }
 
-    /// False if another process, which may write to the folder, has put something else under the temporary name.
+    /// False if another process with write access to the folder has replaced the file of the temporary name.
     fn bears_its_name(&self) -> Result<bool> {
         let ours = fstat(&self.file)?;
         let found = self.name.folder.look(&self.name.name)?;
@@ -159,19 +159,19 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.is_placed {
-            // Nothing more can be done about it.
+            // An error cannot be handled here.
             let _ = self.name.remove();
         }
     }
 }
 
-/// Which step of [`Temporary::place`] failed.
+/// The step of [`Temporary::place`] that failed.
 #[derive(Debug)]
 pub(super) enum Failed {
     Mode(Errno),
     Sync(Errno),
     Rename(Errno),
-    /// The temporary name has been taken by another process.
+    /// Another process has removed or replaced the temporary name.
     Taken,
 }
 
@@ -183,7 +183,7 @@ pub struct TemporaryName {
 }
 
 impl TemporaryName {
-    /// Removes the file, for a program that is about to end without dropping its [`OutputFile`](super::OutputFile).
+    /// Removes the file, for a program that ends without dropping its [`OutputFile`](super::OutputFile).
     ///
     /// # Errors
     /// Those of the file system.
@@ -192,22 +192,22 @@ impl TemporaryName {
     }
 }
 
-/// Creates a file of a random name, and locks it: see [`remove_abandoned`].
+/// Creates a file with a random name, and locks it: see [`remove_abandoned`].
 fn create(folder: &Folder, mode: u32) -> Result<(OsString, File)> {
     loop {
         let name = unused_name()?;
         let file = File::from(folder.create(&name, mode)?);
-        // A file system without locks has files that are never removed as abandoned.
+        // On a file system without locks, files are never removed as abandoned.
         let is_locked_by_another =
             flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
-        // Another process may have taken it for abandoned before it was locked.
+        // Another process may have removed it as abandoned before it was locked.
         if !is_locked_by_another && fstat(&file)?.st_nlink > 0 {
             return Ok((name, file));
         }
     }
 }
 
-/// Removes the files of this user that have the name of a temporary file and that no process has locked; how many.
+/// Removes files of this user that have the name of a temporary file and are not locked; returns their number.
 pub(super) fn remove_abandoned(folder: BorrowedFd<'_>) -> Result<usize> {
     let mut removed = 0;
     let user = rustix::process::geteuid().as_raw();
@@ -231,16 +231,16 @@ pub(super) fn remove_abandoned(folder: BorrowedFd<'_>) -> Result<usize> {
     Ok(removed)
 }
 
-/// True for the names that [`unused_name`] makes.
+/// True for the names that [`unused_name`] creates.
 fn is_temporary_name(name: &OsStr) -> bool {
     let digits = name.as_bytes().strip_prefix(b".lockstep-").and_then(|rest| rest.strip_suffix(b".tmp"));
     digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// A name that nothing bears: nobody can guess its 64 random bits.
+/// An unused name: its 64 random bits cannot be guessed.
 fn unused_name() -> Result<OsString> {
     let mut random = [0; 8];
-    // The only reason to fail is a system without random numbers.
+    // This fails only on a system without random numbers.
     getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
     Ok(format!(".lockstep-{:016x}.tmp", u64::from_ne_bytes(random)).into())
 }

@@ -1,4 +1,4 @@
-//! What happens to the folder between any two system calls, and system calls that fail.
+//! Changes of the folder between any two system calls, and system calls that fail.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -19,8 +19,8 @@ const FORCE: OutputOptions =
     OutputOptions { force: true, mode: FileMode(0o640), sync: false, regular_only: false };
 const KEEP: OutputOptions = OutputOptions { force: false, ..FORCE };
 
-/// `shared/out` is a file of the attacker's, `shared/link` a symbolic link to the victim's, which lies elsewhere; `evil`
-/// is a link to a folder of the victim's in which there is an `out` too.
+/// `shared/out` is a file of the attacker, `shared/link` a symbolic link to a file of the victim in another folder;
+/// `evil` is a link to a folder of the victim that also contains a file `out`.
 struct Scene {
     folder: tempfile::TempDir,
     victims: Vec<(PathBuf, fs::Metadata)>,
@@ -80,7 +80,7 @@ fn temporary_names(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".lockstep-")).collect()
 }
 
-/// Writes the output once for each of its system calls, with the attack before that call. `check` is handed the outcome.
+/// Writes the output once for each of its system calls, with the attack before that call. `check` gets the outcome.
 fn attack_every_step(
     options: OutputOptions,
     attack: fn(&Scene),
@@ -111,7 +111,7 @@ fn attack_every_step(
     }
 }
 
-/// The new file: the caller's, with its own permissions and content.
+/// Checks the new file: owner, permissions and content.
 #[track_caller]
 fn assert_ours(path: &Path, when: &str) {
     let found = fs::symlink_metadata(path).unwrap();
@@ -131,7 +131,7 @@ fn the_output_swapped_for_a_link_at_every_step() {
                 scene.assert_victims_untouched(when);
                 assert!(outcome.is_ok(), "{when}");
                 assert_eq!(temporary_names(&scene.path("shared")), [] as [PathBuf; 0], "{when}");
-                // After the rename it is the attacker who moves the new file about.
+                // After the rename the attacker moves the new file.
                 let moved = step == Step::SyncFolder;
                 assert_ours(&scene.path(if moved { "shared/link" } else { "shared/out" }), when);
             },
@@ -152,8 +152,8 @@ fn the_temporary_file_swapped_for_a_link_at_every_step() {
             scene.assert_victims_untouched(when);
             match outcome {
                 Ok(()) if step == Step::Rename => {
-                    // No system call renames a file by its descriptor: after the last look the attacker's link is
-                    // what is renamed, as he could have done himself a moment later.
+                    // No system call renames a file by its descriptor: after the last check the attacker's link is
+                    // renamed, which he could also have done himself a moment later.
                     assert!(fs::symlink_metadata(scene.path("shared/out")).is_ok(), "{when}");
                 }
                 Ok(()) => assert_ours(&scene.path("shared/out"), when),
@@ -171,12 +171,12 @@ fn the_folder_swapped_for_a_link_at_every_step() {
             |scene| exchange(&scene.path("shared"), &scene.path("evil")),
             |scene, when, step, outcome| {
                 if step == Step::OpenFolder {
-                    // The path leads elsewhere before anything was done: the folder is whatever it is then.
+                    // The path changes before it is opened: the folder is the one that it refers to then.
                     return;
                 }
                 scene.assert_victims_untouched(when);
                 if outcome.is_ok() {
-                    // `evil` is the folder that was opened.
+                    // `evil` is now the folder that was opened.
                     assert_ours(&scene.path("evil/out"), when);
                 }
                 assert_eq!(temporary_names(&scene.path("evil")), [] as [PathBuf; 0], "{when}");
@@ -202,7 +202,7 @@ fn a_special_file_swapped_for_a_regular_one_is_not_written() {
     scene.assert_victims_untouched("");
 }
 
-/// A hook with which these steps fail.
+/// A hook that makes these steps fail.
 fn failing(steps: &'static [(Step, Errno)]) -> impl FnMut(Step) -> rustix::io::Result<()> {
     move |step| steps.iter().find(|(failing, _)| *failing == step).map_or(Ok(()), |(_, error)| Err(*error))
 }
@@ -229,7 +229,7 @@ fn a_hard_link_where_there_is_no_rename_without_replacing() {
     with_hook(failing(only_links), || write_out(&path, KEEP)).unwrap();
     assert_ours(&path, "by a link");
     assert_eq!((fs::read_dir(folder.path()).unwrap().count(), fs::metadata(&path).unwrap().nlink()), (1, 1));
-    // Nothing that takes the name meanwhile is lost.
+    // A file that gets the name meanwhile is not lost.
     let other = folder.path().join("other");
     let outcome = with_hook(failing(only_links), || {
         let mut output = OutputFile::create(&other, KEEP)?;
@@ -293,7 +293,7 @@ fn what_cannot_be_synced_is_refused() {
     OutputFile::create(null, KEEP).unwrap();
 }
 
-/// Runs something with the rights of a user who owns nothing here, if the tests run as root.
+/// Runs `run` as a user who owns nothing here, if the tests run as root.
 fn as_nobody<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
     use rustix::process::{Gid, Uid};
     if !rustix::process::geteuid().is_root() {
@@ -301,7 +301,7 @@ fn as_nobody<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
         return None;
     }
     let run = || {
-        // Of this thread alone.
+        // For this thread only.
         let (user, group) = (Uid::from_raw(65534), Gid::from_raw(65534));
         rustix::thread::set_thread_res_gid(group, group, group).unwrap();
         rustix::thread::set_thread_res_uid(user, user, user).unwrap();
@@ -324,12 +324,12 @@ fn anothers_file_in_a_sticky_folder_is_refused_at_once() {
             let error = OutputFile::create(&path(name), FORCE).unwrap_err();
             assert!(error.to_string().contains("sticky"), "{error}");
         }
-        // Names of their own are theirs to replace.
+        // Own files may be replaced.
         write_out(&path("own"), KEEP).unwrap();
         write_out(&path("own"), FORCE).unwrap();
     });
     if told.is_some() {
-        // Root may replace either.
+        // Root may replace both.
         write_out(&path("own"), FORCE).unwrap();
         write_out(&path("roots"), FORCE).unwrap();
         assert_ours(&path("own"), "by root");

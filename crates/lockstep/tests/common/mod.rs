@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of several tests.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use lockstep_reference::cobblestone::{self as oracle, Aead};
 
 pub(crate) const SUITES: [Suite; 2] = [Suite::Cobblestone128, Suite::Cobblestone256];
 
-/// Lengths around every border: of a chunk, and of pieces of 32 chunks.
+/// Lengths around every boundary: of a chunk, and of pieces of 32 chunks.
 pub(crate) const LENGTHS: [usize; 14] = [
     0,
     1,
@@ -27,7 +27,7 @@ pub(crate) const LENGTHS: [usize; 14] = [
     (5 << 20) + 12345,
 ];
 
-/// An engine with so many threads; made once, since tests ask for it in loops.
+/// An engine with this number of threads; created once, since tests use it in loops.
 pub(crate) fn engine(threads: usize) -> &'static Engine {
     static ENGINES: [OnceLock<Engine>; 9] = [const { OnceLock::new() }; 9];
     ENGINES[threads].get_or_init(|| Engine::builder().threads(threads).build().unwrap())
@@ -48,7 +48,7 @@ pub(crate) fn aead(suite: Suite) -> Aead {
     }
 }
 
-/// A message by the oracle, with the key of [`key`].
+/// A message of the reference implementation, with the key of [`key`].
 pub(crate) fn oracle_seal(suite: Suite, context: &[u8], plaintext: &[u8]) -> Vec<u8> {
     oracle::seal(aead(suite), key(suite).as_bytes(), &[0x5a; 24], context, plaintext)
 }
@@ -57,7 +57,8 @@ pub(crate) fn oracle_open(suite: Suite, context: &[u8], message: &[u8]) -> Optio
     oracle::open(aead(suite), key(suite).as_bytes(), context, message)
 }
 
-/// A reader that gives at most so many bytes a call, is interrupted every other call, and fails in the end if told to.
+/// A reader that returns at most `step` bytes a call, is interrupted every other call, and fails at the end if
+/// requested.
 pub(crate) struct Hesitant<'a> {
     pub(crate) data: &'a [u8],
     pub(crate) step: usize,
@@ -89,7 +90,7 @@ impl Read for Hesitant<'_> {
     }
 }
 
-/// A writer that takes at most so many bytes a call, is interrupted every other call, and has room for so many.
+/// A writer that accepts at most `step` bytes a call, is interrupted every other call, and has space for `room` bytes.
 pub(crate) struct Narrow {
     pub(crate) got: Vec<u8>,
     pub(crate) step: usize,
