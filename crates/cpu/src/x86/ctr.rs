@@ -1,8 +1,11 @@
 //! CTR with a counter of 128 or of 32 bits.
 //!
 //! Counters are kept as little-endian numbers, one a block, and are reversed on their way into the cipher. Only their
-//! low 64 bits are added to: the data is cut where the bits that count would wrap (at most once in any call that ends),
-//! so that one loop does for both widths.
+//! low 32 bits are added to, which wrap as GCM wants it. A counter of 128 bits has its data cut where they would wrap (at most
+//! once in 64 GiB), so that one loop does for both widths.
+//!
+//! GCM may keep its counter secret: it comes from the hash key if the IV has not 12 bytes. So nothing branches on a counter of 32
+//! bits.
 
 use std::arch::x86_64::__m128i;
 
@@ -33,7 +36,7 @@ impl<V: Vector> Pass<V> for Ctr<V> {
             let mut x = [first; N];
             for x in &mut x {
                 *x = first.xor(self.counters.reversed());
-                self.counters = self.counters.add64(self.stride);
+                self.counters = self.counters.add32(self.stride);
             }
             middle::<Encrypt, V, N>(keys, self.rounds, &mut x);
             for i in 0..N {
@@ -44,7 +47,7 @@ impl<V: Vector> Pass<V> for Ctr<V> {
     }
 }
 
-/// CTR of less than [`FEW`] bytes, in which the low 64 bits of the counter do not wrap. The counter goes from memory to a vector and back as a whole: a load of
+/// CTR of less than [`FEW`] bytes with a counter of 32 bits, or of 128 of which the low 32 do not wrap. It goes from memory to a vector and back as a whole: a load of
 /// what was stored in parts would wait for all that came before.
 ///
 /// # Safety
@@ -61,29 +64,33 @@ pub(super) unsafe fn ctr_few(schedule: &Schedule, counter: &mut Block, data: Spa
     }
 }
 
-/// True if [`ctr_few`] is to be used: for little data in which the bits of the counter that count, or the low 64 bits, do not
-/// wrap. Where there are masks, they cut a block off faster than it does.
+/// True if [`ctr_few`] is to be used, for a counter of which the last `BITS` bits count. Where there are masks, they cut a block
+/// off faster than it does.
 #[inline(always)]
-pub(super) fn is_few<V: Vector>(counter: &Block, bits: u32, len: usize) -> bool {
-    let low = u64::from_be_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|i: usize| counter[i]));
-    let room = counting(bits) - (low & counting(bits));
-    len < FEW && (V::BLOCKS < 4 || len.is_multiple_of(16)) && room >= FEW as u64 / 16
+pub(super) fn is_few<V: Vector, const BITS: u32>(counter: &Block, len: usize) -> bool {
+    len < FEW
+        && (V::BLOCKS < 4 || len.is_multiple_of(16))
+        && (BITS == 32 || blocks_before_wrap(u128::from_be_bytes(*counter)) >= FEW as u64 / 16)
 }
 
-/// The bits of the low half of a counter that count, if `bits` of the whole do.
+/// Blocks until the low 32 bits are all ones.
 #[inline(always)]
-fn counting(bits: u32) -> u64 {
-    if bits == 32 { u32::MAX.into() } else { u64::MAX }
+fn blocks_before_wrap(counter: u128) -> u64 {
+    u64::from(!(counter as u32))
 }
 
-/// CTR of any length with a counter of which the last `bits` bits count: 32 or all 128.
+/// CTR of any length with a counter of which the last `BITS` bits count: 32 or all 128.
 ///
 /// # Safety
 ///
 /// As [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn ctr<V: Vector>(schedule: &Schedule, counter: &mut Block, bits: u32, data: Span<'_>) {
-    let advance = |counter: u128, blocks: u64| match bits {
+pub(super) unsafe fn ctr<V: Vector, const BITS: u32>(
+    schedule: &Schedule,
+    counter: &mut Block,
+    data: Span<'_>,
+) {
+    let advance = |counter: u128, blocks: u64| match BITS {
         32 => Low32::advance(counter, blocks.into()),
         _ => Whole::advance(counter, blocks.into()),
     };
@@ -92,20 +99,19 @@ pub(super) unsafe fn ctr<V: Vector>(schedule: &Schedule, counter: &mut Block, bi
     let (keys, rounds) = (schedule.encrypt(), schedule.rounds());
     let mut rest = data;
     loop {
-        // One less than the blocks until the bits wrap that are added to and count.
-        let before_wrap = counting(bits) - (start as u64 & counting(bits));
-        let cut = rest.len().div_ceil(16) as u64 > before_wrap;
-        let part = if cut { rest.len().min(16 * (before_wrap as usize + 1)) } else { rest.len() };
+        let room = if BITS == 32 { u64::MAX } else { blocks_before_wrap(start) + 1 };
+        let cut = rest.len().div_ceil(16) as u64 > room;
+        let part = if cut { 16 * room as usize } else { rest.len() };
         let (head, tail) = rest.split_at(part);
         // SAFETY: the caller vouches for the instructions.
         unsafe {
-            let counters = V::splat(Xmm::number(start)).add64(V::numbers([0, 1, 2, 3]));
+            let counters = V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3]));
             let stride = V::numbers([V::BLOCKS as u128; 4]);
             drive::<V, _>(Ctr::<V> { keys, rounds, counters, stride }, head);
         }
         if tail.is_empty() {
             return;
         }
-        (start, rest) = (advance(start, before_wrap + 1), tail);
+        (start, rest) = (advance(start, room), tail);
     }
 }

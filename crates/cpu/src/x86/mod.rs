@@ -115,8 +115,11 @@ macro_rules! kernel {
                     fn ecb_decrypt_many(key: &Schedule, data: Span<'_>) -> () {
                         ecb::ecb::<Decrypt, vector::$vector>(key, data)
                     }
-                    fn ctr_many(key: &Schedule, counter: &mut Block, bits: u32, data: Span<'_>) -> () {
-                        ctr::ctr::<vector::$vector>(key, counter, bits, data)
+                    fn ctr_many(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
+                        ctr::ctr::<vector::$vector, 128>(key, counter, data)
+                    }
+                    fn ctr32_many(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
+                        ctr::ctr::<vector::$vector, 32>(key, counter, data)
                     }
                     fn cbc_decrypt_many(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
                         feedback::cbc_decrypt::<vector::$vector>(key, iv, data)
@@ -161,19 +164,19 @@ macro_rules! kernel {
 
                 #[inline]
                 fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                    if ctr::is_few::<vector::$vector>(counter, 128, data.len()) {
+                    if ctr::is_few::<vector::$vector, 128>(counter, data.len()) {
                         self.base.ctr(key, counter, data);
                     } else {
-                        self.ctr_many(key, counter, 128, data);
+                        self.ctr_many(key, counter, data);
                     }
                 }
 
                 #[inline]
                 fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                    if ctr::is_few::<vector::$vector>(counter, 32, data.len()) {
+                    if ctr::is_few::<vector::$vector, 32>(counter, data.len()) {
                         self.base.ctr(key, counter, data);
                     } else {
-                        self.ctr_many(key, counter, 32, data);
+                        self.ctr32_many(key, counter, data);
                     }
                 }
 

@@ -68,8 +68,6 @@ pub(super) trait Vector: Copy {
 
     /// The bytes of each block in reverse.
     fn reversed(self) -> Self;
-    /// Adds to each 64-bit half.
-    fn add64(self, other: Self) -> Self;
     /// Adds to each 32-bit quarter.
     fn add32(self, other: Self) -> Self;
     /// The blocks moved up by one place, the last block of `before` entering at the bottom.
