@@ -4,11 +4,11 @@
 //! verified, and detects changed files. In this module **the caller is responsible for all of that**:
 //!
 //! - **A nonce that is used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM and CCM; in GCM it
-//! also reveals the authentication key, so that anyone can forge messages. The caller must generate unique nonces.
+//!   also reveals the authentication key, so that anyone can forge messages. The caller must generate unique nonces.
 //! - **ECB, CBC, CFB, OFB, CTR, XTS and PCBC do not authenticate.** An attacker can change plaintexts through them, and
-//! a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over the ciphertext.
+//!   a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over the ciphertext.
 //! - **Incremental decryption of GCM and CCM** returns plaintext before the tag is checked: do not use it until
-//! `finish` has succeeded.
+//!   `finish` has succeeded.
 //! - **ECB reveals equal blocks.** XTS is for disk sectors.
 //! - Some kernels leak keys by timing. Their names say so, and they are only used if they are selected by name.
 //!

@@ -122,26 +122,20 @@ impl Settings {
     /// devices and kernels that do not exist.
     pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
         let has = |backend: &BackendName| backends.contains(&backend.as_str());
-        let has_device = |name: &str| name == "auto" || has(DeviceSelector::from(name).backend());
-        let has_kernel = |name: &str| has(KernelName::from(name).backend());
-        let named: [(_, _, &dyn Fn(&str) -> bool, _); 2] = [
-            (
-                "device",
-                &self.device,
-                &has_device,
-                "give a device that the provider has, such as cpu or cuda:0, or auto",
-            ),
-            (
-                "kernel",
-                &self.kernel,
-                &has_kernel,
-                "give a kernel that the provider has, such as cpu/soft, or auto",
-            ),
-        ];
-        for (name, value, is_known, expected) in named {
-            if let Some(value) = value.clone().filter(|value| !is_known(value)) {
-                return Err(Error::Setting { name, value, expected });
-            }
+        let is_device = |name: &str| name == "auto" || has(DeviceSelector::from(name).backend());
+        let is_kernel = |name: &str| has(KernelName::from(name).backend());
+        let refused = |name, value: &Option<String>, expected| Error::Setting {
+            name,
+            value: value.clone().unwrap_or_default(),
+            expected,
+        };
+        if !self.device.as_deref().is_none_or(is_device) {
+            let expected = "give a device that the provider has, such as cpu or cuda:0, or auto";
+            return Err(refused("device", &self.device, expected));
+        }
+        if !self.kernel.as_deref().is_none_or(is_kernel) {
+            let expected = "give a kernel that the provider has, such as cpu/soft, or auto";
+            return Err(refused("kernel", &self.kernel, expected));
         }
         let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
         // The name of a kernel contains its backend.

@@ -115,6 +115,18 @@ reasons! {
     ParameterRoom = c"parameter has too little space for the value",
 }
 
+impl From<Error> for Reason {
+    /// Converts an error of the incremental engine or of a device.
+    fn from(error: Error) -> Reason {
+        match error {
+            Error::NotWholeBlocks { .. } => Reason::WrongFinalBlockLength,
+            Error::Padding => Reason::BadDecrypt,
+            Error::OutputLength { .. } => Reason::OutputTooSmall,
+            _ => Reason::Device,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,17 +146,5 @@ mod tests {
         assert_eq!(Reason::BadDecrypt.shared().unwrap().0, 100);
         assert_eq!(Reason::WrongFinalBlockLength.shared().unwrap().0, 107);
         assert_eq!(Reason::Device.shared(), None);
-    }
-}
-
-impl From<Error> for Reason {
-    /// Converts an error of the incremental engine or of a device.
-    fn from(error: Error) -> Reason {
-        match error {
-            Error::NotWholeBlocks { .. } => Reason::WrongFinalBlockLength,
-            Error::Padding => Reason::BadDecrypt,
-            Error::OutputLength { .. } => Reason::OutputTooSmall,
-            _ => Reason::Device,
-        }
     }
 }
