@@ -8,14 +8,13 @@ use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::{Data, DeviceSlice, PinnedBuffer, PinnedSlice};
 use lockstep_core::work::{Operation, Stream};
 use lockstep_core::{KeySize, Result};
-use lockstep_gpu_host::{Limits, Messages, Piece, Pipeline, Results};
+use lockstep_gpu_host::{Kind, Limits, Messages, Piece, Pipeline, Results};
 
 use crate::describe::{Description, Work};
 use crate::gpu::{Event, Gpu};
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
 use crate::launch;
 use crate::machine::Hold;
-use crate::passes::{Kind, Plan};
 use crate::staging::{Pool, Staging};
 
 /// Bytes of a chunk: many enough to fill the device and to pay for its launches, few enough to overlap.
@@ -30,7 +29,6 @@ pub(crate) struct Task {
     /// The kernels; none for the measurement of overheads, where data travel and nothing runs.
     pub(crate) family: Option<&'static Family>,
     pub(crate) operation: Operation,
-    pub(crate) plan: &'static Plan,
     pub(crate) size: KeySize,
     pub(crate) options: LaunchOptions,
     /// The caller's stream, for data in device memory.
@@ -55,17 +53,21 @@ impl Task {
     pub(crate) fn new(
         pool: &Arc<Pool>,
         family: Option<&'static Family>,
-        (operation, plan): (Operation, &'static Plan),
+        operation: Operation,
         size: KeySize,
         options: LaunchOptions,
         stream: Stream,
     ) -> Task {
         let (pool, holds, earlier_uses) = (Arc::clone(pool), Vec::new(), Vec::new());
-        Task { pool, family, operation, plan, size, options, stream, holds, earlier_uses }
+        Task { pool, family, operation, size, options, stream, holds, earlier_uses }
     }
 
     pub(crate) fn gpu(&self) -> &Arc<Gpu> {
         self.pool.device()
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        Kind::of(self.operation)
     }
 
     pub(crate) fn chaining(&self) -> ChainingState {
@@ -87,7 +89,7 @@ impl Task {
         let Some(family) = self.family else { return Ok(()) };
         let batch = description.batch(self, family, stream);
         batch.expand(description.keys.0, description.keys.1)?;
-        (self.plan.run)(&batch)
+        batch.run(self.kind())
     }
 }
 
@@ -154,7 +156,7 @@ impl Pipeline for Task {
         pieces: &mut [Piece],
         messages: &Messages<'_, '_>,
     ) -> Result<Description> {
-        if let Kind::Chain(_) = self.plan.kind {
+        if let Kind::Chain(_) = self.kind() {
             // A thread works as long as its longest message.
             pieces.sort_by_key(|piece| std::cmp::Reverse(piece.range.len()));
         }

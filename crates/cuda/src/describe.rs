@@ -7,13 +7,13 @@ use lockstep_core::data::Data;
 use lockstep_core::gcm::counter_block;
 use lockstep_core::work::Tag;
 use lockstep_core::{Error, Result};
-use lockstep_gpu_host::{Messages, Piece, PieceKeys};
+use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys};
 
 use crate::chunk::Task;
 use crate::gpu::Stream;
 use crate::kernel::{Family, GHASH_ROWS, Tiling};
 use crate::launch;
-use crate::passes::{Batch, Chain, Extra, Gcm, Hashing, Kind, Level, Levels, Tiled, Tweaks};
+use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Levels, Tiled, Tweaks, chain_scratch};
 use crate::staging::{Layout, Staging};
 
 /// Places in a staging buffer, in bytes. What the host fills comes first.
@@ -108,13 +108,13 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let limits = task.gpu().limits();
         let bytes = pieces.iter().map(|piece| piece.range.len()).sum();
         let hash_keys = 0..keys.all.len() as u32;
-        let prelude: Vec<u32> = match task.plan.kind {
+        let prelude: Vec<u32> = match task.kind() {
             Kind::Ghash => hash_keys.collect(),
             Kind::Gcm { .. } => hash_keys.chain(keys.numbers.iter().map(|&(key, _)| key)).collect(),
-            _ if task.plan.tweaks => keys.numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
+            _ if task.kind().tweaks() => keys.numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
             _ => Vec::new(),
         };
-        let levels = task.plan.kind.hashes().then(|| {
+        let levels = task.kind().hashes().then(|| {
             let blocks = |piece: &Piece| {
                 // With associated data and lengths.
                 let beside = messages.aead(piece.segment).map_or(0, |aead| aead.aad.len().div_ceil(16) + 1);
@@ -159,59 +159,46 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
 
     fn places(&self) -> Result<Places> {
         let (count, keys) = (self.pieces.len(), self.keys.all.len());
-        let mut layout = Layout::default();
-        let gcm = if let Kind::Gcm { .. } = self.task.plan.kind { count } else { 0 };
-        let segments = layout.section(launch::Segment::SIZE * count);
-        let first_tile = layout.section(8 * (count + 1));
-        let raw_keys = layout.section(self.task.size.bytes() * keys);
-        let states = layout.section(16 * self.prelude.last().map_or(0, |(_, run)| run.end));
-        let tweak_segments = layout.section(launch::Segment::SIZE * self.prelude.len());
-        let tweak_first_tile = layout.section(8 * (self.prelude.len() + 1));
-        let extras = layout.section(Extra::SIZE * gcm);
-        let tags = layout.section(16 * gcm);
-        let statuses = layout.section(gcm);
-        let messages = self.pieces.iter().filter_map(|piece| self.messages.aead(piece.segment));
-        let aads = messages.map(|aead| layout.packed(aead.aad.len())).collect();
-        let level_tiles = self.levels().iter().map(|level| layout.section(8 * level.len())).collect();
-        let mut data = vec![0; count];
-        let host_bytes = self.data_of(true).map(|(_, len)| len.next_multiple_of(16)).sum::<usize>();
-        let start = layout.section(host_bytes);
-        self.data_of(true).fold(start, |at, (index, len)| {
-            data[index] = at;
-            at + len.next_multiple_of(16)
-        });
-        let host_len = layout.len();
-        for (index, len) in self.data_of(false) {
-            data[index] = layout.section(len);
-        }
-        let schedules = layout.section(keys * self.family.schedule(self.task.size));
-        let scratch_bytes = match self.task.plan.kind {
-            Kind::Chain(_) => Chain::scratch(count, self.task.size),
-            _ => Some(if self.task.plan.edges { 16 * self.tiles() as usize } else { 0 }),
+        let gcm = if let Kind::Gcm { .. } = self.task.kind() { count } else { 0 };
+        let scratch = match self.task.kind() {
+            Kind::Chain(_) => chain_scratch(count, self.task.size),
+            kind => Some(if kind.looks_back() { 16 * self.tiles() as usize } else { 0 }),
         };
-        let scratch = layout.section(scratch_bytes.ok_or_else(|| self.too_much())?);
-        let rows = layout.section(if self.levels.is_some() { GHASH_ROWS * keys } else { 0 });
-        let outputs = self.levels().iter().map(|level| layout.section(16 * Levels::tiles(level) as usize));
-        let level_outputs = outputs.collect();
+        let scratch = scratch.ok_or_else(|| self.too_much())?;
+        let mut layout = Layout::default();
+        let mut data = vec![0; count];
         Ok(Places {
-            segments,
-            first_tile,
-            keys: raw_keys,
-            states,
-            tweak_segments,
-            tweak_first_tile,
-            extras,
-            tags,
-            statuses,
-            aads,
-            level_tiles,
-            host_data: start..start + host_bytes,
-            data,
-            host_len,
-            schedules,
-            scratch,
-            rows,
-            level_outputs,
+            segments: layout.section(launch::Segment::SIZE * count),
+            first_tile: layout.section(8 * (count + 1)),
+            keys: layout.section(self.task.size.bytes() * keys),
+            states: layout.section(16 * self.prelude.last().map_or(0, |(_, run)| run.end)),
+            tweak_segments: layout.section(launch::Segment::SIZE * self.prelude.len()),
+            tweak_first_tile: layout.section(8 * (self.prelude.len() + 1)),
+            extras: layout.section(Extra::SIZE * gcm),
+            tags: layout.section(16 * gcm),
+            statuses: layout.section(gcm),
+            aads: (self.pieces.iter().filter_map(|piece| self.messages.aead(piece.segment)))
+                .map(|aead| layout.packed(aead.aad.len()))
+                .collect(),
+            level_tiles: self.levels().iter().map(|level| layout.section(8 * level.len())).collect(),
+            host_data: {
+                let start = layout.section(0);
+                for (index, len) in self.data_of(true) {
+                    data[index] = layout.packed(len.next_multiple_of(16));
+                }
+                start..layout.len()
+            },
+            host_len: layout.len(),
+            data: {
+                self.data_of(false).for_each(|(index, len)| data[index] = layout.section(len));
+                data
+            },
+            schedules: layout.section(keys * self.family.schedule(self.task.size)),
+            scratch: layout.section(scratch),
+            rows: layout.section(if self.levels.is_some() { GHASH_ROWS * keys } else { 0 }),
+            level_outputs: (self.levels().iter())
+                .map(|level| layout.section(16 * Levels::tiles(level) as usize))
+                .collect(),
             len: layout.len(),
         })
     }
@@ -229,7 +216,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             tile += self.tiling.tiles(piece.range.len());
             let described = self.segment(index, piece, &places, base);
             described.write(&mut host[places.segments + launch::Segment::SIZE * index..]);
-            if self.task.plan.tweaks {
+            if self.task.kind().tweaks() {
                 put(host, places.states + 16 * index, &piece.state);
             }
             if let Data::Host(data) = self.messages.data(piece.segment) {
@@ -244,7 +231,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             }
         }
         let keys = self.keys.all.len();
-        let hashes = self.task.plan.kind.hashes();
+        let hashes = self.task.kind().hashes();
         if hashes {
             // Hash keys are what zeros are encrypted to.
             host[places.states..places.states + 16 * keys].fill(0);
@@ -258,7 +245,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             tiles: Levels::tiles(level),
         };
         let levels = self.levels().iter().zip(&places.level_tiles).zip(&places.level_outputs).map(level);
-        let is_gcm = matches!(self.task.plan.kind, Kind::Gcm { .. });
+        let is_gcm = matches!(self.task.kind(), Kind::Gcm { .. });
         Ok(Description {
             work: Tiled {
                 tiling: self.tiling,
@@ -305,7 +292,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         base: u64,
     ) {
         let aead = self.messages.aead(self.pieces[index].segment);
-        let (Some(aead), Kind::Gcm { opens }) = (aead, self.task.plan.kind) else { return };
+        let (Some(aead), Kind::Gcm { opens }) = (aead, self.task.kind()) else { return };
         let block = places.states + 16 * (self.keys.all.len() + index);
         put(host, block, &counter_block(aead.nonce, 1));
         put(host, places.aads[index], aead.aad);

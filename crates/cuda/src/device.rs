@@ -8,16 +8,15 @@ use lockstep_core::backend::{
 };
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Task as CoreTask, Work};
 use lockstep_core::{KeySize, Result};
-use lockstep_gpu_host::{Messages, Overhead, submit};
+use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
 
 use crate::chunk::Task;
 use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
 use crate::machine::Machine;
 use crate::memory::Memory;
-use crate::passes::{Kind, Plan};
 use crate::staging::Pool;
-use crate::{passes, table};
+use crate::table;
 
 /// A GPU, or the emulator of one. Cloning shares it.
 #[derive(Clone)]
@@ -74,11 +73,10 @@ impl Cuda {
         segments: &'w mut [Segment<'d>],
         stream: Stream,
     ) -> Result<Completion<'w>> {
-        let pass = Pass::EcbEncrypt;
-        match (kind, segments.first(), passes::plan(pass)) {
-            (Overhead::Copy, Some(first), Some(plan)) => {
-                let (operation, size) = (Operation::Pass(pass), first.key.size());
-                let task = Task::new(&self.pool, None, (operation, plan), size, self.options, stream);
+        match (kind, segments.first()) {
+            (Overhead::Copy, Some(first)) => {
+                let (operation, size) = (Operation::Pass(Pass::EcbEncrypt), first.key.size());
+                let task = Task::new(&self.pool, None, operation, size, self.options, stream);
                 submit(task, Messages::Segments(segments))
             }
             _ => Ok(Completion::Done),
@@ -92,46 +90,39 @@ impl Cuda {
     }
 }
 
-/// The plan of a family for an operation, if the family offers it.
-fn plan(family: &Family, operation: Operation) -> Option<&'static Plan> {
+/// True if a family offers an operation.
+fn offers(family: &Family, operation: Operation) -> bool {
     match operation {
-        Operation::Pass(pass) => passes::plan(pass).filter(|_| family.does(pass)),
-        Operation::Fused(fused) => {
-            let both = family.does(Pass::Ctr32) && family.does(Pass::Ghash);
-            both.then(|| passes::fused(fused))
-        }
+        Operation::Pass(pass) => family.does(pass),
+        Operation::Fused(_) => family.does(Pass::Ctr32) && family.does(Pass::Ghash),
     }
 }
 
 /// True if the machine has all entry points that a family needs for an operation.
 fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
-    let Some(plan) = plan(family, operation) else { return false };
-    let mut entries = vec![family.expand(size)];
-    match plan.kind {
-        Kind::Tiles => {}
-        Kind::Chain(chain) => {
-            entries.extend([helper::CHAIN_KEYS, helper::CHAIN_ENCRYPT]);
-            entries.extend(chain.decrypts().then_some(helper::CHAIN_DECRYPT));
-        }
-        Kind::Ghash | Kind::Gcm { .. } => {
-            entries.extend([helper::GHASH_POWERS, helper::GHASH_TILES, helper::GHASH_EACH]);
-        }
+    if !offers(family, operation) {
+        return false;
     }
-    if let Kind::Gcm { .. } = plan.kind {
+    let kind = Kind::of(operation);
+    let mut entries = vec![family.expand(size)];
+    if let Kind::Chain(chain) = kind {
+        entries.extend([helper::CHAIN_KEYS, helper::CHAIN_ENCRYPT]);
+        entries.extend(chain.decrypts().then_some(helper::CHAIN_DECRYPT));
+    }
+    if kind.hashes() {
+        entries.extend([helper::GHASH_POWERS, helper::GHASH_TILES, helper::GHASH_EACH]);
+    }
+    if let Kind::Gcm { .. } = kind {
         entries.extend([helper::GCM_TAGS, helper::GCM_ZERO]);
     }
     for tiling in family.tilings() {
-        entries.push(tiling.entry(plan.part, size));
-        if plan.tweaks || plan.kind.hashes() {
+        entries.push(tiling.entry(Part::needed_by(kind), size));
+        if kind.tweaks() || kind.hashes() {
             entries.push(tiling.entry(Part::EcbEncrypt, size));
         }
     }
-    if plan.edges {
-        entries.push(helper::EDGES);
-    }
-    if plan.tweaks {
-        entries.push(helper::SET_REGISTERS);
-    }
+    entries.extend(kind.looks_back().then_some(helper::EDGES));
+    entries.extend(kind.tweaks().then_some(helper::SET_REGISTERS));
     !entries.into_iter().any(|entry| gpu.lacks(entry))
 }
 
@@ -191,8 +182,8 @@ impl Device for Cuda {
         let operation = work.task.operation();
         let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
         let unsupported = || operation.unsupported_by(name);
-        let family = self.family(kernel).ok_or_else(unsupported)?;
-        let plan = plan(family, operation).ok_or_else(unsupported)?;
+        let family =
+            self.family(kernel).filter(|family| offers(family, operation)).ok_or_else(unsupported)?;
         let key = match &work.task {
             CoreTask::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
             CoreTask::Fused(_, messages) => messages.first().map(|message| message.key.size()),
@@ -202,7 +193,7 @@ impl Device for Cuda {
         if !does(self.gpu(), family, operation, size) {
             return Err(unsupported());
         }
-        let task = Task::new(&self.pool, Some(family), (operation, plan), size, self.options, work.stream);
+        let task = Task::new(&self.pool, Some(family), operation, size, self.options, work.stream);
         match work.task {
             CoreTask::Pass(_, segments) => submit(task, Messages::Segments(segments)),
             CoreTask::Fused(_, messages) => submit(task, Messages::Aead(messages)),

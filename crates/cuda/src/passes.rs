@@ -1,75 +1,20 @@
-//! The passes: each has a file with its launches, in order.
+//! The launches of each operation, in order.
 
-use lockstep_core::work::Pass;
 use lockstep_core::{KeySize, Result};
+use lockstep_gpu_host::Kind;
 
 use crate::gpu::{Gpu, Stream};
 use crate::kernel::{Family, Part, Tiling, helper, one_each};
 use crate::launch::{Launch, Parameters};
 use crate::machine::{Entry, Shape};
 
-mod cbc;
-mod cfb;
 mod chain;
-mod ctr;
-mod ecb;
 mod gcm;
 mod ghash;
-mod xts;
 
-pub(crate) use chain::Chain;
-pub(crate) use gcm::{Extra, Gcm, fused};
+pub(crate) use chain::scratch as chain_scratch;
+pub(crate) use gcm::{Extra, Gcm};
 pub(crate) use ghash::{Hashing, Level, Levels, by_messages};
-
-/// How the device does a pass.
-pub(crate) struct Plan {
-    /// The kernel of the family that does or prepares the work.
-    pub(crate) part: Part,
-    /// How the work is divided.
-    pub(crate) kind: Kind,
-    /// True if the ciphertext block before each tile must be saved first.
-    pub(crate) edges: bool,
-    /// True if chaining states are encrypted first, under a second key.
-    pub(crate) tweaks: bool,
-    /// Queues the launches.
-    pub(crate) run: fn(&Batch<'_>) -> Result<()>,
-}
-
-/// How work is divided among threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// In tiles; a segment may be cut at the border of any.
-    Tiles,
-    /// One lane for each message, from its beginning to its end.
-    Chain(Chain),
-    /// In tiles counted from the end of each message, in levels. Data are only read.
-    Ghash,
-    /// In tiles, and hashed as by GHASH.
-    Gcm { opens: bool },
-}
-
-impl Kind {
-    /// True if messages are hashed.
-    pub(crate) fn hashes(self) -> bool {
-        matches!(self, Kind::Ghash | Kind::Gcm { .. })
-    }
-}
-
-/// The plan of a pass, if there is one.
-pub(crate) fn plan(pass: Pass) -> Option<&'static Plan> {
-    match pass {
-        Pass::EcbEncrypt => Some(&ecb::ENCRYPT),
-        Pass::EcbDecrypt => Some(&ecb::DECRYPT),
-        Pass::Ctr => Some(&ctr::CTR),
-        Pass::Ctr32 => Some(&ctr::CTR32),
-        Pass::CbcDecrypt => Some(&cbc::DECRYPT),
-        Pass::Cfb128Decrypt => Some(&cfb::DECRYPT),
-        Pass::XtsEncrypt => Some(&xts::ENCRYPT),
-        Pass::XtsDecrypt => Some(&xts::DECRYPT),
-        Pass::Ghash => Some(&ghash::GHASH),
-        serial => chain::plan(serial),
-    }
-}
 
 /// Segments on the device, and their tiles.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +46,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) tweaks: Option<Tweaks>,
     /// Expanded keys, each for both directions.
     pub(crate) schedules: u64,
-    /// 16 bytes for each tile if the plan has edges; for chains the bit planes of round keys.
+    /// 16 bytes for each tile if tiles read the block before them; for chains the bit planes of round keys.
     pub(crate) scratch: u64,
     /// For GHASH and GCM.
     pub(crate) hashing: Option<&'a Hashing>,
@@ -112,6 +57,24 @@ pub(crate) struct Batch<'a> {
 }
 
 impl Batch<'_> {
+    /// Queues all launches of an operation, after [`Batch::expand`].
+    pub(crate) fn run(&self, kind: Kind) -> Result<()> {
+        match kind {
+            Kind::Tiles(pass) => {
+                if kind.looks_back() {
+                    // In place, the tile before overwrites the block before a tile.
+                    self.edges()?;
+                }
+                self.tweaks()?;
+                self.work(Part::of(pass))
+            }
+            Kind::Chain(chain) => chain::run(self, chain),
+            Kind::Ghash => ghash::hash(self, self.prelude()?),
+            Kind::Gcm { opens: false } => gcm::seal(self),
+            Kind::Gcm { opens: true } => gcm::open(self),
+        }
+    }
+
     /// Expands consecutive raw keys.
     pub(crate) fn expand(&self, keys: u64, count: u32) -> Result<()> {
         let parameters = Parameters::default().long(keys).long(self.schedules).word(count);
@@ -170,19 +133,5 @@ impl Batch<'_> {
             return Ok(());
         }
         self.gpu.launch(self.stream, entry, shape, parameters.bytes(), bytes)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_pass_of_a_family_has_a_plan() {
-        for family in &crate::kernel::FAMILIES {
-            for pass in Pass::ALL {
-                assert!(!family.does(pass) || plan(pass).is_some(), "{} {pass:?}", family.name);
-            }
-        }
     }
 }

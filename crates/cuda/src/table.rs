@@ -4,15 +4,15 @@ use lockstep_core::Result;
 use lockstep_core::backend::{Completion, Pending};
 use lockstep_core::data::DeviceSlice;
 use lockstep_core::work::Table;
-use lockstep_gpu_host::InFlight;
 use lockstep_gpu_host::table::Arrays;
+use lockstep_gpu_host::{InFlight, Kind};
 
 use crate::chunk::Task;
 use crate::gpu::{Event, Gpu, Stream};
 use crate::kernel::{Family, GHASH_ROWS, GHASH_TILE_BLOCKS, Tiling, helper, one_each};
 use crate::launch::{Parameters, Segment};
 use crate::machine::{Hold, Limits};
-use crate::passes::{Batch, Chain, Extra, Gcm, Hashing, Kind, Level, Tiled, Tweaks, by_messages};
+use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Tiled, Tweaks, by_messages, chain_scratch};
 use crate::staging::{Layout, Staging};
 
 /// A table in flight.
@@ -85,7 +85,7 @@ pub(crate) fn submit<'w>(task: &Task, table: &Table) -> Result<Completion<'w>> {
     let stream = gpu.callers_stream(task.stream);
     shape.describe(&mut staging, &places, &stream)?;
     let output = (!task.operation.is_read_only()).then_some(&table.to);
-    let seals = matches!(task.plan.kind, Kind::Gcm { opens: false });
+    let seals = matches!(task.kind(), Kind::Gcm { opens: false });
     let outputs = output.into_iter().chain([&table.status]).chain(arrays.tags.filter(|_| seals));
     let outputs: Vec<DeviceSlice> = outputs.cloned().collect();
     // On a failure some messages may be done. All of the output is zeroed, also what belongs to no message.
@@ -110,12 +110,12 @@ impl<'t> Shape<'t> {
         let tiling = family.tiling(limits, options, 1, arrays.longest);
         let tiles_each = tiling.tiles(arrays.longest).max(1);
         let tiles = tiles_each.checked_mul(count as u64).ok_or_else(too_many)?;
-        let gcm = matches!(task.plan.kind, Kind::Gcm { .. });
-        let hashes = task.plan.kind.hashes();
+        let gcm = matches!(task.kind(), Kind::Gcm { .. });
+        let hashes = task.kind().hashes();
         let keys = if arrays.shared { arrays.keys_each } else { arrays.keys_each * count };
-        let has_prelude = task.plan.tweaks || hashes;
+        let has_prelude = task.kind().tweaks() || hashes;
         let blocks_each = if has_prelude && gcm && !arrays.shared { 2 } else { usize::from(has_prelude) };
-        let (blocks, runs) = match task.plan.kind {
+        let (blocks, runs) = match task.kind() {
             _ if !has_prelude => (0, 0),
             Kind::Gcm { .. } if arrays.shared => (count + 1, 1),
             Kind::Ghash if arrays.shared => (1, 1),
@@ -150,9 +150,9 @@ impl<'t> Shape<'t> {
 
     fn places(&self) -> Result<Places> {
         let (count, gpu) = (self.count as usize, self.task.gpu());
-        let scratch = match self.task.plan.kind {
-            Kind::Chain(_) => Chain::scratch(count, self.task.size),
-            _ if self.task.plan.edges => {
+        let scratch = match self.task.kind() {
+            Kind::Chain(_) => chain_scratch(count, self.task.size),
+            _ if self.task.kind().looks_back() => {
                 usize::try_from(self.tiles).ok().and_then(|tiles| tiles.checked_mul(16))
             }
             _ => Some(0),
@@ -160,33 +160,21 @@ impl<'t> Shape<'t> {
         let too_many = || gpu.failed("too many messages for one launch: submit fewer at once");
         let scratch = scratch.ok_or_else(too_many)?;
         let mut layout = Layout::default();
-        let run_segments = layout.section(Segment::SIZE * self.runs);
-        let run_first_tile = layout.section(8 * (self.runs + 1));
-        let described = if self.runs == 1 { layout.len() } else { 0 };
-        let states = layout.section(16 * self.blocks);
-        let segments = layout.section(Segment::SIZE * count);
-        let first_tile = layout.section(8 * (count + 1));
-        let schedules = layout.section(self.keys * self.family.schedule(self.task.size));
-        let scratch = layout.section(scratch);
-        let extras = layout.section(if self.gcm { Extra::SIZE * count } else { 0 });
-        let rows = layout.section(if self.levels.is_empty() { 0 } else { GHASH_ROWS * self.keys });
-        let level =
-            |&each: &u64| (layout.section(8 * (count + 1)), layout.section(16 * each as usize * count));
-        let levels = self.levels.iter().map(level).collect();
-        let len = layout.len();
         Ok(Places {
-            run_segments,
-            run_first_tile,
-            described,
-            states,
-            segments,
-            first_tile,
-            schedules,
-            scratch,
-            extras,
-            rows,
-            levels,
-            len,
+            run_segments: layout.section(Segment::SIZE * self.runs),
+            run_first_tile: layout.section(8 * (self.runs + 1)),
+            described: if self.runs == 1 { layout.len() } else { 0 },
+            states: layout.section(16 * self.blocks),
+            segments: layout.section(Segment::SIZE * count),
+            first_tile: layout.section(8 * (count + 1)),
+            schedules: layout.section(self.keys * self.family.schedule(self.task.size)),
+            scratch: layout.section(scratch),
+            extras: layout.section(if self.gcm { Extra::SIZE * count } else { 0 }),
+            rows: layout.section(if self.levels.is_empty() { 0 } else { GHASH_ROWS * self.keys }),
+            levels: (self.levels.iter())
+                .map(|&each| (layout.section(8 * (count + 1)), layout.section(16 * each as usize * count)))
+                .collect(),
+            len: layout.len(),
         })
     }
 
@@ -269,7 +257,7 @@ impl<'t> Shape<'t> {
             0,
         )?;
         batch.expand(table.keys.offset(), self.keys as u32)?;
-        if let Kind::Gcm { opens } = self.task.plan.kind {
+        if let Kind::Gcm { opens } = self.task.kind() {
             let pairs = |place: usize| if self.arrays.shared { 0 } else { at(place) };
             let messages = Parameters::default()
                 .long(at(places.segments))
@@ -289,7 +277,7 @@ impl<'t> Shape<'t> {
             let uniform = Parameters::default().long(at(first_tile)).long(each).word(self.count);
             batch.launch(helper::UNIFORM_TILES, one_each(u64::from(self.count) + 1), &uniform, 0)?;
         }
-        (self.task.plan.run)(&batch)?;
+        batch.run(self.task.kind())?;
         if !self.gcm {
             let results = Parameters::default()
                 .long(at(places.segments))
@@ -320,7 +308,7 @@ impl<'t> Shape<'t> {
             .long(self.tiles_each)
             .long(at_if(true, places.segments))
             .long(at_if(true, places.first_tile))
-            .long(at_if(self.task.plan.tweaks || own_runs, places.states))
+            .long(at_if(self.task.kind().tweaks() || own_runs, places.states))
             .long(at_if(own_runs, places.run_segments))
             .long(at_if(own_runs, places.run_first_tile))
             .long(self.run_tiles_each)

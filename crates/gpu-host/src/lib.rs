@@ -11,6 +11,7 @@
 //! | `call` | a call in flight: its window, its results, its failure |
 //! | `cut` | segments and messages cut into chunks |
 //! | `staging` | staging buffers, and what is in flight in one |
+//! | `kind` | how an operation is divided among threads |
 //! | `messages`, `keys` | what a call works on, and its keys, each once |
 //! | [`compose`] | GCM of a message that is too long for a chunk, composed of passes |
 //! | [`table`] | messages that arrays in device memory describe |
@@ -20,6 +21,7 @@ mod call;
 pub mod compose;
 mod cut;
 mod keys;
+mod kind;
 mod messages;
 mod pipeline;
 mod staging;
@@ -30,6 +32,7 @@ mod tests;
 pub use call::submit;
 pub use cut::{Limits, Piece};
 pub use keys::PieceKeys;
+pub use kind::{Chain, Kind};
 pub use messages::{Messages, Results, with_input, with_output};
 pub use pipeline::{Overhead, Pipeline};
 pub use staging::{HostDevice, InFlight, StagingPool};

@@ -7,13 +7,12 @@ use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::work::{AeadMessage, Operation, Pass, Segment};
 use lockstep_core::{Block, Error, KeySize, Result};
 use lockstep_gpu_host::compose::{self, PassRunner};
-use lockstep_gpu_host::{Limits, Messages, Piece, Pipeline, Results, submit};
+use lockstep_gpu_host::{Kind, Limits, Messages, Piece, Pipeline, Results, submit};
 
 use crate::encode::{Chunk, Found, Staged};
 use crate::gpu::{Gpu, lock};
 use crate::kernel::{Family, ROWS, WIDE};
 use crate::memory::{download, zero};
-use crate::passes::Kind;
 use crate::staging::{Pool, Staging};
 
 /// Pieces of a chunk at most, so that their descriptions stay smaller than the chunk.

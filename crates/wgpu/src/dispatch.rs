@@ -3,13 +3,12 @@
 use lockstep_core::data::Data;
 use lockstep_core::work::Tag;
 use lockstep_core::{Block, Result};
-use lockstep_gpu_host::{Messages, Piece, with_input};
+use lockstep_gpu_host::{Chain, Messages, Piece, with_input};
 
 use crate::chunk::Task;
 use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, WIDE};
 use crate::launch::{Launch, Tile};
 use crate::memory::WORD;
-use crate::passes::{CFB1_DECRYPT, CFB1_ENCRYPT, CFB8_DECRYPT, CFB8_ENCRYPT};
 use crate::power::{power_of_x, times_power_of_x};
 
 /// Sections of `work`, in blocks.
@@ -298,7 +297,7 @@ impl Work<'_, '_, '_> {
         Err(self.task.gpu().failed("a message is too long for GHASH: please report this"))
     }
 
-    pub(crate) fn chain(&self, list: &mut DispatchList, layout: &mut Layout, option: u32) {
+    pub(crate) fn chain(&self, list: &mut DispatchList, layout: &mut Layout, chain: Chain) {
         list.tiles.extend(self.pieces.iter().enumerate().map(|(index, piece)| Tile {
             at: self.places.data[index] as u32,
             blocks: piece.range.len() as u32,
@@ -311,11 +310,11 @@ impl Work<'_, '_, '_> {
         let invocations = self.pieces.len().div_ceil(CHAIN_MESSAGES);
         // Bit planes of round keys, for each invocation.
         let scratch = layout.section(invocations * (self.task.size.rounds() + 1) * CHAIN_MESSAGES) as u32;
-        let decrypts = self.task.kind().chain_decrypts();
+        let (option, decrypts) = (chain as u32, chain.decrypts());
         let launch =
             |program| Launch { scratch, option, ..self.launch(program, 0, self.pieces.len(), invocations) };
         list.launches.push(launch(Program::ChainKeys { decrypts }));
-        let longest = list.tiles.iter().map(|tile| steps_of(option, tile.blocks)).max().unwrap_or(0);
+        let longest = list.tiles.iter().map(|tile| steps_of(chain, tile.blocks)).max().unwrap_or(0);
         for step in (0..longest).step_by(CHAIN_STEPS as usize) {
             let bytes = if step == 0 { self.bytes() } else { 0 };
             let program = Program::ChainSteps { decrypts };
@@ -325,10 +324,10 @@ impl Work<'_, '_, '_> {
 }
 
 /// How many times a chain runs the cipher for this many bytes.
-fn steps_of(option: u32, bytes: u32) -> u32 {
-    match option {
-        CFB8_ENCRYPT | CFB8_DECRYPT => bytes,
-        CFB1_ENCRYPT | CFB1_DECRYPT => 8 * bytes,
+fn steps_of(chain: Chain, bytes: u32) -> u32 {
+    match chain {
+        Chain::Cfb8Encrypt | Chain::Cfb8Decrypt => bytes,
+        Chain::Cfb1Encrypt | Chain::Cfb1Decrypt => 8 * bytes,
         _ => bytes.div_ceil(16),
     }
 }

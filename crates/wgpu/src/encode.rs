@@ -8,18 +8,17 @@ use lockstep_core::data::Data;
 use lockstep_core::gcm::{counter_block, lengths_block};
 use lockstep_core::work::AeadMessage;
 use lockstep_core::{Key, Result};
-use lockstep_gpu_host::{Messages, Piece, PieceKeys, with_input};
+use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys, with_input};
 use wgpu::{CommandEncoder, CommandEncoderDescriptor};
 use zeroize::Zeroizing;
 
 use crate::chunk::Task;
 use crate::dispatch::{DispatchList, Layout, Places, Work};
 use crate::gpu::{ALIGNMENT, Bindings, Gpu};
-use crate::kernel::Program;
+use crate::kernel::{Part, Program};
 use crate::launch::Tile;
 use crate::lookup;
 use crate::memory::{Place, WORD};
-use crate::passes::Kind;
 use crate::staging::{Room, Staging};
 
 /// A chunk that is ready to be submitted.
@@ -133,13 +132,13 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
     }
 
     fn looks_back(&self) -> bool {
-        matches!(self.task.kind(), Kind::Tiles(part) if part.looks_back())
+        self.task.kind().looks_back()
     }
 
     /// True if chaining states are read by the device from `work`.
     fn has_states(&self) -> bool {
         match self.task.kind() {
-            Kind::Tiles(part) => part.tweaks(),
+            Kind::Tiles(_) => self.task.kind().tweaks(),
             Kind::Ghash | Kind::Chain(_) => true,
             Kind::Gcm { .. } => false,
         }
@@ -192,9 +191,9 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let keys = self.keys.all.len();
         let work = Work { task: self.task, family, pieces, messages: self.messages, numbers, keys, places };
         match self.task.kind() {
-            Kind::Tiles(part) => work.tiles(&mut list, part, false),
+            Kind::Tiles(pass) => work.tiles(&mut list, Part::of(pass), false),
             Kind::Ghash => work.ghash(&mut list, layout)?,
-            Kind::Chain(option) => work.chain(&mut list, layout, option),
+            Kind::Chain(chain) => work.chain(&mut list, layout, chain),
             Kind::Gcm { opens } => work.gcm(&mut list, layout, opens)?,
         }
         if self.is_resident() && self.writes() {

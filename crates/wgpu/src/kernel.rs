@@ -1,5 +1,7 @@
 //! The kernels and their programs.
 
+use lockstep_core::work::Pass;
+
 /// A function that a family of kernels has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
@@ -13,6 +15,23 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    /// The function of a pass in tiles.
+    ///
+    /// # Panics
+    /// For passes that are not in tiles.
+    pub(crate) fn of(pass: Pass) -> Part {
+        match pass {
+            Pass::EcbEncrypt => Part::EcbEncrypt,
+            Pass::EcbDecrypt => Part::EcbDecrypt,
+            Pass::Ctr | Pass::Ctr32 => Part::Ctr,
+            Pass::CbcDecrypt => Part::CbcDecrypt,
+            Pass::Cfb128Decrypt => Part::CfbDecrypt,
+            Pass::XtsEncrypt => Part::XtsEncrypt,
+            Pass::XtsDecrypt => Part::XtsDecrypt,
+            serial => unreachable!("{serial:?} is not in tiles"),
+        }
+    }
+
     /// True if it uses the inverse cipher.
     pub(crate) fn decrypts(self) -> bool {
         matches!(self, Part::EcbDecrypt | Part::CbcDecrypt | Part::XtsDecrypt)

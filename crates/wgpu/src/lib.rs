@@ -8,7 +8,6 @@
 //! | `kernel` | the kernels and their programs |
 //! | `shader` | the source of the programs |
 //! | `lookup` | the T-tables of `wgpu/table` |
-//! | `passes` | how the device does each pass |
 //! | `chunk`, `encode`, `dispatch` | a call as chunks, each a submission: what lies where, and its launches |
 //! | `staging` | staging buffers on both sides |
 //! | `memory` | device memory that callers allocate |
@@ -31,7 +30,6 @@ mod kernel;
 mod launch;
 mod lookup;
 mod memory;
-mod passes;
 mod power;
 mod shader;
 mod staging;

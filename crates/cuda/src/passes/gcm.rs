@@ -2,27 +2,11 @@
 //! or compared on the device. A message with a wrong tag is never decrypted, and its output is zeroed.
 
 use lockstep_core::Result;
-use lockstep_core::work::FusedAead;
 
-use super::{Batch, Kind, Plan, ghash};
+use super::{Batch, ghash};
 use crate::kernel::{Part, helper, one_each};
 use crate::launch::Parameters;
 use crate::machine::Shape;
-
-static SEAL: Plan = Plan { run: seal, ..plan(false) };
-static OPEN: Plan = Plan { run: open, ..plan(true) };
-
-const fn plan(opens: bool) -> Plan {
-    Plan { part: Part::Ctr32, kind: Kind::Gcm { opens }, edges: false, tweaks: false, run: seal }
-}
-
-/// The plan of a fused AEAD.
-pub(crate) fn fused(fused: FusedAead) -> &'static Plan {
-    match fused {
-        FusedAead::GcmSeal => &SEAL,
-        FusedAead::GcmOpen => &OPEN,
-    }
-}
 
 /// Addresses of what GCM needs beside the data.
 #[derive(Debug, Clone, Copy)]
@@ -62,14 +46,14 @@ impl Extra {
     }
 }
 
-fn seal(batch: &Batch<'_>) -> Result<()> {
+pub(super) fn seal(batch: &Batch<'_>) -> Result<()> {
     let hash_keys = batch.prelude()?;
     batch.work(Part::Ctr32)?;
     ghash::hash(batch, hash_keys)?;
     tags(batch)
 }
 
-fn open(batch: &Batch<'_>) -> Result<()> {
+pub(super) fn open(batch: &Batch<'_>) -> Result<()> {
     let hash_keys = batch.prelude()?;
     ghash::hash(batch, hash_keys)?;
     tags(batch)?;

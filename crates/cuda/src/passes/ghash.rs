@@ -3,13 +3,10 @@
 
 use lockstep_core::Result;
 
-use super::{Batch, Kind, Plan};
-use crate::kernel::{GHASH_LEVELS, GHASH_TILE_BLOCKS, GHASH_WARPS, Part, helper, one_each};
+use super::Batch;
+use crate::kernel::{GHASH_LEVELS, GHASH_TILE_BLOCKS, GHASH_WARPS, helper, one_each};
 use crate::launch::Parameters;
 use crate::machine::{Limits, Shape};
-
-pub(super) static GHASH: Plan =
-    Plan { part: Part::EcbEncrypt, kind: Kind::Ghash, edges: false, tweaks: false, run };
 
 /// Resident threads of a multiprocessor, as `KERNEL_BOUNDS` of both kernels sets it.
 const RESIDENT: u64 = 512;
@@ -90,11 +87,6 @@ pub(crate) struct Hashing {
     pub(crate) levels: Vec<Level>,
     /// Address of the powers of hash keys.
     pub(crate) rows: u64,
-}
-
-fn run(batch: &Batch<'_>) -> Result<()> {
-    let hash_keys = batch.prelude()?;
-    hash(batch, hash_keys)
 }
 
 /// Hashes the segments, with GCM's extras if there are any; the results go to the segments.

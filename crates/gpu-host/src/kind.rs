@@ -1,0 +1,97 @@
+//! How devices of many threads do an operation.
+
+use lockstep_core::work::{FusedAead, Operation, Pass};
+
+/// How an operation is divided among threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// This pass in tiles; a segment may be cut at the border of any.
+    Tiles(Pass),
+    /// GHASH in tiles counted from the end of each message, in levels. Data are only read.
+    Ghash,
+    /// A serial pass: one lane for each message, from its beginning to its end.
+    Chain(Chain),
+    /// Whole messages of GCM: CTR in tiles, and GHASH.
+    Gcm {
+        /// True for decryption.
+        opens: bool,
+    },
+}
+
+/// The serial passes, by the numbers that kernels know them by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+#[allow(missing_docs, reason = "they are those of `Pass`")]
+pub enum Chain {
+    CbcEncrypt = 0,
+    Cfb128Encrypt = 1,
+    Cfb8Encrypt = 2,
+    Cfb8Decrypt = 3,
+    Cfb1Encrypt = 4,
+    Cfb1Decrypt = 5,
+    Ofb = 6,
+    PcbcEncrypt = 7,
+    PcbcDecrypt = 8,
+    CbcMac = 9,
+}
+
+impl Kind {
+    /// The kind of an operation.
+    pub const fn of(operation: Operation) -> Kind {
+        let pass = match operation {
+            Operation::Fused(fused) => return Kind::Gcm { opens: matches!(fused, FusedAead::GcmOpen) },
+            Operation::Pass(pass) => pass,
+        };
+        Kind::Chain(match pass {
+            Pass::CbcEncrypt => Chain::CbcEncrypt,
+            Pass::Cfb128Encrypt => Chain::Cfb128Encrypt,
+            Pass::Cfb8Encrypt => Chain::Cfb8Encrypt,
+            Pass::Cfb8Decrypt => Chain::Cfb8Decrypt,
+            Pass::Cfb1Encrypt => Chain::Cfb1Encrypt,
+            Pass::Cfb1Decrypt => Chain::Cfb1Decrypt,
+            Pass::Ofb => Chain::Ofb,
+            Pass::PcbcEncrypt => Chain::PcbcEncrypt,
+            Pass::PcbcDecrypt => Chain::PcbcDecrypt,
+            Pass::CbcMac => Chain::CbcMac,
+            Pass::Ghash => return Kind::Ghash,
+            _ => return Kind::Tiles(pass),
+        })
+    }
+
+    /// True if messages are hashed, which needs hash keys.
+    pub const fn hashes(self) -> bool {
+        matches!(self, Kind::Ghash | Kind::Gcm { .. })
+    }
+
+    /// True if chaining states are encrypted first, under a second key: XTS.
+    pub const fn tweaks(self) -> bool {
+        matches!(self, Kind::Tiles(pass) if pass.is_xts())
+    }
+
+    /// True if a tile reads the ciphertext block before it, which the tile before overwrites in place: CBC and CFB
+    /// decryption.
+    pub const fn looks_back(self) -> bool {
+        matches!(self, Kind::Tiles(Pass::CbcDecrypt | Pass::Cfb128Decrypt))
+    }
+}
+
+impl Chain {
+    /// True if it uses the inverse cipher.
+    pub const fn decrypts(self) -> bool {
+        matches!(self, Chain::PcbcDecrypt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_agree_with_passes() {
+        for pass in Pass::ALL {
+            let kind = Kind::of(Operation::Pass(pass));
+            assert_eq!(kind == Kind::Tiles(pass), lockstep_core::share::can_cut(pass), "{pass:?}");
+            assert_eq!(matches!(kind, Kind::Chain(_)), pass.is_serial(), "{pass:?}");
+        }
+    }
+}
