@@ -134,11 +134,11 @@ pub fn check_lengths(from: usize, to: usize) -> Result<()> {
     if from == to { Ok(()) } else { Err(Error::OutputLength { needed: from, got: to }) }
 }
 
-/// Data of one segment: read from one place, written to the same place or to a disjoint one of equal length.
+/// Input and output of one segment: the same memory (in place), or disjoint memory of equal length.
 ///
-/// It is the pointer form of a `&mut [u8]` (in place) or of a `(&[u8], &mut [u8])` pair, so that kernels and the incremental
-/// modes have one loop for both. Only its constructors create one. They guarantee that `src` is valid for reads of `len`
-/// bytes and `dst` for writes, and that the two are equal or do not overlap.
+/// It is the pointer form of a `&mut [u8]` or of a `(&[u8], &mut [u8])` pair, so that kernels and the incremental modes
+/// have one loop for both. Invariant, ensured by the constructors: `src` is valid for reads of `len` bytes, `dst` is valid for
+/// writes of `len` bytes, and they are equal or do not overlap.
 pub struct Span<'a> {
     src: *const u8,
     dst: *mut u8,
@@ -146,7 +146,7 @@ pub struct Span<'a> {
     owner: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: a Span stands for the exclusive (dst) and shared (src) borrows it was made from, which are Send.
+// SAFETY: a Span represents the exclusive (dst) and shared (src) borrows that it was made from, which are Send.
 unsafe impl Send for Span<'_> {}
 
 impl<'a> Span<'a> {
@@ -162,12 +162,12 @@ impl<'a> Span<'a> {
         Span { src: src.as_ptr(), dst: dst.as_mut_ptr(), len: src.len(), owner: PhantomData }
     }
 
-    /// From pointers of another language's caller.
+    /// From raw pointers, for callers in other languages.
     ///
     /// # Safety
     ///
     /// For as long as the span lives, `src` is valid for reads of `len` bytes and `dst` for writes, they are equal or do
-    /// not overlap, and nothing else writes to either or reads `dst`. Pointers to nothing may be anything.
+    /// not overlap, and nothing else writes to either or reads `dst`. With a length of 0, any pointers are valid.
     pub unsafe fn from_raw(src: *const u8, dst: *mut u8, len: usize) -> Self {
         Span { src, dst, len, owner: PhantomData }
     }
@@ -177,67 +177,67 @@ impl<'a> Span<'a> {
         self.len
     }
 
-    /// True if there is nothing to do.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where to read; valid for `len` bytes.
+    /// Pointer to the input; valid for reads of `len` bytes.
     pub fn src(&self) -> *const u8 {
         self.src
     }
 
-    /// Where to write; valid for `len` bytes.
+    /// Pointer to the output; valid for writes of `len` bytes.
     pub fn dst(&self) -> *mut u8 {
         self.dst
     }
 
-    /// As the data of a segment.
+    /// Converts to the data of a segment.
     pub fn into_host(self) -> HostData<'a> {
         if self.len == 0 {
             return HostData::InPlace(&mut []);
         }
-        // SAFETY: what the span stands for: `dst` is borrowed exclusively for 'a, and `src` either is `dst` or is apart
-        // from it and borrowed for as long. It cannot be used otherwise any more.
+        // SAFETY: by the invariant, `dst` is borrowed exclusively for 'a, and `src` either equals `dst` or is borrowed
+        // for 'a and disjoint from it. The span is consumed, so no other access through it follows.
         unsafe {
             let to = std::slice::from_raw_parts_mut(self.dst, self.len);
             if std::ptr::eq(self.src, self.dst) {
                 return HostData::InPlace(to);
             }
             let from = std::slice::from_raw_parts(self.src, self.len);
-            HostData::copy(from, to).expect("they have one length")
+            HostData::copy(from, to).expect("both have the same length")
         }
     }
 
-    /// Copies the input; `into` has the same length.
+    /// Copies the input to `into`, which must have the same length.
     pub fn read(&self, into: &mut [u8]) {
-        assert_eq!(into.len(), self.len, "another length");
+        assert_eq!(into.len(), self.len, "the lengths differ");
         if self.len > 0 {
-            // SAFETY: both are valid for `len` bytes, and `into` is borrowed, so it is other memory.
+            // SAFETY: both are valid for `len` bytes, and `into` is borrowed, so it does not overlap.
             unsafe { std::ptr::copy_nonoverlapping(self.src, into.as_mut_ptr(), self.len) }
         }
     }
 
-    /// Writes the output; `from` has the same length.
+    /// Copies `from`, which must have the same length, to the output.
     pub fn write(&mut self, from: &[u8]) {
-        assert_eq!(from.len(), self.len, "another length");
+        assert_eq!(from.len(), self.len, "the lengths differ");
         if self.len > 0 {
-            // SAFETY: both are valid for `len` bytes, and `from` is borrowed, so it is other memory.
+            // SAFETY: both are valid for `len` bytes, and `from` is borrowed, so it does not overlap.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.dst, self.len) }
         }
     }
 
-    /// XORs a mask of the same length.
+    /// Writes the XOR of the input and a mask of the same length.
     pub fn xor(&mut self, mask: &[u8]) {
-        assert_eq!(mask.len(), self.len, "another length");
+        assert_eq!(mask.len(), self.len, "the lengths differ");
         for (i, mask) in mask.iter().enumerate() {
-            // SAFETY: i is below `len`, for which both are valid. They are equal or apart, so the compiler may have to ask
-            // which, but the order of bytes does not matter.
+            // SAFETY: i is below `len`, for which both are valid. Each byte is read before it is written, so equal
+            // pointers are fine.
             unsafe { *self.dst.add(i) = *self.src.add(i) ^ mask }
         }
     }
 
-    /// The parts before and from `at`, which must not exceed the length.
+    /// Splits into the bytes before `at` and those from `at` on; `at` must not exceed the length.
     pub fn split_at(self, at: usize) -> (Span<'a>, Span<'a>) {
         assert!(at <= self.len, "split beyond the end");
         // SAFETY: at <= len, so both parts stay inside the borrowed ranges, and they do not overlap.
@@ -248,7 +248,7 @@ impl<'a> Span<'a> {
         )
     }
 
-    /// A shorter-lived copy of this span.
+    /// The same span for a shorter lifetime.
     pub fn reborrow(&mut self) -> Span<'_> {
         Span { src: self.src, dst: self.dst, len: self.len, owner: PhantomData }
     }

@@ -1,7 +1,7 @@
 //! Nanoseconds per inline call: `cargo run --release -p lockstep-cpu --example inline [filter...]`.
 //!
-//! In place on one buffer, as `openssl speed` does it: what one call stores the next one loads. The best of several
-//! rounds. Rows whose names contain all filters are shown.
+//! In place on one buffer, as in `openssl speed`: each call loads what the previous one has stored. The best of several
+//! rounds. Only rows whose names contain all filters are measured.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -107,7 +107,7 @@ fn keys(table: &Table, kernel: InlineKernel, bits: usize) {
             let done = gcm.start(true, &[5; 12]) && gcm.aad(&[6; 13]) && gcm.update(Span::in_place(data));
             assert!(done && black_box(gcm.finish_seal()).is_some());
         });
-        row(&format!("{variant} update alone"), &mut |data| {
+        row(&format!("{variant} update"), &mut |data| {
             assert!(gcm.start(true, &[5; 12]) && gcm.update(Span::in_place(data)));
         });
         table.rates(&name(&format!("rate {variant}")), |data| {

@@ -1,12 +1,12 @@
-//! Does the time of a kernel depend on secrets? A measurement after dudect (Reparaz, Balasch, Verbauwhede: "Dude, is my
-//! code constant time?", DATE 2017), not a test: it can find leaks, and never prove that there are none.
+//! Measures whether the time of a kernel depends on secrets, with the method of dudect (Reparaz, Balasch, Verbauwhede: "Dude,
+//! is my code constant time?", DATE 2017). It can find leaks, but cannot prove their absence.
 //!
 //!     cargo run --release -p lockstep-cpu --example timing [MEASUREMENTS]
 //!
-//! Each line is two classes of input, mixed at random: one always the same, one always different. Welch's t-test says
-//! whether their times differ in the mean, once over all of them and once for each of several cut-offs against
-//! interruptions; the largest |t| is shown. Beyond 4.5 is evidence, beyond 10 there is no doubt. The last lines are
-//! controls that leak on purpose: if they do not show, the machine is too noisy for the others to mean anything.
+//! Each line compares two classes of inputs in random order: a fixed input, and random inputs. Welch's t-test compares the
+//! mean times, over all measurements and below several percentiles, which exclude interrupts; the largest |t| is printed. A
+//! value above 4.5 is evidence of a leak, above 10 it is certain. The last lines are controls that leak on purpose: if they
+//! are not detected, the machine is too noisy for a result.
 
 use std::hint::black_box;
 
@@ -48,7 +48,7 @@ fn main() {
     controls(count);
 }
 
-/// Blocks of a pass: enough to be more than the clock's own time.
+/// Blocks of a pass: enough to exceed the resolution of the clock.
 const BLOCKS: usize = 16;
 
 fn kernel<K: Kernel>(count: usize) {
@@ -106,7 +106,7 @@ fn kernel<K: Kernel>(count: usize) {
     });
 }
 
-/// Tags that are wrong in their first byte, against others that are wrong in their last.
+/// Tags with a wrong first byte against tags with a wrong last byte.
 fn tag_check(kernel: Option<&str>, count: usize) {
     let device = Box::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let selection = Selection { device: None, kernel: kernel.map(Into::into) };
@@ -191,7 +191,7 @@ impl Table {
         Table { tables, round_keys: reference::Aes::new(key).round_keys().to_vec() }
     }
 
-    /// All rounds but the last, which makes no difference here.
+    /// All rounds but the last, which does not matter here.
     fn encrypt(&self, block: Block) -> [u32; 4] {
         let words = |block: &Block| -> [u32; 4] {
             std::array::from_fn(|i| {
@@ -212,11 +212,11 @@ impl Table {
         state
     }
 
-    /// Throws the tables out of the caches, as other programs do in passing.
+    /// Evicts the tables from the caches, as other programs would.
     fn evict(&self) {
         #[cfg(target_arch = "x86_64")]
         for line in self.tables.as_flattened().chunks(16) {
-            // SAFETY: flushing a line of memory that is there changes nothing but time.
+            // SAFETY: flushing a line of valid memory changes only timing.
             unsafe { std::arch::x86_64::_mm_clflush(line.as_ptr().cast()) };
         }
     }
@@ -235,7 +235,7 @@ fn measure<T>(
     let mut times = Vec::with_capacity(count);
     let mut warm = false;
     while times.len() < count {
-        // All inputs first, so that making them does not show.
+        // All inputs are generated first, so that this does not affect the measurement.
         let classes: Vec<bool> = (0..BATCH).map(|_| random.next() & 1 == 1).collect();
         let inputs: Vec<T> = classes.iter().map(|&fixed| input(random, fixed)).collect();
         for (input, &fixed) in inputs.iter().zip(&classes) {
@@ -274,7 +274,7 @@ fn largest_t(times: &[(u64, bool)]) -> f64 {
 
 /// Welch's t of two samples.
 fn welch<'t>(times: impl Iterator<Item = &'t (u64, bool)>) -> f64 {
-    // Of each class: number, mean, sum of squared differences from it (Welford).
+    // For each class: count, mean, sum of squared differences from the mean (Welford).
     let mut classes = [(0.0f64, 0.0f64, 0.0f64); 2];
     for &(time, fixed) in times {
         let (n, mean, squares) = &mut classes[usize::from(fixed)];
@@ -296,7 +296,7 @@ const UNIT: &str = "ticks";
 #[cfg(not(target_arch = "x86_64"))]
 const UNIT: &str = "ns";
 
-/// The processor's own clock, with everything before it done and nothing after it begun.
+/// The time stamp counter; the fences keep earlier and later instructions out of the interval.
 #[cfg(target_arch = "x86_64")]
 fn clock() -> u64 {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};

@@ -65,7 +65,7 @@ mod x86 {
             println!();
         }
 
-        /// A figure that is not of bytes by size.
+        /// A single figure.
         fn figure(&self, pass: &str, unit: &str, figure: impl FnOnce() -> f64) {
             let name = format!("{} {pass}", self.kernel);
             if name.contains(&self.filter) {

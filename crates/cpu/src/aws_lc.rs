@@ -1,7 +1,7 @@
-//! GCM fused, by AWS-LC: its assembly runs CTR and GHASH in one loop and is the fastest there is for CPUs.
+//! Fused GCM by AWS-LC, whose assembly runs CTR and GHASH in one loop.
 //!
-//! `aws-lc-sys` is called directly rather than through `aws-lc-rs`, which works in place only and allocates a
-//! context for every key; a batch of short messages, each with a key of its own, pays for that.
+//! `aws-lc-sys` is called directly rather than through `aws-lc-rs`, which works only in place and allocates a context
+//! for every key: too slow for a batch of short messages with a key each.
 
 use std::ptr::null_mut;
 
@@ -56,10 +56,10 @@ impl AnyKernel for AwsLc {
     }
 }
 
-/// Messages in turn. A key that is used for one message only is not worth keeping the context of.
+/// Processes messages one after another. The context of a key is cached only if several messages use it.
 fn run_batch(messages: &mut [AeadMessage<'_>]) {
     let mut i = 0;
-    // One place for all of these: making and wiping a context takes longer than expanding a key.
+    // One context for all other keys: allocating and zeroing a context takes longer than expanding a key.
     let mut once = None;
     while i < messages.len() {
         let key = messages[i].key;
@@ -79,21 +79,21 @@ fn run_batch(messages: &mut [AeadMessage<'_>]) {
 }
 
 fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
-    let Data::Host(data) = &mut message.data else { unreachable!("checked before") };
+    let Data::Host(data) = &mut message.data else { unreachable!("rejected by the caller") };
     let (input, output, len) = match data {
         HostData::InPlace(data) => (data.as_ptr(), data.as_mut_ptr(), data.len()),
         HostData::Copy { from, to, .. } => {
             assert_eq!(from.len(), to.len(), "HostData::copy has checked this");
             (from.as_ptr(), to.as_mut_ptr(), from.len())
         }
-        HostData::ReadOnly(_) => unreachable!("checked before"),
+        HostData::ReadOnly(_) => unreachable!("rejected by the caller"),
     };
     let done = match &mut message.tag {
         Tag::Write(tag) => {
             let mut full = [0; 16];
             let mut full_len = 0;
-            // SAFETY: input and output are valid for len bytes and equal or disjoint, as HostData is borrowed so;
-            // the other slices are valid for their lengths; the context is initialised.
+            // SAFETY: input and output are valid for len bytes and equal or disjoint by the borrows in HostData; the other
+            // slices are valid for their lengths; the context is initialised.
             let done = unsafe {
                 EVP_AEAD_CTX_seal_scatter(
                     context.as_ptr(),
@@ -119,7 +119,7 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
             let context = if tag.len() == 16 {
                 context
             } else {
-                // A context checks tags of one length only.
+                // A context accepts tags of one length only.
                 short = Context::new(message.key, tag.len());
                 &short
             };
@@ -143,22 +143,22 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
     };
     message.status = match &message.tag {
         _ if done => Status::Done,
-        // Sealing authenticates nothing: core reports what stays pending.
+        // Sealing has no authentication to fail: the caller reports an error for messages that stay pending.
         Tag::Write(_) => Status::Pending,
         Tag::Expect(_) => Status::AuthenticationFailed,
     };
     if !done {
         data.output().fill(0);
         if let Tag::Write(tag) = &mut message.tag {
-            // Sealing fails only on lengths that core has refused before; never leave half a result.
+            // Sealing fails only on lengths that core refuses. No partial result may remain.
             tag.fill(0);
         }
     }
 }
 
-/// A key, expanded and with its hash table, in the form of AWS-LC.
+/// An expanded key and its hash table in the format of AWS-LC.
 ///
-/// It stays where it was made: AWS-LC aligns its state within it by its address.
+/// It must not move: AWS-LC aligns its state within the context by the address.
 struct Context(Box<EVP_AEAD_CTX>);
 
 // SAFETY: sealing and opening take a constant context and are thread-safe (aws-lc, aead.h).
@@ -178,14 +178,14 @@ impl Context {
     }
 
     fn without_key() -> Self {
-        // SAFETY: an EVP_AEAD_CTX is plain data, for which zeros are a value and the state before init.
+        // SAFETY: an EVP_AEAD_CTX is plain data; all zeros is the documented state before init.
         Context(Box::new(unsafe { std::mem::zeroed() }))
     }
 
     fn set_key(&mut self, key: &Key, tag_len: usize) {
         let bytes = key.bytes();
-        // SAFETY: the three functions return pointers to constants; init writes to the whole context, which holds
-        // nothing that needs freeing (AES-GCM's state lies within), and gets a key of the length of the cipher.
+        // SAFETY: the three functions return pointers to constants; init overwrites the whole context, which owns no
+        // memory (the state of AES-GCM is part of it), and the key has the length of the cipher.
         let done = unsafe {
             let aead: *const EVP_AEAD = match key.size() {
                 KeySize::Aes128 => EVP_aead_aes_128_gcm(),
@@ -205,9 +205,9 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let context: *mut EVP_AEAD_CTX = &mut *self.0;
-        // SAFETY: the context is not used afterwards; zeroed or initialised, it may be cleaned up, and it is plain
-        // data, all bytes of which may be overwritten. AWS-LC's clean-up itself leaves the key behind. OPENSSL_cleanse
-        // wipes by words where `zeroize` would write byte by byte.
+        // SAFETY: the context is not used afterwards; cleanup accepts a zeroed or an initialised one, and its bytes may be
+        // overwritten, since it is plain data. AWS-LC's cleanup does not zero the key. OPENSSL_cleanse writes words,
+        // `zeroize` would write bytes.
         unsafe {
             EVP_AEAD_CTX_cleanup(context);
             OPENSSL_cleanse(context.cast(), size_of::<EVP_AEAD_CTX>());

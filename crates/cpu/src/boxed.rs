@@ -1,11 +1,11 @@
-//! Boxes for callers that must not die for want of memory.
+//! Fallible allocation, for callers that must not abort when memory is exhausted.
 
 use std::alloc::{Layout, alloc};
 
-/// A value on the heap, or nothing if there is no memory.
+/// Moves a value to the heap; `None` if the allocation fails.
 pub(crate) fn try_new<T>(value: T) -> Option<Box<T>> {
     const { assert!(size_of::<T>() > 0) };
-    // SAFETY: the layout has a size; a pointer that is not null is memory for a T, from the allocator of Box.
+    // SAFETY: the layout has a non-zero size; a non-null pointer is memory for a T from the allocator that Box uses.
     unsafe {
         let place = alloc(Layout::new::<T>()).cast::<T>();
         if place.is_null() {

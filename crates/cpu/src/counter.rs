@@ -1,14 +1,14 @@
-//! Counter blocks: how the two counter modes count.
+//! Increments of counter blocks, for CTR and for GCM.
 
 use crate::kernel::Block;
 
-/// A rule for the counter block after this one, both as big-endian numbers.
+/// How a counter block, as a big-endian number, is incremented.
 pub(crate) trait Counting {
-    /// The counter `n` blocks further on.
+    /// The counter after `n` blocks.
     fn advance(counter: u128, n: u128) -> u128;
 }
 
-/// The whole block counts and wraps (SP 800-38A, B.1 with m = 128).
+/// All 128 bits are incremented (SP 800-38A, B.1 with m = 128).
 pub(crate) struct Whole;
 
 impl Counting for Whole {
@@ -18,7 +18,7 @@ impl Counting for Whole {
     }
 }
 
-/// Only the last 32 bits count (inc32 of SP 800-38D, 6.2).
+/// Only the last 32 bits are incremented (inc32 of SP 800-38D, 6.2).
 pub(crate) struct Low32;
 
 impl Counting for Low32 {
@@ -29,7 +29,7 @@ impl Counting for Low32 {
     }
 }
 
-/// Hands out the next `blocks` counters in turn and leaves `counter` after them.
+/// Passes the counters of the next `blocks` blocks to `each` and advances `counter` past them.
 #[inline(always)]
 pub(crate) fn take<C: Counting>(counter: &mut Block, blocks: usize, mut each: impl FnMut(usize, Block)) {
     let first = u128::from_be_bytes(*counter);
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_wrap_where_they_should() {
+    fn counters_wrap_at_their_width() {
         let all = u128::MAX;
         assert_eq!(Whole::advance(all, 1), 0);
         assert_eq!(Whole::advance(u128::from(u64::MAX), 2), (1 << 64) + 1);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn take_moves_the_counter_on() {
+    fn take_advances_the_counter() {
         let mut counter = [0xff; 16];
         let mut seen = Vec::new();
         take::<Low32>(&mut counter, 2, |i, block| seen.push((i, block)));

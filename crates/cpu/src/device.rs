@@ -1,4 +1,4 @@
-//! The processor as a device: which kernels it has, what they cost, and how work is spread over threads.
+//! The processor as a device: its kernels, their costs, and the number of threads.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::soft::Soft;
 /// The name of the one device of this backend.
 pub const CPU: DeviceId = DeviceId { backend: "cpu", unit: Unit::Only };
 
-/// How the CPU backend works.
+/// Options of the CPU backend.
 #[derive(Debug, Clone, Default)]
 pub struct CpuOptions {
-    /// Most threads that large work is spread over; none means as many as the processor runs at once.
+    /// Maximum number of threads for large work; `None` is the number of logical processors.
     pub threads: Option<usize>,
 }
 
-/// The backend of the processor the program runs on.
+/// The backend for the processor that the program runs on.
 #[derive(Debug, Clone, Default)]
 pub struct CpuBackend {
     options: CpuOptions,
@@ -46,12 +46,12 @@ impl Backend for CpuBackend {
     }
 }
 
-/// A kernel with its kernel type forgotten.
+/// A kernel of any type, as a trait object.
 pub(crate) trait AnyKernel: Send + Sync {
-    /// What an operation costs, if the kernel does it.
+    /// The cost of an operation; `None` if the kernel does not support it.
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost>;
 
-    /// Does the work on at most so many threads.
+    /// Runs a task on at most `threads` threads.
     fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()>;
 }
 
@@ -63,7 +63,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Looks what the processor can do.
+    /// Detects the kernels that the processor can run.
     pub fn new(options: &CpuOptions) -> Self {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = options.threads.unwrap_or_else(available).max(1);
@@ -102,7 +102,7 @@ impl Cpu {
         self.kernels.push(kernel.map(|kernel| Box::new(Passes::new(kernel)) as Box<dyn AnyKernel>));
     }
 
-    /// Most threads that work is spread over.
+    /// Maximum number of threads for one task.
     pub fn threads(&self) -> usize {
         self.threads
     }
@@ -145,7 +145,7 @@ impl Device for Cpu {
     }
 }
 
-/// The model name that the system knows, or the architecture.
+/// The model name that the system reports, or the architecture.
 fn processor_name() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

@@ -1,20 +1,20 @@
-//! Serial modes side by side: which messages go on together, and for how many blocks.
+//! Scheduling of serial modes over several messages: which run together, and for how many blocks.
 
 use crate::kernel::Lane;
 
-/// A message under way.
+/// A message in progress.
 pub(crate) struct Slot {
-    /// Its index among the lanes.
+    /// The index of its lane.
     pub(crate) lane: usize,
-    /// Its next block.
+    /// The next block.
     pub(crate) next: usize,
     blocks: usize,
 }
 
-/// Takes all lanes that are `wanted` to their end, at most `width` at a time.
+/// Processes all lanes for which `wanted` is true, at most `width` at a time.
 ///
-/// `run` must do that many blocks of each message and move `next` on by as many. A message that ends makes room for
-/// another one.
+/// `run` must process the given number of blocks of each message and add it to `next`. When a message ends, another
+/// one takes its slot.
 pub(crate) fn interleave<S>(
     lanes: &mut [Lane<'_, S>],
     width: usize,

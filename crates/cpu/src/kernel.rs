@@ -1,19 +1,19 @@
-//! What every CPU kernel implements: the cipher and the passes on one instruction set.
+//! The trait that every CPU kernel implements: the block cipher and the passes on one instruction set.
 //!
-//! A kernel is a zero-sized token that can only be constructed after the processor has shown the instructions it
-//! needs (`detect`), so holding one is the proof that its code may run. Kernels are single-threaded and know
-//! nothing of messages, padding or threads: [`crate::device`] splits the work and calls them.
+//! A kernel is a zero-sized token. The only constructor is `detect`, which checks that the processor has the
+//! instructions of the kernel, so a token proves that the code may run. Kernels are single-threaded and handle
+//! neither messages nor padding: [`crate::device`] splits the work and calls them.
 
 /// One AES block: 16 bytes, in FIPS 197 byte order.
 pub type Block = [u8; 16];
 
 pub use lockstep_core::data::Span;
 
-/// One message of a serial pass: its key, its chaining register and its next bytes.
+/// One message of a serial pass: key, chaining register and data.
 pub struct Lane<'a, S> {
     /// The expanded key of this message.
     pub schedule: &'a S,
-    /// The chaining register: the IV at first, afterwards what the next call continues from.
+    /// The chaining register: the IV at first; afterwards the value that the next call continues from.
     pub register: &'a mut Block,
     /// Whole blocks.
     pub data: Span<'a>,
@@ -22,18 +22,18 @@ pub struct Lane<'a, S> {
 /// The block cipher and the passes on one instruction set.
 ///
 /// Unless stated otherwise, data are whole blocks (a multiple of 16 bytes) of any alignment, in place or not.
-/// Chaining registers and counters are left as the next call must find them.
+/// Chaining registers and counters are updated, so that the next call continues the message.
 pub trait Kernel: Copy + Send + Sync + 'static {
-    /// Round keys in the form this kernel wants them (both directions); wipes itself on drop.
+    /// Round keys for both directions in the format of this kernel; zeroed on drop.
     type Schedule: Send + Sync + 'static;
 
-    /// A GHASH key (powers of H in the form this kernel wants them); wipes itself on drop.
+    /// A GHASH key (powers of H in the format of this kernel); zeroed on drop.
     type HashKey: Send + Sync + 'static;
 
-    /// Name as users give it, such as `cpu/vaes512`.
+    /// The name by which users select the kernel, such as `cpu/vaes512`.
     const NAME: &'static str;
 
-    /// The kernel, if this processor can run it.
+    /// The kernel, or `None` if this processor lacks its instructions.
     fn detect() -> Option<Self>;
 
     /// Expands a key of 16, 24 or 32 bytes, in constant time.
@@ -45,11 +45,11 @@ pub trait Kernel: Copy + Send + Sync + 'static {
     /// ECB decryption.
     fn ecb_decrypt(self, key: &Self::Schedule, data: Span<'_>);
 
-    /// CTR with a 128-bit big-endian counter that wraps (SP 800-38A, 6.5). Any length; the counter moves on by the
-    /// number of blocks begun.
+    /// CTR with a 128-bit big-endian counter that wraps (SP 800-38A, 6.5). Any length; the counter is increased by the
+    /// number of blocks, including a partial one.
     fn ctr(self, key: &Self::Schedule, counter: &mut Block, data: Span<'_>);
 
-    /// CTR where only the last 32 bits count (GCM's inc32, SP 800-38D, 6.2). Any length.
+    /// CTR that increments only the last 32 bits (GCM's inc32, SP 800-38D, 6.2). Any length.
     fn ctr32(self, key: &Self::Schedule, counter: &mut Block, data: Span<'_>);
 
     /// CBC decryption (SP 800-38A, 6.2).
@@ -58,8 +58,8 @@ pub trait Kernel: Copy + Send + Sync + 'static {
     /// CFB128 decryption (SP 800-38A, 6.3).
     fn cfb128_decrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>);
 
-    /// XTS encryption of whole blocks (SP 800-38E; IEEE 1619, 5.3) under the data key. `tweak` is the tweak of the
-    /// first block, already encrypted and multiplied; it moves on by alpha for each block.
+    /// XTS encryption of whole blocks (SP 800-38E; IEEE 1619, 5.3) under the data key. `tweak` is the encrypted tweak
+    /// of the first block; it is multiplied by alpha for each block.
     fn xts_encrypt(self, key: &Self::Schedule, tweak: &mut Block, data: Span<'_>);
 
     /// XTS decryption of whole blocks.
@@ -74,13 +74,13 @@ pub trait Kernel: Copy + Send + Sync + 'static {
     /// CBC encryption (SP 800-38A, 6.2) of any number of independent messages, interleaved.
     fn cbc_encrypt(self, lanes: &mut [Lane<'_, Self::Schedule>]);
 
-    /// Encrypts `blocks[i]` under `keys[i]`, all interleaved: one step of any other serial mode. The slices have the
-    /// same length, at most [`LANES`].
+    /// Encrypts `blocks[i]` under `keys[i]`, interleaved: one step of the other serial modes. The slices have the same
+    /// length, at most [`LANES`].
     fn encrypt_each(self, keys: &[&Self::Schedule], blocks: &mut [Block]);
 
-    /// Decrypts `blocks[i]` under `keys[i]`, all interleaved (PCBC decryption is serial).
+    /// Decrypts `blocks[i]` under `keys[i]`, interleaved (PCBC decryption is serial).
     fn decrypt_each(self, keys: &[&Self::Schedule], blocks: &mut [Block]);
 }
 
-/// Most messages that one step of a serial pass takes together.
+/// The largest number of messages in one step of a serial pass.
 pub const LANES: usize = 16;

@@ -1,13 +1,13 @@
 //! The CPU backend: AES instructions of x86-64 and Arm, a bitsliced kernel for any processor, and AWS-LC's GCM.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`device`] | the processor as a device of `lockstep-core` |
-//! | `passes`, `serial` | passes over segments, parallel and serial, by any kernel |
-//! | `threads` | large work over several threads |
-//! | `aws_lc` | GCM fused |
-//! | [`inline`] | one piece of one message at once, on the calling thread |
-//! | [`kernel`] | what a kernel is |
+//! | `passes`, `serial` | parallel and serial passes over segments, generic over the kernel |
+//! | `threads` | distribution of large work over threads |
+//! | `aws_lc` | fused GCM by AWS-LC |
+//! | [`inline`] | calls on one piece of one message, on the calling thread |
+//! | [`kernel`] | the trait that kernels implement |
 //! | `x86`, `armv8`, [`soft`] | the kernels |
 
 mod aws_lc;

@@ -1,4 +1,4 @@
-//! Passes over segments by a [`Kernel`]: from the core's terms to the kernel's.
+//! Passes over segments by a [`Kernel`]: translates the types of `lockstep-core` to those of kernels.
 
 use lockstep_core::backend::Cost;
 use lockstep_core::data::{Data, HostData};
@@ -11,7 +11,7 @@ use crate::device::{AnyKernel, CPU};
 use crate::kernel::{Kernel, Span};
 use crate::{serial, threads, tweak};
 
-/// A kernel as something that runs passes.
+/// Runs passes on a kernel.
 pub(crate) struct Passes<K>(K);
 
 impl<K: Kernel> Passes<K> {
@@ -20,7 +20,7 @@ impl<K: Kernel> Passes<K> {
     }
 }
 
-/// The GHASH key of an AES key, in the form of one kernel.
+/// The GHASH key of an AES key, in the format of one kernel.
 struct HashForm<K: Kernel>(K::HashKey);
 
 pub(crate) fn schedule<K: Kernel>(kernel: K, key: &Key) -> &K::Schedule {
@@ -36,12 +36,12 @@ fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     &form.0
 }
 
-/// The form of data that kernels take.
+/// Host data as a span.
 pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
     match data {
         HostData::InPlace(data) => Span::in_place(data),
         HostData::Copy { from, to, .. } => Span::copy(from, to),
-        HostData::ReadOnly(_) => unreachable!("passes that only read take slices"),
+        HostData::ReadOnly(_) => unreachable!("read-only passes use slices"),
     }
 }
 
@@ -73,7 +73,7 @@ impl<K: Kernel> AnyKernel for Passes<K> {
     }
 }
 
-/// Data must be where the processor can reach them, and written where results are due.
+/// Checks that all data are in host memory, and writable unless the pass only reads.
 fn check(pass: Pass, segments: &[Segment<'_>]) -> Result<()> {
     for segment in segments {
         match &segment.data {
@@ -92,15 +92,15 @@ fn check(pass: Pass, segments: &[Segment<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// The host data of a segment that [`check`] has seen.
+/// The host data of a segment that [`check`] has accepted.
 pub(crate) fn host<'s>(data: &'s mut Data<'_>) -> HostData<'s> {
     match data {
         Data::Host(data) => data.reborrow(),
-        Data::Pinned { .. } | Data::Device { .. } => unreachable!("checked before"),
+        Data::Pinned { .. } | Data::Device { .. } => unreachable!("rejected by check"),
     }
 }
 
-/// One segment of a pass that is parallel within it.
+/// Runs a parallel pass on one segment.
 fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
     let key = segment.key;
     let register = &mut *segment.state;
@@ -119,7 +119,7 @@ fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
             xor_last(kernel, key, *register, tail);
         }
         Pass::XtsEncrypt | Pass::XtsDecrypt => {
-            let place = segment.tweak.expect("core gives XTS segments a tweak");
+            let place = segment.tweak.expect("XTS segments have a tweak");
             let mut first = [*register];
             kernel.encrypt_each(&[schedule(kernel, place.key)], &mut first);
             tweak::advance(&mut first[0], place.position);
@@ -129,7 +129,7 @@ fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
                 kernel.xts_decrypt(schedule(kernel, key), &mut first[0], span(data));
             }
         }
-        _ => unreachable!("serial passes go another way"),
+        _ => unreachable!("not a parallel pass"),
     }
 }
 
@@ -146,8 +146,8 @@ fn xor_last<K: Kernel>(kernel: K, key: &Key, register: Block, mut tail: HostData
     }
 }
 
-/// What a pass costs: rates measured on a Zen 4 core at AES-128 (docs/measured), longer keys by their rounds. They
-/// need only be right in order, since all of a processor's kernels are always there together.
+/// The cost of a pass: rates measured on a Zen 4 core with AES-128 (docs/measured), scaled by the number of rounds for
+/// longer keys. Only the order of the kernels matters, since they all run on the same processor.
 fn pass_cost(kernel: &str, pass: Pass, key: KeySize) -> Cost {
     let (parallel, serial) = match kernel {
         "cpu/vaes512" => (22.0, 1.5),

@@ -1,5 +1,5 @@
-//! Serial passes: one message alone leaves the AES unit idle most of the time, so steps of up to [`LANES`] messages
-//! go side by side.
+//! Serial passes. A single message leaves the AES units idle most of the time, so up to [`LANES`] messages are
+//! processed together, one step of each at a time.
 
 use lockstep_core::data::HostData;
 use lockstep_core::key::Key;
@@ -19,20 +19,20 @@ pub(crate) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]
         decrypt_each: &|keys, blocks| kernel.decrypt_each(keys, blocks),
     };
     match pass {
-        Pass::Cfb128Encrypt => side_by_side::<_, Cfb128>(cipher, segments),
-        Pass::Ofb => side_by_side::<_, Ofb>(cipher, segments),
-        Pass::PcbcEncrypt => side_by_side::<_, PcbcEncrypt>(cipher, segments),
-        Pass::PcbcDecrypt => side_by_side::<_, PcbcDecrypt>(cipher, segments),
-        Pass::CbcMac => side_by_side::<_, CbcMac>(cipher, segments),
-        Pass::Cfb8Encrypt => side_by_side::<_, Cfb8<true>>(cipher, segments),
-        Pass::Cfb8Decrypt => side_by_side::<_, Cfb8<false>>(cipher, segments),
-        Pass::Cfb1Encrypt => side_by_side::<_, Cfb1<true>>(cipher, segments),
-        Pass::Cfb1Decrypt => side_by_side::<_, Cfb1<false>>(cipher, segments),
-        _ => unreachable!("parallel passes go another way"),
+        Pass::Cfb128Encrypt => run_interleaved::<_, Cfb128>(cipher, segments),
+        Pass::Ofb => run_interleaved::<_, Ofb>(cipher, segments),
+        Pass::PcbcEncrypt => run_interleaved::<_, PcbcEncrypt>(cipher, segments),
+        Pass::PcbcDecrypt => run_interleaved::<_, PcbcDecrypt>(cipher, segments),
+        Pass::CbcMac => run_interleaved::<_, CbcMac>(cipher, segments),
+        Pass::Cfb8Encrypt => run_interleaved::<_, Cfb8<true>>(cipher, segments),
+        Pass::Cfb8Decrypt => run_interleaved::<_, Cfb8<false>>(cipher, segments),
+        Pass::Cfb1Encrypt => run_interleaved::<_, Cfb1<true>>(cipher, segments),
+        Pass::Cfb1Decrypt => run_interleaved::<_, Cfb1<false>>(cipher, segments),
+        _ => unreachable!("not a serial pass"),
     }
 }
 
-/// The block cipher of a kernel with schedules of type `S`. Kernels with the same type share all code here.
+/// The block cipher of a kernel with schedules of type `S`. Kernels with the same type share the compiled code below.
 struct Cipher<'k, S> {
     schedule: &'k dyn for<'a> Fn(&'a Key) -> &'a S,
     encrypt_each: &'k dyn Fn(&[&S], &mut [Block]),
@@ -45,36 +45,36 @@ fn cbc_encrypt<K: Kernel>(kernel: K, segments: &mut [Segment<'_>]) {
         Lane { schedule: schedule(kernel, key), register, data: span(host(data)) }
     };
     if let [segment] = segments {
-        // One message, without allocating.
+        // A single message needs no allocation.
         return kernel.cbc_encrypt(&mut [lane(segment)]);
     }
     kernel.cbc_encrypt(&mut segments.iter_mut().map(lane).collect::<Vec<_>>());
 }
 
-/// One step of a serial mode, around one block cipher call.
+/// One step of a serial mode: one block cipher call and what surrounds it.
 trait Step {
-    /// Bytes that a step takes; the last of a message may have fewer.
+    /// Bytes of a step; the last step of a message may have fewer.
     const BYTES: usize;
-    /// Steps on the same bytes: 8 for a mode of bits.
+    /// Number of steps on the same bytes: 8 for modes that work on bits.
     const TIMES: usize = 1;
-    /// True if the cipher runs backwards.
+    /// True if the step uses the inverse cipher.
     const DECRYPTS: bool = false;
 
-    /// What goes into the cipher.
+    /// The input of the block cipher.
     fn before(register: &Block, input: &[u8]) -> Block;
 
-    /// What comes of it. `output` has the length of `input`.
+    /// Computes output and register from the result of the block cipher. `output` has the length of `input`.
     fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], time: usize);
 }
 
-/// A message under way.
+/// A message in progress: its segment, the next byte, and the step on that byte.
 struct Slot {
     segment: usize,
     at: usize,
     time: usize,
 }
 
-fn side_by_side<T, S: Step>(cipher: Cipher<'_, T>, segments: &mut [Segment<'_>]) {
+fn run_interleaved<T, S: Step>(cipher: Cipher<'_, T>, segments: &mut [Segment<'_>]) {
     let mut slots: [Slot; LANES] = std::array::from_fn(|_| Slot { segment: 0, at: 0, time: 0 });
     let mut active = 0;
     let mut waiting = 0;
@@ -94,7 +94,7 @@ fn side_by_side<T, S: Step>(cipher: Cipher<'_, T>, segments: &mut [Segment<'_>])
         for (key, slot) in keys.iter_mut().zip(&slots[..active]) {
             *key = (cipher.schedule)(segments[slot.segment].key);
         }
-        // Until a message ends.
+        // The set of messages stays the same until one ends.
         let mut ended = false;
         while !ended {
             let mut blocks = [[0; 16]; LANES];

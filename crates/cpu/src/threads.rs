@@ -1,12 +1,12 @@
-//! Large work over several threads, shared out evenly.
+//! Distribution of large work over threads.
 
 use lockstep_core::share;
 use lockstep_core::work::{AeadMessage, Pass, Segment};
 
-/// A thread gets at least so many bytes: at 20 GB/s they take 50 microseconds, more than making the thread.
+/// Fewest bytes for a thread: at 20 GB/s they take 50 microseconds, longer than starting the thread.
 const LEAST_SHARE: usize = 1 << 20;
 
-/// Serial passes take some 15 times as long a byte.
+/// The same for serial passes, which take about 15 times as long for a byte.
 const LEAST_SERIAL_SHARE: usize = 1 << 16;
 
 /// Runs `run` over all segments, on several threads if there is enough to do.
@@ -24,7 +24,7 @@ pub(crate) fn spread(
     }
     let targets = vec![bytes.div_ceil(shares).next_multiple_of(4096); shares];
     let done = share::segments(pass, segments, &targets, |mut lists| {
-        // A thread for nothing is a thread too many.
+        // No thread for an empty list.
         lists.retain(|list| !list.is_empty());
         share::at_once(lists, |segments| run(pass, segments));
         Ok(())
@@ -38,7 +38,7 @@ pub(crate) fn spread_messages(
     threads: usize,
     run: &(dyn Fn(&mut [AeadMessage<'_>]) + Sync),
 ) {
-    // A short message costs about as much as 1 KiB does, for its key and its tag.
+    // The key and the tag of a message cost about as much as 1 KiB of data.
     let weight = |message: &AeadMessage<'_>| message.data.len() + 1024;
     let bytes: usize = messages.iter().map(weight).sum();
     let shares = threads.min(bytes / LEAST_SHARE).min(messages.len());

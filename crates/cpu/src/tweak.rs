@@ -8,7 +8,7 @@ pub(crate) fn double(tweak: u128) -> u128 {
     (tweak << 1) ^ (0x87 & 0u128.wrapping_sub(tweak >> 127))
 }
 
-/// Hands out the next `blocks` tweaks in turn and leaves `tweak` after them.
+/// Passes the tweaks of the next `blocks` blocks to `each` and advances `tweak` past them.
 #[inline(always)]
 pub(crate) fn take(tweak: &mut Block, blocks: usize, mut each: impl FnMut(usize, Block)) {
     let mut t = u128::from_le_bytes(*tweak);
@@ -19,7 +19,7 @@ pub(crate) fn take(tweak: &mut Block, blocks: usize, mut each: impl FnMut(usize,
     *tweak = t.to_le_bytes();
 }
 
-/// Moves a tweak on by many blocks: one doubling a block would take too long far into a data unit.
+/// Advances a tweak by `blocks` blocks, by squaring: the time is logarithmic.
 pub(crate) fn advance(tweak: &mut Block, blocks: u64) {
     let mut t = u128::from_le_bytes(*tweak);
     // alpha^blocks by squaring: t * alpha^(2^i) for each bit i that is set.
@@ -39,7 +39,7 @@ pub(crate) fn advance(tweak: &mut Block, blocks: u64) {
     *tweak = t.to_le_bytes();
 }
 
-/// The product in GF(2^128), in time that does not depend on either.
+/// The product in GF(2^128), in constant time.
 fn multiply(mut x: u128, y: u128) -> u128 {
     let mut product = 0;
     for bit in 0..128 {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn advancing_is_doubling_many_times() {
+    fn advance_matches_repeated_doubling() {
         let start = 0x1234_5678_9abc_def0_0fed_cba9_8765_4321u128.to_le_bytes();
         let mut slow = u128::from_le_bytes(start);
         for blocks in 0..2000 {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn take_moves_the_tweak_on() {
+    fn take_advances_the_tweak() {
         let mut tweak = (1u128 << 126).to_le_bytes();
         let mut seen = Vec::new();
         take(&mut tweak, 2, |_, t| seen.push(u128::from_le_bytes(t)));

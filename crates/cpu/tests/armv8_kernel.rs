@@ -1,4 +1,4 @@
-//! The ARM kernel against the oracle; `tools/arm64-test.sh` runs this on other processors.
+//! The Arm kernel against the oracle; `tools/arm64-test.sh` runs this test in an emulator.
 #![cfg(target_arch = "aarch64")]
 
 mod kernel_checks;

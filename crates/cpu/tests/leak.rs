@@ -1,8 +1,8 @@
-//! No branch and no address of the default kernels depends on secrets: valgrind's memcheck watches the example
-//! `leak_probe`, in which keys and data are marked undefined. The controls leak on purpose and must be found out.
+//! No branch and no address of the default kernels depends on secrets. Valgrind's memcheck runs the example `leak_probe`,
+//! in which keys and data are marked undefined. The controls leak on purpose and must be reported.
 //!
-//! The probe is built as programs are, with `--release`: other profiles make other branches. `LOCKSTEP_LEAK_PROBE` may
-//! name one that is built already (`tools/leak-test.sh` does so).
+//! The probe is built with `--release`, since other profiles compile to other branches. `LOCKSTEP_LEAK_PROBE` may name an
+//! existing build (`tools/leak-test.sh` sets it).
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::io::Write;
@@ -10,17 +10,17 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// What memcheck exits with when it has something to report.
+/// The exit status of memcheck if it has reported errors.
 const REPORTED: i32 = 9;
 
-/// True if valgrind is there; if not, says so loudly, and fails where `CI` is set.
+/// True if valgrind is installed. If not, prints a notice, or fails if `CI` is set.
 fn has_valgrind() -> bool {
     if Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return true;
     }
-    let why = "NOT TESTED: secrets in branches and addresses: no valgrind: apt-get install valgrind";
+    let why = "NOT TESTED: secrets in branches and addresses: valgrind is missing (apt-get install valgrind)";
     assert!(std::env::var_os("CI").is_none(), "{why}");
-    // Not by `eprintln!`, which the test harness swallows.
+    // `eprintln!` would be captured by the test harness.
     let _ = writeln!(std::io::stderr(), "{why}");
     false
 }
@@ -44,7 +44,7 @@ fn probe() -> &'static PathBuf {
             let (path, _) = line.split_once("\"executable\":\"")?.1.split_once('"')?;
             Some(PathBuf::from(path))
         });
-        executable.expect("cargo says where it put the example")
+        executable.expect("cargo reports the path of the example")
     })
 }
 
@@ -61,7 +61,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
 }
 
-/// Nothing reported.
+/// Asserts that memcheck reports nothing.
 fn silent(arguments: &[&str]) {
     if has_valgrind() {
         let output = valgrind(arguments);
@@ -69,22 +69,27 @@ fn silent(arguments: &[&str]) {
     }
 }
 
-/// Something reported.
+/// Asserts that memcheck reports `what`.
 fn reported(arguments: &[&str], what: &str) {
     if has_valgrind() {
         let output = valgrind(arguments);
-        assert_eq!(output.status.code(), Some(REPORTED), "{arguments:?} leaks, unseen:\n{}", text(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(REPORTED),
+            "{arguments:?} leaks, but is not reported:\n{}",
+            text(&output)
+        );
         assert!(text(&output).contains(what), "{arguments:?}:\n{}", text(&output));
     }
 }
 
 #[test]
-fn soft_keeps_its_secrets() {
+fn soft_is_constant_time() {
     silent(&["cpu/soft"]);
 }
 
 #[test]
-fn aesni_keeps_its_secrets() {
+fn aesni_is_constant_time() {
     if !std::arch::is_x86_feature_detected!("aes") {
         let _ = writeln!(std::io::stderr(), "NOT TESTED: this processor has no AES-NI");
         return;
@@ -93,13 +98,13 @@ fn aesni_keeps_its_secrets() {
 }
 
 #[test]
-fn the_portable_key_expansion_keeps_its_secrets() {
+fn the_portable_key_expansion_is_constant_time() {
     silent(&["core"]);
 }
 
-/// Verdicts are branched on, so there are reports; the probe itself compares their numbers.
+/// A verdict is branched on, so there are reports; the probe checks that their number is constant.
 #[test]
-fn verdicts_do_not_say_where_the_fault_is() {
+fn verdicts_do_not_depend_on_the_place_of_the_fault() {
     if !has_valgrind() {
         return;
     }
@@ -111,16 +116,16 @@ fn verdicts_do_not_say_where_the_fault_is() {
     let output = run("verdicts");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let control = run("early-exit");
-    assert_eq!(control.status.code(), Some(REPORTED), "the control was not found out:\n{}", text(&control));
-    assert!(text(&control).contains("depend on where the fault is"), "{}", text(&control));
+    assert_eq!(control.status.code(), Some(REPORTED), "the control was not reported:\n{}", text(&control));
+    assert!(text(&control).contains("depend on the place of the fault"), "{}", text(&control));
 }
 
 #[test]
-fn a_table_is_found_out() {
+fn a_table_lookup_is_reported() {
     reported(&["table"], "Use of uninitialised value");
 }
 
 #[test]
-fn a_branch_is_found_out() {
+fn a_branch_is_reported() {
     reported(&["branch"], "Conditional jump or move depends on uninitialised value");
 }

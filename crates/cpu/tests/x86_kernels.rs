@@ -1,4 +1,4 @@
-//! Every x86-64 kernel that this processor can run, against the oracle.
+//! The x86-64 kernels that this processor can run, against the oracle.
 #![cfg(target_arch = "x86_64")]
 
 use std::io::{Write, stderr};
@@ -9,7 +9,7 @@ use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, ghash, xts};
 
 const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
 
-/// Bytes that differ from seed to seed (splitmix64).
+/// Pseudorandom bytes that depend on the seed (splitmix64).
 fn bytes(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {
@@ -70,7 +70,7 @@ fn ecb_both<K: Kernel>(kernel: K) {
     }
 }
 
-/// Many keys, so that every round constant and every word of each schedule counts.
+/// Many keys, so that every round constant and every word of each schedule matters.
 fn expansion<K: Kernel>(kernel: K) {
     for seed in 0..300 {
         let key = bytes(seed, KEY_LENGTHS[seed as usize % 3]);
@@ -241,7 +241,7 @@ fn chains<K: Kernel>(kernel: K) {
             for one in 0..3 {
                 chains_of(kernel, &lengths, |_| one);
             }
-            // One length of key, then all lengths.
+            // Keys of one length, then of all lengths.
             chains_of(kernel, &lengths, |i| 3 * (i % 4));
             chains_of(kernel, &lengths, |i| i % 12);
         }
@@ -251,7 +251,7 @@ fn chains<K: Kernel>(kernel: K) {
     chains_of(kernel, &long, |i| (i / 3) % 12);
 }
 
-/// Messages that start a page apart and so compete for one set of the cache.
+/// Messages that start a page apart, and so map to the same set of the L1 cache.
 fn colliding_chains<K: Kernel>(kernel: K) {
     const LEN: usize = 4096;
     let keys: Vec<_> = (0..3).map(|i| bytes(800 + i, 16)).collect();
@@ -266,7 +266,7 @@ fn colliding_chains<K: Kernel>(kernel: K) {
                 .zip(&mut registers)
                 .enumerate()
                 .map(|(i, (data, register))| {
-                    // One that is shorter, but not too short to matter.
+                    // One is shorter, but long enough to collide.
                     let data = if i == 5 { &mut data[..2048] } else { data };
                     Lane { schedule: &schedules[i % different], register, data: Span::in_place(data) }
                 })
@@ -312,7 +312,7 @@ macro_rules! suite {
             fn $test() {
                 match $kernel::detect() {
                     Some(kernel) => super::$test(kernel),
-                    // Past the capture of output, so that it is seen.
+                    // `writeln!` is not captured by the test harness.
                     None => writeln!(stderr(), "SKIPPED: this processor cannot run {}", $kernel::NAME).unwrap(),
                 }
             })*

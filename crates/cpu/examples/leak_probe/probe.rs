@@ -1,4 +1,4 @@
-//! What goes on under valgrind.
+//! The operations that run under valgrind.
 
 use std::hint::black_box;
 use std::process::exit;
@@ -19,15 +19,15 @@ const USAGE: &str = "usage: valgrind leak_probe cpu/soft|cpu/aesni|core|table|br
        valgrind leak_probe verdicts|early-exit
        valgrind leak_probe operations";
 
-/// Enough for the widest loops of both kernels (64 and 8 blocks), all narrower ones, and a tail.
+/// Blocks of a message: enough for the widest loops of both kernels (64 and 8 blocks), all narrower ones, and a tail.
 const BLOCKS: usize = 64 + 32 + 15;
 
-/// More messages than go side by side.
+/// More messages than any kernel interleaves.
 const MESSAGES: usize = 19;
 
 type Operation = fn(&Probe);
 
-/// What can be asked for by name.
+/// The operations, by name.
 const OPERATIONS: [(&str, Operation); 8] = [
     ("ciphers", Probe::ciphers),
     ("batches", Probe::batches),
@@ -47,7 +47,7 @@ pub(crate) fn main() {
         return;
     }
     if !is_running() {
-        eprintln!("leak_probe: not under valgrind, where this shows nothing\n{USAGE}");
+        eprintln!("leak_probe: must be run under valgrind\n{USAGE}");
         exit(3);
     }
     match arguments[..] {
@@ -59,7 +59,7 @@ pub(crate) fn main() {
         [kernel @ ("cpu/soft" | "cpu/aesni")] => {
             let probe = Probe::new(kernel);
             for (name, operation) in OPERATIONS {
-                // Before the reports that belong to it.
+                // Printed before the reports of the operation.
                 eprintln!("{kernel} {name}");
                 operation(&probe);
             }
@@ -79,7 +79,7 @@ fn usage() -> ! {
     exit(2);
 }
 
-/// Bytes, hidden. What they are does not matter.
+/// Secret bytes. Their values do not matter.
 fn secret(len: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len).map(|i| (i * 167 + len) as u8).collect();
     hide(&mut bytes);
@@ -90,8 +90,8 @@ fn secret_key(len: usize) -> Key {
     Key::new(&secret(len)).expect("a length of AES")
 }
 
-/// The keys of a cipher. They are hidden once they are made: XTS compares its halves, and branches on the result,
-/// which says nothing of either.
+/// Secret keys of a cipher. They are marked after construction: XTS compares its two keys and branches on the result,
+/// which reveals neither.
 fn cipher_keys(cipher: Cipher) -> Vec<CipherKey> {
     let lengths: &[usize] = if cipher == Cipher::Xts { &[32, 64] } else { &[16, 24, 32] };
     let make = |&len: &usize| {
@@ -107,11 +107,11 @@ fn cipher_keys(cipher: Cipher) -> Vec<CipherKey> {
     keys
 }
 
-/// A result: it must depend on the secrets, and may then be looked at.
+/// Checks that a result depends on the secrets, and declassifies it.
 fn taken(what: &str, result: &mut [u8]) {
     if !is_hidden(result) {
         eprintln!(
-            "leak_probe: {what}: bytes of the result do not depend on key or data: the probe is broken"
+            "leak_probe: {what}: bytes of the result do not depend on key or data: the probe does not work"
         );
         exit(4);
     }
@@ -146,7 +146,7 @@ impl Probe {
         }
     }
 
-    /// Each cipher both ways, one message.
+    /// Each cipher in both directions, one message.
     fn ciphers(&self) {
         for cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -154,14 +154,14 @@ impl Probe {
                     let mut data = secret(Self::len(cipher));
                     cipher
                         .one(&self.planner, direction, &key, &mut [0x5a; 16], Data::in_place(&mut data))
-                        .expect("lawful");
+                        .expect("valid arguments");
                     taken(cipher.name(), &mut data);
                 }
             }
         }
     }
 
-    /// Each cipher both ways, many messages side by side.
+    /// Each cipher in both directions, a batch of messages.
     fn batches(&self) {
         for cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -176,13 +176,13 @@ impl Probe {
                     .zip(&mut data)
                     .map(|((key, iv), data)| Message { key, iv, data: Data::in_place(data) })
                     .collect();
-                cipher.run(&self.planner, direction, &mut messages).expect("lawful");
+                cipher.run(&self.planner, direction, &mut messages).expect("valid arguments");
                 data.iter_mut().for_each(|data| taken(cipher.name(), data));
             }
         }
     }
 
-    /// Each cipher both ways, in pieces across blocks.
+    /// Each cipher in both directions, as a stream in pieces that cross blocks.
     fn streams(&self) {
         for cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -190,40 +190,39 @@ impl Probe {
                     let planner = Arc::clone(&self.planner);
                     let mut stream =
                         CipherStream::new(planner, cipher, direction, Padding::None, key, &[9; 16])
-                            .expect("lawful");
+                            .expect("valid arguments");
                     let data = secret(if cipher.takes_padding() { 16 * 9 } else { 150 });
                     let mut output = vec![0; data.len() + 32];
                     let mut len = 0;
                     for piece in data.chunks(21) {
-                        len += stream.update(piece, &mut output[len..]).expect("lawful");
+                        len += stream.update(piece, &mut output[len..]).expect("valid arguments");
                     }
-                    len += stream.finish(&mut output[len..]).expect("lawful");
+                    len += stream.finish(&mut output[len..]).expect("valid arguments");
                     assert_eq!(len, data.len());
                     taken(cipher.name(), &mut output[..len]);
-                    // The registers, too, came of secrets.
                     drop(stream);
                 }
             }
         }
     }
 
-    /// Adding padding; removing it is among the verdicts.
+    /// Adding padding; its removal is tested by [`verdicts`].
     fn padding(&self) {
         for cipher in [Cipher::Ecb, Cipher::Cbc, Cipher::Pcbc] {
             for key in cipher_keys(cipher) {
                 let planner = Arc::clone(&self.planner);
                 let (encrypt, padding) = (Direction::Encrypt, Padding::Pkcs7);
-                let mut stream =
-                    CipherStream::new(planner, cipher, encrypt, padding, key, &[9; 16]).expect("lawful");
+                let mut stream = CipherStream::new(planner, cipher, encrypt, padding, key, &[9; 16])
+                    .expect("valid arguments");
                 let mut output = [0; 64];
-                let len = stream.update(&secret(37), &mut output).expect("lawful");
-                let last = stream.finish(&mut output[len..]).expect("lawful");
+                let len = stream.update(&secret(37), &mut output).expect("valid arguments");
+                let last = stream.finish(&mut output[len..]).expect("valid arguments");
                 taken("padding", &mut output[..len + last]);
             }
         }
     }
 
-    /// GCM composed of passes, nonces of 12 and of 8 bytes. Opening is among the verdicts.
+    /// GCM composed of passes, nonces of 12 and of 8 bytes. Opening is tested by [`verdicts`].
     fn gcm(&self) {
         for (key, nonce) in [(16, 12), (24, 8), (32, 12)] {
             let key = secret_key(key);
@@ -232,7 +231,7 @@ impl Probe {
             let mut data = secret(16 * BLOCKS + 5);
             let mut tag = [0; 16];
             gcm::seal(&self.planner, &mut [message(&key, &nonce, &aad, &mut data, Tag::Write(&mut tag))])
-                .expect("lawful");
+                .expect("valid arguments");
             taken("GCM", &mut data);
             taken("GCM's tag", &mut tag);
         }
@@ -245,7 +244,7 @@ impl Probe {
             let mut data = secret(16 * BLOCKS + 5);
             let mut tag = [0; 16];
             ccm::seal(&self.planner, &mut [message(&key, &[7; 12], &aad, &mut data, Tag::Write(&mut tag))])
-                .expect("lawful");
+                .expect("valid arguments");
             taken("CCM", &mut data);
             taken("CCM's tag", &mut tag);
         }
@@ -258,7 +257,7 @@ impl Probe {
             let mut macs: Vec<Block> = vec![[0; 16]; MESSAGES];
             let mut messages: Vec<_> =
                 data.iter().zip(&mut macs).map(|(data, mac)| CmacMessage { key: &key, data, mac }).collect();
-            cmac(&self.planner, &mut messages).expect("lawful");
+            cmac(&self.planner, &mut messages).expect("valid arguments");
             macs.iter_mut().for_each(|mac| taken("CMAC", mac));
         }
     }
@@ -266,16 +265,17 @@ impl Probe {
     fn mac_streams(&self) {
         for key in [16, 24, 32] {
             let mut stream = CmacStream::new(self.planner.clone(), secret_key(key));
-            secret(100).chunks(21).for_each(|piece| stream.update(piece).expect("lawful"));
-            taken("CMAC", &mut stream.finish().expect("lawful"));
+            secret(100).chunks(21).for_each(|piece| stream.update(piece).expect("valid arguments"));
+            taken("CMAC", &mut stream.finish().expect("valid arguments"));
 
             let (planner, encrypt) = (Arc::clone(&self.planner), Direction::Encrypt);
-            let mut stream = GcmStream::new(planner, encrypt, secret_key(key), &[1; 12]).expect("lawful");
-            secret(40).chunks(7).for_each(|piece| stream.aad(piece).expect("lawful"));
+            let mut stream =
+                GcmStream::new(planner, encrypt, secret_key(key), &[1; 12]).expect("valid arguments");
+            secret(40).chunks(7).for_each(|piece| stream.aad(piece).expect("valid arguments"));
             let mut data = secret(300);
-            data.chunks_mut(37).for_each(|piece| stream.update_in_place(piece).expect("lawful"));
+            data.chunks_mut(37).for_each(|piece| stream.update_in_place(piece).expect("valid arguments"));
             let mut tag = [0; 16];
-            stream.finish(&mut tag).expect("lawful");
+            stream.finish(&mut tag).expect("valid arguments");
             taken("GCM", &mut data);
             taken("GCM's tag", &mut tag);
         }
@@ -301,8 +301,8 @@ fn core() {
     }
 }
 
-/// The verdict on a secret may be branched on, so there are a few reports; but always the same number, wherever the
-/// fault is.
+/// The verdict on a secret may be branched on, so there are a few reports; their number must not depend on the place of the
+/// fault.
 fn verdicts() {
     let mut unpads = Vec::new();
     for fill in [0u8, 1, 2, 9, 15, 16, 17, 0x80, 0xff] {
@@ -323,7 +323,7 @@ fn verdicts() {
         let mut sealed = [1; 40];
         let mut tag = [0; 16];
         seal(&probe.planner, &mut [message(&plain_key, &[7; 12], b"", &mut sealed, Tag::Write(&mut tag))])
-            .expect("lawful");
+            .expect("valid arguments");
         let mut opens = Vec::new();
         for wrong in [None, Some(0), Some(1), Some(7), Some(14), Some(15)] {
             let mut bytes = [8; 16];
@@ -343,7 +343,7 @@ fn verdicts() {
 
 type Batch = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> lockstep_core::Result<()>;
 
-/// The control: a comparison that stops at the first difference.
+/// The control: a comparison that returns at the first difference.
 fn early_exit() {
     let expected = [8; 16];
     let mut counts = Vec::new();
@@ -364,7 +364,7 @@ fn early_exit() {
     constant("a comparison that stops early", &counts);
 }
 
-/// Reports that a verdict makes, and the verdict.
+/// The verdict, and the number of reports that it causes.
 fn count(verdict: impl FnOnce() -> bool) -> (bool, u64) {
     let before = reports();
     let mut verdict = [u8::from(verdict())];
@@ -372,7 +372,7 @@ fn count(verdict: impl FnOnce() -> bool) -> (bool, u64) {
     (black_box(verdict)[0] != 0, reports() - before)
 }
 
-/// `found`: whether it should be good, and the verdict with its reports.
+/// Checks verdicts: `found` has the expected ones, and the actual ones with their reports.
 fn constant(what: &str, found: &[(bool, (bool, u64))]) {
     for (should, (is, _)) in found {
         assert_eq!(should, is, "{what}: wrong verdict");
@@ -383,7 +383,7 @@ fn constant(what: &str, found: &[(bool, (bool, u64))]) {
         let word = if good { "good" } else { "bad" };
         println!("{what}, {word}: branches on secrets {counts:?}");
         if counts.windows(2).any(|pair| pair[0] != pair[1]) {
-            println!("{what}: branches depend on where the fault is");
+            println!("{what}: branches depend on the place of the fault");
             exit(9);
         }
     }
@@ -391,7 +391,7 @@ fn constant(what: &str, found: &[(bool, (bool, u64))]) {
 
 static TABLE: [u8; 256] = [0x63; 256];
 
-/// The control for addresses: what every implementation with tables does.
+/// The control for addresses: a table lookup, as in implementations with tables.
 fn table() {
     let key = secret(16);
     let mut result = [0];

@@ -1,4 +1,4 @@
-//! Valgrind's client requests (valgrind.h and memcheck.h, 3.19), as far as they are needed here.
+//! The client requests of valgrind (valgrind.h and memcheck.h, 3.19) that the probe uses.
 
 use std::arch::asm;
 
@@ -13,9 +13,9 @@ fn request(code: u64, arguments: [u64; 3]) -> u64 {
     let [a, b, c] = arguments;
     let block = [code, a, b, c, 0, 0];
     let mut answer = 0u64;
-    // SAFETY: on a processor this rotates a register by 128 bits in all and exchanges another with itself: nothing but
-    // the flags changes. Valgrind knows the sequence; it reads the block that rax points to, does what the callers below
-    // say, and answers in rdx.
+    // SAFETY: on a processor, this rotates a register by 128 bits in total and exchanges another with itself: only the flags
+    // change. Valgrind recognises the sequence; it reads the block that rax points to, performs the request and returns the
+    // result in rdx.
     unsafe {
         asm!(
             "rol rdi, 3",
@@ -35,28 +35,28 @@ pub(crate) fn is_running() -> bool {
     request(RUNNING_ON_VALGRIND, [0; 3]) > 0
 }
 
-/// Reports so far, repeated ones included.
+/// Number of reports so far, including repeated ones.
 pub(crate) fn reports() -> u64 {
     request(COUNT_ERRORS, [0; 3])
 }
 
-/// From now on, branches and addresses that depend on these bytes are reported.
+/// Marks bytes as secret: branches and addresses that depend on them are reported.
 pub(crate) fn hide(secret: &mut [u8]) {
     hide_shared(secret);
 }
 
-/// The same for what only its owner may change, such as the bytes of a key.
+/// The same for shared bytes, such as those of a key.
 pub(crate) fn hide_shared(secret: &[u8]) {
-    // Only the checker's own knowledge of the bytes changes, not the bytes.
+    // The request does not change the bytes, only their state in memcheck.
     request(MAKE_MEM_UNDEFINED, [secret.as_ptr() as u64, secret.len() as u64, 0]);
 }
 
-/// They may be looked at again.
+/// Declassifies bytes.
 pub(crate) fn reveal(bytes: &mut [u8]) {
     request(MAKE_MEM_DEFINED, [bytes.as_mut_ptr() as u64, bytes.len() as u64, 0]);
 }
 
-/// True if every byte depends on something that was hidden.
+/// True if every byte depends on a secret.
 pub(crate) fn is_hidden(bytes: &[u8]) -> bool {
     let mut bits = vec![0u8; bytes.len()];
     // Writes `bits`, which is as long as `bytes`.

@@ -10,10 +10,10 @@ use zeroize::Zeroize;
 use super::vector::{block, vector};
 use crate::kernel::Block;
 
-/// Powers of the key at hand.
+/// Number of precomputed powers.
 const POWERS: usize = 8;
 
-/// A GHASH key: its first powers; wiped on drop.
+/// A GHASH key: its first powers; zeroed on drop.
 pub struct HashKey {
     /// The powers from the first on, in ascending order of coefficients; on the heap, so that moving the key leaves no
     /// copy behind.
@@ -21,7 +21,7 @@ pub struct HashKey {
 }
 
 impl HashKey {
-    /// Another one of the same key.
+    /// A copy of this key.
     pub(crate) fn duplicate(&self) -> Self {
         HashKey { powers: self.powers.clone() }
     }
@@ -111,7 +111,7 @@ pub(crate) fn prepare(h: &Block) -> HashKey {
     HashKey { powers }
 }
 
-/// Folds whole blocks into the state.
+/// Adds whole blocks to the state.
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
     let mut y = vrbitq_u8(vector(state));

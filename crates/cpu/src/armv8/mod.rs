@@ -1,6 +1,6 @@
 //! AES on 64-bit ARM: the cryptographic extensions (AESE, AESMC, AESD, AESIMC, PMULL), eight blocks interleaved.
 //!
-//! The instructions take the same time whatever the data, so nothing here depends on secrets.
+//! The instructions are constant-time.
 
 mod ghash;
 mod passes;
@@ -14,10 +14,10 @@ pub use schedule::Schedule;
 use std::arch::is_aarch64_feature_detected;
 
 use crate::counter::{Low32, Whole};
-use crate::inline::Alone;
+use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Lane, Span};
 
-/// The kernel `cpu/armv8`; having one proves that the processor has the instructions.
+/// The kernel `cpu/armv8`; the token proves that the processor has the instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Armv8(());
 
@@ -98,7 +98,7 @@ impl Kernel for Armv8 {
     }
 }
 
-impl Alone for Armv8 {
+impl SingleStreamKernel for Armv8 {
     fn duplicate(key: &Schedule) -> Option<Schedule> {
         Some(key.duplicate())
     }

@@ -90,7 +90,7 @@ pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'
     if !tail.is_empty() {
         let mut last = [0; 16];
         let n = tail.len();
-        // SAFETY: the tail's source is valid for its length, which is less than a block; `last` is a place apart.
+        // SAFETY: the tail's source is valid for its length, which is less than a block; `last` does not overlap it.
         unsafe { tail.src().copy_to_nonoverlapping(last.as_mut_ptr(), n) };
         ctr_step::<C, 1>(0, key, counter, &mut Span::in_place(&mut last));
         // SAFETY: the tail's destination is valid for its length, which is less than a block.
@@ -99,7 +99,7 @@ pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'
     }
 }
 
-/// The ciphertext blocks before `blocks`, the first of which follows `register`, which moves on.
+/// The ciphertext blocks that precede `blocks`: `register`, then all but the last. Sets `register` to the last.
 #[inline]
 #[target_feature(enable = "neon")]
 fn shifted<const N: usize>(register: &mut Block, blocks: &[uint8x16_t; N]) -> [uint8x16_t; N] {

@@ -7,13 +7,13 @@ use zeroize::Zeroize;
 use super::vector::{block, vector};
 use crate::kernel::Block;
 
-/// Round keys in the order of use; as many as the cipher has rounds, and one.
+/// Round keys in the order of use: the number of rounds plus one.
 pub(crate) type RoundKeys = [Block];
 
-/// Most round keys: those of AES-256.
+/// Maximum number of round keys (AES-256).
 const MOST: usize = 15;
 
-/// Round keys for both directions; wiped on drop.
+/// Round keys for both directions; zeroed on drop.
 pub struct Schedule {
     /// On the heap, so that moving a schedule leaves no copy of the keys behind.
     keys: Box<Both>,
@@ -45,13 +45,13 @@ impl Schedule {
         &self.keys.decryption[..self.len]
     }
 
-    /// Another one of the same key.
+    /// A copy of this value.
     pub(crate) fn duplicate(&self) -> Self {
         let (encryption, decryption) = (self.keys.encryption, self.keys.decryption);
         Schedule { keys: Box::new(Both { encryption, decryption }), len: self.len }
     }
 
-    /// How many round keys there are.
+    /// Number of round keys.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

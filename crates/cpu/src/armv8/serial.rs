@@ -1,4 +1,4 @@
-//! Serial modes: one block of each of several messages at a time, each under its own key.
+//! Serial modes of several messages: one block of each at a time, each under its own key.
 
 use std::arch::aarch64::*;
 
@@ -7,10 +7,10 @@ use super::vector::{add, block, decrypt_with, encrypt, encrypt_with, load, store
 use crate::interleave::{Slot, interleave};
 use crate::kernel::{Block, Lane};
 
-/// Lengths of the schedules of AES-128, -192 and -256. Only messages of equal length of schedule go together.
+/// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number are processed together.
 const LENGTHS: [usize; 3] = [11, 13, 15];
 
-/// Messages at a time.
+/// Maximum number of messages at a time.
 const WIDTH: usize = 8;
 
 #[target_feature(enable = "neon,aes")]
@@ -30,7 +30,7 @@ pub(crate) fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) {
     }
 }
 
-/// Does `blocks` blocks of at most `N` messages.
+/// Processes `blocks` blocks of at most `N` messages.
 #[inline]
 #[target_feature(enable = "neon,aes")]
 fn chain<const N: usize>(lanes: &mut [Lane<'_, Schedule>], slots: &mut [Slot], blocks: usize) {
@@ -57,7 +57,7 @@ fn chain<const N: usize>(lanes: &mut [Lane<'_, Schedule>], slots: &mut [Slot], b
     }
 }
 
-/// Calls `$cipher` on groups of blocks with as many round keys each, under the keys that `$keys_of` picks.
+/// Calls `$cipher` on groups of blocks whose keys have the same number of rounds; `$keys_of` selects the direction.
 macro_rules! each {
     ($keys:ident, $blocks:ident, $keys_of:path, $cipher:ident) => {{
         assert_eq!($keys.len(), $blocks.len(), "one key for each block");

@@ -75,7 +75,7 @@ pub(crate) fn encrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; 
     *blocks = state;
 }
 
-/// The inverse cipher under one key (the equivalent one of FIPS 197, 5.3.5).
+/// The equivalent inverse cipher under one key (FIPS 197, 5.3.5).
 #[inline]
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn decrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; N]) {
@@ -94,7 +94,7 @@ pub(crate) fn decrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; 
     *blocks = state;
 }
 
-/// The cipher, each block under its own key; all keys have as many rounds as the first.
+/// The cipher, each block under its own key; all keys have the same number of rounds.
 #[inline]
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn encrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [uint8x16_t; N]) {
@@ -109,7 +109,7 @@ pub(crate) fn encrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [
     }
 }
 
-/// The inverse cipher, each block under its own key; all keys have as many rounds as the first.
+/// The inverse cipher, each block under its own key; all keys have the same number of rounds.
 #[inline]
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn decrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [uint8x16_t; N]) {

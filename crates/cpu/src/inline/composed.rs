@@ -1,53 +1,53 @@
-//! GCM in pieces, composed of a kernel's CTR and GHASH (SP 800-38D, 7.1 and 7.2), or by its loop for both.
+//! Incremental GCM on a kernel (SP 800-38D, 7.1 and 7.2): by its fused loop if it has one, else by its CTR and GHASH.
 
 use zeroize::{Zeroize, Zeroizing};
 
-use super::Alone;
+use super::SingleStreamKernel;
 use crate::boxed;
 use crate::counter::{Counting, Low32};
 use crate::kernel::{Block, Span};
 
-/// Bytes that are hashed while they are in the first cache.
+/// Bytes of one CTR call before they are hashed: they stay in the L1 cache.
 const CHUNK: usize = 16 << 10;
 
-/// CTR over whole blocks that comes from elsewhere.
+/// A CTR function of the caller, for whole blocks.
 pub(super) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>);
 
-/// A message under way, with the kernel forgotten. Order and limits are the caller's.
+/// A key and the state of a message, for any kernel. The caller checks order and limits.
 pub(super) trait Composed: Send + Sync {
-    /// Another key in the place of the old one; false, and there is no key, if there is no memory.
+    /// Replaces the key; false, and then none is set, if memory cannot be allocated.
     fn set_key(&mut self, key: &[u8]) -> bool;
-    /// A new message.
+    /// Starts a message.
     fn start(&mut self, iv: &[u8]);
-    /// More additional data.
+    /// Adds additional data.
     fn aad(&mut self, aad: &[u8]);
-    /// No more of what was hashed so far.
+    /// Ends the additional data: pads them to a whole block.
     fn pad(&mut self);
-    /// More plaintext or ciphertext.
+    /// Encrypts or decrypts data.
     fn update(&mut self, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>);
-    /// The tag, from the lengths in bytes.
+    /// The tag; `aad` and `data` are the lengths in bytes.
     fn tag(&mut self, aad: u64, data: u64) -> Block;
-    /// Another one that goes on from here.
+    /// An independent copy of the current state.
     fn duplicate(&self) -> Option<Box<dyn Composed>>;
 }
 
-/// A key and a message of it.
-struct Gcm<K: Alone> {
+/// A key and the state of a message.
+struct Gcm<K: SingleStreamKernel> {
     kernel: K,
     schedule: K::Schedule,
     hash_key: K::HashKey,
-    /// The hash, and exclusive or what came of a block that is not yet complete.
+    /// The hash, XORed with the bytes of a block that is not yet complete.
     hash: Block,
-    /// Bytes of that block.
+    /// Number of these bytes.
     partial: usize,
     counter: Block,
-    /// What encrypts that block, if it is one of data.
+    /// The keystream of that block, if it is one of data.
     keystream: Block,
-    /// What encrypts the tag.
+    /// The encrypted J0, which is XORed with the hash to give the tag.
     mask: Block,
 }
 
-impl<K: Alone> Drop for Gcm<K> {
+impl<K: SingleStreamKernel> Drop for Gcm<K> {
     fn drop(&mut self) {
         self.hash.zeroize();
         self.keystream.zeroize();
@@ -56,7 +56,7 @@ impl<K: Alone> Drop for Gcm<K> {
 }
 
 /// The schedule and the hash key of a key.
-fn keys<K: Alone>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K::HashKey)> {
+fn keys<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K::HashKey)> {
     let schedule = kernel.try_expand_to_encrypt(key)?;
     let mut h = Zeroizing::new([0; 16]);
     kernel.encrypt_block(&schedule, &mut h);
@@ -64,20 +64,20 @@ fn keys<K: Alone>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K::HashKey)> {
     Some((schedule, hash_key))
 }
 
-/// GCM of a kernel, in a place of its own. Nothing if there is no memory.
-pub(super) fn new<K: Alone>(kernel: K, key: &[u8]) -> Option<Box<dyn Composed>> {
+/// GCM on a kernel, on the heap; `None` if memory cannot be allocated.
+pub(super) fn new<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Composed>> {
     let (schedule, hash_key) = keys(kernel, key)?;
     let [hash, counter, keystream, mask] = [[0; 16]; 4];
     let gcm = Gcm { kernel, schedule, hash_key, hash, partial: 0, counter, keystream, mask };
     Some(boxed::try_new(gcm)?)
 }
 
-impl<K: Alone> Gcm<K> {
+impl<K: SingleStreamKernel> Gcm<K> {
     fn next_counter(&mut self) {
         self.counter = Low32::advance(u128::from_be_bytes(self.counter), 1).to_be_bytes();
     }
 
-    /// Adds bytes to the block that is not yet complete, at most as many as it lacks.
+    /// Adds bytes to the incomplete block, at most as many as it lacks.
     fn add(&mut self, bytes: &[u8]) {
         for (hash, byte) in self.hash[self.partial..].iter_mut().zip(bytes) {
             *hash ^= byte;
@@ -88,6 +88,7 @@ impl<K: Alone> Gcm<K> {
         }
     }
 
+    /// Hashes the incomplete block, padded with zeros.
     fn complete(&mut self) {
         self.partial = 0;
         self.hash(&[0; 16]);
@@ -95,10 +96,11 @@ impl<K: Alone> Gcm<K> {
 
     /// Folds whole blocks into the hash.
     fn hash(&mut self, blocks: &[u8]) {
-        self.kernel.reach(&mut self.hash_key, blocks.len() / 16);
+        self.kernel.ensure_powers(&mut self.hash_key, blocks.len() / 16);
         self.kernel.ghash(&self.hash_key, &mut self.hash, blocks);
     }
 
+    /// Hashes bytes of any length.
     fn absorb(&mut self, mut bytes: &[u8]) {
         if self.partial > 0 {
             let (head, rest) = bytes.split_at(bytes.len().min(16 - self.partial));
@@ -110,8 +112,8 @@ impl<K: Alone> Gcm<K> {
         self.add(tail);
     }
 
-    /// At most as many bytes as the block that is not yet complete lacks.
-    fn few(&mut self, encrypt: bool, data: Span<'_>) {
+    /// Encrypts or decrypts bytes of the incomplete block, at most as many as it lacks.
+    fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
         let mut ciphertext = [0; 16];
         for (i, ciphertext) in ciphertext[..data.len()].iter_mut().enumerate() {
             // SAFETY: the byte lies in the span, which is valid for reads and writes.
@@ -126,7 +128,7 @@ impl<K: Alone> Gcm<K> {
     }
 }
 
-impl<K: Alone> Composed for Gcm<K> {
+impl<K: SingleStreamKernel> Composed for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
         let mut h = Zeroizing::new([0; 16]);
         if !self.kernel.expand_to_encrypt_into(key, &mut self.schedule) {
@@ -167,7 +169,7 @@ impl<K: Alone> Composed for Gcm<K> {
         if self.partial > 0 {
             let at = data.len().min(16 - self.partial);
             let (head, rest) = data.split_at(at);
-            self.few(encrypt, head);
+            self.partial_block(encrypt, head);
             data = rest;
         }
         if K::GCM_STEP > 0 && data.len() >= K::GCM_STEP && ctr32.is_none() {
@@ -182,7 +184,7 @@ impl<K: Alone> Composed for Gcm<K> {
             let (blocks, rest) = data.split_at(at);
             let (src, dst) = (blocks.src(), blocks.dst());
             if !encrypt {
-                // SAFETY: the span is valid for reads of its length, and nothing is written meanwhile.
+                // SAFETY: the span is valid for reads of its length, and nothing writes to it during the call.
                 let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
                 self.hash(ciphertext);
             }
@@ -209,7 +211,7 @@ impl<K: Alone> Composed for Gcm<K> {
                     self.next_counter();
                 }
             }
-            self.few(encrypt, data);
+            self.partial_block(encrypt, data);
         }
     }
 

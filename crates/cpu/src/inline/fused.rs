@@ -1,6 +1,6 @@
-//! GCM in pieces by AWS-LC, whose assembly does CTR and GHASH in one loop.
+//! Incremental GCM by AWS-LC, whose assembly runs CTR and GHASH in one loop.
 //!
-//! AWS-LC takes any split and works in place or not. It wipes all memory that it frees: the contexts and what they
+//! AWS-LC accepts pieces of any length, in place or not. It zeroes all memory that it frees: the contexts and what they
 //! point to.
 
 use std::ffi::c_int;
@@ -15,25 +15,25 @@ use aws_lc_sys::{
 
 use crate::kernel::{Block, Span};
 
-/// Bytes to a call: AWS-LC counts in C's int.
+/// Maximum length of one call in bytes: AWS-LC uses C's int.
 const MOST: usize = 1 << 30;
 
-/// A key and a message of it. Order and limits are the caller's.
+/// A key and the state of a message. The caller checks order and limits.
 pub(super) struct Fused {
     context: NonNull<EVP_CIPHER_CTX>,
-    /// Bytes of the key, 0 if there is none.
+    /// Length of the key in bytes, 0 if none is set.
     key_len: usize,
-    /// What the context expects.
+    /// Length of the IV that the context expects.
     iv_len: usize,
 }
 
-// SAFETY: a context belongs to no thread, and only `&mut self` changes it.
+// SAFETY: a context is not bound to a thread, and only `&mut self` changes it.
 unsafe impl Send for Fused {}
-// SAFETY: what takes `&self` only reads the context.
+// SAFETY: methods with `&self` only read the context.
 unsafe impl Sync for Fused {}
 
 impl Fused {
-    /// Nothing if there is no memory.
+    /// `None` if memory cannot be allocated.
     pub(super) fn new(key: &[u8]) -> Option<Fused> {
         let mut fused = Fused::blank()?;
         fused.set_key(key).then_some(fused)
@@ -45,7 +45,7 @@ impl Fused {
         Some(Fused { context, key_len: 0, iv_len: 12 })
     }
 
-    /// Another key; false, and then there is none, if there is no memory.
+    /// Sets a key; false, and then none is set, if memory cannot be allocated.
     pub(super) fn set_key(&mut self, key: &[u8]) -> bool {
         // SAFETY: no conditions.
         let cipher: *const EVP_CIPHER = unsafe {
@@ -66,7 +66,7 @@ impl Fused {
         done == 1
     }
 
-    /// A new message; false without a key or without memory.
+    /// Starts a message; false if no key is set or memory cannot be allocated.
     pub(super) fn start(&mut self, encrypt: bool, iv: &[u8]) -> bool {
         let Ok(iv_len) = c_int::try_from(iv.len()) else { return false };
         let context = self.context.as_ptr();
@@ -85,13 +85,13 @@ impl Fused {
         }
     }
 
-    /// More additional data.
+    /// Adds additional data.
     pub(super) fn aad(&mut self, aad: &[u8]) -> bool {
         // SAFETY: the piece is valid for reads of its length; no output means additional data.
         aad.chunks(MOST).all(|piece| unsafe { self.feed(null_mut(), piece.as_ptr(), piece.len()) })
     }
 
-    /// More plaintext or ciphertext.
+    /// Encrypts or decrypts data.
     pub(super) fn update(&mut self, mut data: Span<'_>) -> bool {
         while !data.is_empty() {
             let at = data.len().min(MOST);
@@ -107,11 +107,11 @@ impl Fused {
 
     /// # Safety
     ///
-    /// `src` is valid for reads of `len` bytes, which are some and at most [`MOST`]; `dst` is null or valid for writes of as
-    /// many, and equal to `src` or disjoint.
+    /// `src` is valid for reads of `len` bytes, from 1 to [`MOST`]; `dst` is null, or valid for writes of `len` bytes and
+    /// equal to `src` or disjoint.
     unsafe fn feed(&mut self, dst: *mut u8, src: *const u8, len: usize) -> bool {
         let mut written = 0;
-        // SAFETY: the context is alive; the caller vouches for the rest.
+        // SAFETY: the context is alive; the caller guarantees the rest.
         unsafe { EVP_CipherUpdate(self.context.as_ptr(), dst, &mut written, src, len as c_int) == 1 }
     }
 
@@ -133,7 +133,7 @@ impl Fused {
         done.then_some(tag)
     }
 
-    /// Whether this is the tag of a decryption; it has 1 to 16 bytes. AWS-LC compares in constant time.
+    /// Ends a decryption: true if the tag, of 1 to 16 bytes, is right. AWS-LC compares in constant time.
     pub(super) fn open(&mut self, tag: &[u8]) -> bool {
         let context = self.context.as_ptr();
         let len = tag.len() as c_int;
@@ -144,7 +144,7 @@ impl Fused {
         known == 1 && self.finish()
     }
 
-    /// Another one that goes on from here.
+    /// An independent copy of the current state.
     pub(super) fn duplicate(&self) -> Option<Fused> {
         let mut copy = Fused::blank()?;
         if self.key_len > 0 {

@@ -1,4 +1,4 @@
-//! GCM in pieces: the order of calls and the limits; who works is in `fused` and `composed`.
+//! Incremental GCM: the order of calls and the limits. The implementations are in `fused` and `composed`.
 
 use subtle::ConstantTimeEq;
 
@@ -8,22 +8,23 @@ use super::key::is_key_length;
 use super::{InlineKernel, with_kernel};
 use crate::kernel::{Block, Span};
 
-/// Most bytes of data in a message (SP 800-38D, 5.2.1.1).
+/// Maximum length of a message in bytes (SP 800-38D, 5.2.1.1).
 const MOST_DATA: u64 = (1 << 36) - 32;
 
-/// Most bytes of an IV or of additional data: their bits must be below 2^64.
+/// Maximum length of an IV or of additional data in bytes: less than 2^64 bits.
 const MOST_OTHER: u64 = (1 << 61) - 1;
 
-/// GCM fed in pieces of any split; keys and messages are wiped on drop.
+/// Incremental GCM; keys and state are zeroed on drop.
 ///
-/// A message is [`start`](InlineGcm::start), any number of [`aad`](InlineGcm::aad), any number of
-/// [`update`](InlineGcm::update) and one finish. A call out of order, or beyond what GCM allows, is refused and changes
-/// nothing. Decryption hands out plaintext before the tag is checked, and a nonce used twice is not found out.
+/// A message is one call of [`start`](InlineGcm::start), any number of [`aad`](InlineGcm::aad), any number of
+/// [`update`](InlineGcm::update) with pieces of any length, and one `finish_seal` or `finish_open`. A call out of order, or
+/// beyond the limits of GCM, is refused and changes nothing. Decryption returns plaintext before the tag is checked, and
+/// the reuse of a nonce is not detected.
 pub struct InlineGcm {
     form: Form,
     phase: Phase,
     encrypt: bool,
-    /// Bytes so far.
+    /// Bytes of additional data so far; `data`: bytes of data so far.
     aad: u64,
     pub(super) data: u64,
 }
@@ -33,20 +34,20 @@ enum Form {
     Composed(Box<dyn Composed>),
 }
 
-/// What was last.
+/// The state of the current message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// No key: setting one has failed halfway.
+    /// No key: setting one has failed.
     Keyless,
-    /// No message.
+    /// No message is in progress.
     Between,
     Aad,
     Data,
 }
 
 impl InlineGcm {
-    /// The faster one of AWS-LC's fused implementation and that composed of the kernel's CTR and GHASH, as
-    /// measured with `examples/inline`. Nothing if the key has not 16, 24 or 32 bytes, or if there is no memory.
+    /// The faster of AWS-LC's fused implementation and the kernel's own, as measured with `examples/inline`. `None` if
+    /// the key does not have 16, 24 or 32 bytes, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineGcm> {
         if !kernel.prefers_fused_gcm() {
             return InlineGcm::composed(kernel, key);
@@ -57,7 +58,7 @@ impl InlineGcm {
         Some(InlineGcm::of(Form::Fused(Fused::new(key)?)))
     }
 
-    /// Composed of the kernel's CTR and GHASH.
+    /// The kernel's own implementation. `None` as for [`InlineGcm::new`].
     pub fn composed(kernel: InlineKernel, key: &[u8]) -> Option<InlineGcm> {
         if !is_key_length(key.len()) {
             return None;
@@ -69,8 +70,8 @@ impl InlineGcm {
         InlineGcm { form, phase: Phase::Between, encrypt: true, aad: 0, data: 0 }
     }
 
-    /// Another key, in the same memory. False if it has not 16, 24 or 32 bytes; then all is as before. False as well if
-    /// there is no memory; then there may be no key. A message under way is given up.
+    /// Sets another key, in the same memory, and ends the current message. False, without a change, if the key does not
+    /// have 16, 24 or 32 bytes. False also if memory cannot be allocated; then another key must be set before use.
     pub fn set_key(&mut self, key: &[u8]) -> bool {
         if !is_key_length(key.len()) {
             return false;
@@ -83,7 +84,8 @@ impl InlineGcm {
         done
     }
 
-    /// A new message under an IV of 1 byte and more. A message under way is given up.
+    /// Starts a message with an IV of at least 1 byte; the current message ends. False if the IV is empty or too long, or if
+    /// no key is set.
     pub fn start(&mut self, encrypt: bool, iv: &[u8]) -> bool {
         if self.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MOST_OTHER {
             return false;
@@ -100,7 +102,7 @@ impl InlineGcm {
         done
     }
 
-    /// More additional data, all of which come before the data.
+    /// Adds additional data, which precede the data. False if refused.
     pub fn aad(&mut self, aad: &[u8]) -> bool {
         if self.phase != Phase::Aad || aad.len() as u64 > MOST_OTHER - self.aad {
             return false;
@@ -115,13 +117,13 @@ impl InlineGcm {
         }
     }
 
-    /// More data, of any length.
+    /// Encrypts or decrypts data of any length. False if refused.
     pub fn update(&mut self, data: Span<'_>) -> bool {
         self.update_with(data, None)
     }
 
-    /// As [`update`](InlineGcm::update), with somebody else's CTR (of which the last 32 bits of the counter count) over
-    /// whole blocks, if this is not AWS-LC's. It leaves the counter as `ctr32` does.
+    /// As [`update`](InlineGcm::update), but the kernel's own implementation calls `ctr32` for CTR over whole blocks; it must
+    /// behave as [`InlineKey::ctr32`](super::InlineKey::ctr32). AWS-LC's implementation ignores it.
     pub fn update_by(&mut self, data: Span<'_>, ctr32: &mut dyn FnMut(&mut Block, Span<'_>)) -> bool {
         self.update_with(data, Some(ctr32))
     }
@@ -148,7 +150,7 @@ impl InlineGcm {
         }
     }
 
-    /// True once, if a message of this direction is under way.
+    /// Ends the current message; true if there was one of this direction.
     fn end(&mut self, encrypt: bool) -> bool {
         let under_way = matches!(self.phase, Phase::Aad | Phase::Data) && self.encrypt == encrypt;
         if under_way {
@@ -157,7 +159,7 @@ impl InlineGcm {
         under_way
     }
 
-    /// The full tag of an encryption.
+    /// Ends an encryption: the full tag. `None` if no encryption is in progress.
     pub fn finish_seal(&mut self) -> Option<Block> {
         if !self.end(true) {
             return None;
@@ -168,7 +170,7 @@ impl InlineGcm {
         }
     }
 
-    /// Whether this is the tag of a decryption, or its first bytes, at least one; compared in constant time.
+    /// Ends a decryption: true if `tag` equals the tag or its first 1 to 15 bytes; compared in constant time.
     pub fn finish_open(&mut self, tag: &[u8]) -> bool {
         if !(1..=16).contains(&tag.len()) || !self.end(false) {
             return false;
@@ -179,7 +181,7 @@ impl InlineGcm {
         }
     }
 
-    /// Another one that goes on from here by itself. Nothing if there is no memory.
+    /// An independent copy of the current state; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineGcm> {
         let form = match &self.form {
             Form::Fused(gcm) => Form::Fused(gcm.duplicate()?),

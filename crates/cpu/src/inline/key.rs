@@ -1,6 +1,6 @@
-//! A key and all modes but GCM.
+//! Expanded keys, and all modes except GCM.
 
-use super::{Alone, Choice, InlineKernel};
+use super::{Choice, InlineKernel, SingleStreamKernel};
 #[cfg(target_arch = "aarch64")]
 use crate::armv8::Armv8;
 use crate::kernel::{Block, Kernel, Span};
@@ -11,13 +11,13 @@ use crate::x86::{AesNi, Vaes256, Vaes512};
 /// The schedule of a kernel.
 type Schedule<K> = <K as Kernel>::Schedule;
 
-/// A key, expanded for one kernel; wiped on drop.
+/// A key, expanded for one kernel; zeroed on drop.
 ///
-/// It lies in place, but on the heap for the portable kernel and on Arm. To move it is to leave a copy behind: make it
-/// where it stays, in a box for instance.
+/// The round keys are stored in the value, except for the portable kernel and on Arm, which store them on the heap. Moving
+/// the value leaves a copy of them in the old place: construct it in its final place, for example in a box.
 pub struct InlineKey(Form);
 
-/// A kernel and the key in its form. A branch on it is foreseen, and costs less than a call by a table.
+/// A kernel and the key in its format. A predicted branch on it costs less than a virtual call.
 enum Form {
     #[cfg(target_arch = "x86_64")]
     Vaes512(Vaes512, Schedule<Vaes512>),
@@ -30,7 +30,7 @@ enum Form {
     Soft(Soft, Schedule<Soft>),
 }
 
-/// Calls something with the kernel and the schedule of a key.
+/// Evaluates an expression with the kernel and the schedule of a key.
 macro_rules! with_form {
     ($form:expr, ($kernel:ident, $schedule:ident) => $call:expr) => {
         match $form {
@@ -47,7 +47,7 @@ macro_rules! with_form {
     };
 }
 
-/// A form made by `$make`, for which `$kernel` is the token.
+/// A [`Form`] with the schedule that `$make` computes with the token `$kernel`.
 macro_rules! form {
     ($choice:expr, $kernel:ident => $make:expr) => {
         match $choice {
@@ -64,7 +64,7 @@ macro_rules! form {
     };
 }
 
-/// Lengths of AES keys, in bytes.
+/// True for the lengths of AES keys, in bytes.
 pub(super) fn is_key_length(len: usize) -> bool {
     matches!(len, 16 | 24 | 32)
 }
@@ -81,10 +81,10 @@ macro_rules! modes {
     };
 }
 
-/// Data are whole blocks unless stated otherwise. Chaining registers and counters are left as the next call must find
-/// them.
+/// Data are whole blocks unless stated otherwise. Chaining registers and counters are updated, so that the next call
+/// continues the message.
 impl InlineKey {
-    /// Expands a key. Nothing if it has not 16, 24 or 32 bytes, or if there is no memory.
+    /// Expands a key of 16, 24 or 32 bytes. `None` if it has another length, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineKey> {
         if !is_key_length(key.len()) {
             return None;
@@ -92,7 +92,7 @@ impl InlineKey {
         Some(InlineKey(form!(kernel.0, kernel => kernel.try_expand(key)?)))
     }
 
-    /// The kernel it was made for.
+    /// The kernel of this key.
     pub fn kernel(&self) -> InlineKernel {
         InlineKernel(match &self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -107,9 +107,9 @@ impl InlineKey {
         })
     }
 
-    /// Another one of the same key. Nothing if there is no memory.
+    /// A copy of this key; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineKey> {
-        fn copy<K: Alone>(_: K, schedule: &K::Schedule) -> Option<K::Schedule> {
+        fn copy<K: SingleStreamKernel>(_: K, schedule: &K::Schedule) -> Option<K::Schedule> {
             K::duplicate(schedule)
         }
         Some(InlineKey(match &self.0 {
@@ -125,8 +125,12 @@ impl InlineKey {
         }))
     }
 
-    /// XTS of the whole blocks of a data unit from its start, under this key; both keys have one size and one kernel.
-    /// `number` is the unit's; `after`, if it is asked for, becomes the tweak of the block after them.
+    /// XTS of the whole blocks of a data unit, from its start, under this data key. Both keys have the same size and
+    /// kernel. `number` is the number of the unit; `after` is set to the tweak of the block after the data.
+    ///
+    /// # Panics
+    ///
+    /// If the keys belong to different kernels.
     #[inline]
     pub fn xts_unit(
         &self,
@@ -143,7 +147,7 @@ impl InlineKey {
                         kernel.xts_unit(key, tweak_key, encrypts, number, after, data);
                     })*
                     #[allow(unreachable_patterns)]
-                    _ => panic!("keys of two kernels"),
+                    _ => panic!("the keys belong to different kernels"),
                 }
             };
         }
@@ -168,7 +172,7 @@ impl InlineKey {
         /// ECB decryption.
         ecb_decrypt => ecb_decrypt(data: Span<'_>);
         /// CBC encryption.
-        cbc_encrypt => cbc_encrypt_alone(iv: &mut Block, data: Span<'_>);
+        cbc_encrypt => cbc_encrypt_single(iv: &mut Block, data: Span<'_>);
         /// CBC decryption.
         cbc_decrypt => cbc_decrypt(iv: &mut Block, data: Span<'_>);
         /// CFB128 encryption.
@@ -179,20 +183,21 @@ impl InlineKey {
         cfb8_encrypt => cfb8_encrypt(iv: &mut Block, data: Span<'_>);
         /// CFB8 decryption; any length.
         cfb8_decrypt => cfb8_decrypt(iv: &mut Block, data: Span<'_>);
-        /// CFB1 encryption of the first `bits` bits, the most significant of a byte first. Bits of the output after
-        /// them stay as they are.
+        /// CFB1 encryption of the first `bits` bits, the most significant of a byte first. Later bits of the output are
+        /// not changed.
         cfb1_encrypt => cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize);
         /// CFB1 decryption of the first `bits` bits.
         cfb1_decrypt => cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize);
         /// OFB.
         ofb => ofb(iv: &mut Block, data: Span<'_>);
-        /// CTR with a counter of 128 bits that wraps; any length. The counter moves on by the blocks begun.
+        /// CTR with a 128-bit counter that wraps; any length. The counter is increased by the number of blocks,
+        /// including a partial one.
         ctr => ctr(counter: &mut Block, data: Span<'_>);
-        /// CTR of which only the last 32 bits count; any length.
+        /// CTR that increments only the last 32 bits of the counter; any length.
         ctr32 => ctr32(counter: &mut Block, data: Span<'_>);
-        /// XTS encryption under the data key. `tweak` is that of the first block, already encrypted.
+        /// XTS encryption under the data key. `tweak` is the encrypted tweak of the first block.
         xts_encrypt => xts_encrypt(tweak: &mut Block, data: Span<'_>);
-        /// XTS decryption under the data key. `tweak` is that of the first block, already encrypted.
+        /// XTS decryption under the data key. `tweak` is the encrypted tweak of the first block.
         xts_decrypt => xts_decrypt(tweak: &mut Block, data: Span<'_>);
         /// Folds blocks into a CBC-MAC.
         cbc_mac => cbc_mac(state: &mut Block, data: &[u8]);

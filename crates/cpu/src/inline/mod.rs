@@ -1,28 +1,28 @@
-//! AES of one piece of one message at once, on the calling thread: for callers that bring their own messages, splits
-//! and threads, such as an OpenSSL provider.
+//! AES calls on one piece of one message, on the calling thread: for callers that manage messages and threads
+//! themselves, such as an OpenSSL provider.
 //!
-//! No planner, no threads and no locks, and no call on data allocates: a call on 16 bytes costs little more than the
-//! cipher. Nothing is padded, verified or kept unique here: all that is the caller's.
+//! There is no planner, thread or lock, and no call on data allocates: a call on 16 bytes costs little more than the
+//! cipher. Padding, verification and unique nonces are the caller's responsibility.
 //!
 //! | type | what |
 //! |---|---|
-//! | [`InlineKernel`] | which kernel does the work |
-//! | [`InlineKey`] | an expanded key and the modes but GCM |
-//! | [`InlineGcm`] | GCM in pieces of any split |
-//! | [`Span`] | where data are read and written |
+//! | [`InlineKernel`] | the choice of kernel |
+//! | [`InlineKey`] | an expanded key, and all modes except GCM |
+//! | [`InlineGcm`] | incremental GCM |
+//! | [`Span`] | input and output |
 
-mod alone;
 mod composed;
 mod fused;
 mod gcm;
 mod key;
 mod modes;
 mod proof;
+mod single_stream;
 
-pub(crate) use alone::{Alone, xts_unit};
 pub use gcm::InlineGcm;
 pub use key::InlineKey;
 pub use proof::is_proven;
+pub(crate) use single_stream::{SingleStreamKernel, xts_unit};
 
 pub use crate::kernel::{Block, Span};
 
@@ -34,11 +34,11 @@ use crate::soft::Soft;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{AesNi, Vaes256, Vaes512};
 
-/// Which kernel does inline work.
+/// The kernel of inline calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InlineKernel(Choice);
 
-/// A kernel that this processor has, as its token proves.
+/// The token of a kernel that this processor can run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Choice {
     #[cfg(target_arch = "x86_64")]
@@ -52,7 +52,7 @@ enum Choice {
     Soft(Soft),
 }
 
-/// Calls something with the token of a [`Choice`].
+/// Evaluates an expression with the token of a [`Choice`].
 macro_rules! with_kernel {
     ($choice:expr, $kernel:ident => $call:expr) => {
         match $choice {
@@ -71,13 +71,13 @@ macro_rules! with_kernel {
 use with_kernel;
 
 impl InlineKernel {
-    /// The fastest of this processor.
+    /// The fastest kernel of this processor.
     pub fn best() -> InlineKernel {
         InlineKernel::all().next().expect("the portable kernel runs everywhere")
     }
 
-    /// The kernel of this name, such as `cpu/vaes512`, if this processor has it. `cpu/aws-lc` has GCM alone, which
-    /// [`InlineGcm`] takes where it can: it stands for the best kernel.
+    /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it. `cpu/aws-lc`, which has
+    /// only GCM, selects the best kernel: [`InlineGcm`] uses AWS-LC where it is faster.
     pub fn by_name(name: &str) -> Option<InlineKernel> {
         if name == AwsLc::NAME {
             return Some(InlineKernel::best());
@@ -85,7 +85,7 @@ impl InlineKernel {
         InlineKernel::all().find(|kernel| kernel.name() == name)
     }
 
-    /// All that this processor has, the fastest first.
+    /// All kernels that this processor can run, the fastest first.
     pub fn all() -> impl Iterator<Item = InlineKernel> {
         [
             #[cfg(target_arch = "x86_64")]
@@ -103,7 +103,7 @@ impl InlineKernel {
         .map(InlineKernel)
     }
 
-    /// The name, as users give it.
+    /// The name by which users select the kernel.
     pub fn name(self) -> &'static str {
         fn name<K: Kernel>(_: K) -> &'static str {
             K::NAME
@@ -111,7 +111,8 @@ impl InlineKernel {
         with_kernel!(self.0, kernel => name(kernel))
     }
 
-    /// True if AWS-LC's GCM is faster than the kernel's own. On 512-bit vectors it is not: ours has a loop for both parts.
+    /// True if AWS-LC's GCM is faster than the kernel's own. Not so on 512-bit vectors, where the kernel has a fused
+    /// loop too.
     fn prefers_fused_gcm(self) -> bool {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -121,13 +122,13 @@ impl InlineKernel {
         }
     }
 
-    /// True if the processor has instructions for AES, and the kernel uses them.
+    /// True if the kernel uses AES instructions.
     pub fn has_aes_instructions(self) -> bool {
         !matches!(self.0, Choice::Soft(_))
     }
 }
 
-/// Moves the tweak of an XTS block on by so many blocks (IEEE 1619, 5.2).
+/// Advances an XTS tweak by `blocks` blocks (IEEE 1619, 5.2).
 pub fn advance_tweak(tweak: &mut Block, blocks: u64) {
     crate::tweak::advance(tweak, blocks);
 }

@@ -1,10 +1,10 @@
-//! The serial modes of one message around any one-block cipher.
+//! The serial modes of one message, generic over the block cipher.
 //!
-//! Chaining registers are big-endian numbers here, as the modes of bytes and bits shift them.
+//! Chaining registers are big-endian numbers here, since CFB8 and CFB1 shift them.
 
 use crate::kernel::{Block, Span};
 
-/// Replaces whole blocks in turn.
+/// Replaces each whole block by the result of `next`.
 #[inline(always)]
 fn each_block(data: Span<'_>, mut next: impl FnMut(u128) -> u128) {
     for i in 0..data.len() / 16 {
@@ -16,7 +16,7 @@ fn each_block(data: Span<'_>, mut next: impl FnMut(u128) -> u128) {
     }
 }
 
-/// Runs a mode over a register that is kept as a block.
+/// Runs a mode with the register as a number.
 #[inline(always)]
 fn with_number(register: &mut Block, mode: impl FnOnce(&mut u128)) {
     let mut number = u128::from_be_bytes(*register);
@@ -67,7 +67,7 @@ pub(crate) fn cbc_mac(state: &mut Block, data: &[u8], cipher: impl Fn(u128) -> u
     });
 }
 
-/// CFB8 of any length; `cipher` gives the first byte of what comes of a block.
+/// CFB8 of any length; `cipher` returns the first byte of the encrypted block.
 #[inline(always)]
 pub(crate) fn cfb8<const ENCRYPT: bool>(iv: &mut Block, data: Span<'_>, cipher: impl Fn(u128) -> u8) {
     with_number(iv, |register| {
@@ -83,7 +83,7 @@ pub(crate) fn cfb8<const ENCRYPT: bool>(iv: &mut Block, data: Span<'_>, cipher: 
     });
 }
 
-/// CFB1 of `bits` bits, the most significant of a byte first. What the output has after them stays.
+/// CFB1 of `bits` bits, the most significant of a byte first. Later bits of the output are not changed.
 #[inline(always)]
 pub(crate) fn cfb1<const ENCRYPT: bool>(
     register: &mut Block,
@@ -96,7 +96,7 @@ pub(crate) fn cfb1<const ENCRYPT: bool>(
         for at in (0..bits).step_by(8) {
             let count = (bits - at).min(8);
             // SAFETY: the byte lies in the span, which is valid for reads and writes; its output is read only where
-            // the caller has bits there that must stay.
+            // it has bits that must not change.
             unsafe {
                 let text = data.src().add(at / 8).read();
                 let mut result = 0;

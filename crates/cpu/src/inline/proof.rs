@@ -1,5 +1,5 @@
-//! No kernel works inline before it has proved itself on this very processor: its block cipher by the examples of
-//! FIPS 197, everything else against that, block by block.
+//! The self-test of inline kernels on this processor: the block cipher by the examples of FIPS 197, all modes against
+//! that block cipher.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -9,8 +9,8 @@ const UNKNOWN: u8 = 0;
 const PASSED: u8 = 1;
 const FAILED: u8 = 2;
 
-/// Kernels by name, and what is known of each. No lock: a fork in the midst of a proof leaves nothing held, and a proof
-/// done twice does no harm.
+/// The result of each kernel. There is no lock, so that a fork during a self-test cannot leave one held; running a
+/// self-test twice is harmless.
 static OUTCOMES: [(&str, AtomicU8); 5] = [
     ("cpu/vaes512", AtomicU8::new(UNKNOWN)),
     ("cpu/vaes256", AtomicU8::new(UNKNOWN)),
@@ -19,8 +19,7 @@ static OUTCOMES: [(&str, AtomicU8); 5] = [
     ("cpu/soft", AtomicU8::new(UNKNOWN)),
 ];
 
-/// True if the kernel has proved itself. The proof is run at the first call and takes a quarter of a millisecond, of
-/// the portable kernel one.
+/// True if the kernel has passed its self-test. The first call runs it: 0.25 ms, 1 ms for the portable kernel.
 #[inline]
 pub fn is_proven(kernel: InlineKernel) -> bool {
     let name = kernel.name();
@@ -35,10 +34,10 @@ pub fn is_proven(kernel: InlineKernel) -> bool {
     }
 }
 
-/// Bytes of a piece: the widest step of any kernel, half of it and so on, and a part of a block. A serial mode takes as
-/// long for a block as a parallel one for eight, so it gets a part of them.
+/// Length of the data: the widest step of any kernel, half of it and so on, and a partial block.
 const LEN: usize = 1024 + 512 + 256 + 128 + 64 + 32 + 16 + 5;
 const WHOLE: usize = LEN & !15;
+/// Shorter for serial modes, which take as long for one block as parallel ones for eight.
 const SERIAL_LEN: usize = 64;
 
 /// Key, plaintext and ciphertext of FIPS 197, appendix C: key and plaintext count up, by 01 and by 11.
@@ -62,7 +61,7 @@ fn prove(kernel: InlineKernel) -> Option<()> {
     Some(())
 }
 
-/// Bytes without a pattern that a mistake could hide in.
+/// Pseudorandom bytes.
 fn sample<const N: usize>() -> [u8; N] {
     let mut state = 0x9E37_79B9u32;
     let mut next = || {
@@ -81,12 +80,12 @@ fn xor(a: &[u8], b: &[u8]) -> Block {
     std::array::from_fn(|i| a.get(i).unwrap_or(&0) ^ b.get(i).unwrap_or(&0))
 }
 
-/// True if both are the same, output and register.
+/// `Some` if output and register are equal.
 fn same<const N: usize>(got: ([u8; N], Block), expected: ([u8; N], Block)) -> Option<()> {
     (got == expected).then_some(())
 }
 
-/// What comes of input and register.
+/// The output and the register after `run` in place.
 fn run<const N: usize>(
     register: Block,
     input: &[u8; N],
@@ -97,7 +96,8 @@ fn run<const N: usize>(
     (output, register)
 }
 
-/// The same block by block: `step` gets the register and a block (the last may be cut), and gives what becomes of both.
+/// The same block by block: `step` maps the register and a block (the last may be partial) to the output and the next
+/// register.
 fn by_blocks<const N: usize>(
     register: Block,
     input: &[u8; N],
@@ -114,8 +114,8 @@ fn by_blocks<const N: usize>(
 
 fn prove_parallel(key: &InlineKey) -> Option<()> {
     let input: [u8; LEN] = sample();
-    let whole: &[u8; WHOLE] = input[..WHOLE].try_into().expect("as long as that");
-    // A counter that carries out of its low half within the piece.
+    let whole: &[u8; WHOLE] = input[..WHOLE].try_into().expect("at least that long");
+    // A counter that carries out of its low half within the data.
     let start = (0xFEDC_BA98_7654_3210u128 << 64 | u128::from(u64::MAX - 20)).to_be_bytes();
     let (unused, as_block) = ([0; 16], |block: &[u8]| -> Block { block.try_into().expect("16 bytes") });
 
@@ -146,7 +146,8 @@ fn prove_parallel(key: &InlineKey) -> Option<()> {
     let decrypted_unit = run(start, &expected.0, |register, data| key.xts_decrypt(register, data));
     same(decrypted_unit, (*whole, expected.1))?;
 
-    // Decryption of CBC is that of ECB, which has been proved, and of CFB encryption, each with the block before.
+    // CBC decryption is ECB decryption, tested above, XORed with the preceding block; CFB decryption is the encrypted
+    // preceding block XORed with the data.
     let mut expected = by_blocks(start, whole, |before, block| (before, as_block(block)));
     expected.0.iter_mut().zip(decrypted.0).for_each(|(byte, decrypted)| *byte ^= decrypted);
     same(run(start, whole, |register, data| key.cbc_decrypt(register, data)), expected)?;
@@ -177,9 +178,9 @@ fn prove_serial(key: &InlineKey) -> Option<()> {
     });
     same(run(iv, &input, |register, data| key.ofb(register, data)), ofb)?;
 
-    // CFB8 and CFB1 (SP 800-38A, 6.3): the register moves on by what was encrypted of a byte or bit.
+    // CFB8 and CFB1 (SP 800-38A, 6.3): the ciphertext byte or bit is shifted into the register.
     const BYTES: usize = 4;
-    let plain: &[u8; BYTES] = input[..BYTES].try_into().expect("as long as that");
+    let plain: &[u8; BYTES] = input[..BYTES].try_into().expect("at least that long");
     let (mut register, mut cfb8) = (u128::from_be_bytes(iv), *plain);
     for byte in &mut cfb8 {
         *byte ^= encrypted(key, register.to_be_bytes())[0];
@@ -242,7 +243,7 @@ fn prove_gcm(kernel: InlineKernel, key: &InlineKey, key_bytes: &[u8]) -> Option<
         && gcm.update(Span::in_place(&mut output))
         && gcm.finish_open(&tag);
     (opened && output == input).then_some(())?;
-    // And it must be able to say no.
+    // A wrong tag must be refused.
     let mut wrong = tag;
     wrong[7] ^= 1;
     let refused = gcm.start(false, iv) && gcm.aad(aad) && gcm.update(Span::in_place(&mut output));
@@ -254,14 +255,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kernel_of_this_machine_proves_itself() {
+    fn every_kernel_passes_its_self_test() {
         for kernel in InlineKernel::all() {
             assert!(is_proven(kernel) && is_proven(kernel), "{}", kernel.name());
         }
     }
 
     #[test]
-    fn the_product_is_the_oracles() {
+    fn the_product_matches_the_oracle() {
         let both: [u8; 32] = sample();
         let (a, b): (Block, Block) = (both[..16].try_into().unwrap(), both[16..].try_into().unwrap());
         let expected = lockstep_reference::ghash::ghash(&b, &a);

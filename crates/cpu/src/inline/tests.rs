@@ -24,7 +24,7 @@ fn block(seed: usize) -> Block {
     bytes(seed, 16).try_into().unwrap()
 }
 
-/// For each kernel and each length of key.
+/// Calls `test` for each kernel and each key length.
 fn each_key(mut test: impl FnMut(InlineKernel, &Aes, &InlineKey, &str)) {
     for kernel in InlineKernel::all() {
         for len in KEY_LENGTHS {
@@ -35,17 +35,17 @@ fn each_key(mut test: impl FnMut(InlineKernel, &Aes, &InlineKey, &str)) {
     }
 }
 
-/// Whole blocks: all small lengths and a few large ones.
+/// Lengths of whole blocks: all small ones and a few large ones.
 fn whole() -> impl Iterator<Item = usize> {
     (0..=200).step_by(16).chain([256, 512, 528, 1008, 1024, 4112, 20_000])
 }
 
-/// All small lengths and a few large ones.
+/// Lengths in bytes: all small ones and a few large ones.
 fn any() -> impl Iterator<Item = usize> {
     (0..=200).chain([255, 257, 511, 513, 1000, 4099, 20_001])
 }
 
-/// Does `call` in place, apart and at an odd address; whatever it leaves in its register must be `register`.
+/// Checks `call` in place, out of place and at an odd address. `register` has the register before and after it.
 fn check(
     what: &str,
     data: &[u8],
@@ -68,14 +68,14 @@ fn check(
         place[shift..shift + len].fill(0x5a);
         found = start;
         call(&mut found, Span::copy(&source[shift..shift + len], &mut place[shift..shift + len]));
-        assert!(place[shift..shift + len] == *expected, "{what}: {len} bytes apart");
-        assert!(end.is_none_or(|end| end == found), "{what}: register after {len} bytes apart");
+        assert!(place[shift..shift + len] == *expected, "{what}: {len} bytes out of place");
+        assert!(end.is_none_or(|end| end == found), "{what}: register after {len} bytes out of place");
         let around = place[..shift].iter().chain(&place[shift + len..]);
         assert!(around.into_iter().all(|&byte| byte == 0xa5), "{what}: {len} bytes: written beyond the end");
     }
 }
 
-/// The last block, or what there was before.
+/// The last block, or `before` if there is none.
 fn last(data: &[u8], before: Block) -> Option<Block> {
     Some(data.last_chunk().copied().unwrap_or(before))
 }
@@ -94,7 +94,7 @@ fn kernels_have_names() {
 }
 
 #[test]
-fn other_lengths_are_no_keys() {
+fn other_key_lengths_are_refused() {
     for kernel in InlineKernel::all() {
         for len in (0..=64).filter(|len| !KEY_LENGTHS.contains(len)) {
             assert!(InlineKey::new(kernel, &vec![0; len]).is_none());
@@ -105,7 +105,7 @@ fn other_lengths_are_no_keys() {
 }
 
 #[test]
-fn types_may_go_to_other_threads() {
+fn types_are_send_and_sync() {
     fn sound<T: Send + Sync>() {}
     sound::<InlineKernel>();
     sound::<InlineKey>();
@@ -273,7 +273,7 @@ fn cfb1_of_any_number_of_bits() {
                 ("CFB1 decryption", cfb::decrypt1(aes, &iv, &data, bits), InlineKey::cfb1_decrypt),
             ];
             for (mode, result, call) in modes {
-                // What must be left alone: all bits after the last.
+                // The expected output: bits after the last are not changed.
                 let over = |before: &[u8]| {
                     let mut expected = before.to_vec();
                     expected[..bits / 8].copy_from_slice(&result[..bits / 8]);
@@ -290,9 +290,9 @@ fn cfb1_of_any_number_of_bits() {
                 let mut apart = vec![0x5a; len];
                 let mut again = iv;
                 call(key, &mut again, Span::copy(&data, &mut apart), bits);
-                assert!(apart == over(&vec![0x5a; len]), "{what} {mode}: {bits} bits apart");
+                assert!(apart == over(&vec![0x5a; len]), "{what} {mode}: {bits} bits out of place");
                 assert_eq!(register, again);
-                // And in two calls.
+                // The same in two calls.
                 let cut = bits / 16 * 8;
                 let (mut place, mut register) = (data.clone(), iv);
                 call(key, &mut register, Span::in_place(&mut place[..cut / 8]), cut);

@@ -1,12 +1,12 @@
 //! GHASH (SP 800-38D, 6.4) by integer multiplication, in constant time.
 //!
-//! Carry-less products come from ordinary ones of numbers with holes, as in Thomas Pornin's BearSSL (`ghash_ctmul64`):
-//! if only every fourth bit of the factors may be set, at most 16 ones meet in a column of the product and their
-//! carry would need a fifth bit to reach the next column in use. BearSSL drops the upper half of each product,
-//! where a sum of 16 could do so. Here the products keep all 128 bits: the fixed factor leaves its top four bits
-//! out, so that no sum exceeds 15, and those four are multiplied by masking.
+//! Carry-less products are computed by integer products of masked factors, as in Thomas Pornin's BearSSL
+//! (`ghash_ctmul64`). If only every fourth bit of the factors may be set, a column of the product is the sum of at most
+//! 16 ones; only a sum of 16 needs a fifth bit and would carry into the next column in use. BearSSL discards the upper
+//! half of each product, where that can happen. Here the products have all 128 bits: the top four bits of the fixed
+//! factor are masked out, so that no sum exceeds 15, and are multiplied separately by masking.
 //!
-//! Constant time presumes a multiply instruction that is, as on 64-bit x86 and ARM.
+//! The multiply instruction must be constant-time, as on 64-bit x86 and ARM.
 
 use zeroize::Zeroize;
 
@@ -18,7 +18,7 @@ const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
 /// A fixed factor of carry-less products.
 #[derive(Clone, Copy, Default)]
 struct Factor {
-    /// Every fourth bit, from bit 0, 1, 2 and 3 on, without the top four.
+    /// Every fourth bit, starting at bit 0, 1, 2 and 3, without the top four bits.
     holes: [u64; 4],
     /// The top four bits, each as a mask.
     top: [u64; 4],
@@ -52,7 +52,7 @@ impl Factor {
     }
 }
 
-/// A GHASH key, ready for multiplication; wiped on drop.
+/// A GHASH key; zeroed on drop.
 pub struct HashKey {
     /// The upper half, the lower half and their sum (Karatsuba), as a big-endian number; on the heap, so that moving
     /// the key leaves no copy behind.
@@ -64,12 +64,12 @@ impl HashKey {
         HashKey::fill(Box::new([Factor::default(); 3]), h)
     }
 
-    /// The same, or nothing if there is no memory.
+    /// The same; `None` if memory cannot be allocated.
     pub(crate) fn try_new(h: &Block) -> Option<Self> {
         Some(HashKey::fill(boxed::try_new([Factor::default(); 3])?, h))
     }
 
-    /// Another one of the same key.
+    /// A copy of this value.
     pub(crate) fn duplicate(&self) -> Option<Self> {
         let mut factors = boxed::try_new([Factor::default(); 3])?;
         *factors = *self.factors;
@@ -115,14 +115,14 @@ fn multiply(key: &HashKey, x: u128) -> u128 {
 /// The remainder of `upper * 2^128 + lower` modulo the field's polynomial, bits reflected.
 #[inline(always)]
 fn reduce(upper: u128, lower: u128) -> u128 {
-    // x^128 = x^7 + x^2 + x + 1. Coefficients above x^127 are in `lower`; what they push out of it on the right
-    // comes back on the left of another round.
+    // x^128 = x^7 + x^2 + x + 1. Coefficients above x^127 are in `lower`; bits that the shifts move out of it are reduced
+    // first.
     let out = (lower << 127) ^ (lower << 126) ^ (lower << 121);
     let lower = lower ^ out;
     upper ^ lower ^ (lower >> 1) ^ (lower >> 2) ^ (lower >> 7)
 }
 
-/// Folds whole blocks into the state.
+/// Adds whole blocks to the state.
 pub(crate) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
     let mut y = u128::from_be_bytes(*state);
     for block in data.as_chunks::<16>().0 {

@@ -1,7 +1,7 @@
 //! AES on any processor, in constant time: bitsliced, without tables and without AES instructions.
 //!
-//! Many blocks are spread over bit planes (`planes`), the S-box is a circuit of ANDs and XORs (`sbox`), and
-//! GHASH multiplies integers with holes (`ghash`). Nothing secret reaches a branch or an address.
+//! Blocks are transposed to bit planes (`planes`), the S-box is a circuit of ANDs and XORs (`sbox`), and GHASH multiplies
+//! integers with zero bits as carry guards (`ghash`). No branch and no address depends on secrets.
 
 mod ghash;
 mod passes;
@@ -16,7 +16,7 @@ pub use ghash::HashKey;
 pub use schedule::Schedule;
 
 use crate::counter::{Low32, Whole};
-use crate::inline::Alone;
+use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Lane, Span};
 use passes::Direction::{Decrypt, Encrypt};
 
@@ -91,7 +91,7 @@ impl Kernel for Soft {
     }
 }
 
-impl Alone for Soft {
+impl SingleStreamKernel for Soft {
     fn try_expand(self, key: &[u8]) -> Option<Schedule> {
         Schedule::try_new(key)
     }

@@ -1,7 +1,6 @@
 //! The data-parallel passes.
 //!
-//! Each comes in one generic form, run with wide words while there are enough blocks to fill them and with narrow
-//! ones for the rest.
+//! Each pass is generic over the layout of the planes: wide while there are enough blocks to fill it, narrow for the rest.
 
 use zeroize::Zeroize;
 
@@ -13,7 +12,7 @@ use crate::counter::{self, Counting};
 use crate::kernel::{Block, Span};
 use crate::tweak;
 
-/// Which way the cipher runs.
+/// The direction of the cipher.
 #[derive(Clone, Copy)]
 pub(crate) enum Direction {
     /// The cipher.
@@ -25,7 +24,7 @@ pub(crate) enum Direction {
 /// Fewest blocks for which one wide pass beats several narrow ones.
 const WIDE_FROM: usize = 25;
 
-/// Working space for one pass over [`Plane::BLOCKS`] blocks; wiped on drop.
+/// Buffer for [`Plane::BLOCKS`] blocks; zeroed on drop.
 pub(crate) struct Buffer(pub(crate) [Vector; MOST]);
 
 impl Buffer {
@@ -33,8 +32,8 @@ impl Buffer {
         Buffer([Vector::zero(); MOST])
     }
 
-    /// Runs the cipher over all blocks. Not inlined: one copy for all passes.
-    #[inline(never)]
+    /// Encrypts or decrypts all blocks.
+    #[inline(always)]
     pub(crate) fn run<P: Plane>(&mut self, keys: &Keys<P>, direction: Direction) {
         let mut planes = P::pack(&self.0);
         match direction {
@@ -67,12 +66,12 @@ pub(crate) fn store(data: &mut Span<'_>, index: usize, block: Vector) {
     unsafe { data.dst().cast::<Block>().add(index).write(block.to_block()) }
 }
 
-/// A pass over whole blocks, whatever the width of the words.
+/// A pass over whole blocks, generic over the layout of the planes.
 trait Pass {
     fn run<P: Plane>(&mut self, keys: &Keys<P>, data: Span<'_>);
 }
 
-/// Runs a pass with wide words as far as they pay, then with narrow ones.
+/// Runs a pass with wide planes while they are faster, then with narrow ones.
 fn drive(schedule: &Schedule, data: Span<'_>, mut pass: impl Pass) {
     let blocks = data.len() / 16;
     let mut wide = blocks / MOST * MOST;
@@ -141,7 +140,7 @@ pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'
     if !tail.is_empty() {
         let mut last = [0; 16];
         let n = tail.len();
-        // SAFETY: the tail's source is valid for its length, which is less than a block; `last` is a place apart.
+        // SAFETY: the tail's source is valid for its length, which is less than a block; `last` does not overlap it.
         unsafe { tail.src().copy_to_nonoverlapping(last.as_mut_ptr(), n) };
         drive(key, Span::in_place(&mut last), Ctr::<C> { counter, counting: std::marker::PhantomData });
         // SAFETY: the tail's destination is valid for its length, which is less than a block.

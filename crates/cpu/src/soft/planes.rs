@@ -1,19 +1,19 @@
-//! Bit planes: many blocks as eight planes, so that one instruction works on one bit of every block.
+//! Bit planes: blocks as eight planes, so that one instruction processes one bit of every block.
 //!
-//! Two layouts share all code above them. [`Wide`] takes 32 blocks: each row of the state is a vector, each of its
-//! lanes a column, each bit of a lane a block; MixColumns renames vectors and ShiftRows rotates them. [`Narrow`] takes
-//! eight blocks: each lane is a column, each byte of it a row, each bit of that a block.
+//! The passes are generic over two layouts. [`Wide`] holds 32 blocks: a vector for each row of the state, a lane for each
+//! column, a bit of the lane for each block; MixColumns permutes vectors and ShiftRows rotates them. [`Narrow`] holds eight
+//! blocks: a lane for each column, a byte of it for each row, a bit of that for each block.
 
 use zeroize::Zeroize;
 
 use super::vector::Vector;
 
-/// Most blocks any layout takes in one go.
+/// The largest number of blocks of a layout.
 pub(crate) const MOST: usize = 32;
 
 /// One bit of every byte of every block.
 pub(crate) trait Plane: Copy + Zeroize {
-    /// Blocks at a time.
+    /// Number of blocks.
     const BLOCKS: usize;
 
     /// All zero.
@@ -33,21 +33,21 @@ pub(crate) trait Plane: Copy + Zeroize {
     /// InvShiftRows.
     fn unshift_rows(self) -> Self;
 
-    /// Runs a circuit over all bytes.
+    /// Applies a circuit to all bytes.
     fn substitute(state: &mut [Self; 8], circuit: impl Fn([Vector; 8]) -> [Vector; 8]);
 
-    /// Spreads the first [`Plane::BLOCKS`] blocks over the planes.
+    /// Transposes the first [`Plane::BLOCKS`] blocks to planes.
     fn pack(blocks: &[Vector; MOST]) -> [Self; 8];
 
-    /// The planes of blocks that are all equal.
+    /// The planes of equal blocks.
     fn repeat(block: Vector) -> [Self; 8];
 
-    /// Undoes [`Plane::pack`].
+    /// The inverse of [`Plane::pack`].
     fn unpack(planes: &[Self; 8], blocks: &mut [Vector; MOST]);
 }
 
 /// Transposes blocks of `2 N` bits of `words`, whose blocks of `N` bits are transposed already: bits of `words[i]`
-/// above `N` change places with bits of `words[i + N]` below.
+/// above `N` are exchanged with bits of `words[i + N]` below.
 #[inline(always)]
 fn swap_moves<const N: i32>(words: &mut [Vector], mask: u32) {
     let mask = Vector::splat(mask);
@@ -248,7 +248,7 @@ mod tests {
         })
     }
 
-    /// `bit(plane, byte, block)` must find the bit where the layout says it is.
+    /// Checks `pack`; `bit(plane, byte, block)` reads the bit at its documented place.
     fn check<P: Plane>(bit: fn(&P, usize, usize) -> u8) {
         let blocks = random_blocks();
         let planes = P::pack(&blocks);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn pack_puts_every_bit_where_it_belongs() {
+    fn pack_places_every_bit() {
         check::<Narrow>(|plane, i, j| (plane.0.to_block()[i] >> j) & 1);
         check::<Wide>(|plane, i, j| (plane.0[i % 4].to_block()[4 * (i / 4) + j / 8] >> (j % 8)) & 1);
     }

@@ -19,7 +19,7 @@ fn times_x<P: Plane>(a: [P; 8]) -> [P; 8] {
     [a[7], a[0].xor(a[7]), a[1], a[2].xor(a[7]), a[3].xor(a[7]), a[4], a[5], a[6]]
 }
 
-/// MixColumns of a plane: `above` is what its lower neighbour passes up, `t` the sum of the plane and its next row.
+/// MixColumns of a plane: `above` is the carry from the next lower plane, `t` the sum of the plane and its next row.
 #[inline(always)]
 fn mix_plane<P: Plane>(plane: &mut P, a: P, above: P) -> P {
     let next = a.up_one();
@@ -28,16 +28,16 @@ fn mix_plane<P: Plane>(plane: &mut P, a: P, above: P) -> P {
     t
 }
 
-/// MixColumns and AddRoundKey of what `arrange` makes of each plane.
+/// MixColumns and AddRoundKey, after `arrange` is applied to each plane.
 ///
-/// With `t_r = a_r + a_(r+1)`, row `r` becomes `x t_r + a_(r+1) + t_(r+2)`. Plane by plane, so that little is held in
-/// registers at a time.
+/// With `t_r = a_r + a_(r+1)`, row `r` becomes `x t_r + a_(r+1) + t_(r+2)`. Plane by plane, so that few values are live at
+/// a time.
 #[inline(always)]
 fn mix_columns<P: Plane>(state: &mut [P; 8], key: &[P; 8], arrange: impl Fn(P) -> P) {
     let [a0, a1, a2, a3, a4, a5, a6, a7] = state;
     let top = arrange(*a7);
     let top = top.xor(top.up_one());
-    // x^8 = x^4 + x^3 + x + 1: what leaves plane 7 enters planes 0, 1, 3 and 4.
+    // x^8 = x^4 + x^3 + x + 1: plane 7 is carried into planes 0, 1, 3 and 4.
     let t = mix_plane(a0, arrange(*a0), top.xor(key[0]));
     let t = mix_plane(a1, arrange(*a1), t.xor(top).xor(key[1]));
     let t = mix_plane(a2, arrange(*a2), t.xor(key[2]));
@@ -48,7 +48,7 @@ fn mix_columns<P: Plane>(state: &mut [P; 8], key: &[P; 8], arrange: impl Fn(P) -
     mix_plane(a7, arrange(*a7), t.xor(key[7]));
 }
 
-/// What InvMixColumns must do before MixColumns: row `r` becomes `a_r + x^2 (a_r + a_(r+2))`.
+/// InvMixColumns is this map followed by MixColumns: row `r` becomes `a_r + x^2 (a_r + a_(r+2))`.
 #[inline(always)]
 fn unmix_columns<P: Plane>(state: &mut [P; 8]) {
     let quadrupled = times_x(times_x(state.map(|a| a.xor(a.up_two()))));

@@ -4,8 +4,10 @@
 //! Cryptology" (SEA 2010; the 113-gate forward circuit is its later improvement with Çağdaş Çalık) and "A Small
 //! Depth-16 Circuit for the AES S-Box" (SEC 2012) with the 121-gate inverse of the same authors.
 //!
+//! Each is one function: a list of gates, in the order of the papers.
+//!
 //! The affine constant 0x63 is left out of both: it passes through ShiftRows and MixColumns unchanged (a row of the
-//! MixColumns matrix sums to 1), so the key schedule carries it instead ([`AFFINE`]).
+//! MixColumns matrix sums to 1), so the key schedule includes it instead ([`AFFINE`]).
 
 use std::ops::{BitAnd, BitXor};
 

@@ -8,12 +8,12 @@ use super::vector::Vector;
 use crate::boxed;
 use crate::kernel::Block;
 
-/// Most round keys: those of AES-256.
+/// Maximum number of round keys (AES-256).
 const ROUND_KEYS: usize = 15;
 
-/// Round keys as bit planes, for either direction; wiped on drop.
+/// Round keys as bit planes, for both directions; zeroed on drop.
 ///
-/// All but the first carry the S-box's affine constant.
+/// All but the first include the affine constant of the S-box.
 pub(crate) struct Keys<P: Plane> {
     planes: [[P; 8]; ROUND_KEYS],
     len: usize,
@@ -30,7 +30,7 @@ impl<P: Plane> Keys<P> {
         (&self.planes[0], &self.planes[1..self.len - 1], &self.planes[self.len - 1])
     }
 
-    /// A key of its own for each block; all must have as many rounds as the first.
+    /// A different key for each block; all must have the same number of rounds.
     pub(crate) fn gather(schedules: &[&Schedule]) -> Self {
         let mut keys = Keys::blank(schedules[0].len());
         let mut blocks = [Vector::zero(); MOST];
@@ -44,7 +44,7 @@ impl<P: Plane> Keys<P> {
         keys
     }
 
-    /// Sets all blocks' keys to the same round keys.
+    /// Sets the same round keys for all blocks.
     fn repeat(&mut self, round_keys: &[Block]) {
         for (planes, round_key) in self.planes[..self.len].iter_mut().zip(round_keys) {
             *planes = P::repeat(Vector::from_block(*round_key));
@@ -58,13 +58,13 @@ impl<P: Plane> Drop for Keys<P> {
     }
 }
 
-/// Round keys of the bitsliced kernel; wiped on drop.
+/// Round keys of the bitsliced kernel; zeroed on drop.
 pub struct Schedule {
     /// On the heap, so that moving a schedule leaves no copy of the keys behind.
     keys: Box<Both>,
 }
 
-/// The round keys in two forms, with the affine constant in all but the first.
+/// The round keys in two formats, with the affine constant in all but the first.
 struct Both {
     bytes: [Block; ROUND_KEYS],
     narrow: Keys<Narrow>,
@@ -89,13 +89,13 @@ impl Schedule {
         Schedule::fill(Box::new(Both::blank(len)), key)
     }
 
-    /// The same, or nothing if there is no memory.
+    /// The same; `None` if memory cannot be allocated.
     pub(crate) fn try_new(key: &[u8]) -> Option<Self> {
         let len = key.len() / 4 + 7;
         Some(Schedule::fill(boxed::try_new(Both::blank(len))?, key))
     }
 
-    /// Another one of the same key.
+    /// A copy of this value.
     pub(crate) fn duplicate(&self) -> Option<Self> {
         let mut keys = boxed::try_new(Both::blank(self.len()))?;
         keys.bytes = self.keys.bytes;
@@ -132,19 +132,19 @@ impl Schedule {
         Schedule { keys }
     }
 
-    /// Round keys for few blocks at a time.
+    /// Round keys for [`Narrow`] planes.
     pub(crate) fn narrow(&self) -> &Keys<Narrow> {
         &self.keys.narrow
     }
 
-    /// Round keys for many blocks at a time.
+    /// Round keys for [`Wide`] planes.
     pub(crate) fn wide(&self) -> Keys<Wide> {
         let mut keys = Keys::blank(self.len());
         keys.repeat(&self.keys.bytes);
         keys
     }
 
-    /// One more than the number of rounds.
+    /// Number of round keys: the number of rounds plus one.
     pub(crate) fn len(&self) -> usize {
         self.keys.narrow.len
     }

@@ -1,4 +1,4 @@
-//! Serial modes: one block of each of many messages at a time, each under its own key.
+//! Serial modes of several messages: one block of each at a time, each under its own key.
 
 use super::passes::{Buffer, Direction, load, store};
 use super::planes::{Narrow, Plane, Wide};
@@ -7,10 +7,10 @@ use super::vector::Vector;
 use crate::interleave::interleave;
 use crate::kernel::{Block, Lane};
 
-/// Lengths of the schedules of AES-128, -192 and -256. Only messages of equal length of schedule go together.
+/// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number are processed together.
 const LENGTHS: [usize; 3] = [11, 13, 15];
 
-/// Lanes from which wide planes pay.
+/// Fewest lanes for which wide planes are faster.
 const WIDE_FROM: usize = 25;
 
 pub(crate) fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) {
@@ -46,7 +46,7 @@ fn cbc_lanes<P: Plane>(lanes: &mut [Lane<'_, Schedule>], length: usize) {
     });
 }
 
-/// Runs the cipher over `blocks[i]` under `keys[i]`.
+/// Encrypts or decrypts `blocks[i]` under `keys[i]`.
 pub(crate) fn each(keys: &[&Schedule], direction: Direction, blocks: &mut [Block]) {
     assert_eq!(keys.len(), blocks.len(), "one key for each block");
     let Some(first) = keys.first() else { return };

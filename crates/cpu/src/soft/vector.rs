@@ -1,6 +1,6 @@
-//! Four 32-bit lanes: one vector register where every processor of an architecture has them, four integers elsewhere.
+//! Four 32-bit lanes: a vector register on architectures where every processor has them, four integers elsewhere.
 //!
-//! Only bitwise operations, shifts and fixed permutations: none depends on the data in time.
+//! Only bitwise operations, shifts and fixed permutations, which take constant time.
 
 use std::ops::{BitAnd, BitOr, BitXor};
 
@@ -136,7 +136,7 @@ mod portable {
 
     #[inline(always)]
     pub(super) fn equal(a: Lanes, b: Lanes) -> Lanes {
-        // The top bit of d | -d tells whether d is nonzero, without a comparison that could become a branch.
+        // The top bit of d | -d is set if d is not zero: no comparison that could be compiled to a branch.
         each(a, b, |a, b| {
             let d = a ^ b;
             ((d | d.wrapping_neg()) >> 31).wrapping_sub(1)
@@ -220,7 +220,7 @@ impl Vector {
         }
     }
 
-    /// All ones in the lanes where that bit is set, zero in the others.
+    /// All ones in the lanes where bit `bit` is set, zero in the others.
     #[inline(always)]
     pub(crate) fn where_set(self, bit: usize) -> Self {
         let mask = Self::splat(1 << bit);

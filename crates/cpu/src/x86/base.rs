@@ -1,20 +1,19 @@
-//! The work that is the same in all kernels of one instruction encoding: key expansion, data of less than [`FEW`] bytes, the
-//! serial modes of one message, and single blocks under several keys.
+//! The code that kernels share: key expansion, data of less than [`SHORT`] bytes, serial modes of one message, and single
+//! blocks under several keys.
 //!
-//! It uses xmm registers only, so that wider vectors need nothing but the encoding of AVX, which saves them the cost of a
-//! transition between both.
+//! It uses xmm registers only. It exists in two instruction encodings, since mixing SSE code with AVX code is slow.
 //!
-//! [`FEW`]: super::cipher::FEW
+//! [`SHORT`]: super::cipher::SHORT
 
 use super::cipher::{Decrypt, Encrypt};
 use super::schedule::{self, Schedule};
-use super::{alone, each, ecb, feedback, xts};
+use super::{each, ecb, feedback, single_stream, xts};
 use crate::kernel::{Block, Span};
 
 pub(super) use avx::Avx;
 pub(super) use sse::Sse;
 
-/// One encoding in a module of its own, and so in a codegen unit of its own.
+/// The shared code in one encoding, in a module and so in a codegen unit of its own.
 macro_rules! base {
     (
         $(#[$doc:meta])*
@@ -48,25 +47,25 @@ macro_rules! base {
                         schedule::expand_to_encrypt_into(key, place)
                     }
                     pub(in crate::x86) fn ecb_encrypt(key: &Schedule, data: Span<'_>) -> () {
-                        ecb::ecb_few::<Encrypt>(key, data)
+                        ecb::ecb_short::<Encrypt>(key, data)
                     }
                     pub(in crate::x86) fn ecb_decrypt(key: &Schedule, data: Span<'_>) -> () {
-                        ecb::ecb_few::<Decrypt>(key, data)
+                        ecb::ecb_short::<Decrypt>(key, data)
                     }
                     pub(in crate::x86) fn ctr(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
-                        super::super::ctr::ctr_few(key, counter, data)
+                        super::super::ctr::ctr_short(key, counter, data)
                     }
                     pub(in crate::x86) fn cbc_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                        feedback::cbc_decrypt_few(key, iv, data)
+                        feedback::cbc_decrypt_short(key, iv, data)
                     }
                     pub(in crate::x86) fn cfb128_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                        feedback::cfb128_decrypt_few(key, iv, data)
+                        feedback::cfb128_decrypt_short(key, iv, data)
                     }
                     pub(in crate::x86) fn xts_encrypt(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
-                        xts::xts_few::<Encrypt>(key, tweak, data)
+                        xts::xts_short::<Encrypt>(key, tweak, data)
                     }
                     pub(in crate::x86) fn xts_decrypt(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
-                        xts::xts_few::<Decrypt>(key, tweak, data)
+                        xts::xts_short::<Decrypt>(key, tweak, data)
                     }
                     pub(in crate::x86) fn xts_unit_encrypt(
                         key: &Schedule,
@@ -75,7 +74,7 @@ macro_rules! base {
                         after: Option<&mut Block>,
                         data: Span<'_>
                     ) -> () {
-                        xts::unit_few::<Encrypt>(key, tweak_key, number, after, data)
+                        xts::unit_short::<Encrypt>(key, tweak_key, number, after, data)
                     }
                     pub(in crate::x86) fn xts_unit_decrypt(
                         key: &Schedule,
@@ -84,7 +83,7 @@ macro_rules! base {
                         after: Option<&mut Block>,
                         data: Span<'_>
                     ) -> () {
-                        xts::unit_few::<Decrypt>(key, tweak_key, number, after, data)
+                        xts::unit_short::<Decrypt>(key, tweak_key, number, after, data)
                     }
                     pub(in crate::x86) fn encrypt_each(keys: &[&Schedule], blocks: &mut [Block]) -> () {
                         each::each::<Encrypt>(keys, blocks)
@@ -93,19 +92,19 @@ macro_rules! base {
                         each::each::<Decrypt>(keys, blocks)
                     }
                     pub(in crate::x86) fn encrypt_block(key: &Schedule, block: &mut Block) -> () {
-                        alone::encrypt_block(key, block)
+                        single_stream::encrypt_block(key, block)
                     }
                     pub(in crate::x86) fn cbc_encrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                        alone::cbc_encrypt(key, iv, data)
+                        single_stream::cbc_encrypt(key, iv, data)
                     }
                     pub(in crate::x86) fn cfb128_encrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                        alone::cfb128_encrypt(key, iv, data)
+                        single_stream::cfb128_encrypt(key, iv, data)
                     }
                     pub(in crate::x86) fn cfb8_encrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                        alone::cfb8::<true>(key, iv, data)
+                        single_stream::cfb8::<true>(key, iv, data)
                     }
                     pub(in crate::x86) fn cfb8_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                        alone::cfb8::<false>(key, iv, data)
+                        single_stream::cfb8::<false>(key, iv, data)
                     }
                     pub(in crate::x86) fn cfb1_encrypt(
                         key: &Schedule,
@@ -113,7 +112,7 @@ macro_rules! base {
                         data: Span<'_>,
                         bits: usize
                     ) -> () {
-                        alone::cfb1::<true>(key, register, data, bits)
+                        single_stream::cfb1::<true>(key, register, data, bits)
                     }
                     pub(in crate::x86) fn cfb1_decrypt(
                         key: &Schedule,
@@ -121,13 +120,13 @@ macro_rules! base {
                         data: Span<'_>,
                         bits: usize
                     ) -> () {
-                        alone::cfb1::<false>(key, register, data, bits)
+                        single_stream::cfb1::<false>(key, register, data, bits)
                     }
                     pub(in crate::x86) fn ofb(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                        alone::ofb(key, iv, data)
+                        single_stream::ofb(key, iv, data)
                     }
                     pub(in crate::x86) fn cbc_mac(key: &Schedule, state: &mut Block, data: &[u8]) -> () {
-                        alone::cbc_mac(key, state, data)
+                        single_stream::cbc_mac(key, state, data)
                     }
                 }
             }
@@ -136,11 +135,11 @@ macro_rules! base {
 }
 
 base! {
-    /// AES and carry-less multiplication, encoded as SSE is.
+    /// SSE encoding.
     sse::Sse, features: "aes,pclmulqdq,sse2,ssse3,sse4.1"
 }
 
 base! {
-    /// The same, encoded as AVX is.
+    /// AVX encoding.
     avx::Avx, features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq"
 }

@@ -1,25 +1,25 @@
-//! CBC encryption: one block after another in a message, many messages side by side.
+//! CBC encryption of many interleaved messages; it is serial within a message.
 //!
-//! A round takes 4 cycles, in which two xmm or ymm registers can start per cycle: so 8 of them, 16 messages in ymm, keep
-//! the AES units busy. Each place of a vector is one message; when it ends, the next one takes its place. With zmm
-//! the same 16 messages would do (one starts per cycle), but putting four blocks together and taking them apart costs more
-//! than it brings (Zen 4, GB/s: 17 with ymm, 14 with zmm), so that all wide kernels do this with ymm.
+//! A round has a latency of 4 cycles, and two rounds on xmm or ymm registers can start in each cycle: 8 registers, or 16
+//! messages in ymm, keep the AES units busy. Each place of a vector is one message; when it ends, the next one takes its
+//! place. With zmm 16 messages would suffice too (one round starts per cycle), but assembling and splitting vectors of
+//! four blocks costs more than it saves (Zen 4, GB/s: 17 with ymm, 14 with zmm), so the kernel for zmm uses ymm here.
 //!
-//! Round keys are broadcast if all messages have one key. Else they come from a table in which each place has the
-//! keys of its message; it lives on the stack and is wiped.
+//! Round keys are broadcast if all messages have the same key. Otherwise they are read from a table with the keys of each
+//! place, which is on the stack and is zeroed.
 
 use std::arch::x86_64::__m128i;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use super::alone::cbc_encrypt as cbc_encrypt_alone;
 use super::cipher::{extra_rounds, opaque};
 use super::schedule::Schedule;
+use super::single_stream::cbc_encrypt as cbc_encrypt_single;
 use super::vector::Vector;
 use crate::kernel::{Block, Lane};
 
-/// Most groups in flight.
+/// Maximum number of groups (vectors) in flight.
 const GROUPS: usize = 8;
 
 /// Round keys for the groups of messages.
@@ -29,18 +29,18 @@ trait Keys<V: Vector>: Copy {
     /// As [`Vector`]; the round exists and the first `V::BLOCKS` places from `place` on are set.
     unsafe fn get(self, round: usize, place: usize) -> V;
 
-    /// The same keys, of which the compiler forgets where they are: see [`opaque`].
+    /// The same keys, with their origin hidden from the compiler: see [`opaque`].
     fn opaque(self) -> Self;
 }
 
-/// One key for all.
+/// The same key for all messages.
 #[derive(Clone, Copy)]
 struct Shared(*const __m128i);
 
 impl<V: Vector> Keys<V> for Shared {
     #[inline(always)]
     unsafe fn get(self, round: usize, _: usize) -> V {
-        // SAFETY: the caller vouches for the round and the instructions.
+        // SAFETY: the caller guarantees the round and the instructions.
         unsafe { V::broadcast(self.0.add(round)) }
     }
 
@@ -57,7 +57,7 @@ struct Table<const PLACES: usize>(*const __m128i);
 impl<V: Vector, const PLACES: usize> Keys<V> for Table<PLACES> {
     #[inline(always)]
     unsafe fn get(self, round: usize, place: usize) -> V {
-        // SAFETY: the caller vouches for the round, the places and the instructions.
+        // SAFETY: the caller guarantees the round, the places and the instructions.
         unsafe { V::load(self.0.add(round * PLACES + place).cast()) }
     }
 
@@ -67,7 +67,7 @@ impl<V: Vector, const PLACES: usize> Keys<V> for Table<PLACES> {
     }
 }
 
-/// The memory of a [`Table`], written a place at a time.
+/// The memory of a [`Table`].
 #[repr(C, align(64))]
 struct KeyTable<const PLACES: usize> {
     keys: [[MaybeUninit<__m128i>; PLACES]; 15],
@@ -80,9 +80,12 @@ impl<const PLACES: usize> KeyTable<PLACES> {
     ///
     /// The schedule has `rounds` rounds.
     unsafe fn set(&mut self, place: usize, schedule: &Schedule, rounds: usize) {
-        for (round, keys) in self.keys[..=rounds].iter_mut().enumerate() {
-            // SAFETY: there are rounds + 1 keys.
-            keys[place].write(unsafe { *schedule.encrypt().add(round) });
+        // Every schedule has 11 keys: a loop that the compiler can unroll, and one for the others.
+        for rounds in [0..11, 11..rounds + 1] {
+            for round in rounds {
+                // SAFETY: there are rounds + 1 keys.
+                self.keys[round][place].write(unsafe { *schedule.encrypt().add(round) });
+            }
         }
         self.used = self.used.max(place + 1);
     }
@@ -98,7 +101,7 @@ impl<const PLACES: usize> Drop for KeyTable<PLACES> {
     fn drop(&mut self) {
         for keys in &mut self.keys {
             for key in &mut keys[..self.used] {
-                // SAFETY: a valid place; volatile, so that the wiping stays though nothing reads it.
+                // SAFETY: a valid place; volatile, so that the compiler does not remove the write.
                 unsafe { ptr::write_volatile(key, MaybeUninit::zeroed()) };
             }
         }
@@ -112,9 +115,9 @@ struct Places<const PLACES: usize> {
     registers: [Block; PLACES],
     src: [*const u8; PLACES],
     dst: [*mut u8; PLACES],
-    /// Blocks left.
+    /// Number of blocks left.
     left: [usize; PLACES],
-    /// Which message.
+    /// Index of the message.
     lane: [usize; PLACES],
     count: usize,
 }
@@ -129,8 +132,8 @@ impl<const PLACES: usize> Places<PLACES> {
         self.lane[place] = lane;
     }
 
-    /// True if all places are taken, by messages worth the trouble, and most of these compete for one set of the first
-    /// cache (8 lines, a page apart): messages a power of two apart would otherwise be fetched again in each step.
+    /// True if all places hold long messages and most of them map to the same set of the L1 cache (8 lines, a page apart):
+    /// such messages would be fetched again in each step.
     #[inline(always)]
     fn collide(&self) -> bool {
         let like_the_first = |src: &&*const u8| (src.addr() ^ self.src[0].addr()) & 0xfc0 == 0;
@@ -149,8 +152,8 @@ impl<const PLACES: usize> Places<PLACES> {
     }
 }
 
-/// Some steps of G groups from the place `first` on. Places that repeat another one compute and write what that one
-/// does, which is harmless: all loads of a step come before its stores.
+/// Processes `steps` blocks of each message of G groups, from place `first` on. Several places may hold the same message; they
+/// compute and write the same values, which is harmless, since all loads of a step come before its stores.
 ///
 /// # Safety
 ///
@@ -166,7 +169,7 @@ unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
     let range = first..first + G * V::BLOCKS;
     let (src, dst) = (places.src[range.clone()].as_ptr(), places.dst[range.clone()].as_ptr());
     let registers: *mut u8 = places.registers[range.clone()].as_mut_ptr().cast();
-    // SAFETY: the caller vouches for the instructions and the places, whose range was checked.
+    // SAFETY: the caller guarantees the instructions and the places, whose range was checked.
     unsafe {
         let mut x = [V::load(registers); G];
         for g in 0..G {
@@ -177,7 +180,7 @@ unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
             for g in 0..G {
                 let text = V::gather(src.add(g * V::BLOCKS), 16 * step);
                 x[g] = x[g].xor(text.xor(keys.get(0, first + g * V::BLOCKS)));
-                // Two rounds at once, so that the loads of one group are apart from those of the next.
+                // Two rounds here, so that the loads of one group are not adjacent to those of the next.
                 for round in 1..3 {
                     x[g] = x[g].aesenc(keys.get(round, first + g * V::BLOCKS));
                 }
@@ -211,10 +214,45 @@ unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
     }
 }
 
-/// Groups that get ahead of the one before by cache lines, in turn, if messages collide: how many, and from which on.
+/// [`run`] for a number of groups, with the key of all messages or those of the table.
+///
+/// # Safety
+///
+/// As [`run`].
+#[inline(always)]
+unsafe fn run_groups<V: Vector, const PLACES: usize>(
+    rounds: usize,
+    groups: usize,
+    shared: Option<*const __m128i>,
+    table: Table<PLACES>,
+    places: &mut Places<PLACES>,
+    first: usize,
+    steps: usize,
+) {
+    macro_rules! run {
+        ($groups:literal, $keys:expr) => {
+            run::<V, _, $groups, PLACES>(rounds, $keys, places, first, steps)
+        };
+    }
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match (shared, groups) {
+            (Some(keys), 1) => run!(1, Shared(keys)),
+            (Some(keys), 2) => run!(2, Shared(keys)),
+            (Some(keys), 4) => run!(4, Shared(keys)),
+            (Some(keys), _) => run!(8, Shared(keys)),
+            (None, 1) => run!(1, table),
+            (None, 2) => run!(2, table),
+            (None, 4) => run!(4, table),
+            (None, _) => run!(8, table),
+        }
+    }
+}
+
+/// If messages collide in the cache, these groups (number, index of the first) are advanced by cache lines, in turn.
 const AHEAD: [(usize, usize); 7] = [(4, 4), (2, 2), (2, 6), (1, 1), (1, 3), (1, 5), (1, 7)];
 
-/// All messages whose keys have `rounds` rounds; they have one key, `shared`, if there is one.
+/// Encrypts all messages whose keys have `rounds` rounds; `shared` is their key if all have the same one.
 ///
 /// # Safety
 ///
@@ -237,15 +275,11 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
         count: 0,
     };
     let mut next = 0;
-    // The next message with something to do.
     let mut take = |lanes: &[Lane<'_, Schedule>]| {
-        while let Some(lane) = lanes.get(next) {
-            next += 1;
-            if lane.schedule.rounds() == rounds && !lane.data.is_empty() {
-                return Some(next - 1);
-            }
-        }
-        None
+        let wanted = |lane: &Lane<'_, Schedule>| lane.schedule.rounds() == rounds && !lane.data.is_empty();
+        let found = next + lanes[next..].iter().position(wanted)?;
+        next = found + 1;
+        Some(found)
     };
     macro_rules! put {
         ($place:expr, $lane:expr) => {{
@@ -283,26 +317,10 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
             }
             (groups, 0, places.left[..places.count].iter().copied().min().unwrap_or(0))
         };
-        macro_rules! run {
-            ($groups:literal, $keys:expr) => {
-                run::<V, _, $groups, PLACES>(rounds, $keys, &mut places, first, steps)
-            };
-        }
-        // SAFETY: the places of all groups were set, at least so many blocks are left in each, and the caller vouches for the
+        // SAFETY: the places of all groups were set, at least so many blocks are left in each, and the caller guarantees the
         // instructions.
-        unsafe {
-            match (shared, groups) {
-                (Some(keys), 1) => run!(1, Shared(keys)),
-                (Some(keys), 2) => run!(2, Shared(keys)),
-                (Some(keys), 4) => run!(4, Shared(keys)),
-                (Some(keys), _) => run!(8, Shared(keys)),
-                (None, 1) => run!(1, table.get()),
-                (None, 2) => run!(2, table.get()),
-                (None, 4) => run!(4, table.get()),
-                (None, _) => run!(8, table.get()),
-            }
-        }
-        // Those that ended make room for the next, or for the last in flight.
+        unsafe { run_groups::<V, PLACES>(rounds, groups, shared, table.get(), &mut places, first, steps) };
+        // A message that ended is replaced by the next one, or by the last one in flight.
         let mut place = 0;
         while place < places.count {
             if places.left[place] > 0 {
@@ -332,17 +350,17 @@ pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [La
     debug_assert!(lanes.iter().all(|lane| lane.data.len() % 16 == 0), "whole blocks");
     let first = match lanes {
         [] => return,
-        // Nothing to gain, so nothing to prepare. SAFETY: the caller vouches for the instructions.
-        [lane] => return unsafe { cbc_encrypt_alone(lane.schedule, lane.register, lane.data.reborrow()) },
+        // A single message needs no set-up. SAFETY: the caller guarantees the instructions.
+        [lane] => return unsafe { cbc_encrypt_single(lane.schedule, lane.register, lane.data.reborrow()) },
         [first, ..] => first.schedule,
     };
     if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(first.encrypt())) };
     }
     for rounds in [10, 12, 14] {
         if lanes.iter().any(|lane| lane.schedule.rounds() == rounds) {
-            // SAFETY: the caller vouches for the instructions.
+            // SAFETY: the caller guarantees the instructions.
             unsafe { chains::<V, PLACES>(rounds, lanes, None) };
         }
     }

@@ -1,4 +1,4 @@
-//! The rounds of N vectors side by side, and how a pass walks over its data.
+//! The rounds of N interleaved vectors, and the loop of a pass over its data.
 
 use std::arch::asm;
 use std::arch::x86_64::__m128i;
@@ -57,11 +57,11 @@ impl Direction for Decrypt {
     }
 }
 
-/// The pointer, of which the compiler forgets where it comes from.
+/// The same pointer, with its origin hidden from the compiler.
 ///
-/// Without it all round keys are loaded before the loop. They do not fit in 16 registers, so they would be
-/// copied to the stack, where nobody wipes them. A broadcast from the schedule in each round costs nothing: it
-/// serves N vectors.
+/// Otherwise the compiler loads all round keys before the loop. They do not fit in 16 registers, so it would copy them to
+/// the stack, where they are not zeroed. A broadcast from the schedule in each round costs no time: it serves N
+/// vectors.
 #[inline(always)]
 #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read through it.
 pub(super) fn opaque(keys: *const __m128i) -> *const __m128i {
@@ -71,10 +71,11 @@ pub(super) fn opaque(keys: *const __m128i) -> *const __m128i {
     out
 }
 
-/// Expands to `$body` for the rounds that AES-192 and AES-256 have more than AES-128: two or four, from `$from` on.
+/// Expands to `$body` for the two or four rounds that AES-192 and AES-256 have in addition to those of AES-128, with numbers
+/// from `$from` on.
 ///
-/// Rounds are unrolled once, with branches around these: one copy of the code for all key sizes. The branches are
-/// predicted, since they depend on the key size only, and a copy for each key size is not faster.
+/// The rounds of all key sizes share one unrolled copy, with branches around the additional ones. The branches depend only on
+/// the key size and are predicted: a copy for each key size is not faster, and takes three times as long to compile.
 macro_rules! extra_rounds {
     ($rounds:expr, $from:literal, $round:ident => $body:expr) => {
         if $rounds > 10 {
@@ -102,10 +103,10 @@ macro_rules! middle_rounds {
 }
 pub(super) use middle_rounds;
 
-/// All rounds but the last of N vectors, which have got the first round key.
+/// All rounds but the last of N vectors, to which the first round key has been added.
 ///
-/// What a mode combines with the input or output goes into the first or last round key, off the chain of rounds:
-/// so those two are the pass's business.
+/// The pass adds the first key and does the last round: a mode can combine its own input with these keys, outside of the
+/// dependency chain of the rounds.
 ///
 /// # Safety
 ///
@@ -117,7 +118,7 @@ pub(super) unsafe fn middle<D: Direction, V: Vector, const N: usize>(
     state: &mut [V; N],
 ) {
     middle_rounds!(rounds, round => {
-        // SAFETY: the caller vouches for the keys and instructions.
+        // SAFETY: the caller guarantees the keys and instructions.
         let key = unsafe { V::broadcast(keys.add(round)) };
         for x in state.iter_mut() {
             *x = D::round(*x, key);
@@ -125,18 +126,18 @@ pub(super) unsafe fn middle<D: Direction, V: Vector, const N: usize>(
     });
 }
 
-/// How much of its one vector a step covers, at the end of the data.
-pub(super) trait Reach: Copy {
-    /// True if it covers the vector.
+/// The part of a vector that a step processes; less than the whole at the end of the data.
+pub(super) trait Extent: Copy {
+    /// True for whole vectors.
     const WHOLE: bool = false;
 
     /// # Safety
     ///
-    /// As [`Vector`]; `ptr` is valid for reads of the bytes in reach.
+    /// As [`Vector`]; `ptr` is valid for reads of the bytes in the extent.
     unsafe fn load<V: Vector>(self, ptr: *const u8) -> V;
     /// # Safety
     ///
-    /// `ptr` is valid for writes of the bytes in reach.
+    /// `ptr` is valid for writes of the bytes in the extent.
     unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8);
 }
 
@@ -144,18 +145,18 @@ pub(super) trait Reach: Copy {
 #[derive(Clone, Copy)]
 pub(super) struct Whole;
 
-impl Reach for Whole {
+impl Extent for Whole {
     const WHOLE: bool = true;
 
     #[inline(always)]
     unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe { V::load(ptr) }
     }
 
     #[inline(always)]
     unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe { vector.store(ptr) }
     }
 }
@@ -164,16 +165,16 @@ impl Reach for Whole {
 #[derive(Clone, Copy)]
 pub(super) struct Blocks(pub(super) usize);
 
-impl Reach for Blocks {
+impl Extent for Blocks {
     #[inline(always)]
     unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe { V::load_blocks(ptr, self.0) }
     }
 
     #[inline(always)]
     unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe { vector.store_blocks(ptr, self.0) }
     }
 }
@@ -182,51 +183,51 @@ impl Reach for Blocks {
 #[derive(Clone, Copy)]
 pub(super) struct Bytes(pub(super) usize);
 
-impl Reach for Bytes {
+impl Extent for Bytes {
     #[inline(always)]
     unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe { V::load_bytes(ptr, self.0) }
     }
 
     #[inline(always)]
     unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe { vector.store_bytes(ptr, self.0) }
     }
 }
 
-/// A data-parallel pass over the blocks of a span, from its start to its end.
+/// A data-parallel pass over the blocks of a span, in order.
 pub(super) trait Pass<V: Vector> {
-    /// Vectors of the widest step.
+    /// Number of vectors in the widest step.
     const WIDEST: usize = 8;
 
     /// True if the data may end within a block.
     const BYTES: bool = false;
 
-    /// Works on N vectors (one, unless the reach is [`Whole`]). All loads come before the first store, so that in
-    /// place and out of place are the same.
+    /// Processes N vectors (one, unless the extent is [`Whole`]). All loads come before the first store, so that the same
+    /// code works in place.
     ///
     /// # Safety
     ///
-    /// As [`Vector`]; `src` and `dst` are valid for N vectors, of which the reach may cut the last.
-    unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8);
+    /// As [`Vector`]; `src` and `dst` are valid for N vectors, or for the bytes in the extent.
+    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8);
 }
 
-/// Runs a pass over data: the widest steps, then steps of half as many vectors, then what is left of a vector.
+/// Runs a pass over data: the widest steps, then steps of half as many vectors and so on, then a partial vector.
 ///
-/// The narrow steps depend on each other no more than the wide ones, so the processor overlaps them.
+/// Narrow steps are independent of each other, so the processor overlaps them.
 ///
 /// # Safety
 ///
-/// As [`Vector`]. Only a pass that works on bytes may get anything but whole blocks.
+/// As [`Vector`]. Data are whole blocks, unless [`Pass::BYTES`] is set.
 #[inline(always)]
 pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -> P {
     let (mut src, mut dst, mut left) = (data.src(), data.dst(), data.len());
     macro_rules! steps {
         ($n:literal, $again:tt) => {
             $again left >= $n * V::BYTES {
-                // SAFETY: N vectors are left in the span; the caller vouches for the instructions.
+                // SAFETY: N vectors are left in the span; the caller guarantees the instructions.
                 unsafe {
                     pass.step::<$n, _>(Whole, src, dst);
                     (src, dst) = (src.add($n * V::BYTES), dst.add($n * V::BYTES));
@@ -243,7 +244,7 @@ pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -
     steps!(4, if);
     steps!(2, if);
     steps!(1, if);
-    // SAFETY: less than a vector is left in the span; the caller vouches for the instructions.
+    // SAFETY: less than a vector is left in the span; the caller guarantees the instructions.
     unsafe {
         if V::BLOCKS > 1 && left >= 16 && left % 16 == 0 {
             pass.step::<1, _>(Blocks(left / 16), src, dst);
@@ -254,23 +255,23 @@ pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -
     pass
 }
 
-/// Bytes below which wide vectors bring nothing: one xmm register after the other keeps up with them, and is loaded
-/// from what the call before has stored at no extra cost, which wide and partial vectors often are not.
-pub(super) const FEW: usize = 128;
+/// Data of fewer bytes are processed in xmm registers: wide vectors are not faster there, and a wide or partial load often
+/// cannot be forwarded from the stores of the previous call.
+pub(super) const SHORT: usize = 128;
 
-/// [`drive`] for less than [`FEW`] bytes.
+/// [`drive`] for less than [`SHORT`] bytes.
 ///
 /// # Safety
 ///
 /// As [`drive`].
 #[inline(always)]
-pub(super) unsafe fn drive_few<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P {
+pub(super) unsafe fn drive_short<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P {
     let (mut src, mut dst, len) = (data.src(), data.dst(), data.len());
-    debug_assert!(len < FEW, "few bytes");
+    debug_assert!(len < SHORT, "short data");
     macro_rules! steps {
         ($n:literal) => {
             if len & (16 * $n) != 0 {
-                // SAFETY: N blocks are left in the span; the caller vouches for the instructions.
+                // SAFETY: N blocks are left in the span; the caller guarantees the instructions.
                 unsafe {
                     pass.step::<$n, _>(Whole, src, dst);
                     (src, dst) = (src.add(16 * $n), dst.add(16 * $n));
@@ -282,14 +283,14 @@ pub(super) unsafe fn drive_few<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P {
     steps!(2);
     steps!(1);
     if P::BYTES && len % 16 != 0 {
-        // SAFETY: less than a block is left in the span; the caller vouches for the instructions.
+        // SAFETY: less than a block is left in the span; the caller guarantees the instructions.
         unsafe { pass.step::<1, _>(Bytes(len % 16), src, dst) };
     }
     pass
 }
 
-/// Something for each of eight vectors, with their numbers as constants: an array that is only reached by constants stays
-/// in registers.
+/// Expands to `$body` for each of eight vectors, with its number as a constant: an array that is indexed only by constants
+/// stays in registers.
 macro_rules! for_eight {
     ($i:ident => $body:expr) => {
         for_eight!(@ $i, $body, 0 1 2 3 4 5 6 7)

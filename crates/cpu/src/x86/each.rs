@@ -1,7 +1,7 @@
-//! One block under each of a few keys: a step of any serial mode.
+//! Single blocks under several keys: one step of a serial mode.
 //!
-//! With a round key per block, wider vectors would have to be put together from 16-byte loads in each round. So all
-//! kernels do this in xmm registers: two rounds start in a cycle, and 8 blocks fill the 4 cycles that one takes.
+//! With a key for each block, wider vectors would have to be assembled from 16-byte loads in each round. So all kernels use
+//! xmm registers: two rounds start in each cycle, and 8 blocks fill the 4 cycles of latency.
 
 use super::cipher::{Direction, middle_rounds};
 use super::schedule::Schedule;
@@ -15,7 +15,7 @@ use crate::kernel::{Block, LANES};
 /// As [`Vector`] for [`Xmm`]; there are N keys, all of `rounds` rounds, and N blocks.
 #[inline(always)]
 unsafe fn interleaved<D: Direction, const N: usize>(rounds: usize, keys: &[&Schedule], blocks: &mut [Block]) {
-    // SAFETY: as the caller vouches.
+    // SAFETY: as the caller guarantees.
     unsafe {
         let key = |i: usize, round: usize| Xmm::broadcast(D::keys(keys.get_unchecked(i)).add(round));
         let blocks: *mut u8 = blocks.as_mut_ptr().cast();
@@ -46,12 +46,12 @@ pub(super) unsafe fn each<D: Direction>(keys: &[&Schedule], blocks: &mut [Block]
     let mut start = 0;
     while start < keys.len() {
         let (keys, blocks) = (&keys[start..], &mut blocks[start..]);
-        // As many as a power of two and one length of key allow.
+        // The largest power of two of blocks whose keys have the same length.
         let rounds = keys[0].rounds();
         let alike = keys.iter().take(8).take_while(|key| key.rounds() == rounds).count();
         macro_rules! interleaved {
             ($n:literal) => {{
-                // SAFETY: the caller vouches for the instructions; at least N keys are alike.
+                // SAFETY: the caller guarantees the instructions; at least N keys are alike.
                 unsafe { interleaved::<D, $n>(rounds, keys, blocks) };
                 start += $n;
             }};

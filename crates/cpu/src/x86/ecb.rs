@@ -3,7 +3,7 @@
 use std::arch::x86_64::__m128i;
 use std::marker::PhantomData;
 
-use super::cipher::{Direction, Pass, Reach, drive, drive_few, middle, opaque};
+use super::cipher::{Direction, Extent, Pass, drive, drive_short, middle, opaque};
 use super::schedule::Schedule;
 use super::vector::Vector;
 use crate::kernel::Span;
@@ -16,18 +16,18 @@ struct Ecb<D> {
 
 impl<D: Direction, V: Vector> Pass<V> for Ecb<D> {
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
+    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller vouches for the instructions and for N vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees the instructions and N vectors; there are `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
             for i in 0..N {
-                x[i] = first.xor(reach.load(src.add(i * V::BYTES)));
+                x[i] = first.xor(extent.load(src.add(i * V::BYTES)));
             }
             middle::<D, V, N>(keys, self.rounds, &mut x);
             for i in 0..N {
-                reach.store(D::last(x[i], last), dst.add(i * V::BYTES));
+                extent.store(D::last(x[i], last), dst.add(i * V::BYTES));
             }
         }
     }
@@ -47,17 +47,17 @@ impl<D: Direction> Ecb<D> {
 /// As [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ecb<D: Direction, V: Vector>(schedule: &Schedule, data: Span<'_>) {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe { drive::<V, _>(Ecb::<D>::new(schedule), data) };
 }
 
-/// ECB of whole blocks, of less than [`FEW`](super::cipher::FEW) bytes.
+/// ECB of whole blocks, for less than [`SHORT`](super::cipher::SHORT) bytes.
 ///
 /// # Safety
 ///
 /// As [`Vector`] for [`Xmm`](super::vector::Xmm).
 #[inline(always)]
-pub(super) unsafe fn ecb_few<D: Direction>(schedule: &Schedule, data: Span<'_>) {
-    // SAFETY: the caller vouches for the instructions.
-    unsafe { drive_few(Ecb::<D>::new(schedule), data) };
+pub(super) unsafe fn ecb_short<D: Direction>(schedule: &Schedule, data: Span<'_>) {
+    // SAFETY: the caller guarantees the instructions.
+    unsafe { drive_short(Ecb::<D>::new(schedule), data) };
 }

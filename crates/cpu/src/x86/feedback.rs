@@ -1,14 +1,14 @@
-//! Decryption of CBC and CFB128: both combine a block with the ciphertext before it.
+//! Decryption of CBC and CFB128: both combine a block with the preceding ciphertext block.
 
 use std::arch::x86_64::__m128i;
 
-use super::cipher::{Decrypt, Direction, Encrypt, Pass, Reach, drive, drive_few, middle, opaque};
+use super::cipher::{Decrypt, Direction, Encrypt, Extent, Pass, drive, drive_short, middle, opaque};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
 
-/// The vector at `src + i * V::BYTES` moved up by one block: in a step all but the first can be read again, which is
-/// cheaper than to keep 2 N vectors in 16 registers.
+/// The ciphertext that precedes vector i of a step by one block. For all but the first it is loaded again, which is cheaper
+/// than keeping 2 N vectors in 16 registers.
 ///
 /// # Safety
 ///
@@ -18,36 +18,36 @@ unsafe fn preceding<V: Vector>(src: *const u8, i: usize, first: V, before: V) ->
     if i == 0 {
         return first.after(before);
     }
-    // SAFETY: i > 0, so the load stays in the data that the caller vouches for.
+    // SAFETY: i > 0, so the load stays in the data that the caller guarantees.
     unsafe { V::load(src.add(i * V::BYTES - 16)) }
 }
 
 struct Cbc<V> {
     keys: *const __m128i,
     rounds: usize,
-    /// The last ciphertext block is on top.
+    /// Its last block is the last ciphertext block.
     before: V,
 }
 
 impl<V: Vector> Pass<V> for Cbc<V> {
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
+    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller vouches for the instructions and for N vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees the instructions and N vectors; there are `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
             for i in 0..N {
-                x[i] = first.xor(reach.load(src.add(i * V::BYTES)));
+                x[i] = first.xor(extent.load(src.add(i * V::BYTES)));
             }
             middle::<Decrypt, V, N>(keys, self.rounds, &mut x);
-            let bottom: V = reach.load(src);
+            let bottom: V = extent.load(src);
             for i in 0..N {
                 x[i] = x[i].aesdeclast(last.xor(preceding(src, i, bottom, self.before)));
             }
-            self.before = reach.load(src.add((N - 1) * V::BYTES));
+            self.before = extent.load(src.add((N - 1) * V::BYTES));
             for i in 0..N {
-                reach.store(x[i], dst.add(i * V::BYTES));
+                extent.store(x[i], dst.add(i * V::BYTES));
             }
         }
     }
@@ -56,29 +56,29 @@ impl<V: Vector> Pass<V> for Cbc<V> {
 struct Cfb<V> {
     keys: *const __m128i,
     rounds: usize,
-    /// The last ciphertext block is on top.
+    /// Its last block is the last ciphertext block.
     before: V,
 }
 
 impl<V: Vector> Pass<V> for Cfb<V> {
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
+    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller vouches for the instructions and for N vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees the instructions and N vectors; there are `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
-            let bottom: V = reach.load(src);
+            let bottom: V = extent.load(src);
             for i in 0..N {
                 x[i] = first.xor(preceding(src, i, bottom, self.before));
             }
             middle::<Encrypt, V, N>(keys, self.rounds, &mut x);
             for i in 0..N {
-                x[i] = x[i].aesenclast(last.xor(reach.load(src.add(i * V::BYTES))));
+                x[i] = x[i].aesenclast(last.xor(extent.load(src.add(i * V::BYTES))));
             }
-            self.before = reach.load(src.add((N - 1) * V::BYTES));
+            self.before = extent.load(src.add((N - 1) * V::BYTES));
             for i in 0..N {
-                reach.store(x[i], dst.add(i * V::BYTES));
+                extent.store(x[i], dst.add(i * V::BYTES));
             }
         }
     }
@@ -91,14 +91,14 @@ fn last_block(data: &Span<'_>) -> Block {
     unsafe { data.src().add(data.len() - 16).cast::<Block>().read() }
 }
 
-/// Replaces the register by the last ciphertext block, and returns the one before.
+/// Sets the register to the last ciphertext block, and returns its old value.
 #[inline(always)]
 fn advance(iv: &mut Block, data: &Span<'_>) -> Aligned {
     Aligned(std::mem::replace(iv, last_block(data)))
 }
 
 macro_rules! decryption {
-    ($(#[$doc:meta])* $name:ident, $name_few:ident, $pass:ident, $direction:ident) => {
+    ($(#[$doc:meta])* $name:ident, $name_short:ident, $pass:ident, $direction:ident) => {
         $(#[$doc])*
         ///
         /// # Safety
@@ -111,7 +111,7 @@ macro_rules! decryption {
             }
             let register = advance(iv, &data);
             let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
-            // SAFETY: the caller vouches for the instructions; the register is an aligned block.
+            // SAFETY: the caller guarantees the instructions; the register is an aligned block.
             unsafe {
                 let before = V::broadcast((&raw const register).cast());
                 drive::<V, _>($pass::<V> { keys, rounds, before }, data);
@@ -119,22 +119,22 @@ macro_rules! decryption {
         }
 
         $(#[$doc])*
-        /// Of less than [`FEW`](super::cipher::FEW) bytes.
+        /// Of less than [`SHORT`](super::cipher::SHORT) bytes.
         ///
         /// # Safety
         ///
         /// As [`Vector`] for [`Xmm`].
         #[inline(always)]
-        pub(super) unsafe fn $name_few(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
+        pub(super) unsafe fn $name_short(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
             if data.is_empty() {
                 return;
             }
             let register = advance(iv, &data);
             let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
-            // SAFETY: the caller vouches for the instructions; the register is an aligned block.
+            // SAFETY: the caller guarantees the instructions; the register is an aligned block.
             unsafe {
                 let before = Xmm::broadcast((&raw const register).cast());
-                drive_few($pass::<Xmm> { keys, rounds, before }, data);
+                drive_short($pass::<Xmm> { keys, rounds, before }, data);
             }
         }
     };
@@ -146,10 +146,10 @@ struct Aligned(Block);
 
 decryption! {
     /// CBC decryption of whole blocks.
-    cbc_decrypt, cbc_decrypt_few, Cbc, Decrypt
+    cbc_decrypt, cbc_decrypt_short, Cbc, Decrypt
 }
 
 decryption! {
     /// CFB128 decryption of whole blocks.
-    cfb128_decrypt, cfb128_decrypt_few, Cfb, Encrypt
+    cfb128_decrypt, cfb128_decrypt_short, Cfb, Encrypt
 }

@@ -1,9 +1,9 @@
-//! GCM's CTR and GHASH in one loop: what one leaves of the processor's units the other takes.
+//! GCM's CTR and GHASH in one loop: they use different execution units.
 //!
-//! A step is eight vectors of four blocks. Between the rounds of a step's counters stand the products of GHASH, one vector
-//! after each round: when encrypting, of the ciphertext of the step before, which is there by then; when decrypting, of
-//! that of this step. As in [`super::ghash`] each place of a vector is a hash of its own, all by the same power, and the
-//! blocks of the last step are multiplied each by its own.
+//! A step is eight vectors of four blocks. The products of GHASH are computed between the rounds of CTR, one vector after each
+//! round: of the ciphertext of the previous step when encrypting, of this step when decrypting. As in [`super::ghash`],
+//! each place of a vector is a separate hash with the same power of H; the blocks of the last step are multiplied by
+//! different powers.
 
 use std::arch::x86_64::__m128i;
 
@@ -17,30 +17,30 @@ use crate::kernel::{Block, Span};
 /// Vectors of a step.
 const WIDTH: usize = 8;
 
-/// Bytes that [`crypt`] takes in steps; it has the four blocks of a vector in mind.
+/// Bytes of a step of [`crypt`], with vectors of four blocks.
 pub(super) const STEP: usize = WIDTH * 64;
 
 struct Gcm<V: Vector> {
     keys: *const __m128i,
     rounds: usize,
-    /// Little-endian numbers: those of the next vector, and how many blocks a vector has.
+    /// Counters of the next vector, and the number of blocks in a vector, as little-endian numbers.
     counters: V,
     stride: V,
     modulus: V,
-    /// The hash so far, in as many places as a vector has.
+    /// The hashes so far, one for each place of a vector.
     hash: V,
 }
 
 impl<V: Vector> Gcm<V> {
-    /// Encrypts or decrypts a step, and folds the step of ciphertext at `hashed`, if there is one, into the hash. (Known where
-    /// it is called, and so no branch.)
+    /// Encrypts or decrypts a step, and adds the step of ciphertext at `hashed` to the hash. (Whether there is one is known at
+    /// compile time.)
     ///
     /// # Safety
     ///
     /// As [`Vector`]; the three are valid for a step, and there are `rounds` + 1 keys.
     #[inline(always)]
     unsafe fn step(&mut self, src: *const u8, dst: *mut u8, hashed: Option<(*const u8, &HashKey<V::Raw>)>) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe {
             let keys = opaque(self.keys);
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
@@ -60,7 +60,7 @@ impl<V: Vector> Gcm<V> {
                 let key = V::broadcast(keys.add(ROUND + 1));
                 for_eight!(I => x[I] = x[I].aesenc(key));
                 if let Some((hashed, hash_key)) = hashed {
-                    // The first vector last: it waits for the hash of the step before.
+                    // The first vector comes last: it depends on the hash of the previous step.
                     let vector = WIDTH - 1 - ROUND;
                     let mut text = V::load(hashed.add(vector * V::BYTES)).reversed();
                     if vector == 0 {
@@ -82,14 +82,14 @@ impl<V: Vector> Gcm<V> {
         }
     }
 
-    /// Folds the last step of ciphertext into the hash, each block by its own power: the state.
+    /// Adds the last step of ciphertext to the hash, each block with its own power, and returns the GHASH state.
     ///
     /// # Safety
     ///
     /// As [`Gcm::step`].
     #[inline(always)]
     unsafe fn last(&self, hashed: *const u8, hash_key: &HashKey<V::Raw>) -> Xmm {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe {
             let mut sum = Sum::zero(self.hash);
             for_eight!(I => {
@@ -104,7 +104,7 @@ impl<V: Vector> Gcm<V> {
     }
 }
 
-/// Encrypts or decrypts whole steps, at least one, and folds the ciphertext into the GHASH state. The counter moves on.
+/// Encrypts or decrypts whole steps, at least one, and adds the ciphertext to the GHASH state. The counter is advanced.
 ///
 /// # Safety
 ///
@@ -122,7 +122,7 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
     let start = u128::from_be_bytes(*counter);
     *counter = Low32::advance(start, data.len() as u128 / 16).to_be_bytes();
     let (src, dst) = (data.src(), data.dst());
-    // SAFETY: the caller vouches for the instructions; each step lies in the span, and what is hashed has been written
+    // SAFETY: the caller guarantees the instructions; each step lies in the span, and what is hashed has been written
     // before when encrypting, and is overwritten afterwards when decrypting.
     unsafe {
         let mut gcm = Gcm::<V> {
@@ -136,14 +136,14 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
         let last = STEP * (steps - 1);
         if ENCRYPT {
             gcm.step(src, dst, None);
-            // Powers that are still to be made are made while that goes on.
-            ghash::reach::<V>(hash_key, STEP / 16);
+            // Missing powers are computed while the step is executing.
+            ghash::ensure_powers::<V>(hash_key, STEP / 16);
             for at in (STEP..data.len()).step_by(STEP) {
                 gcm.step(src.add(at), dst.add(at), Some((dst.add(at - STEP).cast_const(), hash_key)));
             }
             gcm.last(dst.add(last).cast_const(), hash_key).reversed().store(state.as_mut_ptr());
         } else {
-            ghash::reach::<V>(hash_key, STEP / 16);
+            ghash::ensure_powers::<V>(hash_key, STEP / 16);
             for at in (0..last).step_by(STEP) {
                 gcm.step(src.add(at), dst.add(at), Some((src.add(at), hash_key)));
             }

@@ -1,12 +1,12 @@
-//! GHASH by carry-less multiplication, many blocks to one reduction.
+//! GHASH by carry-less multiplication, many blocks for each reduction.
 //!
-//! Blocks are byte-reversed, which leaves polynomials with their bits in reverse (RFC 8452, appendix A, POLYVAL): a
-//! product of two is then short of one factor x, which the key gets beforehand, and reduction works from the low end
-//! (Montgomery), two products by the upper half of the modulus.
+//! Blocks are byte-reversed, which gives polynomials with their bits in reverse (RFC 8452, appendix A, POLYVAL). A product of
+//! two of them lacks one factor x, which the key contains, and reduction works from the low end (Montgomery), by two
+//! products with the upper half of the modulus.
 //!
-//! With H^1, H^2, ... at hand, the blocks of N vectors are multiplied without any reduction and the sums
-//! reduced once. In the loop each place of a vector is a hash of its own, all by the same power: no sum
-//! across the places before the end. The last vectors are multiplied by the powers that fall to their blocks.
+//! With precomputed powers H^1, H^2, ..., the products of N vectors are added without reduction and the sum is reduced once.
+//! In the loop, each place of a vector is a separate hash with the same power: places are added only at the end. The
+//! last vectors are multiplied by the powers of their blocks.
 
 use std::arch::x86_64::*;
 
@@ -18,26 +18,26 @@ use crate::kernel::Block;
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
 pub(super) const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
 
-/// Powers of H: the first 8 for each block of a vector of type R; wiped on drop.
+/// Powers of H: 8 for each block of a vector of type R; zeroed on drop.
 #[repr(C, align(64))]
 pub struct HashKey<R: Zeroize> {
-    /// The highest first, so that a vector of consecutive blocks finds a vector of powers.
+    /// In descending order, so that consecutive blocks match consecutive powers.
     powers: [R; 8],
     /// The exclusive or of their halves, in both halves.
     sums: [R; 8],
-    /// How many of the vectors have been made, from the end: 1, 2, 4 or 8. Those before are zeros.
+    /// Number of vectors that have been computed, from the end: 1, 2, 4 or 8. The others are zero.
     made: usize,
 }
 
 impl<R: Copy + Zeroize> HashKey<R> {
-    /// Another one of the same key.
+    /// A copy of this value.
     pub(crate) fn duplicate(&self) -> Self {
         HashKey { powers: self.powers, sums: self.sums, made: self.made }
     }
 }
 
 impl<R: Zeroize> HashKey<R> {
-    /// Powers there are.
+    /// Number of powers.
     const POWERS: usize = 8 * size_of::<R>() / 16;
 
     /// Vector `i` from the lowest.
@@ -47,7 +47,7 @@ impl<R: Zeroize> HashKey<R> {
     /// As [`Vector`].
     #[inline(always)]
     unsafe fn vector<V: Vector<Raw = R>>(&self, i: usize) -> V {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe { V::load((&raw const self.powers[7 - i]).cast()) }
     }
 
@@ -66,7 +66,7 @@ impl<R: Zeroize> HashKey<R> {
     #[inline(always)]
     pub(super) unsafe fn power<V: Vector>(&self, power: usize) -> Factor<V> {
         let at = Self::POWERS - power;
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe {
             Factor {
                 whole: V::broadcast(self.powers.as_ptr().cast::<__m128i>().add(at)),
@@ -83,7 +83,7 @@ impl<R: Zeroize> HashKey<R> {
     #[inline(always)]
     pub(super) unsafe fn powers<V: Vector>(&self, power: usize) -> Factor<V> {
         let at = Self::POWERS - power;
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe {
             Factor {
                 whole: V::load(self.powers.as_ptr().cast::<u8>().add(16 * at)),
@@ -125,7 +125,7 @@ pub(super) struct Sum<V> {
 }
 
 impl<V: Vector> Sum<V> {
-    /// Nothing yet; any vector will do to make one of.
+    /// An empty sum; `any` is any vector.
     #[inline(always)]
     pub(super) fn zero(any: V) -> Self {
         let zero = any.xor(any);
@@ -165,7 +165,7 @@ impl<V: Vector> Sum<V> {
     }
 }
 
-/// As many of the lowest powers of H as a vector has.
+/// The lowest powers of H, one for each block of a vector.
 ///
 /// # Safety
 ///
@@ -176,11 +176,11 @@ unsafe fn lowest_powers<V: Vector>(h: &Block) -> V {
     // Times x: RFC 8452, appendix A, mulX_POLYVAL.
     let carry = ((h as i128) >> 127) as u128;
     let first = (h << 1) ^ (carry & 0xc200_0000_0000_0000_0000_0000_0000_0001);
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         let modulus = Xmm::numbers([MODULUS; 4]);
         let mut lowest = [Xmm::number(first); 4];
-        // By doubling, so that few products wait for each other.
+        // By doubling the exponents, so that the dependency chain is short.
         for i in 1..V::BLOCKS {
             let (a, b) = (lowest[i / 2], lowest[(i - 1) / 2]);
             lowest[i] = Sum::product(a, Factor::of(b)).reduced(modulus);
@@ -190,14 +190,14 @@ unsafe fn lowest_powers<V: Vector>(h: &Block) -> V {
     }
 }
 
-/// The next vector of powers: one that is known, times the highest power of all that are known.
+/// The next vector of powers: a known one times the highest known power.
 ///
 /// # Safety
 ///
 /// As [`Vector`].
 #[inline(always)]
 unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         let highest = V::splat(last_known.lowest());
         Sum::product(known, Factor::of(highest)).reduced(V::numbers([MODULUS; 4]))
@@ -211,14 +211,14 @@ unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
 /// As [`Vector`], of the widest vector and of [`Xmm`].
 #[inline(always)]
 pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         let mut vectors = [lowest_powers::<V>(h); 8];
         for i in 1..8usize {
             let known = 1 << i.ilog2();
             vectors[i] = next_powers(vectors[i - known], vectors[known - 1]);
         }
-        // By value from here, not through a pointer, so that no copy is left on the stack.
+        // Returned by value from here, not through a pointer, so that no copy is left on the stack.
         HashKey {
             powers: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| vectors[i].raw()),
             sums: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| Factor::of(vectors[i]).sum.raw()),
@@ -227,31 +227,31 @@ pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
     }
 }
 
-/// Prepares the lowest powers of H in the place of others; the rest is for [`reach`].
+/// Replaces a key: computes the lowest powers of H; [`ensure_powers`] computes the others.
 ///
 /// # Safety
 ///
 /// As [`hash_key`].
 #[inline(always)]
 pub(super) unsafe fn hash_key_into<V: Vector>(h: &Block, place: &mut HashKey<V::Raw>) {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     let lowest = unsafe { lowest_powers::<V>(h) };
     place.put(0, lowest);
-    // Those of the key before do not outlive it.
+    // The powers of the previous key are erased.
     for i in 1..place.made {
         place.put(i, lowest.xor(lowest));
     }
     place.made = 1;
 }
 
-/// Makes the powers that [`ghash`] of so many blocks needs, if they have not been made.
+/// Computes the missing powers that [`ghash`] of `blocks` blocks needs.
 ///
 /// # Safety
 ///
 /// As [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn reach<V: Vector>(key: &mut HashKey<V::Raw>, blocks: usize) {
-    // SAFETY: the caller vouches for the instructions.
+pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Raw>, blocks: usize) {
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         while key.made < 8 && key.made * V::BLOCKS < blocks {
             let known = key.made;
@@ -264,25 +264,25 @@ pub(super) unsafe fn reach<V: Vector>(key: &mut HashKey<V::Raw>, blocks: usize) 
     }
 }
 
-/// Folds whole blocks into a GHASH state. The powers for so many have been made.
+/// Adds whole blocks to a GHASH state. The powers for them have been computed.
 ///
 /// # Safety
 ///
 /// As [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, data: &[u8]) {
-    /// Vectors to a reduction: one less than the powers would allow, for what is left at the end.
+    /// Vectors for each reduction: one less than there are powers, since the end of the data may have one more.
     const N: usize = 7;
     let (mut ptr, mut left) = (data.as_ptr(), data.len() / 16);
     if left == 0 {
         return;
     }
-    // SAFETY: the caller vouches for the instructions, and each access lies inside the `left` blocks at `ptr`, the
+    // SAFETY: the caller guarantees the instructions, and each access lies inside the `left` blocks at `ptr`, the
     // powers of the key or the state.
     unsafe {
         let modulus = V::numbers([MODULUS; 4]);
         let mut hash = V::widen(Xmm::load(state.as_ptr()).reversed());
-        // Leaves at least a vector, so that what stands in each place meets a block there.
+        // Leaves at least one vector, so that each hash is added to a block in its place.
         while left >= (N + 1) * V::BLOCKS {
             let mut x: V = V::load(ptr).reversed().xor(hash);
             let mut sum = Sum::product(x, key.power(N * V::BLOCKS));
@@ -294,7 +294,7 @@ pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, 
             ptr = ptr.add(N * V::BYTES);
             left -= N * V::BLOCKS;
         }
-        // Each block by its own power, fewer than there are; what was hashed goes with the first of them.
+        // Each block with its own power; the hashes so far are added to the first blocks.
         let zero = hash.xor(hash);
         let mut sum = Sum::zero(hash);
         while left >= V::BLOCKS {

@@ -9,21 +9,21 @@
 //! Every entry function costs compile time. No two differ only in the key size (see `cipher::extra_rounds`), and the
 //! work in xmm registers exists twice, not once for each kernel: in `base`, for the encodings of SSE and AVX.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `base` | the work that kernels share: key expansion, short data, serial modes |
-//! | `vector`, `registers` | one register of blocks: the trait; xmm, ymm and zmm |
+//! | `vector`, `registers` | the trait for a register of blocks; its implementations for xmm, ymm and zmm |
 //! | `schedule` | key expansion |
-//! | `cipher` | the rounds of N vectors; how a pass walks over its data |
+//! | `cipher` | the rounds of N vectors; the loop of a pass over its data |
 //! | `ecb`, `ctr`, `feedback`, `xts` | the parallel passes (`feedback`: decryption of CBC and CFB) |
-//! | `ghash` | GHASH, many blocks to a reduction |
+//! | `ghash` | GHASH, many blocks for each reduction |
 //! | `gcm` | CTR and GHASH in one loop |
-//! | `chains`, `each` | many messages side by side |
-//! | `alone` | the serial modes of one message by itself |
+//! | `chains`, `each` | many messages interleaved |
+//! | `single_stream` | the serial modes of one message |
 //!
-//! # How many vectors side by side
+//! # Number of interleaved vectors
 //!
-//! A round depends on the one before. To keep the AES units busy there must be latency x throughput vectors in flight:
+//! A round depends on the one before. To keep the AES units busy, latency x throughput vectors must be in flight:
 //!
 //! | processor | latency | xmm, ymm per cycle | zmm per cycle | needed |
 //! |---|---|---|---|---|
@@ -31,20 +31,20 @@
 //! | Ice Lake and later | 3 | 2 | 1 | 6, 6, 3 |
 //! | Skylake, Zen 2 | 4 | 1, 2 (xmm only) | | 4, 8 |
 //!
-//! So 8 is the widest step everywhere (6 for XTS in 16 registers, whose tweaks take room), with 4, 2, 1 and a part
-//! of a vector for what is left. At 8 zmm the surplus of 4 covers what comes between the rounds of two steps. Round keys
-//! are broadcast from memory in each round: one load serves 8 vectors, and keys held in registers would be spilled where
-//! there are 16.
+//! So the widest step has 8 vectors everywhere (6 for XTS in 16 registers, since tweaks need registers too), with steps of
+//! 4, 2, 1 and a partial vector for the rest. With zmm, the 4 vectors more than needed cover the work between the rounds of
+//! two steps. Round keys are broadcast from memory in each round: one load serves 8 vectors, and 16 registers would not
+//! hold the keys.
 
-// `x[i]` and the address of vector i go together in every loop.
+// Loops use the index for both `x[i]` and the address of vector i.
 #![allow(clippy::needless_range_loop)]
 
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
-use crate::inline::{Alone, xts_unit};
+use crate::inline::{SingleStreamKernel, xts_unit};
 use crate::kernel::{Block, Kernel, Lane, Span};
 
-/// Safe methods that call functions with the target features of the token type they belong to.
+/// Safe methods on a token type, each of which calls a function with the target features that the token proves.
 macro_rules! entries {
     ($features:literal,
         $($vis:vis fn $entry:ident($($arg:ident: $type:ty),*) -> $result:ty { $($body:tt)* })*
@@ -62,7 +62,6 @@ macro_rules! entries {
     };
 }
 
-mod alone;
 mod base;
 mod chains;
 mod cipher;
@@ -74,6 +73,7 @@ mod gcm;
 mod ghash;
 mod registers;
 mod schedule;
+mod single_stream;
 mod vector;
 mod xts;
 
@@ -83,9 +83,9 @@ pub use schedule::Schedule;
 pub use vaes256::Vaes256;
 pub use vaes512::Vaes512;
 
-/// One kernel in a module of its own, and so in a codegen unit of its own: its token and its entry functions. `chains` is the
-/// vector of CBC encryption of many messages and how many are then in flight. `gcm` are items of [`Alone`] that only
-/// some kernels have.
+/// A kernel: its token and its entry functions, in a module and so in a codegen unit of its own. `chains` is the vector type of
+/// CBC encryption and the number of messages in flight. `gcm` contains the items of [`SingleStreamKernel`] that only some
+/// kernels implement.
 macro_rules! kernel {
     (
         $(#[$doc:meta])*
@@ -96,7 +96,7 @@ macro_rules! kernel {
     ) => {
         mod $module {
             use super::base::$base;
-            use super::cipher::{Decrypt, Encrypt, FEW};
+            use super::cipher::{Decrypt, Encrypt, SHORT};
             use super::vector;
             use super::*;
 
@@ -106,31 +106,31 @@ macro_rules! kernel {
                 base: $base,
             }
 
-            /// The entry functions for data of [`FEW`] bytes and more.
+            /// The entry functions for data of at least `SHORT` bytes.
             impl $kernel {
                 entries! { $features,
-                    fn ecb_encrypt_many(key: &Schedule, data: Span<'_>) -> () {
+                    fn ecb_encrypt_long(key: &Schedule, data: Span<'_>) -> () {
                         ecb::ecb::<Encrypt, vector::$vector>(key, data)
                     }
-                    fn ecb_decrypt_many(key: &Schedule, data: Span<'_>) -> () {
+                    fn ecb_decrypt_long(key: &Schedule, data: Span<'_>) -> () {
                         ecb::ecb::<Decrypt, vector::$vector>(key, data)
                     }
-                    fn ctr_many(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
+                    fn ctr_long(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
                         ctr::ctr::<vector::$vector, 128>(key, counter, data)
                     }
-                    fn ctr32_many(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
+                    fn ctr32_long(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
                         ctr::ctr::<vector::$vector, 32>(key, counter, data)
                     }
-                    fn cbc_decrypt_many(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                    fn cbc_decrypt_long(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
                         feedback::cbc_decrypt::<vector::$vector>(key, iv, data)
                     }
-                    fn cfb128_decrypt_many(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
+                    fn cfb128_decrypt_long(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
                         feedback::cfb128_decrypt::<vector::$vector>(key, iv, data)
                     }
-                    fn xts_encrypt_many(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
+                    fn xts_encrypt_long(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
                         xts::xts::<Encrypt, vector::$vector>(key, tweak, data)
                     }
-                    fn xts_decrypt_many(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
+                    fn xts_decrypt_long(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
                         xts::xts::<Decrypt, vector::$vector>(key, tweak, data)
                     }
                 }
@@ -154,29 +154,29 @@ macro_rules! kernel {
                 }
 
                 kernel! { @by_length
-                    ecb_encrypt, ecb_encrypt_many;
-                    ecb_decrypt, ecb_decrypt_many;
-                    cbc_decrypt, cbc_decrypt_many, iv: &mut Block;
-                    cfb128_decrypt, cfb128_decrypt_many, iv: &mut Block;
-                    xts_encrypt, xts_encrypt_many, tweak: &mut Block;
-                    xts_decrypt, xts_decrypt_many, tweak: &mut Block;
+                    ecb_encrypt, ecb_encrypt_long;
+                    ecb_decrypt, ecb_decrypt_long;
+                    cbc_decrypt, cbc_decrypt_long, iv: &mut Block;
+                    cfb128_decrypt, cfb128_decrypt_long, iv: &mut Block;
+                    xts_encrypt, xts_encrypt_long, tweak: &mut Block;
+                    xts_decrypt, xts_decrypt_long, tweak: &mut Block;
                 }
 
                 #[inline]
                 fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                    if ctr::is_few::<vector::$vector, 128>(counter, data.len()) {
+                    if ctr::is_short::<vector::$vector, 128>(counter, data.len()) {
                         self.base.ctr(key, counter, data);
                     } else {
-                        self.ctr_many(key, counter, data);
+                        self.ctr_long(key, counter, data);
                     }
                 }
 
                 #[inline]
                 fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                    if ctr::is_few::<vector::$vector, 32>(counter, data.len()) {
+                    if ctr::is_short::<vector::$vector, 32>(counter, data.len()) {
                         self.base.ctr(key, counter, data);
                     } else {
-                        self.ctr32_many(key, counter, data);
+                        self.ctr32_long(key, counter, data);
                     }
                 }
 
@@ -201,7 +201,7 @@ macro_rules! kernel {
                 }
             }
 
-            impl Alone for $kernel {
+            impl SingleStreamKernel for $kernel {
                 fn duplicate(key: &Schedule) -> Option<Schedule> {
                     Some(key.duplicate())
                 }
@@ -234,7 +234,7 @@ macro_rules! kernel {
                     after: Option<&mut Block>,
                     data: Span<'_>,
                 ) {
-                    if data.len() >= FEW {
+                    if data.len() >= SHORT {
                         xts_unit(self, key, tweak_key, encrypts, number, after, data);
                     } else if encrypts {
                         self.base.xts_unit_encrypt(key, tweak_key, number, after, data);
@@ -245,7 +245,7 @@ macro_rules! kernel {
 
                 kernel! { @base
                     encrypt_block => encrypt_block(block: &mut Block);
-                    cbc_encrypt_alone => cbc_encrypt(iv: &mut Block, data: Span<'_>);
+                    cbc_encrypt_single => cbc_encrypt(iv: &mut Block, data: Span<'_>);
                     cfb128_encrypt => cfb128_encrypt(iv: &mut Block, data: Span<'_>);
                     cfb8_encrypt => cfb8_encrypt(iv: &mut Block, data: Span<'_>);
                     cfb8_decrypt => cfb8_decrypt(iv: &mut Block, data: Span<'_>);
@@ -260,8 +260,8 @@ macro_rules! kernel {
                         ghash::hash_key_into::<vector::$vector>(h, place);
                         true
                     }
-                    fn reach(key: &mut HashKey<$raw>, blocks: usize) -> () {
-                        ghash::reach::<vector::$vector>(key, blocks)
+                    fn ensure_powers(key: &mut HashKey<$raw>, blocks: usize) -> () {
+                        ghash::ensure_powers::<vector::$vector>(key, blocks)
                     }
                 }
 
@@ -273,7 +273,7 @@ macro_rules! kernel {
     (@by_length $($entry:ident, $many:ident $(, $register:ident: $type:ty)?;)*) => {
         $(#[inline]
         fn $entry(self, key: &Schedule, $($register: $type,)? data: Span<'_>) {
-            if data.len() < FEW {
+            if data.len() < SHORT {
                 self.base.$entry(key, $($register,)? data);
             } else {
                 self.$many(key, $($register,)? data);

@@ -32,7 +32,7 @@ vector! {
         #[inline(always)]
         unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
             let mut whole = [0; 16];
-            // SAFETY: bytes < 16 on either side; the caller vouches for `ptr` and the instructions.
+            // SAFETY: bytes < 16 on either side; the caller guarantees `ptr` and the instructions.
             unsafe {
                 copy_below_16(ptr, whole.as_mut_ptr(), bytes);
                 Self::load(whole.as_ptr())
@@ -41,7 +41,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller vouches for one pointer and its block.
+            // SAFETY: the caller guarantees one pointer and its block.
             unsafe { Self::load((*ptrs).add(offset)) }
         }
 
@@ -53,7 +53,7 @@ vector! {
         #[inline(always)]
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
             let mut whole = [0; 16];
-            // SAFETY: bytes < 16 on either side; the caller vouches for `ptr`.
+            // SAFETY: bytes < 16 on either side; the caller guarantees `ptr`.
             unsafe {
                 self.store(whole.as_mut_ptr());
                 copy_below_16(whole.as_ptr(), ptr, bytes);
@@ -62,7 +62,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller vouches for one pointer and its block.
+            // SAFETY: the caller guarantees one pointer and its block.
             unsafe { self.store((*ptrs).add(offset)) }
         }
     }
@@ -85,7 +85,7 @@ vector! {
     {
         #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
-            // SAFETY: the caller vouches for the instructions.
+            // SAFETY: the caller guarantees the instructions.
             unsafe {
                 let low = _mm256_castsi128_si256(blocks[0].0);
                 Ymm(_mm256_inserti128_si256::<1>(low, blocks[1].0))
@@ -94,13 +94,13 @@ vector! {
 
         #[inline(always)]
         unsafe fn load_blocks(ptr: *const u8, _: usize) -> Self {
-            // SAFETY: fewer than two blocks and more than none: one; the caller vouches for it.
+            // SAFETY: fewer than two blocks and more than none: one; the caller guarantees it.
             unsafe { Ymm(_mm256_zextsi128_si256(_mm_loadu_si128(ptr.cast()))) }
         }
 
         #[inline(always)]
         unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
-            // SAFETY: either part is below 16 bytes or just that, and inside what the caller vouches for.
+            // SAFETY: either part is below 16 bytes or just that, and inside what the caller guarantees.
             unsafe {
                 if bytes < 16 {
                     Ymm(_mm256_castsi128_si256(Xmm::load_bytes(ptr, bytes).0))
@@ -113,7 +113,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller vouches for two pointers and their blocks.
+            // SAFETY: the caller guarantees two pointers and their blocks.
             unsafe {
                 let blocks = [Xmm::gather(ptrs, offset), Xmm::gather(ptrs.add(1), offset)];
                 Self::join([blocks[0], blocks[1], blocks[0], blocks[1]])
@@ -122,13 +122,13 @@ vector! {
 
         #[inline(always)]
         unsafe fn store_blocks(self, ptr: *mut u8, _: usize) {
-            // SAFETY: fewer than two blocks and more than none: one; the caller vouches for it.
+            // SAFETY: fewer than two blocks and more than none: one; the caller guarantees it.
             unsafe { _mm_storeu_si128(ptr.cast(), _mm256_castsi256_si128(self.0)) }
         }
 
         #[inline(always)]
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
-            // SAFETY: either part is below 16 bytes or just that, and inside what the caller vouches for.
+            // SAFETY: either part is below 16 bytes or just that, and inside what the caller guarantees.
             unsafe {
                 let low = Xmm(_mm256_castsi256_si128(self.0));
                 if bytes < 16 {
@@ -142,7 +142,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller vouches for two pointers and their blocks.
+            // SAFETY: the caller guarantees two pointers and their blocks.
             unsafe {
                 Xmm(_mm256_castsi256_si128(self.0)).scatter(ptrs, offset);
                 Xmm(_mm256_extracti128_si256::<1>(self.0)).scatter(ptrs.add(1), offset);
@@ -168,7 +168,7 @@ vector! {
     {
         #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
-            // SAFETY: the caller vouches for the instructions.
+            // SAFETY: the caller guarantees the instructions.
             unsafe {
                 let low = _mm512_castsi256_si512(Ymm::join(blocks).0);
                 let high = Ymm::join([blocks[2], blocks[3], blocks[2], blocks[3]]).0;
@@ -176,10 +176,10 @@ vector! {
             }
         }
 
-        // By halves and not by masks: what was stored by a mask is not forwarded to the next load.
+        // By halves, not by masks: a masked store is not forwarded to a later load.
         #[inline(always)]
         unsafe fn load_blocks(ptr: *const u8, blocks: usize) -> Self {
-            // SAFETY: one, two or three blocks, which the caller vouches for.
+            // SAFETY: one, two or three blocks, which the caller guarantees.
             unsafe {
                 if blocks == 1 {
                     return Self::widen(Xmm::load(ptr));
@@ -194,13 +194,13 @@ vector! {
 
         #[inline(always)]
         unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
-            // SAFETY: the mask keeps the load inside the bytes that the caller vouches for.
+            // SAFETY: the mask keeps the load inside the bytes that the caller guarantees.
             unsafe { Zmm(_mm512_maskz_loadu_epi8((1u64 << bytes) - 1, ptr.cast())) }
         }
 
         #[inline(always)]
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller vouches for four pointers and their blocks.
+            // SAFETY: the caller guarantees four pointers and their blocks.
             unsafe {
                 let low = _mm512_castsi256_si512(Ymm::gather(ptrs, offset).0);
                 Zmm(_mm512_inserti64x4::<1>(low, Ymm::gather(ptrs.add(2), offset).0))
@@ -209,7 +209,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn store_blocks(self, ptr: *mut u8, blocks: usize) {
-            // SAFETY: one, two or three blocks, which the caller vouches for.
+            // SAFETY: one, two or three blocks, which the caller guarantees.
             unsafe {
                 if blocks == 1 {
                     return Xmm(_mm512_castsi512_si128(self.0)).store(ptr);
@@ -223,13 +223,13 @@ vector! {
 
         #[inline(always)]
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
-            // SAFETY: the mask keeps the store inside the bytes that the caller vouches for.
+            // SAFETY: the mask keeps the store inside the bytes that the caller guarantees.
             unsafe { _mm512_mask_storeu_epi8(ptr.cast(), (1u64 << bytes) - 1, self.0) }
         }
 
         #[inline(always)]
         unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller vouches for four pointers and their blocks.
+            // SAFETY: the caller guarantees four pointers and their blocks.
             unsafe {
                 Ymm(_mm512_castsi512_si256(self.0)).scatter(ptrs, offset);
                 Ymm(_mm512_extracti64x4_epi64::<1>(self.0)).scatter(ptrs.add(2), offset);
@@ -239,46 +239,46 @@ vector! {
 }
 
 impl Xmm {
-    /// A little-endian number, by way of registers: two stores of 8 bytes are not forwarded to a load of 16.
+    /// A little-endian number, built in registers: two 8-byte stores would not be forwarded to a 16-byte load.
     ///
     /// # Safety
     ///
     /// As [`Vector`].
     #[inline(always)]
     pub(super) unsafe fn number(value: u128) -> Xmm {
-        // SAFETY: the caller vouches for the instruction.
+        // SAFETY: the caller guarantees the instruction.
         Xmm(unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) })
     }
 
-    /// A byte and zeros.
+    /// The byte in the first place; the others are zero.
     ///
     /// # Safety
     ///
     /// As [`Vector`].
     #[inline(always)]
     pub(super) unsafe fn byte(value: u8) -> Xmm {
-        // SAFETY: the caller vouches for the instruction.
+        // SAFETY: the caller guarantees the instruction.
         Xmm(unsafe { _mm_cvtsi32_si128(i32::from(value)) })
     }
 
     /// The first byte.
     #[inline(always)]
     pub(super) fn first_byte(self) -> u8 {
-        // SAFETY: a vector exists, so do its instructions.
+        // SAFETY: a vector exists only where its instructions do.
         unsafe { _mm_cvtsi128_si32(self.0) as u8 }
     }
 
     /// The top bit of the first byte, as a number.
     #[inline(always)]
     pub(super) fn top_of_first_byte(self) -> Xmm {
-        // SAFETY: a vector exists, so do its instructions.
+        // SAFETY: a vector exists only where its instructions do.
         Xmm(unsafe { _mm_and_si128(_mm_srli_epi64::<7>(self.0), _mm_set_epi64x(0, 1)) })
     }
 
-    /// The little-endian number times two; what leaves the top is lost.
+    /// The little-endian number times two, modulo 2^128.
     #[inline(always)]
     pub(super) fn doubled(self) -> Xmm {
-        // SAFETY: a vector exists, so do its instructions.
+        // SAFETY: a vector exists only where its instructions do.
         Xmm(unsafe {
             let carry = _mm_bslli_si128::<8>(_mm_srli_epi64::<63>(self.0));
             _mm_or_si128(_mm_add_epi64(self.0, self.0), carry)
@@ -288,22 +288,22 @@ impl Xmm {
     /// All bytes but the first, and after them the first of `next`.
     #[inline(always)]
     pub(super) fn shifted_in(self, next: Xmm) -> Xmm {
-        // SAFETY: a vector exists, so do its instructions (SSSE3 is among those of every kernel).
+        // SAFETY: a vector exists only where its instructions do (SSSE3 is among those of every kernel).
         Xmm(unsafe { _mm_alignr_epi8::<1>(next.0, self.0) })
     }
 }
 
-/// What [`Xmm`] has in place of an intrinsic.
+/// Stands for an intrinsic that [`Xmm`] does not need.
 ///
 /// # Safety
 ///
-/// None; unsafe as an intrinsic is.
+/// None; it is unsafe to have the type of an intrinsic.
 #[inline(always)]
 unsafe fn identity(vector: __m128i) -> __m128i {
     vector
 }
 
-/// Copies fewer than 16 bytes without a call: two overlapping words of the largest size that fits.
+/// Copies fewer than 16 bytes without a call, as two overlapping words of the largest size that fits.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Round keys: expansion (FIPS 197, 5.2) and the form the kernels read.
+//! Round keys: expansion (FIPS 197, 5.2) and the format of the kernels.
 //!
 //! SubWord is done by `aesenclast` on a word repeated four times: ShiftRows then changes nothing, and the round
 //! constant goes in as the round key. It is constant time like `aeskeygenassist`, and four times as fast where that
@@ -12,9 +12,9 @@ use zeroize::Zeroize;
 #[repr(C, align(64))]
 pub struct Schedule {
     encrypt: [__m128i; 15],
-    /// As the key length implies; kept between the keys, where alignment leaves room.
+    /// 10, 12 or 14; placed between the keys, where alignment leaves room.
     rounds: usize,
-    /// For the equivalent inverse cipher: in the order of use, all but the outer ones through InvMixColumns.
+    /// For the equivalent inverse cipher: in the order of use, with InvMixColumns applied to all but the first and last.
     decrypt: [__m128i; 15],
 }
 
@@ -37,7 +37,7 @@ impl Schedule {
         self.decrypt.as_ptr()
     }
 
-    /// Another one of the same key.
+    /// A copy of this value.
     pub(crate) fn duplicate(&self) -> Self {
         Schedule { encrypt: self.encrypt, rounds: self.rounds, decrypt: self.decrypt }
     }
@@ -52,15 +52,15 @@ impl Drop for Schedule {
 
 /// Expands a key of 16, 24 or 32 bytes.
 ///
-/// By value and with constant bounds throughout: then the round keys go from registers to where the schedule belongs, and no
-/// copy is left on the stack.
+/// By value and with constant bounds: the compiler writes the round keys from registers to the place of the schedule, without
+/// a copy on the stack.
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
 pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         match key.len() {
             16 => both::<10>(expand_128(key)),
@@ -71,14 +71,14 @@ pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
     }
 }
 
-/// Expands a key in the place of another one.
+/// Replaces a schedule by that of another key.
 ///
 /// # Safety
 ///
 /// As [`expand`].
 #[inline(always)]
 pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         expand_to_encrypt_into(key, place);
         match key.len() {
@@ -89,7 +89,7 @@ pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
     }
 }
 
-/// Expands a key for what only encrypts in the place of another one: the round keys of decryption stay as they are.
+/// Replaces a schedule by that of another key, for encryption only: the round keys of decryption are not changed.
 ///
 /// # Safety
 ///
@@ -97,7 +97,7 @@ pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
 #[inline(always)]
 pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
     let mut put = |i: usize, round_key| place.encrypt[i] = round_key;
-    // SAFETY: the caller vouches for the instructions, which include SSE2.
+    // SAFETY: the caller guarantees the instructions, which include SSE2.
     unsafe {
         let rounds = match key.len() {
             16 => {
@@ -114,7 +114,7 @@ pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
             }
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
         };
-        // What a longer key has left behind them.
+        // Erases the remaining round keys of a longer key.
         for i in rounds + 1..15 {
             put(i, _mm_setzero_si128());
         }
@@ -123,7 +123,7 @@ pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
 }
 
 impl Schedule {
-    /// The round keys of decryption from those of encryption, where they lie.
+    /// Computes the round keys of decryption from those of encryption, in place.
     ///
     /// # Safety
     ///
@@ -131,20 +131,20 @@ impl Schedule {
     #[inline(always)]
     unsafe fn invert<const ROUNDS: usize>(&mut self) {
         for i in 0..15 {
-            // SAFETY: the caller vouches for the instruction.
+            // SAFETY: the caller guarantees the instruction.
             self.decrypt[i] = unsafe { inverse::<ROUNDS>(&self.encrypt, i) };
         }
     }
 }
 
-/// Expands a key for what only encrypts: there are no round keys of decryption.
+/// Expands a key for encryption only: the round keys of decryption are zero.
 ///
 /// # Safety
 ///
 /// As [`expand`].
 #[inline(always)]
 pub(super) unsafe fn expand_to_encrypt(key: &[u8]) -> Schedule {
-    // SAFETY: the caller vouches for the instructions, which include SSE2.
+    // SAFETY: the caller guarantees the instructions, which include SSE2.
     let (encrypt, rounds) = unsafe {
         match key.len() {
             16 => (expand_128(key), 10),
@@ -166,7 +166,7 @@ pub(super) unsafe fn expand_to_encrypt(key: &[u8]) -> Schedule {
 unsafe fn inverse<const ROUNDS: usize>(encrypt: &[__m128i; 15], i: usize) -> __m128i {
     match i {
         _ if i == 0 || i == ROUNDS => encrypt[ROUNDS - i],
-        // SAFETY: the caller vouches for the instruction.
+        // SAFETY: the caller guarantees the instruction.
         _ if i < ROUNDS => unsafe { _mm_aesimc_si128(encrypt[ROUNDS - i]) },
         _ => encrypt[i],
     }
@@ -179,44 +179,44 @@ unsafe fn inverse<const ROUNDS: usize>(encrypt: &[__m128i; 15], i: usize) -> __m
 unsafe fn both<const ROUNDS: usize>(encrypt: [__m128i; 15]) -> Schedule {
     let mut decrypt = encrypt;
     for i in 0..15 {
-        // SAFETY: the caller vouches for the instruction.
+        // SAFETY: the caller guarantees the instruction.
         decrypt[i] = unsafe { inverse::<ROUNDS>(&encrypt, i) };
     }
     Schedule { encrypt, rounds: ROUNDS, decrypt }
 }
 
-/// Shuffles the last word of a vector into every word: as it is, or rotated by a byte (RotWord).
+/// Shuffles that copy the last word of a vector to every word: unchanged, or rotated by a byte (RotWord).
 const LAST: i32 = 0x0f0e_0d0c;
 const LAST_ROTATED: i32 = 0x0c0f_0e0d;
 /// The same for the second word.
 const SECOND_ROTATED: i32 = 0x0407_0605;
 
-/// SubWord of the word that `order` picks, in every word, after the exclusive or with the round constant.
+/// SubWord of the word that `order` selects, XORed with the round constant, in every word.
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
 unsafe fn sub_word(words: __m128i, order: i32, constant: i32) -> __m128i {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe { _mm_aesenclast_si128(_mm_shuffle_epi8(words, _mm_set1_epi32(order)), _mm_set1_epi32(constant)) }
 }
 
-/// Each word with all words before it added.
+/// The XOR of each word with all words before it.
 ///
 /// # Safety
 ///
 /// The processor has SSE2.
 #[inline(always)]
 unsafe fn prefix(words: __m128i) -> __m128i {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         let words = _mm_xor_si128(words, _mm_bslli_si128::<4>(words));
         _mm_xor_si128(words, _mm_bslli_si128::<8>(words))
     }
 }
 
-/// Gives each round key to `put`, one after the other, so that there is no place but registers where all of them are.
+/// Passes the round keys to `put` one after another, so that they are never all in memory.
 ///
 /// # Safety
 ///
@@ -224,7 +224,7 @@ unsafe fn prefix(words: __m128i) -> __m128i {
 #[inline(always)]
 unsafe fn each_of_128(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
     const CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
-    // SAFETY: the caller vouches for the instructions and the length.
+    // SAFETY: the caller guarantees the instructions and the length.
     unsafe {
         let mut words = _mm_loadu_si128(key.as_ptr().cast());
         put(0, words);
@@ -242,7 +242,7 @@ unsafe fn each_of_128(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
 unsafe fn six_words(four: __m128i, two: __m128i, constant: i32) -> (__m128i, __m128i) {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         let four = _mm_xor_si128(prefix(four), sub_word(two, SECOND_ROTATED, constant));
         let pair = _mm_xor_si128(two, _mm_bslli_si128::<4>(two));
@@ -257,7 +257,7 @@ unsafe fn six_words(four: __m128i, two: __m128i, constant: i32) -> (__m128i, __m
 /// The processor has the AES instructions and SSSE3; the key has 24 bytes.
 #[inline(always)]
 unsafe fn each_of_192(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
-    // SAFETY: the caller vouches for the instructions and the length.
+    // SAFETY: the caller guarantees the instructions and the length.
     unsafe {
         // Six words: four, and two in the lower half.
         let mut four = _mm_loadu_si128(key.as_ptr().cast());
@@ -282,7 +282,7 @@ unsafe fn each_of_192(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
 /// The processor has the AES instructions and SSSE3; the key has 32 bytes.
 #[inline(always)]
 unsafe fn each_of_256(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
-    // SAFETY: the caller vouches for the instructions and the length.
+    // SAFETY: the caller guarantees the instructions and the length.
     unsafe {
         let mut even = _mm_loadu_si128(key.as_ptr().cast());
         let mut odd = _mm_loadu_si128(key.as_ptr().add(16).cast());
@@ -299,14 +299,14 @@ unsafe fn each_of_256(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
     }
 }
 
-/// The round keys together, by value.
+/// All round keys, by value.
 ///
 /// # Safety
 ///
 /// As [`each_of_128`].
 #[inline(always)]
 unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller vouches for the instructions and the length.
+    // SAFETY: the caller guarantees the instructions and the length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
         each_of_128(key, |i, round_key| keys[i] = round_key);
@@ -314,14 +314,14 @@ unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
     }
 }
 
-/// The round keys together, by value.
+/// All round keys, by value.
 ///
 /// # Safety
 ///
 /// As [`each_of_192`].
 #[inline(always)]
 unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller vouches for the instructions and the length.
+    // SAFETY: the caller guarantees the instructions and the length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
         each_of_192(key, |i, round_key| keys[i] = round_key);
@@ -329,14 +329,14 @@ unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
     }
 }
 
-/// The round keys together, by value.
+/// All round keys, by value.
 ///
 /// # Safety
 ///
 /// As [`each_of_256`].
 #[inline(always)]
 unsafe fn expand_256(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller vouches for the instructions and the length.
+    // SAFETY: the caller guarantees the instructions and the length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
         each_of_256(key, |i, round_key| keys[i] = round_key);

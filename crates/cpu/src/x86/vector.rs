@@ -1,8 +1,8 @@
 //! One register of AES blocks: 1 in an xmm, 2 in a ymm, 4 in a zmm.
 //!
-//! The three impls (`registers`) come from one macro, since they differ in the names of the intrinsics alone. Only loading makes a
-//! vector, and loading is unsafe: its caller vouches for the instructions. So a value in hand is the proof that
-//! they exist, and arithmetic on it is safe.
+//! The three impls (`registers`) come from one macro, since they differ only in the names of the intrinsics. A vector can only be
+//! created by a load, which is unsafe: the caller guarantees that the processor has the instructions. So a value proves
+//! that they exist, and arithmetic on it is safe.
 //!
 //! Everything here is `#[inline(always)]`: the intrinsics must end up in the body of an entry function that has the
 //! target features (see [`super`]).
@@ -15,10 +15,10 @@ pub(super) use super::registers::{Xmm, Ymm, Zmm};
 ///
 /// # Safety of the loads
 ///
-/// Every unsafe function here demands that the processor has the instructions of this vector (as the kernel's
-/// `detect` found) and that the pointer is valid for the bytes that are named.
+/// Every unsafe function here requires that the processor has the instructions of this vector (as checked by the kernel's
+/// `detect`) and that the pointer is valid for the bytes that are accessed.
 pub(super) trait Vector: Copy {
-    /// The register.
+    /// The register type.
     type Raw: Copy + zeroize::Zeroize;
     /// Blocks in a register.
     const BLOCKS: usize;
@@ -27,9 +27,9 @@ pub(super) trait Vector: Copy {
 
     /// A whole vector from memory of any alignment.
     unsafe fn load(ptr: *const u8) -> Self;
-    /// The first `blocks` blocks, fewer than a vector; zeros after them.
+    /// The first `blocks` blocks, fewer than a vector; the others are zero.
     unsafe fn load_blocks(ptr: *const u8, blocks: usize) -> Self;
-    /// The first `bytes` bytes, fewer than a vector; anything may follow them.
+    /// The first `bytes` bytes, fewer than a vector; the others are unspecified.
     unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self;
     /// The block at `ptr`, aligned, in every place.
     unsafe fn broadcast(ptr: *const __m128i) -> Self;
@@ -37,7 +37,7 @@ pub(super) trait Vector: Copy {
     unsafe fn numbers(blocks: [u128; 4]) -> Self;
     /// The block in every place.
     unsafe fn splat(block: Xmm) -> Self;
-    /// The block in the first place, zeros after it.
+    /// The block in the first place; the others are zero.
     unsafe fn widen(block: Xmm) -> Self;
     /// The first blocks of `blocks`.
     unsafe fn join(blocks: [Xmm; 4]) -> Self;
@@ -70,7 +70,7 @@ pub(super) trait Vector: Copy {
     fn reversed(self) -> Self;
     /// Adds to each 32-bit quarter.
     fn add32(self, other: Self) -> Self;
-    /// The blocks moved up by one place, the last block of `before` entering at the bottom.
+    /// The blocks shifted up by one place; the last block of `before` becomes the first.
     fn after(self, before: Self) -> Self;
 
     /// Carry-less product of the low halves.
@@ -121,105 +121,105 @@ macro_rules! vector {
 
             #[inline(always)]
             unsafe fn load(ptr: *const u8) -> Self {
-                // SAFETY: the caller vouches for the instruction and for a whole vector at `ptr`.
+                // SAFETY: the caller guarantees the instruction and a whole vector at `ptr`.
                 unsafe { $name($load(ptr.cast())) }
             }
 
             #[inline(always)]
             unsafe fn broadcast(ptr: *const __m128i) -> Self {
-                // SAFETY: the caller vouches for the instruction and for an aligned block at `ptr`.
+                // SAFETY: the caller guarantees the instruction and an aligned block at `ptr`.
                 unsafe { Self::splat(Xmm(*ptr)) }
             }
 
             #[inline(always)]
             unsafe fn splat(block: Xmm) -> Self {
-                // SAFETY: the caller vouches for the instruction.
+                // SAFETY: the caller guarantees the instruction.
                 unsafe { $name($splat(block.0)) }
             }
 
             #[inline(always)]
             unsafe fn widen(block: Xmm) -> Self {
-                // SAFETY: the caller vouches for the instruction.
+                // SAFETY: the caller guarantees the instruction.
                 unsafe { $name($widen(block.0)) }
             }
 
             #[inline(always)]
             unsafe fn numbers(blocks: [u128; 4]) -> Self {
-                // SAFETY: four blocks are at least a vector; the caller vouches for the instruction.
+                // SAFETY: four blocks are at least a vector; the caller guarantees the instruction.
                 unsafe { Self::load(blocks.as_ptr().cast()) }
             }
 
             #[inline(always)]
             unsafe fn store(self, ptr: *mut u8) {
-                // SAFETY: a vector exists, so does the instruction; the caller vouches for the memory.
+                // SAFETY: a vector exists only where its instructions do; the caller guarantees the memory.
                 unsafe { $store(ptr.cast(), self.0) }
             }
 
             $(#[inline(always)]
             fn $two(self, other: Self) -> Self {
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe { $name($two_op(self.0, other.0)) }
             })*
 
             #[inline(always)]
             fn reversed(self) -> Self {
                 const ORDER: [u128; 4] = [0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f; 4];
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe { $name($shuffle(self.0, Self::numbers(ORDER).0)) }
             }
 
             #[inline(always)]
             fn after(self, before: Self) -> Self {
                 let ($this, $before) = (self.0, before.0);
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe { $name($after) }
             }
 
             #[inline(always)]
             fn clmul_low(self, other: Self) -> Self {
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe { $name($clmul::<0x00>(self.0, other.0)) }
             }
 
             #[inline(always)]
             fn clmul_high(self, other: Self) -> Self {
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe { $name($clmul::<0x11>(self.0, other.0)) }
             }
 
             #[inline(always)]
             fn clmul_high_low(self, other: Self) -> Self {
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe { $name($clmul::<0x01>(self.0, other.0)) }
             }
 
             #[inline(always)]
             fn swapped(self) -> Self {
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe { $name($words::<0x4e>(self.0)) }
             }
 
             #[inline(always)]
             fn lowest(self) -> Xmm {
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe { Xmm($lowest(self.0)) }
             }
 
             #[inline(always)]
             fn folded(self) -> Xmm {
                 let $fold = self.0;
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe { Xmm($folded) }
             }
 
             #[inline(always)]
             fn times_alpha(self, power: usize, modulus: Self) -> Self {
-                // SAFETY: a vector exists, so do its instructions.
+                // SAFETY: a vector exists only where its instructions do.
                 unsafe {
                     match power {
                         0 => self,
                         $($power => {
-                            // What leaves the top of each half: upwards, or back times 0x87.
+                            // The bits shifted out of each half: into the upper half, or back times 0x87.
                             let out = $right::<{ 64 - $power }>(self.0);
                             let up = $name($left_bytes::<8>(out));
                             $name($left::<$power>(self.0)).xor(up).xor($name(out).clmul_high_low(modulus))
@@ -233,10 +233,10 @@ macro_rules! vector {
             fn times_alpha_8(self, bytes: usize) -> Self {
                 macro_rules! times {
                     ($bytes:literal) => {{
-                        // SAFETY: a vector exists, so do its instructions.
+                        // SAFETY: a vector exists only where its instructions do.
                         unsafe {
-                            // What leaves the top comes back times 0x87 = 1 + x + x^2 + x^7: its first term by a
-                            // rotation, which takes the place of two shifts.
+                            // The bytes shifted out come back times 0x87 = 1 + x + x^2 + x^7. The rotation adds the first
+                            // term, instead of two shifts.
                             let rotated = $name($align::<{ 16 - $bytes }>(self.0, self.0));
                             let out = rotated.and(Self::numbers([(1 << (8 * $bytes)) - 1; 4])).0;
                             let back = $name($left::<1>(out)).xor($name($left::<2>(out)));

@@ -1,26 +1,25 @@
 //! XTS of whole blocks, either direction.
 //!
-//! All tweaks of a step come straight from its first vector of tweaks, by a shift and what the bits that leave the top
-//! come back as. So one multiplication is all that goes from step to step, whatever their width.
+//! All tweaks of a step are computed from its first vector of tweaks, by a shift and a reduction. So only one multiplication
+//! links a step to the next, whatever the width.
 //!
-//! A shift by bytes (alpha^8 and its powers) is followed by shifts and exclusive ors alone, which leave the AES units to the
-//! rounds. Only the few vectors before the first whole byte take a carry-less product: on Zen 4 it keeps
-//! AES units busy for two cycles.
+//! Shifts by bytes (powers of alpha^8) are reduced by shifts and exclusive ors. Only the vectors before the first whole byte
+//! need a carry-less product, which occupies AES units for two cycles on Zen 4.
 
 use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
 
-use super::alone;
-use super::cipher::{Direction, Pass, Reach, drive, drive_few, extra_rounds, for_eight, middle, opaque};
+use super::cipher::{Direction, Extent, Pass, drive, drive_short, extra_rounds, for_eight, middle, opaque};
 use super::schedule::Schedule;
+use super::single_stream;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
 use crate::tweak;
 
-/// What x^128 is, below x^128.
+/// x^128 modulo the field polynomial.
 const MODULUS: u128 = 0x87;
 
-/// How far ahead data are fetched, in bytes: two of the widest steps.
+/// Distance of prefetches in bytes: two of the widest steps.
 const AHEAD: usize = 1024;
 
 struct Xts<D, V> {
@@ -28,7 +27,8 @@ struct Xts<D, V> {
     rounds: usize,
     /// Tweaks of the next vector.
     tweaks: V,
-    /// For the widest steps of four blocks: the tweaks of the next eight vectors, made between the rounds of the step before.
+    /// For the widest steps with vectors of four blocks: the tweaks of the next eight vectors, computed between the rounds of
+    /// the step before.
     following: [V; 8],
     modulus: V,
     direction: PhantomData<D>,
@@ -41,7 +41,7 @@ impl<D: Direction, V: Vector> Xts<D, V> {
         Xts { keys, rounds, tweaks, following: [tweaks; 8], modulus, direction: PhantomData }
     }
 
-    /// With the tweaks of the first of the widest steps, if there is one.
+    /// Computes the tweaks of the first of the widest steps, if `len` contains one.
     #[inline(always)]
     fn ready_for(mut self, len: usize) -> Self {
         if V::BLOCKS == 4 && len >= 8 * V::BYTES {
@@ -54,7 +54,7 @@ impl<D: Direction, V: Vector> Xts<D, V> {
         self
     }
 
-    /// The tweaks that are `vectors` vectors on; `known` has the first few.
+    /// The tweaks of vector `vectors` from here; `known` contains those before it.
     #[inline(always)]
     fn tweaks_after(&self, vectors: usize, known: &[V]) -> V {
         // Vectors per shift by a byte.
@@ -73,15 +73,15 @@ impl<D: Direction, V: Vector> Xts<D, V> {
 impl<D: Direction, V: Vector> Xts<D, V> {
     /// A step of eight vectors of four blocks.
     ///
-    /// The tweaks of the next step are made one after each round. There they take what the AES units leave free; before the
-    /// rounds they would fill the window in which the processor looks for work.
+    /// The tweaks of the next step are computed between the rounds, where they use execution units that are idle. Before the
+    /// rounds, they would fill the reorder buffer.
     ///
     /// # Safety
     ///
     /// As [`Pass::step`].
     #[inline(always)]
     unsafe fn widest(&mut self, keys: *const __m128i, src: *const u8, dst: *mut u8) {
-        // SAFETY: the caller vouches for the instructions and for eight vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees the instructions and eight vectors; there are `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let tweaks = self.following;
@@ -108,44 +108,44 @@ impl<D: Direction, V: Vector> Xts<D, V> {
 }
 
 impl<D: Direction, V: Vector> Pass<V> for Xts<D, V> {
-    /// Tweaks need registers as well: of 16 they leave room for 6 vectors.
+    /// Tweaks need registers too: 16 registers hold 6 vectors and their tweaks.
     const WIDEST: usize = if V::BLOCKS == 4 { 8 } else { 6 };
 
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Reach>(&mut self, reach: R, src: *const u8, dst: *mut u8) {
+    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
         if N >= 4 && V::BLOCKS == 4 {
-            // Tweaks and rounds fill the window in which the processor looks for the next loads.
+            // Tweaks and rounds fill the reorder buffer, so the processor does not reach the next loads early enough.
             for i in 0..N {
                 // SAFETY: a prefetch never faults, so any address will do; SSE is among the instructions of x86-64.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(src.wrapping_add(AHEAD + i * V::BYTES).cast()) };
             }
         }
         if N == 8 && V::BLOCKS == 4 {
-            // SAFETY: as the caller vouches.
+            // SAFETY: as the caller guarantees.
             return unsafe { self.widest(keys, src, dst) };
         }
-        // SAFETY: the caller vouches for the instructions and for N vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees the instructions and N vectors; there are `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
             let mut tweaks = [self.tweaks; N];
             for i in 0..N {
                 tweaks[i] = self.tweaks_after(i, &tweaks);
-                x[i] = first.xor(tweaks[i]).xor(reach.load(src.add(i * V::BYTES)));
+                x[i] = first.xor(tweaks[i]).xor(extent.load(src.add(i * V::BYTES)));
             }
             if R::WHOLE {
                 self.tweaks = self.tweaks_after(N, &tweaks);
             }
             middle::<D, V, N>(keys, self.rounds, &mut x);
             for i in 0..N {
-                reach.store(D::last(x[i], last.xor(tweaks[i])), dst.add(i * V::BYTES));
+                extent.store(D::last(x[i], last.xor(tweaks[i])), dst.add(i * V::BYTES));
             }
         }
     }
 }
 
-/// XTS under the data key from an encrypted tweak on.
+/// XTS under the data key, from an encrypted tweak.
 ///
 /// # Safety
 ///
@@ -153,7 +153,7 @@ impl<D: Direction, V: Vector> Pass<V> for Xts<D, V> {
 #[inline(always)]
 pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register: &mut Block, data: Span<'_>) {
     let data_blocks = data.len() / 16;
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         let start = u128::from_le_bytes(*register);
         let mut first = [Xmm::number(start); 4];
@@ -167,48 +167,47 @@ pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register:
         let tweaks = drive::<V, _>(pass, data).tweaks;
         let mut next = [0u128; 4];
         tweaks.store((&raw mut next).cast());
-        // A cut vector has not moved on.
+        // After a partial vector, `tweaks` still holds the tweaks of that vector.
         *register = next[data_blocks % V::BLOCKS].to_le_bytes();
     }
 }
 
-/// The same for less than [`FEW`](super::cipher::FEW) bytes.
+/// The same for less than [`SHORT`](super::cipher::SHORT) bytes.
 ///
 /// # Safety
 ///
 /// As [`Vector`] for [`Xmm`].
 #[inline(always)]
-pub(super) unsafe fn xts_few<D: Direction>(schedule: &Schedule, register: &mut Block, data: Span<'_>) {
-    // SAFETY: the caller vouches for the instructions.
+pub(super) unsafe fn xts_short<D: Direction>(schedule: &Schedule, register: &mut Block, data: Span<'_>) {
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         let (tweak, modulus) = (Xmm::load(register.as_ptr()), Xmm::number(MODULUS));
-        let after = drive_few(Xts::<D, Xmm>::new(schedule, tweak, modulus), data).tweaks;
+        let after = drive_short(Xts::<D, Xmm>::new(schedule, tweak, modulus), data).tweaks;
         after.store(register.as_mut_ptr());
     }
 }
 
-/// XTS of the whole blocks of a data unit from its start, with its number, less than [`FEW`](super::cipher::FEW) bytes;
-/// `after`, if it is asked for, becomes the tweak of the block after them.
+/// XTS of the whole blocks of a data unit, from its start, for less than [`SHORT`](super::cipher::SHORT) bytes. `number` is the
+/// number of the unit; `after` is set to the tweak of the block after the data.
 ///
-/// The number is loaded from where the caller has it: a copy made in halves could not be forwarded to a load of the whole,
-/// which would then wait for all stores before.
+/// The number is not copied first: a vector load cannot be forwarded from a copy made by two smaller stores.
 ///
 /// # Safety
 ///
 /// As [`Vector`] for [`Xmm`].
 #[inline(always)]
-pub(super) unsafe fn unit_few<D: Direction>(
+pub(super) unsafe fn unit_short<D: Direction>(
     schedule: &Schedule,
     tweak_schedule: &Schedule,
     number: &Block,
     after: Option<&mut Block>,
     data: Span<'_>,
 ) {
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
-        let tweak = alone::encrypted(tweak_schedule, Xmm::load(number.as_ptr()));
+        let tweak = single_stream::encrypted(tweak_schedule, Xmm::load(number.as_ptr()));
         let pass = Xts::<D, Xmm>::new(schedule, tweak, Xmm::number(MODULUS));
-        let next = drive_few(pass, data).tweaks;
+        let next = drive_short(pass, data).tweaks;
         if let Some(after) = after {
             next.store(after.as_mut_ptr());
         }

@@ -1,16 +1,16 @@
-//! Checks of any kernel against the oracle.
+//! Checks of a kernel against the oracle, generic over the kernel.
 
 use lockstep_cpu::kernel::{Block, Kernel, LANES, Lane, Span};
 use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, ghash, xts};
 
 const KEY_SIZES: [usize; 3] = [16, 24, 32];
 
-/// Lengths in blocks: every one that the first few groups can have, and some large ones.
+/// Lengths in blocks: all up to a few groups, and some large ones.
 fn block_counts() -> impl Iterator<Item = usize> {
     (0..=70).chain([95, 96, 97, 127, 128, 129, 160, 255, 256, 257, 300, 1024, 4099])
 }
 
-/// Bytes that look random; the same every time.
+/// A deterministic generator (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -114,7 +114,7 @@ pub(crate) fn ecb<K: Kernel>() {
     }
 }
 
-/// Counters a few blocks before each place where they wrap.
+/// Counters shortly before each width at which they may wrap.
 fn counters(random: &mut Random) -> Vec<Block> {
     let base = u128::from_be_bytes(random.block());
     let mut counters = vec![base];
@@ -258,7 +258,7 @@ pub(crate) fn cbc_encrypt<K: Kernel>() {
     let Some(kernel) = kernel::<K>() else { return };
     let mut random = Random(7);
     for lanes in 0..=70 {
-        // Equal sizes, sizes at random with empty messages among them, and one size of key with random lengths.
+        // Equal sizes; random sizes, including empty messages; one key size with random lengths.
         for mix in 0..3 {
             let mut messages: Vec<Message> = (0..lanes)
                 .map(|_| {

@@ -1,10 +1,10 @@
-//! GCM in pieces, both variants.
+//! Incremental GCM, both implementations.
 
 use lockstep_reference::gcm;
 
 use super::*;
 
-/// For each kernel, each variant and each length of key.
+/// Calls `test` for each kernel, each implementation and each key length.
 fn each_gcm(mut test: impl FnMut(&Aes, InlineGcm, &str)) {
     for kernel in InlineKernel::all() {
         for len in KEY_LENGTHS {
@@ -112,7 +112,7 @@ fn tags() {
 }
 
 #[test]
-fn empty_messages_and_aad_alone() {
+fn empty_messages_with_and_without_aad() {
     each_gcm(|aes, mut gcm, what| {
         for aad in [&[][..], &[1], &[2; 16], &[3; 77]] {
             let iv = bytes(aad.len(), 12);
@@ -123,7 +123,7 @@ fn empty_messages_and_aad_alone() {
 }
 
 #[test]
-fn duplicates_go_on_by_themselves() {
+fn duplicates_are_independent() {
     each_gcm(|aes, mut gcm, what| {
         let (iv, aad) = (bytes(1, 20), bytes(2, 21));
         let (one, other) = (bytes(3, 300), bytes(4, 300));
@@ -142,7 +142,7 @@ fn duplicates_go_on_by_themselves() {
             drop(copy);
             assert_eq!(early.finish_seal().unwrap(), gcm::gmac(aes, &iv, &aad[..5]), "{what}");
         }
-        // One without a message.
+        // A copy without a message.
         let mut idle = gcm.duplicate().unwrap();
         assert_eq!(idle.finish_seal(), None);
         assert!(idle.start(true, &iv) && idle.aad(&aad));
@@ -151,7 +151,7 @@ fn duplicates_go_on_by_themselves() {
 }
 
 #[test]
-fn other_keys_in_the_same_place() {
+fn keys_are_replaced() {
     each_gcm(|_, mut gcm, what| {
         for round in 0..3 {
             for len in KEY_LENGTHS.into_iter().chain(KEY_LENGTHS) {
@@ -163,7 +163,7 @@ fn other_keys_in_the_same_place() {
                 let found = feed(&mut gcm, 1, &[7; 100], false);
                 let expected = gcm::seal(&Aes::new(&key), &iv, &[], &[7; 100]);
                 assert_eq!((found, gcm.finish_seal().unwrap()), expected, "{what}");
-                // Half a message before the next key.
+                // The next key interrupts a message.
                 assert!(gcm.start(round == 0, &iv) && gcm.update(Span::in_place(&mut [1; 5])));
             }
         }
@@ -202,10 +202,10 @@ fn calls_out_of_order_are_refused() {
 }
 
 #[test]
-fn the_longest_message_is_the_limit() {
+fn messages_have_a_maximum_length() {
     each_gcm(|_, mut gcm, what| {
         assert!(gcm.start(true, &[0; 12]));
-        // As if so much had gone by.
+        // Simulates that much data.
         let mut data = [0; 64];
         assert!(gcm.update(Span::in_place(&mut data[..32])));
         gcm.data = (1 << 36) - 32 - 33;
@@ -213,7 +213,7 @@ fn the_longest_message_is_the_limit() {
         assert!(gcm.update(Span::in_place(&mut data[..33])), "{what}");
         assert!(!gcm.update(Span::in_place(&mut data[..1])), "{what}");
         assert!(gcm.update(Span::in_place(&mut [])), "{what}");
-        // A span that nobody could read: refused by its length alone.
+        // An invalid span, refused by its length before it is read.
         assert!(gcm.start(true, &[0; 12]));
         let place = data.as_mut_ptr();
         // SAFETY: never read or written.
@@ -221,7 +221,7 @@ fn the_longest_message_is_the_limit() {
     });
 }
 
-/// After a new key only the powers of H exist that messages have needed so far: of whatever length they come.
+/// After a new key, only the powers of H exist that messages have needed so far: messages of any length must work.
 #[test]
 fn another_key_before_each_message() {
     let lengths = (0..=34).chain([48, 63, 64, 127, 128, 129]).map(|blocks| 16 * blocks).chain([5, 257, 1030]);
@@ -232,7 +232,7 @@ fn another_key_before_each_message() {
             let aes = Aes::new(&key);
             assert!(gcm.set_key(&key));
             let (iv, aad) = (bytes(number, 12), bytes(number, [0, 16, 200][number % 3]));
-            // The second message is longer or shorter than the first, under the same key; the third goes on by a copy.
+            // The second message under the same key is longer or shorter than the first; the third uses a copy.
             for (turn, len) in [len, lengths[lengths.len() - 1 - number], len + 512].into_iter().enumerate() {
                 let plaintext = bytes(number + turn, len);
                 let (ciphertext, tag) = gcm::seal(&aes, &iv, &aad, &plaintext);

@@ -1,17 +1,18 @@
-//! What inline work asks of a kernel beyond [`Kernel`]: the serial modes of one message, and keys without a panic.
+//! The part of a kernel that only inline calls use: serial modes of one message, and fallible key set-up.
 
 use super::modes;
 use crate::kernel::{Block, Kernel, Span};
 
-/// A kernel that works on one message by itself, and allocates in no call on data.
+/// A kernel that processes single messages. Calls on data do not allocate.
 ///
-/// Data are whole blocks unless stated otherwise; registers are left as the next call must find them.
-pub(crate) trait Alone: Kernel {
-    /// Bytes in whose multiples [`Alone::gcm`] takes data; 0 if the kernel has no loop for it.
+/// Data are whole blocks unless stated otherwise. Chaining registers are updated, so that the next call continues the
+/// message.
+pub(crate) trait SingleStreamKernel: Kernel {
+    /// Data of [`SingleStreamKernel::gcm`] are a multiple of this many bytes; 0 if the kernel has no such loop.
     const GCM_STEP: usize = 0;
 
-    /// GCM's CTR (32 bits of the counter count) and GHASH of the ciphertext in one loop, over whole steps. It needs no
-    /// [`Alone::reach`].
+    /// GCM's CTR (with a 32-bit counter) and GHASH of the ciphertext in one loop, over whole steps. It calls
+    /// [`SingleStreamKernel::ensure_powers`] itself.
     fn gcm(
         self,
         _key: &Self::Schedule,
@@ -21,52 +22,52 @@ pub(crate) trait Alone: Kernel {
         _state: &mut Block,
         _data: Span<'_>,
     ) {
-        unreachable!("there are no steps")
+        unreachable!("GCM_STEP is 0")
     }
 
-    /// [`Kernel::expand`], or nothing if there is no memory.
+    /// [`Kernel::expand`]; `None` if memory cannot be allocated.
     fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
         Some(self.expand(key))
     }
 
-    /// A schedule for what only encrypts, CTR and GCM, or nothing if there is no memory. Decryption may not be asked of it.
+    /// A schedule for encryption only (CTR, GCM); `None` if memory cannot be allocated. It must not be used for decryption.
     fn try_expand_to_encrypt(self, key: &[u8]) -> Option<Self::Schedule> {
         self.try_expand(key)
     }
 
-    /// [`Kernel::hash_key`], or nothing if there is no memory.
+    /// [`Kernel::hash_key`]; `None` if memory cannot be allocated.
     fn try_hash_key(self, h: &Block) -> Option<Self::HashKey> {
         Some(self.hash_key(h))
     }
 
-    /// Another schedule of the same key.
+    /// A copy of a schedule; `None` if memory cannot be allocated.
     fn duplicate(key: &Self::Schedule) -> Option<Self::Schedule>;
 
-    /// Another hash key of the same value.
+    /// A copy of a hash key; `None` if memory cannot be allocated.
     fn duplicate_hash_key(key: &Self::HashKey) -> Option<Self::HashKey>;
 
-    /// Another key in the place of one; false, and the old one stays, if there is no memory.
+    /// Replaces a schedule by that of another key; false, without a change, if memory cannot be allocated.
     fn expand_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
         self.try_expand(key).map(|schedule| *place = schedule).is_some()
     }
 
-    /// Another key in the place of one of [`Alone::try_expand_to_encrypt`]; false, and the old one stays, if there is no
-    /// memory.
+    /// Replaces a schedule of [`SingleStreamKernel::try_expand_to_encrypt`]; false, without a change, if memory cannot be
+    /// allocated.
     fn expand_to_encrypt_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
         self.expand_into(key, place)
     }
 
-    /// Another hash key in the place of one; false, and the old one stays, if there is no memory. It hashes nothing before
-    /// [`Alone::reach`].
+    /// Replaces a hash key; false, without a change, if memory cannot be allocated. Call
+    /// [`SingleStreamKernel::ensure_powers`] before hashing.
     fn hash_key_into(self, h: &Block, place: &mut Self::HashKey) -> bool {
         self.try_hash_key(h).map(|key| *place = key).is_some()
     }
 
-    /// Makes a hash key ready to hash so many blocks in a call. What a short message does not need is never made.
-    fn reach(self, _key: &mut Self::HashKey, _blocks: usize) {}
+    /// Computes the powers of H that a call on `blocks` blocks needs. Short messages need few of them.
+    fn ensure_powers(self, _key: &mut Self::HashKey, _blocks: usize) {}
 
-    /// XTS of the whole blocks of a data unit from its start: `number` is the unit's, and `after`, if it is asked
-    /// for, becomes the tweak of the block after them. Both keys are of one size.
+    /// XTS of the whole blocks of a data unit, from its start. `number` is the number of the unit; `after` is set to the
+    /// tweak of the block after the data. Both keys have the same size.
     fn xts_unit(
         self,
         key: &Self::Schedule,
@@ -83,7 +84,7 @@ pub(crate) trait Alone: Kernel {
     fn encrypt_block(self, key: &Self::Schedule, block: &mut Block);
 
     /// CBC encryption (SP 800-38A, 6.2).
-    fn cbc_encrypt_alone(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+    fn cbc_encrypt_single(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
         modes::cbc_encrypt(iv, data, |block| encrypt_number(self, key, block));
     }
 
@@ -123,8 +124,8 @@ pub(crate) trait Alone: Kernel {
     }
 }
 
-/// [`Alone::xts_unit`] by the passes of the kernel.
-pub(crate) fn xts_unit<K: Alone>(
+/// [`SingleStreamKernel::xts_unit`] by the passes of the kernel.
+pub(crate) fn xts_unit<K: SingleStreamKernel>(
     kernel: K,
     key: &K::Schedule,
     tweak_key: &K::Schedule,
@@ -145,14 +146,14 @@ pub(crate) fn xts_unit<K: Alone>(
     }
 }
 
-/// Encrypts a block that is a big-endian number.
-fn encrypt_number<K: Alone>(kernel: K, key: &K::Schedule, block: u128) -> u128 {
+/// Encrypts a block given as a big-endian number.
+fn encrypt_number<K: SingleStreamKernel>(kernel: K, key: &K::Schedule, block: u128) -> u128 {
     let mut block = block.to_be_bytes();
     kernel.encrypt_block(key, &mut block);
     u128::from_be_bytes(block)
 }
 
-/// The first byte of what comes of a block.
-fn first_byte<K: Alone>(kernel: K, key: &K::Schedule, block: u128) -> u8 {
+/// The first byte of an encrypted block.
+fn first_byte<K: SingleStreamKernel>(kernel: K, key: &K::Schedule, block: u128) -> u8 {
     (encrypt_number(kernel, key, block) >> 120) as u8
 }

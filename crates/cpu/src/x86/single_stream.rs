@@ -1,7 +1,8 @@
-//! The serial modes of one message by itself, in one xmm register.
+//! The serial modes of one message, in one xmm register.
 //!
-//! What counts is the way from one block to the next: the rounds and nothing else. So the first round key, and the
-//! text where a mode adds it, go into the last round of the block before; what is written is mended off that way.
+//! The time is that of the dependency chain from one block to the next, which should be the rounds only. So the first round
+//! key, and the text where a mode adds it, are XORed into the last round key of the previous block. The output is
+//! corrected outside of the chain.
 
 use super::cipher::{middle_rounds, opaque};
 use super::schedule::Schedule;
@@ -17,7 +18,7 @@ use crate::kernel::{Block, Span};
 unsafe fn rounds(schedule: &Schedule, mut x: Xmm) -> Xmm {
     let keys = opaque(schedule.encrypt());
     middle_rounds!(schedule.rounds(), round => {
-        // SAFETY: the caller vouches for the instructions and for one key more than there are rounds.
+        // SAFETY: the caller guarantees the instructions and one key more than there are rounds.
         x = x.aesenc(unsafe { Xmm::broadcast(keys.add(round)) });
     });
     x
@@ -31,25 +32,25 @@ unsafe fn rounds(schedule: &Schedule, mut x: Xmm) -> Xmm {
 #[inline(always)]
 unsafe fn ends(schedule: &Schedule) -> (Xmm, Xmm) {
     let keys = opaque(schedule.encrypt());
-    // SAFETY: the caller vouches for the instructions; there is one key more than rounds.
+    // SAFETY: the caller guarantees the instructions; there is one key more than rounds.
     unsafe { (Xmm::broadcast(keys), Xmm::broadcast(keys.add(schedule.rounds()))) }
 }
 
-/// One block that stays in a register.
+/// Encrypts one block in a register.
 ///
 /// # Safety
 ///
 /// As [`rounds`].
 #[inline(always)]
 pub(super) unsafe fn encrypted(schedule: &Schedule, block: Xmm) -> Xmm {
-    // SAFETY: as the caller vouches.
+    // SAFETY: as the caller guarantees.
     unsafe {
         let (first, last) = ends(schedule);
         rounds(schedule, first.xor(block)).aesenclast(last)
     }
 }
 
-/// One block.
+/// Encrypts one block.
 ///
 /// # Safety
 ///
@@ -57,7 +58,7 @@ pub(super) unsafe fn encrypted(schedule: &Schedule, block: Xmm) -> Xmm {
 #[inline(always)]
 pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
     let block = block.as_mut_ptr();
-    // SAFETY: the caller vouches for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe { encrypted(schedule, Xmm::load(block)).store(block) };
 }
 
@@ -73,7 +74,7 @@ pub(super) unsafe fn cbc_encrypt(schedule: &Schedule, iv: &mut Block, data: Span
     if blocks == 0 {
         return;
     }
-    // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
+    // SAFETY: the caller guarantees the instructions; the blocks lie in the span.
     unsafe {
         let (first, last) = ends(schedule);
         let mut x = Xmm::load(iv).xor(first.xor(Xmm::load(src)));
@@ -97,7 +98,7 @@ pub(super) unsafe fn cbc_encrypt(schedule: &Schedule, iv: &mut Block, data: Span
 pub(super) unsafe fn cfb128_encrypt(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
-    // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
+    // SAFETY: the caller guarantees the instructions; the blocks lie in the span.
     unsafe {
         let (first, last) = ends(schedule);
         let last = last.xor(first);
@@ -119,7 +120,7 @@ pub(super) unsafe fn cfb128_encrypt(schedule: &Schedule, iv: &mut Block, data: S
 pub(super) unsafe fn ofb(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
-    // SAFETY: the caller vouches for the instructions; the blocks lie in the span.
+    // SAFETY: the caller guarantees the instructions; the blocks lie in the span.
     unsafe {
         let (first, last) = ends(schedule);
         let last = last.xor(first);
@@ -144,7 +145,7 @@ pub(super) unsafe fn cbc_mac(schedule: &Schedule, state: &mut Block, data: &[u8]
     if blocks == 0 {
         return;
     }
-    // SAFETY: the caller vouches for the instructions; the blocks lie in the slice.
+    // SAFETY: the caller guarantees the instructions; the blocks lie in the slice.
     unsafe {
         let (first, last) = ends(schedule);
         let between = last.xor(first);
@@ -166,7 +167,7 @@ pub(super) unsafe fn cbc_mac(schedule: &Schedule, state: &mut Block, data: &[u8]
 pub(super) unsafe fn cfb8<const ENCRYPT: bool>(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
-    // SAFETY: the caller vouches for the instructions; the bytes lie in the span.
+    // SAFETY: the caller guarantees the instructions; the bytes lie in the span.
     unsafe {
         let (first, last) = ends(schedule);
         let mut register = Xmm::load(iv);
@@ -180,7 +181,7 @@ pub(super) unsafe fn cfb8<const ENCRYPT: bool>(schedule: &Schedule, iv: &mut Blo
     }
 }
 
-/// CFB1 of `bits` bits. What the output has after them stays.
+/// CFB1 of `bits` bits. Later bits of the output are not changed.
 ///
 /// # Safety
 ///
@@ -195,8 +196,8 @@ pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
     assert!(bits.div_ceil(8) <= data.len(), "fewer bytes than bits");
     let (src, dst) = (data.src(), data.dst());
     let register = register.as_mut_ptr();
-    // SAFETY: the caller vouches for the instructions; the bytes lie in the span, and the output is read only where the
-    // caller has bits there that must stay.
+    // SAFETY: the caller guarantees the instructions; the bytes lie in the span, and the output is read only where it has
+    // bits that must not change.
     unsafe {
         let (first, last) = ends(schedule);
         let mut number = Xmm::load(register).reversed();
