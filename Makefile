@@ -1,13 +1,13 @@
-# lockstep: AES on parallel hardware. `make run` and `make test` do all the set-up.
+# lockstep: AES on parallel hardware. `make run` and `make test` include the set-up.
 
 CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP = $(TARGET)/release/lockstep
 PROVIDER = $(TARGET)/release/lockstep.so
 PROVIDER_LAB = $(TARGET)/release/lockstep-lab.so
-# Link-time optimised, to be installed.
+# With link-time optimisation, for installation.
 DIST = $(TARGET)/dist
-# The same as the tests are built with them: checked arithmetic, less optimisation, and all features.
+# Command and module of the test profile: checked arithmetic, less optimisation, all features.
 TESTED = $(TARGET)/debug/lockstep
 TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
@@ -20,10 +20,10 @@ INSTALL ?= install
 help:
 	@sed -n 's/^## //p' Makefile
 
-# All crates, with the emulator and the simulators in the provider, too. One set of features for all that tests, so that nothing
-# is compiled twice.
+# All crates, with the emulator and the simulators in the provider too. All tests use the same features, so that nothing is
+# compiled twice.
 WORKSPACE = --workspace --locked --features lockstep-provider/lab
-# The command states the commit that it was built from: lockstep --version --json.
+# `lockstep --version --json` prints the commit of the build.
 export LOCKSTEP_COMMIT = $(shell git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null)
 
 ## make run [FILE=path]   build the command for CPU and CUDA, then encrypt, decrypt and compare a file; print the device and rate
@@ -45,15 +45,15 @@ provider-lab: tools-present
 	$(CARGO) build --release --locked -p lockstep-provider --features lab
 	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER_LAB)
 
-## make dist              command and module as they are installed and packaged: target/dist
+## make dist              command and module for installation and packages, with link-time optimisation: target/dist
 dist: tools-present
 	$(CARGO) build --profile dist --locked
 	$(CARGO) build --profile dist --locked -p lockstep-provider
 	$(INSTALL) -m 755 $(DIST)/liblockstep_provider.so $(DIST)/lockstep.so
 
-## make install           after make dist: command, module, configuration and manual pages to PREFIX=/usr/local
+## make install           after make dist: install command, module, configuration and manual pages in PREFIX=/usr/local
 install:
-	@[ -e $(DIST)/lockstep.so ] || { echo 'there is nothing to install: run `make dist` before' >&2; exit 1; }
+	@[ -e $(DIST)/lockstep.so ] || { echo 'there is nothing to install: run `make dist` first' >&2; exit 1; }
 	$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/ossl-modules share/lockstep share/man/man1 share/man/man7)
 	$(INSTALL) -m 755 $(DIST)/lockstep $(DESTDIR)$(PREFIX)/bin/
 	$(INSTALL) -m 755 $(DIST)/lockstep.so $(DESTDIR)$(PREFIX)/lib/ossl-modules/
@@ -62,7 +62,7 @@ install:
 	$(INSTALL) -m 644 docs/lockstep-provider.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	$(DIST)/lockstep man --out-dir $(DESTDIR)$(PREFIX)/share/man/man1
 
-## make test              all tests but the longest; installs nginx, Apache, curl and wrk for the provider, Mesa for GPUs
+## make test              all tests except the longest; installs nginx, Apache, curl and wrk for the provider, Mesa for GPUs
 test: tools-present
 	tools/setup.sh gpus
 	$(CARGO) test $(WORKSPACE)
@@ -72,7 +72,7 @@ test: tools-present
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 	tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED)
 
-## make test-release      what make test does with the command and the module, with those that are installed
+## make test-release      the scripts of make test, on the release builds of the command and of both modules
 test-release: build provider provider-lab
 	@tools/run.sh $(LOCKSTEP)
 	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see crates/cuda/src/machine/failing.rs' >&2; exit 1; }
@@ -82,40 +82,40 @@ test-release: build provider provider-lab
 	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
 	tools/provider-test/openssl.py $(PROVIDER)
 
-## make test-provider     of make test, those of the provider: inside of OpenSSL, and real programs on it
+## make test-provider     the tests of the provider: loaded by OpenSSL, and real programs on it
 test-provider: build provider-lab
 	$(CARGO) test -p lockstep-provider --features lab --locked
 	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
 
-## make test-provider-oldest  the provider inside of OpenSSL 3.0.2, which is built for it (minutes, once)
+## make test-provider-oldest  the provider loaded by OpenSSL 3.0.2, which is built first (minutes, once)
 test-provider-oldest: test-openssl-3.0.2
 
-## make test-provider-newest  the same inside of the newest OpenSSL
+## make test-provider-newest  the same with the newest OpenSSL
 test-provider-newest: test-openssl-4.0
 
-## make test-provider-releases  the same inside of each release in tools/openssl-releases: 3.0.2, 3.5, 4.0
+## make test-provider-releases  the same with each release in tools/openssl-releases: 3.0.2, 3.5, 4.0
 test-provider-releases: test-provider-oldest test-openssl-3.5 test-provider-newest
 
-# With the whole workspace, so that what `make test` has built is not built again with other features.
+# With the features of the whole workspace, so that the builds of `make test` are used.
 test-openssl-%: provider
 	tools/openssl_release.sh $* $(CARGO) test $(WORKSPACE) --test openssl
 	tools/openssl_release.sh $* tools/provider-test/openssl.py $(PROVIDER)
 
-## make soak [SOAK_SECONDS=600]  nginx and forking programs on the provider, with reloads and failing devices, for some time
+## make soak [SOAK_SECONDS=600]  nginx and forking programs on the provider under load, with reloads and failing devices
 soak: soak-module
 	tools/soak/soak.py $(TESTED_PROVIDER)
 
-## make soak-check        does the soak find wrong bytes, hangs, leaks and failed requests? (a minute)
+## make soak-check        check that the soak detects wrong bytes, hangs, leaks and failed requests (a minute)
 soak-check: soak-module
 	tools/soak/self_check.py $(TESTED_PROVIDER)
 
-# With debug assertions: other modules have no device that fails. `make test` has made the same one.
+# With debug assertions: only such a module has a device that fails on demand. `make test` builds the same module.
 soak-module: tools-present
 	tools/setup.sh programs
 	$(CARGO) test $(WORKSPACE) --no-run --quiet
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 
-## make test-wgpu       of these, those of the portable GPU backend, on Mesa's software devices
+## make test-wgpu         the tests of the portable GPU backend, on Mesa's software devices
 test-wgpu:
 	tools/setup.sh gpus
 	$(CARGO) test -p lockstep-wgpu --locked
@@ -123,10 +123,10 @@ test-wgpu:
 ## make test-full         make test, and: formatting, clippy, docs, release builds, oldest and newest OpenSSL, soak-check, Arm, GPU code
 test-full: lint test test-release test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
-## make nightly           what takes longer or needs other toolchains: sanitizer, Miri, fuzzing, installed builds, OpenSSL 3.5
+## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, OpenSSL 3.5
 nightly: asan miri fuzz test-dist test-openssl-3.5
 
-# The real programs on what `make dist` builds.
+# The command of `make dist` on a file, and the openssl program on its module.
 test-dist: dist
 	@tools/run.sh $(DIST)/lockstep
 	tools/provider-test/openssl.py $(DIST)/lockstep.so
@@ -138,23 +138,23 @@ lint: tools-present
 	$(CARGO) clippy -p lockstep-provider --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
 
-## make bench [SUITE=...]  this machine beside OpenSSL, AWS-LC and RustCrypto, or another suite: throughput, crossover, ..., all
+## make bench [SUITE=...]  speed compared with OpenSSL, AWS-LC and RustCrypto, or another suite: throughput, crossover, ..., all
 bench: build
 	$(LOCKSTEP) bench $(SUITE)
 
-## make bench-files       files: lockstep beside openssl, age, pyca and cp
+## make bench-files       speed of files: lockstep compared with openssl, age, pyca and cp
 bench-files: build
 	tools/bench_files.sh $(LOCKSTEP)
 
-## make bench-provider    the provider beside the default provider of the same OpenSSL
+## make bench-provider    speed of the provider compared with the default provider of the same OpenSSL
 bench-provider: provider
 	tools/bench_provider.py $(PROVIDER)
 
-## make timing            do running times depend on secrets? A measurement (dudect), not a test
+## make timing            measure whether running times depend on secrets (dudect); a measurement, not a test
 timing:
 	$(CARGO) run --release --locked -p lockstep-cpu --example timing
 
-## make leak-test         of make test: no branch and no address depends on a key, by valgrind, with a table lookup as control
+## make leak-test         part of make test: no branch and no address depends on a key, by valgrind, with a control that leaks
 leak-test: tools-present
 	tools/leak-test.sh
 
@@ -162,7 +162,7 @@ leak-test: tools-present
 asan:
 	tools/asan.sh
 
-## make miri              core under Miri (nightly toolchain with miri)
+## make miri              core, modes and planner under Miri (nightly toolchain with miri)
 miri:
 	tools/miri.sh
 
@@ -174,24 +174,24 @@ fuzz:
 arm64-test:
 	tools/arm64-test.sh
 
-## make kernel-report     docs/kernels.md: what the CUDA kernels execute for a byte, by their machine code (no GPU needed)
+## make kernel-report     write docs/kernels.md: instructions per byte in the machine code of the CUDA kernels (no GPU needed)
 kernel-report:
 	tools/kernel_report.py
 
-## make kernel-check      does that page still hold, are bars met, does no address or branch depend on a secret?
+## make kernel-check      check that page, the bars, and that no address or branch depends on a secret
 kernel-check:
 	tools/kernel_report.py --self-test
 	tools/kernel_report.py --check
 
-## make lab-pages         docs/papers: the papers' tables beside ours, with pictures
+## make lab-pages         write docs/papers: the papers' tables compared with ours, with pictures
 lab-pages: build
 	$(LOCKSTEP) lab cell --page docs/papers/cell.md
 
-## make mode-pictures     docs/modes: the pictures of docs/modes.md
+## make mode-pictures     draw the pictures of docs/modes.md
 mode-pictures: build
 	tools/mode_pictures.sh $(LOCKSTEP)
 
-## make spu-gnu           the SPU's assembler beside GNU as, built from Debian's binutils-source (minutes, once)
+## make spu-gnu           compare the SPU's assembler with GNU as, built from Debian's binutils-source (minutes, once)
 spu-gnu:
 	sh crates/spu/tests/gnu/check.sh $(TARGET)/spu-gnu
 
