@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the arm64 tests on any Debian-like x86-64 machine, under QEMU's user-mode emulation.
+# Runs the arm64 tests on an x86-64 machine with Debian or a derivative, under QEMU's user-mode emulation.
 #
 #   tools/arm64-test.sh [cargo test arguments]     default: -p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu
 #
-# rustup's toolchain has no arm64 standard library here. Debian's rustc-web and its arm64 library do; they conflict with
+# rustup's toolchain may lack the arm64 standard library. Debian's rustc-web and its arm64 library have it. They conflict with
 # other Rust packages, so they are unpacked into a cache folder and not installed. The cross compiler (for the linker
-# and for C dependencies) and QEMU are ordinary packages: installed if we may, named if we may not.
+# and for C dependencies) and QEMU are ordinary packages: the script installs them if it is permitted to, and otherwise names them.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -65,7 +65,7 @@ fetch() {
     done
 }
 
-# All libraries below a package, but for those every system has.
+# All libraries that a package depends on, except those that every system has.
 libraries_of() {
     apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances "$1" |
         grep -E '^lib[^:]*(:amd64)?$' | grep -vE '^(libc6|libcrypt1|libgcc-s1|libstdc\+\+6)(:amd64)?$'
@@ -119,7 +119,7 @@ if [ ! -x "$rustc" ] || [ ! -d "$root" ]; then
     fi
     refresh
     unpack_rust "$root" "$version"
-    # A wrapper, so that the library path reaches rustc alone.
+    # A wrapper, so that only rustc gets the library path.
     printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s/usr/bin/rustc "$@"\n' "$(library_path "$root")" "$root" >"$rustc"
     chmod +x "$rustc"
 fi
@@ -132,12 +132,12 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch
 # For C dependencies.
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc CXX_aarch64_unknown_linux_gnu=aarch64-linux-gnu-g++
 export AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
-# Tests that skip what the processor lacks must not do so here.
+# Tests of kernels that the processor lacks must fail here, not be skipped.
 export LOCKSTEP_ARM64_TEST=1
 
 arguments=("$@")
 [ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu)
-# Unless told which tests: all but documentation tests, which would need a cross rustdoc.
+# By default all tests except documentation tests, which would require a cross rustdoc.
 case " ${arguments[*]} " in
     *' --lib '* | *' --test '* | *' --tests '* | *' --bin '* | *' --bins '* | *' --all-targets '*) ;;
     *) arguments=(--tests "${arguments[@]}") ;;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs the tests of the CPU kernels under AddressSanitizer: their loops work on raw pointers.
+# Runs the tests of the CPU kernels under AddressSanitizer: their loops use raw pointers.
 #
 #   tools/asan.sh [cargo test arguments]       default: the kernels against the oracle, streams and vectors
 #
-# Needs a nightly toolchain, which alone has sanitizers. Without one this says so and succeeds: nothing was found wrong.
+# Requires a nightly toolchain: only nightly has sanitizers. Without one it prints NOT TESTED and succeeds.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ if ! RUSTUP_AUTO_INSTALL=0 cargo +nightly --version >/dev/null 2>&1; then
 fi
 
 # The standard library of the toolchain is not instrumented, but its allocator and memory functions are intercepted. The
-# C parts (AWS-LC) are left alone. --target: else build scripts would be instrumented, too.
+# C parts (AWS-LC) are not instrumented either. With --target, build scripts are not instrumented.
 export RUSTFLAGS="-Zsanitizer=address"
 export ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 unset RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET
@@ -26,6 +26,6 @@ if [ $# -gt 0 ]; then
     asan "$@"
 else
     asan -p lockstep-cpu --lib --test x86_kernels --test soft_kernel --test threads --test streams --test wycheproof
-    # Of the shared suite, the narrowest and the widest vectors, alone and over threads; it takes the longest.
+    # Of the shared suite only the narrowest vectors, and the widest ones on several threads, since it takes the longest.
     asan -p lockstep-cpu --test suite -- aesni:: vaes512_threads::
 fi

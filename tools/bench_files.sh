@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Encrypting a file that is in memory: lockstep beside openssl, age and pyca (to /dev/null), and beside cp (to a file).
+# Encryption of a file in memory: lockstep compared with openssl, age and pyca (to /dev/null), and with cp (to a file).
 #
 #   tools/bench_files.sh LOCKSTEP [--size SIZE] [--rounds N] [--dir DIR] [--threads N]
 #
 #   --size     of the file: 512M, 2G, ... (default 2G)
-#   --rounds   that are counted (default 5), after one that warms up
-#   --dir      where files lie: a tmpfs with room for three times the size (default /dev/shm)
-#   --threads  of lockstep (default: all)
+#   --rounds   number of counted rounds (default 5), after one warm-up round
+#   --dir      folder of the files: a tmpfs with room for three times the size (default /dev/shm)
+#   --threads  number of threads of lockstep (default: all)
 #
-# Every round runs every contender once, in turn, and begins with another one; times are of the whole program, but pyca's
-# without the start of Python. The table is Markdown: medians, with the least and the most. Contenders that are not
-# installed are named and left out; age is Debian's package `age`.
+# Every round runs every contender once, and each round begins with another one. Times are those of the whole program, except
+# pyca's, which exclude the start of Python. The table is Markdown: medians, with minimum and maximum. Contenders that are not
+# installed are named and omitted; age is Debian's package `age`.
 set -euo pipefail
 export LC_ALL=C
 
@@ -56,7 +56,7 @@ bytes=$(numfmt --from=iec "$size" 2>/dev/null) || die "--size $size is no size: 
 [ "$bytes" -ge $((1 << 20)) ] || die "--size $size: a megabyte is the least that can be timed"
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || die "--rounds $rounds: give a number from 1"
 
-# The file, the destination that is there from the round before, and the temporary file that replaces it.
+# The file, the destination of the previous round, and the temporary file that replaces it.
 wanted=$((3 * bytes + bytes / 50 + (256 << 20)))
 available=$(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) * 1024))
 free=$(df --output=avail -B1 "$dir" | tail -n 1)
@@ -77,7 +77,7 @@ head -c "$bytes" /dev/urandom >"$input"
 openssl_key=$(od -An -tx1 -N32 /dev/urandom | tr -d ' \n')
 openssl_iv=$(od -An -tx1 -N16 /dev/urandom | tr -d ' \n')
 
-# Each sets `took`, in seconds.
+# Each function sets `took`, in seconds.
 took=
 timed() {
     local start=$EPOCHREALTIME
@@ -91,7 +91,7 @@ null_age() { timed age -r "$recipient" "$input" >/dev/null; }
 null_pyca() { took=$("$tools/bench_pyca.py" --file "$input"); }
 null_pyca_update() { took=$("$tools/bench_pyca.py" --file "$input" --update); }
 file_lockstep() { timed "$lockstep" encrypt -q -k "$key" "${threads[@]}" -f -o "$destination" "$input"; }
-# Emptying the destination is part of the work, as it is for cp.
+# The time includes the truncation of the destination, as for cp.
 file_lockstep_stdout() { timed sh -c '"$@" >"$0"' "$destination" "$lockstep" encrypt -q -k "$key" "${threads[@]}" "$input"; }
 file_cp() { timed cp --reflink=never "$input" "$destination"; }
 
@@ -134,7 +134,7 @@ for line in "${missing[@]}"; do
     note "NOT MEASURED: $line"
 done
 
-# One group of contenders, interleaved.
+# One group of contenders, alternating.
 measure() {
     local group=$1 round i one
     shift
@@ -150,12 +150,12 @@ measure() {
 }
 measure null "${to_null[@]}"
 
-# The warm-up touches the destination; and what is fast should be right, too.
+# The warm-up writes the destination; its results are checked.
 file_lockstep
 "$lockstep" decrypt -q -k "$key" "$destination" | cmp - "$input" || die "lockstep does not give back what was encrypted"
 measure file file_lockstep file_lockstep_stdout file_cp
 
-# A table of contenders: the first against each.
+# A table of contenders: the first one compared with each.
 table() {
     local one
     echo "| $1 | seconds, median (least to most) | GB/s | lockstep takes |"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs every CUDA kernel once with a thread of the operating system for each CUDA thread, under ThreadSanitizer: it finds
+# Runs every CUDA kernel once under ThreadSanitizer, with an operating-system thread for each CUDA thread. This detects
 # accesses to shared and global memory that no barrier orders.
 #
 #   tools/cuda_tsan.sh [PART OF A KERNEL'S NAME]
 #
-# Needs GCC's libtsan. Without it this says so and succeeds: nothing was found wrong.
+# Requires GCC's libtsan. Without it, it prints NOT TESTED and succeeds.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -20,14 +20,14 @@ RUSTFLAGS="-L native=$(dirname "$(${CXX:-c++} -print-file-name=libtsan.so)")${RU
 export RUSTFLAGS
 unset RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS
 run() {
-    # ThreadSanitizer wants addresses where it expects them.
+    # ThreadSanitizer requires a fixed address layout.
     setarch "$(uname -m)" -R cargo test -p lockstep-cuda --target-dir "${CARGO_TARGET_DIR:-target}/cuda-tsan" --test "$1" -- --test-threads=1 "${@:2}"
 }
 log=$(mktemp)
 suppressions=$(mktemp)
 trap 'rm -f "$log" "$suppressions"' EXIT
-# Rust is not instrumented, and so not seen to order anything. The stacks of CUDA threads, which are what this is about,
-# hold nothing of Rust's.
+# Rust code is not instrumented, so its synchronisation is not visible to ThreadSanitizer. The stacks of CUDA threads, which are
+# tested here, have no frames of Rust.
 printf 'race:%s\n' library/std library/core library/alloc >"$suppressions"
 export TSAN_OPTIONS="suppressions=$suppressions${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
 if run races --ignored a_race >"$log" 2>&1 || ! grep -q "WARNING: ThreadSanitizer: data race" "$log"; then

@@ -3,9 +3,9 @@
 #
 #   tools/fuzz.sh [SECONDS [TARGET...]]        default: 20 seconds, all targets of fuzz/fuzz_targets
 #
-# Needs a nightly toolchain and a C++ compiler, but not cargo-fuzz (which works, too: cargo +nightly fuzz run TARGET).
-# Without nightly this says so and succeeds: nothing was found wrong. What is new goes to fuzz/corpus, which git ignores;
-# what crashes to fuzz/artifacts. fuzz/seeds is where each run starts.
+# Requires a nightly toolchain and a C++ compiler. cargo-fuzz is not required, but works: cargo +nightly fuzz run TARGET.
+# Without nightly it prints NOT TESTED and succeeds. Each run starts with fuzz/seeds. New inputs are written to fuzz/corpus,
+# inputs that crash to fuzz/artifacts; git ignores both.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -25,13 +25,13 @@ if [ ${#targets[@]} -eq 0 ]; then
     done
 fi
 
-# As cargo-fuzz does: counters at every edge, and the operands of comparisons.
+# The same instrumentation as cargo-fuzz: counters at every edge, and the operands of comparisons.
 coverage=(-Cpasses=sancov-module)
 for argument in coverage-level=4 coverage-inline-8bit-counters coverage-pc-table coverage-trace-compares; do
     coverage+=("-Cllvm-args=-sanitizer-$argument")
 done
 unset RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET
-# The target `provider` has settings of its own.
+# The target `provider` sets these variables itself.
 unset "${!LOCKSTEP_@}"
 export RUSTFLAGS="${coverage[*]} -Zsanitizer=address -Ccodegen-units=1 --cfg fuzzing"
 folder=${CARGO_TARGET_DIR:-$PWD/fuzz/target}/fuzz

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What there is to check and measure on a machine with a GPU.
+# Checks and measurements on a machine with a GPU.
 #
-#   tools/gpu_check.sh build FOLDER [ARCHITECTURES]   here: programs that need nothing but a driver there
-#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        there: self-tests, the suite on each kernel, sanitizer, benchmark, wgpu, openssl
+#   tools/gpu_check.sh build FOLDER [ARCHITECTURES]   builds programs that require only a driver on the GPU machine
+#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        on that machine: self-tests, the suite on each kernel, sanitizer, benchmark, wgpu, openssl
 #
 # `run` writes OUT/DATE-DEVICE.json and .md, the table and plots of docs/papers/cuda-geforce8.md, and OUT/log; it goes on after a failure and then exits with 1.
 set -uo pipefail
@@ -15,7 +15,7 @@ build() {
     tools/cuda_kernels.py "$folder/kernels" --arch "${2:-90}"
     export LOCKSTEP_CUDA_KERNELS
     LOCKSTEP_CUDA_KERNELS=$(cd "$folder/kernels" && pwd)
-    # One by one: together, the provider would get what only the command has, wgpu.
+    # One by one: in one build, the provider would get the feature wgpu of the command.
     cargo build --release --locked -p lockstep-cli
     cargo build --release --locked -p lockstep-provider
     cargo build --release --locked -p lockstep --example device_speed
@@ -55,7 +55,7 @@ run() {
         LIMIT=${BENCH_LIMIT:-300} step "benchmark" "$folder/device_speed" "$device" "$out/$name.json" "$out/$name.md" "${LARGEST:-1073741824}"
         LIMIT=180 step "the CUDA paper's table" sh -c '"$1" lab cuda --device "$2" --json --force --html "$3.html" >"$3.json"' lab \
             "$folder/lockstep" "$device" "$out/$name-geforce8"
-        # The same GPU by wgpu, if its driver is here.
+        # The same GPU by wgpu, if its driver is installed.
         local portable=${PORTABLE:-wgpu:0}
         if "$folder/lockstep" devices | grep -q "^$portable:"; then
             local other

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Checks under valgrind that no branch and no address of the default kernels depends on keys or data.
 #
-#   tools/leak-test.sh                          all of it: crates/cpu/tests/leak.rs
+#   tools/leak-test.sh                          everything: crates/cpu/tests/leak.rs
 #   tools/leak-test.sh KERNEL [OPERATION]       one kernel, with debug information: reports name functions and lines
 #
-# The test builds its probe as programs are built, stripped, so its reports have addresses only.
+# The test builds its probe with the release profile, stripped, so its reports have addresses only.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -3,8 +3,7 @@
 #
 #   tools/miri.sh [cargo miri test arguments]      default: core, modes and planner --lib
 #
-# Needs a nightly toolchain with the components miri and rust-src. Without them this says so and succeeds: nothing was
-# found wrong.
+# Requires a nightly toolchain with the components miri and rust-src. Without them it prints NOT TESTED and succeeds.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -15,13 +14,13 @@ skip() {
 }
 
 RUSTUP_AUTO_INSTALL=0 cargo +nightly --version >/dev/null 2>&1 || skip "no nightly toolchain: rustup toolchain install nightly"
-# rustup's proxy is there even where the component is not.
+# rustup's proxy exists even if the component is not installed.
 cargo +nightly miri --version >/dev/null 2>&1 || skip "no component miri: rustup +nightly component add miri rust-src"
 [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ] ||
     skip "no component rust-src: rustup +nightly component add rust-src"
 
 unset RUSTFLAGS RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS
-# far waits on real clocks.
+# The mock device waits on real clocks.
 export MIRIFLAGS="-Zmiri-disable-isolation${MIRIFLAGS:+ $MIRIFLAGS}"
 arguments=("$@")
 [ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-modes -p lockstep-planner --lib)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Draws the pictures of docs/modes.md again: a penguin, and the same encrypted in each mode under keys that are no secret.
+# Draws the pictures of docs/modes.md: a penguin, and its encryption in each mode under published keys.
 #
 #   tools/mode_pictures.sh LOCKSTEP
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds a release of OpenSSL from the crate `openssl-src`, static, and runs a command with it: the provider is tested
+# Builds a static release of OpenSSL from the crate `openssl-src`, and runs a command with it. The provider is tested
 # with the oldest and the newest release as well as with the distribution's.
 #
 #   tools/openssl_release.sh RELEASE                 prints the folder that the release is installed in
@@ -11,9 +11,9 @@
 #
 #   tools/openssl_release.sh 3.0.2 cargo test -p lockstep-provider --locked --test openssl
 #
-# The first call for a release takes minutes; the result is kept in the target folder. Needs Perl and make. The
-# configuration is that of openssl-src, which by itself would build only the libraries, but for `no-module`: 3.0 takes it
-# for no dynamic loading at all, and so loads no provider.
+# The first call for a release takes minutes; the result is kept in the target folder. Perl and make are required. The
+# configuration is that of openssl-src, which builds only the libraries, without its option `no-module`: with this option
+# OpenSSL 3.0 has no dynamic loading, and so loads no provider.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -35,9 +35,9 @@ CARGO_TARGET_DIR=$source_target cargo build --quiet --locked \
 # The crate's version is 300.0.5+3.0.2 or 3.0.2.
 version=${version##*+}
 
-# By version: cargo links anew when the path changes, and not when the library does.
+# The path contains the version: cargo links again when the path changes, but not when the library changes.
 install=$target/openssl-$version
-# Written last: an interrupted build is not taken for a complete one.
+# Written last, so that an interrupted build does not count as complete.
 marker=$install/complete
 if [ ! -e "$marker" ]; then
     build=$install-build
@@ -67,8 +67,8 @@ if [ $# -eq 0 ]; then
     echo "$install"
     exit
 fi
-# OPENSSL_DIR for this platform, which only the crate openssl-sys reads: without the prefix aws-lc-sys would be built anew
-# too, and with it all of Lockstep. The tests fail if they are linked to another release than LOCKSTEP_TEST_OPENSSL.
+# OPENSSL_DIR with the prefix of this platform, which only the crate openssl-sys reads. Without the prefix, aws-lc-sys would be
+# rebuilt too, and with it all of Lockstep. The tests fail if they are linked to a release other than LOCKSTEP_TEST_OPENSSL.
 platform=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 export "${platform}_OPENSSL_DIR=$install" PATH="$install/bin:$PATH" LOCKSTEP_TEST_OPENSSL="$version"
 exec "$@"

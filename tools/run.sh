@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The main job on a real file: encrypts it, decrypts it, compares, and tells device and rate.
+# Encrypts, decrypts and compares a file, and prints the device and the rate.
 #
-#   tools/run.sh LOCKSTEP [FILE]        without FILE: 512 MiB of random bytes, in memory if there is a tmpfs with room
+#   tools/run.sh LOCKSTEP [FILE]        without FILE: 512 MiB of random bytes, on a tmpfs if there is one with enough room
 set -euo pipefail
 
 lockstep=$1
 file=${2:-}
 place=${TMPDIR:-/tmp}
-# A disk would be measured instead of us. Three copies of the file are made.
+# On a disk, the disk would be measured. The script writes three copies of the file.
 if [ -z "$file" ] && [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt $((2 << 20)) ] 2>/dev/null; then
     place=/dev/shm
 fi
@@ -27,7 +27,7 @@ size=$(stat -c %s "$file")
 "$lockstep" devices
 "$lockstep" keygen -o "$folder/key"
 
-# Seconds that a command takes.
+# Runs a command and sets `took` to its time in nanoseconds.
 seconds() {
     local start end
     start=$(date +%s%N)
@@ -41,7 +41,7 @@ rate() {
 
 echo
 echo "$file: $size bytes"
-# What the work takes, and what it takes with the writing of new files.
+# The time of the work alone, and with the writing of new files.
 seconds "$lockstep" encrypt -q -k "$folder/key" "$file" >/dev/null
 echo "encrypt   $(rate), to /dev/null"
 seconds "$lockstep" encrypt -q -k "$folder/key" "$file" -o "$folder/encrypted"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks for what the build and the tests call, and installs from Debian's packages what is missing, if it may.
-# Otherwise it names it in one line.
+# Checks for the programs that the build and the tests call. Installs missing ones from Debian's packages if it is permitted to;
+# otherwise names them in one line.
 #
 #   tools/setup.sh              for `make` and `make run`
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
@@ -13,21 +13,21 @@ command -v cargo >/dev/null || {
     exit 1
 }
 
-# Program and the Debian package that has it.
+# Programs, each with the Debian package that contains it.
 wanted="cc:gcc make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils
     pkg-config:pkgconf"
 case ${1:-} in
 "" | browser) ;;
-# Programs that tests of the command compare with or look through.
+# Programs that the tests of the command compare with, or trace system calls with.
 gpus) wanted+=" age:age strace:strace" ;;
-# Apache's program without the package that runs it as a service.
+# apache2-bin has Apache's program without a service.
 programs) wanted+=" setpriv:util-linux nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
 *)
     echo "setup: unknown argument $1" >&2
     exit 2
     ;;
 esac
-# Servers are kept where root finds them.
+# Servers are in folders of root's PATH.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 missing=()
 for pair in $wanted; do
@@ -36,7 +36,7 @@ done
 # AWS-LC's C needs the C library's headers; interoperability with pyca needs a virtual environment.
 [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
-# The provider is tested inside of OpenSSL; building the newest takes Perl with its modules.
+# The tests of the provider link to OpenSSL; the build of another release requires Perl with its modules.
 echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
 perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
 # The backend wgpu is tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL ES.
@@ -47,7 +47,7 @@ if [ "${1:-}" = gpus ]; then
     [[ $libraries == *libEGL.so.1* ]] || missing+=(libegl1)
     [[ $libraries == *libEGL_mesa.so.0* ]] || missing+=(libegl-mesa0 libgl1-mesa-dri)
 fi
-# The page of `lockstep bench` is looked at in a browser, with letters to write in.
+# tools/page_check.py shows the page of `lockstep bench` in a browser, which needs a font.
 if [ "${1:-}" = browser ]; then
     browser=
     for program in chromium-headless-shell chromium chromium-browser google-chrome; do
@@ -62,7 +62,7 @@ root=()
 if command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then
     echo "installing ${missing[*]}"
     "${root[@]}" apt-get update -q >/dev/null
-    # The tests run servers of their own: the package's nginx is not to start, now or later. Debian asks this file.
+    # The tests start their own servers, so nginx must not start as a service. Debian's packages obey this file.
     policy=/usr/sbin/policy-rc.d
     if [[ " ${missing[*]} " == *" nginx-light "* ]] && ! [ -e $policy ]; then
         trap '"${root[@]}" rm -f "$policy"' EXIT

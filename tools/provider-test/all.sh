@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Real programs on our provider, unmodified, by configuration alone: openssl, nginx, Apache httpd, Python, and a program
-# in C that begins and ends in every way. Each script can be run alone and says what it does with -h.
+# Runs unmodified programs on our provider by configuration alone: openssl, nginx, Apache httpd, Python, and a program
+# in C that starts and ends in every way. Each script can be run alone; -h prints its description.
 #
 #   tools/provider-test/all.sh LOCKSTEP_SO LOCKSTEP_COMMAND
-#   LOCKSTEP_TEST_SUBJECT=default tools/provider-test/all.sh      checks the scripts themselves on the default provider
+#   LOCKSTEP_TEST_SUBJECT=default tools/provider-test/all.sh      runs the scripts on the default provider, to check them
 #
-# Installs what it needs, if it may. Fails if anything failed or is missing; nothing is skipped.
+# Installs missing programs if it is permitted to. Fails if anything failed or is missing; nothing is skipped.
 set -euo pipefail
 
 if [ "${LOCKSTEP_TEST_SUBJECT:-lockstep}" != default ] && [ $# -ne 2 ]; then
@@ -15,7 +15,7 @@ fi
 here=$(cd "$(dirname "$0")" && pwd)
 "$here/../setup.sh" programs
 
-# Two at a time: each waits for other programs most of its time.
+# Two at a time: each script spends most of its time waiting for other programs.
 logs=$(mktemp -d)
 arguments=("$@")
 run() {
@@ -23,7 +23,7 @@ run() {
         "$here/$script.py" "${arguments[@]}" && touch "$logs/$script.passed"
     done
 }
-# With a process group of its own, to be ended with this script.
+# The background job has a separate process group, which is ended with this script.
 set -m
 run openssl device >"$logs/openssl" 2>&1 &
 background=$!
