@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The provider beside OpenSSL's default provider, with the programs that people use.
+"""Compares the speed of the provider with OpenSSL's default provider, with OpenSSL's programs.
 
     tools/bench_provider.py LOCKSTEP_SO [--openssl PROGRAM] [--rounds N] [--seconds S] [--quick] [--no-enc] [--enc-only]
 
-Runs `openssl speed -evp` and `openssl enc` with either provider in turn, N (9) times, the one that goes first
-alternating, and prints tables in Markdown with medians and spreads. --openssl measures another OpenSSL than the one in
-the path; --quick takes fewer sizes. `openssl enc` reads a file of 2 GiB that is in the page cache and writes to
+Runs `openssl speed -evp` and `openssl enc` with both providers alternating, N (9) times. The first provider of a
+round alternates too. Prints tables in Markdown with medians and spreads. --openssl names an OpenSSL other than the one in
+the path; --quick uses fewer sizes. `openssl enc` reads a file of 2 GiB that is in the page cache and writes to
 /dev/null; its outputs with both providers are compared once, on the first 64 MiB.
 """
 
@@ -70,7 +70,7 @@ activate = 1
         return float(rate.rstrip("k")) * 1000
 
     def turns(self, measure):
-        """Measures both in turn: the default's and ours, round by round."""
+        """Measures both, the default provider and ours, round by round."""
         rounds = []
         for i in range(self.options.rounds):
             order = [False, True] if i % 2 == 0 else [True, False]

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""How fast is Python's `cryptography` (pyca), to be compared with lockstep?
+"""Measures the speed of Python's `cryptography` (pyca), for comparison with lockstep.
 
     tools/bench_pyca.py [--bits 128|256] [--count 10000] [--sizes 16,64,256,1024] [--rounds 5] [--lockstep PATH] [--json]
     tools/bench_pyca.py --file FILE [--update]
 
-Messages: AESGCM with a new key for each of COUNT messages, in a loop; keys, nonces and data are made before. With
---lockstep each round also runs `PATH bench --mode gcm-BITS-keys --size SIZE --threads 1` (a batch of 10,000), in turn.
-Medians, with the least and the most.
+Messages: AESGCM with a new key for each of COUNT messages, in a loop; keys, nonces and data are prepared before. With
+--lockstep each round also runs `PATH bench --mode gcm-BITS-keys --size SIZE --threads 1` (a batch of 10,000).
+Prints medians, with minimum and maximum.
 
-File: prints how many seconds Cobblestone-256 takes for FILE, in updates of 4 MiB, to /dev/null. Reused buffers
-(`update_into`), which is pyca's fastest way, or new ones (`update`) with --update. The start of Python does not count.
+File: prints how many seconds Cobblestone-256 takes for FILE, in updates of 4 MiB, to /dev/null. It reuses buffers
+(`update_into`), which is the fastest way in pyca; with --update it allocates new ones (`update`). The start of Python is not counted.
 """
 
 import sys
@@ -31,7 +31,7 @@ PIECE = 4 << 20
 
 
 def messages(bits, count, size):
-    """Seconds for so many messages, each with a key of its own."""
+    """Seconds for this number of messages, each with its own key."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     keys = [os.urandom(bits // 8) for _ in range(count)]
@@ -46,7 +46,7 @@ def messages(bits, count, size):
 def lockstep(path, bits, size):
     """Seconds for a message by `lockstep bench`."""
     name = f"gcm-{bits}-keys"
-    # One round, and the one before it that warms up: the rounds are ours.
+    # One round and its warm-up round: this script makes the rounds.
     options = ["--rounds", "1", "--no-openssl", "--threads", "1", "--json"]
     command = [path, "bench", "--mode", name, "--size", str(size), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -64,7 +64,7 @@ def file(path, reuse):
     from cryptography.cobblestone import Cobblestone256Encryptor
 
     encryptor = Cobblestone256Encryptor(Cobblestone256Encryptor.generate_key(), b"")
-    # A piece, what was kept of the one before, and a tag for each chunk.
+    # A piece, the remainder of the previous one, and a tag for each chunk.
     room, output = memoryview(bytearray(PIECE)), memoryview(bytearray(PIECE + PIECE // 64 + 32768))
     with open(path, "rb", buffering=0) as source, open(os.devnull, "wb", buffering=0) as sink:
         start = time.perf_counter()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Machine code of the CUDA kernels, for a build to carry: no GPU needed.
+"""Compiles the CUDA kernels to machine code that a build can embed. No GPU is required.
 
     tools/cuda_kernels.py FOLDER [--arch 75,80,86,89,90,100,120] [--no-ptx]
 
-Compiles each module of crates/cuda/kernels into FOLDER as MODULE.sm_NN.cubin for each architecture, and as MODULE.ptx for those
-that come later. Then: LOCKSTEP_CUDA_KERNELS=FOLDER cargo build --release. What is newer than all sources is left as it is.
+Compiles each module of crates/cuda/kernels into FOLDER as MODULE.sm_NN.cubin for each architecture, and as MODULE.ptx for later
+architectures. Then: LOCKSTEP_CUDA_KERNELS=FOLDER cargo build --release. Files that are newer than all sources are not compiled again.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KERNELS = os.path.join(ROOT, "crates", "cuda", "kernels")
-# As far as the pinned compiler goes.
+# All architectures up to the newest that the pinned compiler supports.
 ARCHITECTURES = "75,80,86,89,90,100,120"
 
 
@@ -35,7 +35,7 @@ def main():
     os.makedirs(options.folder, exist_ok=True)
     newest = max(os.path.getmtime(path) for path in sources())
     architectures = options.arch.split(",")
-    # PTX of the oldest runs on all that come after it, by the driver's compiler.
+    # The driver compiles PTX of the oldest architecture for all later ones.
     targets = [(f"sm_{number}.cubin", ["-cubin", f"-arch=sm_{number}"]) for number in architectures]
     if not options.no_ptx:
         targets.append(("ptx", ["-ptx", f"-arch=compute_{architectures[0]}"]))

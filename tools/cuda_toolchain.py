@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The compiler for the CUDA kernels, from the wheels on PyPI: no driver, no GPU and no root needed.
+"""Installs the compiler for the CUDA kernels from Python wheels. No driver, no GPU and no root are required.
 
     tools/cuda_toolchain.py [FOLDER]
 
 Installs the pinned wheels below into FOLDER (default: ${XDG_CACHE_HOME:-~/.cache}/lockstep/cuda-<hash of the pins>),
-unless they are there already, and prints the folder of the toolkit: bin/nvcc, bin/cuobjdump and bin/nvdisasm in it
-work, and lib/libnvrtc.so.13. nvcc also wants a C++ compiler for the host (g++).
+unless they are installed already, and prints the folder of the toolkit, which contains bin/nvcc, bin/cuobjdump,
+bin/nvdisasm and lib/libnvrtc.so.13. nvcc also requires a C++ compiler for the host (g++).
 """
 
 import argparse
@@ -39,7 +39,7 @@ def main():
     if (platform.system(), platform.machine()) not in [("Linux", "x86_64"), ("Linux", "aarch64")]:
         give_up(f"there are no wheels for {platform.system()} on {platform.machine()}: run this on Linux, x86_64 or aarch64")
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    # One at a time: parallel builds may all want the compiler at once.
+    # One at a time: parallel builds may install the compiler at the same time.
     with open(folder + ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_complete(folder):
@@ -53,12 +53,12 @@ def default_folder():
 
 
 def toolkit(folder):
-    """Where the wheels put the toolkit."""
+    """The folder in which the wheels put the toolkit."""
     return os.path.join(folder, "nvidia", "cu13")
 
 
 def is_complete(folder):
-    """True if exactly the pinned wheels were installed there, to the end."""
+    """True if exactly the pinned wheels were installed there, completely."""
     try:
         with open(os.path.join(folder, "pins"), encoding="utf-8") as pins:
             return pins.read() == PINS and all(works(folder, tool) is None for tool in TOOLS)
@@ -78,7 +78,7 @@ def works(folder, tool):
 
 
 def install(folder):
-    """Installs beside, looks whether it works, and renames: a folder that is there is whole."""
+    """Installs into a temporary folder, checks it, and renames it: an existing folder is complete."""
     if os.path.exists(folder) and os.listdir(folder) and not os.path.exists(os.path.join(folder, "pins")):
         give_up(f"{folder} is there and is not from this script: name another folder")
     print(f"installing the CUDA compiler (100 MB) in {folder}", file=sys.stderr)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The portable backend's bitsliced kernel beside CUDA's, in what device_speed measured on one GPU.
+"""Compares the bitsliced kernels of the wgpu and CUDA backends, as device_speed measured them on one GPU.
 
-  tools/gpu_ratio.py VULKAN.json CUDA.json [BAR]
+  tools/gpu_ratio.py WGPU.json CUDA.json [BAR]
 
-Prints the rates at the largest size of both, pass by pass, and exits with 1 if CTR-128 is below the bar, 0.7.
+Prints the rates of both at the largest size, for each pass. Exits with 1 if the ratio of CTR-128 is below BAR (0.7).
 """
 import json
 import sys

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Reads the CUDA kernels' machine code: what it executes for a byte of data, what it leaks, and what follows.
+"""Analyses the machine code of the CUDA kernels: instructions per byte of data, leaks, and the resulting bounds.
 
     tools/kernel_report.py              writes docs/kernels.md and crates/cuda/kernels/report.json
-    tools/kernel_report.py --check      fails if those differ, or a kernel is not as it must be
+    tools/kernel_report.py --check      fails if those differ, or a kernel misses a requirement
     tools/kernel_report.py --taint [NAME...]   where addresses and branches depend on secrets
     tools/kernel_report.py --arch sm_86        registers and local memory on another architecture
     tools/kernel_report.py --self-test  tests this tool
 
-Needs no GPU. The compiler is fetched by tools/cuda_toolchain.py.
+No GPU is required. tools/cuda_toolchain.py installs the compiler.
 """
 
 import argparse

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Looks at a page of `lockstep bench --html` as a browser shows it.
+"""Checks a page of `lockstep bench --html` as a browser shows it.
 
-    tools/page_check.py LOCKSTEP [--keep FOLDER]    measures all suites quickly, and checks the page that comes of it
-    tools/page_check.py --page FILE [--keep FOLDER] checks a page that is there
+    tools/page_check.py LOCKSTEP [--keep FOLDER]    measures all suites quickly, and checks the resulting page
+    tools/page_check.py --page FILE [--keep FOLDER] checks an existing page
 
 In a headless Chromium (Debian's chromium-headless-shell or chromium; `tools/setup.sh browser` installs one): the page loads
-nothing from anywhere, says nothing on the console, has every plot with the colours of all of its series in it, and is not wider
-than a desktop's window or a phone's, by day and by night. --keep leaves the screenshots in a folder. Controls: a page that is
-too wide, one that loads something, and one with an empty plot must be found out.
+no resources, writes nothing to the console, shows every plot with the colours of all of its series, and is not wider
+than the window of a desktop or a phone, with light and dark colours. --keep keeps the screenshots in a folder. Controls: the check must
+reject a page that is too wide, one that loads a resource, and one with an empty plot.
 """
 
 import argparse
@@ -25,14 +25,14 @@ import time
 import zlib
 
 BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
-# Seconds that the browser has for an answer, and the program for its measurements.
+# Time limits in seconds for an answer of the browser and for the measurements of the program.
 ANSWER, MEASURED = 120, 1200
 # Width, height and whether it is a phone.
 WINDOWS = {"desktop": (1280, 900, False), "phone": (390, 844, True)}
 
 
 class Browser:
-    """A browser that is spoken to over two pipes, messages ended by a zero byte."""
+    """A browser that is controlled over two pipes; each message ends with a zero byte."""
 
     def __init__(self, program):
         self.profile = tempfile.TemporaryDirectory(prefix="lockstep-browser.")
@@ -160,7 +160,7 @@ JSON.stringify([...document.querySelectorAll('figure svg')].map(svg => {
 
 
 def look(browser, url, keep=None):
-    """What is wrong with a page: a list of sentences."""
+    """The errors of a page: a list of sentences."""
     wrong = []
     for method in ["Page.enable", "Network.enable", "Runtime.enable", "Log.enable"]:
         browser.call(method)
@@ -194,7 +194,7 @@ def look(browser, url, keep=None):
                     wrong.append(f"{where}: `{text}` is cut off in: {plot['title']}")
                 if plot["letters"] < 9:
                     wrong.append(f"{where}: letters {plot['letters']} pixels high in: {plot['title']}")
-                # A phone shows a part of a wide plot and scrolls: colours are looked for where all of it is seen.
+                # A phone shows a part of a wide plot and scrolls: colours are checked only where the whole plot is visible.
                 if not phone:
                     for colour, place in plot["colours"]:
                         seen = set()
@@ -235,7 +235,7 @@ GOOD = ("<figure><svg width='90' height='90'><title>t</title><text y='20'>a</tex
 
 
 def controls(browser, folder):
-    """Each mistake must be found, and nothing where there is none."""
+    """Each faulty page must be rejected, and the correct one accepted."""
     head = ("<!DOCTYPE html><meta charset=utf-8><meta name=viewport content='width=device-width'><link rel=icon href='data:,'>"
             "<title>c</title>")
     page = pathlib.Path(folder) / "control.html"

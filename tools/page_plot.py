@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A plot of a page of `lockstep bench --html`, as a picture of its own.
+"""Extracts a plot from a page of `lockstep bench --html` as a separate picture.
 
     tools/page_plot.py PAGE            lists the plots
-    tools/page_plot.py PAGE NUMBER     writes that one to standard output, as SVG
+    tools/page_plot.py PAGE NUMBER     writes that plot to standard output, as SVG
 """
 
 import html

@@ -1,6 +1,6 @@
-"""Python's package `cryptography` for the scripts beside this file, in a virtual environment under the build folder.
+"""Provides Python's package `cryptography` for scripts in this folder, in a virtual environment under the build folder.
 
-Shared by pyca_interop.py and bench_pyca.py; not run by itself.
+Imported by pyca_interop.py and bench_pyca.py; not run directly.
 """
 
 import os
@@ -37,7 +37,7 @@ def ensure(what):
 
 
 def works(python):
-    """True if that interpreter is there and has the package."""
+    """True if that interpreter exists and has the package."""
     command = [python, "-c", "import cryptography.cobblestone"]
     try:
         return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=60).returncode == 0
@@ -46,10 +46,10 @@ def works(python):
 
 
 def install(what):
-    """Makes the virtual environment anew."""
+    """Creates the virtual environment again."""
     print(f"installing {WANTED} in {FOLDER}", file=sys.stderr)
     shutil.rmtree(FOLDER, ignore_errors=True)
-    # Binary packages only: building one takes minutes and libraries that few have.
+    # Binary packages only: a build takes minutes and requires libraries that are rarely installed.
     pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet", "--timeout", "30", "--retries", "2"]
     steps = [
         ([sys.executable, "-m", "venv", FOLDER], "no virtual environment: apt-get install python3-venv"),

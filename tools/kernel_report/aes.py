@@ -1,4 +1,4 @@
-"""AES by the book (FIPS 197, SP 800-38A, IEEE 1619): what the kernels' results are compared with."""
+"""AES as FIPS 197, SP 800-38A and IEEE 1619 define it: the reference for the results of the kernels."""
 
 
 def times_x(a):
@@ -36,7 +36,7 @@ TIMES = {k: [product(x, k) for x in range(256)] for k in (1, 2, 3, 9, 11, 13, 14
 
 
 def expand(key):
-    """Round keys, one after the other."""
+    """Round keys, concatenated."""
     words = [key[i : i + 4] for i in range(0, len(key), 4)]
     count, constant = len(words), 1
     for i in range(count, 4 * (count + 7)):
@@ -63,7 +63,7 @@ def mixed(block, row):
 
 
 def schedule(key):
-    """For encryption, and behind it for decryption: in the order of use, all but the outer ones through InvMixColumns."""
+    """Round keys for encryption, then for decryption in the order of use; InvMixColumns is applied to all but the outer ones."""
     keys = expand(key)
     back = [keys[-1]] + [mixed(k, (14, 11, 13, 9)) for k in keys[-2:0:-1]] + [keys[0]]
     return b"".join(keys), b"".join(keys) + b"".join(back)

@@ -1,7 +1,7 @@
-"""What every entry point is run on, and which of its parameters lead to secrets.
+"""The inputs of every entry point, and which of its parameters point to secrets.
 
-A kernel that is not here is an error: whoever adds one says how it is measured. Its result is compared with AES, so a
-count is never that of a run that went astray.
+A kernel that is not listed here is an error: a new kernel needs a description of its measurement. The result of each run is
+compared with AES, so counts come from correct runs only.
 """
 
 import random

@@ -1,7 +1,7 @@
-"""Machine code as Python: each basic block becomes a function that runs it for the 32 lanes of a warp.
+"""Translates machine code to Python: each basic block becomes a function that executes it for the 32 lanes of a warp.
 
-A register is a list of 32 numbers, a uniform register a number, a predicate a list of 32 truth values. What is not known
-here is an error, never a guess: the results of a kernel are compared with AES, so a wrong meaning shows as well.
+A register is a list of 32 numbers, a uniform register a number, a predicate a list of 32 truth values. An unknown
+instruction is an error. The results of a kernel are compared with AES, so a wrong translation is detected too.
 """
 
 from sass import FULL, PT, RZ, Problem
@@ -192,7 +192,7 @@ def iadd3(b, one):
         total = "+".join(terms + added)
         parts = [(to, 0, f"t&{FULL}")] + [(x, 0, "t>>32!=0") for x in carries]
         return b.assign_parts(total, parts)
-    # Which of two carries is which does not matter: whoever reads them adds both.
+    # The order of the two carries does not matter: the instruction that reads them adds both.
     total = "+".join(terms + added)
     b.assign_parts(total, [(to, 0, f"t&{FULL}"), (carries[0], 0, "t>>32>0"), (carries[1], 0, "t>>32>1")])
 
@@ -382,7 +382,7 @@ def to_uniform(b, one):
     if source.number == RZ:
         b.store(to, "0", False)
     else:
-        # All lanes have the same value, or the compiler would not do it.
+        # The compiler uses this instruction only if all lanes have the same value.
         b.add(f"n=R[{source.number}][w.first(q)]")
         b.store(to, "n", False)
 

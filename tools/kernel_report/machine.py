@@ -1,7 +1,7 @@
-"""Runs a thread block's machine code and counts what it executes.
+"""Executes the machine code of a thread block and counts the executed instructions.
 
-Lanes of a warp that are at different places run in the order of their addresses, lowest first, so that they meet again;
-each piece counts as often as it is issued. Not a model of time: only of what is executed.
+Lanes of a warp that are at different addresses run in the order of these addresses, lowest first, so that they converge again.
+Each instruction is counted each time it is issued. This is a model of executed instructions, not of time.
 """
 
 from collections import Counter
@@ -65,7 +65,7 @@ class Machine:
         self.seen = {}  # address of a load -> where it loaded from
 
     def launch(self, program, parameters, grid, threads, dynamic_shared, only):
-        """`only` names the thread blocks that are run."""
+        """`only` selects the thread blocks to run."""
         static_shared = program.static_shared
         bank = bytearray(program.banks.get(0, b""))
         base = program.parameters
@@ -131,7 +131,7 @@ class Warp:
         return 0 if mask is None else mask.index(True) if True in mask else 0
 
     def run(self):
-        """Until all lanes are at a barrier or gone."""
+        """Runs until all lanes are at a barrier or have exited."""
         program = self.program
         while True:
             there = [at for at in self.at if at is not None]
@@ -255,7 +255,7 @@ class Warp:
 
 
 def wavefronts(places, size):
-    """Clocks of shared memory: 32 banks of 4 bytes, of which each gives one word; a word that several lanes want comes
+    """Clocks of shared memory: 32 banks of 4 bytes, each of which delivers one word; a word that several lanes read is delivered
     once. Accesses of 8 and 16 bytes go by halves and quarters of the warp."""
     group = LANES // max(1, size // 4)
     total = 0

@@ -1,4 +1,4 @@
-"""What the serial modes and GHASH are run on: messages beside each other, and a message of many tiles."""
+"""The inputs of the serial modes and GHASH: parallel messages, and a message of many tiles."""
 
 import random
 import struct

@@ -1,4 +1,4 @@
-"""What is known of every entry point, the bounds that follow from it, and the two files that say so."""
+"""Collects the facts of every entry point and the bounds that follow from them, and writes the two report files."""
 
 import glob
 import hashlib
@@ -44,7 +44,7 @@ BARS = [
 
 
 def cache():
-    """A folder for what need not be done twice: as long as neither sources nor this tool change, results are the same."""
+    """The folder of cached results: they are valid as long as neither the sources nor this tool change."""
     place = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "lockstep", "kernel-report")
     os.makedirs(place, exist_ok=True)
     return place
@@ -113,7 +113,7 @@ def own_source():
 
 
 def examined(name, functions, image, arch):
-    """What running and reading one entry point says."""
+    """The facts of one entry point, from its execution and its analysis."""
     code = functions[name]
     facts = {"instructions": len(code), "local": sum(one.op in ("LDL", "STL") for one in code)}
     facts["generic"] = sum(one.op in ("LD", "ST") for one in code)
@@ -156,7 +156,7 @@ def bound(each, memory_bytes):
 
 
 def complaints(facts, arch=ARCH):
-    """What must not be: spills and secrets of default kernels, bars that are missed, an analysis that sees nothing."""
+    """Violations: spills and leaks of default kernels, missed bars, an analysis that does not find known leaks."""
     result = []
     for name, one in facts.items():
         family = inputs.family_of(name)
@@ -187,7 +187,7 @@ def secrets(one):
 
 
 def as_json(facts):
-    """A line a kernel, so that differences can be read."""
+    """One line per kernel, so that differences are readable."""
     lines = [f"    {json.dumps(name)}: {json.dumps(one)}" for name, one in facts.items()]
     return '{\n  "architecture": "%s",\n  "kernels": {\n%s\n  }\n}\n' % (ARCH, ",\n".join(lines))
 

@@ -7,7 +7,7 @@ RZ, PT = 255, 7  # numbers of the register that is 0 and of the predicate that i
 
 
 class Problem(Exception):
-    """Something that the tool does not know, or that is not as it must be."""
+    """An unknown instruction, or a violated requirement."""
 
 
 class Operand:
@@ -189,7 +189,7 @@ def functions(text):
         match = LINE.match(line)
         if match and current is not None:
             instruction = Instruction(int(match[1], 16), re.sub(r"\s+", " ", match[2].replace("{", "").strip()))
-            # Behind the last jump there is only padding.
+            # After the last jump there is only padding.
             current.append(instruction)
     for code in found.values():
         while code and code[-1].op == "NOP":

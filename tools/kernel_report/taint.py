@@ -1,12 +1,12 @@
-"""From secrets to addresses and branches: data flow in the machine code, over all paths.
+"""Data flow from secrets to addresses and branches in the machine code, over all paths.
 
 A value is a set of labels. SECRET: it depends on a key or on data. TO_SECRET, TO_PUBLIC, SEGMENTS: it was made from a
-pointer to such, so it may be an address there. What is loaded gets its labels from the address: only by them it is known
-what lies there. A load whose address has none of them counts as secret. Shared and local memory are one value each, into
+pointer to such, so it may be an address there. A loaded value gets its labels from the address: only the labels
+distinguish secret memory from public memory. A load whose address has none of them counts as secret. Shared and local memory are one value each, into
 which every store adds.
 
-Found are: addresses of loads and stores that depend on secrets, indexed constants and shuffles among them; branches and
-exits; and loads and stores whose predicate does. A selection by a secret without a branch is no finding.
+Findings are: addresses of loads and stores that depend on secrets, including indexed constants and shuffles; branches and
+exits that do; and loads and stores whose predicate does. A selection by a secret without a branch is no finding.
 """
 
 from math import gcd
@@ -77,7 +77,7 @@ class Analysis:
             return
         following = successors(code)
         self.blocks = blocks(code)
-        # Shared memory only grows; until it stays, all is done again.
+        # The labels of shared memory only grow; the analysis is repeated until they no longer change.
         while True:
             before = dict(self.memory)
             self.findings.clear()
@@ -163,7 +163,7 @@ class Analysis:
                 if guard != opposite:
                     known.pop(key, None)
             if one.kind in ("P", "UP"):
-                # What was known where it was true is known no more.
+                # Facts that held where the old predicate was true are dropped.
                 self.under = {g: known for g, known in self.under.items() if g[:2] != key}
             if guarded is None:
                 state[key] = value

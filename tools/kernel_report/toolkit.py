@@ -1,4 +1,4 @@
-"""Compiles kernels and reads what the compiler and the disassembler say."""
+"""Compiles kernels and parses the output of the compiler and the disassembler."""
 
 import glob
 import hashlib
@@ -12,7 +12,7 @@ from sass import Problem
 
 TOOLS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(TOOLS)
-# As src/compile.rs and build.rs compile for a release.
+# The options of src/compile.rs and build.rs for a release.
 FLAGS = ["-std=c++17", "-O3", "-cubin", "-Xptxas", "-v"]
 
 

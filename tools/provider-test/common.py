@@ -1,6 +1,6 @@
-"""What the tests of the provider with real programs share: settings, configurations, processes, the proof by trace.
+"""Shared code of the tests of the provider with real programs: settings, configurations, processes, the proof by trace.
 
-Shared by the scripts beside this file; not run by itself.
+Imported by the scripts in this folder; not run directly.
 """
 
 import glob
@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# How long anything may take before it counts as hung. No test measures time.
+# Seconds after which a program counts as hung. No test measures time.
 PATIENCE = 120
 # lockstep.cnf of the crate, without the documentation: used where that file is not there.
 CONFIGURATION = """
@@ -48,7 +48,7 @@ activate = 1
 
 
 class Trace:
-    """What processes of the subject wrote to a file named by LOCKSTEP_TRACE."""
+    """The output of processes of the subject in the file that LOCKSTEP_TRACE names."""
 
     FIRST = re.compile(r"^lockstep\[(\d+)\]: (\S+) (encrypt|decrypt|\S+): first use$")
     TOTAL = re.compile(r"^lockstep\[(\d+)\]: (\S+) (encrypt|decrypt|\S+): (\d+) bytes in (\d+) calls?\b")
@@ -163,7 +163,7 @@ class Test:
         return done
 
     def check(self, good, name, why=""):
-        """Counts a check; tells a failure at once, with the last of what the program said."""
+        """Counts a check; prints a failure at once, with the last output of the program."""
         with self.lock:
             if good:
                 self.passed += 1
@@ -209,7 +209,7 @@ class Test:
                 pass
 
     def finish(self):
-        """Tells the sum; the exit code."""
+        """Prints the sum; returns the exit code."""
         what = "our provider" if self.proof else "the default provider instead, so WITHOUT PROOF BY TRACE"
         print(f"{self.name} on {what}: {self.passed} passed, {self.failed} failed")
         return 0 if self.passed and not self.failed else 1
@@ -308,7 +308,7 @@ class Process:
 
 
 def fail(why):
-    """Ends in one line."""
+    """Ends the script with one line."""
     print(why, file=sys.stderr)
     sys.exit(2)
 
@@ -323,7 +323,7 @@ def program(*names):
 
 
 def free_port():
-    """A port that nobody listens on at the moment."""
+    """A port without a listener at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""OpenSSL with its AES on a device: the system of the engines for GeForce, as a provider.
+"""OpenSSL with its AES on a device, by the provider, like the engines for GeForce in the literature.
 
     tools/provider-test/device.py LOCKSTEP_SO
 
 The device is cuda:emu, or the one named by LOCKSTEP_TEST_DEVICE, such as cuda:0. `openssl enc` encrypts and decrypts in every mode by the device and,
-for comparison, by the default provider; nginx serves an object over TLS. The trace's counters of the device prove that it did
-the work, and that its results were not made again by the CPU.
+for comparison, by the default provider; nginx serves an object over TLS. The counters of the device in the trace prove that it did
+the work, and that the CPU did not repeat it.
 """
 
 import sys

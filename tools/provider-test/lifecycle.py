@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Do programs begin, fork, thread and end well with our provider loaded?
+"""Tests that programs start, fork, use threads and end correctly with our provider loaded.
 
     tools/provider-test/lifecycle.py LOCKSTEP_SO
 
-`openssl rand`, since the library's own random generator runs on whoever is preferred; then a program in C (lifecycle.c,
-beside this file) with contexts that live to the end, handlers of exit, forks, threads that outlive OPENSSL_cleanup, and
-library contexts that load and unload the module; some of it under valgrind. And residue.c: do keys stay behind in memory?
+Runs `openssl rand`, since the library's own random generator uses the preferred provider. Then a program in C (lifecycle.c,
+in this folder) with contexts that live to the end, exit handlers, forks, threads that outlive OPENSSL_cleanup, and
+library contexts that load and unload the module; some of it under valgrind. residue.c tests that no keys remain in memory.
 
 LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
 """
@@ -21,7 +21,7 @@ import xml.etree.ElementTree
 import common
 
 CASES = ("plain", "kept", "atexit-before", "atexit-after", "forks", "threads", "outlives", "reloads", "dlopen")
-# Those that end without freeing are not asked for leaks. Few reloads, since each reads the module's symbols again.
+# Programs that end without freeing are not checked for leaks. Few reloads, since each one reads the module's symbols again.
 UNDER_VALGRIND = ("plain", "atexit-before", "forks", "threads", "reloads-few")
 # Kernels to check under valgrind, which knows no AVX-512 and so leaves auto no wider one.
 KERNELS = ("auto", "cpu/aesni", "cpu/soft") if platform.machine() in ("x86_64", "AMD64") else ("auto",)
@@ -103,7 +103,7 @@ def under_valgrind(test, program, case, kernel):
         try:
             errors = xml.etree.ElementTree.parse(test.path(each)).getroot().iter("error")
         except xml.etree.ElementTree.ParseError:
-            # A process that went by _exit or a signal has no end in its report.
+            # The report of a process that ended by _exit or a signal is incomplete.
             errors = torn(test.path(each))
         for error in errors:
             kind = error.findtext("kind")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Does the system's program `openssl` do on our provider what it does on the default provider?
+"""Tests that the system's program `openssl` gives the same results on our provider and on the default provider.
 
     tools/provider-test/openssl.py LOCKSTEP_SO [LOCKSTEP_COMMAND]
 
-list, enc, speed, cms, pkcs12, private keys, mac, and TLS between s_server and s_client: what one provider wrote the
-other must read, and a trace of our provider proves that it did the work. With LOCKSTEP_COMMAND also
+list, enc, speed, cms, pkcs12, private keys, mac, and TLS between s_server and s_client: the output of one provider
+must be readable with the other, and a trace of our provider proves that it did the work. With LOCKSTEP_COMMAND also
 `lockstep openssl-conf`.
 
 LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
@@ -431,7 +431,7 @@ def tls(test, openssl, identity, suite, server_is_ours):
 
 
 def bad_settings(test, openssl):
-    """Settings that cannot be followed: a message that names the problem, no crash. Those of the environment are ignored."""
+    """Invalid settings give a message that names the problem, and no crash. Invalid settings of the environment are ignored."""
     if not test.proof:
         return
     cases = [

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Does Python's `ssl` module run on our provider?
+"""Tests Python's `ssl` module on our provider.
 
     tools/provider-test/python_ssl.py LOCKSTEP_SO
 
-Python knows nothing of providers: OPENSSL_CONF alone selects ours. A server and a client with a thread for each of 16
-connections at once send each other messages of random lengths, with TLS 1.2 and 1.3, ours with the default provider and
-ours with ours; then processes forked from one with live connections and a live random generator go on. All must end
-with exit code 0.
+Python has no interface for providers: only OPENSSL_CONF selects ours. A server and a client with 16 parallel connections, one
+thread for each, send each other messages of random lengths, with TLS 1.2 and 1.3, between our provider and the default one and
+between two processes on ours. Then processes that were forked with open connections and a used random generator continue. All
+must end with exit code 0.
 
 LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
 """

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Do nginx and Apache httpd serve HTTPS on our provider?
+"""Tests that nginx and Apache httpd serve HTTPS on our provider.
 
     tools/provider-test/servers.py LOCKSTEP_SO
 
-Both with several workers, which give up root's rights if they have them, on free ports of 127.0.0.1, with
-configurations and folders of their own. curl, on the default provider, fetches 35 KB, 150 KB and 100 MB over each
-cipher suite and sends some megabytes; wrk and ab ask in parallel, once while the server reloads its configuration.
-Nothing may differ, nothing may fail, and a trace proves that the workers' AES was ours.
+Both servers run with several workers, which drop root's privileges if they have them, on free ports of 127.0.0.1, with
+separate configurations and folders. curl, on the default provider, fetches 35 KB, 150 KB and 100 MB over each
+cipher suite and sends some megabytes; wrk and ab send parallel requests, once while the server reloads its configuration.
+No byte may differ, no request may fail, and a trace proves that the workers used our AES.
 
 LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
 """

@@ -32,7 +32,7 @@ UPLOADS_TO_FAILING = (15_000, 30_000)
 
 
 class Hung(Exception):
-    """A request took longer than anyone waits."""
+    """A request took longer than the limit."""
 
 
 class Ended(Exception):
@@ -40,7 +40,7 @@ class Ended(Exception):
 
 
 class WrongBytes(Exception):
-    """What arrived is not what was sent."""
+    """The received data differ from the sent data."""
 
 
 class Deadline:

@@ -1,4 +1,4 @@
-"""Memory of processes over time: is it flat?"""
+"""Checks that the memory of processes does not grow over time."""
 
 import statistics
 
@@ -23,7 +23,7 @@ def resident(pid):
 
 
 class Series:
-    """Samples of what should be flat, such as a server's master process or the mean of its workers."""
+    """Samples of a series that must not grow, such as a server's master process or the mean of its workers."""
 
     def __init__(self, name, pids):
         self.name = name

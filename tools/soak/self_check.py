@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Does the soak find what it looks for?
+"""Checks that the soak detects errors.
 
     tools/soak/self_check.py LOCKSTEP_SO
 
 A run of some seconds must pass. Then runs are ended by SIGINT, SIGTERM and SIGKILL, some while they start and some
-later: none of their processes may be left. In the last run
+later: none of their processes may remain. In the last run
 
-- clients get another digest than they expect, wait for a server that is silent, leak memory, meet a closed port, and end
+- clients get another digest than they expect, wait for a silent server, leak memory, connect to a closed port, and end
   each connection with a CBC suite after the handshake;
 - forked programs get wrong bytes, hang, leak memory, end with an unknown exit code or too early, and refuse each update
   in place;

@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
-"""Does the provider stay right, responsive and small under load, with reloads, forks and failing devices?
+"""Tests that the provider stays correct, responsive and free of leaks under load, with reloads, forks and failing devices.
 
     tools/soak/soak.py LOCKSTEP_SO
 
-Runs for SOAK_SECONDS (600). LOCKSTEP_SO must be built with debug assertions (the dev profile): only such a module has
-the faults that LOCKSTEP_TEST_FAULTS asks for. At the same time there are
+Runs for SOAK_SECONDS (600). LOCKSTEP_SO must be built with debug assertions (the dev profile): only such a module
+injects the faults that LOCKSTEP_TEST_FAULTS describes. These run at the same time:
 
-- two nginx servers on the provider with the device cuda:emu, which fails by injection: one with a trace, one without;
+- two nginx servers on the provider with the device cuda:emu and injected faults: one with a trace, one without;
   each reloads its configuration every few seconds;
 - a third one whose device does not fail, and which does not reload: its workers live as long as the soak;
 - HTTPS clients, on the default provider and on ours, that compare the digest of everything they fetch and send;
 - two fork-heavy programs (forks.c) on the failing device, one with a trace, one without, and one on the processor.
 
 The soak fails if a byte is wrong, a request fails or takes longer than SOAK_PATIENCE seconds (60), a process crashes or
-ends early, memory is not flat (memory.py has the tolerance), or less happened than it claims to test: no reload, no
+ends early, memory grows (memory.py has the tolerance), or something that it tests did not happen: no reload, no
 fork, no fault, a suite without a fetch or an upload. A connection with a CBC suite may be ended, after the handshake, by
 a server whose device failed within a record: that is counted as `aborted`, and no more than ABORTED_SHARE of these
 connections may be. Only loopback is used. Prints the figures; the last line is all of them as JSON.
 
 LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without faults: a check of this script.
-SOAK_FLAWS=1 starts clients with flaws, and no faults: all of that must be found, see self_check.py.
+SOAK_FLAWS=1 starts faulty clients and injects no faults; the soak must report each of them, see self_check.py.
 """
 
 import sys
