@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_as_documented() {
+    fn the_layout_is_the_documented_one() {
         let envelope = Envelope::new(b"abc").unwrap();
         assert_eq!(envelope.as_bytes(), b"lockstep.file/v1\n\x03\0\0\0abc");
     }
 
     #[test]
-    fn bare_messages_are_given_back_whole() {
+    fn bare_messages_are_returned_completely() {
         for bytes in [&b""[..], b"lockstep.fil", b"lockstep.file/v2\nand more", &[0xff; 100]] {
             assert_eq!(Envelope::parse(bytes).unwrap(), None);
             let mut reader = bytes;

@@ -29,7 +29,7 @@ pub enum Error {
         chunk: u64,
     },
     /// The message is truncated. The plaintext that was released before is a prefix of the original.
-    #[error("the encrypted data end too early, after {got} bytes: the end is missing; get a complete copy")]
+    #[error("the encrypted data end too early, after {got} bytes: they were cut off; get a complete copy")]
     Truncated {
         /// Bytes of the message that were read.
         got: u64,
@@ -119,7 +119,7 @@ pub enum Error {
     },
     /// A malformed envelope.
     #[error(
-        "the file's envelope is malformed ({reason}): it is damaged or truncated, or was written by a newer version"
+        "the file's envelope is malformed ({reason}): it is damaged or cut off, or was written by a newer version"
     )]
     Envelope {
         /// What is wrong.

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_of_every_system_may_follow() {
+    fn line_breaks_of_every_system_are_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         for suite in [Suite::Cobblestone128, Suite::Cobblestone256] {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn other_text_is_refused() {
         let good = to_text(&FileKey::from_bytes(&[0xab; 32]).unwrap());
         let good = good.trim_end();
         let bad = [

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_device_it_is_the_cpu() {
+    fn the_default_device_is_the_cpu() {
         let engine = Settings::default().engine(PACKAGED_BACKENDS).unwrap();
         let names: Vec<_> = engine.devices().iter().map(|device| device.id().to_string()).collect();
         assert_eq!(names, ["cpu"]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_are_refused_with_those_there_are() {
+    fn bad_values_are_refused_with_the_valid_ones() {
         for (name, value) in [
             ("threads", "0"),
             ("threads", "1025"),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_those_of_the_provider() {
+    fn only_devices_of_the_provider_are_accepted() {
         let engine = |device: &str| {
             Settings { device: Some(device.into()), ..Settings::default() }.engine(PACKAGED_BACKENDS)
         };

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_does_not_print_is_escaped() {
+    fn non_printing_characters_are_escaped() {
         let cases: [(&[u8], &str); 8] = [
             (b"plain name.txt", "'plain name.txt'"),
             ("caf\u{e9} \u{4e2d}".as_bytes(), "'caf\u{e9} \u{4e2d}'"),

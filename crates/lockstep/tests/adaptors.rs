@@ -16,7 +16,7 @@ fn inner(error: io::Error) -> Error {
 }
 
 #[test]
-fn written_and_read_at_every_length() {
+fn round_trips_of_every_length() {
     for suite in SUITES {
         for len in LENGTHS {
             let plain = plaintext(len);
@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn without_finish_there_is_no_message() {
+fn a_message_without_finish_is_refused() {
     let mut bytes = Vec::new();
     let mut writer = EncryptWriter::new(engine(1), &key(SUITE), b"", &mut bytes).unwrap();
     writer.write_all(&plaintext(40_000)).unwrap();
@@ -87,7 +87,7 @@ fn without_finish_there_is_no_message() {
 }
 
 #[test]
-fn a_writers_errors_are_sticky() {
+fn errors_of_a_writer_persist() {
     let narrow = Narrow::new(1 << 20, 20_000);
     let mut writer = EncryptWriter::new(engine(1), &key(SUITE), b"", narrow).unwrap();
     writer.write_all(&plaintext(40_000)).unwrap();
@@ -100,7 +100,7 @@ fn a_writers_errors_are_sticky() {
 }
 
 #[test]
-fn a_readers_errors_are_sticky() {
+fn errors_of_a_reader_persist() {
     let plain = plaintext(50 * 16384);
     let mut message = oracle_seal(SUITE, b"", &plain);
     message[56 + 20 * 16400] ^= 1;
@@ -127,7 +127,7 @@ fn headers_are_checked_at_once() {
 }
 
 #[test]
-fn chunks_are_given_out_as_soon_as_they_are_there() {
+fn chunks_are_returned_as_soon_as_they_are_complete() {
     // The reader must not wait for a second chunk when the first is complete.
     struct OnlyOne<'a>(&'a [u8]);
     impl Read for OnlyOne<'_> {

@@ -116,7 +116,7 @@ fn under_umask(folder: &Folder, mode: u32) -> u32 {
 }
 
 #[test]
-fn permissions_are_those_of_the_input_and_nothing_of_the_file_replaced_is_kept() {
+fn permissions_are_those_of_the_input_not_of_the_replaced_file() {
     let is_root = is_root();
     for mode in [0o600, 0o640, 0o666, 0o755, 0o400, 0o4755] {
         let folder = Folder::new();
@@ -146,11 +146,11 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn the_mode_of_what_is_no_regular_file_is_that_of_any_new_file() {
+fn the_mode_of_a_special_file_is_that_of_any_new_file() {
     assert_eq!(FileMode::of_input(&File::open("/dev/null").unwrap()).unwrap(), FileMode::ORDINARY);
 }
 #[test]
-fn a_name_that_is_taken_meanwhile_is_not_overwritten() {
+fn a_file_created_meanwhile_is_not_overwritten() {
     let folder = Folder::new();
     let path = folder.path("output");
     let mut output = OutputFile::create(&path, OutputOptions::default()).unwrap();
@@ -210,7 +210,7 @@ fn symbolic_links_are_replaced_and_not_written_through() {
 }
 
 #[test]
-fn links_to_devices_and_fifos_are_opened_as_such() {
+fn links_to_devices_and_fifos_are_opened() {
     let folder = Folder::new();
     let input = folder.write("input", &plaintext(1000));
     symlink("/dev/null", folder.path("null")).unwrap();
@@ -233,7 +233,7 @@ fn links_to_devices_and_fifos_are_opened_as_such() {
 }
 
 #[test]
-fn names_that_cannot_be_are_found_out_at_once() {
+fn impossible_names_are_refused_at_once() {
     let folder = Folder::new();
     folder.write("file", b"");
     fs::create_dir(folder.path("folder")).unwrap();
@@ -268,7 +268,7 @@ fn names_that_cannot_be_are_found_out_at_once() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_written_directly() {
+fn special_files_are_written_directly() {
     let folder = Folder::new();
     let input = folder.write("input", &plaintext(3 << 20));
     let before = fs::metadata("/dev/null").unwrap().mode();
@@ -334,7 +334,7 @@ fn an_envelope_and_its_message_in_one_file() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_is_refused_before_anything_is_written() {
+fn a_truncated_file_is_refused_before_anything_is_written() {
     let folder = Folder::new();
     let message = oracle_seal(SUITE, b"", &plaintext(3 << 20));
     let input = File::open(folder.write("input", &message[..message.len() - 5])).unwrap();
@@ -354,7 +354,7 @@ fn change_once(change: impl Fn() + Sync) -> impl Fn(u64) + Sync {
 }
 
 #[test]
-fn what_is_appended_while_a_file_is_encrypted_is_encrypted_too() {
+fn data_appended_during_encryption_are_encrypted_too() {
     let data = plaintext(8 << 20);
     let second = 6 << 20;
     for first in [3 << 20, (3 << 20) + 5, 4 << 19] {

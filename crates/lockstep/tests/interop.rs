@@ -6,7 +6,7 @@ use common::*;
 use lockstep::{Error, FileKey, Options, Reader, Suite, decrypt, encrypt, open, seal};
 
 #[test]
-fn the_oracle_reads_what_we_write() {
+fn the_reference_decrypts_our_messages() {
     for suite in SUITES {
         for len in LENGTHS {
             let plain = plaintext(len);
@@ -28,7 +28,7 @@ fn the_oracle_reads_what_we_write() {
 }
 
 #[test]
-fn we_read_what_the_oracle_writes() {
+fn we_decrypt_messages_of_the_reference() {
     for suite in SUITES {
         for len in LENGTHS {
             let plain = plaintext(len);
@@ -48,7 +48,7 @@ fn we_read_what_the_oracle_writes() {
 }
 
 #[test]
-fn the_crate_cobblestone_agrees_both_ways() {
+fn the_crate_cobblestone_is_interoperable() {
     for len in LENGTHS {
         let plain = plaintext(len);
         for context in [&b""[..], b"file.txt", &[7; 70_000]] {
@@ -128,7 +128,7 @@ fn wycheproof() {
 }
 
 #[test]
-fn the_other_suites_key_is_a_wrong_key() {
+fn a_key_of_the_other_suite_is_a_wrong_key() {
     let message = seal(engine(1), &key(Suite::Cobblestone256), b"", b"hello").unwrap();
     let error = open(engine(1), &key(Suite::Cobblestone128), b"", &message).unwrap_err();
     assert!(matches!(error, Error::WrongKeyOrContext));

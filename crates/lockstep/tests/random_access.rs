@@ -47,7 +47,7 @@ fn ranges_around_every_border() {
 }
 
 #[test]
-fn a_message_that_was_cut_off_does_not_open() {
+fn a_truncated_message_cannot_be_opened() {
     let message = oracle_seal(SUITE, b"", &plaintext(5 * 16384));
     for cut in [0, 1, 55, 56, 57, 56 + 16400, 56 + 2 * 16400, 56 + 5 * 16400, 56 + 5 * 16400 + 15] {
         assert!(
@@ -65,7 +65,7 @@ fn a_message_that_was_cut_off_does_not_open() {
 }
 
 #[test]
-fn damage_shows_where_it_is_touched_and_leaves_a_zeroed_buffer() {
+fn damage_is_detected_when_read_and_the_buffer_is_zeroed() {
     let plain = plaintext(70 * 16384);
     let mut message = oracle_seal(SUITE, b"", &plain);
     message[56 + 40 * 16400 + 5] ^= 1;
@@ -84,7 +84,7 @@ fn damage_shows_where_it_is_touched_and_leaves_a_zeroed_buffer() {
 }
 
 #[test]
-fn only_what_is_needed_is_read() {
+fn only_the_required_bytes_are_read() {
     struct Counting<'a>(&'a [u8], AtomicU64);
     impl ReadAt for Counting<'_> {
         fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 const SUITE: Suite = Suite::Cobblestone256;
 
 #[test]
-fn short_and_interrupted_reads_and_writes_do_not_matter() {
+fn short_and_interrupted_reads_and_writes_are_handled() {
     let plain = plaintext(100_000);
     for threads in [1, 2, 3] {
         for step in [1, 7, 16384, 16400, 1 << 20] {
@@ -37,7 +37,7 @@ fn short_and_interrupted_reads_and_writes_do_not_matter() {
 }
 
 #[test]
-fn failing_readers_are_reported_after_what_came_before() {
+fn failing_readers_are_reported_after_the_previous_pieces() {
     let plain = plaintext(3 << 20);
     for threads in [1, 2, 8] {
         let mut reader = Hesitant::new(&plain, 100_000);
@@ -86,7 +86,7 @@ fn full_writers_and_closed_pipes_stop_everything() {
 }
 
 #[test]
-fn a_writer_that_takes_nothing_is_an_error() {
+fn a_writer_that_accepts_nothing_is_an_error() {
     struct Stuck;
     impl Write for Stuck {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {

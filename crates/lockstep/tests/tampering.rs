@@ -168,7 +168,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn any_change_to_a_big_message_is_found(at in 0usize..(56 + 70 * 16400 + 116), bit in 0..8u32) {
+    fn any_change_to_a_large_message_is_detected(at in 0usize..(56 + 70 * 16400 + 116), bit in 0..8u32) {
         let plain = plaintext(70 * 16384 + 100);
         let mut message = oracle_message();
         message[at] ^= 1u8 << bit;

@@ -108,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_specs_examples() {
+    fn the_examples_of_the_specification() {
         assert_eq!(ciphertext_len(0).unwrap(), 56 + 16);
         assert_eq!(ciphertext_len(1024).unwrap(), 56 + 1024 + 16);
         assert_eq!(ciphertext_len(16384).unwrap(), 56 + 16400 + 16);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_no_message_has() {
+    fn impossible_lengths_are_refused() {
         for len in [0, 1, 55, 56, 57, 71, 56 + 16400, 56 + 16400 + 15, 56 + 2 * 16400] {
             assert!(matches!(plaintext_len(len), Err(Error::Truncated { got }) if got == len), "{len}");
         }

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_shrinks_below_what_it_was_has_no_end() {
+    fn a_file_that_shrinks_has_no_end() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[1; 1000]).unwrap();
         file.rewind().unwrap();

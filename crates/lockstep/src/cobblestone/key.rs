@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_have_two_lengths_and_do_not_print_themselves() {
+    fn keys_have_two_lengths_and_are_not_printed() {
         for len in [0, 15, 17, 24, 31, 33] {
             assert!(
                 matches!(FileKey::from_bytes(&vec![1; len]), Err(Error::KeyLength { got }) if got == len)

@@ -113,7 +113,7 @@ fn attack_every_step(
 
 /// Checks the new file: owner, permissions and content.
 #[track_caller]
-fn assert_ours(path: &Path, when: &str) {
+fn assert_new_file(path: &Path, when: &str) {
     let found = fs::symlink_metadata(path).unwrap();
     assert!(found.is_file(), "{when}");
     assert_eq!(found.uid(), rustix::process::geteuid().as_raw(), "{when}");
@@ -122,7 +122,7 @@ fn assert_ours(path: &Path, when: &str) {
 }
 
 #[test]
-fn the_output_swapped_for_a_link_at_every_step() {
+fn the_output_is_replaced_by_a_link_at_every_step() {
     for sync in [false, true] {
         attack_every_step(
             OutputOptions { sync, ..FORCE },
@@ -133,14 +133,14 @@ fn the_output_swapped_for_a_link_at_every_step() {
                 assert_eq!(temporary_names(&scene.path("shared")), [] as [PathBuf; 0], "{when}");
                 // After the rename the attacker moves the new file.
                 let moved = step == Step::SyncFolder;
-                assert_ours(&scene.path(if moved { "shared/link" } else { "shared/out" }), when);
+                assert_new_file(&scene.path(if moved { "shared/link" } else { "shared/out" }), when);
             },
         );
     }
 }
 
 #[test]
-fn the_temporary_file_swapped_for_a_link_at_every_step() {
+fn the_temporary_file_is_replaced_by_a_link_at_every_step() {
     attack_every_step(
         FORCE,
         |scene| {
@@ -156,7 +156,7 @@ fn the_temporary_file_swapped_for_a_link_at_every_step() {
                     // renamed, which he could also have done himself a moment later.
                     assert!(fs::symlink_metadata(scene.path("shared/out")).is_ok(), "{when}");
                 }
-                Ok(()) => assert_ours(&scene.path("shared/out"), when),
+                Ok(()) => assert_new_file(&scene.path("shared/out"), when),
                 Err(error) => assert!(matches!(error, Error::File { .. }), "{when}"),
             }
         },
@@ -164,7 +164,7 @@ fn the_temporary_file_swapped_for_a_link_at_every_step() {
 }
 
 #[test]
-fn the_folder_swapped_for_a_link_at_every_step() {
+fn the_folder_is_replaced_by_a_link_at_every_step() {
     for options in [FORCE, KEEP] {
         attack_every_step(
             options,
@@ -177,7 +177,7 @@ fn the_folder_swapped_for_a_link_at_every_step() {
                 scene.assert_victims_untouched(when);
                 if outcome.is_ok() {
                     // `evil` is now the folder that was opened.
-                    assert_ours(&scene.path("evil/out"), when);
+                    assert_new_file(&scene.path("evil/out"), when);
                 }
                 assert_eq!(temporary_names(&scene.path("evil")), [] as [PathBuf; 0], "{when}");
             },
@@ -186,7 +186,7 @@ fn the_folder_swapped_for_a_link_at_every_step() {
 }
 
 #[test]
-fn a_special_file_swapped_for_a_regular_one_is_not_written() {
+fn a_special_file_replaced_by_a_regular_one_is_not_written() {
     let scene = Scene::new();
     fs::remove_file(scene.path("shared/out")).unwrap();
     symlink("/dev/null", scene.path("shared/out")).unwrap();
@@ -208,7 +208,7 @@ fn failing(steps: &'static [(Step, Errno)]) -> impl FnMut(Step) -> rustix::io::R
 }
 
 #[test]
-fn file_systems_without_rename_or_links_are_found_out_at_once() {
+fn file_systems_without_rename_or_links_are_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
     let neither = &[(Step::RenameNoReplace, Errno::INVAL), (Step::Link, Errno::PERM)];
@@ -218,16 +218,16 @@ fn file_systems_without_rename_or_links_are_found_out_at_once() {
     assert!(error.to_string().contains("force overwriting"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     with_hook(failing(neither), || write_out(&path, FORCE)).unwrap();
-    assert_ours(&path, "by a plain rename");
+    assert_new_file(&path, "by a plain rename");
 }
 
 #[test]
-fn a_hard_link_where_there_is_no_rename_without_replacing() {
+fn a_hard_link_is_used_without_rename_no_replace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
     let only_links: &[_] = &[(Step::RenameNoReplace, Errno::INVAL)];
     with_hook(failing(only_links), || write_out(&path, KEEP)).unwrap();
-    assert_ours(&path, "by a link");
+    assert_new_file(&path, "by a link");
     assert_eq!((fs::read_dir(folder.path()).unwrap().count(), fs::metadata(&path).unwrap().nlink()), (1, 1));
     // A file that gets the name meanwhile is not lost.
     let other = folder.path().join("other");
@@ -243,7 +243,7 @@ fn a_hard_link_where_there_is_no_rename_without_replacing() {
 }
 
 #[test]
-fn whatever_fails_leaves_nothing_but_what_was_there() {
+fn failures_leave_only_the_previous_files() {
     let steps = [Step::Create, Step::SetMode, Step::SyncFile, Step::Rename, Step::Look];
     for step in steps {
         let folder = tempfile::tempdir().unwrap();
@@ -258,7 +258,7 @@ fn whatever_fails_leaves_nothing_but_what_was_there() {
 }
 
 #[test]
-fn a_sync_that_fails_is_an_error_and_without_sync_there_is_none() {
+fn a_failed_sync_is_an_error_only_if_requested() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
     for step in [Step::SyncFile, Step::SyncFolder] {
@@ -282,7 +282,7 @@ fn a_sync_that_fails_is_an_error_and_without_sync_there_is_none() {
 }
 
 #[test]
-fn what_cannot_be_synced_is_refused() {
+fn files_that_cannot_be_synced_are_refused() {
     let options = OutputOptions { sync: true, ..KEEP };
     let null = Path::new("/dev/null");
     for outcome in [OutputFile::check(null, options), OutputFile::create(null, options).map(drop)] {
@@ -311,7 +311,7 @@ fn as_nobody<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
 }
 
 #[test]
-fn anothers_file_in_a_sticky_folder_is_refused_at_once() {
+fn a_file_of_another_user_in_a_sticky_folder_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -332,12 +332,12 @@ fn anothers_file_in_a_sticky_folder_is_refused_at_once() {
         // Root may replace both.
         write_out(&path("own"), FORCE).unwrap();
         write_out(&path("roots"), FORCE).unwrap();
-        assert_ours(&path("own"), "by root");
+        assert_new_file(&path("own"), "by root");
     }
 }
 
 #[test]
-fn folders_that_cannot_be_written_to_are_found_out_at_once() {
+fn folders_that_cannot_be_written_are_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let path = folder.path().join("out");
@@ -349,7 +349,7 @@ fn folders_that_cannot_be_written_to_are_found_out_at_once() {
 }
 
 #[test]
-fn only_temporary_files_without_a_process_are_removed() {
+fn only_abandoned_temporary_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let open = || File::open(folder.path()).unwrap();
@@ -371,7 +371,7 @@ fn only_temporary_files_without_a_process_are_removed() {
 }
 
 #[test]
-fn a_folder_that_is_open_is_written_to_wherever_it_is() {
+fn an_open_folder_is_used_after_it_was_moved() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("a")).unwrap();
