@@ -116,10 +116,13 @@ impl Meter {
             count(gpus, "GPU").map(|text| format!("{text} by NVML")),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
-        let unavailable =
-            self.unavailable.as_ref().map(|why| format!("; of processors: {why}")).unwrap_or_default();
+        let unavailable = self
+            .unavailable
+            .as_ref()
+            .map(|why| format!("; processors not measured: {why}"))
+            .unwrap_or_default();
         format!(
-            "{}; all that runs on them counts, and is told where stretches add up to a second{unavailable}",
+            "{}; includes everything that runs on them; reported for at least one second of timed work{unavailable}",
             parts.join(" and ")
         )
     }
@@ -161,7 +164,7 @@ impl Meter {
 
 fn read(path: &Path) -> Result<u64, String> {
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-    text.trim().parse().map_err(|_| "it holds no number".into())
+    text.trim().parse().map_err(|_| "it does not contain a number".into())
 }
 
 #[cfg(test)]

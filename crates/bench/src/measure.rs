@@ -143,7 +143,7 @@ pub(crate) fn rounds_with(
     for round in 0..=setting.rounds {
         for turn in 0..contenders.len() {
             setting.host.check_stopped()?;
-            // Each round begins with another contender.
+            // Each round starts with another contender.
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
             renew_data(&mut data, &mut check);
@@ -230,7 +230,7 @@ pub(super) fn verify(
     }
     if data != check || digest != expected {
         return Err(failed(format!(
-            "{} computed something else than the processor that verifies it: report this, and do not use it",
+            "{} and the CPU kernel that verifies it gave different results: report this, and do not use it",
             contender.name
         )));
     }
@@ -290,7 +290,7 @@ mod tests {
                 Ok(digest ^ u128::from(!wrong_data))
             };
             let error = rounds(&setting(), &mut [contender(Box::new(run))], 64).unwrap_err();
-            assert!(error.to_string().contains("something else"), "{error}");
+            assert!(error.to_string().contains("different results"), "{error}");
         }
     }
 
@@ -307,7 +307,7 @@ mod tests {
         rounds(&setting(), &mut [contender(same()), contender(same())], 64).unwrap();
         let idle = Box::new(|_: &mut [u8], _| Ok(0));
         let error = rounds(&setting(), &mut [contender(same()), contender(idle)], 64).unwrap_err();
-        assert!(error.to_string().contains("something else"), "{error}");
+        assert!(error.to_string().contains("different results"), "{error}");
     }
 
     #[test]

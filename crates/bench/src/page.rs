@@ -49,9 +49,9 @@ pub(super) fn html(report: &Report) -> String {
         out += "</section>\n";
     }
     if let Some(plot) = report.cpu_plot() {
-        out += "<section id=\"cpu-use\">\n<h2>CPU use</h2>\n<p>CPU time of this process, divided by time: 1 is one \
-                processor all the time. What a device other than the processor takes over shows here as what is left \
-                free. Times between measurements are left out.</p>\n";
+        out += "<section id=\"cpu-use\">\n<h2>CPU use</h2>\n<p>CPU time of this process, divided by elapsed time: 1 is one \
+                CPU fully used. Work that is done by another device reduces it. \
+                Times between measurements are omitted.</p>\n";
         figure(&mut out, &plot.svg());
         out += "</section>\n";
     }

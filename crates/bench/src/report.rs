@@ -27,7 +27,7 @@ impl Section {
     pub(crate) fn failed(suite: Suite, error: &Error) -> Section {
         let error = error.to_string();
         let json = json!({"results": [], "error": error});
-        let findings = vec![format!("This suite failed, and nothing of it is told: {error}")];
+        let findings = vec![format!("This suite failed and has no results: {error}")];
         Section { suite, tables: Vec::new(), pictures: Vec::new(), findings, json }
     }
 }
@@ -63,9 +63,9 @@ pub struct Report {
 
 /// The method, which is the same for all suites.
 pub(super) const METHOD: &str = "Medians of the rounds, after one round of warm-up that does not count; every round runs all \
-contenders in turn. ± is half of the spread between the slowest and the fastest round. GB/s are 10^9 bytes per second, of data \
-in host memory, read and written. Each timed call was made again by another kernel of the processor, and both came to the same \
-bytes. First calls, with self-tests and compilation, are told by themselves and not counted.";
+contenders in turn. ± is half of the difference between the slowest and the fastest round. GB/s are 10^9 bytes per second, of data \
+in host memory, read and written. Each timed call was repeated by another kernel of the CPU, and both gave the same \
+bytes. First calls, with self-tests and compilation, are reported separately and not counted.";
 
 impl Report {
     /// The lines above the sections: a name and a description.
@@ -153,8 +153,8 @@ impl Report {
         };
         let lines: Vec<_> = cpu_time::curves(&self.cpu_use, 50).into_iter().map(line).collect();
         (!lines.is_empty()).then(|| Plot {
-            title: "CPU use: processors busy while each was at work".into(),
-            across: ("% of its work in this run".into(), plot::decimal),
+            title: "CPU use of each contender".into(),
+            across: ("% of its timed work in this run".into(), plot::decimal),
             up: "processors".into(),
             scale: Scale::Even,
             lines,

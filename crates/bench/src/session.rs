@@ -167,7 +167,7 @@ impl Session {
         let is_unmatched = |kernel: &&String| !names.iter().any(|device| is_of_backend(kernel, device));
         if let Some(kernel) = self.options.kernels.iter().find(is_unmatched) {
             return Err(failed(format!(
-                "none of the devices that are measured has kernels like {kernel}: see `lockstep devices`"
+                "none of the measured devices has kernels like {kernel}: see `lockstep devices`"
             )));
         }
         let mut subjects = Vec::new();
@@ -314,7 +314,7 @@ impl Session {
     pub fn into_report(self, sections: Vec<Section>, date: String, command: String) -> Report {
         let energy = match &self.meter {
             Ok(meter) => meter.describe(),
-            Err(why) => format!("not exposed here: {why}"),
+            Err(why) => format!("not measured: {why}"),
         };
         Report {
             date,
@@ -351,5 +351,5 @@ fn is_of_backend(kernel: &str, device: &str) -> bool {
 
 fn no_such_work() -> crate::error::Error {
     let names: Vec<_> = workload::all().into_iter().map(|work| work.name).collect();
-    failed(format!("nothing of that name to measure: there are {}", names.join(", ")))
+    failed(format!("no such name to measure: there are {}", names.join(", ")))
 }

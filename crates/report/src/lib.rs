@@ -1,4 +1,4 @@
-//! What the command, its benchmarks and the lab print: tables as text and HTML, pictures as SVG, text folded to a width.
+//! Output of the command, its benchmarks and the lab: tables as text and HTML, plots as SVG, and wrapping of text.
 #![forbid(unsafe_code)]
 
 pub mod bars;

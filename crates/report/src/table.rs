@@ -8,43 +8,43 @@ use crate::text::{WIDTH, wrap};
 /// A table: the first columns are text, the others numbers.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// Names of columns.
+    /// Column titles.
     pub head: Vec<String>,
-    /// Cells, as many in each row as columns.
+    /// The cells of each row, one for each column.
     pub rows: Vec<Vec<String>>,
-    /// Columns of text.
+    /// The number of text columns.
     pub text_columns: usize,
 }
 
-/// How a column of a table stands on a terminal.
+/// The layout of a column on a terminal.
 struct Column {
-    /// Lines.
+    /// The lines of the title.
     head: Vec<String>,
-    /// Characters of its widest cell.
+    /// The width of the widest cell, in characters.
     width: usize,
 }
 
 impl Column {
-    /// With the space before it.
+    /// The width with the space before it.
     fn taken(&self) -> usize {
         2 + self.width
     }
 }
 
 impl Table {
-    /// Without rows as yet.
+    /// Creates a table without rows.
     pub fn new(title: &str, head: &[&str], text_columns: usize) -> Table {
         let head = head.iter().map(|name| (*name).into()).collect();
         Table { title: title.into(), head, rows: Vec::new(), text_columns }
     }
 
-    /// For a terminal: lines of at most [`WIDTH`] characters.
+    /// The table for a terminal, with lines of at most [`WIDTH`] characters.
     ///
-    /// Heads take several lines where the table would be wider otherwise. If that does not suffice, the columns that
-    /// do not fit follow below, beside the columns of text once more. Columns whose heads begin with the same word
-    /// stay together.
+    /// Titles are broken into several lines if the table would otherwise be too wide. If that is not enough, the
+    /// columns that do not fit are printed below, after a repetition of the text columns. Columns whose titles start
+    /// with the same word stay together.
     pub fn text(&self) -> String {
         let columns =
             |lines| -> Vec<Column> { (0..self.head.len()).map(|index| self.column(index, lines)).collect() };
@@ -55,7 +55,7 @@ impl Table {
             text.push('\n');
             let lines = part.iter().map(|&index| columns[index].head.len()).max().unwrap_or_default();
             for line in 0..lines {
-                // Short heads stand on the lowest line.
+                // Short titles are aligned with the last line.
                 let cell = |column: &Column| {
                     (line + column.head.len()).checked_sub(lines).map(|at| column.head[at].clone())
                 };
@@ -68,7 +68,7 @@ impl Table {
         text
     }
 
-    /// A column whose head has at most so many lines, if its words allow that.
+    /// The layout of a column whose title has at most `lines` lines, if its words allow that.
     fn column(&self, index: usize, lines: usize) -> Column {
         let head = &self.head[index];
         let words = head.split_whitespace().map(|word| word.chars().count()).max().unwrap_or_default();
@@ -78,7 +78,7 @@ impl Table {
         Column { head: wrap(head, width), width }
     }
 
-    /// Columns that stand side by side, by their numbers.
+    /// Groups of columns that fit side by side, by their indices.
     fn parts(&self, columns: &[Column]) -> Vec<Vec<usize>> {
         let width = |part: &[usize]| part.iter().map(|&index| columns[index].taken()).sum::<usize>();
         let text: Vec<usize> = (0..self.text_columns).collect();
@@ -99,7 +99,7 @@ impl Table {
         let mut line = String::new();
         for &index in part {
             let (cell, width) = (cell(index), columns[index].width);
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = if index < self.text_columns {
                 write!(line, "  {cell:<width$}")
             } else {
@@ -110,7 +110,7 @@ impl Table {
         text.push('\n');
     }
 
-    /// For a page, without its title.
+    /// The table in Markdown, without its title.
     pub fn markdown(&self) -> String {
         let line = |row: &[String]| format!("| {} |\n", row.join(" | "));
         let mut text = line(&self.head);
@@ -120,7 +120,7 @@ impl Table {
         text
     }
 
-    /// For a page in HTML, with its title; classes `text` and `number` tell what is in a cell.
+    /// The table in HTML, with its title; the classes `text` and `number` distinguish the cells.
     pub fn html(&self) -> String {
         let row = |cells: &[String], tag: &str| {
             let cell = |(column, cell): (usize, &String)| {
@@ -175,7 +175,7 @@ mod tests {
         let text = wide(30);
         let parts: Vec<_> = text.split("\n\n").collect();
         assert_eq!(parts.len(), 3, "{text}");
-        // Columns of the same unit stay together, and each part has the names.
+        // Columns of the same unit stay together, and each part repeats the names.
         assert!(parts[1].ends_with(&format!("  {}  {}  {}", "n".repeat(10), "1".repeat(30), "2".repeat(30))));
         assert!(parts[2].ends_with(&format!("  {}        3\n", "n".repeat(10))), "{text}");
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");

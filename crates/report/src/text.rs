@@ -1,6 +1,6 @@
 //! Text for terminals: line breaks, amounts, and text from other programs and files.
 
-/// The most characters in a line of text: the default width of a terminal.
+/// Maximum number of characters in a line of text: the default width of a terminal.
 pub const WIDTH: usize = 80;
 
 /// Breaks text at white space into lines of at most `width` characters. A longer word has a line of its own.

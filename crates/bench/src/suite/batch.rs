@@ -59,7 +59,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         }
     }
     if results.is_empty() {
-        return Err(failed("none of the devices does any of this work in these batches"));
+        return Err(failed("none of the devices supports any of these workloads in these batches"));
     }
     let findings = report::first_calls(firsts.iter()).into_iter().collect();
     Ok(Section { suite: Suite::Batch, tables, pictures, findings, json: json!({"results": results}) })

@@ -59,7 +59,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         all.push((work.name.clone(), outcomes));
     }
     if all.is_empty() {
-        return Err(failed("none of the devices does any of this work at these sizes"));
+        return Err(failed("none of the devices supports any of these workloads at these sizes"));
     }
     tables.push(costs("CPU time at the largest size, seconds for a gigabyte", &all, report::cpu));
     let measured = all.iter().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured);
@@ -116,7 +116,7 @@ fn winners(outcomes: &[Outcome]) -> String {
     });
     let text = sentences.collect::<Vec<_>>().join("; ");
     let alone = outcomes.iter().all(|outcome| devices(outcome).count() < 2);
-    if alone { format!("{text}, and the only one") } else { text }
+    if alone { format!("{text}, and the only one measured") } else { text }
 }
 
 /// A sentence with the sizes at which `auto` is slower than the best single device.
@@ -128,7 +128,7 @@ fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Vec<String> {
         compared += 1;
         let ratio = auto.rate.median / best.rate.median;
         if ratio < TOLERANCE {
-            let doubt = if auto.rate.most >= best.rate.least { ", inside of the spread" } else { "" };
+            let doubt = if auto.rate.most >= best.rate.least { ", within the spread" } else { "" };
             slower_than_best.push(format!(
                 "{} by {:.0} % ({}{doubt})",
                 report::size(outcome.shape.size),

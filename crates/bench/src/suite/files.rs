@@ -82,8 +82,8 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         let cp =
             contenders.iter().find(|one| one.name == "cp").map(|one| Rate::of(one.seconds.clone()).median);
         let mut bars = Bars {
-            title: format!("A file of {}: GB/s from start to end of the program", report::size(size)),
-            series: vec!["median; the line: least to most".into()],
+            title: format!("A file of {}: GB/s over the run time of the program", report::size(size)),
+            series: vec!["median; line: minimum to maximum".into()],
             groups: Vec::new(),
         };
         for one in contenders {
@@ -294,7 +294,7 @@ fn verify(files: &TestFiles, contender: &Contender, out: &Path) -> Result<()> {
         Output::Plaintext | Output::Nothing => made,
     };
     if plaintext != files.plaintext {
-        return Err(failed(format!("{}: what it wrote is not the file", contender.name)));
+        return Err(failed(format!("{}: the output is wrong", contender.name)));
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         }
         tables.push(table);
         pictures.push(Picture::Plot(Plot {
-            title: format!("{}: time of a call, median (bars: least to 99 %)", work.name),
+            title: format!("{}: time of a call, median (bars: minimum to 99 %)", work.name),
             across: (BYTES.0.into(), BYTES.1),
             up: "µs".into(),
             scale: Scale::Logarithmic,
@@ -85,7 +85,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         }));
     }
     if tables.is_empty() {
-        return Err(failed("none of the devices does any of this work at these sizes"));
+        return Err(failed("none of the devices supports any of these workloads at these sizes"));
     }
     let findings = vec![format!("Reading the clock takes {} of each call.", report::time(clock()))];
     Ok(Section { suite: Suite::Latency, tables, pictures, findings, json: json!({"results": results}) })

@@ -65,36 +65,36 @@ impl Suite {
     pub(crate) fn about(self) -> &'static str {
         match self {
             Suite::Throughput => {
-                "each kernel of each device by itself, on messages of growing size. Kernels that leak timing are measured \
+                "each kernel of each device, on messages of increasing size. Kernels that leak timing are measured \
                  only if they are named."
             }
             Suite::Crossover => {
-                "each device by itself and the planner's own choice (auto), on one message of growing size. Below the \
-                 crossover a device's fixed cost decides, above it its rate."
+                "each device and the planner's choice (auto), on one message of increasing size. Below the \
+                 crossover size the fixed cost of a device dominates, above it its rate."
             }
             Suite::Batch => {
-                "many messages in one call, each with a key of its own that is new in each call, so that its expansion \
-                 is part of the work."
+                "many messages in one call, each with its own key, which is new in each call, so that its expansion \
+                 is part of the measurement."
             }
             Suite::Files => {
-                "whole programs from start to end, one after the other in each round, on a file that is in the page cache: \
-                 no disk is waited for. Every file that was written is read again and compared. `openssl enc` does \
-                 not authenticate; `lockstep encrypt` does. CPU time is of the program that was run, in steps of a \
+                "whole programs, one after the other in each round, on a file that is in the page cache: \
+                 the disk has no influence. Every output file is read back and compared. `openssl enc` does \
+                 not authenticate; `lockstep encrypt` does. CPU time is that of the program, in steps of a \
                  hundredth of a second."
             }
             Suite::Latency => {
-                "single calls on small messages, each timed by itself. Percentiles: so many of a hundred calls took at most \
-                 this long. What reading the clock takes is part of it."
+                "single calls on small messages, each timed separately. Percentiles: this percentage of calls took at most \
+                 this time. Reading the clock is included."
             }
             Suite::Peers => {
-                "this library beside others, on one thread unless told otherwise: AWS-LC and RustCrypto in this process, on the \
+                "this library and others, on one thread by default: AWS-LC and RustCrypto in this process, on the \
                  same data, and OpenSSL by `openssl speed`, which runs for a second in turn with them and whose output \
-                 nobody sees. Ratios: how many times as fast lockstep is."
+                 cannot be verified. Ratios: speed of lockstep divided by that of the peer."
             }
             Suite::Patterns => {
-                "the same work on data of four kinds: counting bytes, one byte, random bytes in an increasing range, random \
-                 bytes. A constant-time kernel takes as long for each. Calls are timed one by one and each is verified. \
-                 Only works in which the cipher is given the data as they are: ECB, and decryption by CBC, PCBC and CFB."
+                "the same work on four patterns of data: counting bytes, one byte, random bytes in an increasing range, random \
+                 bytes. A constant-time kernel takes the same time for each. Calls are timed separately and each is verified. \
+                 Only workloads in which the data are the input of the block cipher: ECB, and decryption with CBC, PCBC and CFB."
             }
         }
     }

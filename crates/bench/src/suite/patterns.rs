@@ -22,7 +22,7 @@ const QUICK_SIZES: [usize; 1] = [64 << 10];
 
 const PATTERNS: [&str; 4] = ["counting", "one byte", "increasing", "random"];
 
-const NOT_CIPHER_INPUT: &str = "the cipher is not given the data there as they are";
+const NOT_CIPHER_INPUT: &str = "the data are not the input of the block cipher";
 
 /// `len` bytes of the pattern with this index.
 fn pattern(number: usize, len: usize) -> Vec<u8> {
@@ -45,7 +45,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     let unsuitable: Vec<_> = unsuitable.iter().map(|work| work.name.as_str()).collect();
     if works.is_empty() {
         return Err(failed(format!(
-            "patterns of data say nothing about {}: {NOT_CIPHER_INPUT}",
+            "data patterns cannot be measured with {}: {NOT_CIPHER_INPUT}",
             unsuitable.join(", ")
         )));
     }
@@ -100,7 +100,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         }
     }
     if results.is_empty() {
-        return Err(failed("none of the kernels does any of this work at these sizes"));
+        return Err(failed("none of the kernels supports any of these workloads at these sizes"));
     }
     if !unsuitable.is_empty() {
         findings.push(format!("Left out: {}; {NOT_CIPHER_INPUT}.", unsuitable.join(", ")));
@@ -135,11 +135,11 @@ impl Comparison {
         let [difference, spread] = [self.difference, self.spread].map(|part| part * 100.0);
         if self.is_inside() {
             format!(
-                "patterns differ by {difference:.1} %, rounds of one by {spread:.1} %: no difference to be seen"
+                "patterns differ by {difference:.1} %, rounds of one pattern by {spread:.1} %: no significant difference"
             )
         } else {
             format!(
-                "patterns differ by {difference:.1} %, more than rounds of one, which differ by {spread:.1} %"
+                "patterns differ by {difference:.1} %, more than rounds of one pattern, which differ by {spread:.1} %"
             )
         }
     }
@@ -170,7 +170,7 @@ fn measure(setting: &Setting, contender: &mut Contender, bytes: usize) -> Result
                 calls += 1;
                 if data != expected[index] {
                     return Err(failed(format!(
-                        "{} computed something else than the processor that verifies it: report this",
+                        "{} and the CPU kernel that verifies it gave different results: report this",
                         contender.name
                     )));
                 }

@@ -76,7 +76,7 @@ fn chosen(session: &Session) -> Result<Vec<Entry>> {
     entries.retain(|entry| modes.iter().any(|mode| entry.name.starts_with(mode.as_str())));
     if entries.is_empty() {
         let names: Vec<_> = self::entries().into_iter().map(|entry| entry.name).collect();
-        return Err(failed(format!("nothing of that name to measure: there are {}", names.join(", "))));
+        return Err(failed(format!("no such name to measure: there are {}", names.join(", "))));
     }
     Ok(entries)
 }
@@ -140,7 +140,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         return Err(failed(format!("{} Take smaller messages", left_out.join(" "))));
     }
     if all.is_empty() {
-        return Err(failed("that device and kernel do none of this work at these sizes"));
+        return Err(failed("that device and kernel support none of these workloads at these sizes"));
     }
     let mut findings = faster_peers(&all);
     findings.extend(left_out);
@@ -149,13 +149,13 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     let with_openssl = |one: &Compared| one.name.starts_with("gcm-") && one.ratio("OpenSSL").is_some();
     if all.iter().any(with_openssl) {
         findings.push(
-            "GCM: `openssl speed` sets key and IV anew for each call, all others keep a prepared key: compare large messages."
+            "GCM: `openssl speed` sets key and IV anew for each call, all others use a prepared key: compare large messages."
                 .into(),
         );
     }
     findings.extend(report::first_calls(all.iter().flat_map(|one| &one.measured[..1])));
     if session.options.openssl.is_empty() {
-        findings.push("OpenSSL was not measured: it is not installed, or was left out.".into());
+        findings.push("OpenSSL was not measured: it is not installed, or was excluded.".into());
     }
     let json = json!({"results": all.iter().map(Compared::json).collect::<Vec<_>>()});
     let mut pictures = Vec::new();
@@ -219,7 +219,7 @@ fn table(session: &Session, all: &[Compared]) -> Table {
     let (of_cpu, of_gpu) = meter.map_or((false, false), |meter| (meter.has_packages(), meter.has_gpus()));
     head.extend(of_cpu.then_some("CPU J/GB"));
     head.extend(of_gpu.then_some("GPU J/GB"));
-    let mut table = Table::new("Beside the peers", &head, 4);
+    let mut table = Table::new("Comparison with the peers", &head, 4);
     for one in all {
         let many = if one.shape.messages > 1 { format!("{} x ", one.shape.messages) } else { String::new() };
         for (number, measured) in one.measured.iter().enumerate() {
@@ -265,12 +265,12 @@ fn faster_peers(all: &[Compared]) -> Vec<String> {
     }
     if findings.is_empty() && compared > 0 {
         findings.push(format!(
-            "No peer is more than 3 % faster in any of the {compared} measurements that a peer took part in."
+            "No peer is more than 3 % faster in any of the {compared} measurements with a peer."
         ));
     }
     if compared < all.len() {
         findings.push(format!(
-            "{} of {} measurements had no peer to compare with.",
+            "{} of {} measurements had no peer for comparison.",
             all.len() - compared,
             all.len()
         ));

@@ -54,7 +54,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         all.push((work.name.clone(), outcomes));
     }
     if all.is_empty() {
-        return Err(failed("none of the kernels does any of this work at these sizes"));
+        return Err(failed("none of the kernels supports any of these workloads at these sizes"));
     }
     tables.push(costs("CPU time at the largest size, seconds for a gigabyte", &all, report::cpu));
     if let Ok(meter) = &session.meter {
