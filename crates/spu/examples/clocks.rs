@@ -1,4 +1,5 @@
-//! The clocks of every kernel beside the paper's: `cargo run --release -p lockstep-spu --example clocks [KERNEL]`.
+//! The clocks of every kernel compared with the paper's: `cargo run --release -p lockstep-spu --example clocks
+//! [KERNEL]`.
 
 use lockstep_spu::kernels::{KERNELS, measure};
 use lockstep_spu::schedule::Effort;

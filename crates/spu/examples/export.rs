@@ -1,5 +1,5 @@
-//! Writes every kernel as source for the GNU assembler (`.s`) and as a raw image from address 0 on (`.raw`), and one
-//! more with every instruction there is. And `tests/gnu/text.s`, which is for the text that assemblers read.
+//! Writes every kernel as source for the GNU assembler (`.s`) and as a raw image from address 0 (`.raw`), a program
+//! with every instruction, and `tests/gnu/text.s`, which tests the syntax.
 
 use std::path::Path;
 
@@ -22,28 +22,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     write("every-instruction", &every_instruction()?)?;
-    // As it is written, not as it is exported.
+    // The source text itself, not its export.
     const TEXT: &str = include_str!("../tests/gnu/text.s");
     write("text", &assemble("text.s", TEXT)?)?;
     std::fs::write(Path::new(&folder).join("text.s"), TEXT)?;
     Ok(())
 }
 
-/// Each instruction with operands of every kind.
+/// Each instruction with operands of every type.
 fn every_instruction() -> Result<Image, Box<dyn std::error::Error>> {
     let mut text = String::new();
     for &op in Op::ALL {
         let reg = Reg::new;
-        // Shifts to the right have negative counts.
+        // Right shifts have negative counts.
         let is_right = ["rotm", "rothm", "rotqm"].iter().any(|start| op.mnemonic().starts_with(start));
         let imm = if is_right { -5 } else { 5 };
         let inst = Inst { op, rt: reg(3), ra: reg(127), rb: reg(64), rc: reg(5), imm, to_branch: 9 };
         let inst = Inst::decode(inst.encode()).ok_or("encoded, so it decodes")?;
         text += &format!("{inst}\n");
     }
-    // The hints name branches behind them, inside of the program.
+    // The hints refer to branches after them, inside the program.
     text += &"nop\nlnop\n".repeat(8);
-    // GNU fills sections up.
+    // The GNU assembler pads sections.
     text += ".align 4\n";
     Ok(assemble("every.s", &text)?)
 }

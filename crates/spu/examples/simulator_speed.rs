@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lockstep_spu::kernels::{KERNELS, LARGEST};
+use lockstep_spu::kernels::{KERNELS, MAX_RUN_BYTES};
 use lockstep_spu::schedule::Effort;
 use lockstep_spu::sim::Machine;
 
@@ -13,7 +13,7 @@ fn main() {
         let keys = [[7; 16]; 11];
         let mut machine = Machine::new();
         compiled.load(&mut machine, &keys).unwrap();
-        let mut data = vec![1; LARGEST];
+        let mut data = vec![1; MAX_RUN_BYTES];
         let mut best = f64::MAX;
         let start = Instant::now();
         let mut instructions = 0;

@@ -1,4 +1,4 @@
-//! The simulated Cell as a device: work split over its SPEs as the main processor would.
+//! The simulated Cell as a device: work is split over its SPEs as the main processor would do it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,12 +13,12 @@ use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
 use lockstep_core::{Block, Error, KeySize};
 use zeroize::Zeroizing;
 
-use crate::kernels::{Compiled, KERNELS, LARGEST, Loop, Mode, Refused, Way};
+use crate::kernels::{Compiled, KERNELS, Loop, MAX_RUN_BYTES, Mode, Refused, Way};
 use crate::schedule::Effort;
 use crate::sim::{Chip, Machine, Transfer, clocks};
 
-/// The backend of the simulated Cell. The device `spu` has the eight SPEs of a chip; `spu:1` to `spu:16` have as many as
-/// they say, and are there when they are asked for.
+/// The backend of the simulated Cell. The device `spu` has the eight SPEs of a chip; `spu:1` to `spu:16` have 1 to 16
+/// SPEs, and are only created by name.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpuBackend;
 
@@ -40,18 +40,18 @@ impl Backend for SpuBackend {
             Some(spu) => Ok(Arc::new(spu)),
             None => Err(Missing {
                 reason: format!("no Cell has `{unit}` SPEs"),
-                remedy: format!("say {NAME} for 8, or {NAME}:1 to {NAME}:{MOST_SPES}"),
+                remedy: format!("use {NAME} for 8, or {NAME}:1 to {NAME}:{MAX_SPES}"),
             }),
         })
     }
 }
 
-/// What a simulated Cell has done.
+/// Totals of a simulated Cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Simulated {
-    /// Bytes worked on.
+    /// Bytes processed.
     pub bytes: u64,
-    /// Clocks until the last SPE was done, transfers included, summed over calls.
+    /// Clocks until the last SPE had finished, transfers included, summed over calls.
     pub clocks: u64,
     /// Instructions of all SPEs.
     pub instructions: u64,
@@ -61,24 +61,24 @@ pub struct Simulated {
 pub struct Spu {
     id: DeviceId,
     kernels: Vec<KernelInfo>,
-    /// Made when they first work: looking for devices costs nothing.
+    /// Created on first use, so that discovery is cheap.
     spes: Vec<Mutex<Option<Machine>>>,
     done: Mutex<Simulated>,
     counts: Mutex<Vec<Counter>>,
 }
 
-/// The most SPEs: the blades had two chips.
-const MOST_SPES: u16 = 16;
+/// Maximum number of SPEs: the blades had two chips.
+const MAX_SPES: u16 = 16;
 
 type CompiledLoops = HashMap<(Loop, usize), Arc<Compiled>>;
 
 /// Compiled loops, by rounds, for all devices.
 static COMPILED: LazyLock<Mutex<CompiledLoops>> = LazyLock::new(Mutex::default);
 
-/// What encrypts zero for GHASH.
+/// The loop that encrypts zero for GHASH.
 const HASH_KEY: Loop = Loop { way: Way::Vperm, mode: Mode::Ecb, blocks: 4, overlaps: true };
 
-/// Work of this size is worth a thread for each SPE.
+/// Minimum size of work for which a thread for each SPE is started.
 const THREADS_FROM: usize = 64 * 1024;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -96,17 +96,17 @@ fn compiled(of: Loop, rounds: usize) -> Result<Arc<Compiled>, String> {
 }
 
 impl Default for Spu {
-    /// A chip: eight SPEs.
+    /// One chip: eight SPEs.
     fn default() -> Spu {
         Spu::new(DeviceId { backend: NAME, unit: Unit::Only }, Chip::SPES)
     }
 }
 
 impl Spu {
-    /// A Cell of so many SPEs, 1 to 16: a chip has eight, two chips on a board have sixteen.
+    /// A Cell with this number of SPEs, 1 to 16: a chip has eight, two chips on a board have sixteen.
     pub fn with_spes(spes: u16) -> Option<Spu> {
         let id = DeviceId { backend: NAME, unit: Unit::Number(spes) };
-        (1..=MOST_SPES).contains(&spes).then(|| Spu::new(id, spes.into()))
+        (1..=MAX_SPES).contains(&spes).then(|| Spu::new(id, spes.into()))
     }
 
     fn new(id: DeviceId, spes: usize) -> Spu {
@@ -126,7 +126,7 @@ impl Spu {
         }
     }
 
-    /// What it has done so far.
+    /// The totals so far.
     pub fn simulated(&self) -> Simulated {
         *lock(&self.done)
     }
@@ -158,7 +158,7 @@ impl Spu {
         Ok(bytes)
     }
 
-    /// Every task on an SPE: the first on the first, and so on in turns.
+    /// Runs the tasks on the SPEs in round-robin order.
     fn run_tasks(&self, pass: Pass, tasks: &mut [Piece], keys: &[&[Block]]) -> Result<(), Error> {
         let spes = self.spes.len();
         let mut shares: Vec<Vec<&mut Piece>> = (0..spes).map(|_| Vec::new()).collect();
@@ -169,14 +169,14 @@ impl Spu {
         let work = shares.into_iter().zip(&self.spes).filter(|(share, _)| !share.is_empty());
         let one = |(share, machine): (Vec<&mut Piece>, &Mutex<Option<Machine>>)| {
             let mut machine = lock(machine);
-            let machine = Lent(machine.get_or_insert_with(Machine::new));
+            let machine = ExclusiveUse(machine.get_or_insert_with(Machine::new));
             run_share(machine.0, pass, share, keys)
         };
         let outcomes: Vec<Result<Share, String>> = if bytes < THREADS_FROM {
             work.map(one).collect()
         } else {
             std::thread::scope(|scope| {
-                // Shares for which there is no thread are worked on here, when the others are on their way.
+                // Shares for which no thread could be started run on this thread, after the others were started.
                 let begin = |share| {
                     let share = Arc::new(Mutex::new(Some(share)));
                     let theirs = Arc::clone(&share);
@@ -202,7 +202,7 @@ impl Spu {
             transfers.push(share.transfers);
             instructions += share.instructions;
         }
-        // Each chip has a memory of its own.
+        // Each chip has its own memory.
         let chips = transfers.chunks(Chip::SPES).map(|spes| clocks(&Chip::CELL, spes));
         let longest = chips.max().unwrap_or_default();
         let mut done = lock(&self.done);
@@ -213,16 +213,16 @@ impl Spu {
     }
 }
 
-/// An SPE at work: nothing of it stays behind, also after a panic.
-struct Lent<'m>(&'m mut Machine);
+/// An SPE in use. It is cleared on drop, also after a panic.
+struct ExclusiveUse<'m>(&'m mut Machine);
 
-impl Drop for Lent<'_> {
+impl Drop for ExclusiveUse<'_> {
     fn drop(&mut self) {
         self.0.clear();
     }
 }
 
-/// A piece of a segment for one SPE; of serial passes the whole segment.
+/// A piece of a segment for one SPE; for serial passes the whole segment.
 struct Piece {
     segment: usize,
     range: Range<usize>,
@@ -231,14 +231,14 @@ struct Piece {
     compiled: Arc<Compiled>,
 }
 
-/// What an SPE has done.
+/// The work of an SPE.
 #[derive(Default)]
 struct Share {
     transfers: Vec<Transfer>,
     instructions: u64,
 }
 
-/// Cuts a segment into pieces that can be worked on at the same time.
+/// Cuts a segment into pieces that can be processed in parallel.
 fn cut(
     pieces: &mut Vec<Piece>,
     pass: Pass,
@@ -248,13 +248,13 @@ fn cut(
     compiled: Arc<Compiled>,
 ) {
     let serial = pass.is_serial() || pass == Pass::Ghash;
-    let largest = if serial { input.len().max(1) } else { LARGEST };
+    let largest = if serial { input.len().max(1) } else { MAX_RUN_BYTES };
     let mut register = Zeroizing::new(*register);
     let mut at = 0;
     while at < input.len() {
         let mut len = largest.min(input.len() - at);
         if pass == Pass::Ctr {
-            // The loop counts in 32 bits; what is above changes between pieces.
+            // The loop counts in 32 bits; higher bits are incremented between pieces.
             let low = u32::from_be_bytes(register[12..].try_into().expect("four bytes"));
             let until_wrap = (1u64 << 32) - u64::from(low);
             len = (len as u64).min(until_wrap * 16) as usize;
@@ -264,7 +264,7 @@ fn cut(
             true => register.clone(),
             false => Zeroizing::new(register_after(pass, &register, &data, &[])),
         };
-        // The last piece's register is the segment's.
+        // The register of the last piece is that of the segment.
         let own = std::mem::replace(&mut register, next);
         pieces.push(Piece {
             segment,
@@ -277,7 +277,7 @@ fn cut(
     }
 }
 
-/// The register as the next segment must find it.
+/// The value of the register for the next segment.
 fn register_after(pass: Pass, register: &Block, input: &[u8], output: &[u8]) -> Block {
     let blocks = input.len().div_ceil(16);
     let last = |bytes: &[u8]| match bytes.as_chunks::<16>().0.last() {
@@ -317,47 +317,52 @@ fn run_share(
             loaded = Some((Arc::as_ptr(&piece.compiled), keys.as_ptr()));
         }
         let compiled = Arc::clone(&piece.compiled);
-        let mut buffer = Zeroizing::new(vec![0; LARGEST.min(piece.data.len().next_multiple_of(16))]);
-        for part in piece.data.chunks_mut(LARGEST) {
+        let mut buffer = Zeroizing::new(vec![0; MAX_RUN_BYTES.min(piece.data.len().next_multiple_of(16))]);
+        for part in piece.data.chunks_mut(MAX_RUN_BYTES) {
             let buffer = &mut buffer[..part.len().next_multiple_of(16)];
             buffer.fill(0);
             buffer[..part.len()].copy_from_slice(part);
-            let run = compiled.run(machine, keys, &piece.register, buffer).map_err(in_words)?;
+            let run = compiled.run(machine, keys, &piece.register, buffer).map_err(message_of)?;
             let output = &buffer[..part.len()];
             *piece.register = register_after(pass, &piece.register, part, output);
             part.copy_from_slice(output);
             let bytes = buffer.len() as u64;
             let bytes_out = if pass.is_read_only() { 0 } else { bytes };
-            done.transfers.push(Transfer { bytes_in: bytes, clocks: run.cycles, bytes_out, alone: false });
+            done.transfers.push(Transfer {
+                bytes_in: bytes,
+                clocks: run.cycles,
+                bytes_out,
+                exclusive: false,
+            });
             done.instructions += run.instructions;
         }
     }
     Ok(done)
 }
 
-/// Makes an SPE ready: what is brought into its local store, and what it computes of the key. It takes the place of what was
-/// there, so nothing else is under way.
+/// Prepares an SPE: loads its local store, and computes the values that are derived from the key. It replaces the
+/// previous content, so it runs exclusively.
 fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block], done: &mut Share) -> Result<(), String> {
     let bytes = |compiled: &Compiled| compiled.loaded_bytes().iter().sum::<usize>() as u64;
     if compiled.of.way.is_hash() {
-        // The hash key is the encryption of zero, a block that comes in with the program. When it is out, the main
-        // processor makes what the loop wants of it.
+        // The hash key is the encryption of zero, a block that is loaded with the program. The main processor then
+        // computes the tables of the loop from it.
         let encrypt = self::compiled(HASH_KEY, keys.len() - 1)?;
-        encrypt.load(machine, keys).map_err(in_words)?;
+        encrypt.load(machine, keys).map_err(message_of)?;
         let mut h = Zeroizing::new([0; 16]);
-        let run = encrypt.run(machine, keys, &[0; 16], &mut *h).map_err(in_words)?;
+        let run = encrypt.run(machine, keys, &[0; 16], &mut *h).map_err(message_of)?;
         let bytes_in = bytes(&encrypt) + 16;
-        done.transfers.push(Transfer { bytes_in, clocks: run.cycles, bytes_out: 16, alone: true });
+        done.transfers.push(Transfer { bytes_in, clocks: run.cycles, bytes_out: 16, exclusive: true });
         done.instructions += run.instructions;
         compiled.load_hash_key(machine, &h);
     } else {
-        compiled.load(machine, keys).map_err(in_words)?;
+        compiled.load(machine, keys).map_err(message_of)?;
     }
-    done.transfers.push(Transfer { bytes_in: bytes(compiled), clocks: 0, bytes_out: 0, alone: true });
+    done.transfers.push(Transfer { bytes_in: bytes(compiled), clocks: 0, bytes_out: 0, exclusive: true });
     Ok(())
 }
 
-fn in_words(why: Refused) -> String {
+fn message_of(why: Refused) -> String {
     why.to_string()
 }
 
@@ -373,7 +378,7 @@ impl Device for Spu {
     fn description(&self) -> String {
         match (self.id.unit, self.spes.len()) {
             (Unit::Only, spes) => {
-                format!("Cell with {spes} SPEs; {NAME}:1 to {NAME}:{MOST_SPES} have as many SPEs as they say")
+                format!("Cell with {spes} SPEs; {NAME}:1 to {NAME}:{MAX_SPES} have 1 to {MAX_SPES}")
             }
             (_, 1) => "Cell with 1 SPE".into(),
             (_, spes) => format!("Cell with {spes} SPEs"),
@@ -390,8 +395,8 @@ impl Device for Spu {
 
     fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
         let Operation::Pass(pass) = operation else { return None };
-        KERNELS.get(usize::from(kernel.0))?.does(pass)?;
-        // What the simulator takes, not what the chip would: some 200 instructions for a block.
+        KERNELS.get(usize::from(kernel.0))?.loop_for(pass)?;
+        // The cost of the simulation, not of the chip: about 200 instructions per block.
         Some(Cost::new(100_000.0, 0.005))
     }
 
@@ -406,7 +411,7 @@ impl Device for Spu {
             operation: work.task.operation().to_string(),
         };
         let of = match work.task.operation() {
-            Operation::Pass(pass) => named.and_then(|named| named.does(pass)).ok_or_else(unsupported)?,
+            Operation::Pass(pass) => named.and_then(|named| named.loop_for(pass)).ok_or_else(unsupported)?,
             Operation::Fused(_) => return Err(unsupported()),
         };
         let Task::Pass(pass, segments) = work.task else { return Err(unsupported()) };
@@ -426,10 +431,10 @@ mod tests {
     use crate::isa::Reg;
 
     #[test]
-    fn nothing_stays_in_an_spe_that_was_lent_also_after_a_panic() {
+    fn an_spe_is_cleared_after_use_and_after_a_panic() {
         let mut machine = Machine::new();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let lent = Lent(&mut machine);
+            let lent = ExclusiveUse(&mut machine);
             lent.0.memory_mut(4096..4112).fill(7);
             lent.0.set_register(Reg::new(3), 7);
             panic!("while it holds a key");

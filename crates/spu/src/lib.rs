@@ -1,5 +1,5 @@
-//! The Cell's SPU: its instruction set, an assembler, a simulator that counts every cycle, a scheduler that finds
-//! the issue slots, AES kernels written as plain dataflow, and all of it as a device of Lockstep.
+//! The Cell's SPU: instruction set, assembler, cycle-accurate simulator, instruction scheduler, AES kernels written as
+//! dataflow, and a Lockstep device that runs them.
 #![forbid(unsafe_code)]
 
 pub mod asm;

@@ -1,11 +1,11 @@
-//! The assembler: what it refuses, and that what it takes means what it means to GNU as.
+//! The assembler: refused text, and equality with the GNU assembler for accepted text.
 
 use lockstep_spu::asm::assemble;
 use lockstep_spu::isa::Reg;
 use lockstep_spu::sim::Machine;
 
 #[test]
-fn bad_text_is_refused_with_place_and_expectation() {
+fn invalid_text_is_refused_with_line_and_expectation() {
     let cases = [
         ("nop\nxorr $3,$4,$5", "2: unknown instruction `xorr`"),
         ("xor $3,$4,$128", "1: `$128` is no register: expected $0 to $127"),
@@ -38,11 +38,11 @@ fn bad_text_is_refused_with_place_and_expectation() {
         (".set x,nowhere", "1: unknown symbol `nowhere`"),
         (".set x,", "1: `x` is set to nothing"),
         ("x: nop\n.space x", "2: `x` is an address, which is not known yet"),
-        ("x: nop\n.long x*2", "2: an address beside `*`: expected numbers"),
+        ("x: nop\n.long x*2", "2: an address with `*`: expected numbers"),
         (".long 1<<64", "1: a shift by 64: expected 0 to 63"),
         (".brinfo 1", "unknown directive `.brinfo`"),
         ("nop\n.data\n.space 262140", "3: .data ends at 262156: the local store has 262144"),
-        // What the GNU assembler does not know when it reads the line it takes for an address.
+        // The GNU assembler treats values that are unknown when it reads the line as addresses.
         ("nop;nop;br later;.set later,8", "1: `later` is not known yet"),
         ("nop\nlqr $3,later\n.set later,16", "2: `later` is not known yet: expected a number set before"),
         ("nop\nhbrr later,0\n.set later,8", "2: `later` is not known yet"),
@@ -51,7 +51,7 @@ fn bad_text_is_refused_with_place_and_expectation() {
         ("nop;a:nop;.align 3;b:nop;lqr $3,b-a", "1: `b-a` is not known yet"),
         ("a:nop\n.set k,b-a\nb:nop\nbr k", "4: `k` is not known yet"),
         ("nop\n.data\na:.long 1\n.text\nb:br b-a", "5: `b-a` is not known yet"),
-        ("x: nop\n.align 3\ny: nop\n.space y-x", "4: addresses beside `-`, which are not known yet"),
+        ("x: nop\n.align 3\ny: nop\n.space y-x", "4: addresses with `-`, which are not known yet"),
         ("ai $lrx,$3,1\n.set lrx,5", "1: `$lrx` is no register: names that begin with lr or sp"),
         ("ai $Spare,$3,1\n.set Spare,5", "1: `$Spare` is no register: names that begin with lr or sp"),
         (".long 0xffffffffffffffffffffffffffffffff", "does not fit: expected 64 bits"),
@@ -68,9 +68,9 @@ fn bad_text_is_refused_with_place_and_expectation() {
     }
 }
 
-/// Words that the GNU assembler 2.40 makes of these lines.
+/// The GNU assembler 2.40 produces these words for these lines.
 #[test]
-fn text_means_what_it_means_to_gnu() {
+fn text_has_the_same_meaning_as_for_gnu() {
     let expressions = [
         ("1+2*3<<1", 13),
         ("1|2^3&1", 0),
@@ -103,13 +103,13 @@ fn text_means_what_it_means_to_gnu() {
         assert_eq!(words(&format!(".long {expression}")), [value], "{expression}");
     }
     let programs: [(&str, &[u32]); 24] = [
-        // The value of a name is that of its last definition before.
+        // A name has the value of its last definition before the use.
         (".set a,1\n.long a\n.set a,2\n.long a", &[1, 2]),
         ("a=3\n.long a\na=a+1\n.long a", &[3, 4]),
         (".long a\n.set a,2", &[2]),
         (".set a,b\n.set b,3\n.long a", &[3]),
         (".set a,.\nnop\n.long a", &[0x4020_0000, 0]),
-        // A number is a distance where the instruction has one.
+        // A number is a distance if the instruction takes one.
         ("nop\nbr 8", &[0x4020_0000, 0x3200_0100]),
         ("nop\nbr .+8", &[0x4020_0000, 0x3200_0100]),
         ("nop\nlqr $3,16", &[0x4020_0000, 0x3380_0203]),
@@ -123,13 +123,13 @@ fn text_means_what_it_means_to_gnu() {
         ("a:nop\n.align 3\nb:nop\n.long b-a", &[0x4020_0000, 0x0020_0000, 0x4020_0000, 8]),
         ("lr $LR,$Sp\nai $3,$Lr,0", &[0x0400_0080, 0x1c00_0003]),
         (".octa 0xffffffffffffffffffffffffffffffff", &[!0; 4]),
-        // Filling: with instructions to an alignment, with zeros for space.
+        // Padding: instructions up to an alignment, zeros for space.
         ("nop\n.byte 1\n.align 3\nnop", &[0x4020_0000, 0x0100_0000, 0x4020_0000]),
         (".byte 1\n.align 3", &[0x0100_0000, 0x0020_0000]),
         (".space 4\n.space 4,1", &[0, 0x0101_0101]),
         (".fill 1,8,-1", &[0xffff_ffff, 0]),
         (".ident \"a;b#c\"\nnop;nop", &[0x4020_0000, 0x4020_0000]),
-        // Sections of one name are one.
+        // Sections with the same name are merged.
         (".data\n.long 1\n.section .rodata\n.long 2\n.data\n.long 3", &[1, 3, 0, 0, 2]),
     ];
     for (source, expected) in programs {
@@ -138,22 +138,23 @@ fn text_means_what_it_means_to_gnu() {
 }
 
 #[test]
-fn sections_are_aligned_as_their_data_want() {
+fn sections_have_the_alignment_of_their_data() {
     let image = assemble("align.s", "nop\n.data\n.byte 1\n.align 7\nx: .byte 2").unwrap();
     assert_eq!(image.symbols["x"], 256);
     assert_eq!((image.bytes[128], image.bytes[256]), (1, 2));
 }
 
 #[test]
-fn exported_source_has_no_label_twice() {
-    // Labels as the export would make them, a branch that ignores a register, and immediates that no text has.
+fn exported_source_has_unique_labels() {
+    // Labels that look like those of the export, a branch that ignores a register, and immediates without a textual
+    // form.
     let source =
         ".L8: nop\n lnop\n.L_8: br .L8\n .long 0x32000203\n .long 0x0f0ac203\n .long 0x16ff8203\n .byte 1\n";
     let image = assemble("labels.s", source).unwrap();
     let again =
         assemble("again.s", &image.source()).unwrap_or_else(|error| panic!("{error}\n{}", image.source()));
     assert_eq!(again.raw(), image.raw(), "{}", image.source());
-    // To the last bytes, and outside.
+    // Up to the last bytes, and outside.
     let image = assemble("end.s", "br .+8\n br 0x100\n .byte 1,2").unwrap();
     assert_eq!(assemble("again.s", &image.source()).unwrap().raw(), image.raw(), "{}", image.source());
 }

@@ -1,8 +1,8 @@
-//! Programs that were right and have been changed, and numbers at their limits: a message or an image, never a panic.
+//! Modified programs, and numbers at their limits: the result is a message or an image, never a panic.
 
 use lockstep_spu::asm::assemble;
 
-/// Numbers that look random and are the same every time.
+/// A deterministic pseudo-random generator.
 struct Random(u64);
 
 impl Random {
@@ -56,7 +56,7 @@ fn texts_with_bytes_changed() {
         match assemble("changed.s", &text) {
             Ok(image) => {
                 taken += 1;
-                // Its own listing is a program.
+                // Its own listing can be assembled.
                 assemble("again.s", &image.source()).unwrap_or_else(|error| panic!("{error}\n{text}"));
             }
             Err(error) => {
@@ -88,7 +88,7 @@ fn numbers_at_their_limits() {
             ".set x,N<<N\n il $3,x",
         ] {
             let line = line.replace('N', number);
-            // Taken or refused, and quickly.
+            // Accepted or refused, without delay.
             if let Err(error) = assemble("limits.s", &line) {
                 assert!(error.line > 0, "{line}: {error}");
             }
@@ -96,10 +96,10 @@ fn numbers_at_their_limits() {
     }
 }
 
-/// Definitions that grow by a factor at each step, and many that shape the layout: an answer in a moment, not in a year.
+/// Definitions that grow exponentially, and many that influence the layout: the result must come quickly.
 #[test]
 fn definitions_do_not_explode() {
-    // Each names one that comes later; those that are known at once are numbers at once.
+    // Each definition uses a later one; definitions with known values are evaluated at once.
     let mut text = String::new();
     for i in (0..12).rev() {
         text += &format!(".set a{},{}\n", i + 1, vec![format!("a{i}"); 16].join("+"));

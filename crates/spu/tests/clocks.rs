@@ -1,4 +1,4 @@
-//! The clocks that the kernels reach, against the paper's and against the bars that were set.
+//! The clocks of the kernels, compared with the paper's and with fixed limits.
 
 use lockstep_core::work::Pass;
 use lockstep_spu::isa::Class;
@@ -12,12 +12,13 @@ fn kernel(name: &str) -> &'static Named {
 }
 
 fn round(name: &str, pass: Pass) -> f64 {
-    clocks(kernel(name).does(pass).unwrap(), Effort::Full).unwrap().round
+    clocks(kernel(name).loop_for(pass).unwrap(), Effort::Full).unwrap().round
 }
 
 #[test]
-fn the_plain_kernel_takes_what_the_paper_measured() {
-    // This pins the model: latencies, pairs, alignment and the branch penalty all show in these three numbers.
+fn the_plain_kernel_takes_the_papers_clocks() {
+    // This test calibrates the model: latencies, pairs, alignment and the branch penalty all influence these three
+    // numbers.
     let found = clocks(kernel("spu/ctr0").loops[0].1, Effort::Full).unwrap();
     assert_eq!(found.block, [824.0, 994.0, 1164.0]);
     assert_eq!((found.round, found.last), (85.0, -26.0));
@@ -26,7 +27,7 @@ fn the_plain_kernel_takes_what_the_paper_measured() {
 }
 
 #[test]
-fn no_kernel_takes_longer_than_the_papers() {
+fn no_kernel_is_slower_than_the_papers() {
     for kernel in KERNELS {
         let Some((round, last)) = kernel.paper else { continue };
         let found = clocks(kernel.loops[0].1, Effort::Full).unwrap();
@@ -39,7 +40,7 @@ fn no_kernel_takes_longer_than_the_papers() {
 }
 
 #[test]
-fn bars() {
+fn kernels_stay_below_their_limits() {
     assert!(round("spu/ctr-vperm", Pass::Ctr) <= 14.0);
     assert!(round("spu/vperm", Pass::EcbEncrypt) <= 14.0);
     assert!(round("spu/ecb-decrypt", Pass::EcbDecrypt) <= 17.0);
@@ -50,7 +51,7 @@ fn bars() {
     assert!(round("spu/cbc2", Pass::CbcEncrypt) <= 32.0);
 }
 
-/// Each loop once, by the first kernel that has it.
+/// Each loop once, with the first kernel that has it.
 fn loops() -> Vec<(&'static Named, Loop)> {
     let mut all: Vec<(&'static Named, Loop)> = Vec::new();
     for (kernel, of) in
@@ -64,7 +65,7 @@ fn loops() -> Vec<(&'static Named, Loop)> {
 }
 
 #[test]
-fn the_scheduler_earns_its_keep() {
+fn scheduling_makes_kernels_faster() {
     for (kernel, of) in loops() {
         if of.way == Way::Plain {
             continue;
@@ -77,9 +78,10 @@ fn the_scheduler_earns_its_keep() {
     }
 }
 
-/// By other rules the kernel that pins the model takes what the paper's listing of it would: each rule shows.
+/// With other rules, the calibrating kernel takes the number of clocks that follows from the paper's listing: each rule
+/// has an effect.
 #[test]
-fn the_plain_kernel_shows_every_rule() {
+fn every_rule_affects_the_plain_kernel() {
     let rules = Rules::default();
     let slower = |class, more| Rules { slower: Some((class, more)), ..rules };
     for (rules, expected) in [
@@ -99,7 +101,7 @@ fn the_plain_kernel_shows_every_rule() {
 }
 
 #[test]
-fn descriptions_say_how_many_blocks_are_in_flight() {
+fn descriptions_state_the_blocks_in_flight() {
     for (kernel, of) in KERNELS.iter().map(|kernel| (kernel, kernel.loops[0].1)) {
         if of.mode.is_chain() || kernel.loops.len() > 2 {
             continue;
@@ -109,7 +111,7 @@ fn descriptions_say_how_many_blocks_are_in_flight() {
             let expected = match (of.blocks, stages) {
                 (1, 1) => continue,
                 (blocks, 1) => format!(", {blocks} blocks in flight"),
-                (blocks, _) => format!(", {blocks} blocks a turn, turns overlap"),
+                (blocks, _) => format!(", {blocks} blocks per iteration, iterations overlap"),
             };
             assert!(kernel.description.ends_with(&expected), "{}: {expected}", kernel.name);
         }
@@ -117,14 +119,14 @@ fn descriptions_say_how_many_blocks_are_in_flight() {
 }
 
 #[test]
-fn rounds_kept_take_no_more_than_unrolled_with_as_many_blocks_in_flight() {
+fn round_loops_are_not_slower_than_unrolled_ones() {
     let rolled = |way, blocks| RoundLoop::compile(way, blocks).unwrap().clocks().unwrap();
     let unrolled = |way, blocks| {
         clocks(Loop { way, mode: Mode::Ctr, blocks, overlaps: false }, Effort::Full).unwrap().round
     };
-    // A chain has slots to spare for the branch, the count and the key.
+    // A chain has free slots for the branch, the count and the key.
     assert_eq!(rolled(Way::Lookup, 1), round("spu/cbc2", Pass::CbcEncrypt));
-    // Turns overlap there, which gains as much; with iterations that overlap there are more blocks in flight.
+    // Iterations overlap there, with the same gain; more overlapping iterations mean more blocks in flight.
     for (way, blocks, more) in [(Way::LookupBalanced, 4, "spu/ctr4"), (Way::Tables, 2, "spu/tab4")] {
         let (kept, gone, more) = (rolled(way, blocks), unrolled(way, blocks), round(more, Pass::Ctr));
         assert!(more < kept && kept <= gone, "{way:?}: {more} {kept} {gone}");
@@ -132,13 +134,14 @@ fn rounds_kept_take_no_more_than_unrolled_with_as_many_blocks_in_flight() {
 }
 
 #[test]
-fn where_the_cycles_go() {
+fn breakdown_of_the_cycles() {
     let found = summary(kernel("spu/ctr-vperm").loops[0].1, 10).unwrap();
     assert!(found.dual_rate() > 0.95, "{found}");
     let stalls: u64 = found.stalls.values().sum();
     assert!(stalls * 100 < found.cycles(), "{found}");
     let plain = summary(kernel("spu/ctr0").loops[0].1, 10).unwrap();
-    // In each round 18 clocks for the branch, as nothing hints it; the last one is not taken, but the block's is.
+    // Each round loses 18 clocks to its branch, which has no hint; the last one is not taken, but the branch of the
+    // block is.
     assert_eq!(plain.stalls["branch"], 18 * (9 * 1024 + 1023 - 1024));
 }
 
@@ -160,7 +163,7 @@ fn caching_saves_a_round_of_three_words() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn oversized_loops_are_refused() {
     let large = Loop { way: Way::Tables, mode: Mode::Ecb, blocks: 50, overlaps: false };
     let error = large.compile(14, Effort::Off).err().unwrap();
     assert!(error.contains("the local store has 262144"), "{error}");

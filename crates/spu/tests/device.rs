@@ -1,4 +1,4 @@
-//! The simulated Cell as a device: how work is split and what is counted.
+//! The simulated Cell as a device: distribution of work and counters.
 
 use lockstep_core::backend::{Backend, Device, kernel_by_name};
 use lockstep_core::data::Data;
@@ -9,7 +9,7 @@ use lockstep_spu::kernels::{KERNELS, Loop, Mode, Way};
 use lockstep_spu::schedule::Effort;
 use lockstep_spu::sim::Machine;
 
-/// CTR over so many bytes; the output and what it took.
+/// CTR over `len` bytes; returns the output and the totals.
 fn run(spes: u16, kernel: &str, len: usize) -> (Vec<u8>, Simulated) {
     let device = Spu::with_spes(spes).unwrap();
     let id = kernel_by_name(&device, kernel).unwrap();
@@ -23,13 +23,13 @@ fn run(spes: u16, kernel: &str, len: usize) -> (Vec<u8>, Simulated) {
 }
 
 #[test]
-fn eight_do_the_work_of_one_in_an_eighth_of_the_time() {
+fn eight_spes_take_an_eighth_of_the_time() {
     let len = 128 * 16 * 1024;
-    let (one, alone) = run(1, "spu/ctr-vperm", len);
+    let (one, exclusive) = run(1, "spu/ctr-vperm", len);
     let (eight, shared) = run(8, "spu/ctr-vperm", len);
     assert_eq!(one, eight);
-    assert_eq!((alone.bytes, shared.bytes), (len as u64, len as u64));
-    let gain = alone.clocks as f64 / shared.clocks as f64;
+    assert_eq!((exclusive.bytes, shared.bytes), (len as u64, len as u64));
+    let gain = exclusive.clocks as f64 / shared.clocks as f64;
     assert!(gain > 7.5 && gain <= 8.0, "{gain}");
 }
 
@@ -42,12 +42,12 @@ fn a_large_message_takes_the_clocks_of_the_loop() {
 }
 
 #[test]
-fn discovery_says_that_it_is_simulated() {
+fn discovery_reports_a_simulated_device() {
     let found = SpuBackend.discover();
     let [device] = found.devices.as_slice() else { panic!("one device") };
     assert_eq!(device.id().to_string(), "spu");
     assert!(device.properties().simulated);
-    assert_eq!(device.description(), "Cell with 8 SPEs; spu:1 to spu:16 have as many SPEs as they say");
+    assert_eq!(device.description(), "Cell with 8 SPEs; spu:1 to spu:16 have 1 to 16");
     assert_eq!(device.kernels().len(), KERNELS.len());
 }
 
@@ -60,7 +60,7 @@ fn cells_are_made_by_name() {
     }
     for name in ["spu:0", "spu:17", "spu:08", "spu:+8", "spu:", "spu:x", "spu:99999999"] {
         let missing = SpuBackend.named(&name.into()).unwrap().err().unwrap().to_string();
-        assert!(missing.ends_with("say spu for 8, or spu:1 to spu:16"), "{missing}");
+        assert!(missing.ends_with("use spu for 8, or spu:1 to spu:16"), "{missing}");
     }
     assert!(SpuBackend.named(&"spume:3".into()).is_none() && SpuBackend.named(&"cuda:0".into()).is_none());
 }
@@ -74,8 +74,8 @@ fn two_chips_have_two_memories() {
     assert!(gain > 1.9 && gain <= 2.0, "{gain}");
 }
 
-/// Clocks of a call for some blocks, and bytes that are brought in before.
-fn alone(of: Loop, blocks: usize) -> (u64, u64) {
+/// Clocks of a call for some blocks, and bytes that are loaded before.
+fn exclusive(of: Loop, blocks: usize) -> (u64, u64) {
     let compiled = of.compile(10, Effort::Full).unwrap();
     let keys = [[0; 16]; 11];
     let mut machine = Machine::new();
@@ -87,28 +87,28 @@ fn alone(of: Loop, blocks: usize) -> (u64, u64) {
     (run.cycles, compiled.loaded_bytes().iter().sum::<usize>() as u64)
 }
 
-/// Clocks of a transfer that nothing else goes beside: 290 until it begins, 8 bytes a clock.
+/// Clocks of a transfer without concurrent ones: 290 clocks of latency, then 8 bytes per clock.
 fn moved(bytes: u64) -> f64 {
     290.0 + bytes as f64 / 8.0
 }
 
 fn the_loop(kernel: &str, pass: Pass) -> Loop {
-    KERNELS.iter().find(|one| one.name == kernel).unwrap().does(pass).unwrap()
+    KERNELS.iter().find(|one| one.name == kernel).unwrap().loop_for(pass).unwrap()
 }
 
 #[test]
-fn what_is_brought_in_before_counts() {
-    // One block: the program and the keys come in first, then the block; it is computed and goes out.
+fn loading_is_part_of_the_clocks() {
+    // One block: program and keys are loaded first, then the block is read, computed and written.
     for kernel in ["spu/ctr0", "spu/tab1"] {
         let (_, done) = run(1, kernel, 16);
-        let (cycles, loaded) = alone(the_loop(kernel, Pass::Ctr), 1);
+        let (cycles, loaded) = exclusive(the_loop(kernel, Pass::Ctr), 1);
         let clocks = moved(loaded) + moved(16) + cycles as f64 + moved(16);
         assert_eq!(done.clocks, clocks.ceil() as u64, "{kernel}");
     }
 }
 
 #[test]
-fn another_key_waits_for_what_works_by_the_one_before() {
+fn another_key_waits_for_the_work_with_the_previous_one() {
     let device = Spu::with_spes(1).unwrap();
     let id = kernel_by_name(&device, "spu/ctr0").unwrap();
     let keys = [Key::new(&[3; 16]).unwrap(), Key::new(&[4; 16]).unwrap()];
@@ -125,7 +125,7 @@ fn another_key_waits_for_what_works_by_the_one_before() {
         })
         .collect();
     device.submit(id, Task::Pass(Pass::Ctr, &mut segments).into()).unwrap().wait().unwrap();
-    let (cycles, loaded) = alone(the_loop("spu/ctr0", Pass::Ctr), 1);
+    let (cycles, loaded) = exclusive(the_loop("spu/ctr0", Pass::Ctr), 1);
     let clocks = 2.0 * (moved(loaded) + moved(16) + cycles as f64 + moved(16));
     assert_eq!(device.simulated().clocks, clocks.ceil() as u64);
 }
@@ -133,7 +133,7 @@ fn another_key_waits_for_what_works_by_the_one_before() {
 #[test]
 fn ghash_first_encrypts_zero_and_waits_for_its_tables() {
     let encrypt = Loop { way: Way::Vperm, mode: Mode::Ecb, blocks: 4, overlaps: true };
-    let (hash_key, program) = alone(encrypt, 1);
+    let (hash_key, program) = exclusive(encrypt, 1);
     for kernel in ["spu/vperm", "spu/gcm"] {
         let device = Spu::with_spes(1).unwrap();
         let id = kernel_by_name(&device, kernel).unwrap();
@@ -142,9 +142,9 @@ fn ghash_first_encrypts_zero_and_waits_for_its_tables() {
         let data = Data::in_place(&mut data);
         let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data }];
         device.submit(id, Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
-        let (cycles, loaded) = alone(the_loop(kernel, Pass::Ghash), 3);
-        // The program and a block of zero, which is encrypted and goes out; the loop and what is made of the hash key;
-        // three blocks, of which nothing goes out.
+        let (cycles, loaded) = exclusive(the_loop(kernel, Pass::Ghash), 3);
+        // The program and a zero block, which is encrypted and written; the loop with the tables of the hash key; three
+        // blocks, for which nothing is written.
         let clocks =
             moved(program + 16) + hash_key as f64 + moved(16) + moved(loaded) + moved(48) + cycles as f64;
         assert_eq!(device.simulated().clocks, clocks.ceil() as u64, "{kernel}");
@@ -152,7 +152,7 @@ fn ghash_first_encrypts_zero_and_waits_for_its_tables() {
 }
 
 #[test]
-fn counters_tell_who_did_it() {
+fn counters_name_the_kernels() {
     let device = Spu::default();
     let id = kernel_by_name(&device, "spu/cbc2").unwrap();
     let key = Key::new(&[3; 32]).unwrap();
@@ -164,7 +164,7 @@ fn counters_tell_who_did_it() {
     let counted: Vec<_> = device.counters().into_iter().filter(|counter| counter.launches > 0).collect();
     assert_eq!(counted.len(), 1);
     assert_eq!((counted[0].name, counted[0].launches, counted[0].bytes), ("spu/cbc2", 1, 48));
-    // What it does not do it says.
+    // An unsupported pass is an error.
     let (mut data, mut register) = ([0; 48], [0; 16]);
     let data = Data::in_place(&mut data);
     let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data }];

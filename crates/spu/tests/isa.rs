@@ -1,4 +1,4 @@
-//! The instruction set against words of the GNU assembler.
+//! The instruction set, compared with words of the GNU assembler.
 
 use lockstep_spu::asm::assemble;
 use lockstep_spu::isa::{Inst, Op, Pipe};
@@ -56,7 +56,7 @@ fn unknown_words_are_refused() {
     }
 }
 
-/// Numbers that look random and are the same each time.
+/// Deterministic pseudo-random numbers.
 fn noise(mut state: u64) -> impl FnMut() -> u64 {
     move || {
         state ^= state << 13;
@@ -67,17 +67,17 @@ fn noise(mut state: u64) -> impl FnMut() -> u64 {
 }
 
 #[test]
-fn what_decodes_is_the_word_again() {
+fn decoded_instructions_encode_to_the_same_word() {
     let mut next = noise(1);
     let (mut decoded, mut refused) = (0, 0);
     for _ in 0..1_000_000 {
         let word = next() as u32;
         let Some(inst) = Inst::decode(word) else { continue };
         decoded += 1;
-        // Branches and fillers ignore seven bits.
+        // Branches and no-operations ignore seven bits.
         let ignored = if matches!(inst.op, Op::Br | Op::Nop | Op::Lnop) { 0x7f } else { 0 };
         assert_eq!(inst.encode(), word & !ignored, "{inst}");
-        // Some immediates no text has.
+        // Some immediates have no textual form.
         match assemble("word.s", &format!("{inst}\n")) {
             Ok(image) => assert_eq!(image.word(0), Some(word & !ignored), "{inst}"),
             Err(error) => {

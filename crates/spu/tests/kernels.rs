@@ -1,4 +1,4 @@
-//! Every loop against the oracle.
+//! Every loop, compared with the reference implementation.
 
 use lockstep_reference as reference;
 use lockstep_spu::kernels::{Loop, Mode, Way};

@@ -1,4 +1,4 @@
-//! The scheduler by small loops, and what it promises about all kernels.
+//! The scheduler with small loops, and its guarantees for all kernels.
 
 use lockstep_spu::isa::{Class, Pipe};
 use lockstep_spu::kernels::{KERNELS, Way};
@@ -8,7 +8,7 @@ use lockstep_spu::sim::{Machine, Run};
 const FROM: usize = 0x1000;
 const TO: usize = 0x8000;
 
-/// Adds a mask to so many quadwords.
+/// Adds a mask to quadwords.
 fn copy_with_mask() -> Flow {
     let mut f = Flow::new();
     let (source, from) = f.carried();
@@ -32,7 +32,7 @@ fn run(program: &Program, iterations: u64) -> (Run, Vec<u8>) {
     };
     word(program.parameters[0], FROM as u32);
     word(program.parameters[1], TO as u32);
-    word(program.turns_at, (iterations - (program.stages - 1)) as u32);
+    word(program.iterations_at, (iterations - (program.stages - 1)) as u32);
     let len = 16 * iterations as usize;
     for (i, byte) in machine.memory_mut(FROM..FROM + len).iter_mut().enumerate() {
         *byte = i as u8;
@@ -62,13 +62,13 @@ fn overlapping_iterations_hides_latencies() {
         (run(&program, 200).0.cycles - run(&program, 100).0.cycles) / 100
     };
     let [off, straight, full] = [Effort::Off, Effort::Straight, Effort::Full].map(clocks);
-    // A load and a sum take 8 cycles one after the other, and the branch 18 if nothing hints it.
+    // A load and a sum take 8 cycles one after the other, and the branch 18 without a hint.
     assert!(full < 8);
     assert!(straight > full && off > straight, "{off} {straight} {full}");
 }
 
 #[test]
-fn what_was_scheduled_is_what_happens() {
+fn execution_follows_the_schedule() {
     for kernel in KERNELS {
         let (_, of) = kernel.loops[0];
         if of.way == Way::Plain {
@@ -83,7 +83,7 @@ fn what_was_scheduled_is_what_happens() {
         };
         let turns = 128 / u64::from(of.blocks);
         let (found, scheduled) = (cycles(256) - cycles(128), turns * compiled.program.interval);
-        // Never later; a cycle in which nothing is planned takes no time unless something waits.
+        // Never later; a cycle without planned instructions takes no time unless an instruction waits.
         assert!(found <= scheduled && found * 100 >= scheduled * 97, "{}: {found}, {scheduled}", kernel.name);
         assert!(compiled.program.registers <= 128);
     }
@@ -120,6 +120,6 @@ fn too_many_values_are_refused_in_words() {
     let next = f.add_to_words(from, 16);
     f.carry(pointer, next);
     let error = compile(&f, Effort::Full, 0).unwrap_err();
-    // Them, the pointer and the number of turns.
+    // These values, the pointer and the iteration count.
     assert_eq!(error, "202 values at once: the SPU has 126 registers for them");
 }

@@ -1,4 +1,4 @@
-//! Each rule of the cycle model by a program of a few instructions.
+//! Each rule of the cycle model, tested with a program of a few instructions.
 
 use lockstep_spu::asm::assemble;
 use lockstep_spu::isa::Reg;
@@ -11,16 +11,16 @@ fn run(source: &str) -> Run {
     machine.run(10_000).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-/// Cycles from the issue of the first instruction to that of the stop, both included.
+/// Cycles from the issue of the first instruction to that of the stop, inclusive.
 fn cycles(source: &str) -> u64 {
     run(source).cycles
 }
 
-/// Cycles between the issue of `producer` and that of a consumer of $3, on its own pair.
+/// Cycles between the issue of `producer` and that of a consumer of $3, each in its own pair.
 fn latency(producer: &str) -> u64 {
-    // Pairs: (producer | nothing), then the consumer, even first.
+    // Pairs: (producer, no operation), then the consumer, even first.
     let even = cycles(&format!(".align 3\n {producer}\n nop\n.align 3\n ai $9,$3,0\n lnop\n stop 0"));
-    // The stop issues one cycle after the consumer; the producer in the first one.
+    // The stop issues one cycle after the consumer; the producer in the first cycle.
     even - 2 - 1 + 1
 }
 
@@ -51,17 +51,17 @@ fn pairs() {
     // Both even, both odd.
     assert_eq!(cycles("xor $3,$4,$5\n xor $6,$4,$5\n stop 0"), 3);
     assert_eq!(cycles("rotqbyi $6,$7,1\n rotqbyi $5,$7,1\n stop 0"), 3);
-    // The second needs the first: issues when it is ready.
+    // The second needs the first: it issues when the result is ready.
     assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$3,1\n stop 0"), 4);
-    // Even then odd across groups: the even one is second of its group.
+    // Even then odd across groups: the even one is the second of its group.
     assert_eq!(cycles("lnop\n xor $3,$4,$5\n rotqbyi $6,$7,1\n nop\n stop 0"), 5);
 }
 
 #[test]
 fn a_stalled_first_blocks_the_second() {
-    // $3 is ready at 1 + 4; the pair waits for it, then both go.
+    // $3 is ready at 1 + 4; the pair waits for it, then both issue.
     assert_eq!(cycles("nop\n rotqbyi $3,$4,1\n xor $5,$3,$3\n rotqbyi $6,$7,1\n stop 0"), 6);
-    // The first goes, the second waits and goes alone.
+    // The first issues, the second waits and issues alone.
     assert_eq!(cycles("nop\n rotqbyi $3,$4,1\n xor $5,$4,$4\n rotqbyi $6,$3,1\n stop 0"), 6);
 }
 
@@ -74,7 +74,7 @@ fn branches() {
     assert_eq!(cycles("nop\n br away\n.align 3\n stop 1\naway: stop 0"), 1 + 18 + 1);
 }
 
-/// A hint, so many groups of `nop` and `lnop`, and the branch in a group of its own.
+/// A hint, `groups` groups of `nop` and `lnop`, and the branch in a separate group.
 fn hinted(groups: usize, target: &str) -> u64 {
     let filler = "nop\n lnop\n".repeat(groups);
     cycles(&format!(
@@ -84,13 +84,13 @@ fn hinted(groups: usize, target: &str) -> u64 {
 
 #[test]
 fn hints() {
-    // Far enough: no cycle lost.
+    // Far enough: no cycle is lost.
     assert_eq!(hinted(20, "away"), 1 + 20 + 1 + 1);
     // The branch waits until 15 cycles after the hint.
     assert_eq!(hinted(10, "away"), 1 + 15 + 1);
     assert_eq!(hinted(14, "away"), 1 + 15 + 1);
     assert_eq!(hinted(15, "away"), 1 + 16 + 1);
-    // Too close: the hint is not seen.
+    // Too close: the hint has no effect.
     assert_eq!(hinted(2, "away"), 1 + 2 + 1 + 18 + 1);
     // Eight instructions in between are enough, seven are not.
     let between = |count: usize| {
@@ -100,7 +100,7 @@ fn hints() {
     };
     assert_eq!(between(8), 1 + 15 + 1);
     assert!(between(7) > 18 + 4);
-    // To the wrong place: as if there were none.
+    // A hint with the wrong target is like no hint.
     assert_eq!(hinted(20, "below"), 1 + 20 + 1 + 18 + 1);
 }
 
@@ -117,7 +117,7 @@ fn a_hint_stays_for_all_iterations() {
     let source = format!(
         "il $3,3\n hbrr branch,loop\n{filler}loop: ai $3,$3,-1\n lnop\n nop\nbranch: brnz $3,loop\n stop 0"
     );
-    // Three times: the branch waits for the sum; the last one goes on where the hint did not say.
+    // Three iterations: the branch waits for the sum; the last one continues at another address than the hint's.
     assert_eq!(cycles(&source), 1 + 20 + 3 * 3 + 18 + 1);
 }
 
@@ -141,12 +141,12 @@ fn bad_programs_stop_with_a_message() {
     assert!(fault("l: br l", 1000).contains("still running after 1000 cycles"));
     assert!(fault("nop\n .long 0xffffffff", 100).contains("0x00004: 0xffffffff is no instruction"));
     assert!(fault("nop\n stqa $3,0\n stop 0", 100).contains("0x00004: a store to 0x00000 overwrites code"));
-    // Code that has not been executed yet, and data that have been.
+    // Code that has not been executed yet, and data that have been executed.
     let later = "nop\n stqa $3,later\n.align 4\nlater: stop 0";
     assert!(fault(later, 100).contains("0x00004: a store to 0x00010 overwrites code"));
     let data = " br data\n.align 4\ndata: .long 0x40200000\n .long 0x00200000\n stqa $3,data\n stop 0";
     assert!(fault(data, 100).contains("0x00018: a store to 0x00010 overwrites code"));
-    // What is refused has not been done.
+    // A refused store has no effect.
     let mut machine = Machine::new();
     machine.load(&assemble("bad.s", "nop\n stqa $3,0\n stop 0").unwrap());
     machine.set_register(Reg::new(3), u128::MAX);
@@ -169,7 +169,7 @@ fn data_among_the_code_may_be_written() {
 }
 
 #[test]
-fn what_runs_is_what_is_in_the_local_store() {
+fn the_local_store_content_is_executed() {
     let program = |value: i32| assemble("x.s", &format!("il $3,{value}\n stop 0")).unwrap();
     let mut machine = Machine::new();
     let mut run = |change: &dyn Fn(&mut Machine)| {
@@ -178,7 +178,7 @@ fn what_runs_is_what_is_in_the_local_store() {
     };
     assert_eq!(run(&|machine| machine.load(&program(1))), Ok(1));
     assert_eq!(run(&|machine| machine.load(&program(2))), Ok(2));
-    // Written from outside, then by another load of the same.
+    // Written from outside, then by another load of the same program.
     let word = program(3).word(0).unwrap();
     assert_eq!(run(&|machine| machine.memory_mut(0..4).copy_from_slice(&word.to_be_bytes())), Ok(3));
     assert_eq!(run(&|machine| machine.load(&program(2))), Ok(2));

@@ -1,10 +1,10 @@
-//! The assembler from Rust: a method for each instruction, made from the table of the instruction set.
+//! The assembler for Rust code: one method for each instruction, generated from the table of the instruction set.
 
 use super::{AsmError, Image, set_branch, set_target};
 use crate::isa::{Inst, Op, Reg, with_table};
 use crate::sim::LOCAL_STORE;
 
-/// A place in a program, which may be bound later than it is named.
+/// A position in a program, which may be bound after its first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(usize);
 
@@ -25,29 +25,29 @@ enum Item {
 }
 
 impl Assembler {
-    /// An empty program at address 0.
+    /// Creates an empty program at address 0.
     pub fn new() -> Assembler {
         Assembler::default()
     }
 
-    /// An empty program at an address, a multiple of 16.
+    /// Creates an empty program at an address, a multiple of 16.
     pub fn at(origin: u32) -> Assembler {
         assert!(origin.is_multiple_of(16), "quadwords of data are aligned");
         Assembler { origin, ..Assembler::default() }
     }
 
-    /// A new label, not yet bound.
+    /// Creates an unbound label.
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
-    /// Binds a label to this place.
+    /// Binds a label to the current position.
     pub fn bind(&mut self, label: Label) {
         self.labels[label.0] = Some(self.words.len());
     }
 
-    /// Binds a label to this place and gives it a name in the image's symbols.
+    /// Binds a label to the current position and adds its name to the image's symbols.
     pub fn bind_named(&mut self, label: Label, name: &str) {
         self.bind(label);
         self.names.push((name.into(), label));
@@ -67,14 +67,14 @@ impl Assembler {
         self.words.push(Item::Inst { inst, target, branch });
     }
 
-    /// Fills with `nop` and `lnop` to a multiple of 8 bytes, so that the next instruction can be first of a pair.
+    /// Pads with `nop` and `lnop` to a multiple of 8 bytes, so that the next instruction can be the first of a pair.
     pub fn align_pair(&mut self) {
         if self.words.len() % 2 == 1 {
             self.push(Inst::bare(Op::Lnop));
         }
     }
 
-    /// Ends the code: data follow, from a multiple of 16 bytes on.
+    /// Ends the code and starts the data, at a multiple of 16 bytes.
     pub fn begin_data(&mut self) {
         self.code_end = Some(self.words.len());
         while !self.words.len().is_multiple_of(4) {
@@ -89,10 +89,10 @@ impl Assembler {
         }
     }
 
-    /// The program.
+    /// Assembles the program.
     ///
     /// # Errors
-    /// Labels that were never bound, are too far away or share a name, immediates out of range, a program that is larger
+    /// For unbound labels, labels that are too far away or share a name, immediates out of range, and programs larger
     /// than the local store.
     pub fn finish(self) -> Result<Image, AsmError> {
         let error = |message| AsmError { file: "builder".into(), line: 0, message };
@@ -142,7 +142,7 @@ impl Assembler {
     }
 }
 
-/// One method an instruction; its parameters are the operands that its format has, in the order they are written.
+/// One method for each instruction. Its parameters are the operands of the format, in the order of the assembly syntax.
 macro_rules! methods {
     ($($name:ident $mnemonic:ident $opcode:literal $format:ident $class:ident,)*) => {
         #[allow(missing_docs, reason = "named as in the manual")]

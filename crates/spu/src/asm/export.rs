@@ -1,4 +1,4 @@
-//! Programs as raw images and as source that the GNU assembler takes.
+//! Export of programs as raw images and as source for the GNU assembler.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use super::Image;
 use crate::isa::{Format, Inst};
 
 impl Image {
-    /// The local store from address 0 on.
+    /// The content of the local store from address 0.
     pub fn raw(&self) -> Vec<u8> {
         let mut raw = vec![0; self.origin as usize];
         raw.extend(&self.bytes);
@@ -16,7 +16,7 @@ impl Image {
 
     /// Source in GNU syntax that assembles to the same bytes at the same addresses.
     pub fn source(&self) -> String {
-        // Made labels begin as no other does.
+        // Generated labels start with a prefix that no other symbol has.
         let mut prefix = String::from(".L");
         while self.symbols.keys().any(|name| name.starts_with(&prefix)) {
             prefix.push('_');
@@ -40,7 +40,7 @@ impl Image {
                 let _ = writeln!(out, "{prefix}{at:x}:");
             }
             let word = self.word(at).expect("inside");
-            // Not every word that is executed can be written as an instruction.
+            // Not every executed word can be written as an instruction.
             let same = |inst: &Inst| self.code.contains(&at) && inst.is_writable() && inst.encode() == word;
             match Inst::decode(word).filter(same) {
                 Some(inst) => {
@@ -58,9 +58,9 @@ impl Image {
         out
     }
 
-    /// An instruction with labels instead of relative addresses, as far as they lie inside.
+    /// An instruction with labels instead of relative addresses, where their targets are inside the program.
     fn with_labels(&self, inst: &Inst, at: u32, prefix: &str) -> String {
-        // What lies outside is a distance.
+        // Targets outside the program are written as distances.
         let label = |place: u32, words: i32| match place >= self.origin && place + 4 <= self.end() {
             true => format!("{prefix}{place:x}"),
             false => (words * 4).to_string(),
@@ -71,7 +71,7 @@ impl Image {
             (Format::HintIndirect, _, Some(branch)) => {
                 format!("{mnemonic} {},{}", label(branch, to_branch), inst.ra)
             }
-            // A label would be left to a linker.
+            // The GNU assembler would leave a label to the linker.
             (Format::HintAbsolute, Some(to), Some(branch)) => {
                 format!("{mnemonic} {},{to:#x}", label(branch, to_branch))
             }
@@ -85,7 +85,7 @@ impl Image {
     }
 }
 
-/// The address that an instruction names, if it is relative to the instruction or a hint.
+/// The address that an instruction refers to, if it is relative to the instruction or a hint.
 fn target(inst: &Inst, at: u32) -> Option<u32> {
     use Format::*;
     match inst.op.format() {

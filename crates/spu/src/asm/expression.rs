@@ -1,16 +1,16 @@
-//! Expressions of assembly text: integers, symbols, and the operators of the GNU assembler with its precedence, which is
-//! not that of C: shifts bind as products do, and `|`, `^` and `&` more tightly than sums.
+//! Expressions of assembly text: integers, symbols, and the operators of the GNU assembler with its precedence, which
+//! differs from C: shifts have the precedence of products, and `|`, `^` and `&` a higher one than sums.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// What an expression comes to.
+/// The value of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Value {
     pub number: i64,
-    /// Addresses in it, those taken away counted negative: 1 makes it an address, 0 a number.
+    /// Number of addresses in it, subtracted ones counted as negative: 1 means an address, 0 a number.
     pub addresses: i32,
-    /// Of an address, the run it lies in: see [`Place::run`].
+    /// For an address, the run that contains it: see [`Place::run`].
     run: usize,
 }
 
@@ -20,34 +20,35 @@ impl Value {
     }
 }
 
-/// Where an expression stands.
+/// The position of an expression.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Place {
     pub section: usize,
     pub offset: u32,
-    /// What lies between two places of a run is known when it is read. An alignment begins another, even if it fills nothing.
+    /// Within a run the distance between two positions is known when it is read. An alignment starts a new run, even if
+    /// it adds no padding.
     pub run: usize,
-    /// Statements up to it.
+    /// Number of statements before it.
     pub order: usize,
 }
 
-/// A value that `.set` gives to a name, from its place on.
+/// A value that `.set` assigns to a name, valid from its position on.
 #[derive(Debug, Clone)]
 pub(super) struct Definition {
     pub place: Place,
     pub line: usize,
     pub text: String,
-    /// The text is a number, which was known when it was read.
+    /// True if the text is a number that was known when it was read.
     pub known: bool,
 }
 
-/// What symbols stand for.
+/// The values of symbols.
 pub(super) struct Symbols<'a> {
     pub labels: &'a HashMap<String, Place>,
-    /// By name, in their order.
+    /// The definitions by `.set`, by name, in order.
     pub sets: &'a HashMap<String, Vec<Definition>>,
-    /// Where sections start. Not known as long as the program is read: then only numbers and differences within a run have a
-    /// value, and addresses are counted from their section.
+    /// Start addresses of the sections; `None` while the program is being read: then only numbers and differences
+    /// within a run have a value, and addresses are relative to their section.
     pub bases: Option<&'a [u32]>,
 }
 
@@ -61,11 +62,11 @@ struct Parser<'a> {
     symbols: &'a Symbols<'a>,
     place: Place,
     depth: u32,
-    /// Numbers and symbols so far, those behind a `.set` too.
+    /// Number of atoms evaluated so far, including those in definitions by `.set`.
     atoms: &'a Cell<u32>,
 }
 
-/// Operators by how tightly they bind, loosest first; those that others begin with stand behind them.
+/// Operators by precedence, lowest first. An operator that is a prefix of another one comes after it.
 const LEVELS: [&[&str]; 6] = [
     &["||"],
     &["&&"],
@@ -75,11 +76,11 @@ const LEVELS: [&[&str]; 6] = [
     &["*", "/", "%", "<<", ">>"],
 ];
 
-/// Deeper nesting is a loop of `.set` or nonsense.
-const DEEPEST: u32 = 64;
+/// Maximum nesting depth. A deeper expression contains a cycle of `.set`.
+const MAX_DEPTH: u32 = 64;
 
-/// A `.set` that names others many times over grows beyond any patience.
-const MOST_ATOMS: u32 = 100_000;
+/// Maximum number of atoms: chains of `.set` can grow exponentially.
+const MAX_ATOMS: u32 = 100_000;
 
 impl Parser<'_> {
     fn whole(mut self) -> Result<Value, String> {
@@ -110,7 +111,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The longest operator that comes next.
+    /// The longest operator at the current position.
     fn operator(&self) -> Option<&'static str> {
         let all = LEVELS.into_iter().flatten().copied();
         all.filter(|operator| self.rest.starts_with(operator)).max_by_key(|operator| operator.len())
@@ -118,7 +119,7 @@ impl Parser<'_> {
 
     fn unary(&mut self) -> Result<Value, String> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err("an expression is nested too deeply".into());
         }
         self.rest = self.rest.trim_start();
@@ -160,15 +161,15 @@ impl Parser<'_> {
         }
         self.rest = rest;
         self.atoms.set(self.atoms.get() + 1);
-        if self.atoms.get() > MOST_ATOMS {
-            return Err(format!("an expression has more than {MOST_ATOMS} parts, those of .set included"));
+        if self.atoms.get() > MAX_ATOMS {
+            return Err(format!("an expression has more than {MAX_ATOMS} parts, those of .set included"));
         }
         if token == "." {
             return Ok(self.address(self.place));
         }
         if token.starts_with(|c: char| c.is_ascii_digit()) {
             let value = number(token)?;
-            // Up to 64 bits, with or without sign.
+            // Up to 64 bits, signed or unsigned.
             let value = u64::try_from(value).map(|value| Value::number(value as i64));
             return value.map_err(|_| format!("`{token}` does not fit: expected 64 bits"));
         }
@@ -177,13 +178,15 @@ impl Parser<'_> {
         }
         let definition = self.definition(token)?;
         if self.symbols.bases.is_none() && !definition.known {
-            return Err(format!("`{token}` was set to what was not known then: expected a number"));
+            return Err(format!(
+                "`{token}` was set to a value that was not known at that point: expected a number"
+            ));
         }
         let depth = self.depth + 1;
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(format!("`{token}` is defined by itself"));
         }
-        // What a definition names has the values of its own place: those before it.
+        // Names in a definition have the values that are valid at its position.
         let place = Place { order: definition.place.order - 1, ..definition.place };
         let rest = &definition.text;
         Parser { rest, symbols: self.symbols, place, depth, atoms: self.atoms }.whole()
@@ -194,7 +197,7 @@ impl Parser<'_> {
         Value { number: i64::from(base + place.offset), addresses: 1, run: place.run }
     }
 
-    /// The latest definition before this place. One that comes later counts if it is the only one.
+    /// The latest definition before this position. A later one counts if it is the only one.
     fn definition(&self, name: &str) -> Result<&Definition, String> {
         let Some(all) = self.symbols.sets.get(name) else {
             return Err(format!("unknown symbol `{name}`: expected a label or a name set by .set"));
@@ -217,20 +220,20 @@ pub(super) fn number(token: &str) -> Result<u128, String> {
         [b'0', _, ..] => (&lower[1..], 8),
         _ => (&lower[..], 10),
     };
-    // The library takes a sign.
+    // The library function would accept a sign.
     let value = u128::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'));
     value.ok_or_else(|| format!("`{token}` is no number"))
 }
 
-/// Refuses what has no value before sections have their places. Like the GNU assembler, which looks no further than to the
-/// end of what cannot grow any more.
+/// Refuses expressions that have no value before the sections are laid out, as the GNU assembler does, which only knows
+/// distances between positions whose distance is final.
 fn known_now(operator: &str, left: Value, right: Value) -> Result<(), String> {
     let known = match (left.addresses, right.addresses) {
         (_, 0) => true,
         (0, _) => operator == "+",
         _ => operator == "-" && left.run == right.run,
     };
-    if known { Ok(()) } else { Err(format!("addresses beside `{operator}`, which are not known yet")) }
+    if known { Ok(()) } else { Err(format!("addresses with `{operator}`, which are not known yet")) }
 }
 
 fn apply(operator: &str, left: Value, right: Value) -> Result<Value, String> {
@@ -239,9 +242,9 @@ fn apply(operator: &str, left: Value, right: Value) -> Result<Value, String> {
         "+" => left.addresses.saturating_add(right.addresses),
         "-" => left.addresses.saturating_sub(right.addresses),
         _ if left.addresses == 0 && right.addresses == 0 => 0,
-        _ => return Err(format!("an address beside `{operator}`: expected numbers")),
+        _ => return Err(format!("an address with `{operator}`: expected numbers")),
     };
-    // A truth is -1 where it comes of a comparison.
+    // A comparison that is true gives -1.
     let truth = |is: bool| -i64::from(is);
     let number = match operator {
         "||" => i64::from(a != 0 || b != 0),
@@ -269,7 +272,7 @@ fn apply(operator: &str, left: Value, right: Value) -> Result<Value, String> {
     Ok(Value { number, addresses, run })
 }
 
-/// How far to shift.
+/// The shift count.
 fn count(right: i64) -> Result<u32, String> {
     let count = u32::try_from(right).ok().filter(|count| *count < 64);
     count.ok_or_else(|| format!("a shift by {right}: expected 0 to 63"))
@@ -279,7 +282,7 @@ pub(super) fn is_symbol(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '.'
 }
 
-/// True of what labels and `.set` may define.
+/// True for names that labels and `.set` may define.
 pub(super) fn is_name(name: &str) -> bool {
     name != "."
         && name.chars().all(is_symbol)

@@ -1,8 +1,9 @@
-//! The assembler: [`Assembler`] from Rust, [`assemble`] from text in GNU syntax; both give an [`Image`].
+//! The assembler: [`Assembler`] for Rust code, [`assemble`] for text in GNU syntax; both produce an [`Image`].
 
 mod builder;
 mod export;
 mod expression;
+mod operands;
 mod text;
 
 use std::collections::BTreeMap;
@@ -13,50 +14,50 @@ pub use text::assemble;
 
 use crate::isa::Inst;
 
-/// A program as it lies in the local store.
+/// A program as it is placed in the local store.
 #[derive(Debug, Clone, Default)]
 pub struct Image {
     /// The address of the first byte.
     pub origin: u32,
     /// Code and data.
     pub bytes: Vec<u8>,
-    /// Where instructions are; the rest is data.
+    /// The addresses of instructions; the rest is data.
     pub code: Range<u32>,
-    /// Where execution starts.
+    /// The start address of execution.
     pub entry: u32,
     /// Labels and their addresses.
     pub symbols: BTreeMap<String, u32>,
-    /// Data among the code, in order: may be stored to as long as it is not executed.
+    /// Data within the code, in order: a store to them is allowed unless they have been executed.
     pub constants: Vec<Range<u32>>,
 }
 
 impl Image {
-    /// The first address after it.
+    /// The first address after the image.
     pub fn end(&self) -> u32 {
         self.origin + self.bytes.len() as u32
     }
 
-    /// The word at an address, if it is inside.
+    /// The word at an address, if it is inside the image.
     pub fn word(&self, address: u32) -> Option<u32> {
         let at = address.checked_sub(self.origin)? as usize;
         let bytes = self.bytes.get(at..at + 4)?;
         Some(u32::from_be_bytes(bytes.try_into().expect("four bytes")))
     }
 
-    /// The instructions of the code, with their addresses; `None` where a word is none.
+    /// The instructions of the code, with their addresses; `None` for words that are not instructions.
     pub fn instructions(&self) -> impl Iterator<Item = (u32, Option<Inst>)> {
         self.code.clone().step_by(4).map(|at| (at, self.word(at).and_then(Inst::decode)))
     }
 }
 
-/// What is wrong with a program, and where.
+/// An error in a program, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsmError {
-    /// The file's name as given.
+    /// The name of the file, as passed by the caller.
     pub file: String,
-    /// The line, counted from 1; 0 for programs made in Rust.
+    /// The line, counted from 1; 0 for programs built in Rust.
     pub line: usize,
-    /// What is wrong and what was expected.
+    /// The error, and what was expected.
     pub message: String,
 }
 
@@ -71,14 +72,14 @@ impl std::fmt::Display for AsmError {
 
 impl std::error::Error for AsmError {}
 
-/// Words from `from` to `to`, for relative addresses.
+/// Number of words from `from` to `to`, for relative addresses.
 fn words_between(from: u32, to: u32) -> i32 {
     (to as i32 - from as i32) >> 2
 }
 
-/// Sets the immediate of an instruction that names an address.
+/// Sets the immediate of an instruction that refers to an address.
 ///
-/// Distances wrap with the local store, as the hardware's do.
+/// Distances wrap at the size of the local store, as in the hardware.
 fn set_target(inst: &mut Inst, at: u32, target: u32) -> Result<(), String> {
     use crate::isa::Format::*;
     if target & 3 != 0 {
@@ -88,7 +89,7 @@ fn set_target(inst: &mut Inst, at: u32, target: u32) -> Result<(), String> {
         Ri16Absolute | Ri16AbsoluteStore | HintAbsolute => (target >> 2) as i32,
         _ => words_between(at, target),
     };
-    // Sixteen bits of words are the whole local store.
+    // Sixteen bits of words cover the whole local store.
     inst.imm = words << 16 >> 16;
     Ok(())
 }

@@ -1,22 +1,24 @@
-//! The assembler from text in GNU syntax: statements, labels, directives, registers by name.
+//! The assembler for text in GNU syntax: statements, labels, directives, registers by name.
 //!
-//! Sections are laid out in the order `.text`, then all others as they first appear, each from a multiple of its largest
-//! `.align` on, of 16 bytes at the least.
+//! Sections are laid out with `.text` first, then all others in the order of their first appearance. Each starts at a
+//! multiple of its largest `.align`, at least 16 bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::expression::{Definition, Place, Symbols, Value, evaluate, is_name, number};
-use super::{AsmError, Image, set_branch, set_target};
-use crate::isa::{Format, Inst, Op, Reg};
+use super::expression::{Definition, Place, Symbols, evaluate, is_name, number};
+use super::operands::{OperandText, instruction, shape};
+use super::{AsmError, Image};
+use crate::isa::{Inst, Op};
 use crate::sim::LOCAL_STORE;
 
-/// Assembles a file's text. `file` is its name, for messages.
+/// Assembles the text of a file. `file` is its name, for messages.
 ///
-/// What the GNU assembler would read otherwise is refused: a program that is taken means the same to both.
+/// Text that the GNU assembler would interpret differently is refused: an accepted program has the same meaning for
+/// both.
 ///
 /// # Errors
-/// What is wrong, in which line, and what was expected.
+/// The error, its line, and what was expected.
 pub fn assemble(file: &str, source: &str) -> Result<Image, AsmError> {
     let mut program = Program::new();
     let at_line = |line: usize| move |message: String| AsmError { file: file.to_string(), line, message };
@@ -27,7 +29,7 @@ pub fn assemble(file: &str, source: &str) -> Result<Image, AsmError> {
         last = i + 1;
         let statements = statements(std::mem::take(&mut begun), line, &mut in_comment);
         let mut statements = statements.map_err(at_line(last))?;
-        // A comment over several lines parts words, not statements.
+        // A comment over several lines separates words, not statements.
         if in_comment {
             begun = statements.pop().unwrap_or_default();
         }
@@ -41,8 +43,8 @@ pub fn assemble(file: &str, source: &str) -> Result<Image, AsmError> {
     program.lay_out().map_err(|(line, message)| at_line(line)(message))
 }
 
-/// A line's statements, the first of which has begun before: between `;`, without comments, which go from `#` on or from
-/// `/*` to `*/`.
+/// Splits a line into statements, the first of which may continue the previous line: separated by `;`, without
+/// comments, which start with `#` or are enclosed in `/*` and `*/`.
 fn statements(begun: String, line: &str, in_comment: &mut bool) -> Result<Vec<String>, String> {
     let mut found = vec![begun];
     let mut in_string = false;
@@ -69,7 +71,7 @@ fn statements(begun: String, line: &str, in_comment: &mut bool) -> Result<Vec<St
             '/' if next == Some('*') => {
                 chars.next();
                 *in_comment = true;
-                // It parts words.
+                // A comment separates words.
                 statement.push(' ');
             }
             ';' => found.push(String::new()),
@@ -79,7 +81,7 @@ fn statements(begun: String, line: &str, in_comment: &mut bool) -> Result<Vec<St
             }
         }
     }
-    // The GNU assembler goes on in the next line.
+    // The GNU assembler would continue the string on the next line.
     if in_string { Err("a string is not closed on its line: expected `\"`".into()) } else { Ok(found) }
 }
 
@@ -88,9 +90,9 @@ struct Program {
     current: usize,
     labels: HashMap<String, Place>,
     sets: HashMap<String, Vec<Definition>>,
-    /// Of [`Place::run`].
+    /// The current value of [`Place::run`].
     run: usize,
-    /// Statements so far.
+    /// Number of statements so far.
     order: usize,
 }
 
@@ -108,21 +110,14 @@ struct Placed {
 }
 
 enum Item {
-    Inst(Op, Vec<Written>),
-    /// Bytes of an integer, and the expression.
+    Inst(Op, Vec<OperandText>),
+    /// Number of bytes of an integer, and the expression.
     Data(u32, String),
     Bytes([u8; 16]),
-    /// So many bytes of this value.
+    /// A number of bytes with this value.
     Space(u32, u8),
-    /// To the next alignment: nothing, or in code `nop` and `lnop`.
+    /// Padding to an alignment: in code `nop` and `lnop`.
     Fill(u32),
-}
-
-/// An operand.
-struct Written {
-    text: String,
-    /// A number, known when it was read.
-    known: bool,
 }
 
 impl Program {
@@ -141,7 +136,7 @@ impl Program {
 
     fn enter(&mut self, name: &str) {
         self.current = self.sections.iter().position(|section| section.name == name).unwrap_or_else(|| {
-            // Data are loaded by quadwords.
+            // Data are loaded as quadwords.
             self.sections.push(Section { name: name.into(), size: 0, align: 16, items: Vec::new() });
             self.sections.len() - 1
         });
@@ -193,7 +188,7 @@ impl Program {
         }
     }
 
-    /// A value for a name, from here on.
+    /// Assigns a value to a name, from this position on.
     fn set(&mut self, name: &str, text: &str, line: usize) -> Result<(), String> {
         if !is_name(name) {
             return Err(format!("`{name}` cannot be set: expected a name of letters, digits, `_` and `.`"));
@@ -204,10 +199,10 @@ impl Program {
         if text.is_empty() {
             return Err(format!("`{name}` is set to nothing: expected a number or a symbol"));
         }
-        // What is known is a number from now on; addresses and names that come later have to wait.
-        let now = self.now(text).map(|number| number.to_string());
-        let known = now.is_ok();
-        let text = now.unwrap_or_else(|_| text.to_string());
+        // A known value is stored as a number; addresses and later names are evaluated at the end.
+        let evaluate_now = self.evaluate_now(text).map(|number| number.to_string());
+        let known = evaluate_now.is_ok();
+        let text = evaluate_now.unwrap_or_else(|_| text.to_string());
         let definition = Definition { place: self.here(), line, text, known };
         self.sets.entry(name.into()).or_default().push(definition);
         Ok(())
@@ -215,7 +210,7 @@ impl Program {
 
     fn instruction(&mut self, mnemonic: &str, mut operands: Vec<String>, line: usize) -> Result<(), String> {
         let (op, wanted) = match mnemonic {
-            // The assembler's own names for moves and returns.
+            // Aliases of the assembler for moves and returns.
             "lr" if operands.len() == 2 => {
                 operands.push("0".into());
                 (Op::Ori, 3)
@@ -238,7 +233,7 @@ impl Program {
         if !self.sections[0].size.is_multiple_of(4) {
             return Err(format!("`{mnemonic}` at an address that is no multiple of 4: expected .align 2"));
         }
-        let written = |text: String| Written { known: self.now(&text).is_ok(), text };
+        let written = |text: String| OperandText { known: self.evaluate_now(&text).is_ok(), text };
         let operands = operands.into_iter().map(written).collect();
         self.add(line, 4, Item::Inst(op, operands))
     }
@@ -278,7 +273,7 @@ impl Program {
             }
             "align" | "p2align" | "balign" => {
                 need(1..=1)?;
-                let value = self.now(&operands[0])?;
+                let value = self.evaluate_now(&operands[0])?;
                 let power = || u32::try_from(value).ok().and_then(|bits| 1i64.checked_shl(bits)).unwrap_or(0);
                 let to = if name == "balign" { value } else { power() };
                 if !(1..=0x10000).contains(&to) || to & (to - 1) != 0 {
@@ -292,22 +287,23 @@ impl Program {
             }
             "space" | "skip" | "zero" => {
                 need(1..=2)?;
-                let size = self.now(&operands[0])?;
+                let size = self.evaluate_now(&operands[0])?;
                 if !(0..=0x4_0000).contains(&size) {
                     return Err(format!(".{name} {size}: expected at most the local store, 262144 bytes"));
                 }
-                let value = operands.get(1).map_or(Ok(0), |text| self.now(text))?;
+                let value = operands.get(1).map_or(Ok(0), |text| self.evaluate_now(text))?;
                 let byte = u8::try_from(value).map_err(|_| format!(".{name}: {value} is no byte"))?;
                 self.add(line, size as u32, Item::Space(size as u32, byte))?;
             }
             "fill" => {
                 need(1..=3)?;
-                let number = |at: usize, other| operands.get(at).map_or(Ok(other), |text| self.now(text));
+                let number =
+                    |at: usize, other| operands.get(at).map_or(Ok(other), |text| self.evaluate_now(text));
                 let (repeat, size, value) = (number(0, 0)?, number(1, 1)?, number(2, 0)?);
                 if !(0..=0x4_0000).contains(&repeat) || ![1, 2, 4, 8].contains(&size) {
                     return Err(".fill: expected a count, a size of 1, 2, 4 or 8, and a value".into());
                 }
-                // Of eight bytes the last four are zero, whatever the value: so does the GNU assembler.
+                // For a size of 8 the last four bytes are zero, whatever the value, as in the GNU assembler.
                 let value = if size < 8 { value } else { in_bits(value, 32)? << 32 };
                 for _ in 0..repeat {
                     self.add(line, size as u32, Item::Data(size as u32, value.to_string()))?;
@@ -333,7 +329,7 @@ impl Program {
                     self.add(line, size, Item::Data(size, operand.clone()))?;
                 }
             }
-            // About symbols for a linker, which there is none of here.
+            // Directives about symbols for a linker, which are not needed here.
             "global" | "globl" | "type" | "size" | "file" | "ident" | "extern" | "local" => {}
             _ => {
                 return Err(format!("unknown directive `.{name}`: expected .set, .align, .long, .octa, ..."));
@@ -342,8 +338,8 @@ impl Program {
         Ok(())
     }
 
-    /// The value of an expression that is needed at once, so that it may not name addresses.
-    fn now(&self, text: &str) -> Result<i64, String> {
+    /// The value of an expression that is needed immediately, so that it must not contain addresses.
+    fn evaluate_now(&self, text: &str) -> Result<i64, String> {
         let symbols = Symbols { labels: &self.labels, sets: &self.sets, bases: None };
         let value = evaluate(text, &symbols, self.here())?;
         match value.addresses {
@@ -416,7 +412,7 @@ impl Program {
                 }
             }
         }
-        // Those that nobody uses too.
+        // Unused definitions are checked too.
         let mut definitions: Vec<&Definition> = self.sets.values().flatten().collect();
         definitions.sort_by_key(|definition| definition.place.order);
         for Definition { place, line, text, .. } in definitions {
@@ -432,7 +428,7 @@ impl Program {
     }
 }
 
-/// Zeros up to a word, then `nop` and `lnop`.
+/// Zeros up to a word boundary, then `nop` and `lnop`.
 fn fill_with_code(bytes: &mut [u8], at: u32) {
     let first = bytes.len() % 4;
     for (i, word) in bytes[first..].chunks_exact_mut(4).enumerate() {
@@ -442,7 +438,7 @@ fn fill_with_code(bytes: &mut [u8], at: u32) {
     }
 }
 
-/// A value that fits into so many bits, with or without sign.
+/// A value that fits into this number of bits, signed or unsigned.
 fn in_bits(value: i64, bits: u32) -> Result<i64, String> {
     if bits < 64 && (value >= 1 << bits || value < -(1 << (bits - 1))) {
         return Err(format!("{value} does not fit: expected {bits} bits"));
@@ -450,7 +446,7 @@ fn in_bits(value: i64, bits: u32) -> Result<i64, String> {
     Ok(value)
 }
 
-/// Splits at commas outside of parentheses.
+/// Splits at commas outside parentheses.
 fn split_operands(text: &str) -> Vec<String> {
     let mut operands = Vec::new();
     let mut depth = 0;
@@ -470,139 +466,4 @@ fn split_operands(text: &str) -> Vec<String> {
         operands.push(text[start..].trim().to_string());
     }
     operands
-}
-
-/// What an operand is.
-#[derive(Clone, Copy)]
-enum Operand {
-    Rt,
-    Ra,
-    Rb,
-    Rc,
-    Value,
-    /// `offset(ra)`
-    Memory,
-    /// An address.
-    Target,
-    /// The branch that a hint is about.
-    Hinted,
-}
-
-/// The operands of a format, as they are written.
-fn shape(format: Format) -> &'static [Operand] {
-    use Operand::*;
-    match format {
-        Format::Rrr => &[Rt, Ra, Rb, Rc],
-        Format::Rr | Format::RrInOut | Format::RrStore => &[Rt, Ra, Rb],
-        Format::RrA | Format::IndirectIf => &[Rt, Ra],
-        Format::Ri7 | Format::Ri10 | Format::Ri10Byte => &[Rt, Ra, Value],
-        Format::Ri10Quad | Format::Ri10QuadStore => &[Rt, Memory],
-        Format::Ri16 | Format::Ri16InOut | Format::Ri18 => &[Rt, Value],
-        Format::Ri16Absolute | Format::Ri16AbsoluteStore => &[Rt, Target],
-        Format::Ri16Relative | Format::Ri16RelativeStore | Format::BranchIf => &[Rt, Target],
-        Format::Branch => &[Target],
-        Format::Indirect => &[Ra],
-        Format::HintIndirect => &[Hinted, Ra],
-        Format::HintAbsolute | Format::HintRelative => &[Hinted, Target],
-        Format::Bare => &[],
-        Format::StopCode => &[Value],
-    }
-}
-
-fn instruction(
-    op: Op,
-    operands: &[Written],
-    at: u32,
-    place: Place,
-    symbols: &Symbols<'_>,
-) -> Result<Inst, String> {
-    let mut inst = Inst::bare(op);
-    let value = |text: &str| evaluate(text, symbols, place);
-    let is_absolute =
-        matches!(op.format(), Format::Ri16Absolute | Format::Ri16AbsoluteStore | Format::HintAbsolute);
-    // A number is a distance where the instruction has one, and an address where it has that.
-    let address = |Written { text, known }: &Written, distances: bool| {
-        let found = match value(text)? {
-            // The GNU assembler takes what it does not know yet for an address.
-            Value { addresses: 0, .. } if distances && !known => {
-                return Err(format!(
-                    "`{text}` is not known yet: expected a number set before, or an address"
-                ));
-            }
-            Value { number, addresses: 0, .. } if distances => match number {
-                -0x4_0000..=0x3_ffff => (i64::from(at) + number) & 0x3_ffff,
-                _ => {
-                    return Err(format!("{number} is too far: expected -262144 to 262143 bytes, or a label"));
-                }
-            },
-            // Such as `.-8` in the first word: distances wrap with the local store.
-            Value { number: number @ -0x4_0000..=-1, addresses: 1, .. } if distances => number & 0x3_ffff,
-            Value { number, addresses: 0 | 1, .. } => number,
-            _ => return Err(format!("`{text}` is neither a number nor an address")),
-        };
-        match found {
-            address @ 0..=0x3_ffff => Ok(address as u32),
-            other => Err(format!("{other:#x} lies outside of the local store: expected 0 to 0x3ffff")),
-        }
-    };
-    let number = |text: &str, unit| match value(text)? {
-        Value { number, addresses: 0 | 1, .. } => in_range(op, number, unit),
-        _ => Err(format!("`{text}` is neither a number nor an address")),
-    };
-    for (operand, written) in shape(op.format()).iter().zip(operands) {
-        let text = &written.text;
-        match operand {
-            Operand::Rt => inst.rt = register(text, place, symbols)?,
-            Operand::Ra => inst.ra = register(text, place, symbols)?,
-            Operand::Rb => inst.rb = register(text, place, symbols)?,
-            Operand::Rc => inst.rc = register(text, place, symbols)?,
-            Operand::Value => inst.imm = number(text, 1)?,
-            Operand::Target => set_target(&mut inst, at, address(written, !is_absolute)?)?,
-            Operand::Hinted => set_branch(&mut inst, at, address(written, true)?)?,
-            Operand::Memory => {
-                let inner =
-                    text.strip_suffix(')').and_then(|text| text.rfind('$').map(|at| text.split_at(at)));
-                let Some((offset, base)) = inner.and_then(|(o, b)| Some((o.trim().strip_suffix('(')?, b)))
-                else {
-                    return Err(format!("`{text}` is no place in memory: expected offset($register)"));
-                };
-                inst.ra = register(base, place, symbols)?;
-                inst.imm = if offset.trim().is_empty() { 0 } else { number(offset, 16)? };
-            }
-        }
-    }
-    Ok(inst)
-}
-
-fn in_range(op: Op, value: i64, unit: i64) -> Result<i32, String> {
-    let (low, high) = op.range();
-    let (low, high) = (i64::from(low) * unit, i64::from(high) * unit);
-    if value % unit != 0 {
-        return Err(format!("`{}`: {value} is no multiple of {unit}", op.mnemonic()));
-    }
-    if !(low..=high).contains(&value) {
-        return Err(format!("`{}`: {value} is out of range, expected {low} to {high}", op.mnemonic()));
-    }
-    Ok((value / unit) as i32)
-}
-
-fn register(text: &str, place: Place, symbols: &Symbols<'_>) -> Result<Reg, String> {
-    let expected = || format!("`{text}` is no register: expected $0 to $127 or $name");
-    let name = text.trim().strip_prefix('$').ok_or_else(expected)?.trim();
-    let number = match name.to_ascii_lowercase().as_str() {
-        "lr" => 0,
-        "sp" => 1,
-        // The GNU assembler reads no further than that.
-        lower if lower.starts_with("lr") || lower.starts_with("sp") => {
-            return Err(format!(
-                "`{text}` is no register: names that begin with lr or sp stand for $lr and $sp"
-            ));
-        }
-        _ => match evaluate(name, symbols, place) {
-            Ok(Value { number, addresses: 0, .. }) => number,
-            Ok(_) => return Err(expected()),
-            Err(error) => return Err(format!("{}: {error}", expected())),
-        },
-    };
-    u8::try_from(number).ok().filter(|&number| number < 128).map(Reg::new).ok_or_else(expected)
 }

@@ -1,11 +1,11 @@
-//! Instructions to words and back.
+//! Encoding and decoding of instructions.
 
 use std::sync::LazyLock;
 
 use super::{Format, Inst, Op, Reg};
 
 impl Format {
-    /// Bits of the opcode.
+    /// Number of bits of the opcode.
     const fn opcode_bits(self) -> u32 {
         use Format::*;
         match self {
@@ -18,7 +18,7 @@ impl Format {
         }
     }
 
-    /// Where the immediate starts from the right, and how many bits it has.
+    /// The lowest bit of the immediate, and its number of bits.
     const fn immediate(self) -> (u32, u32) {
         use Format::*;
         match self {
@@ -34,8 +34,8 @@ impl Format {
 }
 
 impl Op {
-    /// The immediates that can be written: those that the GNU assembler takes without a warning. Wider than the signed
-    /// range where a field is also read without sign.
+    /// The valid immediates: those that the GNU assembler accepts without a warning. The range is larger than the
+    /// signed one if a field can also be unsigned.
     pub(crate) const fn range(self) -> (i32, i32) {
         use Format::*;
         match (self, self.format()) {
@@ -57,7 +57,7 @@ impl Op {
     }
 }
 
-/// The operand fields of the formats, as masks of what may be other than zero.
+/// The operand fields of the formats, as masks of bits that may be set.
 fn field_mask(format: Format) -> u32 {
     use Format::*;
     let (start, bits) = format.immediate();
@@ -87,7 +87,7 @@ fn field_mask(format: Format) -> u32 {
     mask
 }
 
-/// By the leftmost eleven bits.
+/// Indexed by the leftmost eleven bits.
 static BY_OPCODE: LazyLock<Vec<Option<Op>>> = LazyLock::new(|| {
     let mut table = vec![None; 1 << 11];
     for &op in Op::ALL {
@@ -104,13 +104,13 @@ fn sign_extend(value: u32, bits: u32) -> i32 {
 }
 
 impl Inst {
-    /// Whether an assembler takes it as it is written: some words have immediates that no text has.
+    /// True if the instruction can be written in assembly text: some words have immediates without a textual form.
     pub(crate) fn is_writable(&self) -> bool {
         let (low, high) = self.op.range();
         (low..=high).contains(&self.imm)
     }
 
-    /// The word.
+    /// The encoded word.
     pub fn encode(&self) -> u32 {
         let format = self.op.format();
         let reg = |reg: Reg, at: u32| u32::from(reg.number()) << at;
@@ -142,12 +142,12 @@ impl Inst {
         word
     }
 
-    /// The instruction of a word, if there is one. Bits that no field uses must be zero.
+    /// Decodes a word, if it is an instruction. Bits outside the fields must be zero.
     pub fn decode(word: u32) -> Option<Inst> {
         let op = BY_OPCODE[(word >> 21) as usize]?;
         let format = op.format();
         let opcode = u32::MAX << (32 - format.opcode_bits());
-        // `br`, `nop` and `lnop` ignore their register fields, and assemblers do write them.
+        // `br`, `nop` and `lnop` ignore their register fields, and assemblers may set them.
         let ignored = if matches!(format, Format::Branch | Format::Bare) { 0x7f } else { 0 };
         if word & !opcode & !field_mask(format) & !ignored != 0 {
             return None;
@@ -158,7 +158,7 @@ impl Inst {
         if bits > 0 {
             inst.imm = match format {
                 Format::Ri18 | Format::StopCode => (word >> start & ((1 << bits) - 1)) as i32,
-                // Shifts to the left by a count without sign.
+                // Left shifts have an unsigned count.
                 Format::Ri7 if op.range().0 == 0 => (word >> start & 0x7f) as i32,
                 _ => sign_extend(word >> start & ((1 << bits) - 1), bits),
             };

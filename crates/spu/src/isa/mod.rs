@@ -1,7 +1,7 @@
-//! The instruction set of the SPU: what there is, how it is encoded, on which pipe it runs and for how long.
+//! The instruction set of the SPU: instructions, encoding, pipes and latencies.
 //!
-//! Big-endian; a word is 32 bits, bit 0 the most significant. Element 0 of a register is its preferred slot, from
-//! which all scalars come: addresses, conditions, counts.
+//! Big-endian; a word has 32 bits, bit 0 is the most significant. Element 0 of a register is its preferred slot, which
+//! holds scalars: addresses, conditions, counts.
 
 mod code;
 mod show;
@@ -14,10 +14,10 @@ pub(crate) use table::with_table;
 pub struct Reg(u8);
 
 impl Reg {
-    /// How many there are.
+    /// The number of registers.
     pub const COUNT: usize = 128;
 
-    /// The register of this number.
+    /// The register with this number.
     ///
     /// # Panics
     /// If there is no such register.
@@ -26,7 +26,7 @@ impl Reg {
         Reg(number)
     }
 
-    /// Its number.
+    /// The number.
     pub const fn number(self) -> u8 {
         self.0
     }
@@ -41,7 +41,7 @@ pub enum Pipe {
     Odd,
 }
 
-/// Classes of instructions, as IBM's table of latencies has them.
+/// Classes of instructions, as in IBM's table of latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Simple fixed point and logic.
@@ -58,14 +58,14 @@ pub enum Class {
     Br,
     /// Branch hints.
     Hb,
-    /// Nothing on the even pipe.
+    /// No operation on the even pipe.
     Nop,
-    /// Nothing on the odd pipe.
+    /// No operation on the odd pipe.
     Lnop,
 }
 
 impl Class {
-    /// Where it runs.
+    /// The pipe that executes it.
     pub const fn pipe(self) -> Pipe {
         match self {
             Class::Fx | Class::Ws | Class::Nop => Pipe::Even,
@@ -73,7 +73,7 @@ impl Class {
         }
     }
 
-    /// Cycles from issue until the result can be used.
+    /// Number of cycles from issue until the result can be used.
     pub const fn latency(self) -> u32 {
         match self {
             Class::Fx => 2,
@@ -85,7 +85,7 @@ impl Class {
     }
 }
 
-/// How the fields lie in a word, and how they are written.
+/// The fields of a word, and the assembly syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `rt,ra,rb,rc`
@@ -106,7 +106,7 @@ pub enum Format {
     Ri10Byte,
     /// `rt,offset(ra)`: quadwords, written in bytes.
     Ri10Quad,
-    /// The same of a store.
+    /// As [`Format::Ri10Quad`], for a store.
     Ri10QuadStore,
     /// `rt,value`: sixteen bits.
     Ri16,
@@ -114,11 +114,11 @@ pub enum Format {
     Ri16InOut,
     /// `rt,address`
     Ri16Absolute,
-    /// The same of a store.
+    /// As [`Format::Ri16Absolute`], for a store.
     Ri16AbsoluteStore,
     /// `rt,address`, relative to the instruction.
     Ri16Relative,
-    /// The same of a store.
+    /// As [`Format::Ri16Relative`], for a store.
     Ri16RelativeStore,
     /// `rt,value`: eighteen bits without sign.
     Ri18,
@@ -145,9 +145,9 @@ pub enum Format {
 /// One instruction with its operands. Fields that the format lacks are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Inst {
-    /// Which one.
+    /// The operation.
     pub op: Op,
-    /// Target; of stores and conditional branches the register that is read.
+    /// The target register; for stores and conditional branches the register that is read.
     pub rt: Reg,
     /// First source.
     pub ra: Reg,
@@ -155,25 +155,25 @@ pub struct Inst {
     pub rb: Reg,
     /// Third source.
     pub rc: Reg,
-    /// The immediate as encoded: relative addresses and absolute ones in words, offsets of `lqd` in quadwords.
+    /// The immediate as encoded: addresses, relative or absolute, in words, offsets of `lqd` in quadwords.
     pub imm: i32,
-    /// Of hints: words from the hint to the branch.
+    /// For hints: number of words from the hint to the branch.
     pub to_branch: i16,
 }
 
 impl Inst {
-    /// An instruction without operands; the others start from this.
+    /// An instruction without operands; the others are derived from it.
     pub const fn bare(op: Op) -> Inst {
         let zero = Reg::new(0);
         Inst { op, rt: zero, ra: zero, rb: zero, rc: zero, imm: 0, to_branch: 0 }
     }
 
-    /// The register it writes.
+    /// The register that it writes.
     pub fn target(&self) -> Option<Reg> {
         self.op.format().writes_rt().then_some(self.rt)
     }
 
-    /// The registers it reads.
+    /// The registers that it reads.
     pub fn sources(&self) -> impl Iterator<Item = Reg> {
         let format = self.op.format();
         let three = format == Format::Rrr;
@@ -189,7 +189,7 @@ impl Inst {
 }
 
 impl Format {
-    /// True if the instruction's result goes to RT.
+    /// True if the result is written to RT.
     pub const fn writes_rt(self) -> bool {
         use Format::*;
         matches!(
@@ -260,25 +260,25 @@ macro_rules! define_ops {
         pub enum Op { $($name),* }
 
         impl Op {
-            /// All of them.
+            /// All operations.
             pub const ALL: &'static [Op] = &[$(Op::$name),*];
 
-            /// As it is written.
+            /// The name in assembly text.
             pub const fn mnemonic(self) -> &'static str {
                 match self { $(Op::$name => stringify!($mnemonic)),* }
             }
 
-            /// The leftmost eleven bits of its words, fields left zero.
+            /// The leftmost eleven bits of the word, with zeros in the fields.
             pub const fn opcode(self) -> u32 {
                 match self { $(Op::$name => $opcode),* }
             }
 
-            /// Where its fields lie.
+            /// The format.
             pub const fn format(self) -> Format {
                 match self { $(Op::$name => Format::$format),* }
             }
 
-            /// Its class.
+            /// The class.
             pub const fn class(self) -> Class {
                 match self { $(Op::$name => Class::$class),* }
             }
@@ -288,17 +288,17 @@ macro_rules! define_ops {
 with_table!(define_ops);
 
 impl Op {
-    /// Where it runs.
+    /// The pipe that executes it.
     pub const fn pipe(self) -> Pipe {
         self.class().pipe()
     }
 
-    /// Cycles from issue until the result can be used.
+    /// Number of cycles from issue until the result can be used.
     pub const fn latency(self) -> u32 {
         self.class().latency()
     }
 
-    /// True for all that may change the flow.
+    /// True for all instructions that may change the control flow.
     pub const fn is_branch(self) -> bool {
         use Format::*;
         matches!(self.format(), Branch | BranchIf | Indirect | IndirectIf)
@@ -309,7 +309,7 @@ impl Op {
         matches!(self.class(), Class::Hb)
     }
 
-    /// The instruction of this mnemonic.
+    /// The operation with this mnemonic.
     pub fn by_mnemonic(name: &str) -> Option<Op> {
         Op::ALL.iter().copied().find(|op| op.mnemonic() == name)
     }

@@ -11,7 +11,8 @@ impl fmt::Display for Reg {
 }
 
 impl Inst {
-    /// As text; addresses relative to the instruction become absolute ones, for which it takes the instruction's.
+    /// Formats the instruction; relative addresses are printed as absolute ones, computed from the address of the
+    /// instruction.
     pub fn show(&self, address: u32) -> String {
         self.show_with(|words| {
             let target = address.wrapping_add((words as u32) << 2) & 0x3_ffff;
@@ -19,7 +20,7 @@ impl Inst {
         })
     }
 
-    /// As text, with addresses relative to the instruction as `.+8`.
+    /// Formats the instruction; relative addresses are formatted by `relative`.
     fn show_with(&self, relative: impl Fn(i32) -> String) -> String {
         use Format::*;
         let Inst { rt, ra, rb, rc, imm, .. } = *self;

@@ -1,4 +1,4 @@
-//! What the kernels' ways of doing AES have in common.
+//! The common interface of the kernels' AES implementations.
 
 use zeroize::Zeroizing;
 
@@ -6,31 +6,30 @@ use crate::schedule::{Flow, Value};
 
 pub(crate) type Block = [u8; 16];
 
-/// One way to do AES in registers, in one direction.
+/// An implementation of AES in registers, in one direction.
 ///
-/// Between the rounds a block may have a form of its own (another basis, other places of the bytes); round keys have
-/// it too.
+/// Between the rounds a block may have an internal form (another basis, a permutation of the bytes); so have the round
+/// keys.
 pub(crate) trait Cipher: Send + Sync {
-    /// The round keys, in the order in which they are used, in the form of the rounds. Takes the same time whatever the
-    /// keys.
+    /// The round keys, in the order of their use, in the internal form. Constant time.
     fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
         Zeroizing::new(keys.to_vec())
     }
 
-    /// A block in the form of the rounds, without any key. Linear.
+    /// Converts a block to the internal form, without any key. A linear map.
     fn enter(&self, _: &mut Flow, block: Value) -> Value {
         block
     }
 
-    /// The same done outside, for chaining values, in the same time whatever the block.
+    /// The same conversion outside the SPU program, for chaining values. Constant time.
     fn enter_block(&self, block: Block) -> Block {
         block
     }
 
-    /// One of the rounds but the last, by its number from 1 on.
+    /// One of the rounds except the last, numbered from 1.
     fn round(&self, f: &mut Flow, number: usize, x: Value, key: Value) -> Value;
 
-    /// The last round. If `chained`, also the entered result but for the round key.
+    /// The last round. If `chained`, also returns the result in the internal form, without the last round key.
     fn last_round(
         &self,
         f: &mut Flow,
@@ -40,7 +39,7 @@ pub(crate) trait Cipher: Send + Sync {
         chained: bool,
     ) -> (Value, Option<Value>);
 
-    /// All rounds, from an entered block to which the first round key has been added, after `done` rounds.
+    /// All rounds, from a block in the internal form to which the first round key has been added, after `done` rounds.
     fn run(
         &self,
         f: &mut Flow,
@@ -54,17 +53,18 @@ pub(crate) trait Cipher: Send + Sync {
         self.last_round(f, last, x, keys[last], chained)
     }
 
-    /// The first round of counter blocks by parts, where the cipher can do that.
+    /// The partial evaluation of the first round for counter blocks, if the cipher supports it.
     fn caching(&self) -> Option<&dyn Caching> {
         None
     }
 }
 
-/// A cipher that does not do again what the first round makes of the first three words of all counter blocks.
+/// A cipher that computes the contribution of the first three words of all counter blocks to the first round only once.
 pub(crate) trait Caching {
-    /// The first round of a counter block (entered, with the first round key), given what the first three words come to.
+    /// The first round of a counter block (in the internal form, with the first round key), given the contribution of
+    /// the first three words.
     fn first_round(&self, f: &mut Flow, entered: Value, rest: Value) -> Value;
 
-    /// What the first three words of a counter block and the second round key come to after the first round.
+    /// The contribution of the first three words of a counter block and of the second round key to the first round.
     fn rest_of_first_round(&self, keys: &[Block], counter: &Block) -> Zeroizing<Block>;
 }

@@ -1,7 +1,7 @@
-//! The arithmetic behind the tables: GF(2^8) of FIPS 197, and GF(2^4) for the vector-permute kernels. Products and linear
+//! The arithmetic of the tables: GF(2^8) of FIPS 197, and GF(2^4) for the vector-permute kernels. Products and linear
 //! maps in GF(2^8) have no branch and no address that depends on their operands.
 
-/// Ones if the bit is set. Keys come through here, so that there is no branch.
+/// 0xff if the bit is set, else 0. It is applied to key bytes, so it has no branch.
 fn ones_if(a: u8, bit: usize) -> u8 {
     0u8.wrapping_sub(a >> bit & 1)
 }
@@ -16,7 +16,7 @@ pub(crate) fn mul(mut a: u8, b: u8) -> u8 {
     product
 }
 
-/// The inverse in GF(2^8), 0 of 0: the 254th power.
+/// The inverse in GF(2^8), with 0 for 0: the 254th power.
 pub(crate) fn inverse(a: u8) -> u8 {
     let mut power = 1;
     for _ in 0..254 {
@@ -35,7 +35,7 @@ pub(crate) fn sbox(a: u8) -> u8 {
     affine_linear(inverse(a)) ^ 0x63
 }
 
-/// A linear map of bytes, by the images of the eight bits.
+/// A linear map of bytes, stored as the images of the eight bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linear(pub [u8; 8]);
 
@@ -51,7 +51,7 @@ impl Linear {
     /// The inverse map.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the map is not invertible.
     pub(crate) fn inverse(&self) -> Linear {
         let mut back = [None; 256];
         for a in 0..=255u8 {
@@ -77,7 +77,7 @@ pub(crate) fn mul4(a: u8, b: u8) -> u8 {
     product
 }
 
-/// The inverse in GF(2^4), 0 of 0.
+/// The inverse in GF(2^4), with 0 for 0.
 pub(crate) fn inverse4(a: u8) -> u8 {
     let square = mul4(a, a);
     let fourth = mul4(square, square);
@@ -85,11 +85,11 @@ pub(crate) fn inverse4(a: u8) -> u8 {
     mul4(eighth, mul4(fourth, square))
 }
 
-/// GF(2^8) as pairs over GF(2^4): a byte (i high, k low) is k + i t with t^2 + a t + a = 0.
+/// GF(2^8) as pairs over GF(2^4): a byte (i high, k low) represents k + i t with t^2 + a t + a = 0.
 pub(crate) struct Tower {
-    /// The a above: any for which the polynomial has no root.
+    /// The constant a: any for which the polynomial has no root.
     pub a: u8,
-    /// From a byte of AES to its pair.
+    /// Converts a byte of AES to its pair.
     pub from_aes: Linear,
 }
 
@@ -117,7 +117,7 @@ impl Tower {
     /// Product of two pairs.
     fn product(a: u8, x: u8, y: u8) -> u8 {
         let (i, k, j, l) = (x >> 4, x & 15, y >> 4, y & 15);
-        // (k + i t)(l + j t), and t^2 = a t + a.
+        // (k + i t)(l + j t), with t^2 = a t + a.
         let square = mul4(i, j);
         let high = mul4(k, j) ^ mul4(i, l) ^ mul4(a, square);
         let low = mul4(k, l) ^ mul4(a, square);

@@ -1,5 +1,5 @@
-//! GHASH by 16 tables of 256 quadwords, as the paper wanted it: for each byte of a block what it adds to the product with H.
-//! And without addresses that depend on data: for each of 128 bits, all of what it would add, masked.
+//! GHASH by 16 tables of 256 quadwords, as proposed in the paper: for each byte of a block, its contribution to the
+//! product with H. Also a variant without data-dependent addresses: for each of 128 bits its contribution, masked.
 
 use zeroize::Zeroizing;
 
@@ -8,11 +8,11 @@ use super::modes::Parameter;
 use super::tables::{add, entries};
 use crate::schedule::{Flow, Value};
 
-/// Bytes of the powers that the loop over bits takes.
+/// Bytes of the table for the bitwise loop.
 pub(crate) const POWERS: usize = 128 * 16;
 
-/// H times x^j, by j: bit j counts from the most significant bit of byte 0. No branch depends on H. They are made where they
-/// stay, since what is moved leaves copies.
+/// H times x^j for each j: bit j counts from the most significant bit of byte 0. No branch depends on H. The values are
+/// computed in place, since a move would leave copies.
 fn fill_multiples(multiples: &mut [u128; 128], h: &Block) {
     multiples[0] = u128::from_be_bytes(*h);
     for j in 1..128 {
@@ -21,7 +21,7 @@ fn fill_multiples(multiples: &mut [u128; 128], h: &Block) {
     }
 }
 
-/// Fills in the tables of a hash key, laid out as those of the cipher: 64 KiB.
+/// Fills in the tables of a hash key, with the layout of the cipher's tables: 64 KiB.
 pub(crate) fn fill_tables(bytes: &mut [u8], h: &Block) {
     let mut multiples = Zeroizing::new([0; 128]);
     fill_multiples(&mut multiples, h);
@@ -38,7 +38,7 @@ pub(crate) fn fill_tables(bytes: &mut [u8], h: &Block) {
     }
 }
 
-/// Fills in what each bit adds: 2 KiB.
+/// Fills in the contribution of each bit: 2 KiB.
 pub(crate) fn fill_powers(bytes: &mut [u8], h: &Block) {
     let mut multiples = Zeroizing::new([0; 128]);
     fill_multiples(&mut multiples, h);
@@ -47,7 +47,7 @@ pub(crate) fn fill_powers(bytes: &mut [u8], h: &Block) {
     }
 }
 
-/// Writes sixteen bytes, of which nothing stays elsewhere.
+/// Writes sixteen bytes without leaving copies.
 fn write(bytes: &mut [u8], value: u128) {
     bytes.copy_from_slice(&*Zeroizing::new(value.to_be_bytes()));
 }
@@ -58,9 +58,9 @@ fn by_tables(f: &mut Flow, x: Value) -> Value {
     add(f, entries[0], &entries[1..])
 }
 
-/// The product bit by bit: sixteen bits become sixteen bytes, each of which is then copied to all places and is a mask.
+/// The bitwise product: sixteen bits are spread to sixteen bytes, each of which is then copied to all bytes as a mask.
 fn by_bits(f: &mut Flow, x: Value) -> Value {
-    // They lie at address 0. A copy, so that loads are placed with what needs them, not into what is left.
+    // They are at address 0. A separate constant for each half, so that the scheduler places the loads near their uses.
     let powers = f.constant([0; 16]);
     let powers = f.copy(powers);
     let mut sums: [Option<Value>; 4] = [None; 4];
@@ -79,7 +79,8 @@ fn by_bits(f: &mut Flow, x: Value) -> Value {
     f.sum(&sums.map(|sum| sum.expect("32 bits each")))
 }
 
-/// The loop: one block after the other, each product waits for the one before. The running hash is stored each time.
+/// The loop: one block after the other; each product depends on the previous one. The running hash is stored after
+/// each.
 pub(crate) fn build(with_tables: bool) -> (Flow, Vec<Parameter>) {
     let mut f = Flow::new();
     let (hash, y) = f.carried();

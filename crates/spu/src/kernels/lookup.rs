@@ -1,9 +1,10 @@
-//! The S-box as 256 bytes in sixteen registers: what the paper does, and the Cell's programming handbook before it.
+//! The S-box as 256 bytes in sixteen registers, as in the paper and in the Cell's programming handbook.
 //!
-//! `shufb` looks up 32 bytes by five bits; the other three bits choose among eight results. Two things are ours: the top bit is
-//! not selected by, but looked up twice, once with the bit flipped. A control byte with the top bit set
-//! gives a constant that depends on the next two bits alone (00, 00, FF, 80), so the tables are made such that the
-//! constants cancel. And the masks for the other two bits come from a shift on the odd pipe.
+//! `shufb` looks up one of 32 bytes by five bits; the other three bits select among eight results. Two steps differ
+//! from the paper. First, the top bit is not used for a selection: the lookup is done twice, once with the bit flipped.
+//! A control byte with the top bit set gives a constant that depends only on the next two bits (00, 00, FF, 80), and
+//! the tables are chosen such that the constants cancel. Second, the masks for the other two bits are computed by a
+//! shift on the odd pipe.
 
 use super::cipher::{Block, Cipher};
 use super::field::sbox;
@@ -12,15 +13,15 @@ use crate::schedule::{Flow, Value};
 
 /// Encryption by lookups in registers.
 pub(crate) struct Lookup {
-    /// For many blocks at once: fewest instructions, from either pipe. Without, for one chain: the shortest way, whatever
-    /// slots it takes.
+    /// True for many blocks in flight: fewest instructions, balanced over the pipes. False for one chain: the shortest
+    /// latency, with any number of slots.
     pub balanced: bool,
 }
 
-/// What `shufb` gives for a control byte with the top bit set, by the next two bits.
+/// The result of `shufb` for a control byte with the top bit set, by the next two bits.
 const CONSTANTS: [u8; 4] = [0, 0, 0xff, 0x80];
 
-/// Sixteen bytes of the S-box; the constant of the flipped lookup is taken out in advance.
+/// Sixteen bytes of the S-box, with the constant of the flipped lookup removed in advance.
 fn table(quarter: usize, part: usize, flipped: bool) -> Block {
     let start = quarter * 32 + part * 16 + if flipped { 128 } else { 0 };
     std::array::from_fn(|i| sbox((start + i) as u8) ^ CONSTANTS[quarter])
@@ -46,7 +47,7 @@ impl Lookup {
         f.select(low, high, bit6)
     }
 
-    /// Ones in the bytes that have this bit.
+    /// 0xff in the bytes that have this bit set.
     fn mask(&self, f: &mut Flow, x: Value, bit: u32) -> Value {
         let tested = |f: &mut Flow| {
             let bits = f.and_bytes(x, 1 << bit);
@@ -59,7 +60,7 @@ impl Lookup {
         if self.balanced { f.either(tested, shifted) } else { tested(f) }
     }
 
-    /// ShiftRows, MixColumns and AddRoundKey: the column (2, 3, 1, 1) as 2 (r0 + r1) + r1 + (r2 + r3).
+    /// ShiftRows, MixColumns and AddRoundKey: the column (2, 3, 1, 1) computed as 2 (r0 + r1) + r1 + (r2 + r3).
     fn mix(&self, f: &mut Flow, s: Value, key: Value) -> Value {
         let row1 = f.permute(s, after(&SHIFT_ROWS, &rotated(1)));
         let row0 = f.permute(s, SHIFT_ROWS);
@@ -75,13 +76,13 @@ impl Lookup {
         f.sum(&[keyed, row23, reduced, shifted])
     }
 
-    /// The same where nothing else is there to wait for: ten cycles from the sum of rows 0 and 1 on, and in none of them
-    /// do two steps want the even pipe.
+    /// The same with the shortest latency: ten cycles from the sum of rows 0 and 1, without a conflict on the even
+    /// pipe.
     fn mix_shortest(&self, f: &mut Flow, row01: Value, keyed: Value) -> Value {
-        // An addition doubles bytes as a shift does, in half the time.
+        // An addition doubles the bytes like a shift, with half the latency.
         let low = f.and_bytes(row01, 0x7f);
         let doubled = f.add_words(low, low);
-        // Both outcomes of the reduction are there before it is known which one it is.
+        // Both results of the reduction are computed before the selecting bit is known.
         let reduced = f.xor_bytes(keyed, 0x1b);
         let mask = f.top_bit_set(row01);
         let keyed = f.select(keyed, reduced, mask);
@@ -89,13 +90,13 @@ impl Lookup {
         f.sum(&[keyed, row23, doubled])
     }
 
-    /// 1B in the bytes whose top bit is set.
+    /// 0x1B in the bytes whose top bit is set.
     fn reduction(&self, f: &mut Flow, x: Value) -> Value {
         let selected = |f: &mut Flow| {
             let mask = f.top_bit_set(x);
             f.and_bytes(mask, 0x1b)
         };
-        // FF to 80 to 00, and 00 to 1B, which stays.
+        // Maps FF to 80 to 00, and 00 to 1B.
         let shuffled = |f: &mut Flow| {
             let mask = f.top_bit_clear(x);
             let poly = f.bytes(0x1b);

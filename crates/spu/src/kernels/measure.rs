@@ -1,17 +1,17 @@
-//! What a kernel takes, in the paper's terms.
+//! Measurement of kernels, in the paper's terms.
 
-use super::{Compiled, LARGEST, Loop, Refused};
+use super::{Compiled, Loop, MAX_RUN_BYTES, Refused};
 use crate::schedule::Effort;
 use crate::sim::{CLOCK_HZ, Machine, Observer, Rules, Summary, Trace};
 
-/// Clocks of a loop.
+/// The clock counts of a loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clocks {
-    /// Of a block in the steady state, for 10, 12 and 14 rounds.
+    /// Per block in the steady state, for 10, 12 and 14 rounds.
     pub block: [f64; 3],
-    /// Of a round of a block: the slope.
+    /// Per round of a block: the slope over the number of rounds.
     pub round: f64,
-    /// What a block takes more than ten rounds at that slope: the last round, and whatever comes once a block.
+    /// Additional clocks per block beyond ten rounds at that slope: the last round, and everything else per block.
     pub last: f64,
 }
 
@@ -22,15 +22,15 @@ impl Clocks {
     }
 }
 
-/// Measures a loop: the difference between two lengths, so that what happens once a call does not count.
+/// Measures a loop as the difference between two lengths, which excludes the fixed costs of a call.
 ///
 /// # Errors
-/// In words, if it cannot be compiled or stops.
+/// A message, if it cannot be compiled or stops.
 pub fn clocks(of: Loop, effort: Effort) -> Result<Clocks, String> {
     clocks_by(of, effort, Rules::default())
 }
 
-/// The same on a machine with other rules than those that the loop was scheduled by.
+/// Measures a loop on a machine with other rules than those that it was scheduled by.
 ///
 /// # Errors
 /// As [`clocks`].
@@ -38,15 +38,16 @@ pub fn clocks_by(of: Loop, effort: Effort, rules: Rules) -> Result<Clocks, Strin
     let mut block = [0.0; 3];
     for (clocks, rounds) in block.iter_mut().zip([10, 12, 14]) {
         let compiled = of.compile(rounds, effort)?;
-        let long = cycles(&compiled, rounds, LARGEST / 16, rules).map_err(|fault| fault.to_string())?;
-        let short = cycles(&compiled, rounds, LARGEST / 32, rules).map_err(|fault| fault.to_string())?;
-        *clocks = (long - short) as f64 / (LARGEST / 32) as f64;
+        let long = cycles(&compiled, rounds, MAX_RUN_BYTES / 16, rules).map_err(|fault| fault.to_string())?;
+        let short =
+            cycles(&compiled, rounds, MAX_RUN_BYTES / 32, rules).map_err(|fault| fault.to_string())?;
+        *clocks = (long - short) as f64 / (MAX_RUN_BYTES / 32) as f64;
     }
     let round = (block[2] - block[0]) / 4.0;
     Ok(Clocks { block, round, last: block[0] - 10.0 * round })
 }
 
-/// Cycles of a call for so many blocks.
+/// Cycles of a call for this number of blocks.
 fn cycles(compiled: &Compiled, rounds: usize, blocks: usize, rules: Rules) -> Result<u64, Refused> {
     let keys = vec![[0; 16]; rounds + 1];
     let mut machine = Machine::with_rules(rules);
@@ -54,20 +55,20 @@ fn cycles(compiled: &Compiled, rounds: usize, blocks: usize, rules: Rules) -> Re
     Ok(compiled.run(&mut machine, &keys, &[0; 16], &mut vec![0; 16 * blocks])?.cycles)
 }
 
-/// Totals of a call with a transfer's worth of data, and its stalls by cause.
+/// Totals of a call with the data of one transfer, and its stalls by cause.
 ///
 /// # Errors
-/// In words, if it cannot be compiled or stops.
+/// A message, if it cannot be compiled or stops.
 pub fn summary(of: Loop, rounds: usize) -> Result<Summary, String> {
     let mut summary = Summary::default();
     observe(of, rounds, &mut summary)?;
     Ok(summary)
 }
 
-/// Both pipes, cycle by cycle, in these cycles of such a call.
+/// The trace of both pipes for these cycles of such a call.
 ///
 /// # Errors
-/// In words, if it cannot be compiled or stops.
+/// A message, if it cannot be compiled or stops.
 pub fn trace(of: Loop, rounds: usize, cycles: std::ops::Range<u64>) -> Result<Trace, String> {
     let mut trace = Trace::new(cycles);
     observe(of, rounds, &mut trace)?;
@@ -79,6 +80,6 @@ fn observe(of: Loop, rounds: usize, observer: &mut impl Observer) -> Result<(), 
     let keys = vec![[0; 16]; rounds + 1];
     let mut machine = Machine::new();
     compiled.load(&mut machine, &keys).map_err(|why| why.to_string())?;
-    let run = compiled.run_observed(&mut machine, &keys, &[0; 16], &mut vec![0; LARGEST], observer);
+    let run = compiled.run_observed(&mut machine, &keys, &[0; 16], &mut vec![0; MAX_RUN_BYTES], observer);
     run.map(drop).map_err(|fault| fault.to_string())
 }

@@ -1,4 +1,4 @@
-//! The AES kernels: written as dataflow, scheduled when first used.
+//! The AES kernels: written as dataflow, compiled on first use.
 
 mod cipher;
 mod field;
@@ -28,14 +28,14 @@ use zeroize::Zeroizing;
 use crate::schedule::{Effort, Program, compile};
 use crate::sim::{Fault, LOCAL_STORE, Machine, Observer, Run, Silent};
 
-/// How a kernel does the cipher.
+/// The implementation of the cipher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Way {
-    /// Lookups in registers, written down step by step; counters only, one block.
+    /// Lookups in registers, without the scheduler; only CTR, one block.
     Plain,
-    /// Lookups in registers, one way for each step.
+    /// Lookups in registers, with a fixed instruction for each step.
     Lookup,
-    /// Lookups in registers, with results from either pipe.
+    /// Lookups in registers, with alternatives on either pipe.
     LookupBalanced,
     /// Vector permutation.
     Vperm,
@@ -43,9 +43,9 @@ pub enum Way {
     VpermInverse,
     /// Tables in the local store.
     Tables,
-    /// No cipher, but GHASH by tables in the local store, whatever the mode.
+    /// GHASH by tables in the local store, for any mode.
     Ghash,
-    /// The same bit by bit, without addresses that depend on data.
+    /// GHASH bit by bit, without data-dependent addresses.
     GhashBits,
 }
 
@@ -63,12 +63,12 @@ impl Way {
 }
 
 impl Way {
-    /// True of GHASH, which has a hash key for round keys.
+    /// True for GHASH, which has a hash key instead of round keys.
     pub fn is_hash(self) -> bool {
         matches!(self, Way::Ghash | Way::GhashBits)
     }
 
-    /// Bytes of its tables, which lie at the start of the local store.
+    /// Bytes of its tables, which are at the start of the local store.
     fn tables(self) -> usize {
         match self {
             Way::Tables | Way::Ghash => tables::TABLES,
@@ -85,15 +85,15 @@ pub struct Loop {
     pub way: Way,
     /// The mode.
     pub mode: Mode,
-    /// Blocks of an iteration.
+    /// Number of blocks per iteration.
     pub blocks: u32,
-    /// Whether iterations overlap, so that more blocks are in flight.
+    /// True if iterations overlap, so that more blocks are in flight.
     pub overlaps: bool,
 }
 
-/// A compiled loop for one key size.
+/// A loop compiled for one key size.
 pub struct Compiled {
-    /// What it is.
+    /// The loop.
     pub of: Loop,
     /// The program.
     pub program: Program,
@@ -104,19 +104,19 @@ pub struct Compiled {
     output_at: u32,
 }
 
-/// Why a compiled loop does not run.
+/// The reason why a compiled loop does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// It was compiled for another size of keys.
+    /// It was compiled for another key size.
     Keys {
-        /// Round keys given.
+        /// Number of round keys passed.
         found: usize,
-        /// Round keys that it takes.
+        /// Number of round keys required.
         expected: usize,
     },
-    /// Data that are no whole blocks, none, or more than [`LARGEST`] bytes.
+    /// The data are empty, not whole blocks, or more than [`MAX_RUN_BYTES`] bytes.
     Data(usize),
-    /// The program is wrong.
+    /// The program has caused a fault.
     Fault(Fault),
 }
 
@@ -129,7 +129,7 @@ impl fmt::Display for Refused {
             Refused::Data(len) => {
                 write!(
                     f,
-                    "{len} bytes of data: a run takes whole blocks of 16 bytes, {LARGEST} bytes at most"
+                    "{len} bytes of data: a run takes whole blocks of 16 bytes, {MAX_RUN_BYTES} bytes at most"
                 )
             }
             Refused::Fault(fault) => fault.fmt(f),
@@ -145,21 +145,21 @@ impl From<Fault> for Refused {
     }
 }
 
-/// The most bytes of one run: a transfer's.
-pub const LARGEST: usize = 16 * 1024;
+/// Maximum bytes of one run: those of a transfer.
+pub const MAX_RUN_BYTES: usize = 16 * 1024;
 
-/// Space behind each buffer for blocks that are worked on although there are none, to fill the last group.
+/// Space after each buffer for the padding blocks of an incomplete group.
 const SLACK: usize = 1024;
 
 impl Loop {
-    /// Compiles for a number of rounds.
+    /// Compiles the loop for a number of rounds.
     ///
     /// # Errors
-    /// In words, if registers or local store do not suffice.
+    /// A message, if there are too few registers or too little local store.
     pub fn compile(self, rounds: usize, effort: Effort) -> Result<Compiled, String> {
         let fits = match (self.way, self.mode) {
             (Way::Plain, mode) => mode == Mode::Ctr && self.blocks == 1,
-            // Whatever the mode: one block after the other.
+            // One block after the other, for any mode.
             (Way::Ghash | Way::GhashBits, _) => self.blocks == 1,
             (way, Mode::CtrCached) => way.cipher().caching().is_some(),
             _ => true,
@@ -174,7 +174,7 @@ impl Loop {
                     Way::Ghash | Way::GhashBits => ghash::build(way == Way::Ghash),
                     _ => modes::build(&*way.cipher(), self.mode, rounds, self.blocks),
                 };
-                // Tables lie at the start, code and constants behind them.
+                // Tables are at the start, followed by code and constants.
                 let effort = match effort {
                     Effort::Full if !self.overlaps => Effort::Straight,
                     effort => effort,
@@ -182,10 +182,10 @@ impl Loop {
                 (compile(&flow, effort, way.tables() as u32)?, parameters)
             }
         };
-        let buffer = LARGEST + SLACK;
+        let buffer = MAX_RUN_BYTES + SLACK;
         let input_at = program.image.end().next_multiple_of(128) + 128;
         let output_at = input_at + buffer as u32;
-        // Two buffers of each, so that transfers and computing overlap.
+        // Two buffers for each direction, so that transfers and computation overlap.
         let end = input_at as usize + 4 * buffer;
         if end > LOCAL_STORE {
             return Err(format!(
@@ -198,7 +198,7 @@ impl Loop {
 }
 
 impl Compiled {
-    /// Puts the program and the keys into a machine. `keys` are the round keys in the order of encryption.
+    /// Loads the program and the keys into a machine. `keys` are the round keys in the order of encryption.
     ///
     /// # Errors
     /// [`Refused::Keys`].
@@ -225,7 +225,7 @@ impl Compiled {
         Ok(())
     }
 
-    /// Bytes that [`Compiled::load`] brings into the local store: code, constants and keys, and tables.
+    /// Bytes that [`Compiled::load`] writes to the local store: code, constants and keys; and tables.
     pub fn loaded_bytes(&self) -> [usize; 2] {
         [self.program.image.bytes.len(), self.of.way.tables()]
     }
@@ -235,7 +235,7 @@ impl Compiled {
         if keys.len() == expected { Ok(()) } else { Err(Refused::Keys { found: keys.len(), expected }) }
     }
 
-    /// The same for GHASH, which has a hash key.
+    /// Loads a program for GHASH, which has a hash key.
     pub fn load_hash_key(&self, machine: &mut Machine, h: &Block) {
         machine.load(&self.program.image);
         let tables = machine.memory_mut(range(0, self.of.way.tables()));
@@ -245,7 +245,7 @@ impl Compiled {
         }
     }
 
-    /// Runs the loop over whole blocks, at most [`LARGEST`] bytes, in place. `register` is the counter, IV or hash.
+    /// Runs the loop over whole blocks, at most [`MAX_RUN_BYTES`] bytes, in place. `register` is the counter, IV or hash.
     ///
     /// # Errors
     /// [`Refused`].
@@ -259,7 +259,7 @@ impl Compiled {
         self.run_observed(machine, keys, register, data, &mut Silent)
     }
 
-    /// The same, observed.
+    /// Runs the loop with an observer.
     ///
     /// # Errors
     /// [`Refused`].
@@ -272,7 +272,7 @@ impl Compiled {
         observer: &mut impl Observer,
     ) -> Result<Run, Refused> {
         self.check_keys(keys)?;
-        if data.is_empty() || data.len() > LARGEST || !data.len().is_multiple_of(16) {
+        if data.is_empty() || data.len() > MAX_RUN_BYTES || !data.len().is_multiple_of(16) {
             return Err(Refused::Data(data.len()));
         }
         let group = if self.of.mode.is_chain() { 1 } else { self.of.blocks as usize };
@@ -286,7 +286,7 @@ impl Compiled {
                     write(machine, at, &caching.rest_of_first_round(keys, register));
                 }
                 Parameter::Chain => {
-                    // As if it came from a block before: without the last round key.
+                    // In the form of a preceding block: without the last round key.
                     let last = &self.cipher.key_form(keys)[self.rounds];
                     let before = Zeroizing::new(std::array::from_fn(|i| register[i] ^ last[i]));
                     write(machine, at, &Zeroizing::new(self.cipher.enter_block(*before)));
@@ -296,7 +296,7 @@ impl Compiled {
                 _ => {}
             }
         }
-        write(machine, self.program.turns_at, &scalar(turns as u32));
+        write(machine, self.program.iterations_at, &scalar(turns as u32));
         write(machine, self.input_at - 16, register);
         machine.memory_mut(range(self.input_at, data.len())).copy_from_slice(data);
         let budget = 4096 + (iterations + 4) * 64 * (self.program.interval + 32);
@@ -327,11 +327,11 @@ mod tests {
 
     use super::*;
 
-    /// Compiles for what wipes itself only.
+    /// Compiles only for types that wipe themselves.
     fn assert_wiped(_: &impl ZeroizeOnDrop) {}
 
     #[test]
-    fn what_is_made_of_keys_is_wiped() {
+    fn values_derived_from_keys_are_wiped() {
         let keys = [[7; 16]; 11];
         for way in [Way::Plain, Way::Lookup, Way::Vperm, Way::VpermInverse, Way::Tables] {
             let cipher = way.cipher();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn oversized_loops_are_refused() {
         let of = Loop { way: Way::Lookup, mode: Mode::Ctr, blocks: 1, overlaps: false };
         let compiled = of.compile(10, Effort::Full).unwrap();
         let mut machine = Machine::new();
@@ -358,7 +358,7 @@ mod tests {
             let refused = of.compile(10, Effort::Full).err().unwrap();
             assert!(refused.starts_with("there is no loop"), "{refused}");
         }
-        for len in [0, 15, LARGEST + 16] {
+        for len in [0, 15, MAX_RUN_BYTES + 16] {
             let refused = compiled.run(&mut machine, &keys[..11], &[0; 16], &mut vec![0; len]);
             assert_eq!(refused, Err(Refused::Data(len)));
         }

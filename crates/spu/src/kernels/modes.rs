@@ -1,4 +1,4 @@
-//! The loops over blocks: what goes into the cipher and what becomes of the result.
+//! The loops over blocks: the inputs of the cipher and the use of its results.
 
 use super::cipher::Cipher;
 use crate::schedule::{Flow, Value};
@@ -6,40 +6,41 @@ use crate::schedule::{Flow, Value};
 /// A mode of operation, as a loop of the SPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Each block by itself, with the cipher's own direction.
+    /// Independent blocks, in the direction of the cipher.
     Ecb,
-    /// Counters, the last 32 bits of which count.
+    /// Counter blocks, whose last 32 bits are incremented.
     Ctr,
-    /// The same, where the first round of all but the last word is computed once a call.
+    /// CTR, with the contribution of all but the last word to the first round computed once per call.
     CtrCached,
-    /// Each ciphertext block goes into the next.
+    /// CBC encryption: each ciphertext block is added to the next plaintext block.
     CbcEncrypt,
-    /// The ciphertext block before is added to each.
+    /// CBC decryption: the previous ciphertext block is added to each result.
     CbcDecrypt,
-    /// The ciphertext block before is encrypted and added.
+    /// CFB encryption: the previous ciphertext block is encrypted and added.
     CfbEncrypt,
-    /// The same with all ciphertext known.
+    /// CFB decryption, where all ciphertext is known.
     CfbDecrypt,
-    /// The keystream block before is encrypted.
+    /// OFB: the previous keystream block is encrypted.
     Ofb,
 }
 
-/// What a parameter of a kernel is.
+/// The type of a parameter of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     /// A round key in the cipher's form.
     RoundKey(usize),
-    /// What chaining adds to each block before the first round: the first round key, and the last one entered.
+    /// The value that chaining adds to each block before the first round: the first round key, plus the last one in the
+    /// internal form.
     ChainKey,
     /// The counter of the first block.
     Counter,
-    /// What the first round makes of the first three words of all counter blocks.
+    /// The contribution of the first three words of all counter blocks to the first round.
     FirstRound,
     /// The running hash.
     Hash,
-    /// The chaining value, entered and without the last round key.
+    /// The chaining value in the internal form, without the last round key.
     Chain,
-    /// The address of the input in the preferred slot. The quadword before it is the block before (IV).
+    /// The address of the input in the preferred slot. The quadword before it is the previous block (IV).
     Input,
     /// The address of the output.
     Output,
@@ -57,7 +58,7 @@ pub(super) struct Building<'c> {
     blocks: i32,
 }
 
-/// The body of the loop, and what its parameters are.
+/// The body of the loop, and the types of its parameters.
 pub(super) fn build(cipher: &dyn Cipher, mode: Mode, rounds: usize, blocks: u32) -> (Flow, Vec<Parameter>) {
     let blocks = if mode.is_chain() { 1 } else { blocks as i32 };
     let mut b = Building { flow: Flow::new(), parameters: Vec::new(), cipher, rounds, blocks };
@@ -87,7 +88,7 @@ pub(super) fn build(cipher: &dyn Cipher, mode: Mode, rounds: usize, blocks: u32)
 }
 
 impl Mode {
-    /// True if each block needs the one before.
+    /// True if each block depends on the previous one.
     pub fn is_chain(self) -> bool {
         matches!(self, Mode::CbcEncrypt | Mode::CfbEncrypt | Mode::Ofb)
     }
@@ -103,7 +104,7 @@ impl Building<'_> {
         (0..=self.rounds).map(|round| self.parameter(Parameter::RoundKey(round))).collect()
     }
 
-    /// An address that moves on with each group of blocks. Loads and stores far apart have one each, so that
+    /// An address that advances with each group of blocks. Distant loads and stores use separate pointers, so that
     /// iterations can overlap.
     fn pointer(&mut self, what: Parameter) -> Value {
         self.parameters.push(what);
@@ -119,7 +120,7 @@ impl Building<'_> {
         value
     }
 
-    /// Blocks that do not depend on each other; `before` starts from the block before each.
+    /// Independent blocks; `before` adds the previous block of each.
     fn each(&mut self, finish: impl Fn(&mut Self, Value, i32, Value) -> Value, before: bool) {
         let keys = self.keys();
         let input = self.pointer(Parameter::Input);
@@ -175,8 +176,8 @@ impl Building<'_> {
         self.flow.carry(carried, next);
     }
 
-    /// The chain is kept entered and without the last round key, which is added to the plaintext in advance: all that
-    /// is between two blocks is one exclusive or.
+    /// The chaining value is kept in the internal form and without the last round key, which is added to the plaintext
+    /// in advance: the chain then has a single exclusive or between two blocks.
     fn cbc(&mut self) {
         let keys = self.keys();
         let chain_key = self.parameter(Parameter::ChainKey);
@@ -193,7 +194,7 @@ impl Building<'_> {
         self.flow.carry(carried, chained.expect("it was asked for"));
     }
 
-    /// OFB, and CFB where the data are in the chain.
+    /// OFB, and CFB, where the data are part of the chain.
     fn feedback(&mut self, with_data: bool) {
         let keys = self.keys();
         let chain_key = self.parameter(Parameter::ChainKey);

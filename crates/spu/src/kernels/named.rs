@@ -1,21 +1,21 @@
-//! The kernels by name: which loops they have, and for which passes.
+//! The kernels by name, with their loops and passes.
 
 use lockstep_core::work::Pass;
 
 use super::{Loop, Mode, Way};
 
-/// A kernel as users know it.
+/// A kernel with its name.
 #[derive(Debug)]
 pub struct Named {
     /// Its name.
     pub name: &'static str,
-    /// What a person should know.
+    /// A description for lists.
     pub description: &'static str,
     /// False if addresses depend on data.
     pub constant_time: bool,
-    /// The clocks of a round of a block that the paper reports for it, and those of the last one.
+    /// The paper's clocks per round of a block, and its additional clocks for the last round.
     pub paper: Option<(f64, f64)>,
-    /// Its loops; the first one is what it is measured by.
+    /// The loops; the first one is used for measurements.
     pub loops: &'static [(Pass, Loop)],
 }
 
@@ -23,8 +23,8 @@ const fn one(way: Way, mode: Mode, blocks: u32) -> Loop {
     Loop { way, mode, blocks, overlaps: true }
 }
 
-/// With no more than its own blocks in flight.
-const fn alone(way: Way, mode: Mode, blocks: u32) -> Loop {
+/// A loop without overlapping iterations.
+const fn exclusive(way: Way, mode: Mode, blocks: u32) -> Loop {
     Loop { way, mode, blocks, overlaps: false }
 }
 
@@ -49,7 +49,7 @@ macro_rules! cbc {
 const FAST_CTR: Loop = one(Way::Vperm, Mode::Ctr, 4);
 const FAST_CBC: Loop = one(Way::Lookup, Mode::CbcEncrypt, 1);
 
-/// All of them.
+/// All kernels.
 pub const KERNELS: &[Named] = &[
     Named {
         name: "spu/vperm",
@@ -84,42 +84,42 @@ pub const KERNELS: &[Named] = &[
     },
     Named {
         name: "spu/ctr-vperm",
-        description: "CTR, S-box by vector permutation, 4 blocks a turn, turns overlap",
+        description: "CTR, S-box by vector permutation, 4 blocks per iteration, iterations overlap",
         constant_time: true,
         paper: None,
         loops: ctr!(one, Vperm, 4),
     },
     Named {
         name: "spu/ctr0",
-        description: "CTR step by step, nothing scheduled",
+        description: "CTR without scheduling",
         constant_time: true,
         paper: Some((85.0, -26.0)),
-        loops: ctr!(alone, Plain, 1),
+        loops: ctr!(exclusive, Plain, 1),
     },
     Named {
         name: "spu/ctr1",
         description: "CTR by lookups in registers, scheduled",
         constant_time: true,
         paper: Some((44.0, 31.0)),
-        loops: ctr!(alone, Lookup, 1),
+        loops: ctr!(exclusive, Lookup, 1),
     },
     Named {
         name: "spu/ctr2",
         description: "CTR by lookups in registers, 2 blocks in flight",
         constant_time: true,
         paper: Some((28.0, 5.5)),
-        loops: ctr!(alone, Lookup, 2),
+        loops: ctr!(exclusive, Lookup, 2),
     },
     Named {
         name: "spu/ctr4a",
         description: "CTR by lookups in registers, 4 blocks in flight",
         constant_time: true,
         paper: Some((22.25, -4.25)),
-        loops: ctr!(alone, Lookup, 4),
+        loops: ctr!(exclusive, Lookup, 4),
     },
     Named {
         name: "spu/ctr4",
-        description: "CTR by lookups in registers, pipes balanced, 4 blocks a turn, turns overlap",
+        description: "CTR by lookups in registers, pipes balanced, 4 blocks per iteration, iterations overlap",
         constant_time: true,
         paper: Some((20.0, -2.75)),
         loops: ctr!(one, LookupBalanced, 4),
@@ -129,25 +129,25 @@ pub const KERNELS: &[Named] = &[
         description: "CTR by tables of 64 KiB",
         constant_time: false,
         paper: Some((48.0, 14.0)),
-        loops: ctr!(alone, Tables, 1),
+        loops: ctr!(exclusive, Tables, 1),
     },
     Named {
         name: "spu/tab2",
         description: "CTR by tables of 64 KiB, 2 blocks in flight",
         constant_time: false,
         paper: Some((35.0, 27.0)),
-        loops: ctr!(alone, Tables, 2),
+        loops: ctr!(exclusive, Tables, 2),
     },
     Named {
         name: "spu/tab4",
-        description: "CTR by tables of 64 KiB, 2 blocks a turn, turns overlap",
+        description: "CTR by tables of 64 KiB, 2 blocks per iteration, iterations overlap",
         constant_time: false,
         paper: None,
         loops: ctr!(one, Tables, 2),
     },
     Named {
         name: "spu/tab4-cached",
-        description: "CTR by tables of 64 KiB, most of the first round cached, 2 blocks a turn, turns overlap",
+        description: "CTR by tables of 64 KiB, most of the first round cached, 2 blocks per iteration, iterations overlap",
         constant_time: false,
         paper: None,
         loops: &[
@@ -164,7 +164,7 @@ pub const KERNELS: &[Named] = &[
     },
     Named {
         name: "spu/cbc2",
-        description: "CBC encryption by lookups in registers, shortest way",
+        description: "CBC encryption by lookups in registers, shortest latency",
         constant_time: true,
         paper: Some((35.0, -7.0)),
         loops: cbc!(Lookup),
@@ -174,32 +174,32 @@ pub const KERNELS: &[Named] = &[
         description: "ECB encryption by lookups in registers",
         constant_time: true,
         paper: Some((38.0, 6.0)),
-        loops: &[(Pass::EcbEncrypt, alone(Way::Lookup, Mode::Ecb, 1))],
+        loops: &[(Pass::EcbEncrypt, exclusive(Way::Lookup, Mode::Ecb, 1))],
     },
     Named {
         name: "spu/ecb4a",
         description: "ECB encryption by lookups in registers, 4 blocks in flight",
         constant_time: true,
         paper: Some((21.25, -5.75)),
-        loops: &[(Pass::EcbEncrypt, alone(Way::Lookup, Mode::Ecb, 4))],
+        loops: &[(Pass::EcbEncrypt, exclusive(Way::Lookup, Mode::Ecb, 4))],
     },
     Named {
         name: "spu/ecb4",
-        description: "ECB encryption by lookups in registers, pipes balanced, 4 blocks a turn, turns overlap",
+        description: "ECB encryption by lookups in registers, pipes balanced, 4 blocks per iteration, iterations overlap",
         constant_time: true,
         paper: Some((20.0, -4.75)),
         loops: &[(Pass::EcbEncrypt, one(Way::LookupBalanced, Mode::Ecb, 4))],
     },
     Named {
         name: "spu/ecb-decrypt",
-        description: "ECB decryption by vector permutation, 4 blocks a turn, turns overlap",
+        description: "ECB decryption by vector permutation, 4 blocks per iteration, iterations overlap",
         constant_time: true,
         paper: None,
         loops: &[(Pass::EcbDecrypt, one(Way::VpermInverse, Mode::Ecb, 4))],
     },
     Named {
         name: "spu/cbc-decrypt",
-        description: "CBC decryption by vector permutation, 4 blocks a turn, turns overlap",
+        description: "CBC decryption by vector permutation, 4 blocks per iteration, iterations overlap",
         constant_time: true,
         paper: None,
         loops: &[(Pass::CbcDecrypt, one(Way::VpermInverse, Mode::CbcDecrypt, 4))],
@@ -208,7 +208,7 @@ pub const KERNELS: &[Named] = &[
 
 impl Named {
     /// The loop for a pass.
-    pub fn does(&self, pass: Pass) -> Option<Loop> {
+    pub fn loop_for(&self, pass: Pass) -> Option<Loop> {
         self.loops.iter().find(|entry| entry.0 == pass).map(|entry| entry.1)
     }
 }

@@ -1,4 +1,5 @@
-//! Permutations of the bytes of a block, as controls of `shufb`: byte `i` of the result is byte `p[i]` of the source.
+//! Permutations of the bytes of a block, as control words of `shufb`: byte `i` of the result is byte `p[i]` of the
+//! source.
 
 pub(crate) type Permutation = [u8; 16];
 
@@ -7,12 +8,12 @@ pub(crate) const SHIFT_ROWS: Permutation = [0, 5, 10, 15, 4, 9, 14, 3, 8, 13, 2,
 
 pub(crate) const IDENTITY: Permutation = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// Each column rotated: row `r` from row `r + by`.
+/// Each column rotated: row `r` is taken from row `r + by`.
 pub(crate) fn rotated(by: usize) -> Permutation {
     std::array::from_fn(|i| (i / 4 * 4 + (i + by) % 4) as u8)
 }
 
-/// First `first`, then `then`.
+/// Composition: `first`, followed by `then`.
 pub(crate) fn after(first: &Permutation, then: &Permutation) -> Permutation {
     then.map(|at| first[usize::from(at)])
 }

@@ -1,6 +1,7 @@
-//! `spu/ctr0`: the cipher step by step as one would write it down, with the assembler and without the scheduler.
+//! `spu/ctr0`: a direct implementation of the cipher with the assembler, without the scheduler.
 //!
-//! A loop over rounds in a loop over blocks; nothing is reordered, hinted or paired. What the other kernels are compared with.
+//! A loop over rounds in a loop over blocks; nothing is reordered, hinted or paired. It is the baseline of the other
+//! kernels.
 
 use super::field::sbox;
 use super::modes::Parameter;
@@ -23,7 +24,7 @@ const DOUBLED: Reg = r(9);
 const TRIPLED: Reg = r(10);
 const SUM: Reg = r(11);
 const TURNED: Reg = r(12);
-/// The eight lookups, and what is selected from them.
+/// The eight lookups, and the selections from them.
 const PART: u8 = 16;
 const FIRST_ROUND: Reg = r(30);
 const KEYS: Reg = r(31);
@@ -35,7 +36,7 @@ const LEFT: Reg = r(36);
 /// The S-box.
 const TABLE: u8 = 64;
 
-/// The program, and what its parameters are.
+/// The program, and the types of its parameters.
 pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String> {
     let mut asm = Assembler::new();
     let names = ["turns", "counter", "input", "output", "one", "rows", "keys", "table"];
@@ -49,16 +50,17 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     for (i, &part) in parts.iter().enumerate() {
         asm.lqa(r(TABLE + i as u8), part);
     }
-    // The round counts up to zero; with the address of the last key but one it gives that of its key.
+    // The round counter counts up to zero; added to the address of the last key but one it gives the address of the
+    // round key.
     let last_but_one = asm.label();
     asm.lqa(KEYS, last_but_one);
     asm.il(FIRST_ROUND, -16 * (rounds as i32 - 1));
-    // Likewise the bytes that are left, with the ends of the buffers.
+    // The remaining bytes count up to zero in the same way, added to the ends of the buffers.
     asm.shli(LEFT, LEFT, 4);
     asm.a(INPUT, INPUT, LEFT);
     asm.a(OUTPUT, OUTPUT, LEFT);
     asm.sfi(LEFT, LEFT, 0);
-    // So that the loop over rounds, five instructions later, starts with a pair: as if by luck, some instructions pair up.
+    // Makes the loop over rounds, five instructions later, start with a pair, so that some instructions issue in pairs.
     asm.align_pair();
     asm.nop();
 
@@ -94,7 +96,7 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     asm.begin_data();
     let mut parameters = Vec::new();
     let mut places = Vec::new();
-    let turns_at = asm.here();
+    let iterations_at = asm.here();
     for (label, what) in [
         (turns, None),
         (counter, Some(Parameter::Counter)),
@@ -126,13 +128,13 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     asm.quadword(super::scalar(at));
 
     let image = asm.finish().map_err(|error| error.to_string())?;
-    // As long as it takes with a penalty for each branch; only the budget depends on it.
+    // An estimate with a penalty for each branch; only the cycle budget depends on it.
     let interval = 90 * rounds as u64;
     let program = Program {
         image,
         parameters: places,
         carried: Vec::new(),
-        turns_at,
+        iterations_at,
         stages: 1,
         interval,
         counts: [0; 2],

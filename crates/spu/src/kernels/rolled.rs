@@ -1,5 +1,5 @@
-//! The loop over the rounds kept, as the paper kept it, to see what unrolling gains: a turn is one round of so many blocks,
-//! with its branch, its count and its key from the local store. It ends before the last round, which is another.
+//! A loop over the rounds, as in the paper, to measure the gain of unrolling: an iteration is one round of several
+//! blocks, with its branch, its count and its key from the local store. The last round is not part of it.
 
 use super::cipher::Block;
 use super::{Way, range, scalar, tables, write};
@@ -15,10 +15,10 @@ pub struct RoundLoop {
 }
 
 impl RoundLoop {
-    /// Compiles it for so many blocks at once.
+    /// Compiles the loop for this number of blocks at once.
     ///
     /// # Errors
-    /// In words, if registers do not suffice, or rounds are not all alike.
+    /// A message, if there are too few registers, or the rounds are not identical.
     pub fn compile(way: Way, blocks: u32) -> Result<RoundLoop, String> {
         if !matches!(way, Way::Lookup | Way::LookupBalanced | Way::Tables) || blocks == 0 {
             return Err(format!("there is no loop over rounds of {blocks} blocks by {way:?}"));
@@ -40,13 +40,13 @@ impl RoundLoop {
         Ok(RoundLoop { way, blocks: blocks as usize, program, keys_at })
     }
 
-    /// All rounds of these keys but the last one, in place; the blocks must have the first key already.
+    /// Runs all rounds of these keys except the last one, in place; the first key must already be added to the blocks.
     ///
     /// # Errors
     /// [`Fault`] if the program is wrong.
     ///
     /// # Panics
-    /// If there are other than the blocks it was compiled for, or too few keys for the turns that overlap.
+    /// If the number of blocks differs from the compiled one, or there are too few keys for the overlapping iterations.
     pub fn run(&self, keys: &[Block], blocks: &mut [Block]) -> Result<Run, Fault> {
         let overlapping = self.program.stages as usize;
         assert!(blocks.len() == self.blocks, "{} blocks, not {}", self.blocks, blocks.len());
@@ -65,7 +65,7 @@ impl RoundLoop {
         write(&mut machine, *pointer, &scalar(self.keys_at));
         states.iter().zip(&*blocks).for_each(|(&at, block)| write(&mut machine, at, block));
         let turns = keys.len() as u64 - 2 - (self.program.stages - 1);
-        write(&mut machine, self.program.turns_at, &scalar(turns as u32));
+        write(&mut machine, self.program.iterations_at, &scalar(turns as u32));
         let run = machine.run(4096 + keys.len() as u64 * 64 * self.program.interval)?;
         for (block, &reg) in blocks.iter_mut().zip(&self.program.carried[1..]) {
             *block = machine.register(reg).to_be_bytes();
@@ -73,10 +73,10 @@ impl RoundLoop {
         Ok(run)
     }
 
-    /// Clocks of a round of a block, in the long run.
+    /// Clocks per round of a block in the steady state.
     ///
     /// # Errors
-    /// In words.
+    /// A message.
     pub fn clocks(&self) -> Result<f64, String> {
         let cycles = |rounds: usize| {
             let run = self.run(&vec![[0; 16]; rounds + 1], &mut vec![[0; 16]; self.blocks]);

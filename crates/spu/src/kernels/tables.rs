@@ -1,13 +1,13 @@
-//! The cipher by tables in the local store: for each of the 16 bytes a table of 256 quadwords, 64 KiB in all.
+//! The cipher by tables in the local store: a table of 256 quadwords for each of the 16 bytes, 64 KiB in total.
 //!
-//! An entry is what SubBytes, ShiftRows and MixColumns make of one byte: a column, and zeros. A round is 16 lookups and as
-//! many sums. The tables lie at address 0, the entries of a value for all 16 places beside each other, so the address
-//! of a lookup is 256 times the byte, plus a constant for its place that the load adds. Addresses have 18 bits, so a
-//! byte that is too far left does no harm: with every other byte cleared, one shift in each word brings a byte of each of the
-//! four words into place. The other three words need one rotation each to get into the preferred slot.
+//! An entry is the result of SubBytes, ShiftRows and MixColumns for one byte: a column, and zeros. A round consists of
+//! 16 lookups and as many additions. The tables start at address 0, and the entries of a value for all 16 positions are
+//! adjacent, so the address of a lookup is 256 times the byte, plus a constant for its position that the load adds.
+//! Addresses have 18 bits, so higher bits are ignored: with every other byte cleared, one shift of all words places a
+//! byte of each of the four words. The other three words each need one rotation into the preferred slot.
 //!
-//! Addresses depend on the data. A local store has no cache that could tell, but these kernels are not called constant time
-//! all the same.
+//! Addresses depend on the data. A local store has no cache that could leak them, but these kernels are not declared
+//! constant time.
 
 use zeroize::Zeroizing;
 
@@ -21,17 +21,17 @@ pub(crate) const TABLES: usize = 16 * 256 * 16;
 
 /// Encryption by tables.
 pub(crate) struct Tables {
-    /// In how many of the words behind the first the second and the fourth byte share one rotation, and are shifted
-    /// after it on the even pipe. Balances the pipes.
+    /// Number of words, without the first, in which the second and the fourth byte share one rotation and are then
+    /// shifted on the even pipe. It balances the pipes.
     pub shared: usize,
 }
 
-/// The row, below a byte's own, where MixColumns leaves it times 1.
+/// The row, relative to the row of a byte, in which MixColumns multiplies the byte by 1.
 const ROW_OF_ONE: usize = 1;
 
-/// What SubBytes, ShiftRows and MixColumns make of a byte at a place.
+/// The result of SubBytes, ShiftRows and MixColumns for a byte at a position.
 fn entry(place: usize, value: u8) -> Block {
-    // Where ShiftRows brings it.
+    // The position after ShiftRows.
     let to = usize::from(inverse(&SHIFT_ROWS)[place]);
     let (column, row) = (to / 4, to % 4);
     let mut entry = [0; 16];
@@ -52,12 +52,12 @@ pub(crate) fn entries(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
     (0..16).map(|place| f.load_at(addresses[place], 16 * place as i32)).collect()
 }
 
-/// For each byte 256 times its value in the preferred slot, as far as an address counts.
+/// For each byte 256 times its value in the preferred slot; only the address bits are valid.
 fn addresses(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
     let odd_bytes = f.constant(std::array::from_fn(|i| if i % 2 == 1 { 0xff } else { 0 }));
     let second_and_fourth = f.and(x, odd_bytes);
     let first_and_third = f.and_not(x, odd_bytes);
-    // To bits 8 to 15 of each word; the third byte is there already.
+    // To bits 8 to 15 of each word; the third byte is already there.
     let shifted = |f: &mut Flow, byte: usize, second_and_fourth: Value| match byte {
         0 => f.shift_words_right(first_and_third, 16),
         1 => f.shift_words_right(second_and_fourth, 8),
@@ -84,7 +84,7 @@ impl Cipher for Tables {
         add(f, key, &entries)
     }
 
-    /// It wants the S-box alone: the byte times 1 of each column, which is a row too low.
+    /// The last round needs the S-box only: the byte times 1 of each column, which is one row too low.
     fn last_round(
         &self,
         f: &mut Flow,
@@ -114,7 +114,7 @@ impl Cipher for Tables {
 
 impl Caching for Tables {
     fn first_round(&self, f: &mut Flow, entered: Value, rest: Value) -> Value {
-        // Only what is used of the addresses is computed.
+        // Unused addresses are not computed.
         let addresses = addresses(f, entered, 0);
         let entries: Vec<Value> =
             (12..16).map(|place| f.load_at(addresses[place], 16 * place as i32)).collect();
@@ -131,7 +131,7 @@ impl Caching for Tables {
     }
 }
 
-/// The sum of all, as two running sums: short enough a way, and few values wait for others.
+/// The sum of all entries, as two running sums: short latency, and few values live at the same time.
 pub(crate) fn add(f: &mut Flow, first: Value, entries: &[Value]) -> Value {
     let (a, b) = entries.split_at(entries.len() / 2);
     let a = a.iter().fold(first, |sum, &entry| f.xor(sum, entry));

@@ -1,17 +1,18 @@
-//! The S-box by inversion in GF(2^4), the vector-permute method (Hamburg, CHES 2009), fitted to `shufb`.
+//! The S-box by inversion in GF(2^4), the vector-permute method (Hamburg, CHES 2009), adapted to `shufb`.
 //!
-//! A byte is k + i t over GF(2^4) (see [`Tower`]). With j = i + k its inverse comes from five lookups of sixteen entries:
+//! A byte represents k + i t over GF(2^4) (see [`Tower`]). With j = i + k its inverse is computed by five lookups of
+//! sixteen entries:
 //!
 //! ```text
 //! P = 1 / (1 / (1/i + a/k) + j)      R = 1 / (1 / (1/j + a/k) + i)
 //! ```
 //!
-//! and the inverse is linear in P and R, so that its image under any linear map (the affine part of the S-box times 1, 2 or
-//! 3, in whatever basis) is the sum of one lookup by each of the last two sums. Infinity is 80 hex, of which `shufb`
-//! makes 00 as it should. Blocks stay in the tower's basis between the rounds, and the round keys too.
+//! The inverse is linear in P and R, so that its image under any linear map (the affine part of the S-box times 1, 2 or
+//! 3, in any basis) is the sum of one lookup by each of the last two sums. Infinity is encoded as 80 hex, for which
+//! `shufb` returns 00, as required. Blocks and round keys stay in the tower's basis between the rounds.
 //!
-//! ShiftRows costs nothing: bytes stay where they are, the rotations of MixColumns change from round to round instead (with
-//! period four), and the last permutation brings all home.
+//! ShiftRows needs no instruction: bytes keep their positions, the rotations of MixColumns vary from round to round
+//! instead (with period four), and the last permutation restores the order.
 
 use zeroize::Zeroizing;
 
@@ -22,16 +23,17 @@ use crate::schedule::{Flow, Value};
 
 /// AES by vector permutation, in one direction.
 pub(crate) struct Vperm {
-    /// The a of the tower.
+    /// The constant a of the tower.
     a: u8,
     decrypts: bool,
-    /// From a byte of AES to the form of the rounds: to the tower, in decryption after undoing the S-box's affine map.
+    /// The conversion of a byte of AES to the internal form: to the tower basis; for decryption after the inverse of
+    /// the S-box's affine map.
     form: Linear,
-    /// What follows the inversion: back from the tower, and in encryption the linear part of the affine map.
+    /// The map after the inversion: from the tower basis, and for encryption the linear part of the affine map.
     substituted: Linear,
 }
 
-/// The two indices that a block's bytes are turned into: look both up and add.
+/// The two indices for the final lookups, whose results are added.
 #[derive(Clone, Copy)]
 struct Inverted {
     p: Value,
@@ -70,9 +72,9 @@ impl Vperm {
         if self.decrypts { inverse(&SHIFT_ROWS) } else { SHIFT_ROWS }
     }
 
-    /// Which byte of the block is at each place after so many rounds.
+    /// The byte of the block at each position after this number of rounds.
     fn places(&self, rounds: usize) -> Permutation {
-        // One ShiftRows is left undone in each round.
+        // One ShiftRows is omitted in each round.
         let back = inverse(&self.shift_rows());
         (0..rounds % 4).fold(IDENTITY, |places, _| after(&back, &places))
     }
@@ -99,7 +101,7 @@ impl Vperm {
         Inverted { p, r }
     }
 
-    /// The second half of SubBytes, and a linear map in one.
+    /// The second half of SubBytes, combined with a linear map.
     fn finish(&self, f: &mut Flow, inverted: Inverted, map: impl Fn(u8) -> u8) -> Value {
         let over = inverse4(self.a);
         // P = (k + a i) / N and R = (k + a j) / N, where N is the norm; the inverse is ((k + a i) + i t) / N.
@@ -115,14 +117,14 @@ impl Vperm {
         f.xor(p, r)
     }
 
-    /// Rotation of columns as the bytes lie after so many rounds.
+    /// Rotates columns, whose bytes are permuted by the previous rounds.
     fn rotate(&self, f: &mut Flow, x: Value, by: usize, rounds: usize) -> Value {
         let places = self.places(rounds);
         let control = after(&inverse(&places), &after(&rotated(by), &places));
         f.permute(x, control)
     }
 
-    /// MixColumns of a substituted block, in the form and the places of the next round.
+    /// MixColumns of a substituted block, in the internal form and order of the next round.
     fn mix(&self, f: &mut Flow, s: Inverted, key: Value, round: usize) -> Value {
         let times = |f: &mut Flow, by: u8| self.finish(f, s, |byte| self.form(mul(byte, by)));
         if self.decrypts {
@@ -141,7 +143,7 @@ impl Vperm {
         let twice = times(f, 2);
         let above = self.rotate(f, once, 1, round);
         let below = self.rotate(f, once, 3, round);
-        // 2 r0 + r1, and with it 2 r1 + r2.
+        // 2 r0 + r1, and from it 2 r1 + r2.
         let pair = f.xor(above, twice);
         let next_pair = self.rotate(f, pair, 1, round);
         let rest = f.xor(below, key);
@@ -158,7 +160,7 @@ impl Cipher for Vperm {
             let middle = round != 0 && round != rounds;
             let key = if self.decrypts { &keys[rounds - round] } else { &keys[round] };
             let key = Zeroizing::new(if self.decrypts && middle { inverse_mix_columns(key) } else { *key });
-            // The affine map's constant: in decryption before each S-box, in encryption behind it.
+            // The affine map's constant: for decryption before each S-box, for encryption after it.
             let adds = if self.decrypts { round != rounds } else { round != 0 };
             let affine = if adds { 0x63 } else { 0 };
             let places = if round == rounds { IDENTITY } else { self.places(round) };
@@ -199,7 +201,7 @@ impl Cipher for Vperm {
         chained: bool,
     ) -> (Value, Option<Value>) {
         let s = self.invert(f, x);
-        // Bytes come home with the last ShiftRows.
+        // The permutation that restores the order, combined with the last ShiftRows.
         let home = after(&inverse(&self.places(number - 1)), &self.shift_rows());
         let leave = |f: &mut Flow, map: &dyn Fn(u8) -> u8| {
             let out = self.finish(f, s, map);

@@ -1,18 +1,18 @@
-//! Which of two ways: the pipes are to have equally much to do.
+//! Choice between alternatives, such that both pipes have the same load.
 
 use super::Node;
 use super::flow::{CarriedState, Flow, Origin, Value};
 
-/// A body without choices.
+/// A loop body without alternatives.
 #[derive(Debug, Clone)]
 pub(super) struct Body {
     pub nodes: Vec<Node>,
-    /// By value; of nodes the number.
+    /// For each value, the index of the node that computes it.
     pub made_by: Vec<Option<usize>>,
-    /// By value: the quadword of the pool it comes from, for constants, parameters and carried values.
+    /// For each value, its quadword in the pool, for constants, parameters and carried values.
     pub pool_of: Vec<Option<usize>>,
     pub carried: Vec<CarriedState>,
-    /// By value: the carried state it is.
+    /// For each value, the index of its carried state.
     pub carried_of: Vec<Option<usize>>,
     pub pool: Vec<[u8; 16]>,
     pub parameters: Vec<usize>,
@@ -20,7 +20,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// Instructions on each pipe.
+    /// Number of instructions on each pipe.
     pub(super) fn counts(&self) -> [usize; 2] {
         let odd = self.nodes.iter().filter(|node| node.pipe() == 1).count();
         [self.nodes.len() - odd, odd]
@@ -71,7 +71,7 @@ pub(super) fn balanced(flow: &Flow) -> Body {
     Body { nodes, made_by, pool_of, carried, carried_of, pool, parameters, lanes }
 }
 
-/// By node: whether it is of the way taken and somebody needs what it makes.
+/// For each node, true if it belongs to the chosen alternative and its result is used.
 fn wanted(flow: &Flow, taken: &[usize], chosen: &impl Fn(Value) -> Value) -> Vec<bool> {
     let mut needed = vec![false; flow.origins.len()];
     for next in flow.carried.iter().filter_map(|state| state.next) {
@@ -92,7 +92,8 @@ fn wanted(flow: &Flow, taken: &[usize], chosen: &impl Fn(Value) -> Value) -> Vec
     wanted
 }
 
-/// For each choice 0 or 1: from all first ways, turns over one at a time while the fuller pipe gets emptier.
+/// For each choice 0 or 1: starts with all first alternatives, and changes one at a time while the load of the fuller
+/// pipe decreases.
 fn decide(flow: &Flow) -> Vec<usize> {
     let mut taken = vec![0; flow.choices.len()];
     let mut load = [0i64; 2];

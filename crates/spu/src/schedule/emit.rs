@@ -1,4 +1,4 @@
-//! Placed and allocated instructions as a program.
+//! Emission of a program from placed instructions with allocated registers.
 
 use super::choose::Body;
 use super::place::Placement;
@@ -7,7 +7,7 @@ use super::{Effort, Node, Program};
 use crate::asm::Assembler;
 use crate::isa::{Format, Inst, Op, Reg};
 
-/// What the two pipes issue in a cycle of the loop, and in which stage of its iteration each is.
+/// The instructions of both pipes in a cycle of the loop, with their pipeline stages.
 type Cycle = [Option<(Inst, usize)>; 2];
 
 pub(super) fn program(
@@ -26,7 +26,7 @@ pub(super) fn program(
         *place = Some((instruction(node, registers), time / interval));
     }
     let mut asm = Assembler::at(origin);
-    // Everything that lives in a register.
+    // All values that stay in a register.
     let pool: Vec<_> = body.pool.iter().map(|_| asm.label()).collect();
     let turns = asm.label();
     asm.lqa(registers.turns, turns);
@@ -79,7 +79,7 @@ pub(super) fn program(
     asm.stop(0);
     asm.begin_data();
     asm.bind_named(turns, "turns");
-    let turns_at = asm.here();
+    let iterations_at = asm.here();
     asm.quadword([0; 16]);
     let base = asm.here();
     for (label, bytes) in pool.into_iter().zip(&body.pool) {
@@ -95,7 +95,7 @@ pub(super) fn program(
             .iter()
             .map(|state| registers.of[state.value.0 as usize].expect("every carried value has a register"))
             .collect(),
-        turns_at,
+        iterations_at,
         stages: placement.stages as u64,
         interval: interval as u64,
         counts: body.counts(),
@@ -103,7 +103,7 @@ pub(super) fn program(
     })
 }
 
-/// The instructions of the stages that are under way in a turn before or after the loop.
+/// The instructions of the stages that are active in an iteration before or after the loop.
 fn copy(asm: &mut Assembler, cycles: &[Cycle], under_way: impl Fn(usize) -> bool, compact: bool) {
     for cycle in cycles {
         let [even, odd] = cycle.map(|slot| slot.filter(|&(_, stage)| under_way(stage)).map(|(inst, _)| inst));
@@ -111,7 +111,7 @@ fn copy(asm: &mut Assembler, cycles: &[Cycle], under_way: impl Fn(usize) -> bool
     }
 }
 
-/// A pair, or nothing where both pipes have nothing: the next pair then waits by itself.
+/// Emits a pair; nothing if both pipes are idle, since the next pair then waits by itself.
 fn pair(asm: &mut Assembler, even: Option<Inst>, odd: Option<Inst>, compact: bool) {
     if even.is_none() && odd.is_none() {
         return;

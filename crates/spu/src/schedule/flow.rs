@@ -1,31 +1,31 @@
-//! The dataflow that kernels are written in.
+//! The dataflow graph that kernels are written in.
 
 use std::collections::HashMap;
 
 use super::Node;
 use crate::isa::Op;
 
-/// A value: what one instruction makes in one iteration, a constant, a parameter, or what was carried over.
+/// A value: the result of an instruction in one iteration, a constant, a parameter, or a carried value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Value(pub(super) u32);
 
-/// A value that each iteration hands on to the next.
+/// A value that each iteration passes to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carried(pub(super) usize);
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A quadword of the pool, in a register before the loop.
+    /// A quadword of the pool, loaded into a register before the loop.
     Pool(usize),
-    /// From the iteration before.
+    /// Carried over from the previous iteration.
     Carried(usize),
     Node,
     /// One of the two values of a choice.
     Choice(usize),
 }
 
-/// Two ways to the same value.
+/// Two alternatives for the same value.
 #[derive(Debug, Clone)]
 pub(super) struct Choice {
     pub nodes: [std::ops::Range<usize>; 2],
@@ -34,7 +34,7 @@ pub(super) struct Choice {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CarriedState {
-    /// Before the first iteration: a quadword of the pool.
+    /// The initial value: a quadword of the pool.
     pub start: usize,
     pub value: Value,
     pub next: Option<Value>,
@@ -54,7 +54,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// An empty body.
+    /// Creates an empty body.
     pub fn new() -> Flow {
         Flow::default()
     }
@@ -69,7 +69,7 @@ impl Flow {
         self.pool.len() - 1
     }
 
-    /// A constant, held in a register.
+    /// A constant, kept in a register.
     pub fn constant(&mut self, bytes: [u8; 16]) -> Value {
         if let Some(&value) = self.constants.get(&bytes) {
             return value;
@@ -80,19 +80,19 @@ impl Flow {
         value
     }
 
-    /// A byte in all places.
+    /// A constant with the same byte in all positions.
     pub fn bytes(&mut self, byte: u8) -> Value {
         self.constant([byte; 16])
     }
 
-    /// A parameter: a quadword that is written before the program is run, held in a register.
+    /// A parameter: a quadword that is written before the program runs, kept in a register.
     pub fn parameter(&mut self) -> Value {
         let at = self.pooled([0; 16]);
         self.parameters.push(at);
         self.value(Origin::Pool(at))
     }
 
-    /// A value carried from iteration to iteration, which starts as a parameter.
+    /// A value that is carried from iteration to iteration, and starts as a parameter.
     pub fn carried(&mut self) -> (Carried, Value) {
         let start = self.pooled([0; 16]);
         self.parameters.push(start);
@@ -102,19 +102,19 @@ impl Flow {
         (Carried(index), value)
     }
 
-    /// What the next iteration finds.
+    /// Sets the value for the next iteration.
     pub fn carry(&mut self, carried: Carried, next: Value) {
-        // A value of its own, so that it can live in the carried register.
+        // A separate value, which can be stored in the carried register.
         let next = if self.origins[next.0 as usize] == Origin::Node { next } else { self.copy(next) };
         self.carried[carried.0].next = Some(next);
     }
 
-    /// The instructions that follow belong to this block of those in flight, so that blocks can be staggered.
+    /// Assigns the following instructions to this block of those in flight, so that blocks can be staggered.
     pub fn block_in_flight(&mut self, number: u32) {
         self.lane = number;
     }
 
-    /// The same value by one of two ways: the scheduler takes the one that balances the pipes.
+    /// The same value by one of two alternatives: the scheduler chooses the one that balances the pipes.
     pub fn either(
         &mut self,
         a: impl FnOnce(&mut Flow) -> Value,
@@ -144,7 +144,7 @@ impl Flow {
         self.node(op, [Some(a), None, None], imm)
     }
 
-    /// The value in another register.
+    /// A copy of the value in another register.
     pub fn copy(&mut self, a: Value) -> Value {
         self.with(Op::Ori, a, 0)
     }
@@ -154,7 +154,7 @@ impl Flow {
         self.two(Op::Xor, a, b)
     }
 
-    /// Exclusive or of all.
+    /// Exclusive or of all values.
     pub fn sum(&mut self, values: &[Value]) -> Value {
         let (&first, rest) = values.split_first().expect("something to add");
         rest.iter().fold(first, |sum, &value| self.xor(sum, value))
@@ -190,22 +190,22 @@ impl Flow {
         self.with(Op::Ai, a, imm)
     }
 
-    /// From `a` where the mask has zeros, from `b` where it has ones.
+    /// Bits of `a` where the mask is zero, of `b` where it is one.
     pub fn select(&mut self, a: Value, b: Value, mask: Value) -> Value {
         self.node(Op::Selb, [Some(a), Some(b), Some(mask)], 0)
     }
 
-    /// Each byte: ones if its top bit is set.
+    /// For each byte: 0xff if its top bit is set, else 0.
     pub fn top_bit_set(&mut self, a: Value) -> Value {
         self.with(Op::Clgtbi, a, 0x7f)
     }
 
-    /// Each byte: ones if its top bit is clear.
+    /// For each byte: 0xff if its top bit is clear, else 0.
     pub fn top_bit_clear(&mut self, a: Value) -> Value {
         self.with(Op::Cgtbi, a, -1)
     }
 
-    /// Each byte: ones if it equals.
+    /// For each byte: 0xff if it equals `byte`, else 0.
     pub fn bytes_equal(&mut self, a: Value, byte: u8) -> Value {
         self.with(Op::Ceqbi, a, i32::from(byte as i8))
     }
@@ -225,18 +225,18 @@ impl Flow {
         self.with(Op::Rotmi, a, -bits)
     }
 
-    /// Bytes picked from two registers; see the instruction `shufb`.
+    /// Bytes selected from two registers; see the instruction `shufb`.
     pub fn shuffle(&mut self, a: Value, b: Value, control: Value) -> Value {
         self.node(Op::Shufb, [Some(a), Some(b), Some(control)], 0)
     }
 
-    /// Bytes of one register rearranged.
+    /// A permutation of the bytes of one register.
     pub fn permute(&mut self, a: Value, control: [u8; 16]) -> Value {
         let control = self.constant(control);
         self.shuffle(a, a, control)
     }
 
-    /// A byte of ones or zeros for each of the 16 bits on the right of the preferred slot, the leftmost bit first.
+    /// For each of the low 16 bits of the preferred slot a byte of ones or zeros, the leftmost bit first.
     pub fn spread_bits(&mut self, a: Value) -> Value {
         self.node(Op::Fsmb, [Some(a), None, None], 0)
     }
@@ -256,15 +256,15 @@ impl Flow {
         self.with(Op::Rotqbyi, a, bytes)
     }
 
-    /// The quadword at a preferred slot plus a constant.
+    /// Loads the quadword at the address in the preferred slot plus a constant.
     ///
-    /// What is loaded must not be stored to by this kernel, unless the store depends on this load: the scheduler
-    /// moves loads before stores of other iterations.
+    /// This kernel must not store to a loaded address, unless the store depends on this load: the scheduler moves loads
+    /// before stores of other iterations.
     pub fn load_at(&mut self, base: Value, offset: i32) -> Value {
         self.with(Op::Lqd, base, offset >> 4)
     }
 
-    /// Stores at a preferred slot plus a constant.
+    /// Stores at the address in the preferred slot plus a constant.
     pub fn store_at(&mut self, value: Value, base: Value, offset: i32) {
         let sources = [Some(base), None, Some(value)];
         self.nodes.push(Node { op: Op::Stqd, out: None, sources, imm: offset >> 4, lane: self.lane });

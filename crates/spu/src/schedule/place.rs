@@ -1,8 +1,8 @@
-//! In which cycle each instruction issues: modulo scheduling, cycle by cycle.
+//! Modulo scheduling: the issue cycle of each instruction.
 //!
-//! For an interval the table of slots has two rows (the pipes) of `interval` cycles. Time runs from 0; in each
-//! cycle, and on each pipe whose slot is free modulo the interval, issues the ready instruction with the longest way to go.
-//! If it does not end in time, or a carried value would come too late, the interval is one cycle longer.
+//! For an interval the reservation table has two rows (the pipes) of `interval` cycles. Starting with cycle 0, each
+//! pipe whose slot is free modulo the interval issues the ready instruction with the longest remaining path. If the
+//! schedule becomes too long, or a carried value is late, the interval is increased by one cycle.
 
 use std::collections::BTreeSet;
 
@@ -10,36 +10,37 @@ use super::choose::Body;
 use super::flow::Value;
 use crate::isa::Class;
 
-/// When each instruction of an iteration issues.
+/// The issue cycles of the instructions of an iteration.
 #[derive(Debug, Clone)]
 pub(super) struct Placement {
-    /// Cycles between starts of iterations.
+    /// Cycles between the starts of iterations.
     pub interval: usize,
-    /// By node.
+    /// The issue cycle of each node.
     pub times: Vec<usize>,
-    /// Iterations that overlap.
+    /// Number of overlapping iterations.
     pub stages: usize,
-    /// Where in the interval the count is decremented and the hint given; the branch is in the last cycle.
+    /// The cycle of the count's decrement and the hint in the interval; the branch is in the last cycle.
     pub count_at: usize,
     pub hint_at: Option<usize>,
 }
 
-/// Cycles at the least from the hint to the branch, and at most: hints reach 255 words, two a cycle.
-const HINT_BEFORE: std::ops::RangeInclusive<usize> = 17..=100;
+/// Minimum and maximum number of cycles from the hint to the branch: hints reach 255 words, two per cycle.
+const HINT_DISTANCE_CYCLES: std::ops::RangeInclusive<usize> = 17..=100;
 
-/// Intervals grow up to this much above the least possible one, in percent, before the search is given up.
+/// Maximum interval relative to the lower bound, in percent.
 const LONGEST: usize = 300;
 
 impl Placement {
     fn new(interval: usize, times: Vec<usize>) -> Placement {
         let last = times.iter().copied().max().unwrap_or(0);
         let end = interval - 1;
-        let hint_at = (end > *HINT_BEFORE.start()).then(|| end - HINT_BEFORE.end().min(&(end)));
+        let hint_at =
+            (end > *HINT_DISTANCE_CYCLES.start()).then(|| end - HINT_DISTANCE_CYCLES.end().min(&(end)));
         Placement { interval, times, stages: last / interval + 1, count_at: end - 3, hint_at }
     }
 }
 
-/// One instruction after the other.
+/// Places one instruction after the other.
 pub(super) fn in_order(body: &Body) -> Placement {
     let mut times = vec![0; body.nodes.len()];
     for (time, node) in Graph::new(body).order().into_iter().enumerate() {
@@ -53,7 +54,7 @@ pub(super) fn candidates(body: &Body, stages: usize) -> impl Iterator<Item = Pla
     let mut graph = Graph::new(body);
     graph.stages = stages;
     let [even, odd] = body.counts();
-    // The branch and its hint on the odd pipe, the count on the even one.
+    // The branch and its hint are on the odd pipe, the count on the even one.
     let slots = (even + 1).max(odd + 2).max(8);
     let longest = graph.longest_cycle();
     let through = graph.heights.iter().max().map_or(0, |height| height + graph.lead());
@@ -69,40 +70,40 @@ pub(super) fn candidates(body: &Body, stages: usize) -> impl Iterator<Item = Pla
     chains.into_iter().chain(others)
 }
 
-/// Attempts for a loop whose length is that of a chain of dependent instructions.
+/// Number of attempts for a loop whose length is determined by a chain of dependent instructions.
 const CHAIN_SEEDS: u64 = 60;
 
-/// What must be how long after what.
+/// The constraints between instructions.
 #[derive(Debug, Clone)]
 struct Graph {
     pipes: Vec<usize>,
     lanes: Vec<u32>,
     lane_count: u32,
-    /// By node: what follows in the same iteration, and the cycles between.
+    /// For each node: its successors in the same iteration, and the minimum distance in cycles.
     after: Vec<Vec<(usize, usize)>>,
     before: Vec<Vec<(usize, usize)>>,
-    /// From, to in the next iteration, cycles.
+    /// Source, target in the next iteration, minimum distance in cycles.
     carried: Vec<(usize, usize, usize)>,
-    /// Maker and user in the same iteration: the user must come before the maker's next time.
+    /// Producer and consumer in the same iteration: the consumer must issue before the producer's next issue.
     lives: Vec<(usize, usize)>,
-    /// Cycles to the end of the longest way.
+    /// Number of cycles to the end of the longest path.
     heights: Vec<usize>,
-    /// What is placed last, as late as possible: loads that need nothing of this iteration, and what has to come after
-    /// them, the pointers' moving on.
+    /// Nodes that are placed last, as late as possible: loads that depend on nothing of this iteration, and their
+    /// successors, the increments of pointers.
     late: Vec<Late>,
-    /// A number that is the same for nodes that do the same in different rounds and blocks.
+    /// A number that is equal for corresponding nodes of different rounds and blocks.
     alike: Vec<u64>,
-    /// No more iterations than this overlap.
+    /// Maximum number of overlapping iterations.
     stages: usize,
 }
 
-/// A step of a hash.
+/// A step of a hash function.
 fn mixed(a: u64, b: u64) -> u64 {
     (a ^ b.rotate_left(23)).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (a >> 29)
 }
 
-/// By node a number made of what it and what leads to it do, three steps back. Which parameter is used does
-/// not count: round keys differ from round to round.
+/// For each node a hash of its operation and of its predecessors', three levels deep. The index of a parameter is
+/// ignored, since round keys differ from round to round.
 fn alike(body: &Body) -> Vec<u64> {
     let own = body.nodes.iter().map(|node| mixed(node.op as u64, node.imm as u64));
     let mut numbers: Vec<u64> = own.collect();
@@ -129,7 +130,7 @@ enum Late {
     AfterLoads,
 }
 
-/// Cycles at the start of an iteration in which nothing but loads is placed: as many as a load takes, or more where
+/// Number of cycles at the start of an iteration in which only loads are placed: the latency of a load, or more if
 /// iterations overlap, since they cost nothing then.
 const LEAD: [usize; 2] = [7, 24];
 
@@ -174,7 +175,7 @@ impl Graph {
         for node in 0..count {
             if graph.late[node] == Late::No
                 && graph.before[node].iter().any(|&(from, cycles)| {
-                    // The one cycle is that of an old value that is read before the new one is written.
+                    // The distance of one cycle is for an old value that is read before the new one is written.
                     cycles == 1 && graph.late[from] == Late::Load
                 })
             {
@@ -197,7 +198,7 @@ impl Graph {
         self.before[to].push((from, cycles));
     }
 
-    /// All nodes, each after those it needs, else as they were written.
+    /// All nodes in topological order, otherwise in the original order.
     fn order(&self) -> Vec<usize> {
         let mut missing: Vec<usize> = self.before.iter().map(Vec::len).collect();
         let mut ready: BTreeSet<usize> = (0..missing.len()).filter(|&node| missing[node] == 0).collect();
@@ -215,7 +216,7 @@ impl Graph {
         order
     }
 
-    /// No interval is shorter than the longest way from a carried value to its next.
+    /// A lower bound of the interval: the longest path from a carried value to its next value.
     fn longest_cycle(&self) -> usize {
         let order = self.order();
         let mut longest = 0;
@@ -238,8 +239,9 @@ impl Graph {
         longest
     }
 
-    /// Schedules where a chain through the iterations is what takes long: how long depends on luck with ties, since
-    /// each conflict on a pipe delays the chain. Tries many seeds without an interval, and then the best with one.
+    /// Schedules a loop whose length is determined by a chain through the iterations. The result depends on how ties
+    /// are broken, since each conflict on a pipe delays the chain. Tries many seeds without an interval, and then the
+    /// best ones with an interval.
     fn chains(&self, least: usize) -> Vec<Placement> {
         let mut tries: Vec<(usize, u64)> = (0..CHAIN_SEEDS)
             .filter_map(|seed| {
@@ -266,8 +268,9 @@ impl Graph {
         self.place(interval, seed).filter(|placement| self.holds(placement))
     }
 
-    /// The schedule of an interval, if this attempt finds one. Attempts differ by their seed: whether the blocks in flight are
-    /// staggered and the older ones go first (which takes fewer registers), and, in later ones, how ties are broken.
+    /// The schedule of an interval, if this attempt finds one. The seed selects whether the blocks in flight are
+    /// staggered with priority for older ones (which needs fewer registers), and, for higher seeds, how ties are
+    /// broken.
     fn place(&self, interval: usize, seed: u64) -> Option<Placement> {
         let count = self.pipes.len();
         let mut placement = Placement::new(interval, vec![usize::MAX; count]);
@@ -277,7 +280,7 @@ impl Graph {
         if let Some(at) = placement.hint_at {
             taken[1][at] = true;
         }
-        // A little closer than evenly leaves room at the end of the interval, where the last block is late.
+        // A little less than evenly leaves time at the end of the interval for the last block, which is late.
         let even = interval / self.lane_count as usize;
         let stagger = match seed % 3 {
             1 => 0,
@@ -338,7 +341,7 @@ impl Graph {
         Some(placement)
     }
 
-    /// Loads in the latest free slots before their first use, then what comes after them in the first free ones.
+    /// Places loads in the latest free slots before their first use, then their successors in the first free ones.
     fn place_late(&self, placement: &mut Placement, taken: &mut [Vec<bool>; 2]) -> bool {
         let interval = placement.interval;
         let latest = |node: usize, times: &[usize]| {

@@ -1,15 +1,15 @@
-//! In which register each value lives.
+//! Register allocation.
 //!
 //! In the steady state the loop is a circle of instruction slots. A value lives on an arc of it, from its instruction
-//! to its last use; constants, parameters and carried values live on all of it. Values whose arcs meet get different registers.
-//! What is executed before and after the loop is a part of the same circle and so needs nothing more.
+//! to its last use; constants, parameters and carried values live on the whole circle. Values whose arcs overlap get
+//! different registers. The code before and after the loop is a part of the same circle and needs no more registers.
 
 use super::choose::Body;
 use super::flow::Value;
 use super::place::Placement;
 use crate::isa::Reg;
 
-/// Registers by value, and one for the count of turns.
+/// The register of each value, and one for the iteration count.
 #[derive(Debug, Clone)]
 pub(super) struct Registers {
     pub of: Vec<Option<Reg>>,
@@ -17,7 +17,7 @@ pub(super) struct Registers {
     pub used: usize,
 }
 
-/// The registers that programs may use: all but those the conventions reserve ($0 link, $1 stack).
+/// The first register that programs may use: the conventions reserve $0 (link) and $1 (stack).
 const FIRST: usize = 2;
 
 pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, String> {
@@ -28,7 +28,7 @@ pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, 
         let most = Reg::COUNT - FIRST;
         format!("{count} values at once: the SPU has {most} registers for them")
     };
-    // Constants and parameters that are used, and carried values with what is carried on.
+    // Constants and parameters that are used, and carried values with their next values.
     let mut last_use = vec![0; body.made_by.len()];
     let mut used = vec![false; body.made_by.len()];
     for (i, node) in body.nodes.iter().enumerate() {
@@ -42,7 +42,7 @@ pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, 
     let pooled: Vec<_> = (0..of.len())
         .filter(|value| body.pool_of[*value].is_some() && used[*value] && !carried.contains(value))
         .collect();
-    // One more for the turns.
+    // One more for the iteration count.
     let whole = 1 + carried.len() + pooled.len();
     if whole > Reg::COUNT - FIRST {
         return Err(too_many(whole));
@@ -60,7 +60,7 @@ pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, 
         of[value] = Some(whole_circle());
     }
     let next = FIRST + whole;
-    // Arcs, from the first on the circle.
+    // The arcs, in the order of their starts on the circle.
     let mut arcs: Vec<(usize, usize, Value)> = Vec::new();
     for (i, node) in body.nodes.iter().enumerate() {
         if let Some(out) = node.out.filter(|out| of[out.0 as usize].is_none()) {

@@ -1,13 +1,13 @@
-//! Instructions in the form that the loop of the simulator wants.
+//! Decoded instructions, in the form for the simulator's loop.
 
 use crate::isa::{Format, Inst, Op, Pipe};
 
-/// Stands for "no register" in sources and targets; its value and readiness are always zero.
+/// Stands for "no register" in sources and targets; its value and its ready cycle are always zero.
 pub(super) const NO_REGISTER: u8 = 255;
 
 #[derive(Clone, Copy)]
 pub(super) struct Decoded {
-    /// Decoded already; false for words that were never executed.
+    /// True if decoded; false for words that were never executed.
     pub known: bool,
     pub op: Op,
     pub odd: bool,
@@ -17,15 +17,15 @@ pub(super) struct Decoded {
     pub ra: u8,
     pub rb: u8,
     pub rc: u8,
-    /// What must be ready.
+    /// The source registers, which must be ready.
     pub sources: [u8; 3],
-    /// What will be ready; [`NO_REGISTER`] if nothing.
+    /// The target register; [`NO_REGISTER`] if there is none.
     pub target: u8,
-    /// The immediate; relative addresses are absolute already, offsets are in bytes.
+    /// The immediate; relative addresses are converted to absolute ones, offsets are in bytes.
     pub imm: u32,
-    /// Of hints: the branch's address.
+    /// For hints: the address of the branch.
     pub hinted: u32,
-    /// The immediate in every element, for the instructions that want it so.
+    /// The immediate in every element, for instructions that use it in this form.
     pub wide: u128,
 }
 
@@ -83,7 +83,7 @@ impl Decoded {
     }
 }
 
-/// The immediate as it meets each element.
+/// The immediate in every element.
 fn wide(inst: &Inst) -> u128 {
     let bytes = |byte: u32| u128::from(byte & 0xff) * 0x0101_0101_0101_0101_0101_0101_0101_0101;
     let words = |word: u32| u128::from(word) * 0x1_0000_0001_0000_0001_0000_0001;
@@ -98,7 +98,7 @@ fn wide(inst: &Inst) -> u128 {
     }
 }
 
-/// Each of the low 16 bits as a byte of zeros or ones, the highest first.
+/// Each of the low 16 bits as a byte of zeros or ones, the most significant first.
 pub(super) fn spread(bits: u32) -> u128 {
     (0..16).rev().fold(0, |all, bit| all << 8 | if bits >> bit & 1 == 1 { 0xff } else { 0 })
 }

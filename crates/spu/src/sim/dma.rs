@@ -1,37 +1,38 @@
-//! Bringing data in and out: a model of events. Each SPE has two buffers for input and two for output, and works on a
-//! piece while the next one comes in and the one before goes out; all SPEs of a chip share its memory.
+//! An event model of the transfers. Each SPE has two buffers for input and two for output: it processes a piece while
+//! the next one is read and the previous one is written. All SPEs of a chip share its memory.
 //!
-//! What is public about the chip: an SPE's memory flow controller moves 16 bytes in each direction per bus cycle, and
-//! the bus runs at half the processor's clock, so 8 bytes a clock each way; memory gives 25.6 GB/s for all SPEs
-//! and both directions together, which is 8 bytes a clock at 3.2 GHz. A transfer has at most 16 KiB, and the first byte takes some
-//! hundred clocks (measured at about 90 ns by Kistler, Perrone and Petrini, IEEE Micro 2006). Commands queue up, so that
-//! the wait of one passes while others transfer. That those under way share the memory evenly is our assumption.
+//! Public data on the chip: the memory flow controller of an SPE moves 16 bytes in each direction per bus cycle, and
+//! the bus runs at half the processor's clock, which gives 8 bytes per clock and direction; the memory provides 25.6
+//! GB/s for all SPEs and both directions together, which is 8 bytes per clock at 3.2 GHz. A transfer has at most 16
+//! KiB, and its first byte has a latency of some hundred clocks (about 90 ns measured by Kistler, Perrone and Petrini,
+//! IEEE Micro 2006). Commands are queued, so that the latency of one overlaps with other transfers. The model assumes
+//! that concurrent transfers share the memory bandwidth evenly.
 
 use std::collections::VecDeque;
 
-/// Clocks per second of the PlayStation 3, which the paper measured on.
+/// The clock frequency of the PlayStation 3, on which the paper's measurements were made.
 pub const CLOCK_HZ: f64 = 3.192e9;
 
-/// A chip, as far as its transfers go.
+/// The transfer parameters of a chip.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chip {
     /// Clocks from a command to its first byte.
     pub latency: f64,
-    /// Bytes a clock between an SPE and the bus, each way.
+    /// Bytes per clock between an SPE and the bus, in each direction.
     pub port: f64,
-    /// Bytes a clock of the memory, both ways, all SPEs together.
+    /// Bytes per clock of the memory, for both directions and all SPEs together.
     pub memory: f64,
 }
 
 impl Chip {
-    /// That of the PlayStation 3.
+    /// The parameters of the PlayStation 3.
     pub const CELL: Chip = Chip { latency: 290.0, port: 8.0, memory: 25.6e9 / CLOCK_HZ };
 
-    /// SPEs of a chip.
+    /// Number of SPEs of a chip.
     pub const SPES: usize = 8;
 }
 
-/// One piece of work: bytes in, clocks of computing, bytes out.
+/// A piece of work: bytes in, clocks of computation, bytes out.
 #[derive(Debug, Clone, Copy)]
 pub struct Transfer {
     /// Bytes read from memory before.
@@ -40,9 +41,9 @@ pub struct Transfer {
     pub clocks: u64,
     /// Bytes written to memory after.
     pub bytes_out: u64,
-    /// Asked for when all before it has gone out, and nothing behind it is asked for until it has: such as another program,
-    /// which takes the place of the one that works.
-    pub alone: bool,
+    /// True for an exclusive transfer, such as that of a program, which replaces the running one: it is requested after
+    /// all output before it is written, and later input is requested after it is complete.
+    pub exclusive: bool,
 }
 
 /// Buffers for each direction.
@@ -53,29 +54,29 @@ const BUFFERS: usize = 2;
 struct Command {
     /// Clocks until its first byte can move.
     wait: f64,
-    /// Bytes that have not yet moved.
+    /// Bytes that are not transferred yet.
     left: f64,
 }
 
-/// An SPE at work. Pieces are counted: so many have come in, have been computed, have gone out.
+/// The state of an SPE, with the numbers of pieces that were read, computed and written.
 struct Spe<'p> {
     pieces: &'p [Transfer],
-    asked: usize,
+    requested: usize,
     arrived: usize,
     computed: usize,
     gone: usize,
-    /// Clocks until the piece that is being computed is done.
+    /// Remaining clocks of the piece that is being computed.
     busy: Option<f64>,
-    /// Commands in their order, in and out: one after the other, since each direction has one port.
+    /// Queued commands for input and output, each processed in order, since each direction has one port.
     queues: [VecDeque<Command>; 2],
 }
 
 const IN: usize = 0;
 const OUT: usize = 1;
 
-/// Takes a step away from the clocks that something takes: all of them if it ends with the step, but for rounding. All
-/// times are counted from the latest event, so that they are as exact in a long call as in a short one.
-fn less(clocks: f64, step: f64) -> f64 {
+/// Subtracts a step from a remaining time; the result is 0 if the difference is only a rounding error. All times are
+/// relative to the latest event, so that long calls are as exact as short ones.
+fn subtract(clocks: f64, step: f64) -> f64 {
     let same = 1e-9 + 8.0 * f64::EPSILON * step;
     if clocks <= step + same { 0.0 } else { clocks - step }
 }
@@ -85,22 +86,22 @@ impl Spe<'_> {
         self.gone == self.pieces.len()
     }
 
-    /// Whether the next piece may be asked for.
-    fn may_ask(&self) -> bool {
-        let Some(next) = self.pieces.get(self.asked) else { return false };
-        let before = self.asked.checked_sub(1).map(|before| &self.pieces[before]);
-        let waits = next.alone || before.is_some_and(|before| before.alone);
-        // The buffer of a piece is free when the piece has been computed.
-        self.asked < self.computed + BUFFERS && (!waits || self.gone == self.asked)
+    /// True if the next piece may be requested.
+    fn may_request(&self) -> bool {
+        let Some(next) = self.pieces.get(self.requested) else { return false };
+        let before = self.requested.checked_sub(1).map(|before| &self.pieces[before]);
+        let waits = next.exclusive || before.is_some_and(|before| before.exclusive);
+        // The buffer of a piece is free after the piece has been computed.
+        self.requested < self.computed + BUFFERS && (!waits || self.gone == self.requested)
     }
 
-    /// What the program does when it looks: asks for input where a buffer is free, starts to compute what is there if
-    /// the output has a place. True if anything was begun.
+    /// The actions of the program at an event: requests input if a buffer is free, and starts a computation if its
+    /// input is complete and an output buffer is free. Returns true if it has started anything.
     fn proceed(&mut self, chip: &Chip) -> bool {
         let mut begun = false;
-        while self.may_ask() {
-            let bytes = self.pieces[self.asked].bytes_in;
-            self.asked += 1;
+        while self.may_request() {
+            let bytes = self.pieces[self.requested].bytes_in;
+            self.requested += 1;
             self.command(chip, IN, bytes);
             begun = true;
         }
@@ -113,12 +114,12 @@ impl Spe<'_> {
     }
 
     fn command(&mut self, chip: &Chip, way: usize, bytes: u64) {
-        // Nothing to move takes no command, but comes after what was asked for before.
+        // A transfer of 0 bytes has no latency, but stays in the order of the queue.
         let wait = if bytes == 0 { 0.0 } else { chip.latency };
         self.queues[way].push_back(Command { wait, left: bytes as f64 });
     }
 
-    /// Takes note of what is over.
+    /// Completes finished commands and computations.
     fn note(&mut self, chip: &Chip) -> bool {
         let mut over = false;
         for way in [IN, OUT] {
@@ -143,28 +144,29 @@ impl Spe<'_> {
         self.queues.iter().filter_map(VecDeque::front)
     }
 
-    /// Time passes: `rate` is that of each command which moves.
+    /// Advances time by `step`; `rate` is that of each active transfer.
     fn pass(&mut self, step: f64, rate: f64) {
         for queue in &mut self.queues {
             for (place, command) in queue.iter_mut().enumerate() {
                 if command.wait > 0.0 {
-                    command.wait = less(command.wait, step);
+                    command.wait = subtract(command.wait, step);
                 } else if place == 0 {
-                    command.left = less(command.left / rate, step) * rate;
+                    command.left = subtract(command.left / rate, step) * rate;
                 }
             }
         }
-        self.busy = self.busy.map(|busy| less(busy, step));
+        self.busy = self.busy.map(|busy| subtract(busy, step));
     }
 }
 
-/// Clocks until the last byte of the last piece is in memory, for the SPEs of one chip, each with its row of pieces.
+/// Clocks until the last byte of the last piece is in memory, for the SPEs of one chip, each with its sequence of
+/// pieces.
 pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
     let mut spes: Vec<Spe<'_>> = spes
         .iter()
         .map(|pieces| Spe {
             pieces,
-            asked: 0,
+            requested: 0,
             arrived: 0,
             computed: 0,
             gone: 0,
@@ -172,10 +174,10 @@ pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
             queues: Default::default(),
         })
         .collect();
-    // Whole clocks, and a part of one.
+    // Whole clocks, and a fraction.
     let (mut whole, mut part) = (0, 0.0);
     while !spes.iter().all(Spe::is_done) {
-        // Without time passing, until nothing more happens.
+        // Actions at the same time, until none is possible.
         let mut happens = false;
         for spe in &mut spes {
             happens |= spe.note(chip) | spe.proceed(chip);
@@ -189,9 +191,9 @@ pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
             0.0 => command.left / rate,
             wait => wait,
         });
-        // What ends next is over then, so that each turn brings something to its end.
+        // The next event ends within this step, so that each iteration completes something.
         let step = ends.chain(spes.iter().filter_map(|spe| spe.busy)).fold(f64::INFINITY, f64::min);
-        assert!(step.is_finite(), "an SPE waits for what nobody does");
+        assert!(step.is_finite(), "an SPE waits for an event that never happens");
         for spe in &mut spes {
             spe.pass(step, rate);
         }
@@ -199,6 +201,6 @@ pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
         whole += part as u64;
         part = part.fract();
     }
-    // Rounding is not a clock.
+    // A rounding error is not a clock.
     whole + u64::from(part > 1e-3)
 }

@@ -1,13 +1,13 @@
-//! What each instruction does. Registers are numbers of 128 bits, so byte 0 is the most significant.
+//! The semantics of the instructions. Registers are 128-bit integers, so byte 0 is the most significant.
 
 use super::decoded::{Decoded, spread};
 use super::{ADDRESS_MASK, LOCAL_STORE};
 use crate::isa::Op;
 
-/// Where execution goes on.
+/// The effect of an instruction on the control flow or the memory.
 pub(super) enum Next {
     Follow,
-    /// A branch, and where to if it was taken.
+    /// A branch, with its target if it was taken.
     Branch {
         taken: Option<u32>,
     },
@@ -15,7 +15,7 @@ pub(super) enum Next {
         branch: u32,
         target: u32,
     },
-    /// A store to the quadword at this address, which the caller does: there may be code.
+    /// A store to the quadword at this address, which the caller performs after checking for code.
     Store {
         at: u32,
         value: u128,
@@ -30,7 +30,7 @@ fn scalar(value: u128) -> u32 {
     (value >> 96) as u32
 }
 
-/// Elements from the least significant: their order does not matter where all are treated alike.
+/// Elements, least significant first: the order is irrelevant for operations that treat all alike.
 fn words(value: u128) -> [u32; 4] {
     [value as u32, (value >> 32) as u32, (value >> 64) as u32, (value >> 96) as u32]
 }
@@ -68,7 +68,7 @@ fn shift_left_bytes(a: u128, bytes: u32) -> u128 {
 /// The top bit of each byte.
 const TOPS: u128 = 0x8080_8080_8080_8080_8080_8080_8080_8080;
 
-/// Whole bytes of ones where the top bit is set; the other bits must be zero.
+/// 0xff in each byte whose top bit is set; the other bits must be zero.
 fn spread_tops(tops: u128) -> u128 {
     tops | (tops - (tops >> 7))
 }
@@ -100,6 +100,7 @@ fn store(address: u32, value: u128) -> Next {
 }
 
 #[inline(always)]
+/// Executes one instruction. A single match over all operations: splitting it would only add a second dispatch.
 pub(super) fn step(inst: &Decoded, r: &mut Registers, memory: &[u8; LOCAL_STORE]) -> Next {
     let Decoded { imm, wide, .. } = *inst;
     let a = r[usize::from(inst.ra)];

@@ -1,7 +1,7 @@
-//! The simulator: what the SPU computes, and in which cycle it issues what.
+//! The simulator of the SPU: results of the instructions, and their issue cycles.
 //!
-//! Instructions are decoded once, when they are first executed, and may not be stored to. The same loop keeps the functional state and the
-//! clock; who wants to see each issue passes an [`Observer`].
+//! Instructions are decoded when they are first executed, and must not be overwritten. One loop maintains both the
+//! functional state and the clock; an [`Observer`] receives each issue.
 
 mod decoded;
 mod dma;
@@ -24,48 +24,48 @@ use decoded::{Decoded, NO_REGISTER};
 pub const LOCAL_STORE: usize = 256 * 1024;
 const ADDRESS_MASK: u32 = LOCAL_STORE as u32 - 1;
 
-/// What the cycle model takes for granted. Others than the SPU's are for asking what would be different.
+/// Parameters of the cycle model. Values other than the SPU's show the effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// Cycles more than the SPU's until the results of a class can be used.
+    /// Additional cycles of latency for a class of instructions.
     pub slower: Option<(Class, i8)>,
-    /// Cycles lost by a branch that goes elsewhere than predicted.
+    /// Cycles lost by a mispredicted branch.
     pub penalty: u64,
 }
 
 impl Default for Rules {
-    /// The SPU's.
+    /// The rules of the SPU.
     fn default() -> Rules {
         Rules { slower: None, penalty: 18 }
     }
 }
 
-/// Cycles from a hint until its branch can issue without waiting.
+/// Number of cycles from a hint until its branch can issue without a stall.
 const HINT_CYCLES: u64 = 15;
-/// So many instructions at the least are between a hint and its branch, or the branch does not see it.
+/// Minimum number of instructions between a hint and its branch; with fewer the hint has no effect.
 const HINT_DISTANCE: u64 = 8;
 
-/// Why the simulator stopped where the program did not say so.
+/// The reason why the simulator stopped without a `stop`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Where.
+    /// The address.
     pub address: u32,
-    /// What.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
-/// What a program may do wrong.
+/// The kinds of faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
-    /// A word that is no instruction.
+    /// A word that is not an instruction.
     Unknown(u32),
-    /// Execution reached an address where there is no code.
+    /// Execution reached an address without code.
     OutsideCode,
-    /// More cycles than allowed: probably a loop without end.
+    /// The cycle budget is exhausted: probably an infinite loop.
     Budget(u64),
     /// A store into code.
     SelfModification {
-        /// The quadword written.
+        /// The address of the quadword that was written.
         written: u32,
     },
 }
@@ -88,10 +88,10 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// What a run took.
+/// The totals of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Run {
-    /// Cycles from the first issue to the `stop`, included.
+    /// Cycles from the first issue to the `stop`, inclusive.
     pub cycles: u64,
     /// Instructions, `nop` and `lnop` included.
     pub instructions: u64,
@@ -104,9 +104,9 @@ pub struct Machine {
     registers: Vec<u128>,
     memory: Vec<u8>,
     code: Range<u32>,
-    /// By word.
+    /// The decoded instruction of each word.
     decoded: Vec<Decoded>,
-    /// By quadword: whether it has instructions, or data that have been executed.
+    /// For each quadword: true if it contains instructions, or data that have been executed.
     guarded: Vec<bool>,
     entry: u32,
     rules: Rules,
@@ -119,12 +119,12 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// All zero.
+    /// Creates a machine with all memory and registers zero.
     pub fn new() -> Machine {
         Machine::with_rules(Rules::default())
     }
 
-    /// The same by other rules.
+    /// Creates a machine with other rules.
     pub fn with_rules(rules: Rules) -> Machine {
         Machine {
             registers: vec![0; 256],
@@ -137,7 +137,7 @@ impl Machine {
         }
     }
 
-    /// Puts a program into the local store.
+    /// Loads a program into the local store.
     ///
     /// # Panics
     /// If it does not fit.
@@ -156,29 +156,29 @@ impl Machine {
         }
     }
 
-    /// As if there had never been a program.
+    /// Resets the state of the previous program's code.
     fn forget_code(&mut self) {
-        // Execution stays inside of the code, so nothing else is decoded.
+        // Only addresses inside the code are executed, so nothing else is decoded.
         let old = self.code.start as usize..self.code.end as usize;
         self.decoded[old.start / 4..old.end.div_ceil(4)].fill(Decoded::default());
         self.guarded[old.start / 16..old.end.div_ceil(16)].fill(false);
         self.code = 0..0;
     }
 
-    /// Bytes of the local store.
+    /// Reads bytes of the local store.
     ///
     /// # Panics
-    /// If the range lies outside.
+    /// If the range is outside.
     pub fn memory(&self, range: Range<usize>) -> &[u8] {
         &self.memory[range]
     }
 
-    /// Bytes of the local store, to be written from outside.
+    /// Bytes of the local store for writing from outside.
     ///
     /// # Panics
-    /// If the range lies outside.
+    /// If the range is outside.
     pub fn memory_mut(&mut self, range: Range<usize>) -> &mut [u8] {
-        // What is written anew is decoded anew.
+        // Rewritten words are decoded again.
         let code = range.start.max(self.code.start as usize)..range.end.min(self.code.end as usize);
         if !code.is_empty() {
             self.decoded[code.start / 4..code.end.div_ceil(4)].fill(Decoded::default());
@@ -186,7 +186,7 @@ impl Machine {
         &mut self.memory[range]
     }
 
-    /// A register.
+    /// The value of a register.
     pub fn register(&self, reg: Reg) -> u128 {
         self.registers[usize::from(reg.number())]
     }
@@ -196,7 +196,7 @@ impl Machine {
         self.registers[usize::from(reg.number())] = value;
     }
 
-    /// Zeroes registers and local store, and forgets the program.
+    /// Zeroes registers and local store, and removes the program.
     pub fn clear(&mut self) {
         self.registers.as_mut_slice().zeroize();
         self.memory.as_mut_slice().zeroize();
@@ -206,12 +206,12 @@ impl Machine {
     /// Runs from the entry to a `stop`.
     ///
     /// # Errors
-    /// [`Fault`] if the program does what the hardware would not, or takes more cycles than `budget`.
+    /// [`Fault`] if the program does something that is not possible on the hardware, or exceeds the budget of cycles.
     pub fn run(&mut self, budget: u64) -> Result<Run, Fault> {
         self.run_observed(budget, &mut Silent)
     }
 
-    /// The same, telling `observer` each issue.
+    /// Runs the program and passes each issue to `observer`.
     ///
     /// # Errors
     /// As [`Machine::run`].
@@ -219,7 +219,7 @@ impl Machine {
         let rules = self.rules;
         let mut clock = Clock::new(budget, rules.penalty);
         let mut pc = self.entry;
-        // Locals, so that the loop need not go through `self`.
+        // Locals, so that the loop does not access `self`.
         let Machine { registers, memory, code, decoded, guarded, .. } = self;
         let registers: &mut [u128; 256] = registers.as_mut_slice().try_into().expect("256 registers");
         let memory: &mut [u8; LOCAL_STORE] = memory.as_mut_slice().try_into().expect("a local store");
@@ -290,13 +290,13 @@ struct Hint {
     count: u64,
 }
 
-/// When instructions issue.
+/// The issue logic.
 struct Clock {
-    /// When each register's value can be used.
+    /// For each register the cycle in which its value can be used.
     ready: [u64; 256],
     /// The cycle of the latest issue, or the last one lost to a branch.
     last: u64,
-    /// The latest was the even first of a group, so an odd one may go with it.
+    /// True if the latest instruction was the even first of a group, so that an odd one may issue with it.
     open: bool,
     hint: Hint,
     instructions: u64,
@@ -307,11 +307,11 @@ struct Clock {
 impl Clock {
     fn new(budget: u64, penalty: u64) -> Clock {
         let hint = Hint { branch: u32::MAX, target: 0, cycle: 0, count: 0 };
-        // Counting starts at 1 so that the first issue is at a cycle after `last`.
+        // Cycles are counted from 1, so that the first issue is later than `last`.
         Clock { ready: [0; 256], last: 0, open: false, hint, instructions: 0, budget: budget.max(1), penalty }
     }
 
-    /// The cycle in which the instruction issues.
+    /// Issues the instruction and returns the cycle.
     #[inline(always)]
     fn issue(&mut self, inst: &Decoded, pc: u32, observer: &mut impl Observer) -> Result<u64, Fault> {
         self.instructions += 1;

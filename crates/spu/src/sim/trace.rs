@@ -1,4 +1,4 @@
-//! What can be seen of a run: each issue, both pipes cycle by cycle, and the totals.
+//! Observation of a run: each issue, both pipes cycle by cycle, and totals.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,44 +6,44 @@ use std::ops::Range;
 
 use crate::isa::{Class, Op, Pipe};
 
-/// One instruction's issue.
+/// The issue of an instruction.
 #[derive(Debug, Clone, Copy)]
 pub struct Issue {
-    /// In this cycle, counted from 1.
+    /// The cycle, counted from 1.
     pub cycle: u64,
-    /// Where it lies.
+    /// The address of the instruction.
     pub address: u32,
-    /// What it is.
+    /// The operation.
     pub op: Op,
-    /// With the one before it, in the same cycle.
+    /// True if it is issued in the same cycle as the previous one.
     pub dual: bool,
-    /// Cycles in which nothing issued because of it.
+    /// Number of cycles before it without an issue.
     pub stall: u64,
-    /// Why.
+    /// The cause of the stall.
     pub cause: Cause,
 }
 
-/// Why an instruction waited.
+/// The cause of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// It did not.
+    /// No stall.
     None,
-    /// For a result.
+    /// Waits for a result.
     Dependency,
-    /// For a hint that came too late.
+    /// Waits for a hint that came too late.
     Hint,
 }
 
-/// Who is told of each issue.
+/// Receives the events of a run.
 pub trait Observer {
-    /// An instruction issues.
+    /// Called for each issue.
     fn issue(&mut self, issue: Issue);
 
-    /// Cycles are lost after a branch.
+    /// Called for cycles lost after a branch.
     fn lost(&mut self, cycles: u64);
 }
 
-/// Nobody.
+/// An observer that ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -58,29 +58,29 @@ impl Observer for Silent {
 /// Totals of a run, over a range of addresses.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
-    /// Instructions on the even and on the odd pipe that do something.
+    /// Number of instructions on the even and on the odd pipe, without `nop` and `lnop`.
     pub useful: [u64; 2],
-    /// `nop` and `lnop`.
+    /// Number of `nop` and `lnop`.
     pub idle: u64,
-    /// Cycles in which two useful instructions issued.
+    /// Number of cycles in which two useful instructions were issued.
     pub dual: u64,
-    /// Cycles in which anything issued.
+    /// Number of cycles with an issue.
     pub issuing: u64,
-    /// Cycles lost, by cause.
+    /// Number of lost cycles, by cause.
     pub stalls: BTreeMap<&'static str, u64>,
-    /// Instructions by class.
+    /// Number of instructions by class.
     pub classes: BTreeMap<String, u64>,
     last_useful: Option<u64>,
     last_cycle: u64,
 }
 
 impl Summary {
-    /// All cycles: with an issue, or lost.
+    /// Number of all cycles: with an issue, or lost.
     pub fn cycles(&self) -> u64 {
         self.issuing + self.stalls.values().sum::<u64>()
     }
 
-    /// The share of issuing cycles with two useful instructions.
+    /// The fraction of issuing cycles with two useful instructions.
     pub fn dual_rate(&self) -> f64 {
         self.dual as f64 / self.issuing.max(1) as f64
     }
@@ -126,7 +126,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Both pipes cycle by cycle, for a window of cycles.
+/// The trace of both pipes for a window of cycles.
 #[derive(Debug, Clone)]
 pub struct Trace {
     window: Range<u64>,
@@ -134,12 +134,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Will remember the issues of these cycles.
+    /// Creates a trace that records the issues of these cycles.
     pub fn new(window: Range<u64>) -> Trace {
         Trace { window, issues: Vec::new() }
     }
 
-    /// What was seen.
+    /// The recorded issues.
     pub fn issues(&self) -> &[Issue] {
         &self.issues
     }
@@ -156,7 +156,7 @@ impl Observer for Trace {
 }
 
 impl fmt::Display for Trace {
-    /// A line a cycle: address, even pipe, odd pipe; `=` marks dual issues, `.` lost cycles.
+    /// A line for each cycle: address, even pipe, odd pipe; `=` marks dual issues, `.` lost cycles.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;
         let mut expected = self.issues.first().map_or(0, |issue| issue.cycle);
