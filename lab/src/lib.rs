@@ -1,4 +1,4 @@
-//! The papers reproduced, one module each: their tables beside what we measure, on the device or on a simulator.
+//! Reproduced papers, one module each: their tables compared with new measurements, on a device or in a simulator.
 #![forbid(unsafe_code)]
 
 pub mod cell;

@@ -1,4 +1,4 @@
-//! What the lab says of the Cell.
+//! Tests of the lab for the Cell.
 
 use lockstep_core::work::Pass;
 use lockstep_lab::cell::{self, Error, Lost, Report, Window, paper};
@@ -11,13 +11,13 @@ fn window(name: &str, bits: u32, cycles: Option<u64>) -> Window {
 }
 
 #[test]
-fn every_figure_of_the_paper_is_met() {
+fn every_figure_of_the_paper_is_reached() {
     let report = Report::measure().unwrap();
     for row in paper::TABLE_1.iter().chain(paper::TABLE_2).chain(paper::TABLE_3) {
         let ours = report.ours(row).clocks;
         assert!(ours.block.iter().zip(row.clocks()).all(|(ours, theirs)| *ours <= theirs), "{}", row.name);
     }
-    // The kernel that pins the model differs in nothing that was printed.
+    // The kernel that calibrates the model equals the paper in every printed figure.
     let table = report.table_2();
     let row = |whose| table.rows.iter().find(|row| row[..2] == ["CTR0", whose]).unwrap();
     let (theirs, ours) = (row("paper"), row("ours"));
@@ -40,7 +40,7 @@ fn the_first_section_needs_no_measurement() {
     let first = sections.next().unwrap().unwrap();
     assert!(first.starts_with("AES on one SPE"), "{first}");
     assert!(sections.report().measured().is_empty(), "measured before the first line");
-    // Table 1 needs some of the kernels only.
+    // Table 1 needs only some of the kernels.
     let second = sections.next().unwrap().unwrap();
     assert!(second.starts_with("\nTable 1"), "{second}");
     assert_eq!(sections.report().measured().len(), paper::TABLE_1.len());
@@ -64,7 +64,7 @@ fn modes_are_the_sums_of_their_passes() {
 }
 
 #[test]
-fn what_no_block_takes_is_told() {
+fn fixed_costs_are_reported() {
     let report = Report::measure().unwrap();
     for one in report.measured() {
         let tables = match one.of.way {
@@ -73,18 +73,18 @@ fn what_no_block_takes_is_told() {
             _ => 0,
         };
         assert_eq!(one.loaded[1], tables);
-        // Code, and 11 keys at the least; some hundred clocks to begin and to end.
+        // Code and at least 11 keys; some hundred clocks for start and end.
         assert!(one.loaded[0] > 500 && one.loaded[0] < 32768, "{}: {:?}", one.kernel.name, one.loaded);
         let once = one.once_a_call();
         assert!(once > 0.0 && once < 400.0, "{}: {once}", one.kernel.name);
         let bytes_in = one.loaded.iter().sum::<usize>() as u64;
-        let load = Transfer { bytes_in, clocks: 0, bytes_out: 0, alone: true };
+        let load = Transfer { bytes_in, clocks: 0, bytes_out: 0, exclusive: true };
         assert_eq!(clocks(&Chip::CELL, &[vec![load]]), one.load_clocks().ceil() as u64);
     }
 }
 
 #[test]
-fn text_and_json_have_what_the_page_has() {
+fn text_and_json_contain_the_figures_of_the_page() {
     let report = Report::measure().unwrap();
     let json = report.json();
     let text = cell::sections().map(Result::unwrap).collect::<String>();
@@ -107,7 +107,7 @@ fn text_and_json_have_what_the_page_has() {
 }
 
 #[test]
-fn a_turn_of_the_loop_is_what_was_measured() {
+fn an_iteration_takes_the_measured_cycles() {
     // A block in ten rounds, as measured by the difference of two calls.
     for (name, cycles) in [("ctr0", 824), ("spu/cbc2", 312)] {
         let window = window(name, 128, None);
@@ -117,8 +117,8 @@ fn a_turn_of_the_loop_is_what_was_measured() {
 }
 
 #[test]
-fn causes_are_told() {
-    // Eight branches to the next round and the one to the next block are taken, and none is hinted.
+fn causes_are_reported() {
+    // The eight branches to the next round and the one to the next block are taken, and none has a hint.
     let (_, lost) = window("ctr0", 128, None).totals();
     assert_eq!(lost[&Lost::Branch], 18 * 9);
     assert!(lost[&Lost::Dependency] > 300);
@@ -144,12 +144,12 @@ fn a_window_ends_with_the_call() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn errors_are_reported() {
     let error = cell::kernel("abacus").err().unwrap();
     assert!(matches!(error, Error::UnknownKernel { .. }));
     assert!(error.to_string().contains("spu/ctr4"), "{error}");
     let error = cell::the_loop(cell::kernel("ctr4").unwrap(), Some("Ofb")).unwrap_err();
-    assert_eq!(error.to_string(), "spu/ctr4 does not do Ofb: it does Ctr, Ctr32");
+    assert_eq!(error.to_string(), "spu/ctr4 does not support Ofb: it supports Ctr, Ctr32");
     assert!(cell::the_loop(cell::kernel("vperm").unwrap(), Some("cbcdecrypt")).is_ok());
     assert!(cell::rounds(64).is_err());
 }

@@ -1,4 +1,4 @@
-//! The page of the documentation is what is generated.
+//! The documentation page is the generated one.
 
 use std::path::Path;
 
@@ -11,10 +11,13 @@ fn the_page_is_up_to_date() {
         std::fs::read_to_string(docs.join(name)).unwrap_or_else(|error| panic!("docs/papers/{name}: {error}"))
     };
     let page = page(&Report::measure().unwrap(), "cell").unwrap();
-    // Long texts that differ would fill screens.
-    assert!(read("cell.md") == page.markdown, "docs/papers/cell.md is old: make lab-pages");
+    // Without `assert_eq`, which would print both long texts.
+    assert!(read("cell.md") == page.markdown, "docs/papers/cell.md is out of date: make lab-pages");
     for (name, picture) in &page.pictures {
-        assert!(&read(&format!("cell/{name}")) == picture, "docs/papers/cell/{name} is old: make lab-pages");
+        assert!(
+            &read(&format!("cell/{name}")) == picture,
+            "docs/papers/cell/{name} is out of date: make lab-pages"
+        );
         assert!(picture.len() < 64 * 1024, "{name} is large");
     }
     let files = std::fs::read_dir(docs.join("cell")).unwrap().count();

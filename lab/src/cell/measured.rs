@@ -1,34 +1,34 @@
-//! What our kernels take, by the simulator.
+//! Clock counts of Lockstep's kernels in the simulator.
 
 use lockstep_core::work::Pass;
 use lockstep_spu::kernels::measure::{Clocks, clocks, summary};
-use lockstep_spu::kernels::{KERNELS, LARGEST, Loop, Named};
+use lockstep_spu::kernels::{KERNELS, Loop, MAX_RUN_BYTES, Named};
 use lockstep_spu::schedule::Effort;
 use lockstep_spu::sim::{Chip, Summary};
 
 use super::Error;
 
-/// A kernel's loop, measured.
+/// The measurement of a loop of a kernel.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// The kernel.
     pub kernel: &'static Named,
-    /// What it does.
+    /// The pass.
     pub pass: Pass,
-    /// How.
+    /// The loop.
     pub of: Loop,
-    /// Blocks in flight: of an iteration, times the iterations that overlap.
+    /// Blocks in flight: blocks of an iteration, times the iterations that overlap.
     pub in_flight: u64,
-    /// Clocks of a block.
+    /// Clocks per block.
     pub clocks: Clocks,
-    /// Totals of a call with keys of 128 bits.
+    /// Totals of a call with a 128-bit key.
     pub summary: Summary,
-    /// Bytes that are brought in before the first call with a key of 128 bits: code, constants and keys, and tables.
+    /// Bytes that are loaded before the first call with a 128-bit key: code, constants and keys; and tables.
     pub loaded: [usize; 2],
 }
 
-/// Blocks that [`Measured::summary`] is of.
-pub const BLOCKS: u64 = LARGEST as u64 / 16;
+/// Number of blocks of [`Measured::summary`].
+pub const BLOCKS: u64 = MAX_RUN_BYTES as u64 / 16;
 
 impl Measured {
     fn of(kernel: &'static Named, pass: Pass, of: Loop) -> Result<Measured, Error> {
@@ -37,7 +37,7 @@ impl Measured {
             kernel,
             pass,
             of,
-            // Of chains only loads and stores overlap.
+            // In chains only loads and stores overlap.
             in_flight: if pass.is_serial() || pass == Pass::Ghash {
                 1
             } else {
@@ -49,23 +49,23 @@ impl Measured {
         })
     }
 
-    /// Clocks of a call that are no block's: its beginning and its end.
+    /// Clocks of a call that do not belong to a block: start and end.
     pub fn once_a_call(&self) -> f64 {
         self.summary.cycles() as f64 - self.clocks.block[0] * BLOCKS as f64
     }
 
-    /// Clocks until what is loaded is there.
+    /// Clocks until the loading is complete.
     pub fn load_clocks(&self) -> f64 {
         Chip::CELL.latency + self.loaded.iter().sum::<usize>() as f64 / Chip::CELL.port
     }
 
-    /// Clocks a block that were lost to this cause.
+    /// Clocks per block that were lost to this cause.
     pub fn lost(&self, cause: &str) -> f64 {
         self.summary.stalls.get(cause).copied().unwrap_or_default() as f64 / BLOCKS as f64
     }
 }
 
-/// Every loop of every kernel, each loop of a kernel once.
+/// Every loop of every kernel, without repetitions within a kernel.
 pub(super) fn loops() -> Vec<(&'static Named, Pass, Loop)> {
     let mut all: Vec<(&'static Named, Pass, Loop)> = Vec::new();
     for kernel in KERNELS {
@@ -79,10 +79,10 @@ pub(super) fn loops() -> Vec<(&'static Named, Pass, Loop)> {
     all
 }
 
-/// Measures a loop, unless another kernel has the same one and that has been measured.
+/// Measures a loop, unless the same loop of another kernel has already been measured.
 ///
 /// # Errors
-/// [`Error::Kernel`] if it does not run: a mistake of ours.
+/// [`Error::Kernel`] if it does not run, which is a bug.
 pub(super) fn measure(
     (kernel, pass, of): (&'static Named, Pass, Loop),
     known: &[Measured],
@@ -93,7 +93,7 @@ pub(super) fn measure(
     }
 }
 
-/// What people call a pass.
+/// The usual name of a pass.
 pub fn name(pass: Pass) -> &'static str {
     match pass {
         Pass::EcbEncrypt => "ECB encryption",

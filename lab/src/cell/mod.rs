@@ -1,5 +1,5 @@
-//! Implementing AES on the CellBE (Canright, Dinolt, Garfinkel, Herzog and Allen, Naval Postgraduate School, 2009)
-//! on the simulated SPU: the paper's tables, where each cycle goes, and the page of the documentation about it.
+//! Implementing AES on the CellBE (Canright, Dinolt, Garfinkel, Herzog and Allen, Naval Postgraduate School, 2009) on
+//! the simulated SPU: the paper's tables, a breakdown of the cycles, and the documentation page.
 
 mod measured;
 mod page;
@@ -23,41 +23,41 @@ pub use report::Report;
 pub use sections::{Sections, sections};
 pub use window::{Cycle, Lost, Window};
 
-/// What cannot be shown.
+/// An error of this module.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such kernel.
+    /// No kernel has this name.
     #[error("the Cell has no kernel {name}: there are {}", names().join(", "))]
     UnknownKernel {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// A kernel does not do this.
-    #[error("{kernel} does not do {asked}: it does {}", passes(kernel).join(", "))]
+    /// The kernel does not support this pass.
+    #[error("{kernel} does not support {requested}: it supports {}", passes(kernel).join(", "))]
     UnknownPass {
         /// The kernel.
         kernel: &'static str,
-        /// What was asked for.
-        asked: String,
+        /// The requested pass.
+        requested: String,
     },
-    /// A key size that AES has not.
+    /// A key size that AES does not have.
     #[error("keys of AES have 128, 192 or 256 bits, not {bits}")]
     KeySize {
-        /// What was asked for.
+        /// The requested size.
         bits: u32,
     },
-    /// A kernel does not compile or stops.
+    /// A kernel cannot be compiled or stops with a fault.
     #[error("{0}")]
     Kernel(String),
-    /// A program does not assemble.
+    /// A program cannot be assembled.
     #[error("{0}")]
     Assembly(#[from] AsmError),
-    /// A program does what the hardware would not.
+    /// A program has caused a fault.
     #[error("{file}: {fault}")]
     Fault {
-        /// The program's name.
+        /// The name of the program.
         file: String,
-        /// Where, and what.
+        /// The fault and its address.
         fault: Fault,
     },
 }
@@ -73,7 +73,7 @@ pub fn names() -> Vec<&'static str> {
     KERNELS.iter().map(|kernel| kernel.name).collect()
 }
 
-/// A kernel by its name, which may lack `spu/`.
+/// Finds a kernel by its name; the prefix `spu/` is optional.
 ///
 /// # Errors
 /// [`Error::UnknownKernel`].
@@ -82,7 +82,7 @@ pub fn kernel(name: &str) -> Result<&'static Named, Error> {
     KERNELS.iter().find(same).ok_or_else(|| Error::UnknownKernel { name: name.into() })
 }
 
-/// What a kernel does, in the words of `--pass`.
+/// The passes of a kernel, as arguments of `--pass`.
 fn passes(name: &str) -> Vec<String> {
     let kernel = KERNELS.iter().find(|kernel| kernel.name == name);
     kernel
@@ -92,18 +92,18 @@ fn passes(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// A kernel's loop for what it does, by the name of the pass; its first one if there is none given.
+/// The loop of a kernel for the named pass; the first loop if no pass is given.
 ///
 /// # Errors
 /// [`Error::UnknownPass`].
 pub fn the_loop(kernel: &'static Named, pass: Option<&str>) -> Result<(Pass, Loop), Error> {
-    let Some(asked) = pass else { return Ok(kernel.loops[0]) };
-    let same = |entry: &&(Pass, Loop)| Operation::Pass(entry.0).to_string().eq_ignore_ascii_case(asked);
+    let Some(requested) = pass else { return Ok(kernel.loops[0]) };
+    let same = |entry: &&(Pass, Loop)| Operation::Pass(entry.0).to_string().eq_ignore_ascii_case(requested);
     let found = kernel.loops.iter().find(same).copied();
-    found.ok_or_else(|| Error::UnknownPass { kernel: kernel.name, asked: asked.into() })
+    found.ok_or_else(|| Error::UnknownPass { kernel: kernel.name, requested: requested.into() })
 }
 
-/// Rounds of AES with keys of so many bits.
+/// Rounds of AES for keys of this number of bits.
 ///
 /// # Errors
 /// [`Error::KeySize`].

@@ -1,27 +1,27 @@
-//! The page of the documentation, made from a template and the report.
+//! The documentation page, generated from a template and the report.
 
 use super::picture::svg;
 use super::window::Window;
 use super::{Error, Report, kernel};
 
-/// What is written by people; `{{name}}` is filled in.
+/// The hand-written text, in which `{{name}}` is replaced.
 const TEMPLATE: &str = include_str!("page.md");
 
-/// Pictures: the kernel, and words below it.
+/// The pictures: kernel and caption.
 const PICTURES: [(&str, &str); 4] = [
     (
         "spu/ctr0",
-        "One block step by step: most instructions wait for the one before, and nothing hints the branches, so \
-         that going to the next round loses 18 cycles.",
+        "One block at a time, unscheduled: most instructions wait for the previous one, and the branches have no hints, so \
+         that the branch to the next round costs 18 cycles.",
     ),
     (
         "spu/cbc2",
-        "A chain has nothing to overlap with. The scheduler finds the shortest way through a round; what is left \
-         are the latencies along it.",
+        "In a chain no blocks can overlap. The scheduler finds the shortest path through a round; the remaining \
+         stalls are the latencies on this path.",
     ),
     (
         "spu/ctr4",
-        "Lookups in registers, with steps that either pipe can do given to the one that has time: both are busy \
+        "Lookups in registers; steps that both pipes can execute are assigned to the one with free slots: both are busy \
          in nearly every cycle.",
     ),
     ("spu/ctr-vperm", "The vector-permute S-box needs fewer instructions of both kinds."),
@@ -35,13 +35,13 @@ pub struct Page {
     pub pictures: Vec<(String, String)>,
 }
 
-/// Makes the page; its pictures are in `folder`, as links say it.
+/// Generates the page. `folder` is the folder of the pictures in links.
 ///
 /// # Errors
-/// [`Error::Kernel`] if a kernel does not run: a mistake of ours.
+/// [`Error::Kernel`] if a kernel does not run, which is a bug.
 ///
 /// # Panics
-/// If the template wants what there is not: a mistake of ours.
+/// If the template contains an unknown name, which is a bug.
 pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
     let mut pictures = Vec::new();
     let mut shown = String::new();
@@ -76,7 +76,7 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         markdown = markdown.replace(&format!("{{{{{name}}}}}\n"), &table.markdown());
     }
     markdown = markdown.replace("{{pictures}}\n", shown.trim_start());
-    // What the text says of rounds is what was measured.
+    // The clocks per round in the text are the measured ones.
     while let Some((before, rest)) = markdown.split_once("{{") {
         let (name, after) = rest.split_once("}}").expect("the template is well-formed");
         markdown = format!("{before}{}{after}", round(name));

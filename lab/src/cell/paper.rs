@@ -1,6 +1,6 @@
-//! The figures of the paper: D. Canright, G. Dinolt, S. Garfinkel, J. Herzog, B. Allen, Implementing AES on the
-//! CellBE, Naval Postgraduate School, 2009. IBM's are from T. Chen and others, IBM Journal of Research and
-//! Development 51(5), 2007.
+//! Figures of the paper: D. Canright, G. Dinolt, S. Garfinkel, J. Herzog, B. Allen, Implementing AES on the CellBE,
+//! Naval Postgraduate School, 2009. IBM's figures are from T. Chen and others, IBM Journal of Research and Development
+//! 51(5), 2007.
 
 use lockstep_core::work::Pass;
 use lockstep_spu::sim::CLOCK_HZ;
@@ -8,29 +8,29 @@ use lockstep_spu::sim::CLOCK_HZ;
 /// A row of one of the paper's tables.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// What the paper calls it.
+    /// The name in the paper.
     pub name: &'static str,
     /// Gigabits per second of one SPE, for keys of 128, 192 and 256 bits.
     pub gigabits: [f64; 3],
-    /// The paper's model: blocks in parallel,
+    /// The paper's model: blocks in parallel.
     pub blocks: u32,
-    /// clocks of a round of a block,
+    /// The paper's model: clocks per round of a block.
     pub round: f64,
-    /// and what a block takes more.
+    /// The paper's model: additional clocks per block.
     pub last: f64,
-    /// The kernel of ours that is compared with it,
+    /// Lockstep's kernel for the comparison.
     pub kernel: &'static str,
-    /// and what that does.
+    /// The pass of that kernel.
     pub pass: Pass,
 }
 
 impl Row {
-    /// Clocks of a block by the model, for 10, 12 and 14 rounds.
+    /// Clocks per block by the model, for 10, 12 and 14 rounds.
     pub fn clocks(&self) -> [f64; 3] {
         [10.0, 12.0, 14.0].map(|rounds| rounds * self.round + self.last)
     }
 
-    /// How far the model is off the rates at most, as a share.
+    /// The largest relative difference between the model and the rates.
     pub fn error(&self) -> f64 {
         self.error_at(CLOCK_HZ)
     }
@@ -51,7 +51,7 @@ const fn row(
     Row { name, gigabits, blocks, round, last, kernel, pass }
 }
 
-/// Table 1: what IBM published.
+/// Table 1: IBM's published figures.
 pub const TABLE_1: &[Row] = &[
     row("ECB encryption", [2.059, 1.710, 1.462], (4, 20.25, -4.0), "spu/vperm", Pass::EcbEncrypt),
     row("CBC encryption", [0.795, 0.664, 0.570], (1, 51.0, 3.0), "spu/vperm", Pass::CbcEncrypt),
@@ -75,7 +75,7 @@ pub const TABLE_2: &[Row] = &[
     row("ECB4", [2.092, 1.737, 1.484], (4, 20.0, -4.75), "spu/ecb4", Pass::EcbEncrypt),
 ];
 
-/// Table 3: two of them, and IBM's two.
+/// Table 3: two of the paper's kernels, and two of IBM's.
 pub const TABLE_3: &[Row] = &[
     Row { name: "ECB encryption, the paper's", ..TABLE_2[11] },
     Row { name: "ECB encryption, IBM's", kernel: "spu/ecb4", ..TABLE_1[0] },
@@ -93,17 +93,17 @@ mod tests {
         for row in TABLE_2 {
             let kernel = KERNELS.iter().find(|kernel| kernel.name == row.kernel).unwrap();
             assert_eq!(kernel.paper, Some((row.round, row.last)), "{}", row.name);
-            assert!(kernel.does(row.pass).is_some());
+            assert!(kernel.loop_for(row.pass).is_some());
         }
     }
 
     #[test]
     fn the_models_give_the_rates() {
-        // Table 1 states the largest errors; each also shows that a figure was copied right.
+        // Table 1 states the largest errors; a match also shows that each figure was copied correctly.
         let errors: Vec<_> = TABLE_1.iter().map(|row| (row.error() * 1e4).round() / 100.0).collect();
         assert_eq!(errors, [0.03, 0.18, 0.21, 0.05]);
         assert!(TABLE_2.iter().all(|row| row.error() < 0.001));
-        // Another clock would not fit.
+        // Another clock frequency does not match.
         assert!(TABLE_2.iter().all(|row| row.error_at(3.2e9) > 0.002));
     }
 }

@@ -1,4 +1,4 @@
-//! Pipe diagrams as pictures: a row a round, a column a cycle, the even pipe above the odd one.
+//! Pipe diagrams as pictures: a row for each round, a column for each cycle, the even pipe above the odd one.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use lockstep_spu::isa::Class;
 
 use super::window::{Cycle, Lost, Window};
 
-/// What a cell shows: colour and words.
+/// The colours of the cells, with their meaning.
 const COLOURS: [(&str, &str); 9] = [
     ("#4e79a7", "arithmetic, logic"),
     ("#76b7b2", "word shift"),
@@ -47,7 +47,7 @@ fn lanes(cycle: &Cycle) -> [Option<usize>; 2] {
     }
 }
 
-/// A window as SVG, with so many cycles in a row.
+/// A window as SVG, with `row` cycles in a row.
 pub(super) fn svg(window: &Window, row: usize) -> String {
     let rows: Vec<&[Cycle]> = window.cycles.chunks(row).collect();
     let cell = (860 / row).clamp(6, 20);
@@ -59,7 +59,7 @@ pub(super) fn svg(window: &Window, row: usize) -> String {
     for (i, cycles) in rows.iter().enumerate() {
         let y = TOP + i * ROW;
         let first = cycles[0].number - window.cycles[0].number;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ =
             writeln!(names, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{first}</text>", LEFT - 6, y + 18);
         for lane in 0..2 {
@@ -108,14 +108,14 @@ fn legend(out: &mut String, y: usize) {
     }
     let (x, y) = (LEFT + 4 * 140, y + 18);
     let _ = write!(out, "<rect x=\"{x}\" y=\"{}\" width=\"10\" height=\"2\"/>", y - 5);
-    let _ = writeln!(out, "<text x=\"{}\" y=\"{y}\">two at once</text>", x + 14);
+    let _ = writeln!(out, "<text x=\"{}\" y=\"{y}\">dual issue</text>", x + 14);
 }
 
 fn rectangle(path: &mut String, x: usize, y: usize, width: usize, height: usize) {
     let _ = write!(path, "M{x} {y}h{width}v{height}h-{width}z");
 }
 
-/// Neighbours that are the same, and those with nothing left out.
+/// Runs of equal neighbours; cycles without a value are skipped.
 fn runs<T: PartialEq>(cycles: &[Cycle], of: impl Fn(&Cycle) -> Option<T>) -> Vec<(usize, usize, T)> {
     let mut runs: Vec<(usize, usize, T)> = Vec::new();
     for (i, cycle) in cycles.iter().enumerate() {

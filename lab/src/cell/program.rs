@@ -1,4 +1,4 @@
-//! Programs of one's own: assembled, listed, run.
+//! User programs: assembled, listed, run.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use lockstep_spu::sim::{Machine, Summary, Trace};
 use super::Error;
 use super::window::{Both, Window};
 
-/// Assembles a program and lists it: addresses, words and instructions.
+/// Assembles a program and returns a listing: addresses, words and instructions.
 ///
 /// # Errors
 /// [`Error::Assembly`] with file and line.
@@ -29,7 +29,7 @@ pub fn listing(file: &str, source: &str) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The bytes of a word in hex; at the end of the data there may be fewer.
+/// The bytes of a word in hex; the last word of the data may be incomplete.
 fn word(image: &Image, at: u32) -> String {
     let start = (at - image.origin) as usize;
     let bytes = &image.bytes[start..image.bytes.len().min(start + 4)];
@@ -37,8 +37,8 @@ fn word(image: &Image, at: u32) -> String {
     format!("{hex:<8}")
 }
 
-/// Assembles a program and runs it to its `stop`, for `budget` cycles at most: the first cycles of both pipes, and
-/// totals.
+/// Assembles a program and runs it to its `stop`, for at most `budget` cycles. Returns the first cycles of both pipes,
+/// and totals.
 ///
 /// # Errors
 /// [`Error::Assembly`], or [`Error::Fault`] with file and address.

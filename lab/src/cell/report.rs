@@ -1,4 +1,4 @@
-//! The paper's tables beside ours.
+//! The paper's tables, compared with Lockstep's kernels.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ const RATES: [&str; 13] = [
     "off the line",
 ];
 
-/// Modes that core composes of passes, on the kernels that have them.
+/// Modes that core composes of passes, with kernels that have these passes.
 const COMPOSED: [(&str, &str, &[Pass]); 4] = [
     ("spu/vperm", "GCM", &[Pass::Ctr32, Pass::Ghash]),
     ("spu/gcm", "GCM", &[Pass::Ctr32, Pass::Ghash]),
@@ -42,7 +42,7 @@ const COMPOSED: [(&str, &str, &[Pass]); 4] = [
     ("spu/vperm", "CMAC", &[Pass::CbcMac]),
 ];
 
-/// True of a loop that another kernel has too: the cipher beside GHASH.
+/// True for a loop that another kernel has too: the cipher in addition to GHASH.
 fn is_repeated(one: &Measured) -> bool {
     one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash
 }
@@ -52,10 +52,10 @@ fn gigabits(clocks: f64) -> f64 {
 }
 
 impl Report {
-    /// Measures every kernel, in some seconds.
+    /// Measures every kernel, which takes some seconds.
     ///
     /// # Errors
-    /// [`Error::Kernel`] if one does not run: a mistake of ours.
+    /// [`Error::Kernel`] if a kernel does not run, which is a bug.
     pub fn measure() -> Result<Report, Error> {
         let mut report = Report::empty();
         report.measure_kernels()?;
@@ -64,7 +64,7 @@ impl Report {
         Ok(report)
     }
 
-    /// Before anything is measured.
+    /// A report without measurements.
     pub(super) fn empty() -> Report {
         Report { measured: Vec::new(), rolled: Vec::new(), other_rules: Vec::new() }
     }
@@ -74,24 +74,24 @@ impl Report {
         self.measure_loops(|_, _| true)
     }
 
-    /// Measures what [`Report::rolled`] shows, once the kernels have been measured.
+    /// Measures the figures of [`Report::rolled`], after the kernels.
     pub(super) fn measure_rolled(&mut self) -> Result<(), Error> {
         self.rolled = variants::rolled(&self.measured)?;
         Ok(())
     }
 
-    /// Measures what [`Report::other_rules`] shows.
+    /// Measures the figures of [`Report::other_rules`].
     pub(super) fn measure_other_rules(&mut self) -> Result<(), Error> {
         self.other_rules = variants::other_rules()?;
         Ok(())
     }
 
-    /// Measures the kernels that these rows are compared with.
+    /// Measures the kernels of these rows.
     pub(super) fn measure_rows(&mut self, rows: &[Row]) -> Result<(), Error> {
         self.measure_loops(|kernel, pass| rows.iter().any(|row| row.kernel == kernel && row.pass == pass))
     }
 
-    /// Measures the loops of these kernels and passes that have not been measured yet.
+    /// Measures the loops of these kernels and passes, without those already measured.
     fn measure_loops(&mut self, is_wanted: impl Fn(&str, Pass) -> bool) -> Result<(), Error> {
         let loops = measured::loops();
         for &one in &loops {
@@ -105,35 +105,35 @@ impl Report {
         Ok(())
     }
 
-    /// The kernels.
+    /// The measured kernels.
     pub fn measured(&self) -> &[Measured] {
         &self.measured
     }
 
-    /// Our counterpart of a row of the paper.
+    /// Lockstep's counterpart of a row of the paper.
     ///
     /// # Panics
-    /// If the row names a kernel that there is not.
+    /// If the row names an unknown kernel.
     pub fn ours(&self, row: &Row) -> &Measured {
         self.find(row.kernel, row.pass).expect("rows name kernels that there are")
     }
 
-    /// A kernel's loop.
+    /// The measurement of a loop of a kernel.
     pub fn find(&self, kernel: &str, pass: Pass) -> Option<&Measured> {
         self.measured.iter().find(|one| one.kernel.name == kernel && one.pass == pass)
     }
 
     /// Table 1.
     pub fn table_1(&self) -> Table {
-        self.rates("Table 1: IBM's rates, and our default kernels", TABLE_1, "IBM")
+        self.rates("Table 1: IBM's rates, and Lockstep's default kernels", TABLE_1, "IBM")
     }
 
     /// Table 2.
     pub fn table_2(&self) -> Table {
-        self.rates("Table 2: the paper's kernels, and ours of the same design", TABLE_2, "paper")
+        self.rates("Table 2: the paper's kernels, and Lockstep's of the same design", TABLE_2, "paper")
     }
 
-    /// Table 3: a row of ours once for each mode.
+    /// Table 3: Lockstep's row appears once for each mode.
     pub fn table_3(&self) -> Table {
         let mut table = Table::new("Table 3: the two modes that both have", &RATES, 2);
         for pair in TABLE_3.chunks(2) {
@@ -157,12 +157,12 @@ impl Report {
         table
     }
 
-    /// The kernels that the paper did not have.
+    /// Kernels without a counterpart in the paper.
     pub fn further(&self) -> Table {
         let mut head = RATES.to_vec();
         head.remove(11);
         head[1] = "";
-        let mut table = Table::new("What the paper had not", &head, 2);
+        let mut table = Table::new("Kernels that are not in the paper", &head, 2);
         for one in self.measured.iter().filter(|one| one.kernel.paper.is_none()) {
             if is_repeated(one) {
                 continue;
@@ -171,7 +171,7 @@ impl Report {
             row.remove(11);
             row[1] = measured::name(one.pass).into();
             if one.of.way.is_hash() {
-                // There are no rounds.
+                // GHASH has no rounds.
                 row[6] = "-".into();
                 row[7] = "-".into();
             }
@@ -180,7 +180,7 @@ impl Report {
         table
     }
 
-    /// Modes that are more than one pass: clocks of a block in the steady state.
+    /// Modes of several passes: clocks per block in the steady state.
     pub fn composed(&self) -> Table {
         let head = [
             "",
@@ -208,7 +208,7 @@ impl Report {
     fn composed_clocks(&self, kernel: &str, passes: &[Pass]) -> [f64; 3] {
         let one = |pass| {
             let measured = self.find(kernel, pass).or_else(|| {
-                // Counters of 32 bits and chains without output are the same loops.
+                // Counters of 32 bits, and chains without output, have the same loops.
                 let same = if pass == Pass::Ctr32 { Pass::Ctr } else { Pass::CbcEncrypt };
                 self.find(kernel, same)
             });
@@ -217,10 +217,10 @@ impl Report {
         std::array::from_fn(|size| passes.iter().map(|&pass| one(pass)[size]).sum())
     }
 
-    /// What is no block's: loading, and the beginning and the end of a call.
+    /// Costs that do not belong to a block: loading, start and end of a call.
     pub fn besides(&self) -> Table {
         let head = ["kernel", "", "code, constants, keys", "tables", "clocks to load", "once a call", "in %"];
-        let mut table = Table::new("Besides: bytes and clocks, 128-bit keys", &head, 2);
+        let mut table = Table::new("Loading and fixed costs: bytes and clocks, 128-bit keys", &head, 2);
         for one in &self.measured {
             if is_repeated(one) {
                 continue;
@@ -239,7 +239,7 @@ impl Report {
         table
     }
 
-    /// Where the cycles go.
+    /// A breakdown of the cycles.
     pub fn cycles(&self) -> Table {
         let head = [
             "kernel",
@@ -254,7 +254,8 @@ impl Report {
             "lost: branch",
             "lost: hint",
         ];
-        let mut table = Table::new("Where the cycles go: a block, 128-bit keys, a call of 16 KiB", &head, 2);
+        let mut table =
+            Table::new("Breakdown of the cycles: per block, 128-bit keys, a call of 16 KiB", &head, 2);
         for one in &self.measured {
             if is_repeated(one) {
                 continue;
@@ -278,17 +279,17 @@ impl Report {
         table
     }
 
-    /// Loops over the rounds beside unrolled ones.
+    /// Loops over the rounds compared with unrolled ones.
     pub fn rolled(&self) -> Table {
         variants::rolled_table(&self.rolled)
     }
 
-    /// Other rules than the SPU's.
+    /// The effect of timing rules other than the SPU's.
     pub fn other_rules(&self) -> Table {
         variants::other_rules_table(&self.other_rules)
     }
 
-    /// Everything, for programs.
+    /// All results as JSON.
     pub fn json(&self) -> Value {
         let rows = |rows: &[Row]| -> Value { rows.iter().map(|row| self.row_json(row)).collect() };
         json!({
@@ -361,7 +362,7 @@ fn measured_json(one: &Measured) -> Value {
     })
 }
 
-/// Ours less theirs, in percent of theirs.
+/// Lockstep's figures less the paper's, in percent of the paper's.
 pub(super) fn differences(row: &paper::Row, ours: &Measured) -> [f64; 3] {
     let rates = ours.clocks.gigabits();
     std::array::from_fn(|i| 100.0 * (rates[i] / row.gigabits[i] - 1.0))
@@ -377,7 +378,7 @@ fn theirs(name: &str, whose: &str, row: &Row, ours: &Measured) -> Vec<String> {
     cells.extend(row.clocks().map(number));
     cells.extend([number(row.round), number(row.last)]);
     cells.extend(row.gigabits.map(|rate| format!("{rate:.3}")));
-    // Of the last digit only: no sign in front of nothing.
+    // In the last digit; no sign before zero.
     let signed = |difference: f64| match format!("{difference:+.1}") {
         none if none == "-0.0" => "+0.0".into(),
         some => some,

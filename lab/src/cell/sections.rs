@@ -5,14 +5,14 @@ use super::{Error, Report};
 use lockstep_report::Table;
 use lockstep_report::text::{WIDTH, wrap};
 
-/// What the columns hold.
+/// Explanation of the columns.
 const INTRODUCTION: &str = "\
-AES on one SPE of the Cell, simulated to the clock, beside D. Canright and others, Implementing AES on the CellBE \
-(2009). Clocks are of a block in the steady state, for keys of 128, 192 and 256 bits; `round` is the slope over the \
-key sizes, `last` what is left of a block; Gbit/s are at 3.192 GHz. `ours %`: ours less theirs, in percent of \
-theirs, for the three sizes. `off the line`: how far a rate is from what `round` and `last` give, in percent, at most.";
+AES on one SPE of the Cell, simulated with exact clock counts, compared with D. Canright and others, Implementing AES on the CellBE \
+(2009). Clocks are per block in the steady state, for keys of 128, 192 and 256 bits; `round` is the slope over the \
+key sizes, `last` the remaining clocks of a block; Gbit/s are at 3.192 GHz. `ours %`: Lockstep's clocks less the paper's, in percent of \
+the paper's, for the three sizes. `off the line`: the largest deviation of a rate from the model by `round` and `last`, in percent.";
 
-/// A table, and what must have been measured before.
+/// A table, and the measurements that it needs.
 struct Section {
     measure: fn(&mut Report) -> Result<(), Error>,
     table: fn(&Report) -> Table,
@@ -30,8 +30,8 @@ static TABLES: [Section; 9] = [
     Section { measure: Report::measure_other_rules, table: Report::other_rules },
 ];
 
-/// The sections of the report for a terminal. A section is made when it is asked for: the first one explains the
-/// columns and needs no measurement; each table is there as soon as what it shows has been measured.
+/// Iterator over the sections of the report for a terminal. A section is computed when it is requested: the first one
+/// explains the columns and needs no measurement; each table only needs its own measurements.
 pub struct Sections {
     report: Report,
     introduced: bool,
@@ -44,14 +44,14 @@ pub fn sections() -> Sections {
 }
 
 impl Sections {
-    /// What has been measured so far.
+    /// The measurements so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
 }
 
 impl Iterator for Sections {
-    /// Lines of at most [`WIDTH`] characters, or [`Error::Kernel`] if a kernel does not run: a mistake of ours.
+    /// Lines of at most [`WIDTH`] characters, or [`Error::Kernel`] if a kernel does not run, which is a bug.
     type Item = Result<String, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

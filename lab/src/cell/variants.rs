@@ -1,4 +1,4 @@
-//! The same otherwise: with a loop over the rounds, and by other rules than the SPU's.
+//! Variants: with a loop over the rounds, and with timing rules other than the SPU's.
 
 use lockstep_spu::isa::Class;
 use lockstep_spu::kernels::measure::{clocks, clocks_by};
@@ -12,11 +12,12 @@ use super::report::number;
 use super::{Error, kernel};
 use lockstep_report::Table;
 
-/// A loop that keeps the rounds, one with as many blocks in flight that does not, and a kernel whose iterations overlap.
+/// A loop over the rounds, an unrolled loop with the same number of blocks in flight, and a kernel whose iterations
+/// overlap.
 pub(super) struct Rolled {
     what: &'static str,
     blocks: u32,
-    /// Clocks of a round of a block.
+    /// Clocks per round of a block.
     kept: f64,
     unrolled: f64,
     kernel: &'static str,
@@ -30,10 +31,10 @@ const ROLLED: [(&str, Way, u32, &str); 3] = [
     ("tables of 64 KiB", Way::Tables, 2, "spu/tab4"),
 ];
 
-/// Loops over the rounds beside unrolled ones.
+/// Loops over the rounds compared with unrolled ones.
 ///
 /// # Errors
-/// [`Error::Kernel`] if one does not run: a mistake of ours.
+/// [`Error::Kernel`] if a kernel does not run, which is a bug.
 pub(super) fn rolled(measured: &[Measured]) -> Result<Vec<Rolled>, Error> {
     let one = |(what, way, blocks, name): (_, Way, u32, _)| {
         let kept = RoundLoop::compile(way, blocks).and_then(|one| one.clocks()).map_err(Error::Kernel)?;
@@ -60,14 +61,14 @@ pub(super) fn rolled_table(rolled: &[Rolled]) -> Table {
     let head = [
         "",
         "in flight",
-        "a round a turn",
-        "all rounds a turn",
+        "one round per iteration",
+        "all rounds per iteration",
         "kernel",
         "its blocks in flight",
         "its clocks",
     ];
     let mut table =
-        Table::new("The loop over the rounds, kept and unrolled: clocks of a round of a block", &head, 1);
+        Table::new("The loop over the rounds, kept and unrolled: clocks per round of a block", &head, 1);
     for one in rolled {
         table.rows.push(vec![
             one.what.into(),
@@ -96,24 +97,24 @@ impl Rolled {
     }
 }
 
-/// Kernels of which it is asked what other rules would do to them.
-const ASKED: [&str; 3] = ["spu/ctr0", "spu/cbc2", "spu/ctr4"];
+/// The kernels for which other rules are evaluated.
+const OTHER_RULES_KERNELS: [&str; 3] = ["spu/ctr0", "spu/cbc2", "spu/ctr4"];
 
-/// Clocks of a block with a key of 128 bits, of [`ASKED`], by these rules.
+/// Clocks per block with a 128-bit key, of the kernels in [`OTHER_RULES_KERNELS`], by these rules.
 pub(super) struct OtherRules {
     what: &'static str,
     clocks: [f64; 3],
 }
 
-/// Clocks of programs that were scheduled by the SPU's rules on a machine with others.
+/// Clocks of programs that were scheduled by the SPU's rules on a machine with other rules.
 ///
 /// # Errors
-/// [`Error::Kernel`] if one does not run: a mistake of ours.
+/// [`Error::Kernel`] if a kernel does not run, which is a bug.
 pub(super) fn other_rules() -> Result<Vec<OtherRules>, Error> {
     let rules = Rules::default();
     let class = |class, more| Rules { slower: Some((class, more)), ..rules };
     let variants = [
-        ("as it is", rules),
+        ("SPU rules", rules),
         ("a branch costs 19", Rules { penalty: 19, ..rules }),
         ("arithmetic takes 3", class(Class::Fx, 1)),
         ("word shifts take 3", class(Class::Ws, -1)),
@@ -124,7 +125,7 @@ pub(super) fn other_rules() -> Result<Vec<OtherRules>, Error> {
     ];
     let one = |(what, rules)| {
         let mut clocks = [0.0; 3];
-        for (clocks, name) in clocks.iter_mut().zip(ASKED) {
+        for (clocks, name) in clocks.iter_mut().zip(OTHER_RULES_KERNELS) {
             let of = kernel(name)?.loops[0].1;
             *clocks = clocks_by(of, Effort::Full, rules).map_err(Error::Kernel)?.block[0];
         }
@@ -135,8 +136,8 @@ pub(super) fn other_rules() -> Result<Vec<OtherRules>, Error> {
 
 pub(super) fn other_rules_table(all: &[OtherRules]) -> Table {
     let mut head = vec![""];
-    head.extend(ASKED);
-    let mut table = Table::new("By other rules: clocks of a block, 128-bit keys", &head, 1);
+    head.extend(OTHER_RULES_KERNELS);
+    let mut table = Table::new("With other rules: clocks per block, 128-bit keys", &head, 1);
     for one in all {
         let mut row = vec![one.what.to_string()];
         row.extend(one.clocks.map(number));
@@ -147,8 +148,11 @@ pub(super) fn other_rules_table(all: &[OtherRules]) -> Table {
 
 impl OtherRules {
     pub(super) fn json(&self) -> Value {
-        let clocks: serde_json::Map<String, Value> =
-            ASKED.iter().zip(self.clocks).map(|(name, clocks)| ((*name).into(), clocks.into())).collect();
+        let clocks: serde_json::Map<String, Value> = OTHER_RULES_KERNELS
+            .iter()
+            .zip(self.clocks)
+            .map(|(name, clocks)| ((*name).into(), clocks.into()))
+            .collect();
         json!({ "rules": self.what, "clocks": clocks })
     }
 }

@@ -1,4 +1,4 @@
-//! A window of cycles: what each pipe issues, and why nothing issues.
+//! A window of cycles: the instructions that each pipe issues, and the causes of lost cycles.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,20 +7,20 @@ use std::ops::Range;
 use lockstep_core::work::Pass;
 use lockstep_spu::asm::Image;
 use lockstep_spu::isa::{Class, Inst, Pipe};
-use lockstep_spu::kernels::{Compiled, LARGEST, Loop, Named};
+use lockstep_spu::kernels::{Compiled, Loop, MAX_RUN_BYTES, Named};
 use lockstep_spu::schedule::Effort;
 use lockstep_spu::sim::{Cause, Issue, Machine, Observer, Trace};
 
 use super::{Error, measured};
 
-/// Why nothing issues in a cycle.
+/// The cause of a lost cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lost {
     /// An instruction waits for a result.
     Dependency,
     /// A branch waits for its hint.
     Hint,
-    /// A branch went elsewhere than was fetched.
+    /// A mispredicted branch.
     Branch,
 }
 
@@ -37,16 +37,16 @@ impl fmt::Display for Lost {
 /// A cycle.
 #[derive(Debug, Clone, Copy)]
 pub struct Cycle {
-    /// Counted from 1, the first of the call.
+    /// The number of the cycle, from 1 at the start of the call.
     pub number: u64,
-    /// What issues on the even and on the odd pipe.
+    /// The instructions issued on the even and on the odd pipe.
     pub pipes: [Option<Issue>; 2],
-    /// Why nothing does.
+    /// The cause, if none is issued.
     pub lost: Option<Lost>,
 }
 
 impl Cycle {
-    /// Whether two instructions issue that do something.
+    /// True if two instructions other than `nop` and `lnop` are issued.
     pub fn is_dual(&self) -> bool {
         self.pipes.iter().all(|issue| issue.is_some_and(|issue| is_useful(&issue)))
     }
@@ -56,33 +56,33 @@ fn is_useful(issue: &Issue) -> bool {
     !matches!(issue.op.class(), Class::Nop | Class::Lnop)
 }
 
-/// Some cycles of a program.
+/// Cycles of a program.
 pub struct Window {
-    /// What it is of.
+    /// The title.
     pub title: String,
     /// The cycles.
     pub cycles: Vec<Cycle>,
     image: Image,
 }
 
-/// The loop of a kernel as it runs when it has begun and not ended.
+/// The loop of a kernel in its steady state.
 struct Steady {
     start: u64,
     turn: u64,
 }
 
-/// Bytes of the call in which the loop is looked for.
+/// Bytes of the call in which the loop is searched.
 const ENOUGH: usize = 128 * 16;
 
-/// Nothing waits for longer than this.
+/// No stall is longer than this.
 const AFTER: u64 = 64;
 
 impl Window {
-    /// The steady state of a kernel: so many cycles from the beginning of a turn of its loop on, in the middle of a
-    /// call; without a number one turn.
+    /// The steady state of a kernel: `cycles` cycles from the start of an iteration of its loop in the middle of a
+    /// call; without a number one iteration.
     ///
     /// # Errors
-    /// [`Error::Kernel`] if it does not run: a mistake of ours.
+    /// [`Error::Kernel`] if it does not run, which is a bug.
     pub fn of_kernel(
         kernel: &Named,
         (pass, of): (Pass, Loop),
@@ -91,15 +91,16 @@ impl Window {
     ) -> Result<Window, Error> {
         let compiled = of.compile(rounds, Effort::Full).map_err(Error::Kernel)?;
         let all = observed(&compiled, rounds, ENOUGH, 0..u64::MAX)?;
-        let steady =
-            steady(&all).ok_or_else(|| Error::Kernel(format!("{}: the loop does not turn", kernel.name)))?;
+        let steady = steady(&all)
+            .ok_or_else(|| Error::Kernel(format!("{}: no steady state was found", kernel.name)))?;
         let range = steady.start..steady.start + cycles.unwrap_or(steady.turn);
-        // What comes next tells why the last cycles are lost.
-        let issues = observed(&compiled, rounds, LARGEST, range.start..range.end.saturating_add(AFTER))?;
+        // The next issue determines why the last cycles are lost.
+        let issues =
+            observed(&compiled, rounds, MAX_RUN_BYTES, range.start..range.end.saturating_add(AFTER))?;
         let blocks = if of.mode.is_chain() { 1 } else { of.blocks };
         let blocks = if blocks == 1 { "a block".into() } else { format!("{blocks} blocks") };
         let title = format!(
-            "{}: {}, {rounds} rounds; a turn of the loop takes {} cycles for {blocks}",
+            "{}: {}, {rounds} rounds; an iteration of the loop takes {} cycles for {blocks}",
             kernel.name,
             measured::name(pass),
             steady.turn
@@ -112,7 +113,7 @@ impl Window {
         Window { title, cycles: by_cycle(trace.issues(), range), image: image.clone() }
     }
 
-    /// Cycles with two instructions that do something, and cycles lost by cause.
+    /// Dual-issue cycles, and cycles lost by cause.
     pub fn totals(&self) -> (usize, BTreeMap<Lost, usize>) {
         let mut lost = BTreeMap::new();
         for cause in self.cycles.iter().filter_map(|cycle| cycle.lost) {
@@ -121,7 +122,7 @@ impl Window {
         (self.cycles.iter().filter(|cycle| cycle.is_dual()).count(), lost)
     }
 
-    /// The totals in words.
+    /// The totals as text.
     pub fn summary(&self) -> String {
         let (dual, lost) = self.totals();
         let all = self.cycles.len();
@@ -143,9 +144,9 @@ impl Window {
 }
 
 impl fmt::Display for Window {
-    /// A line a cycle: address, even pipe, odd pipe; `=` marks dual issues, `.` lost cycles.
+    /// A line for each cycle: address, even pipe, odd pipe; `=` marks dual issues, `.` lost cycles.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}\n= two instructions   . nothing, and why\n", self.title)?;
+        writeln!(f, "{}\n= two instructions   . lost cycle, with its cause\n", self.title)?;
         writeln!(f, "{:>8} {:>6}    {:<26} odd pipe", "cycle", "at", "even pipe")?;
         for cycle in &self.cycles {
             let number = cycle.number;
@@ -178,7 +179,7 @@ fn observed(
     Ok(trace.issues().to_vec())
 }
 
-/// The turn in the middle: turns begin where the program goes back farthest.
+/// An iteration in the middle: iterations start at the longest backward branch.
 fn steady(issues: &[Issue]) -> Option<Steady> {
     let mut turns: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for pair in issues.windows(2) {
@@ -191,12 +192,12 @@ fn steady(issues: &[Issue]) -> Option<Steady> {
     Some(Steady { start: starts[middle], turn: starts[middle] - starts[middle - 1] })
 }
 
-/// Issues, which are in order, cycle by cycle. Cycles after the last one are left out.
+/// Issues, which are in order, by cycle. Cycles after the last issue are omitted.
 fn by_cycle(issues: &[Issue], range: Range<u64>) -> Vec<Cycle> {
     let mut cycles: Vec<Cycle> = Vec::new();
     let mut next = range.start.max(1);
     for issue in issues {
-        // Of the cycles in between the last ones are this instruction's, those before a branch's.
+        // Of the lost cycles in between, the last ones belong to this instruction, those before to a branch.
         while next < issue.cycle.min(range.end) {
             let lost = if issue.cycle - next > issue.stall {
                 Lost::Branch
@@ -221,7 +222,7 @@ fn by_cycle(issues: &[Issue], range: Range<u64>) -> Vec<Cycle> {
     cycles
 }
 
-/// Who listens with two ears.
+/// An observer that passes each event to two others.
 pub(super) struct Both<'a, A, B>(pub(super) &'a mut A, pub(super) &'a mut B);
 
 impl<A: Observer, B: Observer> Observer for Both<'_, A, B> {

@@ -1,4 +1,4 @@
-//! The paper's experiments on a device of today: AES-128-CTR on data that lie on the device, and from host to host.
+//! The paper's experiments on a current device: AES-128-CTR on data in device memory, and from host to host.
 
 use std::time::Instant;
 
@@ -12,16 +12,16 @@ use lockstep_planner::{Planner, Selection};
 
 use super::{Error, paper};
 
-/// How long a kernel took.
+/// A measurement of a kernel.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// The kernel; `cpu` for the best one of the processor, on one thread.
+    /// The kernel; `cpu` for the fastest CPU kernel, on one thread.
     pub kernel: &'static str,
     /// Bytes of the plaintext.
     pub bytes: usize,
-    /// Threads of a block, where that is open.
+    /// Threads per block, if selectable.
     pub threads: Option<u32>,
-    /// Seconds in the median.
+    /// Median seconds.
     pub seconds: f64,
 }
 
@@ -32,33 +32,33 @@ impl Point {
     }
 }
 
-/// Everything that was measured.
+/// All measurements.
 pub struct Measured {
     /// The device.
     pub device: String,
-    /// The processor's kernel that it is compared with.
+    /// The CPU kernel of the comparison.
     pub cpu: String,
-    /// Figures 5 and 6: data on the device, each with the best number of threads.
+    /// Figures 5 and 6: data in device memory, each with the best number of threads.
     pub sizes: Vec<Point>,
-    /// Figure 7: data on the device.
+    /// Figure 7: data in device memory.
     pub threads: Vec<Point>,
     /// Table 1: host to host.
     pub hosts: Vec<Point>,
 }
 
-/// Kernels beside the paper's: ours.
+/// Lockstep's kernels, in addition to the paper's.
 const OURS: [&str; 2] = ["cuda/bitslice", "cuda/table"];
 
-/// Numbers of threads among which the best is taken.
+/// Numbers of threads from which the best is chosen.
 const CHOICES: [u32; 4] = [64, 128, 256, 512];
 
-/// Runs of which the median counts, and most seconds for them.
+/// Number of runs whose median is reported, and the maximum time for them in seconds.
 const RUNS: usize = 9;
 const SECONDS: f64 = 0.3;
 
 const COUNTER: [u8; 16] = [0x24; 16];
 
-/// Seconds of a call, in the median, after one to warm up.
+/// Median seconds of a call, after one warm-up call.
 fn time(mut call: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     call()?;
     let (start, mut times) = (Instant::now(), Vec::new());
@@ -71,7 +71,7 @@ fn time(mut call: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     Ok(times[times.len() / 2])
 }
 
-/// Bytes that look random: xorshift64.
+/// Pseudo-random bytes: xorshift64.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut out = Vec::with_capacity(len + 8);
@@ -90,14 +90,14 @@ struct Bench<'a> {
     cpu: Planner,
     key: Key,
     input: Vec<u8>,
-    /// By the CPU: what every output must be.
+    /// The CPU's result, which every output must equal.
     expected: Vec<u8>,
 }
 
-/// Measures plaintexts of up to so many bytes, and tells of each step.
+/// Measures plaintexts of up to `largest` bytes, and reports each step to `progress`.
 ///
 /// # Errors
-/// [`Error::Device`], and [`Error::Wrong`] if an output is.
+/// [`Error::Device`], and [`Error::Wrong`] for a wrong output.
 pub fn measure(cuda: &Cuda, largest: usize, mut progress: impl FnMut(String)) -> Result<Measured, Error> {
     use lockstep_core::backend::Backend;
     let devices = CpuBackend::new(CpuOptions { threads: Some(1) }).discover().devices;
@@ -209,8 +209,8 @@ impl Bench<'_> {
 
     fn processor(&self, bytes: usize) -> Result<Point, Error> {
         let mut data = self.input[..bytes].to_vec();
-        // Each run encrypts what the one before has left: that is as fast. After an even number the plaintext is back, and one
-        // more gives the ciphertext.
+        // Each run encrypts the output of the previous one, which takes the same time. After an even number of runs the
+        // buffer contains the plaintext again, and one more run gives the ciphertext.
         let mut runs = 0;
         let seconds = time(|| {
             runs += 1;

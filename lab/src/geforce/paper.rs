@@ -7,7 +7,7 @@ pub struct Processor {
     pub name: &'static str,
     /// Mbit/s at each of [`SIZES`].
     pub rates: [u32; 4],
-    /// What it cost, in dollars.
+    /// The price in dollars.
     pub dollars: u32,
 }
 
@@ -24,14 +24,15 @@ pub const TABLE_1: [Processor; 6] = [
     Processor { name: "Intel Pentium D 540", rates: [531, 534, 498, 493], dollars: 40 },
 ];
 
-/// Where coarse grain catches up with fine grain, in bytes: on the 8400 GS, and on the 8800 GT (section 4.2).
+/// The size at which coarse grain reaches the speed of fine grain, in bytes: on the 8400 GS, and on the 8800 GT
+/// (section 4.2).
 pub const BREAK_EVEN: [usize; 2] = [512 << 10, 2 << 20];
 
 /// The four kernels of its design space.
 pub const KERNELS: [&str; 4] =
     ["cuda/fine-shared", "cuda/coarse-shared", "cuda/fine-constant", "cuda/coarse-constant"];
 
-/// Threads of a block in its Figure 7.
+/// Threads per block in its Figure 7.
 pub const THREADS: [u32; 7] = [8, 16, 32, 64, 128, 256, 512];
 
 /// Plaintexts of its Figure 7.

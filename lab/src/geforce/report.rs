@@ -1,4 +1,4 @@
-//! The paper's figures and its table, made of what was measured.
+//! The paper's figures and its table, with the new measurements.
 
 use serde_json::{Value, json};
 
@@ -8,30 +8,30 @@ use lockstep_report::Table;
 use lockstep_report::plot::{self, Line, Plot, Scale, escaped};
 use lockstep_report::text::{WIDTH, wrap};
 
-/// What the device costs, if its user says so.
+/// Price and power of the device, if the user has given them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Worth {
     /// Its price.
     pub dollars: Option<f64>,
-    /// What it draws at work.
+    /// The power under load in watts.
     pub watts: Option<f64>,
 }
 
-/// What was measured, when, and what the device is worth.
+/// The measurements with their date, and the price and power of the device.
 pub struct Report {
-    /// The figures.
+    /// The measurements.
     pub measured: Measured,
     /// The day, as 2026-01-31.
     pub date: String,
-    /// For the columns per dollar and watt.
+    /// Values for the columns per dollar and watt.
     pub worth: Worth,
 }
 
 const INTRODUCTION: &str = "AES-128-CTR by the kernels of A. Di Biagio and others, Design of a Parallel AES for Graphics \
-Hardware using the CUDA framework (2009), and by ours. Medians after a run to warm up, random data, every output compared \
+Hardware using the CUDA framework (2009), and by Lockstep's. Medians after a warm-up run, random data, every output compared \
 with the CPU's.";
 
-/// The fastest of some kernels at a size.
+/// The fastest of `kernels` at a size.
 fn best<'p>(points: &'p [Point], bytes: usize, kernels: &[&str]) -> Option<&'p Point> {
     let here = points.iter().filter(|point| point.bytes == bytes && kernels.contains(&point.kernel));
     here.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
@@ -42,7 +42,8 @@ fn mbit(point: Option<&Point>) -> String {
 }
 
 impl Report {
-    /// Where coarse grain catches up with fine grain for good, tables in shared memory: bytes, if it does.
+    /// The size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared memory, if
+    /// any.
     pub fn break_even(&self) -> Option<usize> {
         let points = &self.measured.sizes;
         let ahead = |bytes| {
@@ -72,11 +73,11 @@ impl Report {
         lines
     }
 
-    /// Figures 5 and 6: throughput against size; Figure 7: against threads of a block.
+    /// Figures 5 and 6: throughput by size; Figure 7: by threads per block.
     pub fn plots(&self) -> Vec<Plot> {
         let up = || "GB/s".to_owned();
         let mut plots = vec![Plot {
-            title: "Data on the device: throughput against size (the paper's Figures 5 and 6)".into(),
+            title: "Data in device memory: throughput by size (the paper's Figures 5 and 6)".into(),
             across: ("bytes of plaintext".into(), plot::bytes),
             up: up(),
             scale: Scale::Logarithmic,
@@ -86,8 +87,8 @@ impl Report {
         for bytes in paper::FIGURE_7 {
             let of = |point: &Point| point.threads.filter(|_| point.bytes == bytes).map(f64::from);
             plots.push(Plot {
-                title: format!("{} KiB: throughput against threads of a block (Figure 7)", bytes >> 10),
-                across: ("threads of a block".into(), plot::number),
+                title: format!("{} KiB: throughput by threads per block (Figure 7)", bytes >> 10),
+                across: ("threads per block".into(), plot::number),
                 up: up(),
                 scale: Scale::Logarithmic,
                 lines: Report::lines(&self.measured.threads, of),
@@ -97,7 +98,8 @@ impl Report {
         plots
     }
 
-    /// Table 1, in Mbit/s, with what is measured here below, and what a dollar and a watt give at the largest size.
+    /// Table 1, in Mbit/s, with the new measurements below, and the throughput per dollar and per watt at the largest
+    /// size.
     pub fn table_1(&self) -> Table {
         let head =
             ["", "whose", "32 KiB", "128 KiB", "32 MiB", "128 MiB", "dollars", "Mbit/s a dollar", "a watt"];
@@ -120,7 +122,7 @@ impl Report {
             let found = paper::SIZES.map(|bytes| best(points, bytes, kernels));
             let mut row = vec![name.to_owned(), "here".into()];
             row.extend(found.map(mbit));
-            // Price and power are the GPU's.
+            // Price and power refer to the GPU.
             let is_gpu = kernels != ["cpu"];
             let last = found.iter().rev().find_map(|point| *point).filter(|_| is_gpu);
             let per = |by: Option<f64>| match (last, by) {
@@ -145,7 +147,7 @@ impl Report {
             }
         });
         let head: Vec<&str> = std::iter::once("bytes").chain(names.iter().copied()).collect();
-        let mut table = Table::new("Data on the device, GB/s (threads of a block)", &head, 1);
+        let mut table = Table::new("Data in device memory, GB/s (threads per block)", &head, 1);
         let mut sizes: Vec<usize> = points.iter().map(|point| point.bytes).collect();
         sizes.dedup();
         for bytes in sizes {
@@ -163,15 +165,15 @@ impl Report {
 
     fn findings(&self) -> String {
         let theirs = paper::BREAK_EVEN.map(|bytes| plot::bytes(bytes as f64)).join("B and ");
-        let ours = self.break_even().map_or("at no size that was measured".into(), |bytes| {
-            format!("at {}B", plot::bytes(bytes as f64))
-        });
+        let ours = self
+            .break_even()
+            .map_or("at no measured size".into(), |bytes| format!("at {}B", plot::bytes(bytes as f64)));
         format!(
-            "Coarse grain catches up with fine grain {ours}; in the paper at {theirs}B (8400 GS and 8800 GT)."
+            "Coarse grain reaches the speed of fine grain {ours}; in the paper at {theirs}B (8400 GS and 8800 GT)."
         )
     }
 
-    /// For a terminal.
+    /// The report for a terminal.
     pub fn text(&self) -> String {
         let Measured { device, cpu, .. } = &self.measured;
         let lines = |text: &str| wrap(text, WIDTH).join("\n");
@@ -186,7 +188,7 @@ impl Report {
         )
     }
 
-    /// For programs.
+    /// The report as JSON.
     pub fn json(&self) -> Value {
         let points = |points: &[Point]| -> Vec<Value> {
             let one = |point: &Point| {
@@ -209,7 +211,7 @@ impl Report {
         })
     }
 
-    /// A page that needs nothing else.
+    /// The report as one HTML page without other resources.
     pub fn html(&self) -> String {
         let table = |table: &Table| {
             let row = |cells: &[String], tag: &str| {
@@ -226,7 +228,7 @@ impl Report {
              body {{ font-family: sans-serif; max-width: 60rem; margin: 2rem auto; }}\n\
              td, th {{ padding: 0.2rem 0.7rem; text-align: right; }} td:first-child {{ text-align: left; }}\n\
              tr:nth-child(even) {{ background: #f4f4f4; }}\n</style>\n\
-             <h1>AES-CTR in CUDA: the paper's kernels and ours</h1>\n<p>{}</p>\n<p>{}<br>CPU: {}<br>{}</p>\n<p>{}</p>\n\
+             <h1>AES-CTR in CUDA: the paper's kernels and Lockstep's</h1>\n<p>{}</p>\n<p>{}<br>CPU: {}<br>{}</p>\n<p>{}</p>\n\
              {}{plots}{}</html>\n",
             escaped(INTRODUCTION),
             escaped(&self.measured.device),
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn coarse_grain_catches_up_for_good() {
+    fn break_even_is_permanent() {
         assert_eq!(report([2.0, 2.0, 2.0], [1.0, 2.0, 3.0]).break_even(), Some(8192));
         assert_eq!(report([2.0, 2.0, 2.0], [3.0, 1.0, 3.0]).break_even(), Some(16_384));
         assert_eq!(report([1.0, 1.0, 1.0], [3.0, 3.0, 3.0]).break_even(), Some(4096));
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_ours_below_theirs() {
+    fn the_table_has_lockstep_below_the_paper() {
         let report = report([1.0; 3], [2.0; 3]);
         let table = report.table_1();
         let row = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap()[2..].join(" ");
