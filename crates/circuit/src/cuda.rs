@@ -1,11 +1,11 @@
-//! CUDA C++, in which a table is an instruction.
+//! Output as CUDA C++, where a lookup table is one instruction.
 
 use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::{Circuit, Place, place};
 
-/// The header for CUDA: each circuit as a function that replaces its bytes, bit planes of 32 blocks.
+/// The header for CUDA: each circuit as a function that replaces its bytes, which are bit planes of 32 blocks.
 pub fn cuda(circuits: &[Circuit]) -> String {
     let mut out = String::from(
         "// Made from aes.circuit by crates/cuda/circuit/mod.rs: do not edit. tests/circuit.rs makes it anew.\n\
@@ -52,7 +52,7 @@ fn cuda_function(out: &mut String, circuit: &Circuit) {
             results.push((row, bit, name));
         }
     }
-    // In the end: inputs may be needed until then.
+    // At the end, since the inputs may be needed until then.
     results.sort();
     for row in results.chunks(8) {
         let stores: Vec<String> =

@@ -1,9 +1,9 @@
-//! Tables as expressions, for languages that have no instruction for them.
+//! Lookup tables as expressions, for languages without an instruction for them.
 
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-/// How a function of three bits is computed from others by `&`, `|`, `^` and `~`.
+/// The last operation in the computation of a function of three bits by `&`, `|`, `^` and `~`.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Operand(usize),
@@ -11,13 +11,13 @@ enum Step {
     Two(char, u8, u8),
 }
 
-/// For each table the last step of the way with the fewest operations, and how many these are.
+/// For each table the last operation of the computation with the fewest operations, and the number of operations.
 type Ways = [Option<(Step, u32)>; 256];
 
 /// The tables of the operands themselves.
 const OPERANDS: [u8; 3] = [0xF0, 0xCC, 0xAA];
 
-/// All functions of three bits, by relaxation: a way gets shorter until none can.
+/// All functions of three bits, by relaxation: computations are shortened until no improvement is possible.
 fn ways() -> &'static Ways {
     static WAYS: OnceLock<Ways> = OnceLock::new();
     WAYS.get_or_init(|| {
@@ -51,8 +51,8 @@ fn ways() -> &'static Ways {
     })
 }
 
-/// The table as an expression of its operands with the fewest operations, and how many these are. Each operation stands
-/// in parentheses, but for the outermost.
+/// The table as an expression of its operands with the fewest operations, and the number of operations. Each operation
+/// except the outermost is in parentheses.
 pub fn cheapest(table: u8, operands: [&str; 3]) -> (String, u32) {
     let mut text = String::new();
     let cost = ways()[usize::from(table)].map_or(0, |(_, cost)| cost);

@@ -1,5 +1,5 @@
-//! Circuits of 3-input lookup tables: read from `aes.circuit`, evaluated, and written out in the languages of kernels:
-//! [`cuda()`] and [`wgsl()`]. Used by tests only; what it writes is checked in beside the kernels.
+//! Circuits of 3-input lookup tables: parsed from `aes.circuit`, evaluated, and exported to the languages of kernels by
+//! [`cuda()`] and [`wgsl()`]. Used by tests only; the exported files are checked in with the kernels.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -12,13 +12,13 @@ pub use cuda::cuda;
 pub use expression::cheapest;
 pub use wgsl::wgsl;
 
-/// The file itself.
+/// The circuit file.
 pub const AES: &str = include_str!("../aes.circuit");
 
 /// The circuits of AES.
 ///
 /// # Panics
-/// Never: the file is part of the crate, and a test reads it.
+/// Never: the file is part of the crate, and a test parses it.
 pub fn aes() -> Vec<Circuit> {
     parse(AES).unwrap_or_else(|error| panic!("aes.circuit: {error}"))
 }
@@ -26,27 +26,27 @@ pub fn aes() -> Vec<Circuit> {
 /// An operation: `name = lop3(operands, table)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lop3 {
-    /// What it computes.
+    /// The name of the result.
     pub name: String,
-    /// Names of earlier operations or of inputs; `None` where the table does not depend on the operand.
+    /// Names of earlier operations or of inputs; `None` if the table does not depend on the operand.
     pub operands: [Option<String>; 3],
     /// Bit 4a + 2b + c is the value at a, b, c.
     pub table: u8,
 }
 
-/// Operations in an order in which they can be computed.
+/// Operations in an order in which they can be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circuit {
-    /// As the file calls it.
+    /// The name in the file.
     pub name: String,
     /// The operations.
     pub operations: Vec<Lop3>,
 }
 
-/// Reads a file of circuits.
+/// Parses a file of circuits.
 ///
 /// # Errors
-/// Names the line that is no operation, or has a name twice.
+/// A message with a line that is not an operation, or defines a name twice.
 pub fn parse(text: &str) -> Result<Vec<Circuit>, String> {
     let mut circuits: Vec<Circuit> = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -86,14 +86,14 @@ fn parse_operation(line: &str) -> Option<Lop3> {
     })
 }
 
-/// True if the table's value ever changes with the operand (0 is a, the highest bit of the index).
+/// True if the value of the table depends on the operand (0 is a, the highest bit of the index).
 fn depends_on(table: u8, operand: usize) -> bool {
     let bit = 4 >> operand;
     (0..8).any(|index| (table >> index ^ table >> (index ^ bit)) & 1 == 1)
 }
 
 impl Circuit {
-    /// The values of all operations, for 64 inputs at once: `input` gives those of the names that no operation has.
+    /// Evaluates all operations for 64 inputs at once; `input` returns the values of input names.
     pub fn evaluate(&self, input: impl Fn(&str) -> u64) -> HashMap<&str, u64> {
         let mut values: HashMap<&str, u64> = HashMap::new();
         for operation in &self.operations {
@@ -110,13 +110,13 @@ impl Circuit {
         values
     }
 
-    /// True if it works on a column, with a key, and not on a single byte.
+    /// True if it processes a column, with a key, and not a single byte.
     fn is_column(&self) -> bool {
         self.operations.iter().any(|operation| operation.name == "o0x0")
     }
 }
 
-/// Where a name of the file lives in the kernels' languages: bit 0 of a byte is the least significant there.
+/// The position of a name in the kernels' languages: there, bit 0 of a byte is the least significant.
 enum Place {
     Input { row: usize, bit: usize },
     Key { row: usize, bit: usize },

@@ -1,10 +1,10 @@
-//! WGSL, in which a table is an expression.
+//! Output as WGSL, where a lookup table is an expression.
 
 use std::fmt::Write;
 
 use crate::{Circuit, Place, cheapest, place};
 
-/// The shader's part: each circuit as a function of bytes, which are bit planes of 32 blocks.
+/// The part of the shader: each circuit as a function of bytes, which are bit planes of 32 blocks.
 pub fn wgsl(circuits: &[Circuit]) -> String {
     let mut out = String::from(
         "// Made from crates/circuit/aes.circuit: do not edit. crates/wgpu/tests/circuit.rs makes it anew.\n\

@@ -1,4 +1,4 @@
-//! The circuits of `aes.circuit`, and the text that is made of them for shaders, are equal to FIPS 197.
+//! The circuits of `aes.circuit`, and the shader code generated from them, are equal to FIPS 197.
 
 mod shader;
 
@@ -12,8 +12,8 @@ fn named(name: &str) -> Circuit {
     aes().into_iter().find(|circuit| circuit.name == name).unwrap()
 }
 
-/// The S-box, out of the oracle's cipher: the first word that the key expansion of a key of zeros and last word
-/// `00 b 00 00` makes is S(b) + 1 in its first byte.
+/// The S-box, extracted from the reference cipher: in the key expansion of a key of zeros with the last word `00 b 00
+/// 00`, the first new word is S(b) + 1 in its first byte.
 fn sbox(b: u8) -> u8 {
     let mut key = [0; 16];
     key[13] = b;
@@ -31,20 +31,20 @@ fn mul(mut a: u8, mut b: u8) -> u8 {
     sum
 }
 
-/// Bit `bit` of each byte, the first byte's lowest.
+/// Bit `bit` of each byte, with the first byte in the lowest position.
 fn plane(bytes: &[u8], bit: usize) -> u64 {
     bytes.iter().enumerate().fold(0, |sum, (i, b)| sum | u64::from(b >> bit & 1) << i)
 }
 
-/// The digit at a place of a name.
+/// The digit at a position of a name.
 fn digit(name: &str, index: usize) -> usize {
     usize::from(name.as_bytes()[index] - b'0')
 }
 
-/// Values by name, out of inputs by name: how a circuit is computed.
+/// Computes the values by name from the inputs by name.
 type Compute<'a> = dyn Fn(&dyn Fn(&str) -> u64) -> HashMap<String, u64> + 'a;
 
-/// Both ways: the circuit as it stands in the file, and its text in WGSL.
+/// Checks both the circuit of the file and its WGSL code.
 fn both(name: &str, check: impl Fn(&Compute<'_>)) {
     let circuit = named(name);
     check(&|input| circuit.evaluate(input).into_iter().map(|(name, value)| (name.into(), value)).collect());
@@ -72,11 +72,11 @@ fn sboxes_are_equal_on_all_inputs() {
     both("inverse_sbox", |compute| check_sbox(compute, |b| inverse[usize::from(b)]));
 }
 
-/// Checks a column against a matrix of `factors` (and its turns) times bytes out of a table, plus a key.
+/// Checks a column against a matrix of `factors` (and its rotations) times bytes from a table, plus a key.
 fn check_column(compute: &Compute<'_>, table: [u8; 256], factors: [u8; 4]) {
     let mut state = 0x0123_4567_89ab_cdef_u64;
     let mut random = || {
-        // Xorshift: any inputs that differ do.
+        // Xorshift: any varying inputs are sufficient.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -115,7 +115,7 @@ fn columns_are_equal_on_random_inputs() {
     both("inverse_column", |compute| check_column(compute, inverse, [14, 11, 13, 9]));
 }
 
-/// The whole cipher by these columns' rules, so that the table and the factors above are the oracle's.
+/// The whole cipher computed from these columns, which checks that the table and the factors above are those of AES.
 #[test]
 fn columns_make_the_oracles_cipher() {
     let key: [u8; 16] = std::array::from_fn(|i| (17 * i + 3) as u8);
@@ -143,7 +143,7 @@ fn counts_have_not_grown() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn invalid_text_is_refused() {
     for (text, problem) in [
         ("a = lop3(U0, U1, 0, 0x3C)", "line 1: no circuit yet"),
         ("circuit x\na = lop3(U0, U1, 0x3C)", "line 2: not an operation"),

@@ -1,4 +1,4 @@
-//! CCM (SP 800-38C): CTR and a CBC-MAC, which is serial in a message and parallel across messages.
+//! CCM (SP 800-38C): CTR and a CBC-MAC, which is serial within a message and parallel across messages.
 //!
 //! Nonces have 7 to 13 bytes and must never repeat under one key; the longer the nonce, the shorter the messages.
 
@@ -17,7 +17,7 @@ use lockstep_core::work::{AeadMessage, Pass, Segment, Status, Tag};
 /// Encrypts and authenticates each message. Tags of 4, 6, 8, 10, 12, 14 or 16 bytes.
 ///
 /// # Errors
-/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; those of devices.
+/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; errors of devices.
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, |tag| matches!(tag, Tag::Write(_)), "sealing needs a tag to write to")?;
     by_key_size(messages, |_, messages| {
@@ -42,7 +42,8 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
         let outcome = ctr(executor, messages, &mut states)
             .and_then(|()| mac(executor, messages, &mut states, Side::Output))
             .and_then(|()| finish(executor, messages, &mut states));
-        // The MAC is over the plaintext, so it exists before it can be checked: it must not survive a failure.
+        // The MAC is computed over the plaintext, which therefore exists before the check. It must be zeroed if the
+        // check fails.
         outcome.and(zero_failed(executor, messages))
     })?;
     if messages.iter().all(|message| message.status == Status::Done) {
@@ -67,7 +68,7 @@ fn check_all(
     Ok(())
 }
 
-/// Lengths that SP 800-38C, A.1, allows.
+/// Checks the lengths that SP 800-38C, A.1, allows.
 pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     if !(7..=13).contains(&nonce) {
         return Err(Error::IvLength { mode: "CCM", expected: "7 to 13", got: nonce });
@@ -75,7 +76,7 @@ pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     if !(4..=16).contains(&tag) || !tag.is_multiple_of(2) {
         return Err(Error::TagLength { mode: "CCM", expected: "4, 6, 8, 10, 12, 14 or 16", got: tag });
     }
-    // The length takes the 15 - n bytes that the nonce leaves.
+    // The length field has the remaining 15 - n bytes.
     let limit = 1u64.checked_shl(8 * (15 - nonce as u32)).map_or(u64::MAX, |size| size - 1);
     if data > limit {
         return Err(Error::TooLong { mode: "CCM", what: "data with a nonce of this length", limit });
@@ -88,13 +89,13 @@ pub fn first_block(nonce: &[u8], tag: usize, has_aad: bool, data: u64) -> Block 
     let mut block = [0; 16];
     let length_bytes = 15 - nonce.len();
     block[0] = u8::from(has_aad) << 6 | (((tag - 2) / 2) as u8) << 3 | (length_bytes - 1) as u8;
-    // The length first: its high bytes are zero where the nonce goes.
+    // The length first: its high bytes are zero in the position of the nonce.
     block[8..].copy_from_slice(&data.to_be_bytes());
     block[1..=nonce.len()].copy_from_slice(nonce);
     block
 }
 
-/// The length of the associated data as it is put before them (SP 800-38C, A.2.2), and how long that is.
+/// The encoded length of the associated data (SP 800-38C, A.2.2), and the number of its bytes.
 pub fn aad_length(aad: u64) -> ([u8; 10], usize) {
     let mut bytes = [0; 10];
     if aad < 0xff00 {
@@ -126,7 +127,7 @@ struct State {
 }
 
 impl State {
-    /// With the MAC of everything before the data, which is short and done message by message.
+    /// Includes the MAC of everything before the data, which is short and computed message by message.
     fn new(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<State> {
         let data = message.data.len() as u64;
         let first = first_block(message.nonce, message.tag.len(), !message.aad.is_empty(), data);
@@ -149,7 +150,7 @@ impl Drop for State {
     }
 }
 
-/// Folds whole blocks of host memory into a CBC-MAC.
+/// Adds whole blocks of host memory to a CBC-MAC.
 pub(crate) fn cbc_mac(executor: &dyn Executor, key: &Key, mac: &mut Block, blocks: &[u8]) -> Result<()> {
     if blocks.is_empty() {
         return Ok(());
@@ -164,7 +165,7 @@ enum Side {
     Output,
 }
 
-/// The plaintexts, which lie in the input or in the output, into the MACs.
+/// Adds the plaintexts, which are in the input or in the output, to the MACs.
 fn mac(
     executor: &dyn Executor,
     messages: &mut [AeadMessage<'_>],
@@ -203,7 +204,7 @@ fn mac(
     Ok(())
 }
 
-/// CTR over the data. The counter cannot reach the nonce: the length was checked.
+/// CTR over the data. The length check ensures that the counter does not overflow into the nonce.
 fn ctr(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
     let with_data = messages.iter_mut().zip(states).filter(|(message, _)| !message.data.is_empty());
     let mut segments: Vec<_> = with_data

@@ -1,4 +1,4 @@
-//! The modes without authentication: one pass each, and for XTS ciphertext stealing around it.
+//! The modes without authentication: one pass each; XTS also has ciphertext stealing.
 
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
@@ -10,8 +10,8 @@ use crate::message::{Cipher, CipherKey, Direction, Message};
 use crate::xts;
 
 impl Cipher {
-    /// Encrypts one message that lies in host memory, in place. The IV moves on as [`Pass`] says, so that the next
-    /// call goes on where this one ended, if this one ended at a whole block.
+    /// Encrypts one message in host memory, in place. The IV is updated as documented for [`Pass`](lockstep_core::work::Pass), so that the next
+    /// call continues after this one, if this one ended at a block boundary.
     ///
     /// # Errors
     /// Those of [`Cipher::run`].
@@ -25,7 +25,7 @@ impl Cipher {
         self.one(executor, Direction::Encrypt, key, iv, Data::in_place(data))
     }
 
-    /// Decrypts one message in place; otherwise as [`Cipher::encrypt`].
+    /// Decrypts one message in place; as [`Cipher::encrypt`].
     ///
     /// # Errors
     /// Those of [`Cipher::run`].
@@ -39,7 +39,7 @@ impl Cipher {
         self.one(executor, Direction::Decrypt, key, iv, Data::in_place(data))
     }
 
-    /// One message, without allocating.
+    /// Processes one message, without allocating.
     ///
     /// # Errors
     /// Those of [`Cipher::run`].
@@ -59,11 +59,11 @@ impl Cipher {
         executor.run_pass(self.pass(direction), &mut [segment])
     }
 
-    /// A batch: all messages in one call to the device.
+    /// Processes a batch: all messages in one call of the device.
     ///
     /// # Errors
-    /// [`Error::NotWholeBlocks`], [`Error::XtsTooShort`], [`Error::TooLong`] or [`Error::ModeKey`] before anything is done; those of
-    /// devices.
+    /// [`Error::NotWholeBlocks`], [`Error::XtsTooShort`], [`Error::TooLong`] or [`Error::ModeKey`] before anything is
+    /// done; errors of devices.
     pub fn run(
         self,
         executor: &dyn Executor,
@@ -77,7 +77,7 @@ impl Cipher {
             return xts::run(executor, direction, 0, messages);
         }
         for size in KeySize::ALL {
-            // One call a key size: kernels differ by it, and batches seldom mix them.
+            // One call for each key size: kernels depend on it, and batches rarely mix key sizes.
             let of_size = |message: &&mut Message<'_>| message.key.data().size() == size;
             let mut segments: Vec<_> =
                 messages.iter_mut().filter(of_size).map(|message| message.segment(0)).collect();

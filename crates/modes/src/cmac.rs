@@ -8,10 +8,10 @@ use lockstep_core::error::Result;
 use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{Pass, Segment};
 
-/// The CMAC of each message, in one batch.
+/// Computes the CMAC of each message, in one batch.
 ///
 /// # Errors
-/// Those of devices.
+/// Errors of devices.
 pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
     for size in KeySize::ALL {
         let of_size = |message: &&mut CmacMessage<'_>| message.key.size() == size;
@@ -41,28 +41,28 @@ pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result
 pub struct CmacMessage<'d> {
     /// The key.
     pub key: &'d Key,
-    /// What to authenticate; any length.
+    /// The data to authenticate; any length.
     pub data: &'d [u8],
-    /// The MAC, written.
+    /// The MAC, which is written.
     pub mac: &'d mut Block,
 }
 
-/// All whole blocks but the last block, and the last block: 1 to 16 bytes, or none of an empty message.
+/// All whole blocks except the last block, and the last block: 1 to 16 bytes, or 0 for an empty message.
 fn split_last(data: &[u8]) -> (&[u8], &[u8]) {
     data.split_at(data.len().saturating_sub(1) & !15)
 }
 
-/// The end of a message: its last 0 to 16 bytes, and the CBC-MAC of what comes before.
+/// The end of a message: its last 0 to 16 bytes, and the CBC-MAC of everything before.
 pub(crate) struct End<'d> {
     pub(crate) key: &'d Key,
     pub(crate) mac: &'d mut Block,
     pub(crate) last: &'d [u8],
 }
 
-/// Folds in the ends of messages with their subkeys (SP 800-38B, 6.1 and 6.2). All keys have one size.
+/// Adds the ends of messages with their subkeys (SP 800-38B, 6.1 and 6.2). All keys have one size.
 pub(crate) fn finish(executor: &dyn Executor, ends: &mut [End<'_>]) -> Result<()> {
     let mut blocks = Zeroizing::new(vec![[0; 16]; ends.len()]);
-    // The cipher of a block of zeros is the CBC-MAC of it.
+    // The encryption of a zero block is its CBC-MAC.
     let zeros = [0; 16];
     let subkeys = ends.iter().zip(&mut *blocks).map(|(end, subkey)| Segment {
         key: end.key,

@@ -1,4 +1,4 @@
-//! The interface between the modes and whatever runs their passes.
+//! The interface between the modes and the executors of their passes.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use lockstep_core::Result;
 use lockstep_core::backend::{DeviceId, DeviceMemory};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment};
 
-/// Runs passes and fused AEADs on some device and waits for them.
+/// Runs passes and fused AEADs on a device and waits for their completion.
 ///
-/// The keys of a call have one size, and one device reaches all its data.
+/// The keys of a call have one size, and all its data are accessible to one device.
 pub trait Executor: Send + Sync {
     /// Runs a pass over the segments; does nothing if there are none.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::Unsupported`], [`lockstep_core::Error::SelfTest`], and those of devices.
+    /// [`lockstep_core::Error::Unsupported`], [`lockstep_core::Error::SelfTest`], and errors of devices.
     fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()>;
 
     /// Runs a fused AEAD over the messages, whose nonces have 12 bytes. Returns `false`, with the messages unchanged, if no
     /// usable kernel has it: the mode is then composed of passes.
     ///
     /// # Errors
-    /// Those of devices. The messages must not be used again then: in-place input may have been overwritten.
+    /// Errors of devices. The messages must not be used again after an error: in-place input may have been overwritten.
     fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool>;
 
-    /// The memory of a device whose buffers a mode was given.
+    /// The memory of a device whose buffers were passed to a mode.
     ///
     /// # Errors
     /// [`lockstep_core::Error::UnknownDevice`], or [`lockstep_core::Error::OutOfReach`] if the device has no memory of its own.

@@ -1,7 +1,7 @@
-//! GCM and GMAC (SP 800-38D): CTR and GHASH, fused where the device offers it.
+//! GCM and GMAC (SP 800-38D): CTR and GHASH, fused if the device supports it.
 //!
-//! A nonce must never be used twice with one key: two messages under one nonce give away the authentication key.
-//! Random 96-bit nonces are safe for 2^32 messages a key.
+//! A nonce must never be used twice with one key: two messages with one nonce reveal the authentication key. Random
+//! 96-bit nonces are safe for 2^32 messages per key.
 
 use zeroize::Zeroize;
 
@@ -14,24 +14,24 @@ pub use lockstep_core::gcm::{MAX_DATA, lengths_block, settle};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 
-/// Encrypts and authenticates each message. Tags of 4, 8 or 12 to 16 bytes; nonces of any length but 0, of which
-/// 12 is the one to take.
+/// Encrypts and authenticates each message. Tags of 4, 8 or 12 to 16 bytes; nonces of any length except 0, 12 bytes
+/// recommended.
 ///
 /// # Errors
-/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; those
+/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors
 /// of devices.
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     run(executor, FusedAead::GcmSeal, messages)?;
     all_sealed(messages)
 }
 
-/// Nothing counts as encrypted that a device has not said is.
+/// Checks that the device has reported every message as sealed.
 pub(crate) fn all_sealed(messages: &[AeadMessage<'_>]) -> Result<()> {
     if messages.iter().all(|message| message.status == Status::Done) { Ok(()) } else { Err(Error::NotSealed) }
 }
 
-/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; that of the others is
-/// good, and `status` tells which is which.
+/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the others are valid.
+/// `status` has the result of each message.
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise as [`seal`].
@@ -44,7 +44,7 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
     }
 }
 
-/// GMAC: the tag of associated data alone.
+/// GMAC: the tag of associated data without a message.
 ///
 /// # Errors
 /// As [`seal`].
@@ -69,11 +69,11 @@ fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_
     by_key_size(messages, |_, messages| run_checked(executor, fused, messages))
 }
 
-/// Seals or opens messages whose keys have one size and whose shapes have been checked: fused where the executor has that,
-/// otherwise by passes.
+/// Seals or opens messages whose keys have one size and whose lengths have been checked: fused if the executor supports
+/// it, otherwise by passes.
 ///
 /// # Errors
-/// Those of devices.
+/// Errors of devices.
 pub fn run_checked(
     executor: &dyn Executor,
     fused: FusedAead,
@@ -107,13 +107,13 @@ pub(crate) fn check_direction(fused: FusedAead, tag: &Tag<'_>) -> Result<()> {
     }
 }
 
-/// Zeroes the output of every message that is not done: one that cannot be zeroed does not keep the others from it.
+/// Zeroes the output of every message that failed. A failure to zero one does not prevent the zeroing of others.
 pub(crate) fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     let failed = messages.iter_mut().filter(|message| message.status != Status::Done);
     failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
 }
 
-/// The counter block before the first (SP 800-38D, 7.1, step 2).
+/// The pre-counter block (SP 800-38D, 7.1, step 2).
 pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) -> Result<Block> {
     let mut counter = [0; 16];
     if nonce.len() == 12 {
@@ -126,7 +126,7 @@ pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) ->
     Ok(counter)
 }
 
-/// Folds whole blocks of host memory into a GHASH.
+/// Adds whole blocks of host memory to a GHASH.
 pub(crate) fn ghash(executor: &dyn Executor, key: &Key, state: &mut Block, blocks: &[u8]) -> Result<()> {
     if blocks.is_empty() {
         return Ok(());
@@ -135,7 +135,7 @@ pub(crate) fn ghash(executor: &dyn Executor, key: &Key, state: &mut Block, block
     executor.run_pass(Pass::Ghash, &mut [Segment { key, tweak: None, state, data }])
 }
 
-/// Folds any bytes of host memory into a GHASH, filled up with zeros.
+/// Adds bytes of host memory to a GHASH, padded with zeros.
 pub(crate) fn ghash_padded(
     executor: &dyn Executor,
     key: &Key,
@@ -153,8 +153,8 @@ pub(crate) fn ghash_padded(
     Ok(())
 }
 
-/// The fused AEAD by passes: over all messages at once for the data, message by message for nonces and associated data,
-/// which are short.
+/// The AEAD composed of passes: over all messages at once for the data, message by message for nonces and associated
+/// data, which are short.
 mod composed {
     use super::*;
 
@@ -188,7 +188,7 @@ mod composed {
         first: Block,
         /// The counter of the data.
         counter: Block,
-        /// GHASH so far; at the end the tag.
+        /// The current GHASH; at the end the tag.
         hash: Block,
         /// The last partial ciphertext block and the lengths.
         end: [u8; 32],
@@ -213,7 +213,7 @@ mod composed {
         }
     }
 
-    /// CTR over all messages that are still good.
+    /// CTR over all messages that have not failed.
     fn ctr(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
         let good = messages.iter_mut().zip(states).filter(|(m, _)| m.status != Status::AuthenticationFailed);
         let mut segments: Vec<_> = good

@@ -9,14 +9,15 @@ use lockstep_core::work::{Pass, Segment, Tweak};
 
 /// A mode of operation without authentication.
 ///
-/// Whoever can change the ciphertext can change the plaintext in ways that depend on the mode. ECB shows equal blocks.
+/// An attacker who can change the ciphertext can change the plaintext in ways that depend on the mode. ECB reveals
+/// equal blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cipher {
     /// SP 800-38A, 6.1. Whole blocks.
     Ecb,
     /// SP 800-38A, 6.2. Whole blocks.
     Cbc,
-    /// Kerberos 4's propagating CBC: each block depends on the plaintext and ciphertext before. Whole blocks.
+    /// The propagating CBC of Kerberos 4: each block depends on the previous plaintext and ciphertext. Whole blocks.
     Pcbc,
     /// SP 800-38A, 6.3, s = 128. Any length.
     Cfb128,
@@ -28,12 +29,12 @@ pub enum Cipher {
     Ofb,
     /// SP 800-38A, 6.5, with a 128-bit big-endian counter. Any length.
     Ctr,
-    /// SP 800-38E, IEEE 1619, with ciphertext stealing. 16 bytes to 16 MiB, which make one data unit; AES-128 and
+    /// SP 800-38E, IEEE 1619, with ciphertext stealing. A message is one data unit of 16 bytes to 16 MiB; AES-128 and
     /// AES-256, two keys.
     Xts,
 }
 
-/// Which way.
+/// The direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Plaintext to ciphertext.
@@ -43,7 +44,7 @@ pub enum Direction {
 }
 
 impl Cipher {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Cipher; 9] = [
         Cipher::Ecb,
         Cipher::Cbc,
@@ -56,7 +57,7 @@ impl Cipher {
         Cipher::Xts,
     ];
 
-    /// Its name in messages.
+    /// The name for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Cipher::Ecb => "ECB",
@@ -71,17 +72,17 @@ impl Cipher {
         }
     }
 
-    /// True if ciphertext is as long as plaintext, whatever that is: no padding.
+    /// True if the ciphertext has the length of the plaintext for any length: no padding.
     pub const fn is_stream(self) -> bool {
         matches!(self, Cipher::Cfb128 | Cipher::Cfb8 | Cipher::Cfb1 | Cipher::Ofb | Cipher::Ctr)
     }
 
-    /// True if PKCS#7 padding makes sense for it.
+    /// True if PKCS#7 padding can be used.
     pub const fn takes_padding(self) -> bool {
         matches!(self, Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc)
     }
 
-    /// The pass that does its blocks.
+    /// The pass for the blocks of the mode.
     pub const fn pass(self, direction: Direction) -> Pass {
         match (self, direction) {
             (Cipher::Ecb, Direction::Encrypt) => Pass::EcbEncrypt,
@@ -142,14 +143,14 @@ impl CipherKey {
         self.tweak.as_ref()
     }
 
-    /// Length of all of the key in bytes.
+    /// Length of the whole key in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.data.bytes().len() * if self.tweak.is_some() { 2 } else { 1 }
     }
 }
 
 impl From<Key> for CipherKey {
-    /// For all modes but XTS.
+    /// For all modes except XTS.
     fn from(data: Key) -> CipherKey {
         CipherKey { data, tweak: None }
     }
@@ -158,11 +159,11 @@ impl From<Key> for CipherKey {
 /// One message of a batch.
 #[derive(Debug)]
 pub struct Message<'d> {
-    /// Its key.
+    /// The key.
     pub key: &'d CipherKey,
-    /// Its IV, counter or tweak; moves on as [`Pass`] says.
+    /// The IV, counter or tweak; updated as documented for [`Pass`].
     pub iv: &'d mut Block,
-    /// Its data.
+    /// The data.
     pub data: Data<'d>,
 }
 

@@ -1,4 +1,4 @@
-//! PKCS#7 padding (RFC 5652, 6.3): 1 to 16 bytes, each holding their number.
+//! PKCS#7 padding (RFC 5652, 6.3): 1 to 16 bytes, each with the value of their number.
 
 use subtle::{Choice, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
 
@@ -13,7 +13,7 @@ pub fn pad(tail: &[u8]) -> Block {
     block
 }
 
-/// How many bytes of the last decrypted block are data. All bytes are looked at, whatever they hold.
+/// Number of data bytes in the last decrypted block. All bytes are checked, in constant time.
 ///
 /// # Errors
 /// [`Error::Padding`] if the padding is wrong.

@@ -1,4 +1,4 @@
-//! Copies of a few bytes between the host and data that lie anywhere: partial blocks and stolen ciphertext, which the modes
+//! Copies of a few bytes between the host and data in any memory: partial blocks and stolen ciphertext, which the modes
 //! compute on the host.
 
 use lockstep_core::Result;
@@ -7,7 +7,7 @@ use lockstep_core::work::Stream;
 
 use crate::executor::Executor;
 
-/// Copies bytes of the input, from byte `at` on, to the host.
+/// Copies bytes of the input, from offset `at`, to the host.
 ///
 /// # Errors
 /// Those of [`Executor::memory`] and of the device.
@@ -23,7 +23,7 @@ pub fn fetch_input(executor: &dyn Executor, data: &Data<'_>, at: usize, bytes: &
     Ok(())
 }
 
-/// Copies bytes of the output, from byte `at` on, to the host.
+/// Copies bytes of the output, from offset `at`, to the host.
 ///
 /// # Errors
 /// As [`fetch_input`].
@@ -31,7 +31,7 @@ pub fn fetch_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, byt
     fetch_input(executor, &data.output_only(), at, bytes)
 }
 
-/// Copies bytes from the host to the output, from byte `at` on.
+/// Copies bytes from the host to the output, at offset `at`.
 ///
 /// # Errors
 /// As [`fetch_input`].

@@ -1,5 +1,5 @@
-//! XTS with ciphertext stealing (IEEE 1619, 5.3 and 5.4): whole blocks are one pass; the last block and a partial
-//! one swap places in a second (and, decrypting, a third) pass of one block a message.
+//! XTS with ciphertext stealing (IEEE 1619, 5.3 and 5.4): whole blocks are one pass; the last block and a partial one
+//! are exchanged in a second (and, for decryption, a third) pass of one block per message.
 
 use zeroize::Zeroize;
 
@@ -11,10 +11,10 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, KeySize};
 use lockstep_core::work::{Segment, Tweak};
 
-/// Longest data unit: 2^20 blocks (SP 800-38E, section 4; IEEE 1619, 5.1).
+/// Maximum data unit: 2^20 blocks (SP 800-38E, section 4; IEEE 1619, 5.1).
 pub const MAX_DATA_UNIT: u64 = 1 << 24;
 
-/// A data unit of `len` bytes is one that XTS takes.
+/// Checks that a data unit of `len` bytes is valid.
 pub(crate) fn check_unit(len: u64) -> Result<()> {
     if len > MAX_DATA_UNIT {
         return Err(Error::TooLong { mode: "XTS", what: "data", limit: MAX_DATA_UNIT });
@@ -22,7 +22,7 @@ pub(crate) fn check_unit(len: u64) -> Result<()> {
     Ok(())
 }
 
-/// Runs data units, or their ends from block `start` on, whose lengths and keys have been checked.
+/// Processes data units, or their ends from block `start` on, whose lengths and keys have been checked.
 pub(crate) fn run(
     executor: &dyn Executor,
     direction: Direction,
@@ -42,22 +42,22 @@ pub(crate) fn run(
             if message.data.len() % 16 == 0 {
                 units.push(message.segment(start));
             } else {
-                thefts.push(Theft::new(direction, start, message));
+                thefts.push(Stealing::new(direction, start, message));
             }
         }
-        units.extend(thefts.iter_mut().map(Theft::whole_blocks));
+        units.extend(thefts.iter_mut().map(Stealing::whole_blocks));
         executor.run_pass(pass, &mut units)?;
         drop(units);
         for theft in &mut thefts {
             theft.load(executor)?;
         }
-        executor.run_pass(pass, &mut thefts.iter_mut().map(Theft::apart).collect::<Vec<_>>())?;
+        executor.run_pass(pass, &mut thefts.iter_mut().map(Stealing::apart).collect::<Vec<_>>())?;
         if direction == Direction::Decrypt {
             for theft in &mut thefts {
                 theft.swap_tail(executor)?;
                 theft.position -= 1;
             }
-            executor.run_pass(pass, &mut thefts.iter_mut().map(Theft::apart).collect::<Vec<_>>())?;
+            executor.run_pass(pass, &mut thefts.iter_mut().map(Stealing::apart).collect::<Vec<_>>())?;
         }
         for theft in &mut thefts {
             theft.store(executor)?;
@@ -68,27 +68,27 @@ pub(crate) fn run(
 
 /// A data unit of n whole blocks and a partial one.
 ///
-/// Encrypting: blocks 0 to n-1 as they are; then the partial block, filled up from the last ciphertext block, is
-/// encrypted as block n and takes the place of that one, whose beginning becomes the partial ciphertext.
-/// Decrypting undoes it, so block n comes before block n-1.
-struct Theft<'m> {
+/// Encryption: blocks 0 to n-1 are encrypted normally; then the partial block, completed with bytes of the last
+/// ciphertext block, is encrypted as block n and replaces it; the first bytes of the replaced block become the partial
+/// ciphertext. Decryption reverses this, so block n is processed before block n-1.
+struct Stealing<'m> {
     direction: Direction,
     key: &'m crate::CipherKey,
     data: Data<'m>,
-    /// Whole blocks of the data, and blocks of the unit before them.
+    /// Number of whole blocks of the data, and of blocks of the unit before them.
     blocks: usize,
     start: u64,
-    /// The block being worked on apart, and its place in the unit.
+    /// The block that is processed separately, and its position in the unit.
     scratch: Block,
     position: u64,
-    /// The tweak of the unit, for each of the passes.
+    /// The tweak of the unit, a copy for each pass.
     tweak: Block,
 }
 
-impl<'m> Theft<'m> {
+impl<'m> Stealing<'m> {
     fn new(direction: Direction, start: u64, message: &'m mut Message<'_>) -> Self {
         let blocks = message.data.len() / 16;
-        Theft {
+        Stealing {
             direction,
             key: message.key,
             data: message.data.reborrow(),
@@ -110,7 +110,7 @@ impl<'m> Theft<'m> {
         Segment { key: key.data(), tweak: place, state: tweak, data }
     }
 
-    /// The blocks that are as in any other unit.
+    /// The blocks that are processed normally.
     fn whole_blocks(&mut self) -> Segment<'_> {
         let whole = if self.direction == Direction::Encrypt { self.blocks } else { self.blocks - 1 };
         Self::segment(self.key, &mut self.tweak, self.start, self.data.reborrow().split_at(16 * whole).0)
@@ -133,7 +133,8 @@ impl<'m> Theft<'m> {
         }
     }
 
-    /// The beginning of the scratch block goes out as the partial block, whose input takes its place.
+    /// Writes the first bytes of the scratch block as the partial block, and replaces them by the input of the partial
+    /// block.
     fn swap_tail(&mut self, executor: &dyn Executor) -> Result<()> {
         let start = 16 * self.blocks;
         let tail = self.data.len() - start;
@@ -145,13 +146,13 @@ impl<'m> Theft<'m> {
         Ok(())
     }
 
-    /// The scratch block is the last whole block of the result.
+    /// Writes the scratch block as the last whole block of the result.
     fn store(&mut self, executor: &dyn Executor) -> Result<()> {
         transfer::store_output(executor, &mut self.data, 16 * (self.blocks - 1), &self.scratch)
     }
 }
 
-impl Drop for Theft<'_> {
+impl Drop for Stealing<'_> {
     fn drop(&mut self) {
         self.scratch.zeroize();
     }

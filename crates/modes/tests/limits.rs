@@ -1,5 +1,5 @@
-//! Lengths beyond what a mode allows are refused before anything is done. No machine has so much memory to spare: the data
-//! are claims of memory on a device that is not there.
+//! Lengths beyond the limit of a mode are refused before anything is done. The data are device slices of a device that
+//! does not exist, since no machine has so much memory.
 
 use lockstep_core::backend::{DeviceId, Unit};
 use lockstep_core::data::{Data, DeviceSlice};
@@ -9,18 +9,18 @@ use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, ccm, gcm};
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::MockAsyncDevice;
 
-const NOWHERE: DeviceId = DeviceId { backend: "nowhere", unit: Unit::Only };
+const MISSING_DEVICE: DeviceId = DeviceId { backend: "nowhere", unit: Unit::Only };
 
 type Mode = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
 
-/// What becomes of a message of this length.
+/// The error for a message of this length.
 fn outcome(mode: Mode, seals: bool, nonce: usize, len: u64) -> Error {
     let far = std::sync::Arc::new(MockAsyncDevice::default());
     let planner =
         Planner::new(vec![far], &Selection { device: Some("mock:0".into()), kernel: None }).unwrap();
     let key = Key::new(&[1; 16]).unwrap();
-    // SAFETY: no device of this name exists, so no work is ever done on the range.
-    let all = unsafe { DeviceSlice::from_raw(NOWHERE, 0, usize::try_from(len).unwrap()) };
+    // SAFETY: no device of this name exists, so the range is never accessed.
+    let all = unsafe { DeviceSlice::from_raw(MISSING_DEVICE, 0, usize::try_from(len).unwrap()) };
     let mut tag = [0; 16];
     let message = AeadMessage {
         key: &key,
@@ -33,14 +33,14 @@ fn outcome(mode: Mode, seals: bool, nonce: usize, len: u64) -> Error {
     mode(&planner, &mut [message]).unwrap_err()
 }
 
-/// What becomes of an XTS data unit of this length, and of a batch of one.
+/// The errors for an XTS data unit of this length, and for a batch of one.
 fn outcomes_of_xts(len: u64) -> [Error; 2] {
     let far = std::sync::Arc::new(MockAsyncDevice::default());
     let planner =
         Planner::new(vec![far], &Selection { device: Some("mock:0".into()), kernel: None }).unwrap();
     let key = CipherKey::new(Cipher::Xts, &std::array::from_fn::<u8, 32, _>(|i| i as u8)).unwrap();
-    // SAFETY: no device of this name exists, so no work is ever done on the range.
-    let all = unsafe { DeviceSlice::from_raw(NOWHERE, 0, usize::try_from(len).unwrap()) };
+    // SAFETY: no device of this name exists, so the range is never accessed.
+    let all = unsafe { DeviceSlice::from_raw(MISSING_DEVICE, 0, usize::try_from(len).unwrap()) };
     let data = || Data::on_device(all.clone(), all.clone()).unwrap();
     let (mut iv, mut other) = ([0; 16], [0; 16]);
     let one = Cipher::Xts.one(&planner, Direction::Encrypt, &key, &mut iv, data());
@@ -62,7 +62,7 @@ fn xts_takes_2_to_the_20_blocks() {
     }
 }
 
-/// The longest lawful message gets as far as the device that is not there; one more byte does not.
+/// The longest valid message fails only at the missing device; one more byte is refused before.
 fn check(mode: Mode, seals: bool, nonce: usize, limit: u64) {
     assert!(matches!(outcome(mode, seals, nonce, limit), Error::UnknownDevice { .. }), "{limit} bytes");
     let error = outcome(mode, seals, nonce, limit + 1);
@@ -80,7 +80,7 @@ fn gcm_takes_64_gib_less_two_blocks() {
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn ccm_takes_what_the_nonce_leaves() {
-    // SP 800-38C, A.1: the length has the 15 - n bytes that the nonce leaves.
+    // SP 800-38C, A.1: the length field has the remaining 15 - n bytes.
     for nonce in 8..=13 {
         check(ccm::seal, true, nonce, (1 << (8 * (15 - nonce))) - 1);
     }

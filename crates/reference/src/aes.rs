@@ -38,7 +38,7 @@ impl Aes {
         Aes { round_keys: blocks_of_words(&w) }
     }
 
-    /// The round keys in the order in which encryption adds them: 11, 13 or 15 (FIPS 197, section 5.2).
+    /// The round keys in the order of encryption: 11, 13 or 15 (FIPS 197, section 5.2).
     pub fn round_keys(&self) -> &[Block] {
         &self.round_keys
     }
@@ -64,7 +64,7 @@ impl Aes {
     }
 }
 
-/// Four words to a round key (FIPS 197, section 5.2).
+/// Four words are a round key (FIPS 197, section 5.2).
 fn blocks_of_words(w: &[[u8; 4]]) -> Vec<Block> {
     w.as_flattened().as_chunks().0.to_vec()
 }
@@ -150,7 +150,8 @@ fn mix_columns(state: Block) -> Block {
     mixed
 }
 
-/// Products of every byte with 14, 11, 13 and 9: only so that [`inv_mix_columns`] is not very slow.
+/// Products of every byte with 14, 11, 13 and 9: a table, since computing them would make [`inv_mix_columns`] very
+/// slow.
 const TIMES: [[u8; 256]; 4] = {
     let factors = [0x0e, 0x0b, 0x0d, 0x09];
     let mut times = [[0; 256]; 4];
@@ -183,7 +184,7 @@ fn inv_mix_columns(state: Block) -> Block {
 mod tests {
     use super::*;
 
-    /// Corners of both tables (FIPS 197, sections 5.1.1 and 5.3.2), and the example of section 5.1.1.
+    /// Corner values of both tables (FIPS 197, sections 5.1.1 and 5.3.2), and the example of section 5.1.1.
     #[test]
     fn sboxes() {
         assert_eq!([SBOX[0x00], SBOX[0x0f], SBOX[0xf0], SBOX[0xff]], [0x63, 0x76, 0x8c, 0x16]);

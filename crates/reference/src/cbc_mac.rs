@@ -1,6 +1,6 @@
-//! CBC-MAC, the chain inside CCM: FIPS 113, and SP 800-38C, section 6.1.
+//! CBC-MAC, the MAC inside CCM: FIPS 113, and SP 800-38C, section 6.1.
 //!
-//! By itself it authenticates only messages that all have one length: use [`crate::cmac`] instead.
+//! By itself it authenticates only messages of one fixed length: use [`crate::cmac`] instead.
 
 use crate::{Aes, Block, blocks, xor};
 

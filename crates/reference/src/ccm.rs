@@ -2,13 +2,13 @@
 
 use crate::{Aes, Block, cbc_mac, ctr, xor, zero_padded};
 
-/// Authenticated encryption: Generation-Encryption (SP 800-38C, section 6.1). Gives the ciphertext and the
-/// tag apart; the standard's C is the one followed by the other.
+/// Authenticated encryption: Generation-Encryption (SP 800-38C, section 6.1). Returns the ciphertext and the tag; the
+/// standard's C is their concatenation.
 ///
 /// # Panics
 ///
-/// If `nonce` is not 7 to 13 bytes, `tag_len` is not 4, 6, 8, 10, 12, 14 or 16 (appendix A.1), or `plaintext`
-/// is too long for its length to be written in the 15 - n bytes that the nonce leaves.
+/// If `nonce` is not 7 to 13 bytes, `tag_len` is not 4, 6, 8, 10, 12, 14 or 16 (appendix A.1), or the length of
+/// `plaintext` does not fit in 15 - n bytes, where n is the length of the nonce.
 pub fn seal(aes: &Aes, nonce: &[u8], aad: &[u8], plaintext: &[u8], tag_len: usize) -> (Vec<u8>, Vec<u8>) {
     assert!(valid_tag_len(tag_len), "a CCM tag has 4, 6, ..., 16 bytes, not {tag_len}");
     let ciphertext = ctr::apply(aes, &counter_block(nonce, 1), plaintext);
@@ -16,9 +16,9 @@ pub fn seal(aes: &Aes, nonce: &[u8], aad: &[u8], plaintext: &[u8], tag_len: usiz
     (ciphertext, tag)
 }
 
-/// Authenticated decryption: Decryption-Verification (SP 800-38C, section 6.2). The tag's length says t.
+/// Authenticated decryption: Decryption-Verification (SP 800-38C, section 6.2). The length of the tag determines t.
 ///
-/// `None` if the tag does not belong to the rest or has a length that appendix A.1 does not allow.
+/// `None` if the tag is wrong or has a length that appendix A.1 does not allow.
 ///
 /// # Panics
 ///
@@ -60,16 +60,16 @@ fn counter_block(nonce: &[u8], i: u64) -> Block {
     with_number(q as u8 - 1, nonce, i)
 }
 
-/// flags || nonce || the number, big-endian, in the bytes that are left.
+/// flags || nonce || the number, big-endian, in the remaining bytes.
 fn with_number(flags: u8, nonce: &[u8], number: u64) -> Block {
-    // The number first: it reaches at most into the eight bytes after a nonce of seven.
+    // The number first: it has at most eight bytes, which is the space after a nonce of seven.
     let mut block = u128::from(number).to_be_bytes();
     block[0] = flags;
     block[1..=nonce.len()].copy_from_slice(nonce);
     block
 }
 
-/// The additional data behind its own length, padded to whole blocks; nothing if it is empty (SP 800-38C,
+/// The additional data after their encoded length, padded to whole blocks; empty if there are none (SP 800-38C,
 /// appendix A.2.2).
 fn encoded_aad(aad: &[u8]) -> Vec<u8> {
     let a = aad.len() as u64;

@@ -1,14 +1,14 @@
 //! Cipher feedback with segments of 128, 8 and 1 bits: SP 800-38A, section 6.3.
 //!
-//! In each, the forward cipher makes an output block O_j of an input block I_j, the first s bits of O_j are
-//! added to the segment, and I_(j+1) is I_j shifted left by s bits with the *ciphertext* segment shifted in.
-//! Both directions are therefore the same walk and differ in which side is the ciphertext.
+//! In each, the forward cipher computes an output block O_j from an input block I_j, the first s bits of O_j are added
+//! to the segment, and I_(j+1) is I_j shifted left by s bits with the *ciphertext* segment shifted in. Both directions
+//! are therefore the same except for which side is the ciphertext.
 
 use crate::{Aes, Block};
 
 /// CFB128 encryption, of any length (SP 800-38A, section 6.3).
-///
-/// The standard wants whole segments; a last one that is shorter is added to the first bytes of its output
+/// The standard requires whole segments; here a shorter last one is added to the first bytes of its output block, as
+/// OpenSSL does.
 /// block, as OpenSSL does.
 pub fn encrypt128(aes: &Aes, iv: &Block, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
@@ -58,8 +58,8 @@ pub fn decrypt8(aes: &Aes, iv: &Block, data: &[u8]) -> Vec<u8> {
 }
 
 /// CFB1 encryption of the first `bits` bits of `data` (SP 800-38A, section 6.3).
-///
-/// Bit i is bit 7 - (i mod 8) of byte i / 8: the most significant first. Bits of the last byte that are left
+/// Bit i is bit 7 - (i mod 8) of byte i / 8: the most significant first. Unused bits of the last byte are 0 in the
+/// output.
 /// over are 0 in the output.
 ///
 /// # Panics

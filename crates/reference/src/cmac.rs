@@ -28,7 +28,7 @@ fn subkeys(aes: &Aes) -> (Block, Block) {
     (k1, double(k1))
 }
 
-/// Shifts left by one and adds R_128 = 0^120 10000111 if a bit fell out (SP 800-38B, section 6.1, steps 2 and
+/// Shifts left by one and adds R_128 = 0^120 10000111 if the first bit was set (SP 800-38B, section 6.1, steps 2 and
 /// 3).
 fn double(block: Block) -> Block {
     let b = u128::from_be_bytes(block);

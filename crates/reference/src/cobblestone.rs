@@ -1,8 +1,7 @@
 //! Cobblestone: C2SP chunked encryption, version 1 (<https://c2sp.org/chunked-encryption>).
 //!
-//! A message is `salt (24) || commitment (32) || chunks`. Each chunk is 16384 bytes of plaintext under
-//! AES-GCM with its tag of 16 bytes; the last is always shorter and may be empty, so that a message cut at a
-//! chunk's border shows.
+//! A message is `salt (24) || commitment (32) || chunks`. Each chunk is 16384 bytes of plaintext under AES-GCM with its
+//! tag of 16 bytes; the last is always shorter and may be empty, so that truncation at a chunk boundary is detected.
 
 use crate::hkdf;
 use crate::{Aes, gcm};
@@ -13,7 +12,7 @@ const COMMITMENT: usize = 32;
 const CHUNK: usize = 16384;
 const TAG: usize = 16;
 
-/// Which of the two instances (C2SP chunked encryption).
+/// The two instances (C2SP chunked encryption).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aead {
     /// AES-128-GCM, and an input key of 16 bytes.
@@ -23,7 +22,7 @@ pub enum Aead {
 }
 
 impl Aead {
-    /// The AEAD's name in the registry of RFC 5116.
+    /// The name of the AEAD in the registry of RFC 5116.
     fn name(self) -> &'static [u8] {
         match self {
             Aead::Cobblestone128 => b"AEAD_AES_128_GCM",
@@ -39,8 +38,7 @@ impl Aead {
     }
 }
 
-/// Encrypts a message, with the salt given instead of drawn at random (C2SP chunked encryption,
-/// "Encryption").
+/// Encrypts a message with a given salt (C2SP chunked encryption, "Encryption").
 ///
 /// # Panics
 ///
@@ -62,8 +60,8 @@ pub fn seal(aead: Aead, key: &[u8], salt: &[u8; 24], context: &[u8], plaintext: 
 
 /// Decrypts a message (C2SP chunked encryption).
 ///
-/// `None` if anything is wrong: the length of the key, the commitment (another key or context), a tag, or the
-/// last chunk is missing or not the last.
+/// `None` if the key has the wrong length, the commitment does not match (another key or context), a tag is wrong, or
+/// the last chunk is missing or not the last.
 pub fn open(aead: Aead, key: &[u8], context: &[u8], message: &[u8]) -> Option<Vec<u8>> {
     if key.len() != aead.key_len() {
         return None;
@@ -192,7 +190,7 @@ mod tests {
         assert_eq!(Sha512::digest(check(Aead::Cobblestone256, KEY_256, b"", &message))[..], digest);
     }
 
-    /// The index is added at the end of the nonce, the last byte first.
+    /// The index is added at the end of the nonce, in big-endian order.
     #[test]
     fn nonces() {
         let derived =
@@ -202,7 +200,7 @@ mod tests {
         assert_eq!(derived.nonce(0x0102)[10..], [0xf1, 0xf2]);
     }
 
-    /// Whatever is changed, cut off or appended, nothing is opened.
+    /// No message with a change, truncation or addition can be opened.
     #[test]
     fn rejected() {
         let (aead, salt) = (Aead::Cobblestone128, &[7; SALT]);

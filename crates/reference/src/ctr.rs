@@ -1,4 +1,4 @@
-//! Counter mode: SP 800-38A, section 6.5, with either of two ways to count.
+//! Counter mode: SP 800-38A, section 6.5, with two increment functions.
 
 use crate::{Aes, Block};
 
@@ -10,7 +10,7 @@ pub fn apply(aes: &Aes, counter: &Block, data: &[u8]) -> Vec<u8> {
     apply_with(aes, counter, data, |t| u128::from_be_bytes(t).wrapping_add(1).to_be_bytes())
 }
 
-/// CTR as GCM counts: GCTR (SP 800-38D, section 6.5, algorithm 3).
+/// CTR with GCM's increment function: GCTR (SP 800-38D, section 6.5, algorithm 3).
 ///
 /// Only the last four bytes count, as a big-endian integer that wraps modulo 2^32: inc_32 (SP 800-38D,
 /// section 6.2).

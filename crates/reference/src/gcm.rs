@@ -6,7 +6,7 @@ use crate::{Aes, Block, xor, zero_padded};
 
 /// Authenticated encryption: GCM-AE (SP 800-38D, section 7.1, algorithm 4).
 ///
-/// Gives the ciphertext and the tag of 16 bytes; a shorter tag is its first bytes (MSB_t, step 6).
+/// Returns the ciphertext and the tag of 16 bytes; a shorter tag is its first bytes (MSB_t, step 6).
 ///
 /// # Panics
 ///
@@ -20,8 +20,7 @@ pub fn seal(aes: &Aes, iv: &[u8], aad: &[u8], plaintext: &[u8]) -> (Vec<u8>, Blo
 
 /// Authenticated decryption: GCM-AD (SP 800-38D, section 7.2, algorithm 5).
 ///
-/// `None` if the tag does not belong to the rest, or has a length that section 5.2.1.2 does not allow (16,
-/// 15, 14, 13, 12, 8 or 4 bytes).
+/// `None` if the tag is wrong, or has a length that section 5.2.1.2 does not allow (16, 15, 14, 13, 12, 8 or 4 bytes).
 ///
 /// # Panics
 ///
@@ -35,7 +34,7 @@ pub fn open(aes: &Aes, iv: &[u8], aad: &[u8], ciphertext: &[u8], tag: &[u8]) -> 
     (tag == &expected[..tag.len()]).then(|| apply32(aes, &inc32(j0), ciphertext))
 }
 
-/// GMAC: the tag of additional data alone (SP 800-38D, sections 3 and 7.1).
+/// GMAC: the tag of additional data without a message (SP 800-38D, sections 3 and 7.1).
 ///
 /// # Panics
 ///

@@ -20,7 +20,7 @@ pub(crate) const fn mul(a: u8, b: u8) -> u8 {
     sum
 }
 
-/// The multiplicative inverse, b^254, which takes 0 to 0 (FIPS 197, section 4.4).
+/// The multiplicative inverse, b^254, which maps 0 to 0 (FIPS 197, section 4.4).
 pub(crate) const fn inverse(b: u8) -> u8 {
     let mut power = 1;
     let mut exponent = 0;

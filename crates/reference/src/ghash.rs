@@ -46,7 +46,7 @@ pub fn mul(x: Block, y: Block) -> Block {
 mod tests {
     use super::*;
 
-    /// Field laws that the definition must give: 1 is the block whose first bit alone is set.
+    /// Field laws that follow from the definition: 1 is the block in which only the first bit is set.
     #[test]
     fn field_laws() {
         let one = (1u128 << 127).to_be_bytes();

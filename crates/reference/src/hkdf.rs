@@ -1,8 +1,8 @@
-//! HKDF-Expand with HMAC-SHA-512, for [`crate::cobblestone`] alone.
+//! HKDF-Expand with HMAC-SHA-512, only for [`crate::cobblestone`].
 //!
-//! SHA-512 and HMAC are from the crates `sha2` and `hmac`: this crate is the oracle for AES and its modes, not for
-//! hashes. The crate `hkdf` is not used: its `Hkdf::from_prk` rejects keys shorter than the hash, and the keys of
-//! Cobblestone have 16 or 32 bytes.
+//! SHA-512 and HMAC are from the crates `sha2` and `hmac`: this crate is the reference for AES and its modes, not for
+//! hash functions. The crate `hkdf` is not used: its `Hkdf::from_prk` rejects keys shorter than the hash, and the keys
+//! of Cobblestone have 16 or 32 bytes.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha512;

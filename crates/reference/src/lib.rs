@@ -1,14 +1,13 @@
-//! The oracle: AES and its modes as the standards write them, slow and obvious.
+//! The reference implementation (test oracle): AES and its modes as written in the standards, without optimisation.
 //!
-//! Everything else in Lockstep is tested against this crate, and this crate is tested against the examples
-//! that the standards publish. It is written to be read beside them: each item names its standard and
-//! section, the names of steps and variables are the standard's, and nothing is clever. AES and the modes
-//! depend on nothing; the key derivation of [`cobblestone`] uses the crates `sha2` and `hmac`.
+//! All other crates of Lockstep are tested against this crate, and this crate is tested against the examples in the
+//! standards. It follows the text of the standards: each item names its standard and section, and steps and variables
+//! have the standard's names. AES and the modes have no dependencies; the key derivation of [`cobblestone`] uses the
+//! crates `sha2` and `hmac`.
 //!
-//! **Not for use on secrets.** It is not constant time: the S-box is a table indexed by secret bytes, GHASH
-//! branches on secret bits, tags are compared with `==`, and keys are not wiped. Nor does it hand out errors:
-//! a malformed argument (a key of 17 bytes, half a block for ECB) is a mistake in the test that called, and
-//! panics.
+//! **Not for use with secrets.** It is not constant time: the S-box is a table indexed by secret bytes, GHASH branches
+//! on secret bits, tags are compared with `==`, and keys are not wiped. It does not return errors: an invalid argument
+//! (a key of 17 bytes, half a block for ECB) is a bug in the calling test, and panics.
 //!
 //! | module | standard |
 //! |---|---|
@@ -61,8 +60,7 @@ fn blocks(data: &[u8]) -> &[Block] {
     blocks
 }
 
-/// `data` followed by as few zero bytes as make whole blocks (the padding of SP 800-38C, A.2, and SP 800-38D,
-/// 7.1).
+/// `data` padded with zero bytes to whole blocks (the padding of SP 800-38C, A.2, and SP 800-38D, 7.1).
 fn zero_padded(data: &[u8]) -> Vec<u8> {
     let mut padded = data.to_vec();
     padded.resize(data.len().next_multiple_of(16), 0);

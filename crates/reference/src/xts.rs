@@ -4,8 +4,8 @@ use crate::{Aes, Block, xor};
 
 /// XTS encryption of one data unit: XTS-AES-Enc (IEEE 1619, section 5.3.2).
 ///
-/// `tweak` is the data unit's number in little-endian order (section 5.1). A length that is not whole blocks
-/// is handled by ciphertext stealing.
+/// `tweak` is the number of the data unit in little-endian order (section 5.1). A partial last block is processed by
+/// ciphertext stealing.
 ///
 /// # Panics
 ///
@@ -25,7 +25,7 @@ pub fn encrypt(data_key: &Aes, tweak_key: &Aes, tweak: &Block, data: &[u8]) -> V
     if rest.is_empty() {
         out.extend(c);
     } else {
-        // The last whole block lends its ciphertext's tail to the short one (section 5.3.2).
+        // The end of the last whole block's ciphertext completes the partial block (section 5.3.2).
         out.extend(encrypt_block(mul_alpha(t), overlay(rest, c)));
         out.extend(&c[..rest.len()]);
     }
@@ -51,7 +51,7 @@ pub fn decrypt(data_key: &Aes, tweak_key: &Aes, tweak: &Block, data: &[u8]) -> V
     if rest.is_empty() {
         out.extend(decrypt_block(t, *last));
     } else {
-        // The block before the short one was encrypted last, so its tweak is the later one (section 5.4.2).
+        // The block before the partial one was encrypted last, so it has the later tweak (section 5.4.2).
         let p = decrypt_block(mul_alpha(t), *last);
         out.extend(decrypt_block(t, overlay(rest, p)));
         out.extend(&p[..rest.len()]);
@@ -67,13 +67,13 @@ pub fn mul_alpha(tweak: Block) -> Block {
     (t << 1 ^ if carry { 0x87 } else { 0 }).to_le_bytes()
 }
 
-/// `data` as whole blocks and what is left over.
+/// Splits `data` into whole blocks and the rest.
 fn split(data: &[u8]) -> (&[Block], &[u8]) {
     assert!(data.len() >= 16, "XTS needs at least 16 bytes, not {}", data.len());
     data.as_chunks()
 }
 
-/// `head`, completed to a block by the tail of `block`.
+/// `head`, completed to a block with the end of `block`.
 fn overlay(head: &[u8], mut block: Block) -> Block {
     block[..head.len()].copy_from_slice(head);
     block

@@ -1,8 +1,9 @@
-//! As much of WGSL as the generated functions use: `let NAME = EXPRESSION;` and the constructors that they return.
+//! An interpreter for the subset of WGSL that the generated functions use: `let NAME = EXPRESSION;` and the
+//! constructors that they return.
 
 use std::collections::HashMap;
 
-/// A function of the text.
+/// A function of the shader code.
 pub(crate) struct Shader {
     lets: Vec<(String, String)>,
     /// Names of the results, row by row, bit 0 first.
@@ -11,7 +12,7 @@ pub(crate) struct Shader {
 }
 
 impl Shader {
-    /// Finds the function.
+    /// Parses the function with this name.
     pub(crate) fn new(text: &str, name: &str) -> Shader {
         let start = text.find(&format!("\nfn {name}(")).unwrap_or_else(|| panic!("no function {name}"));
         let mut lines = text[start + 1..].lines();
@@ -26,13 +27,13 @@ impl Shader {
                 shader.results = rows.map(|row| row.split(", ").map(String::from).collect()).collect();
                 return shader;
             } else {
-                panic!("not understood: {line}");
+                panic!("unknown statement: {line}");
             }
         }
         panic!("{name} returns nothing");
     }
 
-    /// The results, under the names of the circuit. `input` knows inputs by those names too.
+    /// The results, under the names of the circuit. `input` returns the inputs by the same names.
     pub(crate) fn evaluate(&self, input: &dyn Fn(&str) -> u64) -> HashMap<String, u64> {
         let mut values: HashMap<&str, u64> = HashMap::new();
         for (name, text) in &self.lets {
@@ -65,7 +66,7 @@ impl Shader {
     }
 }
 
-/// The value of an expression in which every operation but the outermost stands in parentheses.
+/// The value of an expression in which every operation except the outermost is in parentheses.
 pub(crate) fn expression(text: &str, name: &dyn Fn(&str) -> u64) -> u64 {
     let (value, rest) = operations(text, name);
     assert_eq!(rest, "", "behind the expression {text}");

@@ -1,4 +1,4 @@
-//! ECB, CBC, PCBC and XTS: whole blocks of bytes that come in any split, and padding at the end.
+//! ECB, CBC, PCBC and XTS: whole blocks of bytes that arrive in any split, and padding at the end.
 
 use lockstep_core::data::Span;
 use lockstep_core::{Block, Error};
@@ -8,7 +8,8 @@ use super::KeyedExecutor;
 use crate::message::{Cipher, Direction};
 use crate::padding;
 
-/// Input and output of one update. Whether they are apart, the same memory or overlapping is the implementor's affair.
+/// Input and output of one update. They may be separate, the same memory or overlapping, depending on the
+/// implementation.
 pub trait BlockIo {
     /// Bytes of input.
     fn len(&self) -> usize;
@@ -18,25 +19,25 @@ pub trait BlockIo {
         self.len() == 0
     }
 
-    /// Bytes that the output has room for.
+    /// Bytes of output space.
     fn room(&self) -> usize;
 
-    /// Copies input from byte `at` on.
+    /// Copies input from offset `at`.
     fn read(&self, at: usize, into: &mut [u8]);
 
-    /// `len` bytes of input from byte `from` on, whose output begins at byte `to`. Input elsewhere has been read before, since
+    /// `len` bytes of input at offset `from`, whose output is at offset `to`. Other input has been read before, since
     /// the output may overlap it.
     fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_>;
 
-    /// Writes output from byte `at` on.
+    /// Writes output at offset `at`.
     fn write(&mut self, at: usize, bytes: &[u8]);
 }
 
-/// Input and output that are apart.
+/// Input and output that do not overlap.
 pub struct SliceIo<'d> {
-    /// What is read.
+    /// The input.
     pub input: &'d [u8],
-    /// Where output goes; may be longer.
+    /// The output space; may be longer.
     pub output: &'d mut [u8],
 }
 
@@ -62,19 +63,19 @@ impl BlockIo for SliceIo<'_> {
     }
 }
 
-/// What is kept back beyond the whole blocks that can be output.
+/// The data that are held back in addition to partial blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// A partial block.
     Part,
-    /// The last whole block, or a partial one: it may be the padded one.
+    /// The last whole block or a partial one: it may contain padding.
     Block,
-    /// The last whole block and a partial one after it: they may share bytes (ciphertext stealing).
+    /// The last whole block and a partial one after it: they may be combined by ciphertext stealing.
     BlockAndPart,
 }
 
 impl Hold {
-    /// What a cipher keeps back.
+    /// The data that a cipher holds back.
     pub fn of(cipher: Cipher, padding: bool, direction: Direction) -> Hold {
         match (cipher, padding, direction) {
             (Cipher::Xts, ..) => Hold::BlockAndPart,
@@ -84,7 +85,7 @@ impl Hold {
     }
 }
 
-/// The chaining state of a mode of whole blocks, and the bytes that are kept back.
+/// The chaining state of a mode of whole blocks, and the bytes that are held back.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct BlockBuffer {
     #[zeroize(skip)]
@@ -96,7 +97,7 @@ pub struct BlockBuffer {
 }
 
 impl BlockBuffer {
-    /// The beginning of a message of ECB, CBC, PCBC or XTS.
+    /// Starts a message of ECB, CBC, PCBC or XTS.
     pub fn new(cipher: Cipher, iv: Block) -> BlockBuffer {
         BlockBuffer { cipher, state: iv, pending: [0; 32], len: 0 }
     }
@@ -106,29 +107,29 @@ impl BlockBuffer {
         &self.state
     }
 
-    /// The chaining state, for what is run beside the buffer.
+    /// The chaining state, for passes that are run without the buffer.
     pub fn state_mut(&mut self) -> &mut Block {
         &mut self.state
     }
 
-    /// The bytes that are kept back.
+    /// The bytes that are held back.
     pub fn pending(&self) -> &[u8] {
         &self.pending[..self.len]
     }
 
-    /// Begins another message.
+    /// Starts another message.
     pub fn restart(&mut self, iv: Block) {
         self.state = iv;
         self.discard();
     }
 
-    /// Forgets the bytes that are kept back.
+    /// Discards the bytes that are held back.
     pub fn discard(&mut self) {
         self.pending.zeroize();
         self.len = 0;
     }
 
-    /// How many bytes an update with so much input gives out.
+    /// Number of bytes of output of an update with `input` bytes.
     pub fn output_len(&self, input: usize, hold: Hold) -> usize {
         let total = self.len + input;
         match hold {
@@ -138,10 +139,10 @@ impl BlockBuffer {
         }
     }
 
-    /// Encrypts or decrypts the next bytes; returns how many were given out.
+    /// Encrypts or decrypts the next bytes; returns the number of bytes of output.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] if there is less room, and nothing has happened; those of the executor.
+    /// [`Error::OutputLength`] if there is less space, without any effect; errors of the executor.
     #[inline(always)]
     pub fn update<E: KeyedExecutor>(
         &mut self,
@@ -158,8 +159,8 @@ impl BlockBuffer {
         self.update_pending(executor, direction, hold, io)
     }
 
-    /// An update that leaves or finds pending bytes. All input that an output could overwrite is read before: the output may
-    /// lie on any of the input.
+    /// An update with pending bytes before or after it. Input that the output could overwrite is read first: the output
+    /// may overlap the input in any way.
     fn update_pending<E: KeyedExecutor>(
         &mut self,
         executor: &mut E,
@@ -177,7 +178,7 @@ impl BlockBuffer {
             self.len = old + len;
             return Ok(0);
         }
-        // The pending bytes, filled up to whole blocks if that much is given out, are the first output.
+        // The pending bytes, completed to whole blocks if there is output, are the first output.
         let first_len = old.next_multiple_of(16).min(out);
         let filled = first_len.saturating_sub(old);
         let mut first = Zeroizing::new(self.pending);
@@ -201,11 +202,11 @@ impl BlockBuffer {
         Ok(out)
     }
 
-    /// Ends the message: the last block, of which the returned number of bytes are output. Of XTS the caller ends the data unit,
-    /// with the [`pending`](BlockBuffer::pending) bytes.
+    /// Ends the message: returns the number of bytes of the last block that are output. For XTS the caller ends the
+    /// data unit, with the [`pending`](BlockBuffer::pending) bytes.
     ///
     /// # Errors
-    /// [`Error::NotWholeBlocks`], and the pending bytes stay; [`Error::Padding`]; those of the executor.
+    /// [`Error::NotWholeBlocks`], with the pending bytes unchanged; [`Error::Padding`]; errors of the executor.
     pub fn finish<E: KeyedExecutor>(
         &mut self,
         executor: &mut E,
@@ -217,7 +218,7 @@ impl BlockBuffer {
         match (padding, direction) {
             (false, _) if len == 0 => return Ok((last, 0)),
             (true, Direction::Encrypt) => *last = padding::pad(&self.pending[..len]),
-            // Without padding a whole block is only kept back if padding was switched off after it came.
+            // Without padding a whole block is held back only if padding was switched off after the block arrived.
             _ if len == 16 => last.copy_from_slice(&self.pending[..16]),
             _ => return Err(Error::NotWholeBlocks { mode: self.cipher.name(), extra: len }.into()),
         }

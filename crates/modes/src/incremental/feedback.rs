@@ -1,4 +1,4 @@
-//! CFB with segments of 128 bits, in any split.
+//! CFB with segments of 128 bits, for any split.
 
 use lockstep_core::Block;
 use lockstep_core::data::Span;
@@ -11,36 +11,37 @@ use crate::message::Direction;
 /// The state of CFB128.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Feedback {
-    /// The ciphertext of the block under way, with keystream in the place of the bytes that have not come yet; between blocks
-    /// the last block of ciphertext.
+    /// The ciphertext of the current block, with keystream in the bytes that are not processed yet; at a block boundary
+    /// the last ciphertext block.
     state: Block,
-    /// Bytes of the block under way that have come; 0 if none is under way.
+    /// Number of bytes of the current block that are processed; 0 at a block boundary.
     used: usize,
 }
 
 impl Feedback {
-    /// From an IV on.
+    /// Starts with an IV.
     pub fn new(iv: Block) -> Feedback {
         Feedback { state: iv, used: 0 }
     }
 
-    /// The chaining state, as the field has it.
+    /// The chaining state, in the form of the field `state`.
     pub fn state(&self) -> &Block {
         &self.state
     }
 
-    /// Bytes of the block under way that have come, below 16; 0 if none is.
+    /// Number of bytes of the current block that are processed, below 16; 0 at a block boundary.
     pub fn used(&self) -> usize {
         self.used
     }
 
-    /// Continues from another chaining state, at the beginning of a block.
+    /// Continues with another chaining state, at a block boundary.
     pub fn restart(&mut self, state: Block) {
         self.state = state;
         self.used = 0;
     }
 
-    /// Continues inside a block of which so many bytes, below 16, have come; the chaining state is that of inside it.
+    /// Continues inside a block of which `used` bytes, below 16, are processed; the chaining state must be that inside
+    /// the block.
     pub fn resume(&mut self, used: usize) {
         self.used = used;
     }
@@ -48,7 +49,7 @@ impl Feedback {
     /// Encrypts or decrypts the next bytes.
     ///
     /// # Errors
-    /// Those of the executor.
+    /// Errors of the executor.
     pub fn apply<E: KeyedExecutor>(
         &mut self,
         executor: &mut E,
@@ -68,14 +69,14 @@ impl Feedback {
             executor.run(pass, &mut self.state, blocks)?;
         }
         if !tail.is_empty() {
-            // The state of ECB is of no meaning.
+            // ECB ignores the state.
             executor.run(Pass::EcbEncrypt, &mut [0; 16], Span::in_place(&mut self.state))?;
             self.feed(direction, tail);
         }
         Ok(())
     }
 
-    /// Bytes inside the block under way: ciphertext takes the place of the keystream.
+    /// Processes bytes inside the current block: the ciphertext replaces the keystream.
     fn feed(&mut self, direction: Direction, mut data: Span<'_>) {
         let mut bytes = [0; 16];
         let bytes = &mut bytes[..data.len()];

@@ -1,4 +1,4 @@
-//! CTR and OFB: keystream XORed in any split.
+//! CTR and OFB: keystream that is XORed in any split.
 
 use lockstep_core::Block;
 use lockstep_core::data::Span;
@@ -7,46 +7,46 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::KeyedExecutor;
 
-/// A keystream of which part of a block may be left over from the last call.
+/// A keystream with a possible remainder of a block.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Keystream {
     #[zeroize(skip)]
     pass: Pass,
-    /// CTR: the counter of the next block. OFB: the last block of keystream.
+    /// CTR: the counter of the next block. OFB: the last keystream block.
     state: Block,
-    /// The block of keystream under way.
+    /// The current keystream block.
     block: Block,
-    /// Bytes of `block` that have been used; 0 if no block is under way.
+    /// Number of bytes of `block` that are used; 0 at a block boundary.
     used: usize,
 }
 
 impl Keystream {
-    /// The keystream of `Ctr`, `Ctr32` or `Ofb` from a chaining state on.
+    /// The keystream of `Ctr`, `Ctr32` or `Ofb`, starting with a chaining state.
     pub fn new(pass: Pass, state: Block) -> Keystream {
         Keystream { pass, state, block: [0; 16], used: 0 }
     }
 
-    /// The chaining state: for CTR the counter of the next whole block, for OFB the block of keystream under way.
+    /// The chaining state: for CTR the counter of the next whole block, for OFB the current keystream block.
     pub fn state(&self) -> &Block {
         &self.state
     }
 
-    /// Bytes of the block under way that have been used, below 16; 0 if none is.
+    /// Number of bytes of the current block that are used, below 16; 0 at a block boundary.
     pub fn used(&self) -> usize {
         self.used
     }
 
-    /// Continues from another chaining state, at the beginning of a block.
+    /// Continues with another chaining state, at a block boundary.
     pub fn restart(&mut self, state: Block) {
         self.state = state;
         self.used = 0;
     }
 
-    /// Continues inside a block of which so many bytes, below 16, have been used. The chaining state is already the one after
+    /// Continues inside a block of which `used` bytes, below 16, are used. The chaining state must be the one after
     /// that block.
     ///
     /// # Errors
-    /// Those of the executor.
+    /// Errors of the executor.
     pub fn resume<E: KeyedExecutor>(&mut self, executor: &mut E, used: usize) -> Result<(), E::Error> {
         self.used = used;
         if used > 0 {
@@ -60,10 +60,10 @@ impl Keystream {
         Ok(())
     }
 
-    /// Discards so many bytes of keystream, below 16, from the beginning of a block.
+    /// Discards this number of bytes of keystream, below 16, at a block boundary.
     ///
     /// # Errors
-    /// Those of the executor.
+    /// Errors of the executor.
     pub fn skip<E: KeyedExecutor>(&mut self, executor: &mut E, bytes: usize) -> Result<(), E::Error> {
         if bytes > 0 {
             self.next_block(executor)?;
@@ -75,7 +75,7 @@ impl Keystream {
     /// XORs the next bytes of keystream.
     ///
     /// # Errors
-    /// Those of the executor.
+    /// Errors of the executor.
     #[inline(always)]
     pub fn apply<E: KeyedExecutor>(&mut self, executor: &mut E, data: Span<'_>) -> Result<(), E::Error> {
         if self.used == 0 && data.len().is_multiple_of(16) {

@@ -6,14 +6,14 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::KeyedExecutor;
 
-/// A MAC over blocks that is fed bytes.
+/// A block-based MAC with input of any length.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Mac {
     #[zeroize(skip)]
     pass: Pass,
     state: Block,
     pending: Block,
-    /// Bytes of `pending`.
+    /// Number of bytes in `pending`.
     len: usize,
 }
 
@@ -28,16 +28,16 @@ impl Mac {
         &self.state
     }
 
-    /// The bytes kept back: the beginning of a block, or with `hold_last` up to a whole one.
+    /// The bytes that are held back: a partial block, or with `hold_last` up to a whole one.
     pub fn pending(&self) -> &[u8] {
         &self.pending[..self.len]
     }
 
-    /// Folds in bytes. Keeps back less than 16 of the last, or 1 to 16 if `hold_last`, since CMAC treats the last block in
-    /// another way.
+    /// Adds bytes. Holds back less than 16 of the last bytes, or 1 to 16 with `hold_last`, since CMAC treats the last
+    /// block differently.
     ///
     /// # Errors
-    /// Those of the executor.
+    /// Errors of the executor.
     pub fn update<E: KeyedExecutor>(
         &mut self,
         executor: &mut E,
@@ -67,10 +67,10 @@ impl Mac {
         Ok(())
     }
 
-    /// Fills up with zeros to a whole block.
+    /// Pads with zeros to a whole block.
     ///
     /// # Errors
-    /// Those of the executor.
+    /// Errors of the executor.
     pub fn pad<E: KeyedExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
         if self.len > 0 {
             self.pending[self.len..].fill(0);

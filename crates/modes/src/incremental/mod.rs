@@ -1,17 +1,17 @@
-//! The one engine of the incremental modes: what a message's state is between two calls, and how input of any length is cut into
-//! the whole blocks that passes take.
+//! The engine of the incremental modes: the state of a message between two calls, and the conversion of input of any
+//! length to the whole blocks that passes require.
 //!
-//! The engine runs under one key, on a [`KeyedExecutor`]. The streams of this crate stand on it with the planner behind them; the
-//! ciphers of the OpenSSL provider stand on it with kernels that run inline on the caller's thread.
+//! The engine runs with one key, on a [`KeyedExecutor`]. The streams of this crate use it with the planner; the ciphers
+//! of the OpenSSL provider use it with kernels that run inline on the caller's thread.
 //!
 //! | type | modes |
 //! |---|---|
-//! | [`Keystream`] | CTR, OFB: keystream of which part of a block may be left over |
-//! | [`Feedback`] | CFB128: a block under way |
-//! | [`BlockBuffer`] | ECB, CBC, PCBC, XTS: bytes kept back until a block is full |
+//! | [`Keystream`] | CTR, OFB: keystream with a possible remainder of a block |
+//! | [`Feedback`] | CFB128: the current block |
+//! | [`BlockBuffer`] | ECB, CBC, PCBC, XTS: bytes held back until a block is complete |
 //! | [`Mac`] | CBC-MAC, GHASH: the same for passes without output |
 //!
-//! If a call fails, the state is that of no message: begin another one.
+//! After a failed call the state is invalid: start another message.
 
 mod blocks;
 mod feedback;
@@ -29,37 +29,37 @@ use lockstep_core::{Block, Error, Key};
 
 use crate::executor::Executor;
 
-/// Runs passes under one key.
+/// Runs passes with one key.
 pub trait KeyedExecutor {
-    /// What can go wrong.
+    /// The error type.
     type Error: From<Error>;
 
-    /// Runs a pass over whole blocks, or for the passes whose unit is a byte over any length. `state` is left as the next
-    /// call of the same pass needs it.
+    /// Runs a pass over whole blocks, or over any length for passes whose unit is a byte. `state` is updated for the
+    /// next call of the same pass.
     ///
     /// # Errors
-    /// Those of the executor; the output and the state are then lost.
+    /// Errors of the executor; output and state are then invalid.
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Result<(), Self::Error>;
 
-    /// Folds whole blocks into a MAC, by `CbcMac` or `Ghash`.
+    /// Adds whole blocks to a MAC, by `CbcMac` or `Ghash`.
     ///
     /// # Errors
-    /// Those of the executor; the state is then lost.
+    /// Errors of the executor; the state is then invalid.
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Result<(), Self::Error>;
 }
 
-/// A key whose passes an [`Executor`] runs, such as the planner.
+/// A key whose passes are run by an [`Executor`], such as the planner.
 pub struct Planned<'k> {
-    /// What runs the passes.
+    /// The executor of the passes.
     pub executor: &'k dyn Executor,
     /// The key; for XTS the key of the data.
     pub key: &'k Key,
-    /// For XTS the key of the tweak and the place in the data unit, in blocks, which moves on with each run.
+    /// For XTS the key of the tweak and the position in the data unit, in blocks, which is updated by each run.
     pub tweak: Option<(&'k Key, &'k mut u64)>,
 }
 
 impl<'k> Planned<'k> {
-    /// For all modes but XTS.
+    /// For all modes except XTS.
     pub fn new(executor: &'k dyn Executor, key: &'k Key) -> Planned<'k> {
         Planned { executor, key, tweak: None }
     }

@@ -1,4 +1,4 @@
-//! GCM and CCM piece by piece.
+//! Incremental GCM and CCM.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{Pass, Status, Tag};
 
-/// Data are encrypted and hashed in pieces of this size, so that the second finds them in the first-level cache.
+/// Data are encrypted and hashed in pieces of this size, so that they stay in the first-level cache.
 const PIECE: usize = 16 * 1024;
 
-/// What both modes are made of.
+/// The common state of both modes.
 struct Parts {
     executor: Arc<dyn Executor>,
     direction: Direction,
@@ -33,16 +33,16 @@ struct Parts {
 enum Phase {
     Aad,
     Data,
-    /// A device failed in the middle of something: going on could use keystream twice.
+    /// A device has failed during a call: continuing could use keystream twice.
     Failed,
 }
 
 impl Parts {
-    /// Does a step after which, if it fails, there is no going on.
+    /// Runs a step whose failure ends the message.
     fn attempt<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let phase = self.phase;
         if phase == Phase::Failed {
-            return Err(Error::Order { what: "this message failed before: begin it anew" });
+            return Err(Error::Order { what: "this message has failed: start it again" });
         }
         self.phase = Phase::Failed;
         let done = step(self)?;
@@ -50,21 +50,21 @@ impl Parts {
         Ok(done)
     }
 
-    /// More associated data, up to `limit` bytes in all.
+    /// Adds associated data, up to `limit` bytes in total.
     fn aad(&mut self, aad: &[u8], limit: u64) -> Result<()> {
         if self.phase == Phase::Data {
-            return Err(Error::Order { what: "associated data come before the data" });
+            return Err(Error::Order { what: "associated data must come before the data" });
         }
         let total = self.aad.saturating_add(aad.len() as u64);
         if total > limit {
-            return Err(Error::Order { what: "more associated data than CCM was told" });
+            return Err(Error::Order { what: "more associated data than the length that was set for CCM" });
         }
         self.attempt(|parts| parts.mac.update(&mut Planned::new(&*parts.executor, &parts.key), aad, false))?;
         self.aad = total;
         Ok(())
     }
 
-    /// From associated data to data.
+    /// Ends the associated data and starts the data.
     fn enter_data(&mut self) -> Result<()> {
         if self.phase == Phase::Aad {
             self.attempt(|parts| parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key)))?;
@@ -73,8 +73,7 @@ impl Parts {
         Ok(())
     }
 
-    /// CTR before or after the MAC, as the order demands: the MAC of GCM is over the ciphertext, that of CCM over
-    /// the plaintext.
+    /// CTR before or after the MAC: the MAC of GCM is computed over the ciphertext, that of CCM over the plaintext.
     fn update(&mut self, data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
         let total = self.data.saturating_add(data.len() as u64);
         self.attempt(|parts| parts.run(data, mac_of_ciphertext))?;
@@ -118,10 +117,10 @@ fn settle(mut tag: Tag<'_>, mut computed: Block) -> Result<()> {
 pub struct GcmStream(Parts);
 
 impl GcmStream {
-    /// Begins a message. Nonces of any length but 0; 12 bytes is the one to take.
+    /// Starts a message. Nonces of any length except 0; 12 bytes recommended.
     ///
     /// # Errors
-    /// [`Error::IvLength`], and those of devices.
+    /// [`Error::IvLength`], and errors of devices.
     pub fn new(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
         gcm::check(nonce, 16, 0)?;
         let first = gcm::first_counter(&executor, &key, nonce)?;
@@ -141,24 +140,24 @@ impl GcmStream {
         }))
     }
 
-    /// More associated data.
+    /// Adds associated data.
     ///
     /// # Errors
-    /// [`Error::Order`] once data have come, and those of devices.
+    /// [`Error::Order`] after the first data, and errors of devices.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
         self.0.aad(aad, u64::MAX)
     }
 
-    /// The next bytes; the output has the same length. Decrypted bytes are unauthenticated until
+    /// Processes the next bytes; the output has the same length. Decrypted bytes are unauthenticated until
     /// [`GcmStream::verify`].
     ///
     /// # Errors
-    /// [`Error::OutputLength`], [`Error::TooLong`] beyond 2^36 - 32 bytes, and those of devices.
+    /// [`Error::OutputLength`], [`Error::TooLong`] beyond 2^36 - 32 bytes, and errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
         self.update_data(HostData::copy(input, output)?)
     }
 
-    /// The next bytes, in place.
+    /// Processes the next bytes in place.
     ///
     /// # Errors
     /// As [`GcmStream::update`].
@@ -172,19 +171,19 @@ impl GcmStream {
         self.0.update(data, true)
     }
 
-    /// Ends a message that was encrypted, and writes its tag of 4, 8 or 12 to 16 bytes.
+    /// Ends an encryption, and writes its tag of 4, 8 or 12 to 16 bytes.
     ///
     /// # Errors
-    /// [`Error::TagLength`], [`Error::Order`] if it was decrypted, and those of devices.
+    /// [`Error::TagLength`], [`Error::Order`] for a decryption, and errors of devices.
     pub fn finish(self, tag: &mut [u8]) -> Result<()> {
         self.end(Direction::Encrypt, Tag::Write(tag))
     }
 
-    /// Ends a message that was decrypted, and compares its tag in constant time.
+    /// Ends a decryption, and compares its tag in constant time.
     ///
     /// # Errors
-    /// [`Error::AuthenticationFailed`]: forget what was decrypted. [`Error::TagLength`], [`Error::Order`] if it was
-    /// encrypted, and those of devices.
+    /// [`Error::AuthenticationFailed`]: discard the decrypted data. [`Error::TagLength`], [`Error::Order`] for an
+    /// encryption, and errors of devices.
     pub fn verify(self, tag: &[u8]) -> Result<()> {
         self.end(Direction::Decrypt, Tag::Expect(tag))
     }
@@ -202,7 +201,7 @@ impl GcmStream {
     }
 }
 
-/// CCM (SP 800-38C), whose lengths must be known before it begins.
+/// CCM (SP 800-38C), whose lengths must be known at the start.
 pub struct CcmStream {
     parts: Parts,
     aad_len: u64,
@@ -211,10 +210,10 @@ pub struct CcmStream {
 }
 
 impl CcmStream {
-    /// Begins a message of known lengths: associated data, data, and tag.
+    /// Starts a message with known lengths of associated data, data, and tag.
     ///
     /// # Errors
-    /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and those of devices.
+    /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and errors of devices.
     pub fn new(
         executor: Arc<dyn Executor>,
         direction: Direction,
@@ -246,25 +245,25 @@ impl CcmStream {
         Ok(CcmStream { parts, aad_len, data_len, tag_len })
     }
 
-    /// More associated data.
+    /// Adds associated data.
     ///
     /// # Errors
-    /// [`Error::Order`] once data have come or beyond the length that was told, after which the message goes on as
-    /// before; those of devices, after which it does not.
+    /// [`Error::Order`] after the first data or beyond the length that was set, after which the message can be
+    /// continued; errors of devices, after which it cannot.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
         self.parts.aad(aad, self.aad_len)
     }
 
-    /// The next bytes; the output has the same length. Decrypted bytes are unauthenticated until
+    /// Processes the next bytes; the output has the same length. Decrypted bytes are unauthenticated until
     /// [`CcmStream::verify`].
     ///
     /// # Errors
-    /// [`Error::OutputLength`], [`Error::Order`] if the lengths are not those that were told, and those of devices.
+    /// [`Error::OutputLength`], [`Error::Order`] if the lengths differ from those that were set, and errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
         self.update_data(HostData::copy(input, output)?)
     }
 
-    /// The next bytes, in place.
+    /// Processes the next bytes in place.
     ///
     /// # Errors
     /// As [`CcmStream::update`].
@@ -275,30 +274,30 @@ impl CcmStream {
     fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
         self.enter_data()?;
         if self.parts.data.saturating_add(data.len() as u64) > self.data_len {
-            return Err(Error::Order { what: "more data than CCM was told" });
+            return Err(Error::Order { what: "more data than the length that was set for CCM" });
         }
         self.parts.update(data, false)
     }
 
     fn enter_data(&mut self) -> Result<()> {
         if self.parts.aad != self.aad_len {
-            return Err(Error::Order { what: "less associated data than CCM was told" });
+            return Err(Error::Order { what: "less associated data than the length that was set for CCM" });
         }
         self.parts.enter_data()
     }
 
-    /// Ends a message that was encrypted, and writes its tag, of the length that was told.
+    /// Ends an encryption, and writes its tag, of the length that was set.
     ///
     /// # Errors
-    /// [`Error::TagLength`], [`Error::Order`] if data are missing or it was decrypted, and those of devices.
+    /// [`Error::TagLength`], [`Error::Order`] if data are missing or for a decryption, and errors of devices.
     pub fn finish(self, tag: &mut [u8]) -> Result<()> {
         self.end(Direction::Encrypt, Tag::Write(tag))
     }
 
-    /// Ends a message that was decrypted, and compares its tag in constant time.
+    /// Ends a decryption, and compares its tag in constant time.
     ///
     /// # Errors
-    /// [`Error::AuthenticationFailed`]: forget what was decrypted. [`Error::TagLength`], [`Error::Order`], and those
+    /// [`Error::AuthenticationFailed`]: discard the decrypted data. [`Error::TagLength`], [`Error::Order`], and errors
     /// of devices.
     pub fn verify(self, tag: &[u8]) -> Result<()> {
         self.end(Direction::Decrypt, Tag::Expect(tag))
@@ -308,14 +307,14 @@ impl CcmStream {
         if tag.len() != self.tag_len {
             return Err(Error::TagLength {
                 mode: "CCM",
-                expected: "the length that was told",
+                expected: "the length that was set",
                 got: tag.len(),
             });
         }
         check_direction(&self.parts, direction)?;
         self.enter_data()?;
         if self.parts.data != self.data_len {
-            return Err(Error::Order { what: "less data than CCM was told" });
+            return Err(Error::Order { what: "less data than the length that was set for CCM" });
         }
         let computed = self.parts.attempt(|parts| {
             parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key))?;
@@ -329,5 +328,5 @@ fn check_direction(parts: &Parts, direction: Direction) -> Result<()> {
     if parts.direction == direction {
         return Ok(());
     }
-    Err(Error::Order { what: "finish ends an encryption, verify a decryption" })
+    Err(Error::Order { what: "an encryption is ended by finish, a decryption by verify" })
 }

@@ -1,4 +1,4 @@
-//! The modes without authentication, piece by piece.
+//! The incremental modes without authentication.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::executor::Executor;
 use crate::incremental::{BlockBuffer, Feedback, Hold, KeyedExecutor, Keystream, Planned, SliceIo};
 use crate::{Cipher, CipherKey, Direction, xts};
 
-/// What becomes of a last partial block in ECB, CBC and PCBC.
+/// Treatment of a partial last block in ECB, CBC and PCBC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Padding {
-    /// PKCS#7 (RFC 5652, 6.3): always 1 to 16 bytes more.
+    /// PKCS#7 (RFC 5652, 6.3): adds 1 to 16 bytes.
     Pkcs7,
     /// None: the data must be whole blocks.
     None,
 }
 
-/// A cipher that is fed a message in pieces of any length. What comes out of them is what one call would give.
+/// A cipher for a message in pieces of any length. The total output equals that of a single call.
 ///
-/// ECB, CBC and PCBC give out whole blocks and keep the rest; decrypting with padding, and XTS, they also keep the
-/// last whole block, since it may be the end.
+/// ECB, CBC and PCBC output whole blocks and hold back the rest; for decryption with padding, and for XTS, they also
+/// hold back the last whole block, since it may be the end.
 pub struct CipherStream {
     executor: Arc<dyn Executor>,
     cipher: Cipher,
@@ -40,22 +40,22 @@ enum State {
     Keystream(Keystream),
     /// CFB128.
     Feedback(Feedback),
-    /// CFB8 and CFB1, whose passes take any number of bytes: the chaining state is all there is.
+    /// CFB8 and CFB1, whose passes process any number of bytes: only the chaining state.
     Bytes(Zeroizing<Block>),
     /// ECB, CBC, PCBC, XTS.
     Blocks {
         buffer: BlockBuffer,
-        /// XTS: blocks of the data unit before what comes next.
+        /// XTS: number of blocks of the data unit that were processed.
         position: u64,
     },
 }
 
 impl CipherStream {
-    /// Begins a message. `padding` counts for ECB, CBC and PCBC only; ECB ignores the IV; the IV of XTS is the tweak
-    /// of the data unit, which the message is.
+    /// Starts a message. `padding` applies to ECB, CBC and PCBC only; ECB ignores the IV; the IV of XTS is the tweak of
+    /// the data unit, which is the message.
     ///
     /// # Errors
-    /// [`Error::ModeKey`] if the key is not of this cipher.
+    /// [`Error::ModeKey`] if the key does not match the cipher.
     pub fn new(
         executor: Arc<dyn Executor>,
         cipher: Cipher,
@@ -70,13 +70,13 @@ impl CipherStream {
         Ok(CipherStream { executor, cipher, direction, padding, key, state, finished: false })
     }
 
-    /// Begins another message under the same key.
+    /// Starts another message with the same key.
     pub fn reset(&mut self, iv: &Block) {
         self.state = State::new(self.cipher, iv);
         self.finished = false;
     }
 
-    /// Most bytes that the next [`CipherStream::update`] with so much input may give out.
+    /// Maximum bytes of output of the next [`CipherStream::update`] with `input` bytes.
     pub fn output_len(&self, input: usize) -> usize {
         match &self.state {
             State::Blocks { buffer, .. } => input + buffer.pending().len(),
@@ -84,11 +84,11 @@ impl CipherStream {
         }
     }
 
-    /// The next bytes; returns how many were put to the beginning of `output`.
+    /// Processes the next bytes; returns the number of bytes written to `output`.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] if the output is smaller than what comes out (nothing has happened then),
-    /// [`Error::TooLong`] beyond the data unit of XTS (likewise), [`Error::Order`] after the end, and those of devices.
+    /// [`Error::OutputLength`] if the output space is too small (without any effect), [`Error::TooLong`] beyond the
+    /// data unit of XTS (likewise), [`Error::Order`] after the end, and errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         let needed = match &self.state {
@@ -112,21 +112,21 @@ impl CipherStream {
         Ok(needed)
     }
 
-    /// The next bytes in place, for the modes that give out as much as they take (CFB, OFB, CTR).
+    /// Processes the next bytes in place, for the modes whose output has the length of the input (CFB, OFB, CTR).
     ///
     /// # Errors
-    /// [`Error::Order`] for the other modes and after the end, and those of devices.
+    /// [`Error::Order`] for the other modes and after the end, and errors of devices.
     pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
         self.check_open()?;
         if !self.cipher.is_stream() {
             return Err(Error::Order {
-                what: "this mode keeps bytes back, so it cannot work in place by pieces",
+                what: "this mode holds back bytes, so it cannot process pieces in place",
             });
         }
         self.attempt(|stream| stream.update_bytes(Span::in_place(data)))
     }
 
-    /// Does a step after which, if it fails, there is no going on: some of it may have been done.
+    /// Runs a step whose failure ends the message, since it may be partly done.
     fn attempt(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.finished = true;
         step(self)?;
@@ -134,11 +134,11 @@ impl CipherStream {
         Ok(())
     }
 
-    /// Ends the message; returns how many bytes (up to 32) were put to the beginning of `output`.
+    /// Ends the message; returns the number of bytes (up to 32) written to `output`.
     ///
     /// # Errors
-    /// [`Error::OutputLength`], after which it can be called again with more room; [`Error::NotWholeBlocks`],
-    /// [`Error::XtsTooShort`], [`Error::Padding`], and those of devices, after which the message is lost.
+    /// [`Error::OutputLength`], after which it can be called again with more space; [`Error::NotWholeBlocks`],
+    /// [`Error::XtsTooShort`], [`Error::Padding`], and errors of devices, after which the message is lost.
     pub fn finish(&mut self, output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         let State::Blocks { buffer, position } = &self.state else {
@@ -156,7 +156,7 @@ impl CipherStream {
             None => Err(Error::OutputLength { needed: len, got: output.len() }),
         });
         if let Err(Error::OutputLength { .. }) = &result {
-            // As if it had not been asked: the same call with more room succeeds.
+            // Restores the state, so that the same call with more space succeeds.
             let (buffer, position) = before;
             self.state = State::Blocks { buffer, position };
             self.finished = false;
@@ -166,7 +166,9 @@ impl CipherStream {
 
     /// The last block of ECB, CBC and PCBC.
     fn finish_blocks(&mut self) -> Result<(Zeroizing<[u8; 32]>, usize)> {
-        let State::Blocks { buffer, .. } = &mut self.state else { unreachable!("stream modes end at once") };
+        let State::Blocks { buffer, .. } = &mut self.state else {
+            unreachable!("stream modes have no last block")
+        };
         let mut executor = Planned::new(&*self.executor, self.key.data());
         let (block, len) = buffer.finish(&mut executor, self.direction, self.padding == Padding::Pkcs7)?;
         let mut last = Zeroizing::new([0; 32]);
@@ -176,7 +178,9 @@ impl CipherStream {
 
     /// The last 16 to 31 bytes of an XTS data unit.
     fn finish_unit(&mut self) -> Result<(Zeroizing<[u8; 32]>, usize)> {
-        let State::Blocks { buffer, position } = &mut self.state else { unreachable!("XTS works on blocks") };
+        let State::Blocks { buffer, position } = &mut self.state else {
+            unreachable!("XTS has a block buffer")
+        };
         let len = buffer.pending().len();
         if len < 16 {
             return Err(Error::XtsTooShort { got: len });
@@ -189,11 +193,11 @@ impl CipherStream {
         Ok((last, len))
     }
 
-    /// Goes to byte `position` of the message that began with `iv`. CTR goes anywhere; XTS to whole blocks, as long
-    /// as what follows is at least a block.
+    /// Moves to byte `position` of the message that started with `iv`. CTR supports any position; XTS block boundaries,
+    /// if at least a block follows.
     ///
     /// # Errors
-    /// [`Error::Order`] for other modes, and for XTS inside a block; those of devices.
+    /// [`Error::Order`] for other modes, and for XTS inside a block; errors of devices.
     pub fn seek(&mut self, iv: &Block, position: u64) -> Result<()> {
         match self.cipher {
             Cipher::Ctr => {
@@ -210,8 +214,8 @@ impl CipherStream {
                     *blocks = position / 16;
                 }
             }
-            Cipher::Xts => return Err(Error::Order { what: "XTS can only go to the beginning of a block" }),
-            _ => return Err(Error::Order { what: "only CTR and XTS can go to a position" }),
+            Cipher::Xts => return Err(Error::Order { what: "XTS can only seek to the start of a block" }),
+            _ => return Err(Error::Order { what: "only CTR and XTS can seek" }),
         }
         self.finished = false;
         Ok(())
@@ -219,7 +223,7 @@ impl CipherStream {
 
     fn check_open(&self) -> Result<()> {
         if self.finished {
-            Err(Error::Order { what: "the message has ended or failed: begin another one" })
+            Err(Error::Order { what: "the message has ended or failed: start another one" })
         } else {
             Ok(())
         }
@@ -235,14 +239,14 @@ impl CipherStream {
             State::Keystream(keystream) => keystream.apply(&mut executor, data),
             State::Feedback(feedback) => feedback.apply(&mut executor, self.direction, data),
             State::Bytes(state) => executor.run(self.cipher.pass(self.direction), state, data),
-            State::Blocks { .. } => unreachable!("modes of whole blocks go another way"),
+            State::Blocks { .. } => unreachable!("modes of whole blocks have their own function"),
         }
     }
 
     fn update_blocks(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
         let hold = self.hold();
         let State::Blocks { buffer, position } = &mut self.state else {
-            unreachable!("stream modes go another way")
+            unreachable!("stream modes have their own function")
         };
         let tweak = self.key.tweak().map(|key| (key, position));
         let mut executor = Planned { executor: &*self.executor, key: self.key.data(), tweak };

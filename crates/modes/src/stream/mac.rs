@@ -1,4 +1,4 @@
-//! CMAC piece by piece. (GMAC is [`super::GcmStream`] without data.)
+//! Incremental CMAC. (GMAC is [`super::GcmStream`] without data.)
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::Pass;
 
-/// CMAC (SP 800-38B) of data that come in pieces.
+/// CMAC (SP 800-38B) of data in pieces.
 pub struct CmacStream {
     executor: Arc<dyn Executor>,
     key: Key,
@@ -19,23 +19,23 @@ pub struct CmacStream {
 }
 
 impl CmacStream {
-    /// Begins a message.
+    /// Starts a message.
     pub fn new(executor: Arc<dyn Executor>, key: Key) -> Self {
         CmacStream { executor, key, mac: Mac::new(Pass::CbcMac, [0; 16]) }
     }
 
-    /// The next bytes.
+    /// Adds the next bytes.
     ///
     /// # Errors
-    /// Those of devices.
+    /// Errors of devices.
     pub fn update(&mut self, data: &[u8]) -> Result<()> {
         self.mac.update(&mut Planned::new(&*self.executor, &self.key), data, true)
     }
 
-    /// The MAC.
+    /// Returns the MAC.
     ///
     /// # Errors
-    /// Those of devices.
+    /// Errors of devices.
     pub fn finish(self) -> Result<Block> {
         let mut mac = *self.mac.state();
         let end = cmac::End { key: &self.key, mac: &mut mac, last: self.mac.pending() };

@@ -1,7 +1,7 @@
-//! The modes piece by piece: init, update with any split, final; and seek where the mode allows it.
+//! The incremental modes: init, update with any split, final; and seek if the mode supports it.
 //!
-//! What an incremental decryption gives out is unauthenticated until `finish`: for [`GcmStream`] and [`CcmStream`]
-//! it must not be acted on before the tag was found right.
+//! The output of an incremental decryption is unauthenticated until its end: for [`GcmStream`] and [`CcmStream`] it
+//! must not be used before the tag has been verified.
 
 mod aead;
 mod cipher;

@@ -1,4 +1,4 @@
-//! SP 800-38B, appendix D (CMAC), and SP 800-38C, appendix C (CCM): the two that chain.
+//! SP 800-38B, appendix D (CMAC), and SP 800-38C, appendix C (CCM): the modes based on CBC-MAC.
 
 use crate::{block, hex};
 use lockstep_reference::{Aes, cbc, cbc_mac, ccm, cmac};
@@ -44,7 +44,7 @@ fn cmac_examples() {
     }
 }
 
-/// CBC-MAC is the last block of CBC under a zero IV, and may be continued.
+/// CBC-MAC is the last block of CBC with a zero IV, and can be continued.
 #[test]
 fn cbc_mac_is_the_end_of_cbc() {
     let aes = Aes::new(&hex("2b7e151628aed2a6abf7158809cf4f3c"));
@@ -61,7 +61,7 @@ fn check_ccm(nonce: &str, aad: &[u8], plaintext: &str, ciphertext: &str, tag: &s
     assert_eq!(sealed, (hex(ciphertext), tag.clone()));
     assert_eq!(ccm::open(&aes, &nonce, aad, &sealed.0, &tag), Some(hex(plaintext)));
 
-    // Whatever is changed, the tag no longer fits.
+    // After any change the tag does not match.
     let mut changed = sealed.0.clone();
     changed[0] ^= 1;
     assert_eq!(ccm::open(&aes, &nonce, aad, &changed, &tag), None);
@@ -69,8 +69,8 @@ fn check_ccm(nonce: &str, aad: &[u8], plaintext: &str, ciphertext: &str, tag: &s
     *changed.last_mut().unwrap() ^= 0x80;
     assert_eq!(ccm::open(&aes, &nonce, aad, &sealed.0, &changed), None);
     assert_eq!(ccm::open(&aes, &nonce, &aad[1..], &sealed.0, &tag), None);
-    assert_eq!(ccm::open(&aes, &nonce, aad, &sealed.0, &tag[..2]), None, "a tag of 2 bytes is none");
-    assert_eq!(ccm::open(&aes, &nonce, aad, &sealed.0, &[]), None, "nor is an empty one");
+    assert_eq!(ccm::open(&aes, &nonce, aad, &sealed.0, &tag[..2]), None, "a tag of 2 bytes is invalid");
+    assert_eq!(ccm::open(&aes, &nonce, aad, &sealed.0, &[]), None, "an empty tag is invalid");
 }
 
 /// SP 800-38C, example 1.
@@ -103,7 +103,7 @@ fn ccm_example_3() {
     );
 }
 
-/// SP 800-38C, example 4: the additional data is 65536 bytes, so its length takes six.
+/// SP 800-38C, example 4: the additional data have 65536 bytes, so their encoded length has six.
 #[test]
 fn ccm_example_4() {
     check_ccm(

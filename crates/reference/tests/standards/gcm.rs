@@ -4,7 +4,7 @@
 use crate::{block, hex};
 use lockstep_reference::{Aes, gcm, ghash};
 
-/// The plaintext of cases 3, 9 and 15; the later ones take its first 60 bytes.
+/// The plaintext of cases 3, 9 and 15; the later ones use its first 60 bytes.
 const PLAINTEXT: &str = "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72
                          1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b391aafd255";
 const AAD: &str = "feedfacedeadbeeffeedfacedeadbeefabaddad2";
@@ -15,7 +15,7 @@ const IV_8: &str = "cafebabefacedbad";
 const IV_60: &str = "9313225df88406e555909c5aff5269aa6a7a9538534f7da1e4c303d2a318
                        a728c3c0c95156809539fcf0e2429a6b525416aedbf5a0de6a57a637b39b";
 
-/// A plaintext of that many bytes; additional data in the last three cases of each size of key.
+/// `plaintext_len` bytes of the plaintext; additional data in the last three cases of each key size.
 fn check(key: &str, iv: &str, plaintext_len: usize, ciphertext: &str, tag: &str) {
     let aes = Aes::new(&hex(key));
     let iv = hex(iv);
@@ -28,12 +28,12 @@ fn check(key: &str, iv: &str, plaintext_len: usize, ciphertext: &str, tag: &str)
         assert_eq!(gcm::open(&aes, &iv, &aad, &ciphertext, &tag[..len]), Some(plaintext.clone()));
     }
 
-    // Whatever is changed, the tag no longer fits.
+    // After any change the tag does not match.
     for len in [0, 1, 5, 11] {
         assert_eq!(
             gcm::open(&aes, &iv, &aad, &ciphertext, &tag[..len]),
             None,
-            "a tag of {len} bytes is none"
+            "a tag of {len} bytes is invalid"
         );
     }
     let mut changed = tag;
@@ -166,7 +166,7 @@ fn aes_256() {
     );
 }
 
-/// The values on the way through test case 2: H, X_1 and GHASH(H, {}, C).
+/// The intermediate values of test case 2: H, X_1 and GHASH(H, {}, C).
 #[test]
 fn ghash_of_case_2() {
     let h = Aes::new(&[0; 16]).encrypt([0; 16]);

@@ -1,4 +1,4 @@
-//! The oracle against the examples that the standards publish.
+//! Tests of the reference implementation with the examples in the standards.
 
 mod cbc_mac_family;
 mod fips_197;

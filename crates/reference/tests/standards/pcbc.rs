@@ -1,4 +1,4 @@
-//! PCBC, which no standard gives vectors for, against its definition.
+//! PCBC, for which no standard has vectors, checked against its definition.
 
 use lockstep_reference::{Aes, Block, pcbc};
 
@@ -39,8 +39,8 @@ fn round_trip() {
     }
 }
 
-/// The mode's known weakness: two neighbouring ciphertext blocks may change places and nothing after them
-/// notices.
+/// The known weakness of the mode: if two neighbouring ciphertext blocks are exchanged, the following plaintext is
+/// unchanged.
 #[test]
 fn swapped_neighbours() {
     let (aes, iv, plaintext) = example();

@@ -110,7 +110,7 @@ fn ofb_examples() {
     }
 }
 
-/// F.5: the counter here does not leave its last 32 bits, so both ways to count agree.
+/// F.5: the counter does not overflow its last 32 bits, so both increment functions give the same result.
 #[test]
 fn ctr_examples() {
     let counter = block("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
@@ -128,7 +128,7 @@ fn ctr_examples() {
     }
 }
 
-/// The two ways to count, at every border: the keystream is the encryption of the counter blocks listed.
+/// Both increment functions, at every overflow: the keystream is the encryption of the listed counter blocks.
 #[test]
 fn counters_wrap() {
     let aes = Aes::new(&hex(KEYS[0]));
@@ -159,7 +159,7 @@ fn counters_wrap() {
     }
 }
 
-/// The modes that take any length: a shorter message has the same ciphertext, cut off.
+/// Modes for any length: the ciphertext of a shorter message is a prefix.
 #[test]
 fn short_messages_are_prefixes() {
     let (aes, iv, plaintext) = (Aes::new(&hex(KEYS[0])), block(IV), hex(PLAINTEXT));
@@ -175,8 +175,7 @@ fn short_messages_are_prefixes() {
     }
 }
 
-/// CFB1 of every number of bits is the start of the longer message, with zeros for the bits that are left
-/// over.
+/// CFB1 of any number of bits equals the start of the longer message, with zeros for the unused bits.
 #[test]
 fn cfb1_counts_bits() {
     let (aes, iv, plaintext) = (Aes::new(&hex(KEYS[1])), block(IV), hex(PLAINTEXT));

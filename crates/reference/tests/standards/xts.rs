@@ -13,7 +13,7 @@ fn counting(len: usize) -> Vec<u8> {
     (0..len).map(|i| i as u8).collect()
 }
 
-/// Checks both directions and gives the ciphertext, which is the plaintext of some later vectors.
+/// Checks both directions and returns the ciphertext, which is the plaintext of some later vectors.
 fn check(keys: [&str; 2], data_unit: u64, plaintext: &[u8], ciphertext: &str) -> Vec<u8> {
     let [data_key, tweak_key] = keys.map(|key| Aes::new(&hex(key)));
     let ciphertext = hex(ciphertext);
@@ -95,7 +95,7 @@ fn aes_128() {
          b9a37adb3e8291eca04d66520d229e60401e7282bef486ae059aa70696e0e305d777140a7a883ecdcb69b9ff938e8a42
          31864c69ca2c2043bed007ff3e605e014bcf518138dc3a25c5e236171a2d01d6",
     );
-    // Each sector is made of the one before; the annex leaves out those between 2 and 0xfd.
+    // Each sector is the encryption of the previous one; the annex omits those between 2 and 0xfd.
     let [data_key, tweak_key] = keys.map(|key| Aes::new(&hex(key)));
     let chain = (3..=0xfc).fold(c6, |c, unit| xts::encrypt(&data_key, &tweak_key, &tweak(unit), &c));
     let c7 = check(
@@ -269,8 +269,8 @@ fn last_vector() {
     );
 }
 
-/// Every length from one block to five: decryption undoes encryption, and blocks before the last two do not
-/// depend on how the message ends.
+/// Every length from one block to five: decryption inverts encryption, and blocks before the last two do not depend on
+/// the end of the message.
 #[test]
 fn every_length() {
     let (data_key, tweak_key) = (Aes::new(&[1; 32]), Aes::new(&[2; 32]));
