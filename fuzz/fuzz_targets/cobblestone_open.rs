@@ -1,5 +1,5 @@
-//! Messages that were tampered with, and bytes that never were one: no plaintext but the true one, by buffer, stream and
-//! random access alike.
+//! Tampered messages, and arbitrary bytes: buffer, stream and random access release only plaintext of the original
+//! message.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use lockstep::{Engine, FileKey, Options, Reader};
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().threads(2).build().expect("a CPU"));
 
-/// What an attacker may do.
+/// The modifications of an attacker.
 enum Tamper {
     Flip { at: u32, bits: u8 },
     Cut { len: u32 },
@@ -71,13 +71,13 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
     let key = FileKey::from_bytes(key).expect("a length of a suite");
     let context: [u8; 2] = u.arbitrary()?;
     if u.ratio(1, 4)? {
-        // Whatever comes: it cannot be a message.
+        // Arbitrary bytes, which cannot be a valid message.
         let message = u.take_rest();
         assert!(lockstep::open(&ENGINE, &key, &context, message).is_err());
         assert!(Reader::open(&ENGINE, &key, &context, message).is_err());
         return Ok(());
     }
-    // Around the borders of chunks.
+    // Lengths around chunk boundaries.
     let len = usize::from(u.int_in_range(0..=3u8)?) * CHUNK + usize::from(u.int_in_range(0..=40u8)?);
     let plain: Vec<u8> = (0..len.saturating_sub(20)).map(|i| (i ^ i >> 7) as u8).collect();
     let sealed = lockstep::seal(&ENGINE, &key, &context, &plain).expect("not too long");
@@ -94,10 +94,10 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
     let mut released = Vec::new();
     let decrypted = lockstep::decrypt(&ENGINE, &key, &context, &message[..], &mut released, Options::new());
     assert_eq!(decrypted.is_ok(), good);
-    assert!(plain.starts_with(&released), "what is released is a true prefix");
+    assert!(plain.starts_with(&released), "the released data are a prefix of the plaintext");
 
     if let Ok(reader) = Reader::open(&ENGINE, &key, &context, &message[..]) {
-        // Chunks that are not touched are not verified, but those that are are true.
+        // Chunks that are not read are not verified; those that are read must be right.
         let len = plain.len().max(1) as u64;
         for (start, count) in [(0, len), (len / 2, 100), (len - 1, 5), (CHUNK as u64 - 1, 2)] {
             match reader.read_range(start, count) {

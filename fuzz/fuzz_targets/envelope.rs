@@ -1,4 +1,4 @@
-//! Envelopes: what is read is what was there, and nothing of the message is lost.
+//! Envelopes: parsing returns the written content, and no byte of the message is lost.
 #![no_main]
 
 use std::io::Read;
@@ -7,10 +7,10 @@ use libfuzzer_sys::fuzz_target;
 use lockstep::Envelope;
 use lockstep::envelope::{MAGIC, MAX_PAYLOAD};
 
-/// Gives out a few bytes at a time, as pipes do.
-struct Dribble<'b>(&'b [u8], usize);
+/// A reader that returns a few bytes at a time, as pipes do.
+struct ShortReads<'b>(&'b [u8], usize);
 
-impl Read for Dribble<'_> {
+impl Read for ShortReads<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let len = buffer.len().min(self.0.len()).min(self.1);
         let (now, later) = self.0.split_at(len);
@@ -23,7 +23,7 @@ impl Read for Dribble<'_> {
 
 fuzz_target!(|bytes: &[u8]| {
     let parsed = Envelope::parse(bytes);
-    let mut reader = Dribble(bytes, 1);
+    let mut reader = ShortReads(bytes, 1);
     let read = Envelope::read(&mut reader);
     match parsed {
         Err(_) => {

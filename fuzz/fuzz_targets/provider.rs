@@ -1,6 +1,8 @@
-//! The provider's entry points, without libcrypto between: any script of calls, with any lengths, places and parameters.
-//! No call reads or writes where it may not, each answers as it must, copies go on as their originals do, and what was
-//! encrypted in one way is decrypted in any other.
+//! The provider's entry points, called without libcrypto: any sequence of calls, with any lengths, positions and
+//! parameters. No call may access memory out of bounds, each returns a valid result, copies behave like their
+//! originals, and data that were encrypted with one sequence of calls are decrypted by any other.
+//!
+//! One file of more than 600 lines: a fuzz target is a single source, and its parts share the state of the script.
 #![no_main]
 
 #[path = "../../crates/provider/tests/fake_core/mod.rs"]
@@ -16,7 +18,8 @@ use fake_core::{
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 
-/// The settings of each loading: all kernels, keystream ahead, and thresholds so low that the planner gets work too.
+/// The settings of each instance: all kernels, keystream computed ahead, and thresholds so low that the planner is used
+/// too.
 const SETTINGS: [&[(&str, &str)]; 7] = [
     &[],
     &[("kernel", "cpu/soft")],
@@ -32,7 +35,7 @@ static PROVIDERS: LazyLock<Vec<Provider<'static>>> = LazyLock::new(|| {
     SETTINGS.into_iter().map(load).collect()
 });
 
-/// All names of parameters of ciphers that the provider knows, and some that it does not.
+/// All parameter names of ciphers that the provider supports, and some others.
 const NAMES: [&CStr; 31] = [
     c"padding",
     c"num",
@@ -67,8 +70,8 @@ const NAMES: [&CStr; 31] = [
     c"",
 ];
 
-/// No parameter reads or writes more of its data than this, whatever length it says.
-const MOST_IV: usize = 128;
+/// No parameter accesses more bytes than this, whatever length it has.
+const MAX_IV: usize = 128;
 
 const CANARY: u8 = 0xC5;
 
@@ -87,7 +90,7 @@ fn choose(u: &mut Unstructured<'_>) -> Result<(&'static Provider<'static>, Ciphe
     Ok((provider, provider.cipher(index).expect("there are 29")))
 }
 
-/// So many bytes, made of a few.
+/// `len` bytes, generated from a few.
 fn stretched(u: &mut Unstructured<'_>, len: usize) -> Result<Box<[u8]>> {
     let seed: u64 = u.arbitrary()?;
     let mut state = seed | 1;
@@ -99,7 +102,7 @@ fn stretched(u: &mut Unstructured<'_>, len: usize) -> Result<Box<[u8]>> {
         .collect())
 }
 
-/// A length as programs have them: mostly small, with whole blocks and their neighbours.
+/// A realistic length: mostly small, with multiples of the block size and their neighbours.
 fn length(u: &mut Unstructured<'_>) -> Result<usize> {
     Ok(match u.int_in_range(0..=9u8)? {
         0 => 0,
@@ -111,16 +114,16 @@ fn length(u: &mut Unstructured<'_>) -> Result<usize> {
     })
 }
 
-/// What a call may do, so that what it has done can be judged.
+/// The state that determines the permitted results of a call.
 struct State<'p> {
     context: Context<'p>,
-    /// Lengths may be numbers of bits.
+    /// True if lengths may be in bits.
     bits: bool,
-    /// GCM will draw no IV at random any more.
+    /// True if GCM does not draw a random IV any more.
     has_iv: bool,
 }
 
-/// Any calls in any order.
+/// Calls in any order.
 fn script(u: &mut Unstructured<'_>) -> Result<()> {
     let (provider, cipher) = choose(u)?;
     let Ok(context) = provider.context(cipher) else { panic!("memory is not short") };
@@ -196,21 +199,21 @@ fn init(
 struct Call {
     once: bool,
     input: Box<[u8]>,
-    /// What the call says of the input's length and the output's: other than how long they are.
+    /// The lengths that the call passes, which may differ from the actual ones.
     len: usize,
-    said_room: usize,
+    passed_room: usize,
     null_input: bool,
-    /// Bytes of output that there are.
+    /// Actual bytes of output space.
     room: usize,
     place: Place,
 }
 
-/// Where output goes.
+/// The position of the output.
 #[derive(Clone, Copy)]
 enum Place {
-    /// Memory of its own, ended at its end.
+    /// Separate memory, which ends with the output.
     Apart,
-    /// In the same memory, at two places of it.
+    /// The same memory, at two offsets.
     Same { input: usize, output: usize },
 }
 
@@ -227,7 +230,7 @@ impl Call {
             2 => len + u.int_in_range(0..=17usize)?,
             _ => len + 32,
         };
-        let said_room = if u.ratio(1u8, 8u8)? && room >= len + 32 {
+        let passed_room = if u.ratio(1u8, 8u8)? && room >= len + 32 {
             *u.choose(&[usize::MAX, isize::MAX as usize, isize::MAX as usize + 1, i32::MAX as usize])?
         } else {
             room
@@ -243,20 +246,20 @@ impl Call {
                 Place::Same { input: from, output: to }
             }
         };
-        Ok(Call { once: u.ratio(1u8, 6u8)?, input, len, said_room, null_input, room, place })
+        Ok(Call { once: u.ratio(1u8, 6u8)?, input, len, passed_room, null_input, room, place })
     }
 
-    /// What has been put out.
+    /// Makes the call and returns the output.
     fn run(&self, state: &mut State<'_>) -> std::result::Result<Vec<u8>, Refused> {
-        let Call { once, ref input, len, said_room, null_input, room, place } = *self;
+        let Call { once, ref input, len, passed_room, null_input, room, place } = *self;
         let run = |state: &mut State<'_>, to: *mut u8, from: *const u8| {
             let from = if null_input { null() } else { from };
-            // SAFETY: both are valid for their lengths; where more room is said to be, there is more than a record or a
+            // SAFETY: both are valid for their lengths; if a larger space is passed, there is more than a record or a
             // message of this length needs.
             unsafe {
                 match once {
-                    true => state.context.one_shot_raw(to, said_room, from, len),
-                    false => state.context.update_raw(to, said_room, from, len),
+                    true => state.context.one_shot_raw(to, passed_room, from, len),
+                    false => state.context.update_raw(to, passed_room, from, len),
                 }
             }
         };
@@ -264,7 +267,7 @@ impl Call {
             Place::Apart => {
                 let before = input.clone();
                 let mut output = vec![CANARY; room].into_boxed_slice();
-                // A pointer that is not null even if there is no room.
+                // A pointer that is not null even if there is no space.
                 let outcome = run(state, output.as_mut_ptr(), input.as_ptr());
                 assert!(*input == before, "the input was changed");
                 (outcome, output, 0)
@@ -278,13 +281,13 @@ impl Call {
                 let outcome = run(state, all.wrapping_add(to), all.wrapping_add(from));
                 assert!(memory[..to] == before[..to], "written before the output");
                 assert!(memory[to + room..] == before[to + room..], "written behind the output");
-                // No more than was told, or than is padded or moved on the way.
+                // No more than the returned length, or than is padded or moved during the call.
                 let most = match outcome {
                     Ok(written) => written.max(input.len()),
                     Err(_) => input.len(),
                 };
                 let most = (to + most.min(room)).min(end);
-                assert!(state.bits || memory[most..] == before[most..], "written behind what was told");
+                assert!(state.bits || memory[most..] == before[most..], "written beyond the returned length");
                 (outcome, memory, to)
             }
         };
@@ -296,7 +299,7 @@ impl Call {
                 if null_input && !is_finish && len == 0 && bytes == 0 {
                     return Ok(Vec::new());
                 }
-                assert!(bytes <= room, "{bytes} bytes told for {room}");
+                assert!(bytes <= room, "{bytes} bytes returned for {room} bytes of space");
                 Ok(memory[start..start + bytes].to_vec())
             }
             Err(reason) => Err(reason),
@@ -304,7 +307,7 @@ impl Call {
     }
 }
 
-/// Updates without output: additional data, or an announced length.
+/// Updates without output: additional data, or the message length.
 fn aad_or_length(
     u: &mut Unstructured<'_>,
     state: &mut State<'_>,
@@ -320,7 +323,7 @@ fn aad_or_length(
     };
     let input = if announces { null() } else { aad.as_ptr() };
     let room = u.arbitrary::<u8>()?.into();
-    // SAFETY: the input is null or a slice; there is no output, whatever room is said to be.
+    // SAFETY: the input is null or a slice; there is no output, whatever space is passed.
     let outcome = unsafe {
         match once {
             true => state.context.one_shot_raw(null_mut(), room, input, len),
@@ -340,7 +343,7 @@ fn finish(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result
     let outcome = unsafe { state.context.finish_raw(pointer, room) };
     if let Ok(written) = outcome {
         assert!(written <= if is_null { 0 } else { room });
-        assert!(output[written..].iter().all(|byte| *byte == CANARY), "written behind what was told");
+        assert!(output[written..].iter().all(|byte| *byte == CANARY), "written beyond the returned length");
     } else {
         assert!(output.iter().all(|byte| *byte == CANARY), "written by a call that failed");
     }
@@ -348,7 +351,7 @@ fn finish(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result
     Ok(outcome.map(|_| ()))
 }
 
-/// A parameter with the data it owns.
+/// A parameter that owns its data.
 struct Given {
     name: &'static CStr,
     data_type: u32,
@@ -357,7 +360,7 @@ struct Given {
 }
 
 impl Given {
-    /// Any parameter; one that asks has room wherever an answer may be written.
+    /// Any parameter; one that is requested has space wherever a value may be written.
     fn any(u: &mut Unstructured<'_>, asks: bool) -> Result<Given> {
         let name = *u.choose(&NAMES)?;
         let data_type = match u.int_in_range(0..=7u8)? {
@@ -379,18 +382,18 @@ impl Given {
             _ => *u.choose(&[4, 8, 12, 13, 16, 16, 16])?,
         };
         let (len, size) = match size {
-            // "As many as you need": those who ask must not say that.
-            usize::MAX if asks => (MOST_IV, MOST_IV),
-            usize::MAX => (MOST_IV, usize::MAX),
-            0 if asks => (MOST_IV, 0),
+            // Size 0 means "as many as you need": requests must not use it.
+            usize::MAX if asks => (MAX_IV, MAX_IV),
+            usize::MAX => (MAX_IV, usize::MAX),
+            0 if asks => (MAX_IV, 0),
             size => (size, size),
         };
-        // What is asked for by pointer is answered with one.
+        // A value that is requested by pointer is returned as a pointer.
         let len = if asks && matches!(data_type, OCTET_PTR | UTF8_PTR) { 8 } else { len };
         let data = if u.ratio(1u8, 16u8)? {
             None
         } else if matches!(data_type, 1 | 2) && !asks {
-            // Numbers that mean something, and others.
+            // Meaningful numbers, and others.
             let number = match u.int_in_range(0..=3u8)? {
                 0 => u.arbitrary::<u64>()?,
                 1 => u64::from(
@@ -442,10 +445,10 @@ fn get(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result::R
         })
         .collect();
     params.push(Param::END);
-    // SAFETY: the array has an end, and its data live in `all`, with room for what each may be answered with.
+    // SAFETY: the array has an end, and its data live in `all`, with space for each value.
     let outcome = unsafe {
         if u.ratio(1u8, 8u8)? {
-            // Of the cipher itself: nobody is told why.
+            // Parameters of the cipher itself, without an error stack.
             state.context.cipher().get_params(&mut params);
             return Ok(Ok(()));
         }
@@ -460,16 +463,16 @@ fn get(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result::R
             match param.data_type {
                 OCTET_PTR | UTF8_PTR => {
                     if !param.data.is_null() && answered > 0 {
-                        // SAFETY: such data are a pointer, to so many bytes of the context.
+                        // SAFETY: such data are a pointer to this number of bytes of the context.
                         let bytes = unsafe {
                             let bytes = param.data.cast::<*const u8>().read_unaligned();
                             std::slice::from_raw_parts(bytes, answered)
                         };
-                        // Reads them all.
+                        // Reads all of them.
                         std::hint::black_box(bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
                     }
                 }
-                _ if param.data.is_null() || param.data_size == 0 => assert!(answered <= MOST_IV),
+                _ if param.data.is_null() || param.data_size == 0 => assert!(answered <= MAX_IV),
                 _ => assert!(answered <= param.data_size),
             }
         }
@@ -477,7 +480,7 @@ fn get(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result::R
     Ok(outcome)
 }
 
-/// A record of TLS, as libssl goes about it.
+/// A TLS record, as libssl processes it.
 fn record(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result::Result<(), Refused>> {
     let len = length(u)?.min(2000);
     let record = stretched(u, len)?;
@@ -515,11 +518,11 @@ fn record(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result
     let place = Place::Same { input: 0, output: 0 };
     let room = len + u.int_in_range(0..=300usize)?;
     let call =
-        Call { once: u.arbitrary()?, len, said_room: room, room, input: record, null_input: false, place };
+        Call { once: u.arbitrary()?, len, passed_room: room, room, input: record, null_input: false, place };
     Ok(call.run(state).map(drop))
 }
 
-/// A copy is asked the same as its original, and answers the same.
+/// Makes the same calls on a copy and its original, and compares the results.
 fn both(
     u: &mut Unstructured<'_>,
     states: &mut [State<'_>],
@@ -540,7 +543,8 @@ fn both(
     Ok(last)
 }
 
-/// What one loading encrypts in some pieces, another encrypts to the same in others, and decrypts.
+/// Encrypts a message with one instance in pieces and with another one in other pieces, compares the results, and
+/// decrypts.
 fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
     let (first, cipher) = choose(u)?;
     let second: &Provider<'static> = u.choose(&PROVIDERS)?;
@@ -549,7 +553,7 @@ fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
     let mode = cipher.mode();
     let key = stretched(u, cipher.key_len())?;
     let iv_len = match mode {
-        "GCM" => u.int_in_range(1..=MOST_IV)?,
+        "GCM" => u.int_in_range(1..=MAX_IV)?,
         "CCM" => u.int_in_range(7..=13usize)?,
         _ => cipher.iv_len(),
     };
@@ -566,7 +570,7 @@ fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
     }
     let mut len = length(u)?;
     match mode {
-        // The length must fit what the nonce leaves of a block.
+        // The length must fit in the bytes that the nonce leaves.
         "CCM" if iv_len == 13 => len = len.min(65535),
         "XTS" => len = len.max(16),
         "CFB1" | "CFB8" => len %= 1000,
@@ -600,7 +604,7 @@ struct Message<'a> {
 type Outcome = std::result::Result<(Vec<u8>, [u8; 16]), Refused>;
 
 impl Message<'_> {
-    /// All of the message, in pieces, going on with a copy now and then; and its tag, if it has one.
+    /// Processes the whole message in pieces, sometimes continuing with a copy; returns the output and the tag, if any.
     #[allow(clippy::too_many_arguments)]
     fn run(
         &self,
@@ -675,7 +679,7 @@ impl Message<'_> {
             data = later;
             piece(&mut context, now, &mut output)?;
         }
-        // A message of CCM, or a data unit, comes at once even if it is empty.
+        // A CCM message or an XTS data unit is passed at once even if it is empty.
         piece(&mut context, data, &mut output)?;
         let mut last = [0; 16];
         let written = context.finish(&mut last)?;

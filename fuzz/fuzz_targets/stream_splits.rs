@@ -1,4 +1,4 @@
-//! Every cipher by every kernel, in any split, with seeks and resets: what the oracle gives in one.
+//! Every cipher with every kernel, in any split, with seeks and resets: the result equals the reference.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -13,7 +13,7 @@ use lockstep_core::{Block, Error};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_reference as reference;
 
-/// One for each kernel that runs here and does passes.
+/// One for each available kernel that supports passes.
 static PLANNERS: LazyLock<Vec<Arc<Planner>>> = LazyLock::new(|| {
     let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let kernels = device.kernels().iter().filter(|info| info.missing.is_none() && info.name != "cpu/aws-lc");
@@ -90,7 +90,7 @@ fn feed(stream: &mut CipherStream, mut data: &[u8], cuts: &[u8]) -> lockstep_cor
     Ok(output)
 }
 
-/// The message by the oracle; nothing if it is not lawful.
+/// The result of the reference implementation; `None` if the message is invalid.
 fn expected(
     cipher: Cipher,
     direction: Direction,
