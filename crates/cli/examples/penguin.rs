@@ -1,9 +1,9 @@
-//! Draws the picture of docs/modes.md: flat areas with clear outlines, in which a mode that shows equal blocks shows
-//! everything.
+//! Draws the picture of docs/modes.md. It has flat areas with clear outlines: a mode that encrypts equal blocks to
+//! equal blocks reveals the whole figure.
 //!
 //!     cargo run -p lockstep-cli --example penguin -- FOLDER
 //!
-//! writes `penguin.png`, and the keys that its encrypted pictures are made with: `key`, and `key-xts`.
+//! It writes `penguin.png`, and the keys of the encrypted pictures: `key` and `key-xts`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ const SNOW: [u8; 3] = [0xff, 0xff, 0xff];
 const BLACK: [u8; 3] = [0x20, 0x22, 0x2a];
 const ORANGE: [u8; 3] = [0xf5, 0x9a, 0x23];
 
-/// An ellipse by its middle and half axes.
+/// An ellipse: centre and half axes.
 struct Ellipse(f64, f64, f64, f64, [u8; 3]);
 
 /// From back to front.
@@ -55,15 +55,15 @@ pub(crate) fn pixels() -> Vec<u8> {
     (0..SIZE * SIZE).flat_map(|place| colour(place % SIZE, place / SIZE)).collect()
 }
 
-/// A key that is no secret: bytes 0, 1, 2 and so on.
+/// A key that is not secret: bytes 0, 1, 2 and so on.
 pub(crate) fn key(len: u8) -> Vec<u8> {
     (0..len).collect()
 }
 
-#[allow(dead_code, reason = "a test takes this file for its pixels")]
+#[allow(dead_code, reason = "a test includes this file for its pixels")]
 fn main() -> ExitCode {
     let Some(folder) = std::env::args_os().nth(1) else {
-        eprintln!("penguin: which folder?");
+        eprintln!("usage: penguin FOLDER");
         return ExitCode::from(2);
     };
     match write(Path::new(&folder)) {

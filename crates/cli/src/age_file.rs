@@ -1,5 +1,5 @@
-//! Files of age (<https://age-encryption.org/v1>): who can open one, and its plaintext. The envelope of Lockstep's own
-//! files holds such a file, and `decrypt` opens them as they are, too.
+//! Files of age (<https://age-encryption.org/v1>): recipients and decryption. The envelope of Lockstep's own files
+//! contains such a file, and `decrypt` also accepts plain age files.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -11,19 +11,21 @@ use crate::{memory, text};
 
 const MAGIC: &[u8] = b"age-encryption.org/";
 const ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
-/// The longest header that is read, some 2500 recipients: the age crate parses it from its beginning for each line.
-const LONGEST_HEADER: usize = 256 << 10;
-/// The longest line of an armored file that is read. Lawful ones have 64 characters, which the age crate checks after it
+/// Maximum length of a header that is read, about 2500 recipients: the age crate parses it from its start for each
+/// line.
+const MAX_HEADER: usize = 256 << 10;
+/// Maximum length of a line of an armored file. Valid lines have 64 characters; the age crate checks that only after it
 /// has read a line of any length into memory.
-const LONGEST_LINE: usize = 4096;
-/// Plaintext of a chunk, and with its tag.
+const MAX_LINE: usize = 4096;
+/// Bytes of a chunk of plaintext, and of a chunk with its tag.
 const CHUNK: u64 = 64 << 10;
 const ENCRYPTED_CHUNK: u64 = CHUNK + 16;
 const NONCE: u64 = 16;
 
-/// True if a file that begins with these bytes is one of age, as far as they reach.
-pub(crate) fn is_one(begun: &[u8]) -> bool {
-    let begins_with = |magic: &[u8]| begun.len() >= 16 && begun.iter().zip(magic).all(|(a, b)| a == b);
+/// True if these first bytes are those of an age file, as far as they are available.
+pub(crate) fn is_age_file(first_bytes: &[u8]) -> bool {
+    let begins_with =
+        |magic: &[u8]| first_bytes.len() >= 16 && first_bytes.iter().zip(magic).all(|(a, b)| a == b);
     begins_with(MAGIC) || begins_with(ARMOR)
 }
 
@@ -35,10 +37,10 @@ pub(crate) struct AgeFile<'r> {
 }
 
 impl<'r> AgeFile<'r> {
-    /// Reads the header. `begun` are bytes that have been read of the file already.
-    pub(crate) fn open(begun: Vec<u8>, reader: impl Read + 'r) -> Result<AgeFile<'r>> {
-        let is_armored = begun.iter().zip(ARMOR).all(|(a, b)| a == b);
-        let reader = Cursor::new(begun).chain(reader);
+    /// Reads the header. `first_bytes`: bytes of the file that have already been read.
+    pub(crate) fn open(first_bytes: Vec<u8>, reader: impl Read + 'r) -> Result<AgeFile<'r>> {
+        let is_armored = first_bytes.iter().zip(ARMOR).all(|(a, b)| a == b);
+        let reader = Cursor::new(first_bytes).chain(reader);
         let mut rest: Box<dyn BufRead + 'r> = if is_armored {
             Box::new(ArmoredReader::new(ShortLines { inner: reader, length: 0 }))
         } else {
@@ -48,20 +50,21 @@ impl<'r> AgeFile<'r> {
         Ok(AgeFile { header, is_armored, rest })
     }
 
-    /// Its plaintext. Each chunk is verified before any of its bytes are returned. [`read_error`] says what an
-    /// error of the reader means.
+    /// Returns a reader of the plaintext. Each chunk is verified before any of its bytes are returned. [`read_error`]
+    /// converts an error of the reader.
     pub(crate) fn decrypt(self, unlock: &Unlock) -> Result<impl Read + 'r> {
         let whole = Cursor::new(self.header.bytes.clone()).chain(self.rest);
         unlock.open(&self.header, whole)
     }
 
-    /// The length of the file in bytes, found by reading it to its end; only for files without armor.
+    /// The length of the file in bytes, determined by reading it to its end; only for files without armor.
     pub(crate) fn count(&mut self) -> Result<u64> {
         let rest = io::copy(&mut self.rest, &mut io::sink()).map_err(lockstep::Error::Read)?;
         Ok(self.header.bytes.len() as u64 + rest)
     }
 
-    /// Bytes of plaintext in a file of this length, if it can be one. Of armored files that is not known.
+    /// Length of the plaintext for a file of this length, in bytes; `None` for an impossible length and for armored
+    /// files.
     pub(crate) fn plaintext_len(&self, file_len: u64) -> Option<u64> {
         let payload = file_len.checked_sub(self.header.bytes.len() as u64 + NONCE)?;
         let chunks = payload.div_ceil(ENCRYPTED_CHUNK);
@@ -69,9 +72,9 @@ impl<'r> AgeFile<'r> {
     }
 }
 
-/// What an error while an age file is read means.
+/// Converts an error of reading an age file.
 pub(crate) fn read_error(error: io::Error) -> Error {
-    // The age crate's own errors come from no system call, and from no reader of ours.
+    // Errors of the age crate have no error number and contain no error of this command.
     let is_ours = error.get_ref().is_some_and(|inner| inner.is::<lockstep::Error>());
     match error.raw_os_error() {
         Some(_) => lockstep::Error::Read(error).into(),
@@ -82,15 +85,15 @@ pub(crate) fn read_error(error: io::Error) -> Error {
     }
 }
 
-/// The header of an age file: whom it is encrypted to.
+/// The header of an age file: its recipients.
 pub(crate) struct Header {
     bytes: Vec<u8>,
-    /// The kinds of recipients, with what each says of itself. Printable, whatever the file holds.
+    /// The types of recipient stanzas, with their arguments; all characters are printable.
     stanzas: Vec<(String, Vec<String>)>,
 }
 
 impl Header {
-    /// The header that these bytes begin with; `None` if they are no age file.
+    /// Parses the header at the start of these bytes; `None` if they are not an age file.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Header> {
         let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
         if lines.next()? != b"age-encryption.org/v1\n" {
@@ -118,9 +121,9 @@ impl Header {
         let mut bytes = Vec::new();
         loop {
             let begin = bytes.len();
-            let mut line = reader.take((LONGEST_HEADER + 1 - begin) as u64);
+            let mut line = reader.take((MAX_HEADER + 1 - begin) as u64);
             line.read_until(b'\n', &mut bytes).map_err(read_error)?;
-            if bytes.len() > LONGEST_HEADER {
+            if bytes.len() > MAX_HEADER {
                 return Err(failed("the header of this age file is longer than 256 KiB, and is not read"));
             }
             let is_last = bytes.len() == begin || bytes[begin..].starts_with(b"---");
@@ -131,19 +134,19 @@ impl Header {
         }
     }
 
-    /// True if a passphrase opens the file, and nothing else.
+    /// True if a passphrase, and nothing else, opens the file.
     pub(crate) fn is_passphrase(&self) -> bool {
         self.stanzas.iter().any(|(kind, _)| kind == "scrypt")
     }
 
-    /// The work that its passphrase asks for, as the power of two of scrypt's N.
+    /// The work factor of its passphrase: log2 of scrypt's N.
     pub(crate) fn work_factor(&self) -> Option<u8> {
         let (_, details) = self.stanzas.iter().find(|(kind, _)| kind == "scrypt")?;
         details.get(1)?.parse().ok()
     }
 
-    /// Refuses a passphrase that asks for more work than is accepted, or for more memory than there is: deriving its key
-    /// would take long, or end the process.
+    /// Refuses a passphrase whose work factor exceeds `most`, or that needs more memory than is available: deriving its
+    /// key would take long, or end the process.
     pub(crate) fn check_work(&self, most: u8) -> Result<()> {
         let Some(work) = self.work_factor() else { return Ok(()) };
         if work > most {
@@ -156,14 +159,13 @@ impl Header {
         check_memory(work)
     }
 
-    /// The kinds of real recipients. Some programs add a stanza without meaning, so that nobody relies on there being
-    /// none.
+    /// The types of actual recipients. Some programs add a stanza without meaning ("grease").
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &str> {
         self.stanzas.iter().map(|(kind, _)| kind.as_str()).filter(|kind| !kind.ends_with("-grease"))
     }
 
     /// For messages: what the file is encrypted with or to.
-    pub(crate) fn whom(&self) -> String {
+    pub(crate) fn recipients_text(&self) -> String {
         if self.is_passphrase() {
             return "with a passphrase".into();
         }
@@ -174,20 +176,20 @@ impl Header {
     }
 }
 
-/// An error if there is too little memory for scrypt with this work factor. The scrypt crate would abort.
+/// Returns an error if there is too little memory for scrypt with this work factor. The scrypt crate would abort.
 pub(crate) fn check_memory(work: u8) -> Result<()> {
     memory::check(scrypt_memory(work), "to derive a key from the passphrase")
 }
 
-/// Bytes that scrypt takes: 128 * r * N, with r = 8 and N = 2^work.
+/// Bytes that scrypt needs: 128 * r * N, with r = 8 and N = 2^work.
 fn scrypt_memory(work: u8) -> u64 {
     1u64.checked_shl(u32::from(work) + 10).unwrap_or(u64::MAX)
 }
 
-/// Text whose lines have a lawful length.
+/// A reader that refuses lines that are too long.
 struct ShortLines<R> {
     inner: R,
-    /// Of the line so far.
+    /// Length of the current line.
     length: usize,
 }
 
@@ -196,7 +198,7 @@ impl<R: Read> Read for ShortLines<R> {
         let got = self.inner.read(buffer)?;
         for &byte in &buffer[..got] {
             self.length = if byte == b'\n' { 0 } else { self.length + 1 };
-            if self.length > LONGEST_LINE {
+            if self.length > MAX_LINE {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line of the armor is too long"));
             }
         }
@@ -209,14 +211,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beginnings_are_recognised() {
-        assert!(is_one(b"age-encryption.or") && is_one(b"age-encryption.org/v1\n-> "));
-        assert!(is_one(&ARMOR[..17]));
-        assert!(!is_one(b"") && !is_one(b"age") && !is_one(b"lockstep.file/v1\n") && !is_one(&[0x55; 17]));
+    fn first_bytes_are_recognised() {
+        assert!(is_age_file(b"age-encryption.or") && is_age_file(b"age-encryption.org/v1\n-> "));
+        assert!(is_age_file(&ARMOR[..17]));
+        assert!(
+            !is_age_file(b"")
+                && !is_age_file(b"age")
+                && !is_age_file(b"lockstep.file/v1\n")
+                && !is_age_file(&[0x55; 17])
+        );
     }
 
     #[test]
-    fn strange_headers_are_printable() {
+    fn unusual_headers_are_printable() {
         let found = Header::parse(b"age-encryption.org/v1\n-> \x1b[31m evil\xff\nbody\n---\n").unwrap();
         let (kind, details) = &found.stanzas[0];
         assert!(kind.chars().chain(details[0].chars()).all(|c| !c.is_control()));
@@ -225,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_without_end_are_not_read_to_it() {
+    fn headers_without_end_are_refused() {
         let endless = io::repeat(b'x').chain(io::empty());
         let error = AgeFile::open(b"age-encryption.org/v1\n-> X25519 ".to_vec(), endless).err().unwrap();
         assert!(error.to_string().contains("256 KiB"), "{error}");

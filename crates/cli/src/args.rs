@@ -1,4 +1,4 @@
-//! The command line, defined once: parsing, help, completions and man pages come from here.
+//! The definition of the command line, for parsing, help, completions and man pages.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ use crate::commands::{
 use crate::error::{Result, failed};
 
 const AFTER: &str = "\
-Exit codes: 0 done (also if whoever reads the output stops early); 1 the data or the key are not authentic, or a \
+Exit codes: 0 success (also if the reader of the output stops early); 1 the data or the key are not authentic, or a \
 self-test failed; 2 a mistake on the command line, or input, output or memory failed; 130 or 143 stopped by a signal.
 
 With --json an error is one JSON object on standard error: error, exit_code, kind and, if there were any, warnings.
 
-An output file appears complete or not at all. `lockstep help COMMAND` tells more.";
+An output file appears complete or not at all. See `lockstep help COMMAND` for details.";
 
-/// AES on parallel hardware: encrypts files, safely and at the speed of the machine
+/// AES on parallel hardware: encrypts files on CPUs and GPUs
 #[derive(Debug, Parser)]
 #[command(name = "lockstep", version, max_term_width = 80, after_help = AFTER)]
 pub(crate) struct Cli {
@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Man(man::Man),
 }
 
-/// Where the output goes.
+/// Where the output is written.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// Write to this file instead of standard output; `-` is standard output, even if it is a terminal
@@ -60,8 +60,8 @@ pub(crate) struct OutputArgs {
 
     /// Replace the output file if it exists, or a symbolic link of this name
     ///
-    /// The new file is the caller's, with the permission bits of the input under the umask; nothing of the old one is kept,
-    /// and a symbolic link is replaced, not followed. Links to devices and FIFOs are opened as such.
+    /// The new file belongs to the caller and has the permission bits of the input under the umask; nothing of the old
+    /// file is kept. A symbolic link is replaced, not followed. Links to devices and FIFOs are opened as such.
     #[arg(short, long)]
     pub(crate) force: bool,
 
@@ -73,14 +73,14 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// The file to write to; nothing for standard output.
+    /// The file to write to; `None` for standard output.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_stdout(path))
     }
 }
 
-/// True for a name of standard output. `/dev/stdout` is one: where it leads to a regular file, `--force` would replace
-/// the link.
+/// True for a name of standard output. `/dev/stdout` is one: if it leads to a regular file, `--force` would replace the
+/// link.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout"].map(Path::new).contains(&path)
 }
@@ -89,13 +89,13 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Many files")]
 pub(crate) struct ManyArgs {
-    /// Write each output to this folder, which is made if it is missing. Encryption adds `.enc` to the name of the input,
-    /// decryption removes it
+    /// Write each output to this folder, which is created if it is missing. Encryption adds `.enc` to the name of the
+    /// input, decryption removes it
     #[arg(short = 'O', long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
     pub(crate) output_dir: Option<PathBuf>,
 
-    /// Skip files whose output exists and is up to date: complete, and with the length and the modification time that
-    /// the input calls for. So a run that was stopped goes on where it ended
+    /// Skip files whose output exists and is up to date: complete, with the length and the modification time that match
+    /// the input. A run that was stopped can thus be continued
     #[arg(long, requires = "output_dir")]
     pub(crate) resume: bool,
 }
@@ -113,16 +113,16 @@ impl ManyArgs {
     }
 }
 
-/// What does the work.
+/// Options that select device, kernel and threads.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct EngineArgs {
-    /// Use this device only, such as `cpu`, or these: `cuda:0,1`, `cuda:all`; `lockstep devices` lists them [env:
+    /// Use only this device, such as `cpu`, or these: `cuda:0,1`, `cuda:all`; `lockstep devices` lists them [env:
     /// LOCKSTEP_DEVICE] [default: auto]
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
 
-    /// Use this kernel only, such as `cpu/soft` [env: LOCKSTEP_KERNEL] [default: auto]
+    /// Use only this kernel, such as `cpu/soft` [env: LOCKSTEP_KERNEL] [default: auto]
     #[arg(long, value_name = "KERNEL")]
     pub(crate) kernel: Option<String>,
 
@@ -130,7 +130,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
 
-    /// Compare what other devices compute with the CPU: not at all, a block in 64 KiB, or all [env: LOCKSTEP_VERIFY]
+    /// Verify the results of devices other than the CPU: off, one block in 64 KiB, or all [env: LOCKSTEP_VERIFY]
     /// [default: sample]
     #[arg(long, value_name = "HOW")]
     pub(crate) verify: Option<How>,
@@ -141,7 +141,7 @@ impl EngineArgs {
         Ok(self.builder().build()?)
     }
 
-    /// One that can say afterwards what it chose, if it is to.
+    /// An engine that records its decisions, if `--explain` requires it.
     pub(crate) fn engine_for(&self, messages: &ProgressArgs) -> Result<Engine> {
         Ok(self.builder().remember_decisions(messages.explain).build()?)
     }
@@ -181,7 +181,7 @@ impl From<How> for Verify {
     }
 }
 
-/// What is told on the way.
+/// Options for progress and messages.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct ProgressArgs {
@@ -193,11 +193,11 @@ pub(crate) struct ProgressArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// When done, write what was done, or the error, as one line of JSON to standard error
+    /// At the end, write the result, or the error, as one line of JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// When done, tell which kernels did the work, and what was known of the others
+    /// At the end, print which kernels were used, and the expected times of the others
     #[arg(long)]
     pub(crate) explain: bool,
 }

@@ -1,4 +1,4 @@
-//! What goes wrong, and the exit codes that tell it.
+//! The error type, and the exit codes.
 
 use std::io;
 use std::path::Path;
@@ -7,43 +7,44 @@ use lockstep::{hazmat, quoted};
 
 use crate::signals;
 
-/// Exit code: the data are not what the holder of the key encrypted, the key is not theirs, or a self-test failed.
+/// Exit code: the data are not what the holder of the key has encrypted, the key does not match, or a self-test has
+/// failed.
 pub(crate) const NOT_AUTHENTIC: u8 = 1;
-/// Exit code: a mistake on the command line, or input or output failed.
+/// Exit code: a mistake on the command line, or a failure of input or output.
 pub(crate) const FAILED: u8 = 2;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Why a command failed. The message says what happened and what to do about it.
+/// The reason why a command failed. The message says what happened and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// From the library.
+    /// An error of the library.
     #[error("{}", with_options(.0))]
     Library(#[from] lockstep::Error),
-    /// Something is not authentic that the library does not know of: an envelope, a passphrase.
+    /// Data that are not authentic and that the library does not check: an envelope, a passphrase.
     #[error("{0}")]
     NotAuthentic(String),
     /// The input or the command line asks for more memory than there is.
     #[error("{0}")]
     OutOfMemory(String),
-    /// Anything else.
+    /// Any other error.
     #[error("{0}")]
     Failed(String),
-    /// Failures that were printed already; the exit code is that of the worst.
+    /// Failures that were already printed; with the exit code of the worst one.
     #[error("some files failed")]
     Reported(u8),
-    /// A signal came; the work was stopped and its output removed.
+    /// A signal has arrived; the work was stopped and its output removed.
     #[error("stopped by a signal")]
     Stopped,
 }
 
 impl Error {
-    /// For `map_err`: a file operation that failed.
+    /// For `map_err`: a failed file operation.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| lockstep::Error::File { action, path: path.into(), source }.into()
     }
 
-    /// True if whoever read standard output has gone away, which is no failure.
+    /// True if the reader of standard output has closed it, which is not a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Library(error) if error.is_broken_pipe())
     }
@@ -59,7 +60,7 @@ impl Error {
         }
     }
 
-    /// What kind of error it is, for programs: the `kind` of `--json`.
+    /// The kind of error: the field `kind` of `--json`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             _ if self.exit_code() == NOT_AUTHENTIC => "not_authentic",
@@ -101,13 +102,13 @@ impl From<lockstep_bench::Error> for Error {
     }
 }
 
-/// For messages that are made where they are needed.
+/// Creates an error from a message.
 pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
 }
 
 fn is_wrong_data(error: &lockstep::Error) -> bool {
-    // An envelope that was cut off or changed is as wrong as the chunks after it; so is padding that is none.
+    // A truncated or changed envelope counts as damaged data, and so does invalid padding.
     error.is_authentication_failure()
         || matches!(
             error,
@@ -116,7 +117,7 @@ fn is_wrong_data(error: &lockstep::Error) -> bool {
         )
 }
 
-/// The library's message, with the options of this command where it speaks of what to do.
+/// The library's message, with the options of this command in its advice.
 fn with_options(error: &lockstep::Error) -> String {
     match error {
         lockstep::Error::Exists { path } => {

@@ -1,14 +1,14 @@
-//! Which kernels did the work, and why: `--explain`.
+//! `--explain`: the kernels that were used, and the reasons for their choice.
 
 use lockstep::hazmat::planner::{Considered, Decision, Planner};
 use lockstep_report::hang;
 
 use crate::text;
 
-/// More than these of the others are not of interest.
-const MOST_OTHERS: usize = 4;
+/// Maximum number of other kernels that are listed.
+const MAX_OTHERS: usize = 4;
 
-/// What a planner decided, for people.
+/// The decisions of a planner, as text.
 pub(crate) fn explain(planner: &Planner) -> String {
     let decisions = planner.decisions();
     if decisions.is_empty() {
@@ -28,20 +28,20 @@ fn describe(text: &mut String, decision: &Decision) {
         messages => format!(" in {messages} messages"),
     };
     let summary = format!(
-        "{operation}, AES-{}, {}{messages}; {calls} call{} like it, {} in all",
+        "{operation}, AES-{}, {}{messages}; {calls} such call{}, {} in total",
         key.bits(),
         text::bytes(shape.bytes as u64),
         if *calls == 1 { "" } else { "s" },
         text::bytes(*bytes),
     );
-    // `lockstep: `, ten characters, precedes the first line.
+    // The first line starts with `lockstep: `, ten characters.
     *text += &hang("", 10, &summary);
     let (chosen, others): (Vec<_>, Vec<_>) = considered.iter().partition(|choice| choice.is_chosen);
-    for choice in chosen.iter().chain(others.iter().take(MOST_OTHERS)) {
+    for choice in chosen.iter().chain(others.iter().take(MAX_OTHERS)) {
         *text += &line(choice);
     }
-    if others.len() > MOST_OTHERS {
-        *text += &format!("  and {} slower ones\n", others.len() - MOST_OTHERS);
+    if others.len() > MAX_OTHERS {
+        *text += &format!("  and {} slower ones\n", others.len() - MAX_OTHERS);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Identities that open a file: age identities, SSH private keys, age plugins; and the passphrases that protect them.
 //!
-//! The feature `cli-common` of the crate age is not used here and in [`crate::recipients`], as its behaviour differs: it
-//! starts any installed `pinentry` instead of asking on the terminal, cannot take a passphrase from a file, loses the
-//! reason why a question could not be asked, copies identity files through buffers that are not wiped, and repeats an
-//! invalid recipient, which may be a secret, in its message.
+//! The feature `cli-common` of the crate age is not used here and in [`crate::recipients`], since its behaviour
+//! differs: it starts any installed `pinentry` instead of asking on the terminal, cannot read a passphrase from a file,
+//! does not return the reason why a question could not be asked, copies identity files through buffers that are not
+//! wiped, and repeats an invalid recipient, which may be a secret, in its message.
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
@@ -22,15 +22,15 @@ use crate::permissions::warn_if_open_to_others;
 use crate::unlock::{MAX_WORK, Unlock};
 use crate::{terminal, text};
 
-const LONGEST: usize = 1 << 20;
+const MAX_LEN: usize = 1 << 20;
 
 /// Reads identity files.
 pub(crate) fn read(files: &[PathBuf], answers: Answers, quiet: bool) -> Result<Unlock> {
     let mut identities = Vec::new();
     for path in files {
-        let bytes = read_small(path, "identity file", LONGEST)?;
-        if !age_file::is_one(&bytes) {
-            // Other users may read a file that a passphrase protects.
+        let bytes = read_small(path, "identity file", MAX_LEN)?;
+        if !age_file::is_age_file(&bytes) {
+            // Other users may be able to read a file that a passphrase protects.
             warn_if_open_to_others(path, "identity file", quiet);
         }
         identities.extend(parse(path, bytes, &answers)?);
@@ -48,9 +48,9 @@ pub(crate) fn default_file() -> Option<PathBuf> {
 fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Vec<Box<dyn Identity>>> {
     let name = quoted(path).to_string();
     if bytes.starts_with(b"lockstep-key-") {
-        return Err(failed(format!("{name} is a key file of Lockstep: give it with -k")));
+        return Err(failed(format!("{name} is a Lockstep key file: give it with -k")));
     }
-    if age_file::is_one(&bytes) {
+    if age_file::is_age_file(&bytes) {
         return Ok(vec![parse_encrypted(&name, &bytes, answers)?]);
     }
     match ssh::Identity::from_buffer(&bytes[..], Some(name.clone())) {
@@ -64,12 +64,12 @@ fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Ve
         Err(_) => {}
     }
     let file = IdentityFile::from_buffer(&bytes[..]).map_err(|_| {
-        failed(format!("{name} is no identity: give an age identity file or an SSH private key"))
+        failed(format!("{name} is not an identity: give an age identity file or an SSH private key"))
     })?;
     let identities = file.with_callbacks(answers.clone()).into_identities();
     let identities = identities.map_err(|error| failed(format!("{name}: {}", text::one_line(&error))))?;
     if identities.is_empty() {
-        return Err(failed(format!("{name} holds no identity")));
+        return Err(failed(format!("{name} contains no identity")));
     }
     Ok(identities.into_iter().map(|identity| identity as _).collect())
 }
@@ -82,7 +82,7 @@ fn parse_encrypted(name: &str, bytes: &[u8], answers: &Answers) -> Result<Box<dy
     };
     let file = AgeFile::open(bytes.to_vec(), io::empty()).map_err(in_file)?;
     file.header.check_work(answers.max_work).map_err(in_file)?;
-    // The age crate owns the reader until it decrypts. The copy is a ciphertext, which need not be wiped.
+    // The age crate owns the reader until it decrypts. The copy is a ciphertext and need not be wiped.
     let reader = ArmoredReader::new(Cursor::new(bytes.to_vec()));
     let max_work = Some(answers.max_work);
     match encrypted::Identity::from_buffer(reader, Some(name.into()), answers.clone(), max_work) {
@@ -94,11 +94,12 @@ fn parse_encrypted(name: &str, bytes: &[u8], answers: &Answers) -> Result<Box<dy
     }
 }
 
-/// Answers the questions of identities and plugins: from the passphrase file if there is one, else on the terminal.
+/// Answers the questions of identities and plugins: with the passphrase file if there is one, otherwise by asking on
+/// the terminal.
 #[derive(Clone)]
 pub(crate) struct Answers {
     passphrase: Option<SecretString>,
-    /// The largest work factor of scrypt for an encrypted identity.
+    /// Maximum scrypt work factor of an encrypted identity.
     max_work: u8,
     /// The first question that could not be asked.
     problem: Arc<Mutex<Option<Error>>>,
@@ -109,17 +110,17 @@ impl Answers {
         Answers { passphrase, max_work: MAX_WORK, problem: Arc::default() }
     }
 
-    /// Sets the largest work factor of scrypt for an encrypted identity.
+    /// Sets the maximum scrypt work factor of an encrypted identity.
     pub(crate) fn with_max_work(self, max_work: u8) -> Answers {
         Answers { max_work, ..self }
     }
 
-    /// The reason why a question could not be asked, if that happened: the identity could not be used for it.
+    /// The reason why a question could not be asked, if any: the identity could then not be used.
     pub(crate) fn problem(&self) -> Option<Error> {
         self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }
 
-    fn note<T>(&self, asked: Result<T>) -> Option<T> {
+    fn record_problem<T>(&self, asked: Result<T>) -> Option<T> {
         asked
             .map_err(|error| {
                 self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
@@ -130,7 +131,7 @@ impl Answers {
 
 impl Callbacks for Answers {
     fn display_message(&self, message: &str) {
-        terminal::say(&text::one_line(&message));
+        terminal::print_message(&text::one_line(&message));
     }
 
     fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
@@ -140,24 +141,24 @@ impl Callbacks for Answers {
             text::one_line(&yes),
             text::one_line(&no.unwrap_or("no"))
         );
-        let answer = self.note(terminal::ask(&question))?;
+        let answer = self.record_problem(terminal::ask(&question))?;
         Some(answer.trim().eq_ignore_ascii_case("y") || answer.trim().eq_ignore_ascii_case("yes"))
     }
 
     fn request_public_string(&self, description: &str) -> Option<String> {
-        self.note(terminal::ask(&text::one_line(&description))).filter(|answer| !answer.is_empty())
+        self.record_problem(terminal::ask(&text::one_line(&description))).filter(|answer| !answer.is_empty())
     }
 
     fn request_passphrase(&self, description: &str) -> Option<SecretString> {
         if let Some(passphrase) = &self.passphrase {
             return Some(passphrase.clone());
         }
-        let typed = self.note(terminal::ask_secret(&text::one_line(&description)))?;
+        let typed = self.record_problem(terminal::ask_secret(&text::one_line(&description)))?;
         Some(SecretString::from(typed.as_str()))
     }
 }
 
-/// The passphrase in a file, without the line breaks at its end.
+/// Reads the passphrase in a file, without trailing line breaks.
 pub(crate) fn read_passphrase(path: &Path, quiet: bool) -> Result<SecretString> {
     let bytes = read_small(path, "passphrase file", 4096)?;
     warn_if_open_to_others(path, "passphrase file", quiet);
@@ -169,7 +170,7 @@ pub(crate) fn read_passphrase(path: &Path, quiet: bool) -> Result<SecretString> 
         return Err(failed(format!("the passphrase in {name} is empty")));
     }
     if line.contains('\n') {
-        return Err(failed(format!("{name} has several lines: a passphrase is one")));
+        return Err(failed(format!("{name} has several lines: a passphrase has one line")));
     }
     Ok(SecretString::from(line))
 }

@@ -1,4 +1,4 @@
-//! Where data come from: a file, or standard input.
+//! Input: a file, or standard input.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Seek};
@@ -11,17 +11,17 @@ use rustix::event::PollFlags;
 use crate::error::{Error, Result, failed};
 use crate::signals;
 
-/// Input, opened.
+/// An opened input.
 pub(crate) struct Input {
     file: File,
-    /// Bytes from where it stands to its end, for regular files.
+    /// Number of bytes from its position to its end, for regular files.
     len: Option<u64>,
     /// The size of a regular file when it was opened.
     size: Option<u64>,
 }
 
 impl Input {
-    /// A file; `-` is standard input.
+    /// Opens a file; `-` is standard input.
     pub(crate) fn open(path: &Path) -> Result<Input> {
         let mut file = if path == Path::new("-") { stdin()? } else { lockstep::file::open_input(path)? };
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
@@ -31,18 +31,18 @@ impl Input {
         } else {
             None
         };
-        // Files under /proc and /sys say that they are empty and are not.
+        // Files in /proc and /sys report length 0 although they have content.
         let len = len.filter(|_| metadata.len() > 0 || !is_special(path));
         Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
     }
 
-    /// A regular file that is open; `path` is for messages.
+    /// An input from an open regular file; `path` is for messages.
     pub(crate) fn from_file(file: File, path: &Path) -> Result<Input> {
         let len = file.metadata().map_err(Error::io("look at", path))?.len();
         Ok(Input { file, len: Some(len), size: Some(len) })
     }
 
-    /// The file itself, which can be read anywhere if [`Input::len`] is known.
+    /// The file, which allows positioned reads if [`Input::len`] is known.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -52,29 +52,29 @@ impl Input {
         self.len
     }
 
-    /// Says that some bytes have been read.
+    /// Records that `bytes` bytes have been read.
     pub(crate) fn skipped(&mut self, bytes: u64) {
         self.len = self.len.map(|len| len.saturating_sub(bytes));
     }
 
-    /// Goes back over bytes that have been read of a regular file.
+    /// Moves the position of a regular file back by `bytes` bytes.
     pub(crate) fn back(&mut self, bytes: u64) -> Result<()> {
         (&self.file).seek_relative(-(bytes as i64)).map_err(lockstep::Error::Read)?;
         Ok(())
     }
 
-    /// Where a regular file stands.
+    /// The position of a regular file.
     pub(crate) fn position(&self) -> Result<u64> {
         Ok((&self.file).stream_position().map_err(lockstep::Error::Read)?)
     }
 
-    /// A reader that a signal ends, and that fails at the end of a file that has become shorter.
+    /// A reader that fails after a signal, and at the end of a file that has become shorter.
     pub(crate) fn reader(&self) -> Reader<'_> {
         Reader { file: &self.file, may_block: self.len.is_none(), size: self.size }
     }
 }
 
-/// Reads input, and fails once a signal has come, even if nothing comes in.
+/// Reads the input, and fails once a signal has arrived, even while it waits for data.
 pub(crate) struct Reader<'a> {
     file: &'a File,
     may_block: bool,
@@ -82,7 +82,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads once there is something to read. A non-blocking descriptor may have nothing after all.
+    /// Reads when data are available. A non-blocking descriptor may still have none.
     fn when_ready(&self, mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         if self.may_block {
             signals::wait(self.file, PollFlags::IN)?;
@@ -116,7 +116,7 @@ impl Read for Reader<'_> {
     }
 }
 
-/// Fills a buffer, or as much of it as there is input; how much that is.
+/// Reads until the buffer is full or the input ends; returns the number of bytes.
 pub(crate) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
     let mut got = 0;
     while got < buffer.len() {
@@ -130,14 +130,14 @@ pub(crate) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usi
     Ok(got)
 }
 
-/// A small file (or `-`) as a whole: keys, identities, lists of recipients.
+/// Reads a small file (or `-`) completely: keys, identities, lists of recipients.
 pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroize::Zeroizing<Vec<u8>>> {
     let input = Input::open(path)?;
-    // All of the room at once: growing would leave copies behind.
+    // Allocates the whole size at once: growing would leave copies in freed memory.
     let mut bytes = zeroize::Zeroizing::new(vec![0; limit + 1]);
     let got = read_full(&mut input.reader(), &mut bytes)?;
     if got > limit {
-        return Err(failed(format!("{} is no {what}: it is longer than {limit} bytes", quoted(path))));
+        return Err(failed(format!("{} is not a {what}: it is longer than {limit} bytes", quoted(path))));
     }
     bytes.truncate(got);
     Ok(bytes)

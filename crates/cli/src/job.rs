@@ -1,5 +1,5 @@
-//! What encryption and decryption have in common: work between an input and an output, with progress, that a signal
-//! may stop.
+//! The common part of encryption and decryption: work from an input to an output, with progress, that a signal can
+//! stop.
 
 use lockstep::Options;
 use lockstep::hazmat::planner::Planner;
@@ -12,31 +12,31 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::{explain, json, signals, terminal, text};
 
-/// What was done.
+/// The result of the work.
 pub(crate) struct Done {
-    /// Bytes of plaintext: the rate is told of these.
+    /// Bytes of plaintext; the rate refers to these.
     pub(crate) plaintext: u64,
-    /// More about it, for `--json`.
+    /// Additional fields for `--json`.
     pub(crate) details: serde_json::Value,
 }
 
-/// Told how many bytes of input are done.
+/// A function that is called with the number of input bytes processed.
 pub(crate) type Report<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// The library's options: progress, and signals.
+/// The library's options: progress and signals.
 pub(crate) fn options(report: Report<'_>) -> Options<'_> {
     Options::new().progress(report).interrupt(signals::flag())
 }
 
-/// Warns of devices that failed and whose work the CPU has done.
+/// Prints a warning about devices that failed and whose work was done by the CPU.
 pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
     if let Some((first, more)) = planner.incidents().split_first() {
         let more = if more.is_empty() { String::new() } else { format!(" (and {} times more)", more.len()) };
-        terminal::warn(quiet, &format!("{first}{more}. The CPU has done that part again"));
+        terminal::warn(quiet, &format!("{first}{more}. The CPU has repeated that part"));
     }
 }
 
-/// Runs the work. The output appears if all of it succeeds; else nothing of it is left.
+/// Runs the work. The output appears if all of it succeeds; otherwise nothing of it remains.
 pub(crate) fn run(
     planner: &Planner,
     args: &ProgressArgs,
@@ -50,7 +50,7 @@ pub(crate) fn run(
     let outcome = work(&mut output, &report);
     let time = progress.end();
     if signals::stopped() {
-        // Before the thread of the signals sees that there is no temporary file any more, and exits.
+        // Before the signal thread finds that there is no temporary file any more, and exits.
         drop(output);
         return Err(Error::Stopped);
     }
@@ -58,7 +58,7 @@ pub(crate) fn run(
     let done = outcome?;
     output.commit()?;
     if args.explain && !args.json {
-        terminal::say(&explain::explain(planner));
+        terminal::print_message(&explain::explain(planner));
     }
     if args.json {
         let mut summary = json!({
@@ -74,10 +74,10 @@ pub(crate) fn run(
             summary["explained"] = explain::explain(planner).lines().collect();
         }
         json::add_warnings(&mut summary);
-        // Standard output may hold the data.
+        // Standard error, since standard output may contain the data.
         let _ = writeln!(std::io::stderr(), "{summary}");
     } else if progress.wants_summary() {
-        terminal::say(&format!(
+        terminal::print_message(&format!(
             "{verb} {} in {:.2} s, {}",
             text::bytes(done.plaintext),
             time.as_secs_f64(),

@@ -1,4 +1,4 @@
-//! `--json`: what goes wrong is one JSON object on standard error, with nothing else beside it.
+//! `--json`: an error is one JSON object on standard error, without other text.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -9,37 +9,37 @@ use serde_json::{Value, json};
 
 use crate::terminal;
 
-static WANTED: AtomicBool = AtomicBool::new(false);
-/// Warnings so far, which become part of the object.
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// The warnings so far, which become part of the object.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Looks for `--json` among the arguments, without the parser: errors of the parser are printed as JSON, too.
+/// Searches the arguments for `--json` without the parser, so that errors of the parser are printed as JSON too.
 pub(crate) fn look_for_option<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) {
     let mut options = args.into_iter().skip(1).take_while(|arg| arg.as_ref() != "--");
-    WANTED.store(options.any(|arg| arg.as_ref() == "--json"), Ordering::Relaxed);
+    REQUESTED.store(options.any(|arg| arg.as_ref() == "--json"), Ordering::Relaxed);
 }
 
 /// True if `--json` was given.
-pub(crate) fn is_wanted() -> bool {
-    WANTED.load(Ordering::Relaxed)
+pub(crate) fn is_requested() -> bool {
+    REQUESTED.load(Ordering::Relaxed)
 }
 
-/// Keeps a warning for the object at the end. False if it must be shown as text.
-pub(crate) fn keep_warning(message: &str) -> bool {
-    if is_wanted() {
+/// Stores a warning for the object at the end. Returns false if it must be shown as text.
+pub(crate) fn store_warning(message: &str) -> bool {
+    if is_requested() {
         warnings().push(message.to_owned());
     }
-    is_wanted()
+    is_requested()
 }
 
-/// Shows a message that is not the last one, or keeps it for the object at the end.
-pub(crate) fn say_or_keep(message: &str) {
-    if !keep_warning(message) {
-        terminal::say(message);
+/// Shows a message that is not the last one, or stores it for the object at the end.
+pub(crate) fn print_or_keep(message: &str) {
+    if !store_warning(message) {
+        terminal::print_message(message);
     }
 }
 
-/// Adds the warnings so far to an object.
+/// Adds the stored warnings to an object.
 pub(crate) fn add_warnings(object: &mut Value) {
     let warnings = std::mem::take(&mut *warnings());
     if !warnings.is_empty() {
@@ -47,17 +47,17 @@ pub(crate) fn add_warnings(object: &mut Value) {
     }
 }
 
-/// Shows warnings that have become part of no object, when all is done.
-pub(crate) fn show_warnings_left() {
+/// Shows warnings that were not part of an object, at the end.
+pub(crate) fn show_stored_warnings() {
     let left = std::mem::take(&mut *warnings());
-    left.iter().for_each(|warning| terminal::say(&format!("warning: {warning}")));
+    left.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));
 }
 
-/// An error as an object on standard error.
+/// Prints an error as an object to standard error.
 pub(crate) fn show_error(message: &str, kind: &str, exit_code: u8) {
     let mut object = json!({ "error": message, "exit_code": exit_code, "kind": kind });
     add_warnings(&mut object);
-    // If standard error is gone, the exit code still says that something went wrong.
+    // If standard error is closed, the exit code still reports the failure.
     let _ = writeln!(std::io::stderr(), "{object}");
 }
 

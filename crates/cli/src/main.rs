@@ -1,10 +1,10 @@
 //! The command `lockstep`: AES on parallel hardware, for files and streams.
 //!
-//! One module a subcommand in [`commands`]; what they share lies beside it: the definition of the command line
+//! Each subcommand is a module in [`commands`]. The other modules are shared: the definition of the command line
 //! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
 //! ([`recipients`], [`identities`], [`unlock`], [`wrapping`]), plain age files ([`age_file`]), many files in one call
-//! ([`tree`]), the version ([`version`]), pictures ([`picture`]), and the people's side
-//! ([`terminal`], [`progress`], [`signals`]).
+//! ([`tree`]), the version ([`version`]), pictures ([`picture`]), and user interaction ([`terminal`], [`progress`],
+//! [`signals`]).
 #![deny(unsafe_code)]
 
 mod age_file;
@@ -42,7 +42,7 @@ use crate::args::Cli;
 use crate::error::Error;
 
 fn main() -> ExitCode {
-    leave_out_device_selection();
+    disable_device_selection();
     json::look_for_option(std::env::args_os());
     let done = match Cli::try_parse() {
         Ok(cli) => signals::install().and_then(|()| commands::run(cli)),
@@ -51,19 +51,19 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => {
-            json::show_warnings_left();
+            json::show_stored_warnings();
             ExitCode::SUCCESS
         }
-        // A signal makes input fail, here and there.
+        // A signal makes reads fail with other errors.
         Err(_) if signals::stopped() => fail(&Error::Stopped),
         Err(error) => fail(&error),
     }
 }
 
-/// Mesa's layer that puts Vulkan devices in an order asks the display server for its own, and complains on standard error
-/// where there is none. There it is left out, unless it has been told what to do.
+/// Mesa's layer that sorts Vulkan devices asks the display server for its device, and prints an error if there is no
+/// display server. In that case it is disabled, unless the user has configured it.
 #[allow(unsafe_code, reason = "one variable, before there are threads")]
-fn leave_out_device_selection() {
+fn disable_device_selection() {
     let is_set = |name| std::env::var_os(name).is_some();
     if !["XDG_RUNTIME_DIR", "MESA_VK_DEVICE_SELECT", "NODEVICE_SELECT"].into_iter().any(is_set) {
         // SAFETY: no other thread runs yet.
@@ -71,7 +71,7 @@ fn leave_out_device_selection() {
     }
 }
 
-/// What clap has to say: help and version to standard output, mistakes to standard error.
+/// Prints clap's messages: help and version to standard output, mistakes to standard error.
 fn usage(message: &clap::Error) -> ExitCode {
     if !message.use_stderr() {
         return match message.print() {
@@ -80,17 +80,17 @@ fn usage(message: &clap::Error) -> ExitCode {
         };
     }
     let rendered = message.render().to_string();
-    if json::is_wanted() {
+    if json::is_requested() {
         let mistake =
             rendered.strip_prefix("error: ").unwrap_or("give a command: `lockstep --help` lists them");
-        // What follows the first paragraph is the usage of the command.
+        // The first paragraph is followed by the usage of the command.
         let mistake = mistake.split("\n\n").next().unwrap_or_default();
         json::show_error(&text::one_line(&mistake), "usage", error::FAILED);
         return ExitCode::from(error::FAILED);
     }
     match rendered.strip_prefix("error: ") {
-        Some(mistake) => terminal::say(mistake.trim_end()),
-        // No command at all: the help.
+        Some(mistake) => terminal::print_message(mistake.trim_end()),
+        // No command: print the help.
         None => {
             let _ = write!(std::io::stderr(), "{rendered}");
         }
@@ -99,11 +99,11 @@ fn usage(message: &clap::Error) -> ExitCode {
 }
 
 fn fail(error: &Error) -> ExitCode {
-    // After a signal, the thread that caught it says nothing either.
+    // After a signal, the signal thread prints nothing either.
     if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
-        match json::is_wanted() {
+        match json::is_requested() {
             true => json::show_error(&error.to_string(), error.kind(), error.exit_code()),
-            false => terminal::say(&error.to_string()),
+            false => terminal::print_message(&error.to_string()),
         }
     }
     ExitCode::from(error.exit_code())

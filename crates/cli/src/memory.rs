@@ -1,5 +1,5 @@
-//! Memory whose amount comes from the input or the command line. It is asked for before it is used, so that too little
-//! of it is an error: a plain allocation would abort the process, or the kernel would kill it later.
+//! Allocations whose size depends on the input or the command line. They are checked before use, so that too little
+//! memory is an error: otherwise an allocation would abort the process, or the kernel would kill it later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::text;
 
-/// Less than this is not compared with the memory that is free: reading that takes longer.
+/// Smaller sizes are not compared with the free memory: reading that would take longer.
 const SMALL: u64 = 16 << 20;
 
-/// Makes room for this number of additional bytes in a buffer.
+/// Reserves this number of additional bytes in a buffer.
 ///
-/// `purpose` follows the amount in the message and says what to do: "to hold ...: ...".
+/// `purpose` follows the amount in the message and includes advice: "to hold ...: ...".
 pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<()> {
     let reserved = usize::try_from(more).is_ok_and(|more| buffer.try_reserve_exact(more).is_ok());
     if !reserved || !is_free(more) {
@@ -21,11 +21,11 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<
     Ok(())
 }
 
-/// An error if a library could not allocate this number of bytes now.
+/// Returns an error if a library could not allocate this number of bytes now.
 pub(crate) fn check(bytes: u64, purpose: &str) -> Result<()> {
     let mut buffer = Vec::new();
     let outcome = reserve(&mut buffer, bytes, purpose);
-    // Without a use of it the compiler may leave out the allocation.
+    // Without a use the compiler may remove the allocation.
     std::hint::black_box(&buffer);
     outcome
 }
@@ -40,7 +40,7 @@ fn is_free(bytes: u64) -> bool {
     bytes < SMALL || free().is_none_or(|free| bytes <= free)
 }
 
-/// Bytes that this process can use before the kernel kills one, if that is known.
+/// Bytes that this process can use before the kernel kills a process, if known.
 fn free() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok();
     let machine = meminfo.as_deref().and_then(free_of_machine);
@@ -49,7 +49,7 @@ fn free() -> Option<u64> {
     [machine, group].into_iter().flatten().min()
 }
 
-/// What `/proc/meminfo` says: memory that is free or can be freed, and swap.
+/// From `/proc/meminfo`: memory that is free or can be freed, and swap.
 fn free_of_machine(meminfo: &str) -> Option<u64> {
     let kib = |name: &str| {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -58,7 +58,7 @@ fn free_of_machine(meminfo: &str) -> Option<u64> {
     Some((kib("MemAvailable")? + kib("SwapFree").unwrap_or(0)) << 10)
 }
 
-/// What the limits of the process's control groups (version 2) leave, as `/proc/self/cgroup` names the innermost.
+/// The remainder of the limits of the process's control groups (version 2); `/proc/self/cgroup` names the innermost.
 fn free_of_groups(groups: &str) -> Option<u64> {
     let innermost = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let root = Path::new("/sys/fs/cgroup");
@@ -70,7 +70,7 @@ fn free_of_group(folder: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = number("memory.max")?;
     let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    // Cached file contents are given up for other uses.
+    // Cached file contents can be freed.
     let cached = |name: &str| {
         let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|bytes| bytes.trim().parse::<u64>().ok()).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Where data go: a file that appears complete or not at all, or standard output.
+//! Output: a file that appears complete or not at all, or standard output.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
@@ -14,27 +14,27 @@ use crate::error::{Result, failed};
 use crate::input::Input;
 use crate::signals::{self, Guard};
 
-/// What is going to be written, as far as terminals are concerned.
+/// The type of content, for the decision whether a terminal may show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Never fit for a terminal.
+    /// Not for a terminal.
     Binary,
-    /// Text or not, which shows on the way.
+    /// Text or binary, which is detected during the output.
     Unknown,
 }
 
-/// Output, opened.
+/// An opened output.
 pub(crate) enum Output {
-    /// A file, to be committed, and the guard of its temporary one.
+    /// A file that is committed at the end, and the guard of its temporary file.
     File(OutputFile, Option<Guard>),
     /// Standard output.
     Stdout { stdout: Stdout, sync: bool },
-    /// Standard output that is a terminal and takes text only.
+    /// Standard output that is a terminal and accepts only text.
     Terminal(TextOnly),
 }
 
 impl Output {
-    /// Refuses what [`Output::open`] would refuse, before a passphrase is asked for and before input is read.
+    /// Performs the checks of [`Output::open`], before a passphrase is asked for and before input is read.
     pub(crate) fn check(args: &OutputArgs, input: &Input, content: Content) -> Result<()> {
         match args.file() {
             Some(path) => {
@@ -60,13 +60,13 @@ impl Output {
             Output::check(args, input, content)?;
             let stdout = Stdout::open()?;
             if stdout.0.is_terminal() && args.output.is_none() {
-                return Ok(Output::Terminal(TextOnly { terminal: stdout, begun: Vec::new() }));
+                return Ok(Output::Terminal(TextOnly { terminal: stdout, first_bytes: Vec::new() }));
             }
             return Ok(Output::Stdout { stdout, sync: args.sync });
         };
         file::check_not_same(input.file(), path)?;
-        // Opening a named pipe waits for its reader: nothing is created then, and a signal may end it. Should the name
-        // be something else by the time it is opened, a signal is late or leaves an empty file, and no more.
+        // Opening a FIFO waits for a reader: no file is created then, and a signal may end the program. If the name is
+        // another file when it is opened, a signal is handled late or leaves an empty file.
         let direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
         let guard = (!direct).then(Guard::creating);
         let output = OutputFile::create(path, options(args, input)?)?;
@@ -74,7 +74,7 @@ impl Output {
         Ok(Output::File(output, guard))
     }
 
-    /// All has been written: the file appears.
+    /// Ends the output: the file appears.
     pub(crate) fn commit(self) -> Result<()> {
         match self {
             Output::File(output, guard) => {
@@ -88,9 +88,9 @@ impl Output {
     }
 }
 
-/// An output file of which nothing is left behind if a signal comes.
+/// An output file that is removed if a signal ends the program.
 pub(crate) struct GuardedFile {
-    // Dropped first: the guard outlives the temporary file.
+    // Dropped first: the guard must outlive the temporary file.
     file: OutputFile,
     _guard: Option<Guard>,
 }
@@ -116,30 +116,30 @@ impl GuardedFile {
         &mut self.file
     }
 
-    /// All has been written: the file appears.
+    /// Ends the output: the file appears.
     pub(crate) fn commit(self) -> Result<()> {
         let GuardedFile { file, _guard } = self;
         Ok(file.commit()?)
     }
 }
 
-/// A new file has the permission bits of the input.
+/// A new file gets the permission bits of the input.
 fn options(args: &OutputArgs, input: &Input) -> Result<OutputOptions> {
     let mode = FileMode::of_input(input.file())?;
     Ok(OutputOptions { force: args.force, mode, sync: args.sync, regular_only: false })
 }
 
-/// Standard output, without a buffer. If it is non-blocking, writing waits until it takes more.
+/// Standard output without a buffer. A non-blocking one is waited for.
 pub(crate) struct Stdout(File);
 
 impl Stdout {
     pub(crate) fn open() -> Result<Stdout> {
-        // The descriptor itself: `io::Stdout` looks for line breaks in what it writes.
+        // The descriptor itself: `io::Stdout` is line-buffered.
         let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(lockstep::Error::Write)?;
         Ok(Stdout(File::from(stdout)))
     }
 
-    /// Puts what was written on stable storage, if that is wanted.
+    /// Puts the written data on stable storage, if requested.
     pub(crate) fn sync(&self, wanted: bool) -> Result<()> {
         if !wanted {
             return Ok(());
@@ -191,23 +191,23 @@ impl Write for Output {
     }
 }
 
-/// A terminal that takes UTF-8 without control characters but line breaks and tabs, and fails on anything else before
-/// it is shown: encrypted files are not all texts, and some bytes are commands to a terminal.
+/// A terminal that accepts UTF-8 without control characters except line breaks and tabs, and fails on anything else
+/// before it is shown: decrypted files may be binary, and some bytes control a terminal.
 pub(crate) struct TextOnly {
     terminal: Stdout,
-    /// The first bytes of a character whose rest is to come.
-    begun: Vec<u8>,
+    /// The first bytes of an incomplete character.
+    first_bytes: Vec<u8>,
 }
 
 impl TextOnly {
     fn finish(self) -> io::Result<()> {
-        if self.begun.is_empty() { Ok(()) } else { Err(not_text()) }
+        if self.first_bytes.is_empty() { Ok(()) } else { Err(not_text()) }
     }
 }
 
 impl Write for TextOnly {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut all = std::mem::take(&mut self.begun);
+        let mut all = std::mem::take(&mut self.first_bytes);
         all.extend(bytes);
         let whole = match str::from_utf8(&all) {
             Ok(text) => text.len(),
@@ -219,7 +219,7 @@ impl Write for TextOnly {
             return Err(not_text());
         }
         self.terminal.write_all(text.as_bytes())?;
-        self.begun = all.split_off(whole);
+        self.first_bytes = all.split_off(whole);
         Ok(bytes.len())
     }
 
@@ -244,10 +244,10 @@ pub(crate) fn check_sync(wanted: bool) -> Result<()> {
     if kind.is_file() || kind.is_block_device() {
         return Ok(());
     }
-    Err(failed("standard output is no file and cannot be synced: leave out --sync, or give a file with -o"))
+    Err(failed("standard output is not a file and cannot be synced: omit --sync, or give a file with -o"))
 }
 
-/// Refuses standard output that is the very file that is read (`lockstep encrypt file >> file`), or cannot be synced.
+/// Refuses standard output that is the input file (`lockstep encrypt file >> file`), or cannot be synced.
 fn check_stdout(args: &OutputArgs, input: &File) -> Result<()> {
     check_sync(args.sync)?;
     let (Ok(stdout), Ok(read)) = (Stdout::open(), input.metadata()) else { return Ok(()) };

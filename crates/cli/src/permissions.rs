@@ -1,4 +1,4 @@
-//! Files with secrets that others than their owner can read.
+//! Warnings about files with secrets that other users can read.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use lockstep::{keyfile, quoted};
 
 use crate::terminal;
 
-/// Warns if others can read or change a file that holds a secret. Pipes, such as those of a shell's process substitution,
-/// have no permissions that matter.
+/// Prints a warning if other users can read or change a file that contains a secret. The permissions of pipes, such as
+/// those of a shell's process substitution, are irrelevant.
 pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
-    // The file has been read: what cannot be said of it any more is no failure.
+    // The file has already been read: a failure to query it is ignored.
     if path != Path::new("-") && keyfile::is_open_to_others(path).unwrap_or(false) {
         let name = quoted(path);
         terminal::warn(

@@ -1,4 +1,4 @@
-//! Pictures whose pixels are encrypted: PNG in, PNG out.
+//! Encryption of the pixels of pictures: PNG in, PNG out.
 
 use std::io::Cursor;
 
@@ -10,16 +10,16 @@ use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, Transfor
 
 use crate::memory;
 
-/// The most pixels of a picture: what is to be looked at has less, and this is held in memory.
-const MOST_PIXELS: u64 = 1 << 26;
+/// Maximum number of pixels: enough for a picture to be viewed, and all are held in memory.
+const MAX_PIXELS: u64 = 1 << 26;
 
-/// The most bytes that a decoder holds beside the pixels: chunks that say something about the picture.
-const MOST_BESIDE: usize = 16 << 20;
+/// Maximum bytes that a decoder holds in addition to the pixels: metadata chunks.
+const MAX_METADATA: usize = 16 << 20;
 
 /// Bytes of a sector of a disk.
 const SECTOR: usize = 512;
 
-/// A picture, its colours apart from its transparency.
+/// A picture, with colours and transparency separated.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     width: u32,
@@ -34,29 +34,29 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// From a PNG of any kind: palettes are expanded, grey of less than 8 bits is widened, 16 bits stay.
+    /// Decodes a PNG of any type: palettes are expanded, grey of less than 8 bits is widened, 16 bits are kept.
     pub(crate) fn decode(png: &[u8]) -> Result<Picture, String> {
-        let mut decoder = Decoder::new_with_limits(Cursor::new(png), Limits { bytes: MOST_BESIDE });
+        let mut decoder = Decoder::new_with_limits(Cursor::new(png), Limits { bytes: MAX_METADATA });
         decoder.set_transformations(Transformations::EXPAND);
-        // Nobody looks at them here, and a short one may inflate to gigabytes.
+        // They are not needed, and a short one may inflate to gigabytes.
         decoder.set_ignore_iccp_chunk(true);
         decoder.set_ignore_text_chunk(true);
-        // The size is looked at before anything else is read.
+        // The size is checked before anything else is read.
         let header = decoder.read_header_info().map_err(|error| why(&error))?;
         let (width, height) = (header.width, header.height);
-        if u64::from(width) * u64::from(height) > MOST_PIXELS {
+        if u64::from(width) * u64::from(height) > MAX_PIXELS {
             return Err(format!(
                 "it has {width} x {height} pixels, and more than 64 Mi (8192 x 8192) are not taken: make it smaller"
             ));
         }
-        // A row, 16 bits each of four channels, is held by the decoder as well.
-        decoder.set_limits(Limits { bytes: MOST_BESIDE + 8 * width as usize });
+        // The decoder also holds a row, with up to four channels of 16 bits.
+        decoder.set_limits(Limits { bytes: MAX_METADATA + 8 * width as usize });
         let mut reader = decoder.read_info().map_err(|error| why(&error))?;
         let size = reader.output_buffer_size().ok_or("it is too large for this machine")?;
         check_memory(size)?;
         let mut pixels = vec![0; size];
         let info = reader.next_frame(&mut pixels).map_err(|error| why(&error))?;
-        // Behind the pixels a truncated file may still lack its end.
+        // After the pixels a truncated file may still lack its end.
         reader.finish().map_err(|error| why(&error))?;
         pixels.truncate(info.buffer_size());
         let depth = info.bit_depth;
@@ -82,8 +82,8 @@ impl Picture {
         Ok(Picture { width, height, depth, channels, colours, alpha: Some(alpha) })
     }
 
-    /// Encrypts the colours: for XTS in sectors, else as one message. What fills no block at the end
-    /// stays in ECB and CBC, a sector of less than a block in XTS.
+    /// Encrypts the colours: for XTS in sectors, otherwise as one message. A partial block at the end remains
+    /// unencrypted in ECB and CBC, a sector of less than a block in XTS.
     pub(crate) fn encrypt(
         &mut self,
         planner: &Planner,
@@ -102,11 +102,12 @@ impl Picture {
         }
         let whole = self.colours.len() / 16 * 16;
         let data = if cipher == Cipher::Ctr { &mut self.colours[..] } else { &mut self.colours[..whole] };
-        // One picture a key, or the same key for pictures to be compared: a fixed IV shows the mode as it is.
+        // A random key for one picture, or a fixed key for pictures to be compared: a fixed IV shows the properties of
+        // the mode.
         cipher.encrypt(planner, key, &mut [0; 16], data)
     }
 
-    /// As a PNG.
+    /// Encodes a PNG.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, String> {
         let cannot = |error: png::EncodingError| format!("cannot make a PNG: {error}");
         let bytes = if self.depth == BitDepth::Sixteen { 2 } else { 1 };
@@ -139,27 +140,25 @@ impl Picture {
     }
 }
 
-/// An error if there is too little memory for a picture of so many bytes: the pixels apart and together, and the PNG made
-/// of them.
+/// Returns an error if there is too little memory for a picture of `size` bytes: the pixels, separated and together,
+/// and the resulting PNG.
 fn check_memory(size: usize) -> Result<(), String> {
     let needed = (size as u64).saturating_mul(5);
     memory::check(needed, "to work on its pixels; make it smaller").map_err(|error| error.to_string())
 }
 
-/// Why a file is no picture, and what to do.
+/// The reason why a file is not accepted, and what to do.
 fn why(error: &DecodingError) -> String {
     match error {
         DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
             "it is cut off: the end of the PNG is missing".into()
         }
         DecodingError::IoError(error) => format!("cannot be read: {error}"),
-        DecodingError::LimitsExceeded => {
-            "what it holds beside its pixels is more than 16 MiB: save it without metadata".into()
-        }
+        DecodingError::LimitsExceeded => "its metadata exceed 16 MiB: save it without metadata".into(),
         DecodingError::Format(error) if error.to_string().contains("signature") => {
-            "it is no PNG: convert it to one".into()
+            "it is not a PNG: convert it to one".into()
         }
-        DecodingError::Format(error) => format!("it is damaged, or no PNG: {error}"),
+        DecodingError::Format(error) => format!("it is damaged, or not a PNG: {error}"),
         DecodingError::Parameter(error) => format!("it cannot be decoded: {error}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar on a terminal, lines elsewhere if they are asked for.
+//! Progress on standard error: a bar on a terminal, lines elsewhere if requested.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,39 +9,39 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::args::{ProgressArgs, When};
 use crate::{terminal, text};
 
-/// What takes less is not worth a bar.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// Between lines.
+/// No bar is shown for work that takes less time than this.
+const MIN_DURATION: Duration = Duration::from_millis(500);
+/// Time between lines.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How far the work is.
+/// The progress of the work.
 pub(crate) struct Progress {
     kind: Kind,
     started: Instant,
     total: Option<u64>,
-    /// With several files: how many there are.
+    /// Number of files, if there are several.
     files: Option<usize>,
     files_done: AtomicUsize,
-    /// Bytes of input that are done in all files; with several files only.
+    /// Bytes of input that are processed in all files; only for several files.
     bytes_done: AtomicU64,
-    /// True if it was asked for whatever comes.
+    /// True if progress was requested by `always`.
     always: bool,
 }
 
 enum Kind {
     Silent,
     Bar(ProgressBar),
-    /// Milliseconds after the start when the next line is due.
+    /// Time when the next line is due, in milliseconds after the start.
     Lines(AtomicU64),
 }
 
 impl Progress {
-    /// Starts to show progress over so many bytes of input, if that is known.
+    /// Starts to show progress over `total` bytes of input, if known.
     pub(crate) fn start(args: &ProgressArgs, total: Option<u64>) -> Progress {
         Progress::new(args, total, None)
     }
 
-    /// Starts to show progress over several files with this number of bytes of input in all.
+    /// Starts to show progress over several files with `total` bytes of input in total.
     pub(crate) fn start_files(args: &ProgressArgs, total: u64, files: usize) -> Progress {
         Progress::new(args, Some(total), Some(files))
     }
@@ -60,12 +60,12 @@ impl Progress {
         Progress { kind, started: Instant::now(), total, files, files_done, bytes_done, always }
     }
 
-    /// Says that so many bytes of input are done. Called often, by several threads.
+    /// Sets the number of input bytes processed. Called often, by several threads.
     pub(crate) fn set(&self, done: u64) {
         let elapsed = self.started.elapsed();
         match &self.kind {
             Kind::Silent => {}
-            Kind::Bar(bar) if elapsed >= PATIENCE => {
+            Kind::Bar(bar) if elapsed >= MIN_DURATION => {
                 if let Some(files) = self.files_text() {
                     bar.set_message(files);
                 }
@@ -76,7 +76,7 @@ impl Progress {
                 let now = elapsed.as_millis() as u64;
                 if now >= due.load(Ordering::Relaxed) {
                     due.store(now + INTERVAL.as_millis() as u64, Ordering::Relaxed);
-                    terminal::say(&self.line(done, elapsed));
+                    terminal::print_message(&self.line(done, elapsed));
                 }
             }
         }
@@ -91,7 +91,7 @@ impl Progress {
         self.files.map(|files| format!("{} of {files} files", self.files_done.load(Ordering::Relaxed)))
     }
 
-    /// Removes the bar. How long it all took.
+    /// Removes the bar and returns the total time.
     pub(crate) fn end(&self) -> Duration {
         if let Kind::Bar(bar) = &self.kind {
             bar.finish_and_clear();
@@ -99,11 +99,11 @@ impl Progress {
         self.started.elapsed()
     }
 
-    /// True if a word at the end is welcome.
+    /// True if a summary at the end is shown.
     pub(crate) fn wants_summary(&self) -> bool {
         match self.kind {
             Kind::Silent => false,
-            _ => self.always || self.started.elapsed() >= PATIENCE,
+            _ => self.always || self.started.elapsed() >= MIN_DURATION,
         }
     }
 
@@ -130,12 +130,12 @@ impl Progress {
 pub(crate) struct FileProgress<'a> {
     all: &'a Progress,
     len: u64,
-    /// Bytes of this file that `all` knows to be done.
+    /// Bytes of this file that are counted in `all`.
     done: AtomicU64,
 }
 
 impl FileProgress<'_> {
-    /// Sets the bytes of input of this file that are done. Called by one thread at a time.
+    /// Sets the number of input bytes of this file that are processed. Called by one thread at a time.
     pub(crate) fn set(&self, done: u64) {
         let done = done.min(self.len);
         let before = self.done.swap(done, Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl FileProgress<'_> {
         self.all.set(all);
     }
 
-    /// Counts the file as done, also if it failed.
+    /// Counts the file as processed, also if it has failed.
     pub(crate) fn finish(self) {
         self.all.files_done.fetch_add(1, Ordering::Relaxed);
         self.set(self.len);
@@ -166,7 +166,7 @@ fn bar(total: Option<u64>, with_files: bool) -> ProgressBar {
     ProgressBar::with_draw_target(total, target).with_style(style.progress_chars("=> "))
 }
 
-/// A line on a terminal that says what is being done, and goes when that is over.
+/// A line on a terminal that shows the current step, and is removed at the end.
 pub(crate) struct Note(ProgressBar);
 
 impl Note {
@@ -200,7 +200,7 @@ mod tests {
         let (one, two) = (progress.file(1000), progress.file(2000));
         one.set(400);
         two.set(600);
-        // A file that has grown counts as its length at the beginning.
+        // A file that has grown counts with its initial length.
         one.set(5000);
         one.finish();
         let done = progress.bytes_done.load(Ordering::Relaxed);

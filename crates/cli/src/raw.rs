@@ -17,10 +17,10 @@ use crate::job::Report;
 use crate::output::Output;
 use crate::{memory, signals, text};
 
-/// Bytes that are worked on at once.
+/// Bytes that are processed at once.
 const PIECE: usize = 1 << 20;
 
-/// What memory for all of the input is needed for, in messages, and what to do without it.
+/// For messages: the reason why the whole input must be in memory, and an alternative.
 const WHOLE_FOR_TAG: &str = "to hold the input until its tag has been checked; `lockstep encrypt` makes files that are \
                              decrypted in little memory";
 const WHOLE_FOR_CCM: &str =
@@ -36,7 +36,7 @@ pub(crate) struct Raw {
     pub(crate) tag_len: usize,
 }
 
-/// Where data come from and go to.
+/// Input and output.
 pub(crate) struct Pipe<'a> {
     pub(crate) input: &'a Input,
     pub(crate) output: &'a mut Output,
@@ -44,7 +44,7 @@ pub(crate) struct Pipe<'a> {
 }
 
 impl Raw {
-    /// A mode without authentication, piece by piece; bytes of input.
+    /// Runs a mode without authentication, piece by piece; returns the bytes of input.
     pub(crate) fn cipher(&self, cipher: Cipher, padding: bool, pipe: Pipe<'_>) -> Result<u64> {
         let iv = if cipher == Cipher::Ecb { [0; 16] } else { self.block(cipher.name())? };
         let padding = if padding { Padding::Pkcs7 } else { Padding::None };
@@ -118,7 +118,7 @@ impl Raw {
         Ok(total)
     }
 
-    /// CCM must know the length of its data before it begins.
+    /// CCM requires the length of the data before the first byte.
     fn seal_ccm(&self, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, WHOLE_FOR_CCM)?;
         let len = data.len();
@@ -133,7 +133,7 @@ impl Raw {
         Ok(len as u64)
     }
 
-    /// Nothing is put out before the tag has been checked, so all of the data are held in memory.
+    /// Nothing is written before the tag is verified, so all of the data are held in memory.
     fn open(&self, is_ccm: bool, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, WHOLE_FOR_TAG)?;
         let len = data.len().checked_sub(self.tag_len);
@@ -163,7 +163,7 @@ impl Raw {
         Ok(GcmStream::new(self.planner.clone(), Direction::Encrypt, Key::new(&self.key)?, &self.iv)?)
     }
 
-    /// Room for the tag; lengths that the mode does not have are found out by it, but before anything is put out.
+    /// Space for the tag. The mode checks its length before anything is written.
     fn tag_place<'t>(&self, tag: &'t mut Block) -> Result<&'t mut [u8]> {
         match self.tag_len {
             4 | 6 | 8 | 10 | 12..=16 => Ok(&mut tag[..self.tag_len]),
@@ -185,7 +185,7 @@ impl Raw {
 }
 
 impl Input {
-    /// Reads all input in pieces, each handed over to be worked on; bytes of input.
+    /// Reads the input in pieces and passes each to `work`; returns the bytes of input.
     fn for_each_piece(
         &self,
         report: Report<'_>,
@@ -210,7 +210,7 @@ impl Input {
         }
     }
 
-    /// Reads all input into memory. `purpose` says what that is good for if there is too little of it.
+    /// Reads all input into memory. `purpose` is the reason for the message if there is too little of it.
     fn read_all(&self, report: Report<'_>, purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
         let mut all = Zeroizing::new(Vec::new());
         memory::reserve(&mut all, self.len().unwrap_or(0), purpose)?;
@@ -225,7 +225,7 @@ impl Input {
     }
 }
 
-/// A copy with room for at least a piece more. The vector's own way of growing would leave a copy that is not wiped.
+/// A copy with space for at least one more piece. The vector's own growth would leave a copy that is not wiped.
 fn enlarged(bytes: &[u8], purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
     let mut larger = Zeroizing::new(Vec::new());
     let least = bytes.len() + 4 * PIECE;
@@ -237,7 +237,7 @@ fn enlarged(bytes: &[u8], purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
     Ok(larger)
 }
 
-/// Refuses what cannot be ciphertext of padded plaintext: its length is wrong, not the key.
+/// Refuses input whose length is not that of ciphertext with padding: a wrong key is not the cause then.
 fn check_padded(cipher: Cipher, total: u64) -> Result<()> {
     let name = cipher.name();
     match total {
@@ -256,10 +256,12 @@ fn write(output: &mut Output, bytes: &[u8]) -> Result<()> {
     Ok(output.write_all(bytes).map_err(lockstep::Error::Write)?)
 }
 
-/// What a device forgot must not be put out.
+/// Checks that the device has processed all messages before they are written.
 fn check_done(messages: &[AeadMessage<'_>]) -> Result<()> {
     if messages.iter().all(|message| message.status == Status::Done) {
         return Ok(());
     }
-    Err(failed("the device did not do its work: nothing was put out; use another device and report this"))
+    Err(failed(
+        "the device has not processed the data: nothing was written; use another device and report this",
+    ))
 }

@@ -12,10 +12,10 @@ use crate::identities::Answers;
 use crate::input::read_small;
 use crate::text;
 
-/// The longest list of recipients in bytes; an envelope of 64 KiB holds fewer.
-const LONGEST: usize = 1 << 20;
+/// Maximum bytes of a list of recipients; an envelope of 64 KiB holds fewer.
+const MAX_LEN: usize = 1 << 20;
 
-/// Recipients as they were given.
+/// Recipients of the command line and of files.
 #[derive(Default)]
 pub(crate) struct Recipients {
     direct: Vec<Box<dyn Recipient>>,
@@ -23,7 +23,7 @@ pub(crate) struct Recipients {
 }
 
 impl Recipients {
-    /// From the command line and from files.
+    /// Parses the recipients of the command line and of files.
     pub(crate) fn read(given: &[&str], files: &[PathBuf]) -> Result<Recipients> {
         let mut recipients = Recipients::default();
         for text in given {
@@ -35,7 +35,7 @@ impl Recipients {
         Ok(recipients)
     }
 
-    /// All recipients. The plugins of plugin recipients are looked up in the search path.
+    /// Resolves all recipients. The plugins of plugin recipients are searched in the search path.
     pub(crate) fn resolve(self, answers: &Answers) -> Result<Vec<Box<dyn Recipient>>> {
         let Recipients { mut direct, plugins } = self;
         let mut names: Vec<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
@@ -49,7 +49,7 @@ impl Recipients {
     }
 
     fn add_file(&mut self, path: &Path) -> Result<()> {
-        let bytes = read_small(path, "list of recipients", LONGEST)?;
+        let bytes = read_small(path, "list of recipients", MAX_LEN)?;
         let name = quoted(path);
         let content = str::from_utf8(&bytes).map_err(|_| failed(format!("{name} is not text")))?;
         let before = self.len();
@@ -62,7 +62,7 @@ impl Recipients {
             self.add(line).map_err(|reason| failed(format!("{name}, line {}: {reason}", number + 1)))?;
         }
         if self.len() == before {
-            return Err(failed(format!("{name} holds no recipients: put one on each line")));
+            return Err(failed(format!("{name} contains no recipients: put one on each line")));
         }
         Ok(())
     }
@@ -80,7 +80,7 @@ impl Recipients {
             self.direct.push(Box::new(recipient));
         } else if text.starts_with("age1") {
             self.plugins
-                .push(text.parse().map_err(|_| "this is no age recipient: it was mistyped or cut off")?);
+                .push(text.parse().map_err(|_| "this is not an age recipient: it was mistyped or cut off")?);
         } else {
             self.direct.push(Box::new(parse_ssh(text)?));
         }
@@ -91,7 +91,7 @@ impl Recipients {
 /// Parses an SSH public key. The message of an error does not contain `text`, which may be a secret.
 fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, String> {
     if text.to_ascii_uppercase().starts_with("AGE-SECRET-KEY-") || text.starts_with("lockstep-key-") {
-        return Err("this is a secret key, which belongs to -i or -k; a recipient begins with `age1`".into());
+        return Err("this is a secret key, for -i or -k; a recipient starts with `age1`".into());
     }
     let kind = text.split_ascii_whitespace().next().unwrap_or_default();
     text.parse::<ssh::Recipient>().map_err(|error| match error {
@@ -100,7 +100,7 @@ fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, String> {
         }
         ParseRecipientKeyError::RsaModulusTooLarge => "this RSA key is longer than 4096 bits".into(),
         _ if kind.starts_with("ssh-") || kind.starts_with("ecdsa-") || kind.starts_with("sk-") => {
-            "this SSH public key is not of a kind that can be encrypted to: use ssh-ed25519 or ssh-rsa".into()
+            "this SSH public key is not of a type that supports encryption: use ssh-ed25519 or ssh-rsa".into()
         }
         _ => "this is neither an age recipient (`age1...`) nor an SSH public key".into(),
     })

@@ -1,4 +1,4 @@
-//! What is said to people, and asked of them.
+//! Messages and questions on the terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,29 +10,29 @@ use zeroize::Zeroizing;
 use crate::error::{Result, failed};
 use crate::text;
 
-/// The longest line that is taken from a terminal, which passes on less than that.
-const LONGEST: usize = 4096;
+/// Maximum length of a line from a terminal; terminals pass on less than that.
+const MAX_LEN: usize = 4096;
 
-/// The terminal that does not echo at the moment, and how it was before.
+/// The terminal whose echo is off, and its previous mode.
 static SILENCED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
-/// A message on standard error. If that is gone there is nobody to tell.
-pub(crate) fn say(message: &str) {
-    // Names of files may hold anything, also what commands a terminal.
+/// Prints a message to standard error. Failures are ignored: there is no other place to report them.
+pub(crate) fn print_message(message: &str) {
+    // Names of files may contain any characters, also terminal control sequences.
     let lines: Vec<_> = message.lines().map(text::printable).collect();
     let _ = writeln!(io::stderr(), "lockstep: {}", lines.join("\n"));
 }
 
-/// A warning, unless warnings are not wanted.
+/// Prints a warning, unless `quiet` is set.
 pub(crate) fn warn(quiet: bool, message: &str) {
-    if !quiet && !crate::json::keep_warning(message) {
-        say(&format!("warning: {message}"));
+    if !quiet && !crate::json::store_warning(message) {
+        print_message(&format!("warning: {message}"));
     }
 }
 
-/// Asks for a secret on the terminal, which does not show it.
+/// Asks for a secret on the terminal, with echo off.
 ///
-/// Not while there is a temporary file: a signal then could not end the waiting.
+/// Must not be called while there is a temporary file: a signal could not end the wait.
 pub(crate) fn ask_secret(question: &str) -> Result<Zeroizing<String>> {
     let tty = open_tty()?;
     let before = tcgetattr(&tty).map_err(|error| cannot_ask(error.into()))?;
@@ -52,10 +52,10 @@ pub(crate) fn ask(question: &str) -> Result<String> {
     ask_on(&open_tty()?, question).map(|line| line.to_string())
 }
 
-/// Has the terminal show again what is typed.
+/// Switches the echo on again.
 pub(crate) fn restore() {
     if let Some((tty, before)) = silenced().take() {
-        // The terminal may be gone.
+        // The terminal may be closed.
         let _ = tcsetattr(&tty, OptionalActions::Now, &before);
     }
 }
@@ -67,12 +67,12 @@ fn open_tty() -> Result<File> {
 
 fn ask_on(mut tty: &File, question: &str) -> Result<Zeroizing<String>> {
     tty.write_all(format!("{question}: ").as_bytes()).map_err(cannot_ask)?;
-    // All of the room at once: growing would leave copies behind.
-    let mut line = Zeroizing::new(Vec::with_capacity(LONGEST));
+    // Allocates the whole size at once: growing would leave copies in freed memory.
+    let mut line = Zeroizing::new(Vec::with_capacity(MAX_LEN));
     let mut byte = Zeroizing::new([0]);
-    while line.len() < LONGEST {
+    while line.len() < MAX_LEN {
         match tty.read(&mut byte[..]) {
-            Ok(0) if line.is_empty() => return Err(failed("nothing was typed")),
+            Ok(0) if line.is_empty() => return Err(failed("no input was typed")),
             Ok(0) => break,
             Ok(_) if byte[0] == b'\n' => break,
             Ok(_) => line.push(byte[0]),
@@ -80,7 +80,7 @@ fn ask_on(mut tty: &File, question: &str) -> Result<Zeroizing<String>> {
             Err(error) => return Err(cannot_ask(error)),
         }
     }
-    let text = str::from_utf8(&line).map_err(|_| failed("what was typed is not UTF-8"))?;
+    let text = str::from_utf8(&line).map_err(|_| failed("the typed text is not UTF-8"))?;
     Ok(Zeroizing::new(text.to_owned()))
 }
 

@@ -6,16 +6,16 @@ use zeroize::Zeroizing;
 
 pub(crate) use lockstep_report::text::{bytes, hex, one_line, printable};
 
-/// Parses hex digits of either case. The message of an error does not contain them: they may be a key.
+/// Parses hex digits of either case. The message of an error does not contain them, since they may be a key.
 pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     if !text.len().is_multiple_of(2) {
-        return Err(format!("{} hex digits: there must be an even number, two a byte", text.len()));
+        return Err(format!("{} hex digits: there must be an even number, two for each byte", text.len()));
     }
     let mut bytes = Zeroizing::new(Vec::with_capacity(text.len() / 2));
     for pair in text.as_bytes().chunks_exact(2) {
         let digit = |c: u8| char::from(c).to_digit(16);
         let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
-            return Err("there is something else than hex digits in it".into());
+            return Err("it contains a character that is not a hex digit".into());
         };
         bytes.push((high << 4 | low) as u8);
     }
@@ -24,7 +24,7 @@ pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
 
 /// A number of bytes: decimal, with K, M, G or T for powers of 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no size: give a number of bytes, or one with K, M, G or T");
+    let wrong = || format!("`{text}` is not a size: give a number of bytes, or one with K, M, G or T");
     let (digits, shift) = match text.char_indices().last() {
         Some((at, unit)) if !unit.is_ascii_digit() => {
             let power = "KMGT".find(unit.to_ascii_uppercase()).ok_or_else(wrong)?;
@@ -43,14 +43,14 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) offset: u64,
-    /// `None` is all the rest.
+    /// `None` means to the end.
     pub(crate) len: Option<u64>,
 }
 
-/// `OFFSET:LENGTH`, or `OFFSET:` for all from there.
+/// Parses `OFFSET:LENGTH`, or `OFFSET:` for everything from there.
 pub(crate) fn parse_range(text: &str) -> Result<Range, String> {
     let (offset, len) =
-        text.split_once(':').ok_or("a range is OFFSET:LENGTH, or OFFSET: for all from there")?;
+        text.split_once(':').ok_or("a range is OFFSET:LENGTH, or OFFSET: for everything from there")?;
     let len = if len.is_empty() { None } else { Some(parse_size(len)?) };
     Ok(Range { offset: parse_size(offset)?, len })
 }

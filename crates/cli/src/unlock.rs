@@ -1,4 +1,4 @@
-//! Opens an age file, or the age file in an envelope, by a passphrase or by identities.
+//! Opening an age file, or the age file in an envelope, with a passphrase or with identities.
 
 use std::io::BufRead;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result, failed};
 use crate::identities::Answers;
 use crate::text;
 
-/// The default of the largest work factor of scrypt: log2 of N, here 1 GiB of memory.
+/// Default maximum of scrypt's work factor: log2 of N, here 1 GiB of memory.
 pub(crate) const MAX_WORK: u8 = 20;
 
 /// A passphrase or identities.
@@ -22,7 +22,7 @@ pub(crate) enum Unlock {
     },
     Identities {
         identities: Vec<Box<dyn Identity>>,
-        /// Answers the questions of the identities.
+        /// The answers to the questions of the identities.
         answers: Answers,
     },
 }
@@ -33,10 +33,10 @@ impl Unlock {
         match self {
             Unlock::Passphrase { passphrase, max_work } => {
                 if !header.is_passphrase() {
-                    // A damaged header can look like this as well, so it is not an error of usage.
-                    let whom = header.whom();
+                    // A damaged header can have the same effect, so it is not a usage error.
+                    let recipients_text = header.recipients_text();
                     return Err(Error::NotAuthentic(format!(
-                        "no passphrase opens this file: it is encrypted {whom}: give an identity with -i"
+                        "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"
                     )));
                 }
                 header.check_work(*max_work)?;
@@ -47,11 +47,12 @@ impl Unlock {
             Unlock::Identities { identities, answers } => {
                 if header.is_passphrase() {
                     return Err(failed(
-                        "this file is encrypted with a passphrase, and no identity opens it: leave out -i",
+                        "this file is encrypted with a passphrase, and identities cannot open it: omit -i",
                     ));
                 }
                 let opened = decrypt(header, file, identities.iter().map(|identity| &**identity));
-                // The reason why a passphrase could not be asked for is more useful than "no identity opens this file".
+                // The reason why a passphrase could not be asked for is more helpful than "no identity opens this
+                // file".
                 answers.problem().map_or(opened, Err)
             }
         }
@@ -70,7 +71,7 @@ fn decrypt<'a, R: BufRead>(
 
 /// The error for an age file that was damaged or changed.
 pub(crate) fn damaged() -> Error {
-    Error::NotAuthentic("the file's header was damaged or changed: get an intact copy".into())
+    Error::NotAuthentic("the header of the file is damaged or was changed: get an intact copy".into())
 }
 
 fn explain(error: DecryptError, passphrase: bool) -> Error {

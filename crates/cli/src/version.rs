@@ -7,18 +7,18 @@ use serde_json::json;
 use crate::commands::print_json;
 use crate::error::Result;
 
-/// True if the command line asks for the version, and for JSON. clap stops at `--version`, whatever follows.
+/// True if the command line requests the version as JSON. clap stops at `--version`, whatever follows.
 pub(crate) fn is_wanted_as_json(message: &clap::Error) -> bool {
     message.kind() == ErrorKind::DisplayVersion && std::env::args_os().skip(1).any(|arg| arg == "--json")
 }
 
-/// One JSON object on standard output: what this program is, and what it was built with.
+/// Prints one JSON object to standard output: the name of the program and its build.
 ///
 /// - `name`, `version`: of the package.
-/// - `commit`: the Git commit it was built from, or null if the build was not given one in the environment variable
-///   `LOCKSTEP_COMMIT`; ends in `-dirty` if files had been changed.
-/// - `os`, `arch`: the platform it was built for, in Rust's words.
-/// - `backends`: those compiled in, whether or not this machine has devices for them.
+/// - `commit`: the Git commit of the build, or null if the environment variable `LOCKSTEP_COMMIT` was not set; ends in
+/// `-dirty` if files had been changed.
+/// - `os`, `arch`: the platform of the build, with Rust's names.
+/// - `backends`: the compiled-in backends, whether or not this machine has devices for them.
 pub(crate) fn print() -> Result<()> {
     let backends = backends(&BackendOptions { threads: 1 });
     print_json(&json!({

@@ -1,4 +1,4 @@
-//! A file's key, wrapped in its envelope by age.
+//! Wrapping the key of a file in its envelope with age.
 
 use std::io::{Read, Write};
 
@@ -13,17 +13,17 @@ use crate::error::{Error, Result, failed};
 use crate::text;
 use crate::unlock::{Unlock, damaged};
 
-/// The work of a passphrase, as the power of two of scrypt's N: that of age, about a second and 256 MiB.
+/// The work factor of a passphrase, log2 of scrypt's N: the same as age's, about a second and 256 MiB.
 const WORK: u8 = 18;
 const KEY: usize = 32;
 
-/// An envelope that any of the recipients can open.
+/// Creates an envelope that any of the recipients can open.
 pub(crate) fn wrap(key: &FileKey, recipients: &[Box<dyn Recipient>]) -> Result<Envelope> {
     let encryptor = Encryptor::with_recipients(recipients.iter().map(|recipient| &**recipient));
     let encryptor = encryptor.map_err(|error| match error {
         EncryptError::MissingRecipients => failed("there are no recipients: give one with -r or -R"),
         EncryptError::IncompatibleRecipients { .. } => failed(
-            "these recipients cannot share a file, such as post-quantum ones and others: leave some out",
+            "these recipients cannot be combined in one file (such as post-quantum recipients and others): omit some",
         ),
         other => failed(text::one_line(&other)),
     })?;
@@ -40,7 +40,7 @@ pub(crate) fn wrap(key: &FileKey, recipients: &[Box<dyn Recipient>]) -> Result<E
     Ok(Envelope::new(&payload)?)
 }
 
-/// An envelope that the passphrase opens.
+/// Creates an envelope that the passphrase opens.
 pub(crate) fn wrap_with_passphrase(key: &FileKey, passphrase: SecretString) -> Result<Envelope> {
     age_file::check_memory(WORK)?;
     let mut recipient = scrypt::Recipient::new(passphrase);
@@ -56,7 +56,7 @@ pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
 /// The key in an envelope.
 pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock) -> Result<FileKey> {
     let mut reader = unlock.open(&header(envelope)?, envelope.payload())?;
-    // One byte more, so that a longer payload shows, and its end is verified.
+    // One byte more, so that a longer payload is detected and its end is verified.
     let mut key = Zeroizing::new([0; KEY + 1]);
     let mut got = 0;
     while got < key.len() {
@@ -67,7 +67,7 @@ pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock) -> Result<FileKey> {
         }
     }
     if got != KEY {
-        return Err(Error::NotAuthentic("the envelope holds something else than the key of a file".into()));
+        return Err(Error::NotAuthentic("the envelope does not contain a file key".into()));
     }
     Ok(FileKey::from_bytes(&key[..KEY])?)
 }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn any_change_of_the_envelope_is_found() {
+    fn any_change_of_the_envelope_is_detected() {
         let identity = x25519::Identity::generate();
         let envelope = wrap(&key(), &[Box::new(identity.to_public())]).unwrap();
         let unlock = by(vec![identity]);

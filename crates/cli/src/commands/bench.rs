@@ -18,61 +18,61 @@ use crate::progress::Note;
 use crate::signals::{self, Guard, Results};
 use crate::{date, json, memory, terminal, text};
 
-/// The most bytes of one message, and of all messages in a call.
+/// Maximum bytes of one message, and of all messages in a call.
 const MAX_SIZE: u64 = bench::MAX_CALL_BYTES as u64;
 const MAX_MESSAGES: u64 = 1 << 20;
 
-/// Measure this machine: its devices and kernels, and other implementations beside them
+/// Measure this machine: its devices and kernels, compared with other implementations
 ///
-/// Everybody runs once in each round, in turn, on random data in host memory; medians are told, with their spread. Every
-/// call that is timed is verified by another kernel of the processor. docs/benchmarks.md says how to read the results.
+/// Each contender runs once in each round, in turn, on random data in host memory; the report has medians with their
+/// spread. Every timed call is verified by another CPU kernel. See docs/benchmarks.md for how to read the results.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// What to measure [default: peers]
     #[arg(value_name = "SUITE", value_enum)]
     suites: Vec<SuiteName>,
 
-    /// Measure these only: the beginning of a name, such as `ctr` or `gcm-128`; may be repeated
+    /// Measure only modes whose names start with this, such as `ctr` or `gcm-128`; may be repeated
     #[arg(short, long, value_name = "MODE")]
     mode: Vec<String>,
 
-    /// Measure messages (or files) of this size only, such as `16K` or `64M`; may be repeated
+    /// Measure only messages (or files) of this size, such as `16K` or `64M`; may be repeated
     #[arg(short, long, value_name = "SIZE", value_parser = text::parse_size)]
     size: Vec<u64>,
 
-    /// In the suite `batch`, measure so many messages at once only; may be repeated
+    /// In the suite `batch`, measure only this number of messages per call; may be repeated
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_MESSAGES))]
     messages: Vec<u64>,
 
-    /// Rounds, of which the median is told [default: 3 to 9, by suite]
+    /// Number of rounds, whose median is reported [default: 3 to 9, by suite]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
 
-    /// Seconds for each in each round (`openssl speed` takes one always) [default: 0.02 to 0.2, by suite]
+    /// Seconds for each contender in each round (always 1 for `openssl speed`) [default: 0.02 to 0.2, by suite]
     #[arg(long, visible_alias = "time", value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// Only try it out: few and short rounds, small sizes, no `openssl speed`. The figures are worth little
+    /// Quick test run: few and short rounds, small sizes, no `openssl speed`. The figures are not reliable
     #[arg(long)]
     quick: bool,
 
-    /// Measure this `openssl` program, too; may be repeated [env: OPENSSL_NEWEST]
+    /// Also measure this `openssl` program; may be repeated [env: OPENSSL_NEWEST]
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
     openssl: Vec<PathBuf>,
 
-    /// Leave OpenSSL out
+    /// Do not measure OpenSSL
     #[arg(long, conflicts_with = "openssl")]
     no_openssl: bool,
 
-    /// In the suite `files`, work in this folder [default: the system's for temporary files]
+    /// Folder for the suite `files` [default: the system's folder for temporary files]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
 
-    /// Tell it as JSON, rates in bytes per second
+    /// Print JSON, rates in bytes per second
     #[arg(long)]
     json: bool,
 
-    /// Write a page with plots to this file, too
+    /// Also write a page with plots to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     html: Option<PathBuf>,
 
@@ -80,11 +80,11 @@ pub(crate) struct Bench {
     #[arg(short, long, requires = "html")]
     force: bool,
 
-    /// No progress, no warnings
+    /// Show no progress and no warnings
     #[arg(short, long)]
     quiet: bool,
 
-    /// Measure this device, such as `cpu`, or `auto` for what the planner chooses; may be repeated [env: LOCKSTEP_DEVICE]
+    /// Measure this device, such as `cpu`, or `auto` for the planner's choice; may be repeated [env: LOCKSTEP_DEVICE]
     /// [default: auto and all real ones]
     #[arg(long, value_name = "DEVICE", help_heading = "Devices")]
     device: Vec<String>,
@@ -93,12 +93,12 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "KERNEL", help_heading = "Devices")]
     kernel: Vec<String>,
 
-    /// Use so many CPU threads [env: LOCKSTEP_THREADS] [default: one in `peers`, else one for each processor]
+    /// Number of CPU threads [env: LOCKSTEP_THREADS] [default: one in `peers`, else one for each processor]
     #[arg(long, value_name = "N", help_heading = "Devices")]
     threads: Option<usize>,
 
-    /// Compare what other devices compute with the CPU while they are measured: not at all, a block in 64 KiB, or all
-    /// [env: LOCKSTEP_VERIFY] [default: sample]
+    /// Verify the results of devices other than the CPU during the measurement: off, one block in 64 KiB, or all [env:
+    /// LOCKSTEP_VERIFY] [default: sample]
     #[arg(long, value_name = "HOW", help_heading = "Devices")]
     verify: Option<How>,
 }
@@ -106,21 +106,21 @@ pub(crate) struct Bench {
 /// A suite on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SuiteName {
-    /// Each kernel of each device: mode, key and size
+    /// Each kernel of each device: modes, key sizes and message sizes
     Throughput,
-    /// Each device and the planner's choice from 16 bytes to 256 MiB: where which device wins
+    /// Each device and the planner's choice from 16 bytes to 256 MiB: which device is the fastest at which size
     Crossover,
-    /// Many messages at once, each with a key of its own
+    /// Many messages at once, each with its own key
     Batch,
-    /// Encrypting and decrypting files, beside `cp` and `openssl enc`
+    /// Encrypting and decrypting files, compared with `cp` and `openssl enc`
     Files,
-    /// How long one small call takes
+    /// The time of one small call
     Latency,
-    /// Beside OpenSSL, AWS-LC and RustCrypto
+    /// Comparison with OpenSSL, AWS-LC and RustCrypto
     Peers,
-    /// Does the speed depend on the data?
+    /// Whether the speed depends on the data
     Patterns,
-    /// All of them
+    /// All suites
     All,
 }
 
@@ -166,13 +166,13 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     if all_failed {
         let mut errors = failures.into_iter().map(|(_, error)| error);
         let first = if signals::stopped() { None } else { errors.next() };
-        errors.for_each(|error| json::say_or_keep(&error.to_string()));
+        errors.for_each(|error| json::print_or_keep(&error.to_string()));
         return Err(first.unwrap_or(Error::Stopped));
     }
     let report = session.into_report(sections, date, command());
-    // The results are printed first: a page that cannot be written must not lose them.
+    // The results are printed first: they must not be lost if the page cannot be written.
     let printed = if args.json { print_json(&report.json()) } else { print(&report.text()) };
-    // The page is written even if standard output is full or was closed by its reader.
+    // The page is written even if standard output is full or closed by its reader.
     let page = args.html.as_ref().map_or(Ok(()), |path| write_page(path, args.force, &report.html()));
     let mut errors: Vec<Error> = [printed.err(), page.err()].into_iter().flatten().collect();
     errors.retain(|error| !error.is_broken_pipe());
@@ -185,11 +185,11 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         errors.push(Error::Stopped);
     }
     let last = errors.pop();
-    errors.iter().for_each(|error| json::say_or_keep(&error.to_string()));
+    errors.iter().for_each(|error| json::print_or_keep(&error.to_string()));
     last.map_or(Ok(()), Err)
 }
 
-/// What the benchmarks use of this command.
+/// The functions of this command that the benchmarks use.
 struct CommandHost {
     /// Shows the progress, unless `--quiet` was given.
     note: Option<Note>,
@@ -243,12 +243,15 @@ fn options(args: &Bench) -> Result<Options> {
             ),
             Some(found) => openssl.push(found),
             None if wanted => {
-                return Err(failed(format!("{} is no `openssl` program that runs", quoted(&program))));
+                return Err(failed(format!(
+                    "{} is not an `openssl` program, or does not run",
+                    quoted(&program)
+                )));
             }
-            None => terminal::warn(quiet, "there is no `openssl` here: it is left out"),
+            None => terminal::warn(quiet, "there is no `openssl` program: it is not measured"),
         }
     }
-    // As in all commands, an environment variable gives the value of an option that is not given.
+    // As in all commands, an environment variable is the default of an option.
     let from_env = |named: &[String], variable| match std::env::var(variable) {
         Ok(value) if named.is_empty() && !value.is_empty() && value != "auto" => vec![value],
         _ => named.to_vec(),

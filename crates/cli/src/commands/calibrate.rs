@@ -17,14 +17,14 @@ use crate::explain::time;
 use crate::progress::Note;
 use crate::text;
 
-/// Measure how long each operation takes on each device, for `auto` to choose by
+/// Measure the speed of each operation on each device, for the choice by `auto`
 ///
 /// The measurements are kept in the user's cache directory (`$XDG_CACHE_HOME/lockstep/calibration`, or that below `~/.cache`).
 /// This is optional: other commands measure an operation when there is enough work for it to matter. Devices that are
 /// used by name only are measured if `--device` names one.
 #[derive(Debug, Args)]
 pub(crate) struct Calibrate {
-    /// Remove all measurements, and measure nothing
+    /// Delete all stored measurements, and measure nothing
     #[arg(long, conflicts_with_all = ["json", "device", "kernel", "threads", "verify"])]
     forget: bool,
 
@@ -54,12 +54,12 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
         }
     });
     drop(note);
-    // The measurements are printed first, so that they are not lost after an error.
+    // The measurements are printed before an error of the cache is reported: they took some time.
     if args.json { super::print_json(&as_json(&findings)) } else { super::print(&table(&findings)) }?;
     check_kept()
 }
 
-/// Checks that the cache can be written to: the planner does not report an error if it cannot.
+/// Checks that the cache can be written: the planner stores measurements if possible, and does not report a failure.
 fn check_kept() -> Result<()> {
     const TRIAL: &str = "trial";
     let Some(cache) = Cache::of_user("calibration") else {
@@ -97,7 +97,7 @@ fn as_json(findings: &[Finding]) -> Value {
     json!({ "measured": findings.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// For AES-256: what a call costs, the rate of long messages, and which kernel is the fastest from which length on.
+/// For AES-256: the time of a call, the rate of long messages, and which kernel is the fastest from which length on.
 fn table(findings: &[Finding]) -> String {
     let title = "AES-256. The shortest call; GB/s of long messages in host memory, of many short ones side by side, \
                  and in the device's memory";
@@ -133,10 +133,10 @@ fn table(findings: &[Finding]) -> String {
     text
 }
 
-/// The kernels that are the fastest for one message, each with the length from which on it is.
+/// The kernels that are the fastest for one message, each with its shortest length.
 fn fastest_by_length(candidates: &[&Finding]) -> String {
     let mut fastest = Vec::new();
-    // Eighths of an octave, up to a gigabyte.
+    // In steps of an eighth of an octave, up to 1 GiB.
     for step in 4 * 8..=30 * 8 {
         let bytes = 2f64.powf(f64::from(step) / 8.0) as usize;
         let Some(best) = fastest_of(candidates, bytes) else { continue };

@@ -1,4 +1,4 @@
-//! `lockstep cipher`: the command line of the raw modes. What it runs is in [`crate::raw`].
+//! `lockstep cipher`: the command line of the raw modes, which [`crate::raw`] runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use crate::sources;
 use crate::text;
 
 const WARNING: &str = "\
-WARNING: this is raw material, here for interoperability (`openssl enc`), tests and study. Use `lockstep encrypt` \
+WARNING: these are raw AES modes, for interoperability (`openssl enc`), tests and study. Use `lockstep encrypt` \
 for anything you want to keep safe.
 
-- Most of these modes do not authenticate: whoever can change the ciphertext changes the plaintext, and nothing tells. \
-ECB also shows which blocks are equal.
-- An IV that is used twice with the same key gives plaintexts away in CTR, OFB, GCM and CCM, and with GCM the means to \
-forge.
-- A key given by --key-hex can be seen by every user of this machine while the command runs, and stays in the history \
-of the shell. Use --key-file for keys that matter.";
+- Most of these modes do not authenticate: changes of the ciphertext change the plaintext and are not detected. \
+ECB also reveals which blocks are equal.
+- An IV that is used twice with the same key reveals plaintexts in CTR, OFB, GCM and CCM; with GCM it also allows \
+forgery.
+- A key given by --key-hex is visible to all users of this machine while the command runs, and remains in the history \
+of the shell. Use --key-file for secret keys.";
 
-/// Raw AES modes, for interoperability only: unsafe if you do not know exactly what you do
+/// Raw AES modes, for interoperability only: unsafe without knowledge of their properties
 #[derive(Debug, Args)]
-#[command(before_long_help = WARNING, before_help = "WARNING: raw material; see --help. Use `lockstep encrypt` to keep data safe.")]
+#[command(before_long_help = WARNING, before_help = "WARNING: raw modes; see --help. Use `lockstep encrypt` to keep data safe.")]
 pub(crate) struct Cipher {
-    /// Which mode; cmac and gmac print a MAC in hex
+    /// The mode; cmac and gmac print a MAC in hex
     #[arg(short, long, value_name = "MODE")]
     mode: Mode,
 
     /// Decrypt
     ///
-    /// GCM and CCM keep all of the plaintext in memory until the tag has been checked. What the other modes put out is
+    /// GCM and CCM keep the whole plaintext in memory until the tag has been checked. The output of the other modes is
     /// not authenticated.
     #[arg(short, long)]
     decrypt: bool,
 
-    /// The key in hex: 16, 24 or 32 bytes; for XTS two of 16 or of 32. Others can see it: prefer --key-file
+    /// The key in hex: 16, 24 or 32 bytes; for XTS two keys of 16 or of 32. Visible to other users: prefer --key-file
     #[arg(long, value_name = "HEX", required_unless_present = "key_file")]
     key_hex: Option<String>,
 
@@ -53,15 +53,16 @@ pub(crate) struct Cipher {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "key_hex")]
     key_file: Option<PathBuf>,
 
-    /// The IV, nonce, initial counter or tweak in hex: 16 bytes; for CCM 7 to 13, for GCM and GMAC any, best 12
+    /// The IV, nonce, initial counter or tweak in hex: 16 bytes; for CCM 7 to 13; for GCM and GMAC any length, 12
+    /// recommended
     #[arg(long, value_name = "HEX")]
     iv_hex: Option<String>,
 
-    /// For GCM and CCM: associated data in hex, which are authenticated but not encrypted
+    /// For GCM and CCM: associated data in hex, which are authenticated and not encrypted
     #[arg(long, value_name = "HEX")]
     aad_hex: Option<String>,
 
-    /// For GCM, CCM and the MACs: bytes of the tag, which follows the ciphertext [default: 16]
+    /// For GCM, CCM and the MACs: length in bytes of the tag, which follows the ciphertext [default: 16]
     #[arg(long, value_name = "BYTES")]
     tag_len: Option<usize>,
 
@@ -69,7 +70,7 @@ pub(crate) struct Cipher {
     #[arg(long)]
     no_padding: bool,
 
-    /// What to work on; `-` is standard input
+    /// The input; `-` is standard input
     #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
     input: PathBuf,
 
@@ -162,7 +163,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     })
 }
 
-/// Refuses options that would be without effect: whoever gives associated data to CBC believes them authenticated.
+/// Refuses options without effect: a user who gives associated data to CBC would believe them authenticated.
 fn check(args: &Cipher) -> Result<()> {
     let mode = args.mode;
     let aead = matches!(mode, Mode::Gcm | Mode::Ccm);
@@ -214,7 +215,7 @@ pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>
             "{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"
         )));
     }
-    // A key that is random looks like this less than once in 2^48 times.
+    // A random key has this form with a probability of less than 2^-48.
     if bytes.len() >= 16 && bytes.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()) {
         return Err(failed(format!(
             "{name} holds hex digits: make raw bytes of them (`xxd -r -p`), or give --key-hex"

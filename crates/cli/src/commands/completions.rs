@@ -11,7 +11,7 @@ use crate::error::Result;
 /// For bash: `lockstep completions bash > ~/.local/share/bash-completion/completions/lockstep`
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

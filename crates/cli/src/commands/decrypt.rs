@@ -27,17 +27,17 @@ use crate::text::{self, Range};
 use crate::unlock::{MAX_WORK, Unlock};
 use crate::{signals, sources, tree, wrapping};
 
-/// Bytes of an age file's plaintext that are written at once: a chunk of the format.
+/// Bytes of plaintext of an age file that are written at once: a chunk of the format.
 const AGE_PIECE: usize = 64 << 10;
 
 /// Decrypt a file, or standard input; or many files (-O)
 ///
-/// Whether it was encrypted with a key file, to recipients or with a passphrase is seen from the data. Files of age
-/// (https://age-encryption.org) are decrypted too, binary and armored.
+/// The command detects whether the data were encrypted with a key file, to recipients or with a passphrase. It also
+/// decrypts files of age (https://age-encryption.org), binary and armored.
 ///
-/// Nothing is released that was not verified, and an output file appears only if all of the data are authentic and
-/// complete. On standard output verified data may have appeared before a damaged or missing part is found: act on them
-/// only if the exit code is 0.
+/// Only verified data are released, and an output file appears only if all of the data are authentic and complete. On
+/// standard output, verified data may have been written before a damaged or missing part is detected: use them only if
+/// the exit code is 0.
 #[derive(Debug, Args)]
 pub(crate) struct Decrypt {
     /// Decrypt with this key file; `-` is standard input
@@ -46,40 +46,40 @@ pub(crate) struct Decrypt {
     key: Option<PathBuf>,
 
     /// Decrypt with the identities in this file: an age identity file or an SSH private key; may be given several times
-    /// [default: lockstep/identities in $XDG_CONFIG_HOME or ~/.config, if it is there]
+    /// [default: lockstep/identities in $XDG_CONFIG_HOME or ~/.config, if it exists]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "passphrase")]
     identity: Vec<PathBuf>,
 
-    /// Decrypt with a passphrase, which is asked for on the terminal; files that need one ask without this option, too
+    /// Decrypt with a passphrase, which is asked for on the terminal; this option is optional for files that need one
     #[arg(short, long)]
     passphrase: bool,
 
-    /// Take the passphrase from this file; with -i, that of the identity
+    /// Read the passphrase from this file; with -i, that of the identity
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
 
-    /// Accept passphrases that ask for this much work, as scrypt's N = 2^WF: it takes 2^WF KiB of memory, and as much
-    /// more time
+    /// Accept passphrases with a scrypt work factor of up to WF (N = 2^WF): this needs 2^WF KiB of memory, and
+    /// proportional time
     #[arg(long, value_name = "WF", default_value_t = MAX_WORK, value_parser = clap::value_parser!(u8).range(1..=40))]
     max_work_factor: u8,
 
-    /// With -k: the context that was given when encrypting
+    /// With -k: the context that was used for encryption
     #[arg(long, value_name = "STRING", conflicts_with_all = ["identity", "passphrase", "passphrase_file"])]
     context: Option<String>,
 
-    /// Decrypt this part of the plaintext only: `4096:512`, `1G:16K`, or `1G:` for all from there
+    /// Decrypt only this part of the plaintext: `4096:512`, `1G:16K`, or `1G:` for everything from there
     ///
-    /// Only the chunks that hold it are read and verified, and the last one, so that a file that was cut off is found
-    /// out. The input must be a file. A part that reaches beyond the end is what there is of it.
+    /// Only the chunks of this part are read and verified, and the last chunk, so that a truncated file is detected.
+    /// The input must be a file. A part that extends beyond the end is shortened.
     #[arg(long, value_name = "OFFSET:LENGTH", value_parser = text::parse_range, conflicts_with = "output_dir")]
     range: Option<Range>,
 
-    /// What to decrypt; `-` is standard input. With -O, files and folders
+    /// The file to decrypt; `-` is standard input. With -O, files and folders
     #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
     inputs: Vec<PathBuf>,
 
-    /// With -O: decrypt all files below folders whose names end in `.enc`, and keep the tree. Symbolic links are not
-    /// followed
+    /// With -O: decrypt all files in folders and subfolders whose names end in `.enc`, and keep the folder structure.
+    /// Symbolic links are not followed
     #[arg(short, long, help_heading = "Many files")]
     recursive: bool,
 
@@ -131,23 +131,23 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     Output::check(&args.output, &input, Content::Unknown)?;
 
     let start = Envelope::read(&mut input.reader())?;
-    let (envelope, begun) = match start {
+    let (envelope, first_bytes) = match start {
         Start::Envelope(envelope) => (Some(envelope), Vec::new()),
-        Start::Bare(begun) if age_file::is_one(&begun) => {
-            return decrypt_age(args, engine.planner(), &input, AgeFile::open(begun, input.reader())?);
+        Start::Bare(first_bytes) if age_file::is_age_file(&first_bytes) => {
+            return decrypt_age(args, engine.planner(), &input, AgeFile::open(first_bytes, input.reader())?);
         }
-        Start::Bare(begun) => (None, begun),
+        Start::Bare(first_bytes) => (None, first_bytes),
     };
-    let key = find_key(args, envelope.as_ref(), &begun)?;
+    let key = find_key(args, envelope.as_ref(), &first_bytes)?;
     let context = match &envelope {
         Some(envelope) => envelope.as_bytes(),
         None => args.context.as_deref().unwrap_or_default().as_bytes(),
     };
-    // From here on only the message counts.
+    // From here on only the bytes of the message count.
     let before = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
     input.skipped(before);
-    if input.len().is_some() && !begun.is_empty() {
-        input.back(begun.len() as u64)?;
+    if input.len().is_some() && !first_bytes.is_empty() {
+        input.back(first_bytes.len() as u64)?;
     }
 
     let total = match args.range {
@@ -162,7 +162,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         } else if input.len().is_some() {
             file::decrypt_open_file(&engine, &key, context, input.file(), output, options)?.plaintext_len
         } else {
-            let reader = std::io::Cursor::new(begun).chain(input.reader());
+            let reader = std::io::Cursor::new(first_bytes).chain(input.reader());
             lockstep::decrypt(&engine, &key, context, reader, output, options)?.plaintext_len
         };
         let details = json!({ "format": key.suite().name(), "threads": engine.threads() });
@@ -200,23 +200,23 @@ fn decrypt_range(
     Ok(copied)
 }
 
-/// The key of the message, by what was given and what the file needs.
-fn find_key(args: &Decrypt, envelope: Option<&Envelope>, begun: &[u8]) -> Result<FileKey> {
+/// Finds the key of the message, by the options and the header of the file.
+fn find_key(args: &Decrypt, envelope: Option<&Envelope>, first_bytes: &[u8]) -> Result<FileKey> {
     match envelope {
         Some(envelope) => wrapping::unwrap(envelope, &find_unlock(args, &wrapping::header(envelope)?)?),
         None => {
             let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
-            check_bare(key.is_some(), begun)?;
+            check_bare(key.is_some(), first_bytes)?;
             key.ok_or_else(no_key_file)
         }
     }
 }
 
-/// Refuses a message without an envelope if there is no key file. `begun`: the first bytes of the message.
-fn check_bare(has_key: bool, begun: &[u8]) -> Result<()> {
-    match begun {
+/// Refuses a message without an envelope if there is no key file. `first_bytes`: the first bytes of the message.
+fn check_bare(has_key: bool, first_bytes: &[u8]) -> Result<()> {
+    match first_bytes {
         _ if has_key => Ok(()),
-        _ if resembles_magic(begun) => Err(Error::NotAuthentic(
+        _ if resembles_magic(first_bytes) => Err(Error::NotAuthentic(
             "the file's first bytes were damaged or changed: get an intact copy".into(),
         )),
         [] => Err(Error::NotAuthentic("the input is empty: it was cut off".into())),
@@ -228,7 +228,8 @@ fn no_key_file() -> Error {
     failed("this file was not encrypted to recipients or with a passphrase: give its key file with -k")
 }
 
-/// The passphrase or the identities for an age file or an envelope: those that were given, or what the file asks for.
+/// Finds the passphrase or the identities for an age file or an envelope: those of the options, or those that the file
+/// needs.
 fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     check_unlockable(args, header)?;
     let quiet = args.messages.quiet;
@@ -259,19 +260,19 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     Err(no_identity(header))
 }
 
-/// Refuses a file that nothing on the command line can open, before anything is asked for.
+/// Refuses a file that no option can open, before a passphrase is asked for.
 fn check_unlockable(args: &Decrypt, header: &Header) -> Result<()> {
-    let whom = header.whom();
+    let recipients_text = header.recipients_text();
     if args.key.is_some() {
         let instead = if header.is_passphrase() { "leave out -k" } else { "give an identity with -i" };
-        return Err(failed(format!("this file is encrypted {whom}: {instead}")));
+        return Err(failed(format!("this file is encrypted {recipients_text}: {instead}")));
     }
     if header.is_passphrase() {
         return header.check_work(args.max_work_factor);
     }
     if args.passphrase {
         return Err(Error::NotAuthentic(format!(
-            "no passphrase opens this file: it is encrypted {whom}: give an identity with -i"
+            "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"
         )));
     }
     let has_default = || identities::default_file().is_some_and(|path| path.exists());
@@ -284,16 +285,16 @@ fn check_unlockable(args: &Decrypt, header: &Header) -> Result<()> {
 fn no_identity(header: &Header) -> Error {
     let default = identities::default_file();
     let place = default.map_or(String::new(), |path| format!(", or keep one in {}", quoted(&path)));
-    failed(format!("this file is encrypted {}: give an identity with -i{place}", header.whom()))
+    failed(format!("this file is encrypted {}: give an identity with -i{place}", header.recipients_text()))
 }
 
-/// Decrypts a file of age, which is not encrypted by AES: the age crate does the work, on one thread.
+/// Decrypts a file of age, which does not use AES: the age crate decrypts it, on one thread.
 fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'_>) -> Result<()> {
     if args.range.is_some() {
         return Err(failed("this is an age file, which is decrypted as a whole: leave out --range"));
     }
     let unlock = find_unlock(args, &file.header)?;
-    // What does not open is found out before an output is begun.
+    // A file that cannot be opened is reported before an output is created.
     let total = input.len().and_then(|len| file.plaintext_len(len));
     let mut plaintext = file.decrypt(&unlock)?;
     let output = Output::open(&args.output, input, Content::Unknown)?;
@@ -315,10 +316,10 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     })
 }
 
-/// True for bytes that only damage keeps from being the magic: a message begins at random.
-fn resembles_magic(begun: &[u8]) -> bool {
-    let same = begun.iter().zip(MAGIC).filter(|(byte, magic)| byte == magic).count();
-    same >= MAGIC.len() / 2 || (!begun.is_empty() && same == begun.len())
+/// True for bytes that differ from the magic only by damage: the first bytes of a bare message are random.
+fn resembles_magic(first_bytes: &[u8]) -> bool {
+    let same = first_bytes.iter().zip(MAGIC).filter(|(byte, magic)| byte == magic).count();
+    same >= MAGIC.len() / 2 || (!first_bytes.is_empty() && same == first_bytes.len())
 }
 
 #[cfg(test)]

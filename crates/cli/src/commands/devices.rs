@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 use crate::args::EngineArgs;
 use crate::error::Result;
 
-/// Sizes of data for which the choice is told: a small message and a large one.
+/// Sizes for which the choice is reported: a small message and a large one.
 const SIZES: [usize; 2] = [1024, 16 << 20];
 
-/// In the place of a kernel: an operation that is put together from others, or that no kernel does.
+/// Instead of the name of a kernel: an operation that is composed of others, or that no kernel supports.
 const COMPOSED: &str = "composed";
 const NONE: &str = "not supported";
 
-/// List devices, their kernels, and what is chosen for which work
+/// List devices, their kernels, and which kernel is chosen for which operation
 #[derive(Debug, Args)]
 pub(crate) struct Devices {
-    /// Tell it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
     for (name, missing) in &found.missing {
         text += &hang("", 4, &format!("{name}: not here: {missing}"));
     }
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "\nchosen on {} CPU threads, AES-256:", engine.threads());
     let _ = writeln!(text, "  {:<18} {:<22} {:<22}", "", "1 KiB", "16 MiB");
     for choice in &choices {
@@ -88,7 +88,8 @@ fn describe(text: &mut String, device: &dyn Device) {
             *text += &beside("", &format!("not here: {why}"));
         }
     }
-    let lacking: Vec<_> = passes().filter(|&pass| !does(device, pass)).map(|pass| pass.to_string()).collect();
+    let lacking: Vec<_> =
+        passes().filter(|&pass| !supports(device, pass)).map(|pass| pass.to_string()).collect();
     if !lacking.is_empty() {
         *text += &hang("  not supported: ", 4, &lacking.join(", "));
     }
@@ -98,8 +99,8 @@ fn passes() -> impl Iterator<Item = Operation> {
     Operation::all().filter(|operation| matches!(operation, Operation::Pass(_)))
 }
 
-/// True if some kernel of the device does an operation: the same question decides whether work is refused.
-fn does(device: &dyn Device, operation: Operation) -> bool {
+/// True if a kernel of the device supports the operation: the same function decides whether work is refused.
+fn supports(device: &dyn Device, operation: Operation) -> bool {
     let kernels = device.kernels().iter().enumerate().filter(|(_, info)| info.missing.is_none());
     kernels
         .into_iter()
@@ -123,17 +124,17 @@ fn device_json(device: &dyn Device) -> Value {
         "by_name_only": device.properties().by_name_only,
         "kernels": device.kernels().iter().map(kernel).collect::<Vec<_>>(),
         "not_supported": passes()
-            .filter(|&pass| !does(device, pass))
+            .filter(|&pass| !supports(device, pass))
             .map(|pass| pass.to_string())
             .collect::<Vec<_>>(),
     })
 }
 
-/// Which kernel does an operation, for each of the sizes.
+/// The kernels that are chosen for an operation, one for each size.
 struct Choice {
     operation: Operation,
     kernels: [String; 2],
-    /// Whether that rests on measurements.
+    /// Whether the choice is based on measurements.
     is_measured: [bool; 2],
 }
 
@@ -143,7 +144,7 @@ impl Choice {
             let considered = engine.planner().consider(operation, KeySize::Aes256, bytes, None);
             considered.into_iter().find(|choice| choice.is_chosen)
         });
-        // A fused AEAD that no kernel offers is composed of passes, if there are kernels for these.
+        // A fused AEAD that no kernel supports is composed of passes, if there are kernels for them.
         let supports = |pass| engine.planner().supports(Operation::Pass(pass), KeySize::Aes256);
         let is_composed =
             matches!(operation, Operation::Fused(_)) && supports(Pass::Ctr32) && supports(Pass::Ghash);

@@ -23,20 +23,20 @@ use crate::recipients::Recipients;
 use crate::tree::{self, Prepared};
 use crate::{sources, wrapping};
 
-/// More than the longest key file.
-const LONGEST_KEY: usize = 256;
+/// More than the length of any key file.
+const MAX_KEY_FILE: usize = 256;
 
-/// The value of an option that was given without one: no argument can hold this character.
+/// Placeholder for an option without a value: no argument can contain this character.
 const NO_VALUE: &str = "\0";
 
 /// Encrypt a file, or standard input; or many files (-O)
 ///
 /// With a key file (-k) the output is a bare message of C2SP chunked encryption (https://c2sp.org/chunked-encryption),
-/// which other programs read too. With recipients (-r, -R) or a passphrase (-p) each call makes a new key, which lies in
-/// front of the data, encrypted as an age file (https://age-encryption.org): age keys, SSH keys and age plugins work as
-/// they are.
+/// which other programs can read. With recipients (-r, -R) or a passphrase (-p) each call generates a new key, which
+/// precedes the data, encrypted as an age file (https://age-encryption.org): age keys, SSH keys and age plugins are
+/// supported.
 ///
-/// Either way the data are authenticated, and cut into chunks that all cores encrypt at once.
+/// In both cases the data are authenticated, and divided into chunks that are encrypted on all cores in parallel.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("whom").args(["key", "recipient", "recipients_file", "passphrase", "passphrase_file"]).multiple(true))]
 pub(crate) struct Encrypt {
@@ -47,7 +47,7 @@ pub(crate) struct Encrypt {
 
     /// Encrypt to this recipient: `age1...` or an SSH public key; may be given several times
     ///
-    /// With -k, -p or --passphrase-file, which exclude recipients, and without a value, -r is short for --recursive.
+    /// Without a value, -r is short for --recursive, if -k, -p or --passphrase-file is given.
     #[arg(short, long, value_name = "RECIPIENT", num_args = 0..=1, default_missing_value = NO_VALUE)]
     recipient: Vec<String>,
 
@@ -64,15 +64,16 @@ pub(crate) struct Encrypt {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
 
-    /// With -k: what both sides know about the data, such as a name; decryption needs the same
+    /// With -k: data about the file that are known to both sides, such as a name; decryption needs the same
     #[arg(long, value_name = "STRING", conflicts_with_all = ["recipients_file", "passphrase", "passphrase_file"])]
     context: Option<String>,
 
-    /// What to encrypt; `-` or nothing is standard input. With -O, files and folders
+    /// The file to encrypt; `-` or nothing is standard input. With -O, files and folders
     #[arg(value_name = "INPUT", value_hint = ValueHint::FilePath)]
     inputs: Vec<PathBuf>,
 
-    /// With -O: encrypt all files below folders, and keep the tree. Symbolic links are not followed
+    /// With -O: encrypt all files in folders and subfolders, and keep the folder structure. Symbolic links are not
+    /// followed
     #[arg(long, help_heading = "Many files")]
     recursive: bool,
 
@@ -141,7 +142,7 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         Ok(())
     };
     if kind == KeyKind::KeyFile {
-        // Outputs that exist are compared by it.
+        // Existing outputs are compared with this key.
         set_key()?;
     }
     let mut prepare = |_: &mut Input| set_key().map(|()| Prepared::Ready);
@@ -156,7 +157,7 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
     tree::run(&engine, &operation, &mut prepare, &request.inputs, &options, &args.messages)
 }
 
-/// What the command line asks for, once it is known what each `-r` means.
+/// The request of the command line, after each `-r` is interpreted.
 struct Request<'a> {
     inputs: Vec<PathBuf>,
     recipients: Vec<&'a str>,
@@ -195,7 +196,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// True for what may be meant as a recipient, even if it is mistyped, or as a key in the wrong place.
+/// True for text that may be meant as a recipient, also if mistyped, or as a key in the wrong option.
 fn is_recipient(value: &str) -> bool {
     let value = value.trim().to_ascii_lowercase();
     ["age1", "age-", "ssh-", "ecdsa-", "sk-", "lockstep-key-"].iter().any(|start| value.starts_with(start))
@@ -208,7 +209,7 @@ fn sources_of(args: &Encrypt) -> Vec<(&str, &Path)> {
     key.chain(passphrase).chain(recipients).collect()
 }
 
-/// The key that was given; or a new one, and the envelope that it lies in.
+/// The key of the option; or a new one, with the envelope that contains it.
 fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<Envelope>)> {
     if let Some(path) = &args.key {
         return Ok((read_key(path, args.messages.quiet)?, None));
@@ -219,7 +220,9 @@ fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<En
     } else if args.passphrase {
         wrapping::wrap_with_passphrase(&key, identities::ask_new_passphrase()?)?
     } else if request.recipients.is_empty() && args.recipients_file.is_empty() {
-        return Err(failed("say who may decrypt: -k KEYFILE, -r RECIPIENT, -R FILE, or -p for a passphrase"));
+        return Err(failed(
+            "give the keys or recipients that may decrypt: -k KEYFILE, -r RECIPIENT, -R FILE, or -p for a passphrase",
+        ));
     } else {
         let answers = Answers::new(None);
         let recipients = Recipients::read(&request.recipients, &args.recipients_file)?.resolve(&answers)?;
@@ -232,7 +235,7 @@ fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<En
 /// Reads a key file, or a key from standard input, and warns if others can read the file.
 pub(super) fn read_key(path: &Path, quiet: bool) -> Result<FileKey> {
     if path == Path::new("-") {
-        return Ok(keyfile::parse(&read_small(path, "key file", LONGEST_KEY)?)?);
+        return Ok(keyfile::parse(&read_small(path, "key file", MAX_KEY_FILE)?)?);
     }
     let key = keyfile::read(path)?;
     warn_if_open_to_others(path, "key file", quiet);

@@ -15,29 +15,29 @@ use crate::error::{Error, NOT_AUTHENTIC, Result};
 use crate::input::{Input, read_full};
 use crate::{text, unlock};
 
-/// Tell what a file is, without its key
+/// Print the type and the properties of a file, without its key
 ///
-/// Nothing that is told here is authenticated: anyone could have written it. Secrets are never shown.
+/// The output is not authenticated: anyone can have written the file. Secrets are never shown.
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
-    /// What to look at; `-` is standard input
+    /// The file; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// Tell it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What there is to tell.
+/// The report on a file.
 struct Report {
-    /// For programs: `message`, `envelope`, `key`, `age`.
+    /// The type for JSON: `message`, `envelope`, `key`, `age`.
     kind: &'static str,
-    /// For people, label and text, in order.
+    /// Label and text of each line.
     lines: Vec<(&'static str, String)>,
-    /// For programs.
+    /// The fields for JSON.
     fields: Value,
-    /// What is wrong with it.
+    /// An error of the file.
     error: Option<Error>,
 }
 
@@ -49,22 +49,22 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
             let rest = rest_of(&input, envelope.as_bytes().len() as u64, &mut reader)?;
             envelope_report(&envelope, rest)
         }
-        Ok(Start::Bare(begun)) if age_file::is_one(&begun) => {
-            let file = AgeFile::open(begun, &mut reader);
+        Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
+            let file = AgeFile::open(first_bytes, &mut reader);
             age_report(file, &input)?
         }
-        Ok(Start::Bare(mut begun)) => {
-            // Enough for any other kind of file to show itself.
-            let read = begun.len();
-            begun.resize(read + 128, 0);
-            let got = read_full(&mut reader, &mut begun[read..])?;
-            begun.truncate(read + got);
-            let rest = rest_of(&input, begun.len() as u64, &mut reader)?;
-            bare_report(&begun, begun.len() as u64 + rest)
+        Ok(Start::Bare(mut first_bytes)) => {
+            // Enough to recognise any other type of file.
+            let read = first_bytes.len();
+            first_bytes.resize(read + 128, 0);
+            let got = read_full(&mut reader, &mut first_bytes[read..])?;
+            first_bytes.truncate(read + got);
+            let rest = rest_of(&input, first_bytes.len() as u64, &mut reader)?;
+            bare_report(&first_bytes, first_bytes.len() as u64 + rest)
         }
         Err(error @ lockstep::Error::Envelope { .. }) => Report {
             kind: "envelope",
-            lines: vec![("what", "a file of Lockstep whose envelope is damaged".into())],
+            lines: vec![("what", "a Lockstep file whose envelope is damaged".into())],
             fields: json!({}),
             error: Some(error.into()),
         },
@@ -91,12 +91,12 @@ impl Report {
 
 fn envelope_report(envelope: &Envelope, message: u64) -> Report {
     let header = Header::parse(envelope.payload());
-    let (whom, recipients) = header
+    let (recipients_text, recipients) = header
         .as_ref()
-        .map_or_else(|| ("(its envelope holds no age file: it was damaged)".into(), json!([])), recipients);
+        .map_or_else(|| ("(its envelope contains no age file: it is damaged)".into(), json!([])), recipients);
     let envelope_len = envelope.as_bytes().len() as u64;
     let mut lines = vec![
-        ("what", format!("a file of Lockstep, encrypted {whom}")),
+        ("what", format!("a Lockstep file, encrypted {recipients_text}")),
         ("envelope", size(envelope_len)),
         ("format", "Cobblestone-256".into()),
     ];
@@ -120,10 +120,12 @@ fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
         }
         Err(error) => return Err(error),
     };
-    let (whom, recipients) = recipients(&file.header);
+    let (recipients_text, recipients) = recipients(&file.header);
     let armored = if file.is_armored { "armored " } else { "" };
-    let mut lines =
-        vec![("what", format!("an {armored}age file, encrypted {whom}; `lockstep decrypt` opens it"))];
+    let mut lines = vec![(
+        "what",
+        format!("an {armored}age file, encrypted {recipients_text}; `lockstep decrypt` opens it"),
+    )];
     let mut fields = json!({
         "armored": file.is_armored,
         "recipients": recipients,
@@ -149,19 +151,19 @@ fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
     Ok(Report { kind: "age", lines, fields, error })
 }
 
-fn bare_report(begun: &[u8], len: u64) -> Report {
-    if let Ok(key) = keyfile::parse(begun) {
+fn bare_report(first_bytes: &[u8], len: u64) -> Report {
+    if let Ok(key) = keyfile::parse(first_bytes) {
         let name = key.suite().name();
         return Report {
             kind: "key",
-            lines: vec![("what", format!("a key file of Lockstep, for {name}: keep it secret"))],
+            lines: vec![("what", format!("a Lockstep key file, for {name}: keep it secret"))],
             fields: json!({ "file_bytes": len, "format": name }),
             error: None,
         };
     }
     let mut lines = vec![
-        ("what", "a bare message, encrypted with a key file; or else no file of Lockstep".into()),
-        ("format", "Cobblestone-256 or Cobblestone-128: the key tells".into()),
+        ("what", "a bare message, encrypted with a key file; or not a Lockstep file".into()),
+        ("format", "Cobblestone-256 or Cobblestone-128, depending on the key".into()),
     ];
     let mut fields = json!({ "file_bytes": len });
     let error = message_lines(len, &mut lines, &mut fields);
@@ -184,12 +186,12 @@ fn message_lines(len: u64, lines: &mut Vec<(&'static str, String)>, fields: &mut
     }
 }
 
-/// Who can open it, for people and for programs.
+/// The recipients, as text and as JSON.
 fn recipients(header: &Header) -> (String, Value) {
     if header.is_passphrase() {
         let work = header.work_factor();
-        let told = work.map_or(String::new(), |work| format!(" (scrypt, 2^{work})"));
-        return (format!("with a passphrase{told}"), json!([{ "type": "scrypt", "work_factor": work }]));
+        let report = work.map_or(String::new(), |work| format!(" (scrypt, 2^{work})"));
+        return (format!("with a passphrase{report}"), json!([{ "type": "scrypt", "work_factor": work }]));
     }
     let kinds: Vec<_> = header.kinds().collect();
     let json = kinds.iter().map(|kind| json!({ "type": kind })).collect();
@@ -198,7 +200,7 @@ fn recipients(header: &Header) -> (String, Value) {
     (format!("to {count} recipient{s}: {}", kinds.join(", ")), json)
 }
 
-/// How many bytes follow after so many.
+/// The number of bytes that follow after the first `read` bytes.
 fn rest_of(input: &Input, read: u64, reader: &mut impl Read) -> Result<u64> {
     if let Some(len) = input.len() {
         return Ok(len.saturating_sub(read));

@@ -15,10 +15,10 @@ use crate::error::{Error, Result};
 use crate::output::{self, GuardedFile};
 use crate::terminal;
 
-/// Make a key file for `encrypt -k`
+/// Create a key file for `encrypt -k`
 ///
-/// A key file is one line of text. Whoever has it can read and forge all files that are encrypted with it: the file
-/// is made readable to its owner only. Keep a copy in a safe place, for nothing is recovered without it.
+/// A key file is one line of text. Anyone who has it can read and forge all files that are encrypted with it, so only
+/// its owner can read the file. Keep a copy in a safe place: without the key the data cannot be recovered.
 #[derive(Debug, Args)]
 pub(crate) struct Keygen {
     /// The size of the key: 256 for Cobblestone-256, 128 for Cobblestone-128
@@ -29,20 +29,20 @@ pub(crate) struct Keygen {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Replace the output file if it exists: a key in it is lost
+    /// Replace the output file if it exists: the key in it is lost
     ///
-    /// The new file is the caller's and readable by nobody else; nothing of the old one is kept. A symbolic link is
-    /// replaced, not followed.
+    /// The new file belongs to the caller, and only its owner can read it; nothing of the old file is kept. A symbolic
+    /// link is replaced, not followed.
     #[arg(short, long)]
     force: bool,
 
-    /// Exit only after the name of the key file is on stable storage, too; its data always are
+    /// Exit only after the name of the key file is on stable storage; its data always are
     ///
-    /// Standard output must be a file then.
+    /// Standard output must then be a file.
     #[arg(long)]
     sync: bool,
 
-    /// No warnings
+    /// Show no warnings
     #[arg(short, long)]
     quiet: bool,
 }
@@ -66,13 +66,13 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
     }
 }
 
-/// Makes a private file, which appears whole or not at all.
+/// Creates a private file, which appears complete or not at all.
 fn write(path: &Path, args: &Keygen, key: &FileKey) -> Result<()> {
     let mode = FileMode::PRIVATE;
     let options = OutputOptions { force: args.force, mode, sync: args.sync, regular_only: true };
     let mut output = GuardedFile::create(path, options)?;
     output.file().write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
-    // Nothing that was encrypted with a lost key is ever recovered.
+    // Data that are encrypted with a lost key cannot be recovered.
     output.file().as_file().sync_all().map_err(Error::io("sync", path))?;
     output.commit()
 }

@@ -14,7 +14,7 @@ use crate::input::Input;
 
 mod cuda;
 
-/// Reproduce the papers of the field: their tables beside ours
+/// Reproduce published papers: their tables compared with Lockstep's results
 #[derive(Debug, Args)]
 pub(crate) struct Lab {
     #[command(subcommand)]
@@ -29,17 +29,16 @@ enum Paper {
 
 /// Implementing AES on the CellBE (Canright and others, 2009), on a simulated SPU
 ///
-/// Prints the paper's Tables 1, 2 and 3 beside the clocks of our kernels, and where their cycles go. Nothing depends on
-/// the machine that this runs on. `lockstep cipher --device spu --kernel NAME` works with the kernels.
+/// Prints the paper's Tables 1, 2 and 3 with the clock counts of Lockstep's kernels, and a breakdown of their cycles.
+/// The results do not depend on the machine. `lockstep cipher --device spu --kernel NAME` runs the kernels.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cell {
-    /// Tell it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 
-    /// Write the page of the documentation to this file instead, and its pictures to the folder of that name without
-    /// `.md`
+    /// Write the documentation page to this file instead, and its pictures to the folder of the same name without `.md`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
     page: Option<PathBuf>,
 
@@ -53,18 +52,18 @@ enum More {
     Asm(Asm),
 }
 
-/// Show both pipes of a kernel cycle by cycle, once its loop is under way: dual issues, lost cycles and why
+/// Show both pipes of a kernel cycle by cycle in the steady state of its loop: dual issues, lost cycles and the reasons
 #[derive(Debug, Args)]
 pub(crate) struct Trace {
     /// The kernel, such as `ctr4`
     #[arg(value_name = "KERNEL")]
     kernel: String,
 
-    /// Show so many cycles [default: one turn of the loop]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_SHOWN))]
+    /// Number of cycles to show [default: one iteration of the loop]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SHOWN))]
     cycles: Option<u32>,
 
-    /// Of kernels that do several passes show this one, such as `CbcDecrypt` [default: the first]
+    /// For kernels with several passes, show this one, such as `CbcDecrypt` [default: the first]
     #[arg(long, value_name = "PASS")]
     pass: Option<String>,
 
@@ -73,7 +72,7 @@ pub(crate) struct Trace {
     bits: u32,
 }
 
-/// Assemble a program for the SPU, in the syntax of the GNU assembler, and list it
+/// Assemble a program for the SPU, in the syntax of the GNU assembler, and print a listing
 #[derive(Debug, Args)]
 pub(crate) struct Asm {
     /// The program; `-` is standard input
@@ -84,26 +83,26 @@ pub(crate) struct Asm {
     #[arg(long)]
     run: bool,
 
-    /// Show so many cycles
+    /// Number of cycles to show
     #[arg(
         long,
         value_name = "N",
         default_value = "1000",
         requires = "run",
-        value_parser = clap::value_parser!(u32).range(1..=MOST_SHOWN)
+        value_parser = clap::value_parser!(u32).range(1..=MAX_SHOWN)
     )]
     cycles: u32,
 
-    /// Give up after so many cycles
+    /// Stop with an error after this number of cycles
     #[arg(long, value_name = "N", default_value = "100000000", requires = "run")]
     budget: u32,
 }
 
-/// Each cycle that is shown is kept until all are.
-const MOST_SHOWN: i64 = 1_000_000;
+/// Maximum number of cycles to show: all of them are kept in memory.
+const MAX_SHOWN: i64 = 1_000_000;
 
-/// The longest program; the local store has a 64th of that.
-const LONGEST: u64 = 16 << 20;
+/// Maximum length of the source; the local store has a 64th of that.
+const MAX_LEN: u64 = 16 << 20;
 
 pub(crate) fn run(args: &Lab) -> Result<()> {
     let args = match &args.paper {
@@ -152,10 +151,10 @@ fn trace(args: &Trace) -> Result<()> {
 fn asm(args: &Asm) -> Result<()> {
     let mut source = Vec::new();
     let input = Input::open(&args.file)?;
-    input.reader().take(LONGEST + 1).read_to_end(&mut source).map_err(lockstep::Error::Read)?;
+    input.reader().take(MAX_LEN + 1).read_to_end(&mut source).map_err(lockstep::Error::Read)?;
     let name =
         if args.file == Path::new("-") { "standard input".into() } else { args.file.display().to_string() };
-    if source.len() as u64 > LONGEST {
+    if source.len() as u64 > MAX_LEN {
         return Err(failed(format!("{name} has more than 16 MiB: this is no program for 256 KiB")));
     }
     let source = String::from_utf8(source).map_err(|_| failed(format!("{name} is not UTF-8")))?;

@@ -1,4 +1,4 @@
-//! One module a subcommand: its part of the command line, and `run`.
+//! One module for each subcommand: its part of the command line, and `run`.
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
@@ -27,11 +27,11 @@ use crate::args::{Cli, Command};
 use crate::error::{Result, failed};
 use crate::output::Stdout;
 
-/// Runs what was asked for.
+/// Runs the subcommand.
 pub(crate) fn run(cli: Cli) -> Result<()> {
     if cli.json {
         return Err(failed(
-            "--json before the command goes with --version; a command's own --json follows its name",
+            "--json before the command requires --version; a command's own --json follows its name",
         ));
     }
     match cli.command {
@@ -53,7 +53,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
     }
 }
 
-/// All devices of this machine, and the one that the engine made because it was named.
+/// All devices of this machine, and the one that the engine opened because it was named.
 fn discover(engine: &Engine) -> Discovered {
     let mut found = lockstep::engine::discover(&BackendOptions { threads: engine.threads() });
     let is_new = |device: &&Arc<dyn Device>| found.devices.iter().all(|other| other.id() != device.id());
@@ -62,12 +62,12 @@ fn discover(engine: &Engine) -> Discovered {
     found
 }
 
-/// Text to standard output.
+/// Prints text to standard output.
 fn print(text: &str) -> Result<()> {
     Ok(Stdout::open()?.write_all(text.as_bytes()).map_err(lockstep::Error::Write)?)
 }
 
-/// JSON to standard output, one value with line breaks.
+/// Prints JSON to standard output, one value with line breaks.
 pub(crate) fn print_json(value: &serde_json::Value) -> Result<()> {
     print(&format!("{value:#}\n"))
 }

@@ -9,25 +9,25 @@ use lockstep::provider_settings::{self, Settings};
 use crate::error::{Error, Result, failed};
 use crate::terminal;
 
-/// What `make install` installs: what is printed differs in settings only.
+/// The configuration that `make install` installs: the output differs only in settings.
 const TEMPLATE: &str = include_str!("../../../provider/lockstep.cnf");
-/// The module as OpenSSL knows it, and as the build leaves it.
+/// The file names of the module, as installed and as built.
 const NAMES: [&str; 2] = ["lockstep.so", "liblockstep_provider.so"];
-/// What the C library puts something else for in the names of modules.
+/// Strings that the C library replaces in the names of modules.
 const REPLACED: [&str; 3] = ["ORIGIN", "LIB", "PLATFORM"];
 
-/// Print a configuration of OpenSSL that makes Lockstep's provider the preferred one
+/// Print an OpenSSL configuration that makes Lockstep's provider the preferred one
 ///
 /// For programs that use OpenSSL 3.0 or later: `lockstep openssl-conf > lockstep.cnf`, then `OPENSSL_CONF=lockstep.cnf
-/// PROGRAM`. The module is looked for beside this program, in ../lib/ossl-modules, and in the folder that `openssl
-/// version -m` names. What else can be set: lockstep-provider(7).
+/// PROGRAM`. The module is searched for in the folder of this program, in ../lib/ossl-modules, and in the folder that
+/// `openssl version -m` prints. For other settings see lockstep-provider(7).
 #[derive(Debug, Args)]
 pub(crate) struct OpensslConf {
-    /// Where lockstep.so is
+    /// The path of lockstep.so
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     module: Option<PathBuf>,
 
-    /// Set the device: `cpu`, which is the default, `cuda:0` and its like, or `auto`
+    /// Set the device: `cpu` (the default), `auto`, or a device such as `cuda:0`
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
 
@@ -39,24 +39,24 @@ pub(crate) struct OpensslConf {
     #[arg(long, value_name = "N")]
     threads: Option<String>,
 
-    /// Set the bytes in one call from which on threads and devices are used, such as `1M`
+    /// Set the number of bytes of one call from which on threads and devices are used, such as `1M`
     #[arg(long, value_name = "BYTES")]
     threshold: Option<String>,
 
-    /// Set how results of devices are checked: `off`, `sample` or `full`
+    /// Set how results of devices are verified: `off`, `sample` or `full`
     #[arg(long, value_name = "HOW")]
     verify: Option<String>,
 
-    /// Set whether operations are measured, for `auto` to choose by, and the measurements kept in the user's cache directory: `on` or
+    /// Set whether operations are measured, for the choice by `auto`, and the measurements kept in the user's cache directory: `on` or
     /// `off`
     #[arg(long, value_name = "WHETHER")]
     calibrate: Option<String>,
 
-    /// Set whether keystream is made ahead: `on`, `off` or `auto`
+    /// Set whether keystream is computed ahead: `on`, `off` or `auto`
     #[arg(long, value_name = "WHEN")]
     ahead: Option<String>,
 
-    /// Set where the trace goes: `stderr`, `stdout` or the absolute path of a file
+    /// Set the destination of the trace: `stderr`, `stdout` or the absolute path of a file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     trace: Option<String>,
 }
@@ -69,15 +69,15 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
     };
     match &module {
         Some(path) => set(&mut text, "module", &quoted(path)?),
-        None => terminal::say(
-            "warning: lockstep.so is not found, so the line `module` is left out: install it with `make install`, \
+        None => terminal::print_message(
+            "warning: lockstep.so is not found, so the line `module` is omitted: install it with `make install`, \
              or name it with --module",
         ),
     }
     let given = given_settings(args);
     let mut settings = Settings::default();
     for (name, value) in &given {
-        // A provider with a bad setting is not loaded: that is found out here, by the provider's own rules.
+        // A provider with a bad setting is not loaded, so settings are checked here by the provider's own code.
         settings
             .set(name, value)
             .map_err(|expected| failed(format!("--{name} is `{value}`: give {expected}")))?;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
     super::print(&text)
 }
 
-/// The settings that are given, in the order of the configuration.
+/// The settings of the options, in the order of the configuration.
 fn given_settings(args: &OpensslConf) -> Vec<(&'static str, &str)> {
     let OpensslConf { module: _, device, kernel, threads, threshold, verify, calibrate, ahead, trace } = args;
     let all = [device, kernel, threads, threshold, verify, calibrate, ahead, trace];
@@ -102,7 +102,7 @@ fn given_settings(args: &OpensslConf) -> Vec<(&'static str, &str)> {
         .collect()
 }
 
-/// A module that was named.
+/// Checks a module that was named.
 fn given(path: &Path) -> Result<PathBuf> {
     match path.metadata() {
         Ok(found) if found.is_file() => std::path::absolute(path).map_err(Error::io("find", path)),
@@ -111,7 +111,7 @@ fn given(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The module where it is expected.
+/// Searches for the module.
 fn find() -> Option<PathBuf> {
     let program = std::env::current_exe().ok();
     let beside = program.as_deref().and_then(Path::parent);
@@ -122,17 +122,17 @@ fn find() -> Option<PathBuf> {
     near.chain(far).find(|path| path.is_file()).or_else(|| theirs().filter(|path| path.is_file()))
 }
 
-/// Where the installed OpenSSL looks for modules, if there is one.
+/// The folder in which the installed OpenSSL searches for modules, if there is one.
 fn modules_folder() -> Option<PathBuf> {
     let mut command = Command::new("openssl");
-    let told = command.args(["version", "-m"]).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let told = String::from_utf8(told.stdout).ok()?;
+    let output = command.args(["version", "-m"]).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let output = String::from_utf8(output.stdout).ok()?;
     // MODULESDIR: "/usr/lib/x86_64-linux-gnu/ossl-modules"
-    let folder = told.trim().strip_prefix("MODULESDIR:")?.trim().trim_matches('"');
+    let folder = output.trim().strip_prefix("MODULESDIR:")?.trim().trim_matches('"');
     Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute())
 }
 
-/// A path, or another value, as config(5) takes it: between quotes, if anything in it has a meaning there.
+/// Quotes a path or another value for config(5), if it contains special characters.
 fn quoted(path: &Path) -> Result<String> {
     let cannot = |why| failed(format!("{} cannot be written in openssl.cnf: {why}", path.display()));
     let Some(text) = path.to_str() else {
@@ -141,7 +141,7 @@ fn quoted(path: &Path) -> Result<String> {
     if text.contains(char::is_control) {
         return Err(cannot("it has control characters"));
     }
-    // Where the file is opened, after OpenSSL has read it. There is no way to write them so that they are kept.
+    // The dynamic loader replaces these after OpenSSL has read the file. They cannot be escaped.
     if text.split('$').skip(1).any(|after| {
         let after = after.strip_prefix('{').unwrap_or(after);
         REPLACED.iter().any(|name| after.starts_with(name))
@@ -155,7 +155,7 @@ fn quoted(path: &Path) -> Result<String> {
     Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
-/// Gives the setting a value, on the line that shows it as a comment.
+/// Sets a value, on the line that contains the setting as a comment.
 fn set(text: &mut String, name: &str, value: &str) {
     let shown = format!("# {name} = ");
     let line = |line: &str| match line.starts_with(&shown) {

@@ -1,4 +1,4 @@
-//! `lockstep picture`: the command line. Pictures themselves are in [`crate::picture`].
+//! `lockstep picture`: the command line. The encryption of pictures is in [`crate::picture`].
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,19 +16,21 @@ use crate::output::{Content, Output};
 use crate::picture::Picture;
 use crate::{sources, terminal};
 
-/// Encrypt the pixels of a picture, to see what a mode hides and what it does not
+/// Encrypt the pixels of a picture, to show what a mode hides and what it does not
 ///
-/// Size and transparency stay; colours are encrypted, for XTS in sectors of 512 bytes as a disk's, else as one message with an IV
-/// of zeros. The picture that comes out shows what somebody learns who has the ciphertext only; docs/modes.md has examples.
-/// This is for the eye: nothing is authenticated, and there is no room for padding, so that in ECB and CBC bytes at the end which
-/// fill no block stay as they are, and in XTS a last sector of less than 16 bytes.
+/// Size and transparency are kept; colours are encrypted, for XTS in sectors of 512 bytes as on a disk, otherwise as
+/// one message with an all-zero IV. The resulting picture shows what an attacker learns from the ciphertext alone;
+/// docs/modes.md has examples. The command is for demonstration only: nothing is authenticated, and there is no
+/// padding, so that a partial block at the end remains unencrypted in ECB and CBC, and a last sector of less than 16
+/// bytes in XTS.
 #[derive(Debug, Args)]
 pub(crate) struct PictureArgs {
-    /// Which mode
+    /// The mode
     #[arg(short, long, value_name = "MODE")]
     mode: Mode,
 
-    /// The key in a file, as raw bytes: 16, 24 or 32; for XTS two of 16 or of 32 [default: a random one, which is not kept]
+    /// The key in a file, as raw bytes: 16, 24 or 32; for XTS two keys of 16 or of 32 [default: a random key, which is
+    /// not stored]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     key_file: Option<PathBuf>,
 
@@ -36,15 +38,15 @@ pub(crate) struct PictureArgs {
     #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
     input: PathBuf,
 
-    /// Where the PNG goes; `-` is standard output
+    /// The output PNG; `-` is standard output
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     output: PathBuf,
 
-    /// Overwrite it if it exists
+    /// Overwrite the output if it exists
     #[arg(short, long)]
     force: bool,
 
-    /// Errors only: no warnings
+    /// Show only errors, no warnings
     #[arg(short, long)]
     quiet: bool,
 
@@ -71,8 +73,8 @@ impl Mode {
     }
 }
 
-/// The longest file that is read.
-const LONGEST: u64 = 256 << 20;
+/// Maximum length of a file that is read.
+const MAX_LEN: u64 = 256 << 20;
 
 pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let output = OutputArgs { output: Some(args.output.clone()), force: args.force, sync: false };
@@ -84,17 +86,17 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let input = Input::open(&args.input)?;
     Output::check(&output, &input, Content::Binary)?;
     let mut png = Vec::new();
-    input.reader().take(LONGEST + 1).read_to_end(&mut png).map_err(lockstep::Error::Read)?;
+    input.reader().take(MAX_LEN + 1).read_to_end(&mut png).map_err(lockstep::Error::Read)?;
     let name =
         if args.input == Path::new("-") { "standard input".into() } else { quoted(&args.input).to_string() };
-    if png.len() as u64 > LONGEST {
+    if png.len() as u64 > MAX_LEN {
         return Err(failed(format!("{name}: it is longer than 256 MiB: take a smaller picture")));
     }
     let mut picture = Picture::decode(&png).map_err(|why| failed(format!("{name}: {why}")))?;
     drop(png);
     picture.encrypt(engine.planner(), cipher, &key)?;
     let encoded = picture.encode().map_err(failed)?;
-    // From here on nothing but the writing can fail.
+    // After this only the write can fail.
     let mut out = Output::open(&output, &input, Content::Binary)?;
     out.write_all(&encoded).map_err(|error| match args.output.as_path() {
         path if path == Path::new("-") => lockstep::Error::Write(error).into(),
@@ -102,7 +104,7 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     })?;
     out.commit()?;
     if let Some(incident) = engine.incidents().first() {
-        terminal::warn(args.quiet, &format!("{incident}. The CPU has done that part again"));
+        terminal::warn(args.quiet, &format!("{incident}. The CPU has repeated that part"));
     }
     Ok(())
 }

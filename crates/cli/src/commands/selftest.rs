@@ -10,14 +10,14 @@ use serde_json::json;
 use crate::args::EngineArgs;
 use crate::error::{Error, Result, failed};
 
-/// Test every kernel that can run here against known answers
+/// Test every available kernel against known answers
 ///
 /// Devices that are used by name only are tested if `--device` names one.
 ///
-/// These tests also run by themselves before a kernel does its first work.
+/// Each kernel is also tested automatically before its first use.
 #[derive(Debug, Args)]
 pub(crate) struct Selftest {
-    /// Tell it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 
@@ -25,7 +25,7 @@ pub(crate) struct Selftest {
     engine: EngineArgs,
 }
 
-/// What became of a kernel.
+/// The result of the tests of a kernel.
 struct Outcome {
     device: String,
     kernel: &'static str,
@@ -35,7 +35,7 @@ struct Outcome {
 }
 
 pub(crate) fn run(args: &Selftest) -> Result<()> {
-    // Names that do not exist are found out by the planner.
+    // The planner reports unknown names.
     let engine = args.engine.engine()?;
     let wanted = |choice: &Option<String>, name: &str| match choice.as_deref() {
         None | Some("auto" | "") => true,
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
     let failures = outcomes.iter().filter(|outcome| !outcome.failures.is_empty()).count();
     if failures > 0 {
         return Err(Error::NotAuthentic(format!(
-            "{failures} kernels give wrong answers and are not used: report this"
+            "{failures} kernels failed the test and are not used: report this"
         )));
     }
     if outcomes.iter().all(|outcome| outcome.missing.is_some()) {

@@ -1,6 +1,6 @@
-//! Folders held open by a descriptor. What lies below them is reached component by component, without following symbolic
-//! links: another user of a shared folder can rename files there at any time, and must not be able to redirect a read or
-//! a write to a file elsewhere.
+//! Folders that are held open by a descriptor. Paths below them are resolved component by component, without following
+//! symbolic links: another user of a shared folder can rename files there at any time, and must not be able to redirect
+//! a read or a write to another file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,13 +12,13 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, fstat, fsync, mkdirat, openat, statat};
 use rustix::io::Errno;
 
-/// A folder that is only passed through needs no permission to list it.
+/// Flags for a folder that is only traversed, which needs no permission to list it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const TRAVERSE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-const PASSED: OFlags = LISTED;
-/// `fsync` needs this as well.
-const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const TRAVERSE: OFlags = LIST;
+/// Flags for a folder that is listed or synced.
+const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Device and inode number.
 pub(crate) type Id = (u64, u64);
@@ -34,7 +34,7 @@ pub(crate) struct Folder(OwnedFd);
 impl Folder {
     /// Opens a folder. Symbolic links in its path are followed, unless it is the last component and `follow` is false.
     pub(crate) fn open(path: &Path, follow: bool) -> io::Result<Folder> {
-        let flags = if follow { PASSED } else { PASSED | OFlags::NOFOLLOW };
+        let flags = if follow { TRAVERSE } else { TRAVERSE | OFlags::NOFOLLOW };
         Ok(Folder(openat(CWD, path, flags, Mode::empty()).map_err(explain)?))
     }
 
@@ -42,14 +42,14 @@ impl Folder {
         Ok(id(&fstat(&self.0)?))
     }
 
-    /// The names in this folder or in one below it, sorted, each with what bears it.
+    /// The sorted names in this folder or in one below it, each with its status.
     pub(crate) fn list(&self, relative: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
         let mut folder = self.0.try_clone()?;
         for name in names(relative)? {
-            folder = openat(&folder, name, PASSED | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?;
+            folder = openat(&folder, name, TRAVERSE | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?;
         }
         let mut found = Vec::new();
-        for entry in Dir::read_from(openat(&folder, ".", LISTED, Mode::empty())?)? {
+        for entry in Dir::read_from(openat(&folder, ".", LIST, Mode::empty())?)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name != "." && name != ".." {
@@ -64,11 +64,11 @@ impl Folder {
     /// Opens a regular file below this folder for reading.
     ///
     /// # Errors
-    /// A symbolic link in the place of any component, or anything but a regular file.
+    /// A component is a symbolic link, or the file is not a regular file.
     pub(crate) fn open_file(&self, relative: &Path) -> io::Result<File> {
         let (parent, name) = self.walk_to(relative)?;
         let parent = parent.as_ref().unwrap_or(&self.0);
-        // Without NONBLOCK, opening a FIFO that has taken the place of the file would wait for a writer.
+        // Without NONBLOCK, opening a FIFO that has replaced the file would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(parent, name, flags, Mode::empty()).map_err(explain)?);
         if !file.metadata()?.is_file() {
@@ -77,11 +77,10 @@ impl Folder {
         Ok(file)
     }
 
-    /// Opens a folder below this one and makes it, and those above it, if they are missing, with these permission bits
-    /// under the umask. With `sync` each name that it makes is on stable storage before it returns, and the result can be
-    /// synced.
+    /// Opens a folder below this one. Missing folders, also above it, are created with these permission bits under the
+    /// umask. With `sync` each new name is on stable storage before the function returns, and the result can be synced.
     pub(crate) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
-        let flags = if sync { LISTED } else { PASSED };
+        let flags = if sync { LIST } else { TRAVERSE };
         let mut folder = openat(&self.0, ".", flags, Mode::empty())?;
         for name in names(relative)? {
             match mkdirat(&folder, name, Mode::from_raw_mode(mode)) {
@@ -94,19 +93,19 @@ impl Folder {
         Ok(Folder(folder))
     }
 
-    /// The same folder, to be listed or synced.
+    /// Opens the same folder for listing or syncing.
     pub(crate) fn reader(&self) -> io::Result<OwnedFd> {
-        Ok(openat(&self.0, ".", LISTED, Mode::empty())?)
+        Ok(openat(&self.0, ".", LIST, Mode::empty())?)
     }
 
-    /// The folder that holds `relative`, if it is not this one, and the last component.
+    /// The parent folder of `relative`, if it is not this one, and the last component.
     fn walk_to<'p>(&self, relative: &'p Path) -> io::Result<(Option<OwnedFd>, &'p OsStr)> {
         let mut folder: Option<OwnedFd> = None;
         let mut names = names(relative)?;
         let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
         for name in names {
             let parent = folder.as_ref().unwrap_or(&self.0);
-            folder = Some(openat(parent, name, PASSED | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?);
+            folder = Some(openat(parent, name, TRAVERSE | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?);
         }
         Ok((folder, last))
     }
@@ -118,7 +117,7 @@ impl From<Folder> for OwnedFd {
     }
 }
 
-/// The components of a relative path, which must be names: no `..`, no root.
+/// The components of a relative path, which must be plain names: no `..`, no root.
 fn names(relative: &Path) -> io::Result<Vec<&OsStr>> {
     let name = |component| match component {
         Component::Normal(name) => Ok(name),
@@ -130,7 +129,7 @@ fn names(relative: &Path) -> io::Result<Vec<&OsStr>> {
 fn explain(error: Errno) -> io::Error {
     match error {
         Errno::LOOP | Errno::MLINK => io::Error::other("it is a symbolic link, which is not followed"),
-        // What a symbolic link in the place of a folder gives.
+        // The error for a symbolic link in the place of a folder.
         Errno::NOTDIR => io::Error::other("a part of its path is not a folder, or is a symbolic link"),
         other => other.into(),
     }
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_made_with_the_permissions_asked_for() {
+    fn folders_are_created_with_the_requested_permissions() {
         let base = tempfile::tempdir().unwrap();
         let root = Folder::open(base.path(), false).unwrap();
         let made = root.make_folder(Path::new("a/b"), 0o700, true).unwrap();
@@ -200,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused() {
+    fn files_that_are_not_regular_are_refused() {
         let base = tempfile::tempdir().unwrap();
         let made = std::process::Command::new("mkfifo").arg(base.path().join("fifo")).status().unwrap();
         assert!(made.success());
         let root = Folder::open(base.path(), false).unwrap();
-        // Does not wait for a writer.
+        // It does not wait for a writer.
         assert!(root.open_file(Path::new("fifo")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The files and folders that were given, and what lies in the folders.
+//! The input files and folders, and the content of the folders.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -11,21 +11,21 @@ use rustix::fs::{AtFlags, CWD, FileType, Stat, statat};
 use super::folder::{Folder, Id, id};
 use crate::error::{Error, Result, failed};
 
-/// A regular file to work on.
+/// A regular file to process.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Its path, as messages show it.
+    /// The path for messages.
     pub(crate) path: PathBuf,
-    /// The folder in which it was found by walking, and its path below that; nothing for a file that was given itself.
+    /// The folder in which it was found, and its path below that folder; `None` for a file of the command line.
     pub(crate) below: Option<(Arc<Root>, PathBuf)>,
-    /// The path of its folder below the output folder.
+    /// The path of the output's folder below the output folder.
     pub(crate) place: PathBuf,
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) len: u64,
     pub(crate) id: Id,
 }
 
-/// A folder that was given. It is opened when it is used: there may be more of them than a process may have open files.
+/// A folder of the command line. It is opened for each use: there may be more of them than the limit on open files.
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
@@ -33,7 +33,7 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// The folder that was given, or an error if another one has taken its place.
+    /// Opens the folder; returns an error if another one has replaced it.
     pub(crate) fn open(&self) -> io::Result<Folder> {
         let folder = Folder::open(&self.path, has_trailing_slash(&self.path))?;
         if folder.id()? != self.id {
@@ -43,28 +43,28 @@ impl Root {
     }
 }
 
-/// A folder that the output has to have.
+/// A folder of the output.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     pub(crate) mode: u32,
 }
 
-/// Everything that was found.
+/// All files and folders that were found.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub(crate) files: Vec<Found>,
-    /// Each folder after the one that holds it.
+    /// Each folder comes after its parent.
     pub(crate) places: Vec<Place>,
-    /// What is left out on purpose, and why.
+    /// Files that are skipped, with the reason.
     pub(crate) skipped: Vec<(PathBuf, &'static str)>,
-    /// What cannot be read.
+    /// Files that cannot be read.
     pub(crate) failed: Vec<(PathBuf, Error)>,
 }
 
 impl Inputs {
-    /// Looks at each path that was given and, with `recursive`, below folders. Symbolic links are not followed, and
-    /// `output`, the identity of the output folder if it exists, is left out.
+    /// Lists the paths of the command line and, with `recursive`, the content of folders. Symbolic links are not
+    /// followed, and `output`, the identity of an existing output folder, is skipped.
     ///
     /// # Errors
     /// A path that does not exist, a folder without `recursive`, standard input.
@@ -80,7 +80,7 @@ impl Inputs {
                 if !recursive {
                     let path = quoted(path);
                     return Err(failed(format!(
-                        "{path} is a folder: add --recursive to work on what is in it"
+                        "{path} is a folder: add --recursive to process its content"
                     )));
                 }
                 inputs.add_folder(path, &stat, output)?;
@@ -106,8 +106,8 @@ impl Inputs {
         }
     }
 
-    /// A folder `a/b` becomes the folder `b` of the output. One without a name of its own, such as `.`, becomes the
-    /// output folder itself.
+    /// A folder `a/b` becomes the folder `b` of the output. A folder without a name, such as `.`, becomes the output
+    /// folder itself.
     fn add_folder(&mut self, path: &Path, stat: &Stat, output: Option<Id>) -> Result<()> {
         if output == Some(id(stat)) {
             return Err(failed(format!(
@@ -119,7 +119,7 @@ impl Inputs {
         let folder = root.open().map_err(Error::io("open", path))?;
         let base = path.file_name().map(PathBuf::from).unwrap_or_default();
         self.places.push(Place { path: base.clone(), mode: folder_mode(stat) });
-        // Folders that are still to be listed, by their paths below the root: the next one is the last.
+        // Folders that are not listed yet, by their paths below the root; the next one is the last.
         let mut pending = vec![PathBuf::new()];
         while let Some(relative) = pending.pop() {
             let entries = match folder.list(&relative) {
@@ -154,7 +154,7 @@ impl Inputs {
     }
 }
 
-/// The same permission bits as the input folder, but its owner can write to it.
+/// The permission bits of the input folder, with write permission for the owner.
 fn folder_mode(stat: &Stat) -> u32 {
     stat.st_mode & 0o777 | 0o700
 }
@@ -163,7 +163,7 @@ fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// By POSIX, a path that ends in a slash means the folder that a symbolic link points to.
+/// By POSIX, a path that ends in a slash refers to the folder that a symbolic link points to.
 fn has_trailing_slash(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b"/")
 }

@@ -1,8 +1,8 @@
-//! Many files in one call: `-O DIR`, files and folders, spread over all cores.
+//! Many files in one call: `-O DIR`, files and folders, on all cores.
 //!
-//! [`inputs`] lists what there is to do, [`plan`] assigns the outputs and refuses what cannot work before any of it is
-//! done, [`mod@run`] processes the files, and [`mod@report`] prints what became of them. Paths below folders are opened by
-//! [`folder`], without following symbolic links.
+//! [`inputs`] lists the files, [`plan`] assigns the outputs and checks them in advance, [`mod@run`] processes the
+//! files, and [`mod@report`] prints the results. Paths below folders are opened by [`folder`], without following
+//! symbolic links.
 
 mod folder;
 mod inputs;
@@ -26,24 +26,24 @@ use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::signals;
 
-/// What is done to each file.
+/// The operation on each file.
 pub(crate) trait Operation: Sync {
-    /// What was done, for messages: `encrypted`.
+    /// The verb for messages: `encrypted`.
     fn done(&self) -> &'static str;
 
-    /// The output's name for an input's name, if it has one.
+    /// The name of the output for an input, if it has one.
     fn output_name(&self, input: &OsStr) -> Option<OsString>;
 
-    /// Compares an output that exists with its input. `same_time`: their modification times agree.
+    /// Compares an existing output with its input. `same_time`: their modification times agree.
     ///
     /// # Errors
-    /// Reading fails.
+    /// The output cannot be read.
     fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing>;
 
-    /// Reads all of the input and writes all of the output. The result is the number of plaintext bytes.
+    /// Reads the whole input and writes the whole output; returns the number of plaintext bytes.
     ///
     /// # Errors
-    /// All of those of encryption and decryption.
+    /// All errors of encryption and decryption.
     fn process(
         &self,
         input: &mut Input,
@@ -52,46 +52,45 @@ pub(crate) trait Operation: Sync {
     ) -> Result<u64>;
 }
 
-/// What is known of a file before the work begins.
+/// The state of a file before it is processed.
 pub(crate) enum Prepared {
     Ready,
     /// This file cannot be processed; others may be.
     Failed(Error),
 }
 
-/// How an output that exists relates to its input.
+/// The relation of an existing output to its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// Complete, and made from the input as it is now.
+    /// Complete, and created from the present input.
     UpToDate,
-    /// Made by this command, perhaps from an earlier version of the input: it can be replaced.
+    /// Created by this command, possibly from an earlier version of the input: it can be replaced.
     Outdated,
-    /// Perhaps something else; why.
+    /// Possibly another file; with the reason.
     Unknown(&'static str),
 }
 
-/// What was asked for.
+/// The options of the command.
 pub(crate) struct Options<'a> {
     pub(crate) output_dir: &'a Path,
     pub(crate) recursive: bool,
     /// Skip outputs that are up to date.
     pub(crate) resume: bool,
-    /// Replace outputs that exist.
+    /// Replace existing outputs.
     pub(crate) force: bool,
-    /// Have each output on stable storage before it counts as done.
+    /// Put each output on stable storage before it counts as done.
     pub(crate) sync: bool,
-    /// Files that no output may replace, each with what it is.
+    /// Files that no output may replace, each with a description.
     pub(crate) protected: Vec<(&'a str, &'a Path)>,
 }
 
-/// Processes all files. Those that fail do not keep the others from being processed.
+/// Processes all files. A failure of one does not affect the others.
 ///
-/// `prepare` is called on this thread for each file that will be processed, before any of them is: it finds keys, and asks
-/// for passphrases.
+/// `prepare` is called on this thread for each file, before the first of them is processed: it finds keys and asks for
+/// passphrases.
 ///
-/// # Errors
-/// What keeps all of the work from beginning, also errors of `prepare`; [`Error::Reported`] if some files failed, and were
-/// listed.
+/// Errors that prevent the work from starting, also those of `prepare`; [`Error::Reported`] if some files have failed
+/// and were listed.
 pub(crate) fn run(
     engine: &Engine,
     operation: &dyn Operation,
@@ -113,7 +112,7 @@ pub(crate) fn run(
     let mut outcome = Outcome::default();
     let jobs = match &existing {
         Some(folder) if options.resume => {
-            run::leave_out_up_to_date(engine, operation, folder, jobs, options, &mut outcome)
+            run::skip_up_to_date(engine, operation, folder, jobs, options, &mut outcome)
         }
         _ => jobs,
     };
@@ -130,7 +129,7 @@ pub(crate) fn run(
             return Err(Error::Stopped);
         }
     }
-    // Where every file has failed nothing is made.
+    // If every file has failed, no folder is created.
     if !ready.is_empty() || outcome.failed.is_empty() && inputs.failed.is_empty() {
         let output = run::make_output(path, options.sync).map_err(Error::io("make the folder", path))?;
         run::run(engine, operation, &output, &inputs.places, ready, options, messages, &mut outcome);

@@ -10,7 +10,7 @@ pub(crate) fn encrypted(name: &OsStr) -> OsString {
     OsString::from_vec([name.as_bytes(), SUFFIX].concat())
 }
 
-/// `report.pdf.enc` to `report.pdf`; nothing for a name that does not end so, or of which no name of a file would remain.
+/// `report.pdf.enc` to `report.pdf`; `None` for a name without the suffix, or if no file name would remain.
 pub(crate) fn decrypted(name: &OsStr) -> Option<OsString> {
     let stem = name.as_bytes().strip_suffix(SUFFIX)?;
     let is_name = !matches!(stem, b"" | b"." | b"..") && !stem.contains(&b'/');
@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_leave_the_folder_do_not_come_out() {
+    fn names_outside_the_folder_are_refused() {
         for name in [".enc", "..enc", "...enc", "a", "a.ENC", "enc", "a.enc.bak"] {
             assert_eq!(decrypted(OsStr::new(name)), None, "{name}");
         }

@@ -1,4 +1,4 @@
-//! Which output each input gets, found out and checked before the first byte is read.
+//! The assignment of outputs to inputs, with checks before the first byte is read.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -14,30 +14,30 @@ use super::inputs::{Found, Inputs};
 use crate::error::{Error, Result, failed};
 use crate::signals::Guard;
 
-/// The name of an output that is only checked, and not made.
+/// The name of an output that is only checked, and not created.
 const TRIAL: &str = ".lockstep-trial";
 
-/// One file to work on.
+/// One file to process.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) input: Found,
-    /// The output's name in `input.place`.
+    /// The name of the output in `input.place`.
     pub(crate) name: OsString,
-    /// The whole path of the output.
+    /// The full path of the output.
     pub(crate) output: PathBuf,
-    /// Something bears the name of the output.
+    /// The name of the output exists.
     pub(crate) exists: bool,
-    /// It may be replaced.
+    /// An existing output may be replaced.
     pub(crate) replace: bool,
 }
 
 /// Assigns an output to each file.
 ///
-/// Files below folders for whose name `rename` has no output are moved to `inputs.skipped`.
+/// Files in folders for which `rename` returns no name are moved to `inputs.skipped`.
 ///
 /// # Errors
-/// A file that was given by name and for which there is no output name; two inputs with the same output; an output that
-/// is an input or one of the files in `protected`; outputs that exist, unless they may be replaced or skipped.
+/// A file of the command line without an output name; two inputs with the same output; an output that is an input or
+/// one of the files in `protected`; existing outputs, unless they may be replaced or skipped.
 pub(crate) fn assign(
     inputs: &mut Inputs,
     rename: impl Fn(&OsStr) -> Option<OsString>,
@@ -62,7 +62,8 @@ pub(crate) fn assign(
     check_existing(jobs, &mut inputs.failed, options)
 }
 
-/// Finds out whether files can be made in the output folder or, if it is missing, in the folder in which it will be made.
+/// Checks that files can be created in the output folder or, if it is missing, in the folder in which it will be
+/// created.
 pub(crate) fn check_writable(options: &Options<'_>) -> Result<()> {
     let mut folder = options.output_dir;
     while !folder.exists() {
@@ -91,7 +92,7 @@ fn check_distinct(jobs: &[Job]) -> Result<()> {
     Ok(())
 }
 
-/// Looks for outputs that exist. Those that cannot be looked at are moved to `failed`.
+/// Finds existing outputs. Those that cannot be checked are moved to `failed`.
 fn check_existing(
     jobs: Vec<Job>,
     failed_files: &mut Vec<(PathBuf, Error)>,
@@ -124,7 +125,7 @@ fn check_existing(
                 checked.push(job);
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => checked.push(job),
-            // A name that is too long, or a folder that may not be searched, concerns this file alone.
+            // A name that is too long, or a folder without search permission, affects only this file.
             Err(error) => failed_files.push((job.input.path, Error::io("look at", &job.output)(error))),
         }
     }

@@ -1,4 +1,4 @@
-//! What became of all files: printed at the end, and returned as the exit code.
+//! The results of all files: printed at the end, and returned as the exit code.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::args::ProgressArgs;
 use crate::error::{self, Error, Result};
 use crate::{explain, job, json, signals, terminal, text};
 
-/// Prints what was skipped and what failed, and a summary.
+/// Prints the skipped and failed files, and a summary.
 ///
 /// # Errors
 /// [`Error::Reported`] with the exit code of the worst failure; [`Error::Stopped`] after a signal.
@@ -40,7 +40,7 @@ pub(crate) fn report(
         let _ = writeln!(std::io::stderr(), "{summary}");
     } else {
         if messages.explain {
-            terminal::say(&explain::explain(engine.planner()));
+            terminal::print_message(&explain::explain(engine.planner()));
         }
         print(verb, &inputs, &outcome, messages);
     }
@@ -50,11 +50,11 @@ pub(crate) fn report(
 fn print(verb: &str, inputs: &Inputs, outcome: &Outcome, messages: &ProgressArgs) {
     if !messages.quiet {
         for (path, reason) in &inputs.skipped {
-            terminal::say(&format!("skipped {}: it is {reason}", quoted(path)));
+            terminal::print_message(&format!("skipped {}: it is {reason}", quoted(path)));
         }
     }
     for (path, error) in &inputs.failed {
-        terminal::say(&format!("failed: {}: {error}", quoted(path)));
+        terminal::print_message(&format!("failed: {}: {error}", quoted(path)));
     }
     let is_notable = !inputs.failed.is_empty() || !inputs.skipped.is_empty();
     if messages.quiet || !(is_notable || outcome.wants_summary) {
@@ -77,7 +77,7 @@ fn print(verb: &str, inputs: &Inputs, outcome: &Outcome, messages: &ProgressArgs
     for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
         summary += &format!("; {count} {what}");
     }
-    terminal::say(&summary);
+    terminal::print_message(&summary);
 }
 
 fn summary_json(
@@ -111,7 +111,7 @@ fn summary_json(
         "threads": engine.threads(),
     });
     if let Some(worst) = worst {
-        // As in every object of an error.
+        // As in every JSON error.
         summary["error"] = format!("{} failed", files(inputs.failed.len())).into();
         summary["kind"] = worst.kind().into();
     }

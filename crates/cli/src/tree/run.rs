@@ -1,5 +1,5 @@
-//! Processing the files: long ones one after the other, each on all cores; then the others side by side, one core each.
-//! So both kinds use the whole machine, and the number of threads stays that of the engine.
+//! Processing of the files: long ones one after the other, each on all cores; then the others in parallel, each on one
+//! core. Both kinds use the whole machine, and the number of threads does not exceed that of the engine.
 
 use std::fs::File;
 use std::io;
@@ -23,19 +23,19 @@ use crate::output::GuardedFile;
 use crate::progress::{FileProgress, Progress};
 use crate::signals;
 
-/// Files from this length on are worked on by all cores: 8 pieces of 512 KiB or more for each of a few cores.
+/// Files of at least this length are processed by all cores: 8 pieces of at least 512 KiB for each of a few cores.
 const LONG: u64 = 8 << 20;
-/// Open files that one file at work takes at most: input, output, folders on the way to both, their listing.
+/// Maximum number of open files for one file in process: input, output, the folders of both, their listing.
 const OPEN_FILES: u64 = 8;
-/// Open files of the rest of the program.
+/// Number of open files of the rest of the program.
 const OTHER_OPEN_FILES: u64 = 32;
 
-/// What became of all files.
+/// The results of all files.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) done: usize,
     pub(crate) up_to_date: usize,
-    /// Bytes of plaintext in the files that were done.
+    /// Bytes of plaintext of the processed files.
     pub(crate) plaintext: u64,
     pub(crate) failed: Vec<(PathBuf, Error)>,
     pub(crate) time: Duration,
@@ -43,10 +43,7 @@ pub(crate) struct Outcome {
 }
 
 /// Processes the files of a plan into the output folder.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "each is one of the parts that the plan, the command line and the caller have"
-)]
+#[allow(clippy::too_many_arguments, reason = "the parts come from the plan, the command line and the caller")]
 pub(crate) fn run(
     engine: &Engine,
     operation: &dyn Operation,
@@ -61,22 +58,22 @@ pub(crate) fn run(
     let progress = Progress::start_files(messages, total, jobs.len());
     let work = Work { operation, output, options, progress: &progress, outcome: Mutex::new(outcome) };
     for place in places {
-        // Those without files are kept, too.
-        work.make_place(place);
+        // Folders without files are created too.
+        work.create_place(place);
     }
     let (long, short): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.input.len >= LONG);
     for job in long {
         work.process(job, engine.threads());
     }
-    side_by_side(engine, &short, |job| work.process(job, 1));
+    in_parallel(engine, &short, |job| work.process(job, 1));
     let Work { outcome, .. } = work;
     let outcome = outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     outcome.time = progress.end();
     outcome.wants_summary = progress.wants_summary();
 }
 
-/// Compares the outputs that exist with their inputs; the jobs that are left are those to be done.
-pub(crate) fn leave_out_up_to_date(
+/// Compares existing outputs with their inputs; returns the jobs that are not up to date.
+pub(crate) fn skip_up_to_date(
     engine: &Engine,
     operation: &dyn Operation,
     output: &Folder,
@@ -86,7 +83,7 @@ pub(crate) fn leave_out_up_to_date(
 ) -> Vec<Job> {
     let results: Vec<_> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let pairs: Vec<_> = jobs.iter().zip(&results).filter(|(job, _)| job.exists).collect();
-    side_by_side(engine, &pairs, |(job, result)| {
+    in_parallel(engine, &pairs, |(job, result)| {
         if !signals::stopped() {
             let compared = compare(operation, output, job, options);
             *result.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(compared);
@@ -114,7 +111,7 @@ pub(crate) fn leave_out_up_to_date(
     left
 }
 
-/// Opens the input of a job: what is opened is a regular file in the place of the one that was found, or an error.
+/// Opens the input of a job, which must still be a regular file.
 pub(crate) fn open_input(job: &Job) -> Result<Input> {
     let path = &job.input.path;
     let opened = match &job.input.below {
@@ -124,18 +121,18 @@ pub(crate) fn open_input(job: &Job) -> Result<Input> {
     Input::from_file(opened.map_err(Error::io("open", path))?, path)
 }
 
-/// Opens the output folder. It is made if it is missing, as are the folders above it.
+/// Opens the output folder. It is created if it is missing, with its parent folders.
 pub(crate) fn make_output(path: &Path, sync: bool) -> io::Result<Folder> {
     match Folder::open(path, true) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         opened => return opened,
     }
     let (parent, name) = split(path)?;
-    // One that is there already is opened by the call that makes none.
+    // An existing parent is opened by the recursive call.
     make_output(parent, sync)?.make_folder(Path::new(name), 0o777, sync)
 }
 
-/// A file that was given by its path: links in the path before the last component are the user's own.
+/// Opens a file by its path: links in the path before the last component belong to the user.
 fn open_regular(path: &Path) -> io::Result<File> {
     let (parent, name) = split(path)?;
     Folder::open(parent, true)?.open_file(Path::new(name))
@@ -147,8 +144,8 @@ fn split(path: &Path) -> io::Result<(&Path, &std::ffi::OsStr)> {
     Ok((parent.unwrap_or(Path::new(".")), name))
 }
 
-/// Runs something for each item, on as many threads as the engine has and the limit on open files allows.
-fn side_by_side<T: Sync>(engine: &Engine, items: &[T], work: impl Fn(&T) + Sync) {
+/// Runs `work` for each item, with as many threads as the engine has and the limit on open files allows.
+fn in_parallel<T: Sync>(engine: &Engine, items: &[T], work: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let worker = || {
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -159,7 +156,7 @@ fn side_by_side<T: Sync>(engine: &Engine, items: &[T], work: impl Fn(&T) + Sync)
     let threads = engine.threads().min(items.len()).min(usize::try_from(most).unwrap_or(usize::MAX));
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // A system that allows no more threads: fewer do it as well.
+            // The system cannot start more threads: fewer are enough.
             if std::thread::Builder::new().spawn_scoped(scope, worker).is_err() {
                 break;
             }
@@ -168,7 +165,7 @@ fn side_by_side<T: Sync>(engine: &Engine, items: &[T], work: impl Fn(&T) + Sync)
     });
 }
 
-/// The number of files that this process may have open, after it was raised as far as it may be.
+/// Raises the limit on open files as far as permitted, and returns it.
 fn open_files_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -189,7 +186,7 @@ fn compare(operation: &dyn Operation, output: &Folder, job: &Job, options: &Opti
     let (read, written) = times.map_err(Error::io("look at", &job.output))?;
     let existing = operation.compare(&input, &file, is_same_time(read, written))?;
     if existing == Existing::UpToDate && options.sync {
-        // The run that made it may not have synced it.
+        // The run that created it may not have synced it.
         let synced = file
             .sync_all()
             .and_then(|()| output.make_folder(&job.input.place, 0o777, true)?.reader())
@@ -199,8 +196,7 @@ fn compare(operation: &dyn Operation, output: &Folder, job: &Job, options: &Opti
     Ok(existing)
 }
 
-/// True if an output has the modification time that it was given, that of its input. Some file systems keep whole or even
-/// seconds only.
+/// True if the output has the modification time of the input. Some file systems store whole or even seconds only.
 fn is_same_time(input: SystemTime, output: SystemTime) -> bool {
     let has_whole_seconds = output.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
     let difference = input.duration_since(output).unwrap_or_else(|error| error.duration());
@@ -216,13 +212,13 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn make_place(&self, place: &Place) {
+    fn create_place(&self, place: &Place) {
         let made = self.output.make_folder(&place.path, place.mode, self.options.sync);
         let outcome = made.map(|folder| {
             if self.options.resume
                 && let Ok(folder) = folder.reader()
             {
-                // What cannot be removed does no harm.
+                // A file that cannot be removed does no harm.
                 let _ = remove_abandoned(folder);
             }
         });
@@ -239,17 +235,17 @@ impl Work<'_> {
         let progress = self.progress.file(job.input.len);
         let finished = self.try_process(job, threads, &progress);
         if signals::stopped() {
-            // Failures from here on have the signal as their reason.
+            // After a signal all failures are caused by it.
             return;
         }
         progress.finish();
         self.record(job.input.path.clone(), finished);
     }
 
-    /// Bytes of plaintext.
+    /// Returns the bytes of plaintext.
     fn try_process(&self, job: &Job, threads: usize, progress: &FileProgress<'_>) -> Result<u64> {
         let mut input = open_input(job)?;
-        // Before the first byte is read: should the input change meanwhile, its time will be another one.
+        // Read before the first byte: if the input changes meanwhile, its time will differ.
         let modified = input.file().metadata().and_then(|metadata| metadata.modified());
         let modified = modified.map_err(Error::io("look at", &job.input.path))?;
         let folder = self.output.make_folder(&job.input.place, 0o777, self.options.sync);
@@ -261,7 +257,7 @@ impl Work<'_> {
         let options =
             lockstep::Options::new().progress(&report).interrupt(signals::flag()).max_threads(threads);
         let plaintext = self.operation.process(&mut input, output.file(), options)?;
-        // A file system that keeps no times: `--resume` makes the output again.
+        // On a file system without times, `--resume` creates the output again.
         let _ = output.file().as_file().set_modified(modified);
         output.commit()?;
         Ok(plaintext)
@@ -284,12 +280,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_agree_as_far_as_file_systems_keep_them() {
+    fn times_are_compared_at_the_resolution_of_file_systems() {
         let at = |seconds, nanos| UNIX_EPOCH + Duration::new(seconds, nanos);
         assert!(is_same_time(at(1000, 5), at(1000, 5)));
         assert!(!is_same_time(at(1000, 5), at(1000, 6)));
         assert!(!is_same_time(at(1001, 5), at(1000, 5)));
-        // FAT has even seconds.
+        // FAT stores even seconds.
         assert!(is_same_time(at(1001, 999), at(1000, 0)));
         assert!(!is_same_time(at(1002, 0), at(1000, 0)));
     }

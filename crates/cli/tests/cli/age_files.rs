@@ -1,4 +1,4 @@
-//! Files of age, without an envelope of ours around them.
+//! Files of age, without Lockstep's envelope.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::common::*;
 
 const AGE_CHUNK: usize = 64 << 10;
 
-/// A file as age makes it.
+/// Creates an age file.
 fn encrypt(recipients: &[&dyn Recipient], armored: bool, plain: &[u8]) -> Vec<u8> {
     let encryptor = Encryptor::with_recipients(recipients.iter().copied()).unwrap();
     let mut file = Vec::new();
@@ -21,7 +21,7 @@ fn encrypt(recipients: &[&dyn Recipient], armored: bool, plain: &[u8]) -> Vec<u8
     file
 }
 
-/// With an identity and a passphrase file, both private; and the identity's recipient.
+/// A folder with an identity and a passphrase file, both private; and the recipient of the identity.
 fn with_identity() -> (Folder, x25519::Recipient) {
     let folder = Folder::new();
     let identity = x25519::Identity::generate();
@@ -55,20 +55,20 @@ fn binary_and_armored_by_identity_and_by_passphrase() {
             assert!(opened.stdout == plain, "armored {armored}, {len}");
         }
     }
-    // CR LF, as mail programs make it.
+    // CR LF, as mail programs convert it.
     let text = encrypt(&[&recipient], true, b"hello");
     let text = String::from_utf8(text).unwrap().replace('\n', "\r\n");
     assert_eq!(folder.pipe(["decrypt", "-i", "identity"], text.as_bytes()).succeeded().stdout, b"hello");
-    // The identity file that is used if none is named.
+    // The default identity file.
     folder.shell("mkdir -p config/lockstep/ && cp identity config/lockstep/identities").succeeded();
     assert_eq!(folder.pipe(["decrypt"], text.as_bytes()).succeeded().stdout, b"hello");
     let json = folder.pipe(["decrypt", "--json"], text.as_bytes()).succeeded();
-    let told: serde_json::Value = serde_json::from_str(&json.stderr).unwrap();
-    assert_eq!((told["format"].as_str(), told["plaintext_bytes"].as_u64()), (Some("age"), Some(5)));
+    let report: serde_json::Value = serde_json::from_str(&json.stderr).unwrap();
+    assert_eq!((report["format"].as_str(), report["plaintext_bytes"].as_u64()), (Some("age"), Some(5)));
 }
 
 #[test]
-fn what_does_not_open_says_why() {
+fn errors_of_files_that_cannot_be_opened() {
     let (folder, recipient) = with_identity();
     folder.run(["keygen", "-o", "key"]).succeeded();
     folder.write("age", encrypt(&[&recipient], false, b"hello"));
@@ -78,7 +78,7 @@ fn what_does_not_open_says_why() {
     run("decrypt age -o out").failed(2, "to recipients (X25519): give an identity with -i");
     run("decrypt -k key age -o out").failed(2, "give an identity with -i");
     run("decrypt -k key locked -o out").failed(2, "with a passphrase: leave out -k");
-    run("decrypt -i identity locked -o out").failed(2, "no identity opens it");
+    run("decrypt -i identity locked -o out").failed(2, "identities cannot open it");
     run("decrypt --passphrase-file passphrase age -o out").failed(1, "no passphrase opens this file");
     run("decrypt -i identity --range 1:2 age -o out").failed(2, "leave out --range");
     folder.write("wrong", "other");
@@ -102,7 +102,7 @@ fn damage_anywhere_leaves_no_output() {
             let before = folder.names();
             let ended = folder.run(["decrypt", "-i", "identity", "damaged", "-o", "out"]);
             assert!(matches!(ended.code, 1 | 2), "{what}: {}", ended.stderr);
-            // Only where it cannot be seen any more that it is an age file, something else is asked for.
+            // The error differs only if the file is not recognisable as an age file.
             assert!(ended.code == 1 || ended.stderr.contains("-k"), "{what}: {}", ended.stderr);
             assert_eq!(folder.names(), before, "{what}");
             let piped = folder.pipe(["decrypt", "-i", "identity"], bytes);
@@ -120,7 +120,7 @@ fn damage_anywhere_leaves_no_output() {
         }
         refused(&[&file[..], b"more"].concat(), "appended");
     }
-    // Cut between two chunks.
+    // Truncated between two chunks.
     let file = encrypt(&[&recipient], false, &data(2 * AGE_CHUNK));
     let header = file.len() - 2 * (AGE_CHUNK + 16);
     folder.write("cut", &file[..header + AGE_CHUNK + 16]);
@@ -134,16 +134,16 @@ fn inspected() {
     for armored in [false, true] {
         for len in [0, 1, AGE_CHUNK, 200_000] {
             folder.write("age", encrypt(&[&recipient, &recipient], armored, &data(len)));
-            let told = folder.run(["inspect", "--json", "age"]).succeeded().json();
-            assert_eq!(told["kind"], "age");
-            assert_eq!(told["armored"], armored);
-            assert_eq!(told["passphrase"], false);
-            assert_eq!(told["file_bytes"], folder.read("age").len());
-            assert_eq!(told["recipients"].as_array().unwrap().len(), 2);
+            let report = folder.run(["inspect", "--json", "age"]).succeeded().json();
+            assert_eq!(report["kind"], "age");
+            assert_eq!(report["armored"], armored);
+            assert_eq!(report["passphrase"], false);
+            assert_eq!(report["file_bytes"], folder.read("age").len());
+            assert_eq!(report["recipients"].as_array().unwrap().len(), 2);
             if !armored {
-                assert_eq!(told["plaintext_bytes"], len);
+                assert_eq!(report["plaintext_bytes"], len);
                 let piped = folder.pipe(["inspect", "--json", "-"], &folder.read("age")).succeeded().json();
-                assert_eq!(piped, told);
+                assert_eq!(piped, report);
             }
         }
     }
@@ -154,9 +154,9 @@ fn inspected() {
         text.text()
     );
     folder.write("age", encrypt(&[&passphrase()], false, b"hello"));
-    let told = folder.run(["inspect", "--json", "age"]).succeeded().json();
-    assert_eq!(told["recipients"][0]["work_factor"], 4);
-    assert_eq!(told["passphrase"], true);
+    let report = folder.run(["inspect", "--json", "age"]).succeeded().json();
+    assert_eq!(report["recipients"][0]["work_factor"], 4);
+    assert_eq!(report["passphrase"], true);
     folder.write("age", "age-encryption.org/v1\n-> X25519\n");
     folder.run(["inspect", "age"]).failed(1, "damaged");
 }
@@ -169,8 +169,8 @@ fn control_c_leaves_nothing() {
     wait_for_handlers(&child);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&file[..file.len() - 5]).unwrap();
-    let begun = || folder.names().len() > 3;
-    wait_until("the output to be begun", begun);
+    let is_started = || folder.names().len() > 3;
+    wait_until("the output to be created", is_started);
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     drop(stdin);

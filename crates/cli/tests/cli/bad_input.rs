@@ -1,17 +1,17 @@
-//! Damaged data, failing input and output: the right exit code, no output file, nothing released that was not verified.
+//! Damaged data, failing input and output: the right exit code, no output file, only verified data released.
 
 use std::fs;
 
 use crate::common::*;
 
-/// Data of some chunks, and their ciphertext.
+/// Data of several chunks, and their ciphertext.
 fn encrypted(folder: &Folder, len: usize) -> (Vec<u8>, Vec<u8>) {
     let plain = data(len);
     let cipher = folder.pipe(["encrypt", "-k", "key"], &plain).succeeded().stdout;
     (plain, cipher)
 }
 
-/// Decrypts to a file, which must not appear, and to standard output, where only a true prefix may.
+/// Decrypts to a file, which must not appear, and to standard output, which may only contain a prefix of the plaintext.
 #[track_caller]
 fn refused(folder: &Folder, cipher: &[u8], plain: &[u8]) {
     folder.write("damaged", cipher);
@@ -80,9 +80,9 @@ fn wrong_keys_and_no_keys() {
     }
     folder.run(["decrypt", "cipher"]).failed(2, "give its key file with -k");
     folder.run(["decrypt", "-k", "nothing", "cipher"]).failed(2, "nothing");
-    folder.run(["decrypt", "-k", "cipher", "cipher"]).failed(2, "no key file");
+    folder.run(["decrypt", "-k", "cipher", "cipher"]).failed(2, "not a key file");
     folder.write("identity", "AGE-SECRET-KEY-1");
-    folder.run(["decrypt", "-k", "identity", "cipher"]).failed(2, "no key file");
+    folder.run(["decrypt", "-k", "identity", "cipher"]).failed(2, "not a key file");
     assert!(!folder.has("out"));
 }
 
@@ -97,12 +97,12 @@ fn empty_files() {
 }
 
 #[test]
-fn existing_output_is_kept_unless_told_otherwise() {
+fn existing_output_is_kept_without_force() {
     let folder = Folder::with_keys();
     folder.write("out", "precious");
     folder.pipe(["encrypt", "-k", "key", "-o", "out"], b"new").failed(2, "'out' exists");
     assert_eq!(folder.read("out"), b"precious");
-    // A failure leaves it too.
+    // A failure leaves it unchanged too.
     folder.pipe(["decrypt", "-k", "key", "-o", "out", "--force"], b"damaged").failed(1, "");
     assert_eq!(folder.read("out"), b"precious");
     folder.pipe(["encrypt", "-k", "key", "-o", "out", "--force"], b"new").succeeded();
@@ -157,7 +157,7 @@ fn unwritable_and_full_output() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let folder = Folder::with_keys();
     folder.write("plain", data(10_000_000));
     folder.run(["encrypt", "-k", "key", "plain", "-o", "cipher"]).succeeded();
@@ -215,7 +215,7 @@ fn a_limit_on_file_sizes_is_an_error_that_leaves_nothing() {
 }
 
 #[test]
-fn a_summary_that_nobody_can_read_is_no_failure() {
+fn a_summary_that_cannot_be_written_is_not_a_failure() {
     let folder = Folder::with_keys();
     folder.write("p", "plain");
     folder.shell("lockstep encrypt -k key p -o out --json 2>/dev/full").succeeded();
@@ -224,14 +224,14 @@ fn a_summary_that_nobody_can_read_is_no_failure() {
 }
 
 #[test]
-fn what_was_released_is_verified_chunks_only() {
+fn only_verified_chunks_are_released() {
     const CHUNK: usize = 16384;
     let folder = Folder::with_keys();
     let plain = data(70 * CHUNK);
     folder.write("p", &plain);
     folder.run(["encrypt", "-k", "key", "p", "-o", "e"]).succeeded();
     let mut damaged = folder.read("e");
-    // Chunk 40, which is not in the first piece: what comes before its piece goes out, nothing of it does.
+    // Chunk 40 is not in the first piece: earlier pieces are written, its own piece is not.
     damaged[56 + 40 * (CHUNK + 16) + 5] ^= 1;
     let ended = folder.pipe(["decrypt", "-k", "key"], &damaged).failed(1, "chunk 40");
     assert!(!ended.stdout.is_empty() && ended.stdout.len() <= 40 * CHUNK, "{} bytes", ended.stdout.len());

@@ -1,4 +1,4 @@
-//! What is measured of devices, where it is kept, and what the command tells of its choices.
+//! The measurements of devices, their cache, and the explanation of choices.
 
 use crate::common::*;
 
@@ -16,10 +16,10 @@ fn run(folder: &Folder, args: &str) -> Ended {
     command.output().unwrap().into()
 }
 
-/// True if what `devices` tells of GCM rests on measurements.
+/// True if the choice that `devices` reports for GCM is based on measurements.
 fn is_measured(folder: &Folder) -> bool {
-    let told = run(folder, "devices --json").succeeded().json();
-    let all = told["chosen"].as_array().unwrap();
+    let report = run(folder, "devices --json").succeeded().json();
+    let all = report["chosen"].as_array().unwrap();
     let seal = all.iter().find(|choice| choice["operation"] == "GcmSeal").unwrap();
     let sizes = seal["by_size"].as_array().unwrap();
     assert!(
@@ -29,18 +29,18 @@ fn is_measured(folder: &Folder) -> bool {
 }
 
 #[test]
-fn measurements_are_told_and_kept_and_forgotten() {
+fn measurements_are_printed_stored_and_deleted() {
     let folder = Folder::new();
-    // Mesa's drivers may keep a cache of their own beside ours.
+    // Mesa's drivers may store their own cache in the same folder.
     assert!(
         !is_measured(&folder) && !folder.has("cache/lockstep"),
         "nothing was measured, nothing was written"
     );
     // The kernel with the fewest operations.
-    let told = run(&folder, "calibrate --json --kernel cpu/aws-lc").succeeded();
-    assert_eq!(told.stderr, "");
-    let told = told.json();
-    let all = told["measured"].as_array().unwrap();
+    let report = run(&folder, "calibrate --json --kernel cpu/aws-lc").succeeded();
+    assert_eq!(report.stderr, "");
+    let report = report.json();
+    let all = report["measured"].as_array().unwrap();
     assert_eq!(all.len(), 6, "two operations, three key sizes: {all:?}");
     for one in all {
         assert_eq!((&one["device"], &one["memory"]), (&"cpu".into(), &"host".into()));
@@ -59,7 +59,7 @@ fn measurements_are_told_and_kept_and_forgotten() {
 }
 
 #[test]
-fn a_damaged_or_foreign_cache_is_written_anew() {
+fn a_damaged_or_foreign_cache_is_replaced() {
     let folder = Folder::new();
     run(&folder, "calibrate --kernel cpu/aws-lc").succeeded();
     let file = only_file(&folder);
@@ -79,16 +79,16 @@ fn a_damaged_or_foreign_cache_is_written_anew() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_to_is_reported_by_calibrate_and_does_no_harm_elsewhere() {
+fn a_cache_that_cannot_be_written_is_reported_by_calibrate_only() {
     let folder = Folder::with_keys();
     folder.write("cache", "a file where the folder should be");
-    let told = run(&folder, "calibrate --json --kernel cpu/aws-lc")
+    let report = run(&folder, "calibrate --json --kernel cpu/aws-lc")
         .failed_as_json(2, "the measurements were not kept");
-    assert_eq!(told.json()["measured"].as_array().unwrap().len(), 6);
+    assert_eq!(report.json()["measured"].as_array().unwrap().len(), 6);
     let mut homeless = folder.command(["calibrate", "--json", "--kernel", "cpu/aws-lc"]);
-    let told: Ended = homeless.env_remove("XDG_CACHE_HOME").env_remove("HOME").output().unwrap().into();
+    let report: Ended = homeless.env_remove("XDG_CACHE_HOME").env_remove("HOME").output().unwrap().into();
     assert_eq!(
-        told.failed_as_json(2, "set HOME or XDG_CACHE_HOME").json()["measured"].as_array().unwrap().len(),
+        report.failed_as_json(2, "set HOME or XDG_CACHE_HOME").json()["measured"].as_array().unwrap().len(),
         6
     );
     folder.write("plain", data(100_000));
@@ -102,14 +102,14 @@ fn choices_are_explained() {
     folder.write("plain", data(3_000_000));
     let silent = run(&folder, "encrypt -k key -o cipher plain").succeeded();
     assert_eq!(silent.stderr, "");
-    let told = run(&folder, "encrypt -k key -o cipher -f --explain plain").succeeded().stderr;
-    assert!(told.starts_with("lockstep: GcmSeal, AES-256, "), "{told}");
-    assert!(told.contains("->") && told.contains("cpu/aws-lc on cpu, as the device states"), "{told}");
-    let told = run(&folder, "decrypt -k key -o back --explain cipher").succeeded().stderr;
-    assert!(told.contains("GcmOpen, AES-256, "), "{told}");
+    let report = run(&folder, "encrypt -k key -o cipher -f --explain plain").succeeded().stderr;
+    assert!(report.starts_with("lockstep: GcmSeal, AES-256, "), "{report}");
+    assert!(report.contains("->") && report.contains("cpu/aws-lc on cpu, as the device states"), "{report}");
+    let report = run(&folder, "decrypt -k key -o back --explain cipher").succeeded().stderr;
+    assert!(report.contains("GcmOpen, AES-256, "), "{report}");
     folder.write("raw", [7; 16]);
     let args = "cipher --mode ctr --key-file raw --iv-hex 00000000000000000000000000000000 -o out --kernel cpu/soft --explain plain";
-    let told = run(&folder, args).succeeded().stderr;
-    assert!(told.contains("Ctr, AES-128, ") && told.contains("cpu/soft on cpu"), "{told}");
-    assert!(!told.contains("cpu/aesni"), "only what may be chosen: {told}");
+    let report = run(&folder, args).succeeded().stderr;
+    assert!(report.contains("Ctr, AES-128, ") && report.contains("cpu/soft on cpu"), "{report}");
+    assert!(!report.contains("cpu/aesni"), "only what may be chosen: {report}");
 }

@@ -1,4 +1,4 @@
-//! Running the command in a folder of its own.
+//! Runs the command in a temporary folder.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,15 +9,15 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 pub(crate) const LOCKSTEP: &str = env!("CARGO_BIN_EXE_lockstep");
-/// Bytes of a chunk, and with its tag; bytes before the first.
+/// Bytes of a chunk, of a chunk with its tag, and of the header.
 pub(crate) const CHUNK: usize = 16384;
 pub(crate) const ENCRYPTED: usize = CHUNK + 16;
 pub(crate) const HEADER: usize = 56;
 
-/// A folder, in which commands are run.
+/// A folder in which commands are run.
 pub(crate) struct Folder(TempDir);
 
-/// How a command ended.
+/// The result of a command.
 pub(crate) struct Ended {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -29,7 +29,7 @@ impl Folder {
         Folder(tempfile::Builder::new().prefix("lockstep-cli-").tempdir().unwrap())
     }
 
-    /// With a key file `key` and another one, `wrong`.
+    /// A folder with two key files, `key` and `wrong`.
     pub(crate) fn with_keys() -> Folder {
         let folder = Folder::new();
         folder.run(["keygen", "-o", "key"]).succeeded();
@@ -62,16 +62,16 @@ impl Folder {
         names
     }
 
-    /// A program, to be run in the folder without this one's terminal and environment.
+    /// A program that runs in the folder without the terminal and the environment of the tests.
     pub(crate) fn program(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.0.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for name in ["LOCKSTEP_DEVICE", "LOCKSTEP_KERNEL", "LOCKSTEP_THREADS", "COLUMNS", "NO_COLOR"] {
             command.env_remove(name);
         }
-        // A machine without a desktop, of which Mesa's drivers complain.
+        // Without the variable Mesa's drivers print warnings, as on a machine without a desktop.
         command.env_remove("XDG_RUNTIME_DIR");
-        // Not the user's.
+        // Not the user's cache.
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
         command.env("XDG_CONFIG_HOME", self.path("config"));
         command
@@ -87,7 +87,7 @@ impl Folder {
         self.command(args).output().unwrap().into()
     }
 
-    /// Without a terminal, also if the tests run on one.
+    /// Without a terminal, even if the tests run on one.
     pub(crate) fn without_terminal<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ended {
         self.program("setsid").arg("-w").arg(LOCKSTEP).args(args).output().unwrap().into()
     }
@@ -103,7 +103,7 @@ impl Folder {
     }
 
     pub(crate) fn spawn<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Child {
-        // Whoever runs the tests may ignore Ctrl-C, as shells do for jobs in the background; programs inherit that.
+        // The tests may run with Ctrl-C ignored, as shells start background jobs; child processes inherit that.
         let program = self.command(args);
         let mut command = self.program("env");
         command.arg("--default-signal").arg(program.get_program()).args(program.get_args());
@@ -117,7 +117,7 @@ pub(crate) fn feed(mut command: Command, input: &[u8]) -> Ended {
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            // Whoever fails early does not read all.
+            // A command that fails early does not read everything.
             let _ = stdin.write_all(input);
         });
         child.wait_with_output().unwrap().into()
@@ -141,31 +141,31 @@ impl Ended {
         self
     }
 
-    /// With this exit code, and a message that holds these words.
+    /// Checks the exit code, and that the message contains these words.
     #[track_caller]
     pub(crate) fn failed(self, code: i32, words: &str) -> Ended {
         assert_eq!(self.code, code, "{}", self.stderr);
         assert!(self.stderr.starts_with("lockstep: "), "{:?}", self.stderr);
-        assert!(self.stderr.contains(words), "{:?} does not say {words:?}", self.stderr);
+        assert!(self.stderr.contains(words), "{:?} does not contain {words:?}", self.stderr);
         assert!(self.stderr.lines().count() <= 2, "{:?} is long", self.stderr);
         self
     }
 
-    /// As [`Ended::failed`], with the message as an object, which `--json` makes of it.
+    /// As [`Ended::failed`], with the message as a JSON object.
     #[track_caller]
     pub(crate) fn failed_as_json(self, code: i32, words: &str) -> Ended {
         assert_eq!(self.code, code, "{}", self.stderr);
-        let told: serde_json::Value = serde_json::from_str(&self.stderr).unwrap();
-        assert!(told["error"].as_str().unwrap().contains(words), "{told} does not say {words:?}");
+        let report: serde_json::Value = serde_json::from_str(&self.stderr).unwrap();
+        assert!(report["error"].as_str().unwrap().contains(words), "{report} does not contain {words:?}");
         self
     }
 
-    /// As clap says it, which takes more lines.
+    /// A usage error in clap's format, which has more lines.
     #[track_caller]
     pub(crate) fn failed_usage(self, words: &str) -> Ended {
         assert_eq!(self.code, 2, "{}", self.stderr);
         assert!(self.stderr.starts_with("lockstep: "), "{:?}", self.stderr);
-        assert!(self.stderr.contains(words), "{:?} does not say {words:?}", self.stderr);
+        assert!(self.stderr.contains(words), "{:?} does not contain {words:?}", self.stderr);
         self
     }
 
@@ -184,7 +184,7 @@ impl Ended {
     }
 }
 
-/// Bytes that look random and are the same every time.
+/// Deterministic pseudo-random bytes.
 pub(crate) fn data(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -194,7 +194,7 @@ pub(crate) fn data(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// True if a program is there that a test needs. Its absence is told, and with `CI` set it is a failure.
+/// True if a program that a test needs exists. Its absence is printed, and with `CI` set it is a failure.
 pub(crate) fn have(program: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .any(|folder| folder.join(program).is_file());
@@ -210,17 +210,17 @@ pub(crate) fn kill(signal: &str, child: &Child) {
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// Waits until it is so.
+/// Waits until the condition is true.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let since = std::time::Instant::now();
     while !holds() {
-        assert!(since.elapsed().as_secs() < 20, "waited in vain: {what}");
+        assert!(since.elapsed().as_secs() < 20, "timeout: {what}");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
-/// Until the program catches Ctrl-C, and has had time to begin.
+/// Waits until the program catches Ctrl-C and has started its work.
 pub(crate) fn wait_for_handlers(child: &Child) {
     let catches = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();

@@ -1,4 +1,4 @@
-//! Key files, and what they encrypt.
+//! Key files and encryption with them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ fn keygen_makes_private_files_of_one_line() {
 }
 
 #[test]
-fn keygen_overwrites_only_when_told() {
+fn keygen_overwrites_only_with_force() {
     let folder = Folder::with_keys();
     let before = folder.read("key");
     folder.run(["keygen", "-o", "key"]).failed(2, "--force");
@@ -39,7 +39,7 @@ fn keygen_overwrites_only_when_told() {
 }
 
 #[test]
-fn keys_that_others_can_read_deserve_a_warning() {
+fn keys_that_others_can_read_cause_a_warning() {
     let folder = Folder::with_keys();
     fs::set_permissions(folder.path("key"), fs::Permissions::from_mode(0o640)).unwrap();
     let warned = folder.run(["encrypt", "-k", "key", "-o", "out"]).succeeded();
@@ -74,12 +74,12 @@ fn round_trips_of_all_lengths_through_files_and_pipes() {
 }
 
 #[test]
-fn redirected_files_are_read_from_where_they_stand() {
+fn redirected_files_are_read_from_their_position() {
     let folder = Folder::with_keys();
     let plain = data(100_000);
     folder.write("plain", &plain);
     folder.shell("{ head -c 1000 > /dev/null; lockstep encrypt -k key; } < plain > cipher").succeeded();
-    // `head` may have read more than it gave out, but not less.
+    // `head` may have read more than it has written, but not less.
     let back = folder.run(["decrypt", "-k", "key", "cipher"]).succeeded().stdout;
     assert!(plain.ends_with(&back) && back.len() <= plain.len() - 1000);
     folder
@@ -89,7 +89,7 @@ fn redirected_files_are_read_from_where_they_stand() {
 }
 
 #[test]
-fn files_that_claim_to_be_empty() {
+fn files_that_report_length_0() {
     let folder = Folder::with_keys();
     folder.run(["encrypt", "-k", "key", "/proc/version", "-o", "cipher"]).succeeded();
     let back = folder.run(["decrypt", "-k", "key", "cipher"]).succeeded().stdout;
@@ -162,7 +162,7 @@ fn ranges() {
 }
 
 #[test]
-fn ranges_verify_what_they_touch_and_the_end() {
+fn ranges_verify_their_chunks_and_the_last_one() {
     let folder = Folder::with_keys();
     let plain = data(3 * CHUNK + 1000);
     folder.write("plain", &plain);
@@ -183,17 +183,17 @@ fn ranges_verify_what_they_touch_and_the_end() {
 }
 
 #[test]
-fn what_was_done_is_told_in_json() {
+fn the_result_is_printed_as_json() {
     let folder = Folder::with_keys();
-    let told = folder.pipe(["encrypt", "-k", "key", "--json"], &data(20_000)).succeeded();
-    let json: serde_json::Value = serde_json::from_str(&told.stderr).unwrap();
+    let report = folder.pipe(["encrypt", "-k", "key", "--json"], &data(20_000)).succeeded();
+    let json: serde_json::Value = serde_json::from_str(&report.stderr).unwrap();
     assert_eq!(json["done"], "encrypted");
     assert_eq!(json["plaintext_bytes"], 20_000);
-    assert_eq!(json["output_bytes"], told.stdout.len());
+    assert_eq!(json["output_bytes"], report.stdout.len());
     assert_eq!(json["format"], "Cobblestone-256");
     assert_eq!(folder.pipe(["encrypt", "-k", "key"], b"").succeeded().stderr, "");
-    let told = folder.pipe(["encrypt", "-k", "key", "--progress", "always"], b"abc").succeeded();
-    assert!(told.stderr.starts_with("lockstep: encrypted 3 bytes in "), "{}", told.stderr);
+    let report = folder.pipe(["encrypt", "-k", "key", "--progress", "always"], b"abc").succeeded();
+    assert!(report.stderr.starts_with("lockstep: encrypted 3 bytes in "), "{}", report.stderr);
     let quiet = folder.pipe(["encrypt", "-k", "key", "--progress", "always", "-q"], b"abc").succeeded();
     assert_eq!(quiet.stderr, "");
 }

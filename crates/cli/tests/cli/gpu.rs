@@ -1,8 +1,8 @@
-//! GPUs by wgpu: those that are not there, and software that acts as one.
+//! GPUs by wgpu: missing ones, and a software device.
 
 use crate::common::*;
 
-/// On a machine without any driver.
+/// Runs a command as on a machine without any driver.
 fn run_without_drivers(folder: &Folder, args: &[&str]) -> Ended {
     let mut command = folder.command(args);
     for name in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "__EGL_VENDOR_LIBRARY_FILENAMES"] {
@@ -12,7 +12,7 @@ fn run_without_drivers(folder: &Folder, args: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_device_that_is_not_there() {
+fn a_device_that_does_not_exist() {
     let folder = Folder::with_keys();
     folder.write("plain", data(1000));
     let before = folder.names();
@@ -24,19 +24,19 @@ fn a_device_that_is_not_there() {
     let ended = ended.failed(2, "no Vulkan or OpenGL ES device: install");
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     assert_eq!(folder.names(), before);
-    // Who does not ask for it is not told.
+    // Without the option there is no message.
     assert_eq!(run_without_drivers(&folder, &args[..6]).succeeded().stderr, "");
-    let told = run_without_drivers(&folder, &["devices"]).succeeded();
-    let lines: Vec<_> = told.text().lines().filter(|line| line.starts_with("wgpu")).collect();
+    let report = run_without_drivers(&folder, &["devices"]).succeeded();
+    let lines: Vec<_> = report.text().lines().filter(|line| line.starts_with("wgpu")).collect();
     assert!(matches!(lines[..], [line] if line.starts_with("wgpu: not here: ")), "{lines:?}");
-    assert_eq!(told.stderr, "");
+    assert_eq!(report.stderr, "");
 }
 
 #[test]
-fn software_that_acts_as_a_gpu() {
+fn the_software_device() {
     let folder = Folder::with_keys();
-    let told = folder.run(["devices", "--json"]).succeeded().json();
-    let devices = told["devices"].as_array().unwrap();
+    let report = folder.run(["devices", "--json"]).succeeded().json();
+    let devices = report["devices"].as_array().unwrap();
     let Some(device) = devices.iter().find(|device| device["name"] == "wgpu:software") else {
         assert!(std::env::var_os("CI").is_none(), "no wgpu:software: tools/setup.sh gpus installs it");
         eprintln!("NOT TESTED: there is no wgpu:software on this machine");

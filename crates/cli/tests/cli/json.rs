@@ -1,4 +1,4 @@
-//! Errors under `--json`: one object on standard error, and nothing else there.
+//! Errors with `--json`: one object on standard error, and nothing else.
 
 use serde_json::Value;
 
@@ -8,11 +8,11 @@ use crate::common::*;
 fn error(ended: Ended, code: i32, kind: &str) -> Value {
     assert_eq!(ended.code, code, "{}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 1, "{:?}", ended.stderr);
-    let told: Value = serde_json::from_str(&ended.stderr).unwrap_or_else(|_| panic!("{:?}", ended.stderr));
-    assert_eq!(told["exit_code"], code);
-    assert_eq!(told["kind"], kind, "{told}");
-    assert!(!told["error"].as_str().unwrap().starts_with("lockstep: "), "{told}");
-    told
+    let report: Value = serde_json::from_str(&ended.stderr).unwrap_or_else(|_| panic!("{:?}", ended.stderr));
+    assert_eq!(report["exit_code"], code);
+    assert_eq!(report["kind"], kind, "{report}");
+    assert!(!report["error"].as_str().unwrap().starts_with("lockstep: "), "{report}");
+    report
 }
 
 #[test]
@@ -21,8 +21,8 @@ fn errors_are_objects() {
     folder.write("plain", data(1000));
     folder.write("damaged", data(1000));
     let run = |args: &str| folder.run(args.split(' '));
-    let told = error(run("decrypt --json -k key damaged -o out"), 1, "not_authentic");
-    assert!(told["error"].as_str().unwrap().contains("wrong key or context"));
+    let report = error(run("decrypt --json -k key damaged -o out"), 1, "not_authentic");
+    assert!(report["error"].as_str().unwrap().contains("wrong key or context"));
     error(run("encrypt -k key nothing --json"), 2, "io");
     error(run("encrypt -k key plain -o plain --json"), 2, "failed");
     error(run("encrypt -k key plain -o damaged --json"), 2, "exists");
@@ -30,14 +30,14 @@ fn errors_are_objects() {
     error(run("devices --device abacus --json"), 2, "device");
     error(run("inspect --json nothing"), 2, "io");
     error(run("selftest --kernel cpu/abacus --json"), 2, "device");
-    // What the parser refuses, also for a command without the option.
-    let told = error(run("encrypt --json -k key --bogus"), 2, "usage");
-    assert!(told["error"].as_str().unwrap().contains("--bogus"), "{told}");
+    // Errors of the parser, also for a command without the option.
+    let report = error(run("encrypt --json -k key --bogus"), 2, "usage");
+    assert!(report["error"].as_str().unwrap().contains("--bogus"), "{report}");
     error(run("frobnicate --json"), 2, "usage");
     error(run("keygen --json"), 2, "usage");
     // A file may have any name.
     run("encrypt -k key -- --json").failed(2, "cannot open '--json'");
-    // A report with an error: both are told, where each belongs.
+    // A report with an error: both are printed, each to its stream.
     folder.write("cut", &data(1000)[..60]);
     let ended = run("inspect --json cut");
     assert_eq!(ended.json()["intact_length"], false);
@@ -52,21 +52,21 @@ fn warnings_are_part_of_the_object() {
         .unwrap();
     let ended =
         folder.run(["encrypt", "-k", "key", "plain", "-o", "cipher", "--json", "--explain"]).succeeded();
-    let told: Value = serde_json::from_str(&ended.stderr).unwrap();
+    let report: Value = serde_json::from_str(&ended.stderr).unwrap();
     assert!(
-        told["warnings"][0].as_str().unwrap().contains("others can read or change the key file"),
-        "{told}"
+        report["warnings"][0].as_str().unwrap().contains("others can read or change the key file"),
+        "{report}"
     );
-    assert!(told["explained"].as_array().unwrap().len() > 1, "{told}");
+    assert!(report["explained"].as_array().unwrap().len() > 1, "{report}");
     std::fs::write(folder.path("cipher"), data(1000)).unwrap();
-    let told = error(folder.run(["decrypt", "-k", "key", "cipher", "--json"]), 1, "not_authentic");
-    assert!(told["warnings"][0].as_str().unwrap().contains("others can read"), "{told}");
+    let report = error(folder.run(["decrypt", "-k", "key", "cipher", "--json"]), 1, "not_authentic");
+    assert!(report["warnings"][0].as_str().unwrap().contains("others can read"), "{report}");
     let quiet = folder.run(["decrypt", "-k", "key", "cipher", "--json", "-q"]);
     assert!(error(quiet, 1, "not_authentic").get("warnings").is_none());
 }
 
 #[test]
-fn many_files_are_one_object_with_everything_in_it() {
+fn many_files_give_one_json_object() {
     let folder = Folder::with_keys();
     folder.write("a", "a");
     folder.write("b", "b");
@@ -78,16 +78,16 @@ fn many_files_are_one_object_with_everything_in_it() {
     let args = ["decrypt", "-k", "key", "-O", "back", "--json", "--explain", "enc/a.enc", "enc/b.enc"];
     let ended = folder.run(args);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    let told: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
-    assert_eq!((&told["exit_code"], &told["kind"]), (&1.into(), &"not_authentic".into()));
-    assert_eq!(told["error"], "1 file failed");
-    assert_eq!(told["failed"][0]["path"], "enc/a.enc");
-    assert_eq!(told["files"], 1);
+    let report: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+    assert_eq!((&report["exit_code"], &report["kind"]), (&1.into(), &"not_authentic".into()));
+    assert_eq!(report["error"], "1 file failed");
+    assert_eq!(report["failed"][0]["path"], "enc/a.enc");
+    assert_eq!(report["files"], 1);
     assert!(
-        told["explained"].is_array() && told["warnings"][0].as_str().unwrap().contains("key file"),
-        "{told}"
+        report["explained"].is_array() && report["warnings"][0].as_str().unwrap().contains("key file"),
+        "{report}"
     );
     let ended = folder.run(["decrypt", "-k", "key", "-O", "back", "-f", "--json", "enc/b.enc"]).succeeded();
-    let told: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
-    assert!(told["error"].is_null() && told["warnings"].is_array(), "{told}");
+    let report: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+    assert!(report["error"].is_null() && report["warnings"].is_array(), "{report}");
 }

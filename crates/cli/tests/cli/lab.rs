@@ -13,8 +13,8 @@ fn the_tables_of_the_cell() {
     for words in ["Table 1", "Table 2", "Table 3", "spu/ctr-vperm", "824"] {
         assert!(text.text().contains(words), "{words}: {}", text.text());
     }
-    let told = folder.run(["lab", "cell", "--json"]).succeeded().json();
-    assert_eq!(told["table_2"][0]["ours"]["clocks"], serde_json::json!([824.0, 994.0, 1164.0]));
+    let report = folder.run(["lab", "cell", "--json"]).succeeded().json();
+    assert_eq!(report["table_2"][0]["ours"]["clocks"], serde_json::json!([824.0, 994.0, 1164.0]));
     folder.run(["lab"]).failed_silently(2);
     folder.run(["lab", "abacus"]).failed_usage("abacus");
 }
@@ -22,7 +22,7 @@ fn the_tables_of_the_cell() {
 #[test]
 fn sections_are_written_as_they_are_measured() {
     let folder = Folder::new();
-    // A datagram is what one call wrote: which text goes together can be seen, however fast it comes.
+    // A datagram is the data of one write: this shows how the text is divided, at any speed.
     let (here, there) = UnixDatagram::pair().unwrap();
     here.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let mut child = folder.command(["lab", "cell"]).stdout(OwnedFd::from(there)).spawn().unwrap();
@@ -73,7 +73,7 @@ fn programs_are_assembled_and_run() {
     folder.run(["lab", "cell", "asm", "--run", "loop.s"]).failed(2, "still running after");
     folder.write("far.s", "brz $3,elsewhere\n");
     folder.run(["lab", "cell", "asm", "far.s"]).failed(2, "far.s:1");
-    // A name and a line for each mistake, and what was expected.
+    // The message contains a name and a line for each mistake, and the expected text.
     for (name, source, expected) in [
         ("mnemonic.s", "nop\nfrob $3\n", "mnemonic.s:2: unknown instruction `frob`: expected"),
         ("register.s", "nop\nxor $3,$4,$200\n", "register.s:2: `$200` is no register: expected $0 to $127"),
@@ -85,7 +85,7 @@ fn programs_are_assembled_and_run() {
         folder.write(name, source);
         folder.run(["lab", "cell", "asm", name]).failed(2, expected);
     }
-    // A name and an address for what goes wrong later.
+    // The message contains a name and an address for run-time errors.
     for (name, source, expected) in [
         ("self.s", "nop\nstqa $3,0\nstop 0\n", "self.s: 0x00004: a store to 0x00000 overwrites code"),
         (
@@ -103,13 +103,13 @@ fn programs_are_assembled_and_run() {
     folder.write("binary.s", [0xff; 4]);
     folder.run(["lab", "cell", "asm", "binary.s"]).failed(2, "UTF-8");
     folder.run(["lab", "cell", "asm", "--cycles", "5", "loop.s"]).failed_usage("--run");
-    // Cycles that are shown are kept: not billions.
+    // The cycles that are shown are kept in memory, so their number is limited.
     folder.run(["lab", "cell", "asm", "--run", "--cycles", "1000001", "loop.s"]).failed_usage("--cycles");
     folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "1000001"]).failed_usage("--cycles");
 }
 
 #[test]
-fn the_spu_agrees_with_the_processor() {
+fn the_spu_and_the_cpu_give_equal_results() {
     let folder = Folder::new();
     folder.write("raw", [7; 32]);
     folder.write("data", data(50_000));
@@ -135,7 +135,7 @@ fn the_spu_agrees_with_the_processor() {
         }
     }
     cipher("ofb", &["--device", "spu", "--kernel", "spu/ctr4"]).failed(2, "spu/ctr4");
-    // Modes of several passes, by the kernel that is taken, and Cells of other sizes.
+    // Modes of several passes, with the chosen kernels, and Cells of other sizes.
     for (mode, iv) in [("gcm", true), ("ccm", true), ("cmac", false)] {
         let run = |device: &str, more: &[&str]| {
             let mut args =
@@ -154,14 +154,14 @@ fn the_spu_agrees_with_the_processor() {
         }
     }
     folder.run(["devices", "--device", "spu:17"]).failed(2, "spu:1 to spu:16");
-    let told = folder.run(["devices", "--device", "spu:4"]).succeeded().text().to_string();
-    assert!(told.contains("\nspu:4: Cell with 4 SPEs (simulated"), "{told}");
+    let report = folder.run(["devices", "--device", "spu:4"]).succeeded().text().to_string();
+    assert!(report.contains("\nspu:4: Cell with 4 SPEs (simulated"), "{report}");
     folder.run(["selftest", "--device", "spu:1", "--kernel", "spu/cbc2"]).succeeded();
-    // By name only.
-    let told = folder.run(["devices", "--json"]).succeeded().json();
-    let chosen = told["chosen"].to_string();
+    // Only by name.
+    let report = folder.run(["devices", "--json"]).succeeded().json();
+    let chosen = report["chosen"].to_string();
     assert!(!chosen.contains("spu"), "{chosen}");
-    let devices = told["devices"].as_array().unwrap();
+    let devices = report["devices"].as_array().unwrap();
     assert!(devices.iter().any(|device| device["name"] == "spu" && device["simulated"] == true));
 }
 
@@ -169,12 +169,12 @@ fn the_spu_agrees_with_the_processor() {
 fn the_cuda_paper() {
     let folder = Folder::new();
     let args = ["lab", "cuda", "--device", "cuda:emu", "--largest", "32K"];
-    let told = folder.run([&args[..], &["--json", "--html", "page.html", "--dollars", "100"]].concat());
-    let told = told.succeeded().json();
-    // Four kernels and two of ours, at 4, 8, 16 and 32 KiB.
-    assert_eq!(told["on_device"].as_array().unwrap().len(), 24);
-    assert_eq!(told["threads"].as_array().unwrap().len(), 28);
-    assert_eq!(told["host_to_host"].as_array().unwrap().len(), 7);
+    let report = folder.run([&args[..], &["--json", "--html", "page.html", "--dollars", "100"]].concat());
+    let report = report.succeeded().json();
+    // Four kernels of the paper and two of Lockstep, at 4, 8, 16 and 32 KiB.
+    assert_eq!(report["on_device"].as_array().unwrap().len(), 24);
+    assert_eq!(report["threads"].as_array().unwrap().len(), 28);
+    assert_eq!(report["host_to_host"].as_array().unwrap().len(), 7);
     let page = std::fs::read_to_string(folder.path("page.html")).unwrap();
     assert!(page.contains("NVIDIA 8800 GT") && page.matches("<svg").count() == 3);
     folder.run([&args[..], &["--html", "page.html"]].concat()).failed(2, "page.html");

@@ -1,4 +1,4 @@
-//! The command as its users meet it: run as a process, by its exit codes, messages and files.
+//! The command run as a process: exit codes, messages and files.
 
 mod age_files;
 mod bad_input;

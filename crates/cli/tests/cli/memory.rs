@@ -1,4 +1,4 @@
-//! Too little memory is an error, of one line, that leaves no output: never an abort.
+//! Too little memory is an error of one line that leaves no output, never an abort.
 
 use age::secrecy::SecretString;
 
@@ -23,8 +23,8 @@ fn refused(folder: &Folder, kib: u64, command: &str) -> Ended {
     ended
 }
 
-/// An age file that a passphrase, `secret`, opens; its header asks for other work than was done.
-fn asking_for(work: u8) -> Vec<u8> {
+/// An age file with the passphrase `secret`; its header states another work factor than was used.
+fn with_work_factor(work: u8) -> Vec<u8> {
     let mut lock = age::scrypt::Recipient::new(SecretString::from("secret"));
     lock.set_work_factor(4);
     let encryptor = age::Encryptor::with_recipients(std::iter::once(&lock as _)).unwrap();
@@ -37,7 +37,7 @@ fn asking_for(work: u8) -> Vec<u8> {
 }
 
 #[test]
-fn raw_modes_that_hold_all_of_their_input() {
+fn raw_modes_that_need_the_whole_input_in_memory() {
     let folder = Folder::new();
     let sparse = std::fs::File::create(folder.path("large")).unwrap();
     sparse.set_len(2 << 30).unwrap();
@@ -48,37 +48,37 @@ fn raw_modes_that_hold_all_of_their_input() {
     }
     let ended = refused(&folder, 1 << 20, &format!("{CIPHER} -d -m gcm large"));
     assert!(ended.stderr.contains("2.0 GiB are needed") && ended.stderr.contains("lockstep encrypt"));
-    // More than an address space.
+    // More than the address space.
     sparse.set_len(1 << 43).unwrap();
     folder.run(format!("{CIPHER} -d -m gcm large -o out").split(' ')).failed(2, "8.0 TiB are needed");
 }
 
 #[test]
-fn passphrases_that_ask_for_more_than_there_is() {
+fn passphrases_that_need_more_memory_than_available() {
     let folder = Folder::new();
     folder.write("pw", "secret\n");
     std::fs::set_permissions(folder.path("pw"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     folder.write("plain", "hello");
     folder.run(["encrypt", "--passphrase-file", "pw", "plain", "-o", "cipher"]).succeeded();
-    // A work factor of 18 takes 256 MiB.
+    // A work factor of 18 needs 256 MiB.
     let kib = 240 << 10;
     limited(&folder, kib, "inspect cipher").succeeded();
     refused(&folder, kib, "encrypt --passphrase-file pw plain -o out");
     refused(&folder, kib, "decrypt --passphrase-file pw cipher -o out");
-    folder.write("age", asking_for(18));
+    folder.write("age", with_work_factor(18));
     refused(&folder, kib, "decrypt --passphrase-file pw age -o out");
     refused(&folder, kib, "decrypt -i age --passphrase-file pw cipher -o out");
 }
 
 #[test]
-fn work_is_limited_unless_told_otherwise() {
+fn the_work_factor_is_limited() {
     let folder = Folder::new();
     folder.write("pw", "secret\n");
     let recipient = age::x25519::Identity::generate().to_public().to_string();
     folder.write("to-me", folder.pipe(["encrypt", "-r", &recipient], b"hello").succeeded().stdout);
     for work in [21, 22, 40, 63] {
-        folder.write("age", asking_for(work));
-        let envelope = lockstep::Envelope::new(&asking_for(work)).unwrap();
+        folder.write("age", with_work_factor(work));
+        let envelope = lockstep::Envelope::new(&with_work_factor(work)).unwrap();
         folder.write("envelope", [envelope.as_bytes(), &[0; 72]].concat());
         for file in ["age", "envelope"] {
             let args = ["decrypt", "--passphrase-file", "pw", "-q", file, "-o", "out"];
@@ -86,18 +86,19 @@ fn work_is_limited_unless_told_otherwise() {
         }
         let args = ["decrypt", "-i", "age", "--passphrase-file", "pw", "-q", "to-me", "-o", "out"];
         folder.run(args).failed(2, &format!("--max-work-factor {work}"));
-        // Nobody is asked for a passphrase in vain.
+        // The passphrase is not asked for.
         folder.run(["decrypt", "age", "-o", "out"]).failed(2, &format!("--max-work-factor {work}"));
     }
     for file in ["age", "envelope"] {
-        folder.write("age", asking_for(24));
-        let envelope = lockstep::Envelope::new(&asking_for(24)).unwrap();
+        folder.write("age", with_work_factor(24));
+        let envelope = lockstep::Envelope::new(&with_work_factor(24)).unwrap();
         folder.write("envelope", [envelope.as_bytes(), &[0; 72]].concat());
         let command = format!("decrypt --max-work-factor 24 --passphrase-file pw -q {file} -o out");
         refused(&folder, 1 << 20, &command);
     }
-    // Less is accepted, by a lower limit refused; the changed header shows when the passphrase is tried.
-    folder.write("age", asking_for(5));
+    // A lower factor is accepted, unless the limit is lower; the changed header is detected when the passphrase is
+    // tried.
+    folder.write("age", with_work_factor(5));
     folder.run(["decrypt", "--passphrase-file", "pw", "-q", "age"]).failed(1, "wrong passphrase");
     let lower = ["decrypt", "--max-work-factor", "3", "--passphrase-file", "pw", "-q", "age"];
     folder.run(lower).failed(2, "--max-work-factor 5");
@@ -112,7 +113,7 @@ fn pictures_and_measurements() {
     encoder.set_color(png::ColorType::Rgba);
     encoder.set_depth(png::BitDepth::Sixteen);
     let mut writer = encoder.write_header().unwrap();
-    // The beginning of what would be 512 MiB.
+    // The start of a picture of 512 MiB.
     writer.write_chunk(png::chunk::IDAT, b"x\x9c").unwrap();
     drop(writer);
     folder.write("large.png", png);
@@ -122,7 +123,7 @@ fn pictures_and_measurements() {
 }
 
 #[test]
-fn threads_for_which_there_is_no_room() {
+fn threads_that_cannot_be_started() {
     let folder = Folder::with_keys();
     folder.write("plain", data(3_000_000));
     for mib in [60, 100, 150, 300, 600] {

@@ -1,11 +1,11 @@
-//! Help and messages, word by word. `SNAPSHOTS=overwrite cargo test -p lockstep-cli` writes them anew.
+//! Help and messages, compared with snapshots. `SNAPSHOTS=overwrite cargo test -p lockstep-cli` updates them.
 
 use snapbox::{assert_data_eq, file};
 
 use crate::common::*;
 
-/// What a command says, with the command before it.
-fn said(folder: &Folder, args: &str) -> String {
+/// The output of a command, after the command line.
+fn output_of(folder: &Folder, args: &str) -> String {
     let ended = folder.run(args.split_whitespace());
     let text = format!("{}{}", ended.text(), ended.stderr);
     format!("$ lockstep {args}\n{text}? {}\n\n", ended.code)
@@ -34,7 +34,8 @@ fn help() {
         "completions ",
         "man ",
     ];
-    let all: String = commands.iter().map(|command| said(&folder, &format!("{command}--help"))).collect();
+    let all: String =
+        commands.iter().map(|command| output_of(&folder, &format!("{command}--help"))).collect();
     assert_data_eq!(all, file!["snapshots/help.txt"].raw());
 }
 
@@ -86,6 +87,6 @@ fn errors() {
         "lab cell asm nothing.s",
         "lab cell --page page",
     ];
-    let all: String = cases.iter().map(|case| said(&folder, case)).collect();
+    let all: String = cases.iter().map(|case| output_of(&folder, case)).collect();
     assert_data_eq!(all, file!["snapshots/errors.txt"].raw());
 }

@@ -1,4 +1,4 @@
-//! `lockstep cipher` and `openssl enc` agree byte for byte, both ways.
+//! `lockstep cipher` and `openssl enc` produce the same bytes, in both directions.
 
 use crate::common::*;
 

@@ -1,4 +1,4 @@
-//! `lockstep openssl-conf`: where it finds the module, and whether OpenSSL takes what it prints.
+//! `lockstep openssl-conf`: the search for the module, and whether OpenSSL accepts the configuration.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use crate::common::*;
 
-/// Names with everything that means something in openssl.cnf.
+/// Names with all characters that are special in openssl.cnf.
 const SPECIAL: [&str; 4] = ["two  words", "a $HOME ${x} $(y)", "a # \\n \\", "it's \"so\" `it` is; ü"];
 
-/// A folder with the command in `bin`, as it is when installed, and a program `openssl` that knows nothing.
+/// A folder with the command in `bin`, as when installed, and a program `openssl` that fails.
 fn installed() -> Folder {
     let folder = Folder::new();
     fs::create_dir_all(folder.path("bin")).unwrap();
     let ours = folder.path("bin/lockstep");
-    // A link is not followed by where a program thinks that it is; across file systems there are copies only.
+    // A hard link, since the program resolves a symbolic link; across file systems a copy.
     if fs::hard_link(LOCKSTEP, &ours).is_err() {
         fs::copy(LOCKSTEP, &ours).unwrap();
     }
@@ -28,7 +28,7 @@ fn pretend_openssl(folder: &Folder, script: &str) {
     fs::set_permissions(folder.path("path/openssl"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn put(folder: &Folder, name: &str) -> PathBuf {
+fn create_module(folder: &Folder, name: &str) -> PathBuf {
     let path = folder.path(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, "").unwrap();
@@ -40,14 +40,14 @@ fn conf(folder: &Folder, args: &[&str]) -> Ended {
     command.arg("openssl-conf").args(args).env("PATH", folder.path("path")).output().unwrap().into()
 }
 
-/// The line that names the module, without quotes.
+/// The value of the line `module`, without quotes.
 fn module(ended: &Ended) -> Option<&str> {
     let line = ended.text().lines().find_map(|line| line.strip_prefix("module = "))?;
     Some(line.trim_matches('"'))
 }
 
 #[track_caller]
-fn finds(folder: &Folder, args: &[&str], expected: &Path) {
+fn assert_module(folder: &Folder, args: &[&str], expected: &Path) {
     let ended = conf(folder, args).succeeded();
     assert_eq!(module(&ended), expected.to_str());
     assert_eq!(ended.stderr, "");
@@ -56,33 +56,33 @@ fn finds(folder: &Folder, args: &[&str], expected: &Path) {
 #[test]
 fn the_module_is_found_in_this_order() {
     let folder = installed();
-    // None at all: the rest is printed, and what is missing is said.
+    // No module: the rest is printed, with a warning.
     let ended = conf(&folder, &[]).succeeded();
     assert_eq!(module(&ended), None);
     assert!(ended.text().contains("\n# module = ") && ended.text().contains("\nactivate = 1\n"));
     assert!(ended.stderr.contains("make install") && ended.stderr.contains("--module"), "{}", ended.stderr);
 
-    let theirs = put(&folder, "modules/lockstep.so");
+    let theirs = create_module(&folder, "modules/lockstep.so");
     pretend_openssl(&folder, &format!("echo 'MODULESDIR: \"{}\"'", theirs.parent().unwrap().display()));
-    finds(&folder, &[], &theirs);
-    let installed = put(&folder, "lib/ossl-modules/lockstep.so");
-    finds(&folder, &[], &installed);
-    let built = put(&folder, "bin/liblockstep_provider.so");
-    finds(&folder, &[], &built);
-    let beside = put(&folder, "bin/lockstep.so");
-    finds(&folder, &[], &beside);
-    // One that is named comes before all; what it links to does not matter, since links are there to be changed.
-    put(&folder, "elsewhere/lockstep-1.so");
+    assert_module(&folder, &[], &theirs);
+    let installed = create_module(&folder, "lib/ossl-modules/lockstep.so");
+    assert_module(&folder, &[], &installed);
+    let built = create_module(&folder, "bin/liblockstep_provider.so");
+    assert_module(&folder, &[], &built);
+    let beside = create_module(&folder, "bin/lockstep.so");
+    assert_module(&folder, &[], &beside);
+    // A module that is named has precedence; a symbolic link is not resolved, since links may be changed later.
+    create_module(&folder, "elsewhere/lockstep-1.so");
     symlink("lockstep-1.so", folder.path("elsewhere/lockstep.so")).unwrap();
     let named = fs::canonicalize(folder.path("elsewhere")).unwrap().join("lockstep.so");
-    finds(&folder, &["--module", "elsewhere/lockstep.so"], &named);
+    assert_module(&folder, &["--module", "elsewhere/lockstep.so"], &named);
 }
 
 #[test]
-fn what_openssl_says_is_not_taken_for_more_than_it_is() {
+fn unusable_output_of_openssl_is_ignored() {
     for script in ["exit 1", "echo", "echo 'MODULESDIR: \"\"'", "echo 'MODULESDIR: \".\"'", "kill -9 $$"] {
         let folder = installed();
-        put(&folder, "lockstep.so");
+        create_module(&folder, "lockstep.so");
         pretend_openssl(&folder, script);
         assert_eq!(module(&conf(&folder, &[]).succeeded()), None, "{script}");
     }
@@ -92,21 +92,21 @@ fn what_openssl_says_is_not_taken_for_more_than_it_is() {
 }
 
 #[test]
-fn modules_that_cannot_be_are_refused() {
+fn unusable_modules_are_refused() {
     let folder = installed();
     conf(&folder, &["--module", "nothing.so"]).failed(2, "nothing.so");
     conf(&folder, &["--module", "bin"]).failed(2, "bin is not a file");
     for name in ["line\nbreak.so", "$LIB/lockstep.so", "${ORIGIN}/lockstep.so"] {
-        put(&folder, name);
+        create_module(&folder, name);
         let ended = conf(&folder, &["--module", name]).failed(2, "cannot be written in openssl.cnf");
         assert!(ended.stdout.is_empty());
     }
 }
 
 #[test]
-fn device_and_kernel_are_set_if_they_are_there() {
+fn device_and_kernel_are_set_if_they_exist() {
     let folder = installed();
-    put(&folder, "bin/lockstep.so");
+    create_module(&folder, "bin/lockstep.so");
     let ended = conf(&folder, &["--kernel", "cpu/soft", "--device", "cpu"]).succeeded();
     let lines: Vec<_> = ended.text().lines().collect();
     assert!(lines.contains(&"kernel = cpu/soft") && lines.contains(&"device = cpu"), "{lines:?}");
@@ -118,7 +118,7 @@ fn device_and_kernel_are_set_if_they_are_there() {
 #[test]
 fn devices_that_the_provider_does_not_have_are_refused() {
     let folder = installed();
-    put(&folder, "bin/lockstep.so");
+    create_module(&folder, "bin/lockstep.so");
     // The command may have these; the provider does not.
     for device in ["wgpu:0", "wgpu:software", "wgpu:all"] {
         let ended = conf(&folder, &["--device", device]);
@@ -126,7 +126,7 @@ fn devices_that_the_provider_does_not_have_are_refused() {
         assert!(ended.stdout.is_empty());
     }
     conf(&folder, &["--kernel", "wgpu/bitslice"]).failed(2, "give a kernel of cpu, cuda or spu");
-    // What the environment says to the command is not about the configuration.
+    // The environment variables of the command do not affect the configuration.
     let mut command = folder.program(folder.path("bin/lockstep").to_str().unwrap());
     command
         .args(["openssl-conf", "--device", "cpu"])
@@ -138,7 +138,7 @@ fn devices_that_the_provider_does_not_have_are_refused() {
 #[test]
 fn every_setting_is_checked_and_written() {
     let folder = installed();
-    put(&folder, "bin/lockstep.so");
+    create_module(&folder, "bin/lockstep.so");
     let good = [
         ("device", "cpu"),
         ("kernel", "cpu/soft"),
@@ -157,7 +157,7 @@ fn every_setting_is_checked_and_written() {
         let line = format!("{name} = {value}");
         assert_eq!(ended.text().lines().filter(|it| *it == line).count(), 1, "{line}: {}", ended.text());
     }
-    for (name, bad, said) in [
+    for (name, bad, output_of) in [
         ("threads", "many", "--threads is `many`: give a number of threads from 1 to 1024"),
         ("threshold", "1X", "--threshold is `1X`: give a number of bytes"),
         ("verify", "perhaps", "--verify is `perhaps`: give off, sample or full"),
@@ -165,14 +165,14 @@ fn every_setting_is_checked_and_written() {
         ("ahead", "1", "--ahead is `1`: give on, off or auto"),
         ("trace", "trace.txt", "--trace is `trace.txt`: give off, stderr, stdout or the absolute path"),
     ] {
-        assert!(conf(&folder, &[&format!("--{name}"), bad]).failed(2, said).stdout.is_empty());
+        assert!(conf(&folder, &[&format!("--{name}"), bad]).failed(2, output_of).stdout.is_empty());
     }
 }
 
-/// The module that was built with this command, if it was: by `cargo build` or `cargo test --workspace`.
+/// The module of the same build as this command, if it was built: by `cargo build` or `cargo test --workspace`.
 fn real_module() -> Option<PathBuf> {
     let folder = Path::new(LOCKSTEP).parent().unwrap();
-    // Tests alone leave it with the dependencies.
+    // `cargo test` places it with the dependencies.
     let found = [folder, &folder.join("deps")]
         .map(|folder| folder.join("liblockstep_provider.so"))
         .into_iter()
@@ -184,7 +184,7 @@ fn real_module() -> Option<PathBuf> {
 }
 
 #[test]
-fn openssl_takes_what_is_printed() {
+fn openssl_accepts_the_configuration() {
     let Some(real) = real_module().filter(|_| have("openssl")) else { return };
     let folder = installed();
     for name in ["plain"].iter().chain(&SPECIAL) {
@@ -195,17 +195,17 @@ fn openssl_takes_what_is_printed() {
         folder.write("lockstep.cnf", printed.stdout);
         let mut openssl = folder.program("openssl");
         openssl.args(["list", "-providers"]).env("OPENSSL_CONF", folder.path("lockstep.cnf"));
-        let told = Ended::from(openssl.output().unwrap()).succeeded();
+        let report = Ended::from(openssl.output().unwrap()).succeeded();
         assert!(
-            told.text().contains("Lockstep") && told.text().contains("OpenSSL Default"),
+            report.text().contains("Lockstep") && report.text().contains("OpenSSL Default"),
             "{name}: {}",
-            told.text()
+            report.text()
         );
-        // And it does the work.
+        // The provider does the work.
         let mut openssl = folder.program("openssl");
         openssl.args(["enc", "-aes-128-ctr", "-K", &"00".repeat(16), "-iv", &"00".repeat(16)]);
         openssl.env("OPENSSL_CONF", folder.path("lockstep.cnf")).env("LOCKSTEP_TRACE", "stderr");
-        let told = feed(openssl, b"hello").succeeded();
-        assert!(told.stderr.contains("AES-128-CTR encrypt: 5 bytes"), "{name}: {}", told.stderr);
+        let report = feed(openssl, b"hello").succeeded();
+        assert!(report.stderr.contains("AES-128-CTR encrypt: 5 bytes"), "{name}: {}", report.stderr);
     }
 }

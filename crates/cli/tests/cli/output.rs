@@ -1,4 +1,4 @@
-//! Where output goes: what it replaces, what is found out before the work, names in messages, and storage.
+//! Outputs: existing files, checks in advance, file names in messages, and storage.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -9,7 +9,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 
 use crate::common::*;
 
-/// True if the tests run as root, which alone can give files away. Otherwise says what was not tested.
+/// True if the tests run as root, who alone can change the owner of files. Otherwise prints what was not tested.
 fn is_root(what: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -19,7 +19,7 @@ fn is_root(what: &str) -> bool {
 }
 
 #[test]
-fn a_new_key_in_the_place_of_anothers_file_is_the_callers() {
+fn a_new_key_that_replaces_a_file_of_another_user_belongs_to_the_caller() {
     let folder = Folder::with_keys();
     let give_away = is_root("give a key file to another user");
     for mode in [0o644, 0o600, 0o4755] {
@@ -27,7 +27,7 @@ fn a_new_key_in_the_place_of_anothers_file_is_the_callers() {
             chown(folder.path("key"), Some(65534), Some(65534)).unwrap();
         }
         fs::set_permissions(folder.path("key"), PermissionsExt::from_mode(mode)).unwrap();
-        // Who had opened the old one reads nothing of the new one.
+        // A process that has the old file open cannot read the new one.
         let (mut old, before) = (File::open(folder.path("key")).unwrap(), folder.read("key"));
         folder.run(["keygen", "-o", "key", "--force"]).succeeded();
         let mut seen = Vec::new();
@@ -37,7 +37,7 @@ fn a_new_key_in_the_place_of_anothers_file_is_the_callers() {
         assert_eq!((new.mode() & 0o7777, new.uid()), (0o600, rustix::process::geteuid().as_raw()));
         assert_ne!(folder.read("key"), before);
     }
-    // A link is replaced, and the file that it leads to stays.
+    // A link is replaced, and its target is unchanged.
     let before = folder.read("wrong");
     symlink("wrong", folder.path("link")).unwrap();
     folder.run(["keygen", "-o", "link"]).failed(2, "exists");
@@ -48,7 +48,7 @@ fn a_new_key_in_the_place_of_anothers_file_is_the_callers() {
 }
 
 #[test]
-fn force_replaces_a_link_and_keeps_nothing_of_what_was_there() {
+fn force_replaces_a_link_and_keeps_nothing_of_the_old_file() {
     let folder = Folder::with_keys();
     folder.write("plain", "hello");
     folder.write("precious", "precious");
@@ -67,7 +67,7 @@ fn force_replaces_a_link_and_keeps_nothing_of_what_was_there() {
         assert!(new.is_file(), "{name}");
         assert_eq!((new.mode() & 0o7777, new.uid()), (0o600, rustix::process::geteuid().as_raw()), "{name}");
     }
-    // Standard input that is a pipe has no permissions of its own.
+    // Standard input from a pipe has no permissions to copy.
     folder.pipe(["encrypt", "-k", "key", "-o", "piped"], b"hello").succeeded();
     folder.write("usual", "");
     let mode = |name: &str| fs::metadata(folder.path(name)).unwrap().mode();
@@ -84,7 +84,7 @@ fn the_name_of_standard_output_is_standard_output() {
 }
 
 #[test]
-fn outputs_that_cannot_be_are_found_out_before_input_is_read() {
+fn impossible_outputs_are_refused_before_input_is_read() {
     let folder = Folder::with_keys();
     folder.write("file", "");
     folder.write("plain", "hello");
@@ -112,7 +112,7 @@ fn outputs_that_cannot_be_are_found_out_before_input_is_read() {
             ended.failed(2, words);
             // The position is shared with the command.
             assert_eq!(input.stream_position().unwrap(), 0, "{command:?} {output}");
-            // A pipe that never ends, of which nothing is read either.
+            // A pipe that never ends, from which nothing is read either.
             let ended = folder.command(command.iter().chain(&["-o", output])).stdin(Stdio::piped()).spawn();
             let mut child = ended.unwrap();
             let stdin = child.stdin.take();
@@ -125,7 +125,7 @@ fn outputs_that_cannot_be_are_found_out_before_input_is_read() {
 }
 
 #[test]
-fn another_users_file_in_a_sticky_folder_is_found_out_before_input_is_read() {
+fn a_file_of_another_user_in_a_sticky_folder_is_refused_before_input_is_read() {
     use std::os::unix::process::CommandExt;
     if !is_root("act as another user") {
         return;
@@ -135,9 +135,9 @@ fn another_users_file_in_a_sticky_folder_is_found_out_before_input_is_read() {
     fs::set_permissions(folder.path("key"), PermissionsExt::from_mode(0o644)).unwrap();
     folder.write("input", data(100_000));
     folder.write("roots", "root's");
-    // Everybody may write to it, and yet not replace it.
+    // Anyone may write to the folder, but not replace the file.
     fs::set_permissions(folder.path("roots"), PermissionsExt::from_mode(0o666)).unwrap();
-    // The built program may lie where nobody else can run it.
+    // The program may be in a folder that is not accessible to other users.
     fs::copy(LOCKSTEP, folder.path("program")).unwrap();
     fs::set_permissions(folder.path("program"), PermissionsExt::from_mode(0o755)).unwrap();
     let mut input = File::open(folder.path("input")).unwrap();
@@ -174,7 +174,7 @@ fn names_are_quoted_and_their_control_characters_escaped() {
 }
 
 #[test]
-fn a_non_blocking_standard_output_takes_all() {
+fn all_output_is_written_to_a_non_blocking_standard_output() {
     let folder = Folder::with_keys();
     let plain = data(3 << 20);
     folder.write("plain", &plain);
@@ -213,8 +213,8 @@ fn a_non_blocking_standard_input_is_waited_for() {
     assert_eq!(folder.run(["decrypt", "-k", "key", "out"]).succeeded().stdout, data(100_000));
 }
 
-/// Runs a command that writes to a pipe, and changes its input once the first bytes have come out of it: the pipe and
-/// the command hold a few megabytes at most, so that the command cannot have read all of its input by then.
+/// Runs a command that writes to a pipe, and changes its input after the first bytes of output: pipe and command hold a
+/// few megabytes at most, so that the command cannot have read all of its input by then.
 fn while_running(folder: &Folder, args: &str, change: impl FnOnce()) -> Ended {
     let mut child = folder.command(args.split(' ')).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
@@ -256,7 +256,7 @@ fn input_that_grows_is_read_to_its_end() {
 }
 
 #[test]
-fn input_that_changes_under_decryption_or_shrinks_is_refused() {
+fn input_that_changes_during_decryption_or_shrinks_is_refused() {
     let folder = Folder::with_keys();
     let plain = data(12 << 20);
     let cut = || OpenOptions::new().write(true).open(folder.path("input")).unwrap().set_len(2000).unwrap();
@@ -279,7 +279,7 @@ fn input_that_changes_under_decryption_or_shrinks_is_refused() {
 }
 
 #[test]
-fn sync_is_taken_where_it_can_be_kept() {
+fn sync_is_accepted_only_if_possible() {
     let folder = Folder::with_keys();
     folder.write("plain", "hello");
     folder.run(["encrypt", "-k", "key", "--sync", "plain", "-o", "cipher"]).succeeded();

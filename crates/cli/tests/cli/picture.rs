@@ -1,4 +1,4 @@
-//! `lockstep picture`: every kind of PNG, and what is none.
+//! `lockstep picture`: every type of PNG, and invalid files.
 
 use png::{BitDepth, ColorType};
 
@@ -42,7 +42,7 @@ fn samples(colour: ColorType) -> usize {
     }
 }
 
-/// Colours and alpha apart.
+/// Colours and alpha, separated.
 fn parts((_, _, colour, depth, pixels): &Png) -> (Vec<u8>, Vec<u8>) {
     let bytes = if *depth == BitDepth::Sixteen { 2 } else { 1 };
     let opaque = match colour {
@@ -55,7 +55,7 @@ fn parts((_, _, colour, depth, pixels): &Png) -> (Vec<u8>, Vec<u8>) {
     (colours.concat(), alpha.concat())
 }
 
-/// What `lockstep cipher` makes of the same bytes.
+/// The output of `lockstep cipher` for the same bytes.
 fn ciphered(folder: &Folder, mode: &str, plain: &[u8]) -> Vec<u8> {
     let whole = if mode == "ctr" { plain.len() } else { plain.len() / 16 * 16 };
     let mut args = vec!["cipher", "--mode", mode, "--key-file", "raw"];
@@ -69,7 +69,7 @@ fn ciphered(folder: &Folder, mode: &str, plain: &[u8]) -> Vec<u8> {
     [&done.stdout, &plain[whole..]].concat()
 }
 
-/// Encrypts a picture in each mode, and compares with the plain one in the form in which it is expected to come out.
+/// Encrypts a picture in each mode, and compares the result with the encrypted pixels of `plain`.
 fn check(folder: &Folder, what: &str, png: &[u8], plain: &Png) {
     folder.write("in.png", png);
     let (colours, alpha) = parts(plain);
@@ -102,7 +102,7 @@ fn all_kinds_of_pictures() {
             check(&folder, &format!("{colour:?} {depth:?}"), &encode(&png, None), &png);
         }
     }
-    // One pixel is less than a block: only CTR changes it.
+    // One pixel is less than a block: only CTR encrypts it.
     let png = (1, 1, ColorType::Rgb, BitDepth::Eight, vec![1, 2, 3]);
     check(&folder, "a pixel", &encode(&png, None), &png);
     // Grey of 1 bit becomes 8 bits.
@@ -115,7 +115,7 @@ fn all_kinds_of_pictures() {
         &encode(&png, None),
         &(3, 3, ColorType::Grayscale, BitDepth::Eight, wide),
     );
-    // A palette becomes its colours, with their transparency.
+    // A palette is expanded to its colours, with their transparency.
     let colours: Vec<u8> = (0..48).collect();
     let png = (16, 2, ColorType::Indexed, BitDepth::Four, (0..16).map(|i| i * 17).collect());
     let index = |place: usize| (place % 16 / 2) as u8 + (place / 16) as u8 * 8;
@@ -145,7 +145,7 @@ fn chunk(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&len[..], kind, body, &(!crc).to_be_bytes()].concat()
 }
 
-/// A grey PNG of 8 bits from rows that begin with their filter; not compressed.
+/// A grey PNG of 8 bits from rows with filter bytes; not compressed.
 fn by_hand(width: u32, height: u32, interlaced: bool, rows: &[u8]) -> Vec<u8> {
     let header =
         [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 0, 0, 0, u8::from(interlaced)]].concat();
@@ -166,7 +166,8 @@ fn by_hand(width: u32, height: u32, interlaced: bool, rows: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// In XTS each sector of 512 bytes has its number as its tweak, the last one steals ciphertext, and one of less than a block stays.
+/// In XTS the tweak of each sector of 512 bytes is its number, the last sector uses ciphertext stealing, and a sector
+/// of less than a block is unchanged.
 #[test]
 fn sectors() {
     let folder = folder();
@@ -197,7 +198,7 @@ fn interlaced_pictures() {
     let folder = folder();
     let (width, height) = (11usize, 9usize);
     let pixels = data(width * height);
-    // Adam7: where each pass begins, and its steps, across and down.
+    // Adam7: start and step of each pass, horizontally and vertically.
     let passes =
         [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)];
     let mut rows = Vec::new();
@@ -214,7 +215,7 @@ fn interlaced_pictures() {
 }
 
 #[test]
-fn what_is_no_picture() {
+fn invalid_pictures() {
     let folder = folder();
     let good = encode(&(19, 7, ColorType::Rgb, BitDepth::Eight, data(19 * 7 * 3)), None);
     let refused = |png: &[u8], words: &str| {
@@ -223,7 +224,7 @@ fn what_is_no_picture() {
         assert!(!folder.has("out.png") && folder.names().len() == 3, "{:?}", folder.names());
     };
     refused(b"", "cut off");
-    refused(b"GIF89a, which is another kind of picture", "'in.png': it is no PNG: convert it to one");
+    refused(b"GIF89a, which is another kind of picture", "'in.png': it is not a PNG: convert it to one");
     for len in [5, 8, 20, 33, 40, good.len() / 2, good.len() - 12, good.len() - 1] {
         refused(&good[..len], "'in.png': it is");
     }
@@ -232,18 +233,18 @@ fn what_is_no_picture() {
         damaged[place] ^= 0x10;
         refused(&damaged, "'in.png': it");
     }
-    // Absurd sizes, of which the file has nothing.
+    // Impossible sizes without data.
     refused(&by_hand(100_000, 100_000, false, &[0; 10]), "8192 x 8192");
     refused(&by_hand(u32::MAX, 1, false, &[0; 10]), "'in.png': it");
     refused(&by_hand(0, 5, false, &[0; 10]), "'in.png': it");
     refused(&by_hand(8192, 8192, false, &[0; 10]), "'in.png': it");
 }
 
-/// So many zeros in the format of zlib, about 1 in 160 in size: one literal and matches of 258 bytes, by the fixed codes.
+/// Zeros in the format of zlib, compressed about 1 to 160: one literal and matches of 258 bytes, with the fixed codes.
 fn zeros(len: usize) -> Vec<u8> {
     let (matches, mut bits, mut held) = ((len - 1) / 258, 0u64, 0);
     let mut out = vec![0x78, 1];
-    let mut put = |code: u64, count: u32| {
+    let mut create_module = |code: u64, count: u32| {
         bits |= code << held;
         held += count;
         while held >= 8 {
@@ -252,24 +253,24 @@ fn zeros(len: usize) -> Vec<u8> {
             held -= 8;
         }
     };
-    // The last block, of fixed codes; codes begin with their highest bit.
-    put(0b011, 3);
-    put(0b0000_1100, 8);
+    // The last block, with fixed codes; codes start with their most significant bit.
+    create_module(0b011, 3);
+    create_module(0b0000_1100, 8);
     for _ in 0..matches {
-        put(0b1010_0011, 8);
-        put(0, 5);
+        create_module(0b1010_0011, 8);
+        create_module(0, 5);
     }
-    // The end, and what fills a byte.
-    put(0, 7);
-    put(0, 7);
+    // The end code, and padding to a byte.
+    create_module(0, 7);
+    create_module(0, 7);
     let len = 1 + 258 * matches as u32;
     out.extend(((len % 65521) << 16 | 1).to_be_bytes());
     out
 }
 
-/// A colour profile of a few megabytes that would be a gigabyte takes no memory, nor does a comment.
+/// A colour profile of a few megabytes that inflates to a gigabyte needs no memory, nor does a comment.
 #[test]
-fn what_inflates_is_left_alone() {
+fn metadata_are_not_inflated() {
     let folder = folder();
     let plain = (19, 7, ColorType::Rgb, BitDepth::Eight, data(19 * 7 * 3));
     let good = encode(&plain, None);
@@ -277,7 +278,7 @@ fn what_inflates_is_left_alone() {
         let body = [head, &zeros(len)].concat();
         [&good[..33], &chunk(kind, &body), &good[33..]].concat()
     };
-    // What the helper makes is what decoders know as a profile.
+    // Decoders recognise the helper's chunk as a profile.
     let small = with(b"iCCP", b"bomb\0\0", 2000);
     let reader = png::Decoder::new(std::io::Cursor::new(&small)).read_info().unwrap();
     let profile = reader.info().icc_profile.as_ref().unwrap();
@@ -294,7 +295,7 @@ fn what_inflates_is_left_alone() {
 }
 
 #[test]
-fn files_are_kept() {
+fn existing_files_are_kept() {
     let folder = folder();
     folder.write("in.png", encode(&(16, 16, ColorType::Rgb, BitDepth::Eight, data(768)), None));
     let run = |more: &[&str]| folder.run([&["picture", "--mode", "ctr"][..], more].concat());
@@ -303,7 +304,7 @@ fn files_are_kept() {
     run(&["in.png", "out.png"])
         .failed(2, "'out.png' exists: choose another output, or replace it with --force");
     run(&["in.png", "out.png", "--force"]).succeeded();
-    // Each run has a key of its own.
+    // Each run has its own random key.
     assert!(folder.read("out.png") != first);
     run(&["in.png", "in.png", "--force"]).failed(2, "in.png");
     run(&["in.png", "raw", "--force", "--key-file", "raw"]).failed(2, "the output is the key file 'raw'");
@@ -357,7 +358,7 @@ fn the_pictures_of_the_documentation() {
             );
         }
     }
-    // What they are there to show: blocks that are equal stay equal in ECB, and nowhere else.
+    // The pictures demonstrate that equal blocks remain equal in ECB only.
     let distinct = |name: &str| {
         let (_, _, _, _, pixels) = decode(&documented(name));
         pixels.chunks(16).collect::<std::collections::HashSet<_>>().len()

@@ -1,4 +1,4 @@
-//! `lockstep cipher`: what OpenSSL's command does not have, and what is refused.
+//! `lockstep cipher`: modes that OpenSSL's command does not have, and errors.
 
 use crate::common::*;
 
@@ -95,7 +95,7 @@ fn macs() {
     let zeros = "00".repeat(16);
     let gmac = ["cipher", "--mode", "gmac", "--key-hex", &zeros, "--iv-hex", &zeros[..24]];
     assert_eq!(folder.run(gmac).succeeded().text(), "58e2fccefa7e3061367f1d57a4e7455a\n");
-    // GMAC is GCM whose data are all associated.
+    // GMAC is GCM with associated data only.
     let input = data(5000);
     let aad: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
     let gcm = ["cipher", "--mode", "gcm", "--key-hex", &zeros, "--iv-hex", &zeros[..24], "--aad-hex", &aad];
@@ -104,7 +104,7 @@ fn macs() {
 }
 
 #[test]
-fn nothing_is_put_out_before_the_tag_is_checked() {
+fn nothing_is_written_before_the_tag_is_checked() {
     let folder = Folder::new();
     let plain = data(3 << 20);
     for (mode, iv) in [("gcm", "000102030405060708090a0b"), ("ccm", "00010203040506070809")] {
@@ -139,7 +139,7 @@ fn keys_from_files_are_raw_bytes() {
 }
 
 #[test]
-fn what_would_be_without_effect_is_refused() {
+fn options_without_effect_are_refused() {
     let folder = Folder::new();
     let with = |options: &str| {
         let args = ["cipher", "--key-hex", KEY].into_iter().chain(options.split_whitespace());

@@ -1,4 +1,4 @@
-//! Files that carry their own key: recipients, identities, passphrases.
+//! Files with a wrapped key: recipients, identities, passphrases.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use age::x25519;
 
 use crate::common::*;
 
-/// With an age identity file, the recipient of it, and an identity of somebody else.
+/// A folder with an age identity file, its recipient, and an identity of another user.
 fn with_identity() -> (Folder, String) {
     let folder = Folder::new();
     let identity = x25519::Identity::generate();
@@ -44,7 +44,7 @@ fn age_recipients() {
 }
 
 #[test]
-fn the_envelope_holds_an_age_file_that_other_programs_open() {
+fn the_envelope_contains_an_age_file_that_other_programs_open() {
     let (folder, recipient) = with_identity();
     let cipher = folder.pipe(["encrypt", "-r", &recipient], b"hello").succeeded().stdout;
     let envelope = lockstep::Envelope::parse(&cipher).unwrap().unwrap();
@@ -73,7 +73,7 @@ fn lists_of_recipients() {
     folder.run(["encrypt", "-r", ""]).failed(2, "-r: ");
     folder.run(["encrypt", "-R", "list", "-p"]).failed_usage("cannot be used with");
     folder.run(["encrypt", "-r", &recipient, "-k", "key"]).failed_usage("cannot be used with");
-    folder.run(["encrypt"]).failed(2, "say who may decrypt");
+    folder.run(["encrypt"]).failed(2, "give the keys or recipients");
     assert!(!folder.has("out"));
 }
 
@@ -116,7 +116,7 @@ fn ssh_keys() {
         .failed(2, "to recipients (ssh-ed25519, ssh-rsa): give an identity with -i");
     folder.run(["encrypt", "-R", "ecdsa.pub"]).failed(2, "ssh-ed25519 or ssh-rsa");
     folder.pipe(["decrypt", "-i", "ecdsa"], &cipher).failed(2, "ssh-ed25519 or ssh-rsa");
-    folder.pipe(["decrypt", "-i", "ed25519.pub"], &cipher).failed(2, "no identity");
+    folder.pipe(["decrypt", "-i", "ed25519.pub"], &cipher).failed(2, "not an identity");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn encrypted_identities() {
 }
 
 #[test]
-fn identities_that_are_none() {
+fn invalid_identities() {
     let (folder, recipient) = with_identity();
     let cipher = folder.pipe(["encrypt", "-r", &recipient], b"hello").succeeded().stdout;
     folder.run(["keygen", "-o", "key"]).succeeded();
@@ -162,8 +162,8 @@ fn identities_that_are_none() {
     folder.write("garbage", data(1000));
     let with = |file| folder.pipe(["decrypt", "-i", file], &cipher);
     with("key").failed(2, "give it with -k");
-    with("empty").failed(2, "'empty' holds no identity");
-    with("garbage").failed(2, "'garbage' is no identity");
+    with("empty").failed(2, "'empty' contains no identity");
+    with("garbage").failed(2, "'garbage' is not an identity");
     with("nothing").failed(2, "nothing");
     folder
         .pipe(["decrypt", "-k", "key"], &cipher)
@@ -192,7 +192,7 @@ fn passphrases_from_files() {
     folder.write("id", x25519::Identity::generate().to_string().expose_secret());
     folder
         .run(["decrypt", "-q", "-i", "id", "cipher"])
-        .failed(2, "with a passphrase, and no identity opens it");
+        .failed(2, "with a passphrase, and identities cannot open it");
     folder.run(["keygen", "-o", "key"]).succeeded();
     folder.run(["decrypt", "-k", "key", "cipher"]).failed(2, "with a passphrase: leave out -k");
 
@@ -215,7 +215,7 @@ fn no_passphrase_opens_a_file_for_recipients() {
 }
 
 #[test]
-fn without_a_terminal_there_is_nobody_to_ask() {
+fn without_a_terminal_a_question_is_an_error() {
     if !have("setsid") {
         return;
     }
@@ -245,14 +245,14 @@ fn damaged_envelopes() {
     for at in (0..envelope).step_by(7).chain(envelope - 3..envelope + 60) {
         refused(&cipher[..at], &format!("cut at {at}"));
     }
-    // The envelope of another file, whose key it is not.
+    // The envelope of another file, with another key.
     let other = folder.pipe(["encrypt", "-r", &recipient], &plain).succeeded().stdout;
     let other_envelope = lockstep::Envelope::parse(&other).unwrap().unwrap();
     refused(&[other_envelope.as_bytes(), &cipher[envelope..]].concat(), "another envelope");
 }
 
 #[test]
-fn a_bare_file_does_not_open_by_identity() {
+fn a_bare_file_cannot_be_opened_by_identity() {
     let (folder, _) = with_identity();
     folder.run(["keygen", "-o", "key"]).succeeded();
     let cipher = folder.pipe(["encrypt", "-k", "key"], b"hello").succeeded().stdout;
@@ -310,14 +310,14 @@ fn a_key_from_standard_input() {
     for command in ["encrypt", "decrypt"] {
         folder.pipe([command, "-k", "-"], &key).failed(2, "read once");
         folder.pipe([command, "-k", "-", "-"], &key).failed(2, "read once");
-        folder.pipe([command, "-k", "-", "plain", "-o", "out"], b"no key").failed(2, "no key file");
+        folder.pipe([command, "-k", "-", "plain", "-o", "out"], b"no key").failed(2, "not a key file");
         folder.pipe([command, "-k", "-", "plain", "-o", "out"], &[b'x'; 1000]).failed(2, "longer than");
     }
     assert!(!folder.has("out"));
 }
 
 #[test]
-fn secrets_that_others_can_read_are_warned_of() {
+fn secrets_that_others_can_read_cause_a_warning() {
     let (folder, recipient) = with_identity();
     let set_mode = |name: &str, mode| {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
@@ -344,7 +344,7 @@ fn secrets_that_others_can_read_are_warned_of() {
             assert!(ended.stderr.starts_with(&expected), "{command}: {:?}", ended.stderr);
             assert_eq!(folder.run(format!("{command} -q").split(' ')).succeeded().stderr, "");
         }
-        // The shell hands over a pipe.
+        // The shell passes a pipe.
         let process = command.replace(&format!(" {name}"), &format!(" <(cat {name})"));
         assert_eq!(folder.shell(&format!("lockstep {process}")).succeeded().stderr, "", "{process}");
         set_mode(name, 0o600);
@@ -370,9 +370,9 @@ fn the_default_identity_file() {
     assert_eq!((opened.stdout, opened.stderr.as_str()), (folder.read("identity"), ""));
     mode(0o644);
     assert!(decrypt().succeeded().stderr.contains("warning: others can read or change the identity file"));
-    // What is given on the command line counts alone.
+    // Identities of the command line replace the default file.
     folder.run(["decrypt", "-q", "-i", "stranger", "cipher"]).failed(1, "other recipients");
-    // Without a folder of its own, the configuration lies in the home folder.
+    // Without XDG_CONFIG_HOME the configuration is in the home folder.
     std::fs::create_dir_all(folder.path("home/.config/lockstep")).unwrap();
     std::fs::copy(folder.path("identity"), folder.path("home/.config/lockstep/identities")).unwrap();
     let mut command = folder.command(["decrypt", "-q", "cipher"]);

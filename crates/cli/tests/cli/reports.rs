@@ -1,22 +1,22 @@
-//! Commands that tell something: inspect, devices, selftest, completions, man.
+//! Commands that print reports: inspect, devices, selftest, completions, man.
 
 use age::secrecy::ExposeSecret;
 
 use crate::common::*;
 
 #[test]
-fn inspect_tells_what_a_file_is() {
+fn inspect_reports_the_type_of_a_file() {
     let folder = Folder::with_keys();
     let inspect = |name: &str| folder.run(["inspect", "--json", name]).succeeded().json();
     for len in [0, 1, CHUNK, 100_000] {
         folder.write("cipher", folder.pipe(["encrypt", "-k", "key"], &data(len)).succeeded().stdout);
-        let told = inspect("cipher");
-        assert_eq!(told["kind"], "message");
-        assert_eq!(told["plaintext_bytes"], len);
-        assert_eq!(told["chunks"], len / CHUNK + 1);
-        assert_eq!(told["message_bytes"], folder.read("cipher").len());
+        let report = inspect("cipher");
+        assert_eq!(report["kind"], "message");
+        assert_eq!(report["plaintext_bytes"], len);
+        assert_eq!(report["chunks"], len / CHUNK + 1);
+        assert_eq!(report["message_bytes"], folder.read("cipher").len());
         let piped = folder.pipe(["inspect", "--json", "-"], &folder.read("cipher")).succeeded().json();
-        assert_eq!(piped, told);
+        assert_eq!(piped, report);
     }
 
     let identity = age::x25519::Identity::generate();
@@ -24,25 +24,25 @@ fn inspect_tells_what_a_file_is() {
     let cipher =
         folder.pipe(["encrypt", "-r", &recipient, "-r", &recipient], &data(20_000)).succeeded().stdout;
     folder.write("cipher", &cipher);
-    let told = inspect("cipher");
-    assert_eq!(told["kind"], "envelope");
-    assert_eq!(told["format"], "Cobblestone-256");
-    assert_eq!(told["plaintext_bytes"], 20_000);
-    assert_eq!(told["recipients"][1]["type"], "X25519");
-    assert_eq!(told["recipients"].as_array().unwrap().len(), 2);
-    assert_eq!(told["file_bytes"], cipher.len());
+    let report = inspect("cipher");
+    assert_eq!(report["kind"], "envelope");
+    assert_eq!(report["format"], "Cobblestone-256");
+    assert_eq!(report["plaintext_bytes"], 20_000);
+    assert_eq!(report["recipients"][1]["type"], "X25519");
+    assert_eq!(report["recipients"].as_array().unwrap().len(), 2);
+    assert_eq!(report["file_bytes"], cipher.len());
     let text = folder.run(["inspect", "cipher"]).succeeded();
     assert!(text.text().contains("to 2 recipients: X25519, X25519\n"), "{}", text.text());
 
     folder.write("passphrase", "secret");
     let cipher = folder.pipe(["encrypt", "--passphrase-file", "passphrase"], b"hello").succeeded().stdout;
     folder.write("cipher", cipher);
-    let told = inspect("cipher");
-    assert_eq!(told["passphrase"], true);
-    assert_eq!(told["recipients"][0]["work_factor"], 18);
+    let report = inspect("cipher");
+    assert_eq!(report["passphrase"], true);
+    assert_eq!(report["recipients"][0]["work_factor"], 18);
 
     let text = folder.run(["inspect", "key"]).succeeded();
-    assert!(text.text().contains("a key file of Lockstep, for Cobblestone-256"));
+    assert!(text.text().contains("a Lockstep key file, for Cobblestone-256"));
     assert!(!text.text().contains(&String::from_utf8(folder.read("key")).unwrap()[17..40]));
     assert_eq!(inspect("key")["kind"], "key");
     folder.write("age", age::encrypt(&identity.to_public(), b"hello").unwrap());
@@ -53,7 +53,7 @@ fn inspect_tells_what_a_file_is() {
 }
 
 #[test]
-fn inspect_tells_what_is_wrong() {
+fn inspect_reports_errors() {
     let folder = Folder::with_keys();
     folder.write(
         "cut",
@@ -75,12 +75,12 @@ fn devices_are_listed() {
     let folder = Folder::new();
     let text = folder.run(["devices"]).succeeded();
     assert!(text.text().contains("cpu/soft") && text.text().contains("chosen on"));
-    let told = folder.run(["devices", "--json"]).succeeded().json();
-    let cpu = told["devices"].as_array().unwrap().iter().find(|device| device["name"] == "cpu").unwrap();
+    let report = folder.run(["devices", "--json"]).succeeded().json();
+    let cpu = report["devices"].as_array().unwrap().iter().find(|device| device["name"] == "cpu").unwrap();
     let kernels = cpu["kernels"].as_array().unwrap();
     let soft = kernels.iter().find(|kernel| kernel["name"] == "cpu/soft").unwrap();
     assert!(soft["available"] == true && soft["constant_time"] == true);
-    // Whatever cannot run says why.
+    // Unavailable kernels state the reason.
     assert!(kernels.iter().all(|kernel| kernel["available"] == true || kernel["missing"].is_string()));
     let forced = folder.run(["devices", "--json", "--kernel", "cpu/soft"]).succeeded().json();
     let chosen = forced["chosen"].as_array().unwrap();
@@ -127,7 +127,7 @@ fn manual_pages() {
 }
 
 #[test]
-fn devices_say_what_they_do_not_support_and_work_is_refused_by_the_same_rule() {
+fn unsupported_operations_are_listed_and_refused() {
     let folder = Folder::new();
     let text = folder.run(["devices", "--device", "spu"]).succeeded();
     let block = text.text().split("\nspu: ").nth(1).unwrap();
@@ -139,12 +139,12 @@ fn devices_say_what_they_do_not_support_and_work_is_refused_by_the_same_rule() {
         "{line}"
     );
     assert!(!block.contains("all modes"), "{block}");
-    let told = folder.run(["devices", "--device", "spu", "--json"]).succeeded().json();
-    let spu = told["devices"].as_array().unwrap().iter().find(|device| device["name"] == "spu").unwrap();
+    let report = folder.run(["devices", "--device", "spu", "--json"]).succeeded().json();
+    let spu = report["devices"].as_array().unwrap().iter().find(|device| device["name"] == "spu").unwrap();
     let lacking: Vec<_> =
         spu["not_supported"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
     let chosen = |operation: &str| {
-        let all = told["chosen"].as_array().unwrap();
+        let all = report["chosen"].as_array().unwrap();
         all.iter().find(|one| one["operation"] == operation).unwrap()["by_size"][0].clone()
     };
     let (key, iv) = ("00112233445566778899aabbccddeeff", "0f0e0d0c0b0a09080706050403020100");
@@ -174,12 +174,12 @@ fn devices_say_what_they_do_not_support_and_work_is_refused_by_the_same_rule() {
     assert_eq!(lacking.len(), 8, "{lacking:?}");
     // GCM is composed of passes.
     assert_eq!(chosen("GcmSeal")["supported"], true);
-    let cpu = told["devices"].as_array().unwrap().iter().find(|device| device["name"] == "cpu").unwrap();
+    let cpu = report["devices"].as_array().unwrap().iter().find(|device| device["name"] == "cpu").unwrap();
     assert!(cpu["not_supported"].as_array().unwrap().is_empty());
 }
 
 #[test]
-fn a_kernel_and_a_device_that_do_not_fit_together() {
+fn a_kernel_and_a_device_that_do_not_match() {
     let folder = Folder::with_keys();
     let with = |device: &str, kernel: &str| {
         folder.run(["encrypt", "-k", "key", "key", "--device", device, "--kernel", kernel, "-o", "out"])
@@ -207,23 +207,23 @@ fn the_version_as_text_and_as_json() {
         let text = folder.run([flag]).succeeded();
         assert_eq!(text.text(), concat!("lockstep ", env!("CARGO_PKG_VERSION"), "\n"));
         for args in [[flag, "--json"], ["--json", flag]] {
-            let told = folder.run(args).succeeded().json();
-            let names: Vec<_> = told.as_object().unwrap().keys().collect();
+            let report = folder.run(args).succeeded().json();
+            let names: Vec<_> = report.as_object().unwrap().keys().collect();
             assert_eq!(names, ["arch", "backends", "commit", "name", "os", "version"]);
             assert_eq!(
-                (&told["name"], &told["version"]),
+                (&report["name"], &report["version"]),
                 (&"lockstep".into(), &env!("CARGO_PKG_VERSION").into())
             );
-            assert_eq!(told["os"], std::env::consts::OS);
-            assert_eq!(told["arch"], std::env::consts::ARCH);
-            // Git's 40 digits, or nothing: builds by cargo alone are not given them.
-            let commit = told["commit"].as_str().map(|commit| commit.trim_end_matches("-dirty"));
+            assert_eq!(report["os"], std::env::consts::OS);
+            assert_eq!(report["arch"], std::env::consts::ARCH);
+            // A Git commit of 40 digits, or null: builds by cargo alone do not set it.
+            let commit = report["commit"].as_str().map(|commit| commit.trim_end_matches("-dirty"));
             let is_hash = |commit: &str| commit.len() == 40 && commit.bytes().all(|c| c.is_ascii_hexdigit());
-            assert!(told["commit"].is_null() || commit.is_some_and(is_hash), "{told}");
-            let backends = told["backends"].as_array().unwrap();
-            assert!(["cpu", "cuda", "spu"].iter().all(|name| backends.contains(&(*name).into())), "{told}");
+            assert!(report["commit"].is_null() || commit.is_some_and(is_hash), "{report}");
+            let backends = report["backends"].as_array().unwrap();
+            assert!(["cpu", "cuda", "spu"].iter().all(|name| backends.contains(&(*name).into())), "{report}");
         }
     }
-    folder.run(["--json", "devices"]).failed_as_json(2, "--json before the command goes with --version");
+    folder.run(["--json", "devices"]).failed_as_json(2, "--json before the command requires --version");
     folder.run(["--json"]).failed_silently(2);
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like, at any time.
+//! Ctrl-C and other signals, at any time.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -7,8 +7,8 @@ use std::process::Child;
 
 use crate::common::*;
 
-/// Encryption of a named pipe into which a megabyte was written, and which stays open as long as the file is held.
-fn half_way(folder: &Folder, force: bool) -> (Child, std::fs::File) {
+/// Encryption of a FIFO into which a megabyte was written, and which stays open as long as the returned file.
+fn started(folder: &Folder, force: bool) -> (Child, std::fs::File) {
     fifo(&folder.path("fifo"));
     let mut args = vec!["encrypt", "-k", "key", "fifo", "-o", "out"];
     args.extend(force.then_some("--force"));
@@ -24,10 +24,10 @@ fn temporary(folder: &Folder) -> Option<String> {
 }
 
 #[test]
-fn nothing_is_left_and_the_exit_code_tells() {
+fn no_file_is_left_and_the_exit_code_is_that_of_the_signal() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129), ("-QUIT", 131)] {
         let folder = Folder::with_keys();
-        let (mut child, feed) = half_way(&folder, false);
+        let (mut child, feed) = started(&folder, false);
         kill(signal, &child);
         // It does not wait for more input.
         assert_eq!(child.wait().unwrap().code(), Some(code));
@@ -37,10 +37,10 @@ fn nothing_is_left_and_the_exit_code_tells() {
 }
 
 #[test]
-fn an_existing_output_stays() {
+fn an_existing_output_is_kept() {
     let folder = Folder::with_keys();
     folder.write("out", "precious");
-    let (mut child, _feed) = half_way(&folder, true);
+    let (mut child, _feed) = started(&folder, true);
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(folder.read("out"), b"precious");
@@ -50,14 +50,14 @@ fn an_existing_output_stays() {
 #[test]
 fn kill_leaves_at_most_a_temporary_file() {
     let folder = Folder::with_keys();
-    let (mut child, _feed) = half_way(&folder, false);
+    let (mut child, _feed) = started(&folder, false);
     kill("-KILL", &child);
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     assert!(!folder.has("out"));
 }
 
 #[test]
-fn in_the_midst_of_work() {
+fn during_the_work() {
     let folder = Folder::with_keys();
     let endless = ["encrypt", "-k", "key", "/dev/zero", "-o", "out"];
     let mut child = folder.spawn(endless);
@@ -80,20 +80,20 @@ fn in_the_midst_of_work() {
 #[test]
 fn while_waiting_for_input_or_output() {
     let folder = Folder::with_keys();
-    // Nothing comes in.
+    // No input arrives.
     let mut child = folder.spawn(["encrypt", "-k", "key", "-o", "out"]);
-    // Waiting for a child closes what it reads, unless that was taken away.
+    // `wait` closes the child's standard input, unless it was taken.
     let _open = child.stdin.take();
     wait_until("the temporary file", || temporary(&folder).is_some());
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(folder.names(), ["key", "wrong"]);
-    // Nobody reads.
+    // No process reads the output.
     let mut child = folder.spawn(["encrypt", "-k", "key", "/dev/zero"]);
     wait_for_handlers(&child);
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    // Not even the envelope has come.
+    // Not even the envelope has arrived.
     let mut child = folder.spawn(["decrypt", "-k", "key", "-o", "out"]);
     let _open = child.stdin.take();
     wait_for_handlers(&child);
@@ -116,7 +116,7 @@ fn while_waiting_for_the_reader_of_a_named_pipe() {
 }
 
 #[test]
-fn signals_that_are_ignored_stay_so() {
+fn ignored_signals_remain_ignored() {
     let folder = Folder::with_keys();
     let ended = folder.shell(
         "trap '' HUP; mkfifo fifo; lockstep encrypt -k key fifo -o out & exec 3> fifo; sleep 0.2; kill -HUP $!; \

@@ -1,11 +1,11 @@
-//! On a terminal, which `script` of util-linux plays.
+//! The command on a terminal, which `script` of util-linux provides.
 
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 
 use crate::common::*;
 
-/// Runs a command on a terminal; what it shows. `dialogue` is what is waited for and typed.
+/// Runs a command on a terminal and returns what it shows. `dialogue`: each expected text with the reply.
 fn on_terminal(folder: &Folder, command: &str, dialogue: &[(&str, &str)]) -> Option<(i32, String)> {
     if !have("script") {
         return None;
@@ -13,7 +13,7 @@ fn on_terminal(folder: &Folder, command: &str, dialogue: &[(&str, &str)]) -> Opt
     let mut child: Child = folder
         .program("script")
         .args(["-qec", &command.replace("lockstep ", &format!("{LOCKSTEP} ")), "/dev/null"])
-        // `script` asks the caller's shell otherwise, and shells differ in what control-C does to them.
+        // Otherwise `script` uses the caller's shell, and shells differ in their handling of Ctrl-C.
         .env("SHELL", "/bin/sh")
         .stdin(Stdio::piped())
         .spawn()
@@ -53,7 +53,7 @@ fn binary_output_is_refused() {
     let (code, shown) = on_terminal(&folder, "lockstep decrypt -k key cipher", &[]).unwrap();
     assert_eq!(code, 2);
     assert!(shown.contains("it is not text") && shown.len() < 300, "{shown}");
-    // Texts are shown; and whoever insists gets all.
+    // Text is shown; and `-o -` forces binary output.
     folder.run(["encrypt", "-k", "key", "text", "-o", "cipher", "-f"]).succeeded();
     let (code, shown) = on_terminal(&folder, "lockstep decrypt -k key cipher", &[]).unwrap();
     assert_eq!((code, shown.replace('\r', "").as_str()), (0, "a text\n\tof lines, with é\n"));
@@ -64,7 +64,7 @@ fn binary_output_is_refused() {
 }
 
 #[test]
-fn commands_to_the_terminal_are_not_passed_on() {
+fn control_sequences_are_not_passed_to_the_terminal() {
     let folder = Folder::with_keys();
     for evil in ["\u{1b}[31mred", "a\u{9b}31m", "bell\u{7}"] {
         folder.write("plain", evil);
@@ -90,7 +90,7 @@ fn passphrases_are_asked_for_and_not_shown() {
     assert_eq!(code, 0, "{shown}");
     assert_eq!(folder.read("out"), b"hello");
 
-    // The file says that it needs one; so does one of age.
+    // A file that needs a passphrase states that; so does an age file.
     let (code, shown) = on_terminal(&folder, "lockstep decrypt cipher -o asked", &once).unwrap();
     assert_eq!(code, 0, "{shown}");
     assert_eq!(folder.read("asked"), b"hello");
@@ -115,17 +115,17 @@ fn passphrases_are_asked_for_and_not_shown() {
     let (code, shown) =
         on_terminal(&folder, "lockstep encrypt -p plain -o new", &[("Passphrase: ", "\n")]).unwrap();
     assert!(code == 2 && shown.contains("empty"), "{shown}");
-    // What cannot be written is known before anything is asked.
+    // An output that cannot be written is reported before the question.
     let (code, shown) = on_terminal(&folder, "lockstep encrypt -p plain -o out", &[]).unwrap();
     assert!(code == 2 && shown.contains("exists"), "{shown}");
     assert!(!folder.has("new"));
 }
 
 #[test]
-fn control_c_at_a_question_leaves_the_terminal_as_it_was() {
+fn control_c_at_a_question_restores_the_terminal() {
     let folder = Folder::new();
     folder.write("plain", "hello");
-    // The trap keeps the shell alive; a command it starts has the default again.
+    // The trap keeps the shell running; commands that it starts have the default action.
     let command = "trap : INT; lockstep encrypt -p plain -o cipher; echo code $?; stty -a";
     let Some((_, shown)) = on_terminal(&folder, command, &[("Passphrase: ", "abc\u{3}")]) else { return };
     assert!(shown.contains("code 130"), "{shown}");
@@ -134,7 +134,7 @@ fn control_c_at_a_question_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn a_bar_is_shown_while_it_takes_long() {
+fn a_bar_is_shown_for_long_work() {
     let folder = Folder::with_keys();
     let command = "{ head -c 1000000 /dev/zero; sleep 1; head -c 1000000 /dev/zero; } \
                    | lockstep encrypt -k key -o out";

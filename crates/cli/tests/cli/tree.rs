@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::common::*;
 
-/// A folder `in` with files of several lengths, folders in it and one without files, and strange names.
+/// A folder `in` with files of several lengths, subfolders, an empty one among them, and unusual names.
 fn with_tree() -> Folder {
     let folder = Folder::with_keys();
     for path in ["in/empty", "in/a/b/c", "in/private"] {
@@ -42,13 +42,13 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Sets the modification time, seconds ago.
+/// Sets the modification time to `seconds` ago.
 fn set_age(path: &Path, seconds: u64) {
     let time = SystemTime::now() - Duration::from_secs(seconds);
     fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// All files and folders below a folder: relative path, and the content of files.
+/// All files and folders below a folder: relative path, and content of files.
 fn content(root: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -69,7 +69,7 @@ fn content(root: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
 }
 
 #[test]
-fn a_tree_is_kept_and_comes_back() {
+fn a_tree_is_encrypted_and_decrypted() {
     let folder = with_tree();
     folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "in"]).succeeded();
     assert!(folder.has("enc/in/a/b/c/deep.enc"));
@@ -88,7 +88,7 @@ fn a_tree_is_kept_and_comes_back() {
 }
 
 #[test]
-fn every_number_of_threads_gives_the_same() {
+fn every_number_of_threads_gives_the_same_result() {
     let folder = with_tree();
     for index in 0..60 {
         folder.write(&format!("in/a/file-{index}"), data(index * 997));
@@ -103,13 +103,13 @@ fn every_number_of_threads_gives_the_same() {
 }
 
 #[test]
-fn files_are_put_into_the_folder_by_their_names() {
+fn files_are_written_to_the_folder_under_their_names() {
     let folder = with_tree();
     folder.run(["encrypt", "-k", "key", "-O", "new/enc", "in/one", "in/a/chunk"]).succeeded();
     folder.run(["decrypt", "-k", "key", "-O", "back", "new/enc/one.enc", "new/enc/chunk.enc"]).succeeded();
     assert_eq!(folder.read("back/one"), data(1));
     assert_eq!(folder.read("back/chunk"), data(CHUNK));
-    // Folders without a name of their own: their content.
+    // Folders without a name: their content.
     let mut command = folder.command(["encrypt", "-k", "../key", "-r", "-O", "../enc", "."]);
     let ended: Ended = command.current_dir(folder.path("in")).output().unwrap().into();
     ended.succeeded();
@@ -117,12 +117,12 @@ fn files_are_put_into_the_folder_by_their_names() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_before_anything_is_written() {
+fn impossible_requests_are_refused_before_anything_is_written() {
     let folder = with_tree();
     let refused = |args: &[&str], words: &str| {
         let ended = folder.run(args);
         assert_eq!(ended.code, 2, "{}", ended.stderr);
-        assert!(ended.stderr.contains(words), "{:?} does not say {words:?}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{:?} does not contain {words:?}", ended.stderr);
         assert!(!folder.has("enc"), "{args:?}");
     };
     refused(&["encrypt", "-k", "key", "in/one", "in/nothing"], "-O");
@@ -139,7 +139,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
     refused(&["encrypt", "-k", "key", "-O", "key", "in/one"], "key");
     refused(&["decrypt", "-k", "key", "-O", "enc", "in/one"], ".enc");
     refused(&["decrypt", "-k", "key", "-O", "enc", "--range", "0:1", "in/already.enc"], "--range");
-    // An output that is another input, or the key.
+    // An output that is another input, or the key file.
     folder.write("key.enc", "x");
     folder.run(["encrypt", "-k", "key", "-f", "-O", ".", "in/one", "wrong"]).succeeded();
     folder
@@ -154,7 +154,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn existing_outputs_stay_unless_forced() {
+fn existing_outputs_are_kept_without_force() {
     let folder = with_tree();
     fs::create_dir_all(folder.path("enc/in/a")).unwrap();
     folder.write("enc/in/a/chunk.enc", "precious");
@@ -167,7 +167,7 @@ fn existing_outputs_stay_unless_forced() {
 }
 
 #[test]
-fn links_and_special_files_are_skipped_and_named() {
+fn links_and_special_files_are_skipped_and_listed() {
     let folder = with_tree();
     fs::create_dir(folder.path("elsewhere")).unwrap();
     folder.write("elsewhere/secret", "secret");
@@ -193,7 +193,7 @@ fn links_and_special_files_are_skipped_and_named() {
 }
 
 #[test]
-fn an_output_folder_within_the_input_is_left_out() {
+fn an_output_folder_within_the_input_is_skipped() {
     let folder = with_tree();
     folder.run(["encrypt", "-k", "key", "-r", "-O", "in/enc", "in"]).succeeded();
     let ended = folder.run(["encrypt", "-k", "key", "-r", "-O", "in/enc", "--resume", "in"]).succeeded();
@@ -237,7 +237,7 @@ fn files_that_fail_are_listed_and_do_not_stop_the_others() {
     assert!(!folder.has("back/in/a/chunk") && !folder.has("back/in/private/long"));
     assert_eq!(folder.read("back/in/a/b/more"), data(5 * CHUNK + 7));
 
-    // Input and output that fail are exit code 2, unless something is not authentic as well.
+    // Failures of input and output have exit code 2, unless data are not authentic as well.
     fs::create_dir_all(folder.path("dirs/in/one.enc")).unwrap();
     let ended = folder.run(["encrypt", "-k", "key", "-r", "-f", "-O", "dirs", "in"]);
     assert_eq!(ended.code, 2, "{}", ended.stderr);
@@ -246,7 +246,7 @@ fn files_that_fail_are_listed_and_do_not_stop_the_others() {
 }
 
 #[test]
-fn resume_skips_what_is_up_to_date() {
+fn resume_skips_files_that_are_up_to_date() {
     let folder = with_tree();
     let encrypt = ["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "--json", "in"];
     let first = folder.run(encrypt).succeeded();
@@ -254,7 +254,7 @@ fn resume_skips_what_is_up_to_date() {
     assert_eq!((json["files"].as_u64(), json["up_to_date"].as_u64()), (Some(9), Some(0)));
     let before: Vec<_> =
         fs::metadata(folder.path("enc/in/a/chunk.enc")).into_iter().map(|m| m.ino()).collect();
-    // A new file, one that has changed without changing its length, one that has grown but looks old.
+    // A new file, one that has changed without changing its length, and one that has grown but has an old time.
     folder.write("in/new", "new");
     let changed = folder.path("enc/in/one.enc");
     set_age(&changed, 1000);
@@ -274,7 +274,7 @@ fn resume_skips_what_is_up_to_date() {
 }
 
 #[test]
-fn resume_replaces_nothing_that_it_did_not_make() {
+fn resume_replaces_only_its_own_outputs() {
     let folder = with_tree();
     folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "in"]).succeeded();
     folder.write("enc/in/one.enc", "something else");
@@ -294,7 +294,7 @@ fn resume_replaces_nothing_that_it_did_not_make() {
 
     folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "--force", "in"]).succeeded();
     folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
-    // Edited after decryption, to another length; older than what was encrypted.
+    // Edited after decryption, to another length; older than the encrypted file.
     folder.write("back/in/one", "edited");
     set_age(&folder.path("back/in/a/chunk"), 1000);
     let ended = folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "--resume", "enc/in"]);
@@ -304,7 +304,7 @@ fn resume_replaces_nothing_that_it_did_not_make() {
 }
 
 #[test]
-fn a_run_that_was_stopped_leaves_nothing_half_written_and_goes_on() {
+fn a_stopped_run_leaves_no_partial_files_and_can_be_resumed() {
     for signal in ["-INT", "-KILL"] {
         let folder = Folder::with_keys();
         fs::create_dir(folder.path("in")).unwrap();
@@ -362,7 +362,7 @@ fn one_envelope_for_all_files_of_a_call() {
 }
 
 #[test]
-fn r_is_short_for_recursive_where_no_recipient_can_be_meant() {
+fn r_is_short_for_recursive_if_it_cannot_be_a_recipient() {
     let folder = with_tree();
     folder.run(["encrypt", "-k", "key", "-O", "enc", "-r", "in"]).succeeded();
     assert!(folder.has("enc/in/one.enc"));
@@ -384,7 +384,7 @@ fn the_summary_counts_files() {
 }
 
 #[test]
-fn outputs_have_the_time_of_their_inputs_and_a_change_during_the_run_is_found() {
+fn outputs_have_the_time_of_their_inputs_and_changes_during_the_run_are_detected() {
     let folder = with_tree();
     set_age(&folder.path("in/one"), 5000);
     let encrypt = ["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "--json", "in"];
@@ -393,7 +393,7 @@ fn outputs_have_the_time_of_their_inputs_and_a_change_during_the_run_is_found() 
     assert_eq!(time("enc/in/one.enc"), time("in/one"));
     folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
     assert_eq!(time("back/in/one"), time("in/one"));
-    // Other content of the same length, as if it was written while the file was encrypted: before the output was complete.
+    // Other content of the same length, as if it were written during the encryption: before the output was complete.
     folder.write("in/one", "!");
     set_age(&folder.path("in/one"), 4000);
     let json: serde_json::Value = serde_json::from_str(&folder.run(encrypt).succeeded().stderr).unwrap();
@@ -402,7 +402,7 @@ fn outputs_have_the_time_of_their_inputs_and_a_change_during_the_run_is_found() 
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_does_not_stop_the_others_wherever_it_is() {
+fn a_file_that_cannot_be_opened_does_not_stop_the_others() {
     let folder = with_tree();
     folder.write("passphrase", "correct horse\n");
     set_mode(&folder.path("passphrase"), 0o600);
@@ -413,7 +413,7 @@ fn a_file_that_cannot_be_opened_does_not_stop_the_others_wherever_it_is() {
     assert!(ended.stderr.contains("failed: 'enc/in/a.enc': this file is encrypted with a passphrase"));
     assert_eq!(content(&folder.path("back/in")), content(&folder.path("in")));
 
-    // A name too long for its suffix, before and after the output folder exists.
+    // A name that is too long with the suffix, before and after the output folder exists.
     let long = "n".repeat(253);
     folder.write(&format!("in/{long}"), "x");
     for _ in 0..2 {
@@ -427,7 +427,7 @@ fn a_file_that_cannot_be_opened_does_not_stop_the_others_wherever_it_is() {
 }
 
 #[test]
-fn few_open_files_are_enough() {
+fn a_low_limit_on_open_files_is_enough() {
     let folder = Folder::with_keys();
     for index in 0..120 {
         fs::create_dir_all(folder.path(&format!("in/{index}"))).unwrap();
@@ -439,7 +439,7 @@ fn few_open_files_are_enough() {
 }
 
 #[test]
-fn nothing_is_asked_for_before_the_files_are_known() {
+fn nothing_is_asked_for_before_the_files_are_checked() {
     let folder = with_tree();
     let ended = folder.without_terminal(["encrypt", "-p", "-O", "enc", "in/one", "missing"]);
     ended.failed(2, "'missing'");
@@ -456,7 +456,7 @@ fn nothing_is_asked_for_before_the_files_are_known() {
 }
 
 #[test]
-fn sync_covers_the_folders_that_are_made_and_what_is_up_to_date() {
+fn sync_covers_new_folders_and_files_that_are_up_to_date() {
     if !have("strace") {
         return;
     }
@@ -476,7 +476,7 @@ fn sync_covers_the_folders_that_are_made_and_what_is_up_to_date() {
     assert_eq!(made, ["fsync"; 3], "{calls:?}");
     assert!(calls.ends_with(&["fsync", "renameat2", "fsync"]), "{calls:?}");
     let calls = traced("lockstep encrypt -k key --sync --resume -O new/enc/here in/one");
-    // The rename is that of the trial in the folder.
+    // The rename of the trial in the folder.
     assert_eq!(calls, ["renameat2", "fsync", "fsync"]);
 }
 

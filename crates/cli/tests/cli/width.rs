@@ -1,4 +1,4 @@
-//! Text for people has lines of at most 80 characters, on a pipe as well.
+//! Lines for terminals have at most 80 characters, on a pipe as well.
 
 use crate::common::*;
 
@@ -27,7 +27,7 @@ fn reports_fit() {
         "lab cuda --device cuda:emu --largest 16K",
     ] {
         let mut command = folder.command(args.split(' '));
-        // Measurements of its own, and few: of the kernel with the fewest operations.
+        // A separate cache with few measurements: of the kernel with the fewest operations.
         command.env("XDG_CACHE_HOME", folder.path("cache"));
         if args == "calibrate" {
             command.args(["--kernel", "cpu/aws-lc"]);

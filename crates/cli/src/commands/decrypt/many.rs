@@ -1,4 +1,4 @@
-//! `lockstep decrypt -O`: each of many files to a file of its own.
+//! `lockstep decrypt -O`: decrypts each of many files to a separate file.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -20,20 +20,21 @@ use crate::wrapping;
 
 /// The SHA-256 digest of an envelope.
 type EnvelopeId = [u8; 32];
-/// The key in an envelope, or why it could not be had.
+/// The key in an envelope, or the reason why it cannot be opened.
 type Opened = std::result::Result<Arc<FileKey>, Closed>;
 
-/// Decryption of every file, each with the key that it needs.
+/// Decryption of each file with its key.
 pub(super) struct DecryptMany<'a> {
     pub(super) engine: &'a Engine,
     pub(super) args: &'a Decrypt,
-    /// The key file's.
+    /// The key of the key file.
     pub(super) key: Option<FileKey>,
-    /// Files of one call of `encrypt` share an envelope. Shared pointers: a table that grows must not leave copies of keys.
+    /// Files of one call of `encrypt` share an envelope. The values are shared pointers: a map that grows must not
+    /// leave copies of keys.
     keys: Mutex<HashMap<EnvelopeId, Opened>>,
 }
 
-/// Why an envelope stays closed, in a form that can be given for each of several files.
+/// The reason why an envelope cannot be opened, as a value that can be reported for several files.
 #[derive(Clone)]
 struct Closed {
     message: String,
@@ -55,7 +56,7 @@ impl Closed {
     }
 }
 
-/// What opens envelopes: found, and asked for, once. Identities stay on the thread that has read them.
+/// Passphrase and identities, which are read or asked for once. Identities remain on the thread that has read them.
 #[derive(Default)]
 pub(super) struct Unlocks {
     passphrase: Option<Unlock>,
@@ -67,18 +68,18 @@ impl<'a> DecryptMany<'a> {
         DecryptMany { engine, args, key, keys: Mutex::default() }
     }
 
-    /// Finds the key of a file, and keeps it.
+    /// Finds the key of a file and stores it.
     ///
     /// # Errors
-    /// A passphrase or identities that were given or asked for and cannot be had: no file that needs them can be opened.
+    /// Passphrase or identities cannot be read: no file that needs them can be opened.
     pub(super) fn prepare(&self, unlocks: &mut Unlocks, input: &mut Input) -> Result<Prepared> {
         let envelope = match Envelope::read(&mut input.reader()) {
             Ok(Start::Envelope(envelope)) => envelope,
-            Ok(Start::Bare(begun)) if age_file::is_one(&begun) => {
+            Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
                 return Ok(Prepared::Failed(failed("this is an age file: decrypt it by itself, with -o")));
             }
-            Ok(Start::Bare(begun)) => {
-                return Ok(check_bare(self.key.is_some(), &begun)
+            Ok(Start::Bare(first_bytes)) => {
+                return Ok(check_bare(self.key.is_some(), &first_bytes)
                     .map_or_else(Prepared::Failed, |()| Prepared::Ready));
             }
             Err(error) => return Ok(Prepared::Failed(error.into())),

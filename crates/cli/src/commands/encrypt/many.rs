@@ -1,4 +1,4 @@
-//! `lockstep encrypt -O`: each of many files to a file of its own.
+//! `lockstep encrypt -O`: encrypts each of many files to a separate file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,17 +13,17 @@ use crate::input::Input;
 use crate::tree::{Existing, Operation, names};
 use crate::wrapping;
 
-/// Encryption of every file with one key. With recipients or a passphrase, all files of a call have the same envelope: so
-/// a passphrase or a hardware key is needed once to decrypt all of them.
+/// Encryption of every file with one key. With recipients or a passphrase, all files of a call have the same envelope,
+/// so that decryption needs a passphrase or a hardware key only once.
 pub(super) struct EncryptMany<'a> {
     pub(super) engine: &'a Engine,
     pub(super) context: &'a str,
     pub(super) kind: KeyKind,
-    /// Set before the first file is processed, and with a key file at once.
+    /// Set before the first file is processed; with a key file, at once.
     pub(super) key: OnceLock<(FileKey, Option<Envelope>)>,
 }
 
-/// Where the key of the files comes from.
+/// The source of the key of the files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
     KeyFile,
@@ -61,7 +61,7 @@ impl Operation for EncryptMany<'_> {
                 }
             }
         } else {
-            // Which recipients can open it is not known: the file has a key of its own.
+            // The recipients of the existing output are unknown: the file has its own key.
             let Ok(Some(envelope)) = Envelope::read_file(output) else {
                 return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
             };

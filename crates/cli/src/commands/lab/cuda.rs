@@ -16,33 +16,34 @@ use crate::output::GuardedFile;
 use crate::progress::Note;
 use crate::text::parse_size;
 
-/// Design of a Parallel AES for Graphics Hardware using the CUDA framework (Di Biagio and others, 2009), on a GPU of today
+/// Design of a Parallel AES for Graphics Hardware using the CUDA framework (Di Biagio and others, 2009), on a current
+/// GPU
 ///
-/// Measures the paper's four kernels and ours: throughput against size, against threads of a block, and from host to host as
-/// its Table 1 does. On the emulator (`--device cuda:emu`) it shows that all is right, and nothing about speed.
+/// Measures the paper's four kernels and Lockstep's: throughput by size, by threads per block, and from host to host as
+/// in its Table 1. On the emulator (`--device cuda:emu`) it tests correctness; the speeds are meaningless.
 #[derive(Debug, Args)]
 pub(crate) struct Cuda {
     /// Measure this device [default: the first GPU]
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
 
-    /// Measure plaintexts of up to so many bytes [default: 256M; of an emulator 64K]
+    /// Maximum size of the plaintexts [default: 256M; for an emulator 64K]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     largest: Option<u64>,
 
-    /// What the device costs, for the column of throughput per dollar
+    /// Price of the device in dollars, for the column of throughput per dollar
     #[arg(long, value_name = "N", value_parser = positive)]
     dollars: Option<f64>,
 
-    /// What the device draws at work, for the column of throughput per watt
+    /// Power of the device under load in watts, for the column of throughput per watt
     #[arg(long, value_name = "N", value_parser = positive)]
     watts: Option<f64>,
 
-    /// Tell it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 
-    /// Write a page with plots to this file, too
+    /// Also write a page with plots to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     html: Option<PathBuf>,
 
@@ -53,19 +54,19 @@ pub(crate) struct Cuda {
 
 fn positive(text: &str) -> std::result::Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| format!("`{text}` is no number above 0"))
+    number.ok_or_else(|| format!("`{text}` is not a number above 0"))
 }
 
-/// Less would be below the smallest plaintext that is measured.
-const LEAST: u64 = 4096;
+/// Below the smallest plaintext that is measured.
+const MIN_SIZE: u64 = 4096;
 
 pub(super) fn run(args: &Cuda) -> Result<()> {
     let device = device(args.device.as_deref())?;
     let largest = args.largest.unwrap_or(if device.properties().slow { 64 << 10 } else { 256 << 20 });
-    let most = usize::try_from(largest).ok().filter(|_| (LEAST..=1 << 32).contains(&largest));
+    let most = usize::try_from(largest).ok().filter(|_| (MIN_SIZE..=1 << 32).contains(&largest));
     let most = most.ok_or_else(|| failed("--largest: give a size from 4K to 4G"))?;
     memory::check(3 * most as u64, "to measure plaintexts of this size; --largest gives a smaller one")?;
-    // A place that cannot be written to is found before minutes are spent.
+    // An output that cannot be written is reported before the measurement, which takes minutes.
     let options = OutputOptions { force: args.force, ..Default::default() };
     let mut page = args.html.as_deref().map(|path| GuardedFile::create(path, options)).transpose()?;
     let note = Note::new();
@@ -74,7 +75,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     drop(note);
     let worth = Worth { dollars: args.dollars, watts: args.watts };
     let report = Report { measured, date: date::today(), worth };
-    // What was measured is told first: it took its time.
+    // The measurements are printed before the page is written: they took some time.
     if args.json { print_json(&report.json()) } else { print(&report.text()) }?;
     if let (Some(page), Some(path)) = (&mut page, &args.html) {
         page.file().write_all(report.html().as_bytes()).map_err(Error::io("write", path))?;
@@ -95,8 +96,8 @@ fn device(name: Option<&str>) -> Result<lockstep_cuda::Cuda> {
     };
     devices.into_iter().find(wanted).ok_or_else(|| match (name, missing) {
         (Some(name), _) => failed(format!("no device `{name}`: there are {}", known.join(", "))),
-        (None, Some(missing)) => failed(format!("{missing}; or try it out with --device cuda:emu")),
-        (None, None) => failed("no GPU is there; try it out with --device cuda:emu"),
+        (None, Some(missing)) => failed(format!("{missing}; or use the emulator: --device cuda:emu")),
+        (None, None) => failed("there is no GPU; use the emulator: --device cuda:emu"),
     })
 }
 
