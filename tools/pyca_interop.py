@@ -43,7 +43,7 @@ SUITES = {
 # Exit codes of lockstep.
 DONE, NOT_AUTHENTIC = 0, 1
 
-# The same data in each run; nothing here is kept secret.
+# The same data in each run; they are not secret.
 RANDOM = random.Random(0x10C57E9)
 
 

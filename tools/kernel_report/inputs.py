@@ -24,21 +24,21 @@ EXPAND = re.compile(r"(?P<family>\w+?)_expand_(?P<bits>128|192|256)$")
 
 
 class Family:
-    """How a launch is cut: see src/kernel.rs. `marginal`: a thread block takes one tile after the other, so what it does
+    """The shape of a launch: see src/kernel.rs. `marginal`: a thread block processes one tile after the other, so what it does
     once is left out: the count is what a further tile adds."""
 
     def __init__(self, tile, threads, shared=0, marginal=False, option=0, default=False, table=False, block_tiles=1):
         self.tile, self.threads, self.shared, self.marginal, self.option = tile, threads, shared, marginal, option
-        self.block_tiles = block_tiles  # that a thread block takes at once
+        self.block_tiles = block_tiles  # bytes that a thread block processes at once
         self.default = default  # constant time and without spills, or the check fails
-        self.table = table  # looks up by secrets, and the taint analysis must see it
+        self.table = table  # has lookups by secrets, which the taint analysis must find
 
 
 # The papers' kernels with 64 threads a block; their tile follows from that.
 FAMILIES = {
     "bitslice": Family(16384, 32, default=True),
     "bitslice_lane": Family(512, 32, default=True, block_tiles=32),
-    # One warp of the 16: they share nothing but the tables.
+    # One of 16 warps is run: they share only the tables.
     "table": Family(8192, 32, 128 * 1024, marginal=True, table=True),
     "table_small": Family(8192, 32, 32 * 1024, marginal=True, table=True),
     "fine_shared": Family(256, 64, 4096 + 8 * 64, marginal=True, table=True),
@@ -48,9 +48,9 @@ FAMILIES = {
     "global_sbox": Family(10240, 64, marginal=True, option=10, table=True),
 }
 
-# Not counted by the byte: they do not touch the data, or a block a tile of them.
+# Not counted per byte: these kernels process no data, or one block per tile.
 HELPERS = {"edges", "set_registers", "table_segments", "table_results", "gcm_tags", "gcm_zero", "gcm_messages", "uniform_tiles", "gather"}
-# Constant time like the default family, to which they belong; others.py runs them.
+# Constant time, since they belong to the default family; others.py runs them.
 SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each"}
 
 # Structures of common/work.cuh and ghash/ghash.cu: bytes, where pointers to secrets lie, and where registers do.
@@ -71,7 +71,7 @@ PARAMETERS = [
     (re.compile(r"ghash_each$"), {0: "segments", 8: "secret", 16: "extras"}),
     (re.compile(r"gcm_tags$"), {0: "segments", 8: "extras", 16: "public"}),
     (re.compile(r"gcm_zero$"), {0: "segments", 8: "public"}),
-    # Places, counts and IVs alone.
+    # Only offsets, counts and IVs.
     (re.compile(r"gcm_messages$"), {0: "segments", 8: "extras", 16: "public", 24: "segments", 32: "public"}),
     (re.compile(r"uniform_tiles$"), {0: "public"}),
     (re.compile(r"gather$"), {0: "addresses", 8: "public", 16: "public", 24: "secret"}),
@@ -150,7 +150,7 @@ def measure(name, functions, image):
 
 
 def expand(name, program, image, bits):
-    """A warp of 32 keys."""
+    """Runs the key expansion of 32 keys in a warp."""
     secret = random.Random(name)
     keys = [secret.randbytes(bits // 8) for _ in range(32)]
     size = len(aes.schedule(keys[0])[1])
@@ -164,7 +164,7 @@ def expand(name, program, image, bits):
 
 
 def run_pass(name, program, image, match, family, tiles, only_block=None):
-    """A message of `tiles` whole tiles, aligned; of them all are run, or one thread block's."""
+    """Runs a message of `tiles` whole, aligned tiles, or the tiles of one thread block."""
     secret = random.Random(name)
     bits, what = int(match["bits"]), match["name"]
     key, reg, before = secret.randbytes(bits // 8), bytearray(secret.randbytes(16)), secret.randbytes(16)

@@ -157,7 +157,7 @@ def lift(block, one):
     """Adds one instruction that does not jump."""
     op = one.op
     if op in ("NOP", "BSSY", "BSYNC", "WARPSYNC", "BREAK", "YIELD", "BMOV", "MEMBAR", "ERRBAR", "CCTL", "DEPBAR"):
-        return  # lanes meet again by the order in which machine.py runs them
+        return  # lanes converge by the order in which machine.py runs them
     block.begin(one)
     if op in ("LDG", "LD", "LDS", "LDL", "STG", "ST", "STS", "STL") or (op == "LDC" and one.memory()):
         return access(block, one)
@@ -168,7 +168,7 @@ def lift(block, one):
 
 
 def is_part(one):
-    """Whether less than a word is moved."""
+    """True if less than a word is moved."""
     return any(m in ("U8", "S8", "U16", "S16") for m in one.mods)
 
 
@@ -268,7 +268,7 @@ def lea(b, one):
     elif "HI" in one.mods:
         a = f"((({b.value(numbers[0])}<<32|{b.value(x)})<<{numbers[1].number})>>32&{FULL})"
     else:
-        # A sign is of what was shifted: the carry is that of a subtraction.
+        # The sign applies to the shifted value: the carry is that of a subtraction.
         is_negated, x.negated = x.negated, False
         a = f"({b.value(x)}<<{numbers[0].number}&{FULL})"
         x.negated = is_negated
@@ -455,7 +455,7 @@ MEANING["VOTEU"] = vote
 
 
 def access(b, one):
-    """Loads and stores: machine.py does them, and counts what they cost."""
+    """Loads and stores: machine.py executes them and counts their cost."""
     size = {"U8": 1, "S8": -1, "U16": 2, "S16": -2, "64": 8, "128": 16}
     size = next((size[m] for m in one.mods if m in size), 4)
     place = next(o for o in one.operands if o.kind in ("M", "C"))

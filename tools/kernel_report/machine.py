@@ -10,11 +10,11 @@ from lift import LANES, compiled
 from sass import PT, Problem, blocks, pipe
 
 REGION = 36  # an address is region << 36 | offset
-SHARED_BASE = 0x400  # below it is the system's
+SHARED_BASE = 0x400  # the system uses the part below
 
 
 class Cost(Counter):
-    """Executed warp instructions by opcode, and under names with a colon what they cost beside."""
+    """Executed warp instructions by opcode; additional costs have names with a colon."""
 
     def pipes(self):
         result = Counter()
@@ -57,7 +57,7 @@ def ends(one):
 
 
 class Machine:
-    """Memory and launches. `watched`: a region of which is noted where in it loads were, modulo some size."""
+    """Memory and launches. `watched`: a region for which the offsets of loads are recorded, modulo a size."""
 
     def __init__(self, regions, watched=(None, 1)):
         self.regions = regions  # number -> bytearray
@@ -109,7 +109,7 @@ class Warp:
         key = bank << 32 | at
         if key not in self.words:
             if bank not in self.banks or at + 4 > len(self.banks[bank]):
-                # Above the parameters lies what the driver passes, of which kernels only hand on descriptors.
+                # The driver's values follow the parameters; kernels only pass descriptors from there on.
                 if bank == 0 and at < self.program.parameters:
                     return 0
                 raise Problem(f"nothing at c[{bank:#x}][{at:#x}]")
@@ -159,7 +159,7 @@ class Warp:
                 elif guard is not None and guard.negated:
                     taking = self.none
         if last.op == "BRA" and "DIV" in last.mods:
-            # Taken if not all lanes are here.
+            # Taken if not all lanes are at this address.
             if sum(mask) == sum(at is not None for at in self.at):
                 taking = self.none
         if last.op == "BRA":
@@ -242,7 +242,7 @@ class Warp:
         return region, place & (1 << REGION) - 1
 
     def count(self, space, places, size, what):
-        """What the access costs beside its issue."""
+        """Counts the cost of the access in addition to its issue."""
         name = {"S": "shared", "L": "local", "C": "constant"}.get(space, "global")
         self.cost[f"lanes:{name}_{what}"] += len(places)
         self.cost[f"bytes:{name}_{what}"] += len(places) * size

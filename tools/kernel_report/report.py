@@ -21,18 +21,18 @@ MARKDOWN = os.path.join(toolkit.ROOT, "docs", "kernels.md")
 # An H100 SXM: multiprocessors, clock, bytes a second of memory.
 MULTIPROCESSORS, CLOCK, MEMORY = 132, 1.755e9, 3.35e12
 LANES = 32
-# What a multiprocessor does in a clock, in warp instructions or passes.
+# Warp instructions or passes of a multiprocessor per clock.
 RATES = {
     "ALU": ("pipe:alu", 64 / LANES),
     "FMA": ("pipe:fma", 64 / LANES),
     "shared memory": ("wavefronts:shared", 1),
     "load/store": ("pipe:mem", 1),
     "issue": ("issue:", 4),
-    # Of constants that lanes index each for itself: one address a clock, as is said of all generations.
+    # Constants with a different index in each lane: one address per clock, as documented for all generations.
     "constants": ("wavefronts:constant", 1),
 }
 
-# Kernel, what, at most: the bars of the issue, by instructions of one thread for a byte.
+# Kernel, quantity, maximum: the bars, in instructions of one thread per byte.
 BARS = [
     ("bitslice_ctr_128", "alu", 33),
     ("bitslice_ctr_256", "alu", 45),
@@ -118,14 +118,14 @@ def examined(name, functions, image, arch):
     facts = {"instructions": len(code), "local": sum(one.op in ("LDL", "STL") for one in code)}
     facts["generic"] = sum(one.op in ("LD", "ST") for one in code)
     if arch != ARCH:
-        return facts  # analysis and interpreter know one instruction set
+        return facts  # analysis and interpreter support one instruction set
     findings, analysis = taint.analyse(name, code, image)
     facts["by_secret"] = {what: len(where) for what, where in findings.items()}
     measured = inputs.measure(name, functions, image)
     if measured is None:
         return facts
     for at, offsets in measured.seen.items():
-        # The analysis takes fields by the address's shape; where the code went, it is seen to be right.
+        # The analysis identifies fields by the form of the address; the executed loads confirm it.
         if at in analysis.fields and offsets != {analysis.fields[at]}:
             raise Problem(f"{name}: the load at {at:#x} is of another field of Segment than the taint analysis took it for")
     each = {key: value / measured.units for key, value in measured.counts.items()}
@@ -146,7 +146,7 @@ def rounded(number):
 
 
 def bound(each, memory_bytes):
-    """The slowest resource, and what it allows: in units (bytes, keys) a nanosecond."""
+    """The slowest resource, and the rate that it allows, in units (bytes, keys) per nanosecond."""
     rates = {"memory": MEMORY / memory_bytes}
     for resource, (name, in_a_clock) in RATES.items():
         if each.get(name):

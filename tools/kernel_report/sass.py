@@ -45,23 +45,23 @@ class Instruction:
         self.operands = [operand(part) for part in split(arguments)]
 
     def target(self):
-        """Where a branch goes, or None."""
+        """The target of a branch, or None."""
         for one in reversed(self.operands):
             if one.kind == "I":
                 return one.number
         return None
 
     def memory(self):
-        """The operands that are addresses, constant banks with a register in them too."""
+        """The operands that are addresses, including constant banks with a register."""
         return [one for one in self.operands if one.kind == "M" or (one.kind == "C" and one.base is not None)]
 
     def width(self):
-        """Registers that a load, a store or a move has."""
+        """The number of registers of a load, a store or a move."""
         return 4 if "128" in self.mods else 2 if "64" in self.mods else 1
 
 
 def split(arguments):
-    """At commas, and between `desc[..]` and its address not."""
+    """Splits at commas, but not between `desc[..]` and its address."""
     arguments = arguments.strip()
     return [part.strip() for part in arguments.split(",")] if arguments else []
 
@@ -122,7 +122,7 @@ def plain_operand(text, whole):
         return Operand("B", int(text[1:]), whole)
     if text in ("PR", "UPR"):
         return Operand("PR", 0, whole)
-    # Labels, scoreboards and the like: nothing that carries data.
+    # Labels, scoreboards and similar operands carry no data.
     if re.match(r"[-+]?(INF|QNAN)|\d+\.|[-+]\d", text):
         return Operand("F", 0, whole)
     return Operand("X", 0, whole)
@@ -151,7 +151,7 @@ def address(result, inside):
 
 LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 def resolve(code, tables):
-    """Gives jumps by a register their targets: those of its table in constant bank 2, which ends where another begins."""
+    """Determines the targets of jumps by a register: those of its table in constant bank 2, which ends where the next table begins."""
     begins = {}
     for index, one in enumerate(code):
         if one.op != "BRX":
@@ -172,7 +172,7 @@ def resolve(code, tables):
 
 
 def jump_base(one):
-    """`BRX R4 -0xae0`: what is added to the register and the address behind."""
+    """`BRX R4 -0xae0`: the offset that is added to the register and the next address."""
     return int(one.text.split()[-1], 0)
 
 
@@ -241,7 +241,7 @@ def successors(code):
         elif one.op in BRANCHES:
             raise Problem(f"indirect jump: {one.text}")
         elif one.op == "WARPSYNC" and "COLLECTIVE" in one.mods:
-            # The code at the target is run by the whole warp, and ENDCOLLECTIVE returns behind this.
+            # The whole warp runs the code at the target; ENDCOLLECTIVE returns to the next instruction.
             result[one.address] = [one.target()] + behind
         else:
             result[one.address] = behind

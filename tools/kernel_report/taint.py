@@ -15,7 +15,7 @@ from inputs import STRUCTURES, has_public_registers, parameters_of, shared_struc
 from sass import PT, RZ, Problem, blocks, successors
 
 SECRET, TO_SECRET, TO_PUBLIC = "secret", "to_secret", "to_public"
-# Only some bytes of a register: the compiler keeps small variables in parts of one, beside what it held before.
+# Only some bytes of a register are written: the compiler keeps small variables in parts of registers.
 BYTES = ("byte 0", "byte 1", "byte 2", "byte 3")
 KINDS = {"secret": TO_SECRET, "public": TO_PUBLIC, **{name: name for name in STRUCTURES}}
 # Beside the labels: (m, r) if the value, less the pointer it was made from, is r modulo m. m = 0: it is r; (1, 0): not
@@ -54,7 +54,7 @@ def is_secret(labels):
 
 
 def whole(value):
-    """A value of which one byte may reach all."""
+    """A value in which one byte may affect all bytes."""
     return (value[0].difference(BYTES) | {SECRET}, value[1]) if is_secret(value[0]) else value
 
 
@@ -143,7 +143,7 @@ class Analysis:
         return NOTHING if kind is None else (frozenset({KINDS[kind]}), (0, 0))
 
     def read_key(self, state, key):
-        """What a register holds where the guard of this instruction is true."""
+        """The labels of a register if the guard of this instruction is true."""
         return self.under.get(self.guard, {}).get(key) or state.get(key, NOTHING)
 
     def write(self, state, one, value, count, guarded):
@@ -168,7 +168,7 @@ class Analysis:
             if guarded is None:
                 state[key] = value
                 continue
-            # Where the guard is false the register keeps what it had, which may have been written under its opposite.
+            # If the guard is false, the register keeps its value, which may have been written under the opposite guard.
             state[key] = join(self.under.get(opposite, {}).get(key) or state.get(key, NOTHING), value)
             if key != self.guard[:2]:
                 self.under.setdefault(self.guard, {})[key] = value
@@ -202,7 +202,7 @@ class Analysis:
         self.plain(one, state, guard, guarded)
 
     def plain(self, one, state, guard, guarded):
-        """Anything that computes: the result depends on all sources."""
+        """An instruction whose result depends on all sources."""
         if one.op in ("NOP", "BMOV", "YIELD", "DEPBAR", "MEMBAR", "ERRBAR", "CCTL", "ENDCOLLECTIVE", "FENCE", "NANOSLEEP"):
             return
         operands = one.operands
@@ -259,7 +259,7 @@ class Analysis:
             return False
         is_whole = all(v[0].isdisjoint(BYTES) for v in values)
         if is_whole and name != "PRMT" and not any(s.kind == "I" for s in sources[:3]):
-            return False  # all bytes alike, and nothing masks them
+            return False  # the same operation on all bytes, without a mask
         secret = set()
         for place in range(4):
             if name == "PRMT":
@@ -313,7 +313,7 @@ class Analysis:
                     self.memory[key] = join(self.memory[key], whole(kept)) if key in self.memory else whole(kept)
 
     def slot(self, space, address, number):
-        """The part of shared memory that is meant: all of it, or a word in each structure of an array."""
+        """The part of shared memory that the address denotes: all of it, or a word in each structure of an array."""
         modulus, rest = address[1]
         if space == "S" and self.structure and modulus % self.structure == 0:
             return (space, (rest + number) % self.structure // 4)
@@ -352,7 +352,7 @@ class Analysis:
 
 
 def remainder(one, reads):
-    """Of the result of sums and products."""
+    """The remainder of the result of sums and products."""
     op = one.op.lstrip("U")
     if op in ("S2R", "S2"):
         return (0, 0) if one.operands[1].text == "SR_CgaCtaId" else UNKNOWN  # launches have no clusters
@@ -388,7 +388,7 @@ def matters(table, index, zero):
 
 
 class Shifted:
-    """An operand some registers, or bytes, further."""
+    """An operand at an offset of registers or bytes."""
 
     def __init__(self, one, by):
         self.kind, self.number, self.text = one.kind, one.number, one.text

@@ -52,7 +52,7 @@ def included(source):
 
 
 def compile_source(toolkit, source, arch, defines=(), keep=None):
-    """From the folder `keep` if nothing has changed since."""
+    """Returns the result from the folder `keep` if nothing has changed."""
     stamp = hashlib.sha256()
     for part in [toolkit, source, arch, *FLAGS, *defines]:
         stamp.update(part.encode() + b"\0")
@@ -99,7 +99,7 @@ def resources(text):
             continue
         match = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line)
         if match:
-            # Of functions that are called, as well: the worst.
+            # Includes called functions: the maximum.
             for key, value in zip(("stack", "spill_stores", "spill_loads"), match.groups()):
                 current[key] = max(current[key], int(value))
         match = re.search(r"Used (\d+) registers", line)

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Seconds after which a program counts as hung. No test measures time.
 PATIENCE = 120
-# lockstep.cnf of the crate, without the documentation: used where that file is not there.
+# lockstep.cnf of the crate without its comments, for folders that lack the file.
 CONFIGURATION = """
 openssl_conf = openssl_init
 [openssl_init]
@@ -55,7 +55,7 @@ class Trace:
 
     def __init__(self, file):
         self.file = file
-        # Made here, so that it is there for processes that lost their rights, and for those that never load us.
+        # Created here for processes that have dropped privileges, and for those that never load the provider.
         with open(file, "ab"):
             pass
         os.chmod(file, 0o666)
@@ -104,7 +104,7 @@ class Test:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
         self.temporary = tempfile.TemporaryDirectory(prefix="lockstep-provider-")
         self.folder = self.temporary.name
-        # Workers of servers that gave up root's rights read what lies here.
+        # Workers of servers that dropped root's privileges read files in this folder.
         os.chmod(self.folder, 0o755)
         self.default_conf = self.write("default.cnf", DEFAULT_CONFIGURATION)
         self.subject_conf = self.configuration("subject.cnf") if self.proof else self.default_conf
@@ -203,7 +203,7 @@ class Test:
             self.check(not trace.users(".*"), name, "\n".join(trace.lines()))
 
     def side_by_side(self, function, cases):
-        """Calls a function for each case, some at a time."""
+        """Calls a function for each case, several at a time."""
         with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
             for _ in pool.map(lambda case: function(*case), cases):
                 pass

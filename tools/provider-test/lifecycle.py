@@ -23,7 +23,7 @@ import common
 CASES = ("plain", "kept", "atexit-before", "atexit-after", "forks", "threads", "outlives", "reloads", "dlopen")
 # Programs that end without freeing are not checked for leaks. Few reloads, since each one reads the module's symbols again.
 UNDER_VALGRIND = ("plain", "atexit-before", "forks", "threads", "reloads-few")
-# Kernels to check under valgrind, which knows no AVX-512 and so leaves auto no wider one.
+# Kernels to check under valgrind. It does not support AVX-512, so auto selects no wider one.
 KERNELS = ("auto", "cpu/aesni", "cpu/soft") if platform.machine() in ("x86_64", "AMD64") else ("auto",)
 REPEATS = 3
 
@@ -67,7 +67,7 @@ def residue(test, program):
     """Keys are wiped: from the stack after each call, from the heap when memory is given back."""
     for kernel in ("auto", *KERNELS[1:]):
         folder = os.path.dirname(os.path.abspath(test.module))
-        # Bound at once: a function that is looked up at its first call has all registers saved on the stack meanwhile.
+        # With immediate binding: lazy binding saves all registers on the stack at the first call of a function.
         done = test.run(program, "lockstep", folder, LOCKSTEP_KERNEL=kernel, LD_BIND_NOW="1")
         test.check(done.returncode == 0, f"residue of keys, kernel {kernel}", done.said)
 
@@ -85,7 +85,7 @@ def native(test, program, case):
 
 
 def under_valgrind(test, program, case, kernel):
-    """No invalid access, no use of uninitialized memory, no leak of ours."""
+    """No invalid access, no use of uninitialized memory, no leak of the provider."""
     name = f"valgrind lifecycle {case}, kernel {kernel}"
     report = test.path(f"valgrind-{case}-{kernel.replace('/', '-')}.%p.xml")
     command = [

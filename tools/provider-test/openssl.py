@@ -57,12 +57,12 @@ SUITES = (
     ("dtls1_2", "ECDHE-RSA-AES256-SHA384", CBC256, ("-no_etm",), {}),
     ("dtls1", "AES128-SHA", CBC128, ("-no_etm",), UNSTITCHED),
 )
-# Each way, before and after the keys are changed.
+# In each direction, before and after the key change.
 TRANSFER = 3_000_000
-# Datagrams are lost where a socket's buffer is full, and s_client sends none again.
+# Datagrams are lost if a socket's buffer is full, and s_client does not repeat them.
 DATAGRAM_TRANSFER = 4_000
 
-# The same data in each run; nothing here is kept secret.
+# The same data in each run; they are not secret.
 RANDOM = random.Random(0x10C57E9)
 
 
@@ -205,7 +205,7 @@ def by_command_line(test, openssl, plains, certificate):
 
 
 def speed(test, openssl, arguments, algorithm, direction):
-    """`openssl speed` runs, whatever it measures."""
+    """Runs `openssl speed`; its figures are not checked."""
     name = "speed " + " ".join(arguments)
     trace = test.trace()
     done = test.run(openssl, "speed", "-seconds", "1", "-bytes", "16", *arguments, trace=trace)
@@ -373,7 +373,7 @@ def tls(test, openssl, identity, suite, server_is_ours):
     trace = test.trace()
     datagrams = protocol.startswith("dtls")
     size = DATAGRAM_TRANSFER if datagrams else TRANSFER
-    # No letters that are commands to the programs, which look at the first of each piece that they read.
+    # The programs interpret the first letter of each piece that they read as a command: use other letters.
     source = random.Random(name)
     there, back = (source.randbytes(size // 2).hex().encode() + b"\n" for _ in range(2))
     common_options = [f"-{protocol}", *options]
@@ -425,7 +425,7 @@ def tls(test, openssl, identity, suite, server_is_ours):
                 test.check(code == 0, f"{name}: the server ends well", f"{code}: {server.said}")
     if algorithm:
         for direction in ("encrypt", "decrypt"):
-            # A server of datagrams is ended by a signal, and says nothing of its sum.
+            # A datagram server is ended by a signal, and prints no totals.
             least = 0 if datagrams else 2 * size
             test.proved(trace, algorithm, direction, name, at_least=least)
 

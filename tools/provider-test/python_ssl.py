@@ -79,7 +79,7 @@ def forks(test, identity):
     trace = test.trace()
     done = test.run(sys.executable, __file__, "forks", *identity, trace=trace)
     test.ran(done, "forked processes")
-    # The generator runs on what is preferred.
+    # The random generator uses the preferred provider.
     test.proved(trace, "AES-256-CTR", "encrypt", "forked processes: random bytes")
     if test.proof:
         users = trace.users("AES-256-GCM", "encrypt")
@@ -107,7 +107,7 @@ def send(connection, message):
 
 
 def receive(connection):
-    """A message, whose digest is compared."""
+    """Receives a message and compares its digest."""
     length = struct.unpack(">I", exactly(connection, 4))[0]
     digest = exactly(connection, 32)
     message = exactly(connection, length)
@@ -162,7 +162,7 @@ def serve(version, suite, key, certificate):
             plain.settimeout(60)
             with settings.wrap_socket(plain, server_side=True) as connection:
                 for _ in range(MESSAGES):
-                    # Backwards, so that nothing can come back by mistake.
+                    # The answer is the message reversed, so that an echo is detected.
                     send(connection, receive(connection)[::-1])
                 receive(connection)
 
@@ -206,7 +206,7 @@ def exchange(server, client, length):
     for sender, receiver in ((server, client), (client, server)):
         message = os.urandom(length)
         got = b""
-        # In records, since the other end reads nothing meanwhile.
+        # In single records, since the other end does not read in between.
         for at in range(0, length, 10_000):
             sender.write(message[at : at + 10_000])
             got += receiver.read(10_000)
@@ -229,7 +229,7 @@ def forks_(key, certificate):
             exchange(*ends, 100_000)
             in_threads(4, lambda _: exchange(*connection_in_memory(*settings), 100_000))
             os.write(writing, ssl.RAND_bytes(32) + hashlib.sha256(b"").digest())
-            # An end without and one with the handlers of exit.
+            # One process ends without exit handlers and one with them.
             if number % 2:
                 os._exit(0)
             sys.exit(0)
@@ -248,7 +248,7 @@ def forks_(key, certificate):
 
 
 def exits(key, certificate):
-    # Module level: alive when the interpreter goes.
+    # Module level: alive when the interpreter ends.
     global alive
     alive = connection_in_memory(*contexts("TLSv1_2", "AES256-GCM-SHA384", certificate, key))
     exchange(*alive, 100_000)

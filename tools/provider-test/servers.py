@@ -31,7 +31,7 @@ import common
 
 OBJECTS = {"35k": 35_000, "150k": 150_000, "100m": 100 << 20}
 UPLOAD = 5_000_000
-# Whose rights the workers have where this runs as root.
+# The user of the workers if this script runs as root.
 USERS = ("www-data", "nobody")
 # TLS version, suite, what our provider does for it.
 # The servers' first port offers encrypt-then-MAC, the second does not.

@@ -20,7 +20,7 @@ import socket
 import ssl
 import time
 
-# The request in which a flaw is planted.
+# The number of the faulty request.
 FLAWED = 5
 # Requests of each suite in a deal: uploads and fetches.
 UPLOADS, FETCHES = 1, 4

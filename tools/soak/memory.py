@@ -2,13 +2,13 @@
 
 import statistics
 
-# Growth that is no leak: allocators and caches settle late.
+# Growth that is not a leak: allocators and caches reach their size late.
 TOLERANCE_BYTES = 2 << 20
 TOLERANCE_SHARE = 0.05
 # A run of less than this many seconds is still warming up in its second quarter.
 SETTLED_SECONDS = 300
 UNSETTLED_BYTES = 16 << 20
-# A quarter of fewer samples says nothing.
+# A quarter with fewer samples is not significant.
 LEAST_SAMPLES = 4
 
 

@@ -64,9 +64,9 @@ RELOAD_SECONDS = 3
 PROBLEMS = ("failed", "wrong", "hung")
 # The limit of aborted requests, and of refused rounds in place. Usual are 12 % of fetches, 20 % of uploads, 4 % of rounds.
 ABORTED_SHARE = 0.6
-# The share of fewer tries is chance.
+# With fewer tries the share is not significant.
 LEAST_TRIES = 20
-# Of a server: see servers.py.
+# Settings of a server: see servers.py.
 WORKERS = 3
 WORKER_BEGINS = re.compile(r"start worker process \d")
 CRASH = re.compile(r"exited on signal|exited with (?:fatal )?code [1-9]|core dumped|\[emerg\]")
@@ -254,9 +254,9 @@ class Soak:
         self.elapsed = time.monotonic() - begun
 
     def finish(self):
-        """Ends all processes; the sums of what they did."""
+        """Ends all processes; returns the sums of their counts."""
         sums = {}
-        # The servers last: clients may be waiting for them.
+        # Servers end last: clients may be waiting for them.
         for name, process in reversed(self.running.items()):
             if not name.startswith("client"):
                 process.running.send_signal(signal.SIGQUIT if name.startswith("server") else signal.SIGTERM)
@@ -335,7 +335,7 @@ class Soak:
         return found
 
     def demand_happened(self, sums, faults):
-        """A soak in which nothing happens proves nothing."""
+        """Fails if an event that the soak tests did not happen."""
         wanted = ["requests", "uploads", "bytes", "forks", "reloads", "lasting"]
         for kind in wanted:
             if not sums.get(kind):
