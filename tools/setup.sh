@@ -14,7 +14,7 @@ command -v cargo >/dev/null || {
 }
 
 # Programs, each with the Debian package that contains it.
-wanted="cc:gcc make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils
+wanted="cc:gcc c++:g++ make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils
     pkg-config:pkgconf"
 case ${1:-} in
 "" | browser) ;;

@@ -16,7 +16,7 @@ pub(crate) fn is_wanted_as_json(message: &clap::Error) -> bool {
 ///
 /// - `name`, `version`: of the package.
 /// - `commit`: the Git commit of the build, or null if the environment variable `LOCKSTEP_COMMIT` was not set; ends in
-/// `-dirty` if files had been changed.
+///   `-dirty` if files had been changed.
 /// - `os`, `arch`: the platform of the build, with Rust's names.
 /// - `backends`: the compiled-in backends, whether or not this machine has devices for them.
 pub(crate) fn print() -> Result<()> {

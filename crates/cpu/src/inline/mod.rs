@@ -22,7 +22,9 @@ mod single_stream;
 pub use gcm::InlineGcm;
 pub use key::InlineKey;
 pub use proof::is_proven;
-pub(crate) use single_stream::{SingleStreamKernel, xts_unit};
+pub(crate) use single_stream::SingleStreamKernel;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use single_stream::xts_unit;
 
 pub use crate::kernel::{Block, Span};
 

@@ -5,12 +5,12 @@
 //! instead of registers. [`compile`] converts it to a program:
 //!
 //! 1. `choose`: if a result can be computed by even- or odd-pipe instructions (`Flow::either`), chooses the alternative
-//! that balances the pipes.
+//!    that balances the pipes.
 //! 2. `place`: modulo scheduling. Each instruction gets a cycle such that one iteration starts every `interval` cycles
-//! and no two instructions use the same pipe in the same cycle modulo `interval`. Iterations thus overlap.
+//!    and no two instructions use the same pipe in the same cycle modulo `interval`. Iterations thus overlap.
 //! 3. `registers`: values that live at the same time (on the circle of the interval) get different registers.
 //! 4. `emit`: pairs of even and odd instructions at multiples of 8 bytes, with `nop` and `lnop` for idle pipes; the
-//! prologue and epilogue of the overlapping iterations; the branch and its hint.
+//!    prologue and epilogue of the overlapping iterations; the branch and its hint.
 
 mod choose;
 mod emit;
