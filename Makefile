@@ -132,6 +132,7 @@ test-dist: dist
 	tools/provider-test/openssl.py $(DIST)/lockstep.so
 
 lint: tools-present
+	tools/import_pictures.py --check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	$(CARGO) clippy -p lockstep -p lockstep-cli --no-default-features --locked -- -D warnings

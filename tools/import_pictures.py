@@ -2,8 +2,9 @@
 """Draws which crate and which module imports which, as Mermaid diagrams, into docs/architecture.md.
 
     tools/import_pictures.py            writes the diagrams between the markers of the page
-    tools/import_pictures.py --check    fails if the page is not up to date, or if two modules of a crate's top level form a
-                                        cycle that is not listed in CYCLES
+    tools/import_pictures.py --check    fails if the page is not up to date
+
+Both print the groups of modules at the top level of a crate that import each other.
 
 Crates are read from `cargo metadata`, imports of modules from the `use` lines and paths of the sources; tests do not count.
 """
