@@ -4,8 +4,8 @@
 //! in host memory and in the device's memory; at five lengths from 64 bytes to 16 MiB, and on many messages at once. Everything
 //! is measured twice, and the shortest run counts.
 //!
-//! Measurements are made when [`Planner::calibrate`] is called, or automatically where that is allowed
-//! ([`Planner::calibrate_automatically`]). They are kept in the user's cache directory, in one file for each device, named by a
+//! Measurements are made when [`crate::Planner::calibrate`] is called, or automatically where that is allowed
+//! ([`crate::Planner::calibrate_automatically`]). They are kept in the user's cache directory, in one file for each device, named by a
 //! hash of the device's name, its description (model and driver) and the version of this library. A file that is damaged, or of
 //! another device or version, is ignored and replaced by the next measurement. If the directory cannot be written to, the
 //! measurements last as long as the process.
@@ -17,17 +17,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Instant;
 
-use crate::planner::{Candidate, CandidateTable, Measured, Planner};
+use crate::candidates::{Candidate, CandidateTable, Measured};
 use crate::timing::{Shape, Timing};
 use crate::verify::Verify;
 use lockstep_cache::Cache;
 use lockstep_core::backend::{Device, DeviceId};
 use lockstep_core::error::Result;
 use lockstep_core::key::KeySize;
-use lockstep_core::work::Operation;
+use lockstep_core::work::{Operation, Task};
 
 pub use measure::Place;
-use measure::{Bench, Samples};
+use measure::{Bench, Samples, Subject};
 use store::{Entry, Store};
 
 /// Measures the time of work.
@@ -49,6 +49,18 @@ impl Clock for SystemClock {
         work()?;
         Ok(start.elapsed().as_nanos() as f64)
     }
+}
+
+/// Runs work by a candidate as users' work is run: with the verification that is set.
+pub(crate) trait CandidateRunner {
+    /// Runs the work and waits for it.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn run(&self, candidate: &Candidate, task: Task<'_, '_>) -> Result<()>;
+
+    /// How results of other devices than the CPU are verified.
+    fn verify(&self) -> Verify;
 }
 
 /// Measures, and keeps measurements.
@@ -156,7 +168,7 @@ impl Calibrator {
     /// measuring.
     pub(crate) fn measure(
         &self,
-        planner: &Planner,
+        runner: &dyn CandidateRunner,
         table: &CandidateTable,
         operation: Operation,
         key: KeySize,
@@ -167,9 +179,45 @@ impl Calibrator {
             Err(TryLockError::WouldBlock) => return None,
         };
         let mut bench = Bench::new(&*self.clock);
-        let all = measure_choice(&mut bench, planner, table, operation, key, &[Place::Host]);
-        self.keep(table, planner.verify(), &[(operation, key, &all)]);
+        let all = measure_choice(&mut bench, runner, table, operation, key, &[Place::Host]);
+        self.keep(table, runner.verify(), &[(operation, key, &all)]);
         Some(all)
+    }
+
+    /// Measures every operation by every candidate, in host memory and in the devices' memory, and keeps the measurements.
+    /// `report` is called before each operation with the number of operations that are done, and of all.
+    pub(crate) fn measure_all(
+        &self,
+        runner: &dyn CandidateRunner,
+        table: &CandidateTable,
+        report: &mut dyn FnMut(usize, usize),
+    ) -> Vec<Finding> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bench = Bench::new(&*self.clock);
+        let places = [Place::Host, Place::Device];
+        let mut findings = Vec::new();
+        for (done, operation) in Operation::all().enumerate() {
+            report(done, Operation::COUNT);
+            let all = KeySize::ALL
+                .map(|key| (key, measure_choice(&mut bench, runner, table, operation, key, &places)));
+            self.keep(table, runner.verify(), &all.each_ref().map(|(key, all)| (operation, *key, all)));
+            for (key, all) in &all {
+                for (candidate, measured) in table.choice(operation, *key).candidates.iter().zip(all) {
+                    let device = table.entry_of(candidate).device.id();
+                    let kernel = table.kernel_name(candidate);
+                    findings.extend(measured.by_place().map(|(place, timing)| Finding {
+                        device,
+                        kernel,
+                        operation,
+                        key: *key,
+                        place,
+                        timing: timing.clone(),
+                    }));
+                }
+            }
+        }
+        report(Operation::COUNT, Operation::COUNT);
+        findings
     }
 
     /// Adds measurements to those that are kept.
@@ -209,44 +257,6 @@ impl Measured {
     }
 }
 
-impl Planner {
-    /// Measures every operation by every kernel that may be chosen, in host memory and in the devices' memory, and keeps the
-    /// measurements: it takes about two seconds a device. `report` is called before each operation with the number of
-    /// operations that are done, and of all.
-    ///
-    /// A planner without a [`Calibrator`] measures nothing. This planner continues to choose by what it knew before.
-    pub fn calibrate(&self, report: &mut dyn FnMut(usize, usize)) -> Vec<Finding> {
-        let Some(calibrator) = self.calibrator() else { return Vec::new() };
-        let table = self.all();
-        let _turn = calibrator.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bench = Bench::new(&*calibrator.clock);
-        let places = [Place::Host, Place::Device];
-        let mut findings = Vec::new();
-        for (done, operation) in Operation::all().enumerate() {
-            report(done, Operation::COUNT);
-            let all = KeySize::ALL
-                .map(|key| (key, measure_choice(&mut bench, self, table, operation, key, &places)));
-            calibrator.keep(table, self.verify(), &all.each_ref().map(|(key, all)| (operation, *key, all)));
-            for (key, all) in &all {
-                for (candidate, measured) in table.choice(operation, *key).candidates.iter().zip(all) {
-                    let device = table.entry_of(candidate).device.id();
-                    let kernel = table.kernel_name(candidate);
-                    findings.extend(measured.by_place().map(|(place, timing)| Finding {
-                        device,
-                        kernel,
-                        operation,
-                        key: *key,
-                        place,
-                        timing: timing.clone(),
-                    }));
-                }
-            }
-        }
-        report(Operation::COUNT, Operation::COUNT);
-        findings
-    }
-}
-
 fn all_choices() -> impl Iterator<Item = (Operation, KeySize)> {
     Operation::all().flat_map(|operation| KeySize::ALL.map(|key| (operation, key)))
 }
@@ -255,7 +265,7 @@ fn all_choices() -> impl Iterator<Item = (Operation, KeySize)> {
 /// spares the second.
 fn measure_choice(
     bench: &mut Bench<'_>,
-    planner: &Planner,
+    runner: &dyn CandidateRunner,
     table: &CandidateTable,
     operation: Operation,
     key: KeySize,
@@ -272,9 +282,10 @@ fn measure_choice(
             let is_there = place == Place::Host || entry.device.memory().is_some();
             // The CPU repeats the work of a device that fails: that is no measurement of the device.
             let failures = || entry.failures.load(Ordering::Relaxed);
-            let plan = planner.plan_of(table, candidate);
+            let run = |task: Task<'_, '_>| runner.run(candidate, task);
+            let subject = Subject { device: &*entry.device, run: &run };
             let is_wanted = is_there && places.contains(&place);
-            is_wanted.then(|| bench.samples(plan, operation, key, place, &failures).ok()).flatten()
+            is_wanted.then(|| bench.samples(subject, operation, key, place, &failures).ok()).flatten()
         };
         let both = |it: &&Candidate| [Place::Host, Place::Device].map(|place| samples(it, place));
         measured.iter().map(both).collect()

@@ -8,11 +8,15 @@
 #![deny(unsafe_code)]
 
 pub mod calibrate;
+mod candidates;
 mod executor;
 pub mod group;
 mod planner;
+mod selection;
 pub mod selftest;
+mod target;
 pub mod timing;
 pub mod verify;
 
-pub use planner::{Considered, Decision, Discover, MIN_SPEEDUP, Plan, Planner, Selection};
+pub use planner::{Considered, Decision, Discover, MIN_SPEEDUP, Plan, Planner};
+pub use selection::Selection;

@@ -10,26 +10,24 @@
 //! long that discovery is a small part of it. In the same way an operation is measured when it has taken as long as measuring
 //! it takes, if the planner may do so ([`Planner::calibrate_automatically`]).
 
-mod candidates;
 mod decisions;
-mod selection;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
-use crate::calibrate::Calibrator;
+use crate::calibrate::{Calibrator, CandidateRunner, Finding};
+use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS};
+use crate::selection::{self, Selection};
+use crate::target::{IncidentLog, Target};
 use crate::timing::Shape;
 use crate::verify::{self, Verifier, Verify};
 use lockstep_core::backend::{Completion, Device, DeviceId, KernelId};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::KeySize;
-use lockstep_core::work::{Operation, Work};
+use lockstep_core::work::{Operation, Task, Work};
 
-pub(crate) use candidates::{Candidate, CandidateTable, Measured};
-use candidates::{DeviceEntry, LAST_RESORT_NS};
 use decisions::Decisions;
 pub use decisions::{Considered, Decision};
-pub use selection::Selection;
 
 /// Calls with fewer bytes do not count towards discovery and calibration: the CPU needs 2 µs for 16 KiB of CTR
 /// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md), a launch on a GPU alone 60 µs by its stated cost.
@@ -123,20 +121,14 @@ impl<'p> Plan<'p> {
     {
         let work = work.into();
         match self.planner.verifier(self.device) {
-            Some(verifier) => verify::submit(self, verifier, work),
-            None => self.submit_unverified(work),
+            Some(verifier) => verify::submit(self.target(), verifier, work),
+            None => self.target().submit(work),
         }
     }
 
-    pub(crate) fn submit_unverified<'w, 'd: 'w>(
-        self,
-        work: impl Into<Work<'w, 'd>>,
-    ) -> Result<Completion<'w>> {
-        self.device.submit(self.kernel, work.into())
-    }
-
-    pub(crate) fn planner(&self) -> &'p Planner {
-        self.planner
+    fn target(self) -> Target<'p> {
+        let Plan { planner, device, kernel, .. } = self;
+        Target { device, kernel, executor: planner, incidents: planner }
     }
 
     /// Submits work to the chosen device and waits for it. Results in host memory are verified, and wrong ones are computed
@@ -148,9 +140,9 @@ impl<'p> Plan<'p> {
         let work = work.into();
         let _queued = self.queued.map(|(entry, ns)| Queued::new(entry, ns));
         match self.planner.verifier(self.device) {
-            Some(verifier) => verify::run(self, &verifier, work),
+            Some(verifier) => verify::run(self.target(), &verifier, work),
             None => {
-                let outcome = self.submit_unverified(work).and_then(Completion::wait);
+                let outcome = self.target().submit(work).and_then(Completion::wait);
                 if let Err(Error::DeviceFailed { device, .. }) = &outcome {
                     self.planner.table().count_failure(*device);
                 }
@@ -158,16 +150,33 @@ impl<'p> Plan<'p> {
             }
         }
     }
+}
 
-    /// Records a failure or a wrong result of a device, after another device has done its work.
-    pub(crate) fn record_incident(self, incident: Error) {
+impl IncidentLog for Planner {
+    fn record_incident(&self, incident: Error) {
         if let Error::DeviceFailed { device, .. } | Error::WrongResult { device } = &incident {
-            self.planner.table().count_failure(*device);
+            self.table().count_failure(*device);
         }
-        let mut incidents = self.planner.incidents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut incidents = self.incidents.lock().unwrap_or_else(PoisonError::into_inner);
         if incidents.len() < MAX_INCIDENTS {
             incidents.push(incident);
         }
+    }
+}
+
+/// Runs candidates of one table, for measurements.
+struct TableRunner<'p> {
+    planner: &'p Planner,
+    table: &'p CandidateTable,
+}
+
+impl CandidateRunner for TableRunner<'_> {
+    fn run(&self, candidate: &Candidate, task: Task<'_, '_>) -> Result<()> {
+        self.planner.plan_of(self.table, candidate).run(task)
+    }
+
+    fn verify(&self) -> Verify {
+        self.planner.verify
     }
 }
 
@@ -265,11 +274,11 @@ impl Planner {
         if self.verify == Verify::Off || device.is_trusted() {
             return None;
         }
-        let planner = self.trusted.as_deref()?;
+        let trusted = self.trusted.as_deref()?;
         // Multiples of the golden ratio: the sampled places spread evenly, whatever the length.
         let calls = self.calls.fetch_add(1, Ordering::Relaxed) as u64;
         let seed = (calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
-        Some(Verifier { planner, verify: self.verify, seed, repeats_failed_work: !self.is_narrowed })
+        Some(Verifier { trusted, verify: self.verify, seed, repeats_failed_work: !self.is_narrowed })
     }
 
     /// Failures and wrong results of devices whose work another device has done.
@@ -292,7 +301,7 @@ impl Planner {
     }
 
     /// The table of all devices. Discovers them.
-    pub(crate) fn all(&self) -> &CandidateTable {
+    fn all(&self) -> &CandidateTable {
         let Some(discovery) = &self.discovery else { return &self.initial };
         self.all.get_or_init(|| {
             let discover = discovery.discover.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -388,7 +397,7 @@ impl Planner {
         Ok(Plan { queued, ..self.plan_of(table, candidate) })
     }
 
-    pub(crate) fn plan_of<'p>(&'p self, table: &'p CandidateTable, candidate: &Candidate) -> Plan<'p> {
+    fn plan_of<'p>(&'p self, table: &'p CandidateTable, candidate: &Candidate) -> Plan<'p> {
         let device = &*table.entry_of(candidate).device;
         Plan { planner: self, device, kernel: candidate.kernel, queued: None }
     }
@@ -462,7 +471,21 @@ impl Planner {
         let Some(calibrator) = self.calibrator.as_ref().filter(|_| choice.measured.get().is_none()) else {
             return false;
         };
-        calibrator.measure(self, table, operation, key).map(|all| choice.set_measured(all)).is_some()
+        calibrator
+            .measure(&TableRunner { planner: self, table }, table, operation, key)
+            .map(|all| choice.set_measured(all))
+            .is_some()
+    }
+
+    /// Measures every operation by every kernel that may be chosen, in host memory and in the devices' memory, and keeps the
+    /// measurements: it takes about two seconds a device. `report` is called before each operation with the number of
+    /// operations that are done, and of all.
+    ///
+    /// A planner without a [`Calibrator`] measures nothing. This planner continues to choose by what it knew before.
+    pub fn calibrate(&self, report: &mut dyn FnMut(usize, usize)) -> Vec<Finding> {
+        let Some(calibrator) = &self.calibrator else { return Vec::new() };
+        let table = self.all();
+        calibrator.measure_all(&TableRunner { planner: self, table }, table, report)
     }
 
     /// Does now what would happen after some time of work: discovers devices, and measures the operation if this planner
@@ -550,13 +573,5 @@ impl Planner {
     /// The kernels that failed their self-test so far, with the test that failed.
     pub fn failures(&self) -> Vec<Error> {
         self.table().outcomes().filter_map(|outcome| outcome.as_ref().err().cloned()).collect()
-    }
-
-    pub(crate) fn verify(&self) -> Verify {
-        self.verify
-    }
-
-    pub(crate) fn calibrator(&self) -> Option<&Calibrator> {
-        self.calibrator.as_ref()
     }
 }

@@ -2,29 +2,28 @@
 //!
 //! Work on host memory by any other device is compared before it counts: a sample of its blocks, or all of it, is computed again. If
 //! the result is wrong, or the device failed and the user named none, the trusted planner does the work again, and
-//! [`Planner::incidents`] reports it. For that, input that is overwritten is copied first. Chaining states are compared as
+//! [`crate::Planner::incidents`] reports it. For that, input that is overwritten is copied first. Chaining states are compared as
 //! well.
 //!
 //! MACs and tags cannot be sampled by blocks: of many messages, one in 256 is computed again as a whole. Work on device memory
 //! and on page-locked memory is compared by samples too, but not its tags and MACs: see `resident.rs`.
 //!
 //! Not detected, except by [`Verify::Full`]: a wrong MAC of a single long message; wrong bytes after the last whole block. Never
-//! detected: wrong results of work on host or page-locked memory that is submitted without [`Plan::run`].
+//! detected: wrong results of work on host or page-locked memory that is submitted without [`crate::Plan::run`].
 
 use zeroize::Zeroizing;
 
 mod pieces;
 mod resident;
 
-use crate::planner::{Plan, Planner};
-use crate::timing::Shape;
+use crate::target::Target;
 use lockstep_core::backend::Completion;
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::Block;
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
-use lockstep_modes::{gcm, transfer};
+use lockstep_modes::{Executor, gcm, transfer};
 use pieces::Piece;
 use resident::Waits;
 
@@ -63,7 +62,7 @@ impl std::str::FromStr for Verify {
 #[derive(Clone, Copy)]
 pub(crate) struct Verifier<'p> {
     /// Over the trusted devices.
-    pub(crate) planner: &'p Planner,
+    pub(crate) trusted: &'p dyn Executor,
     pub(crate) verify: Verify,
     /// Selects the samples of this call.
     pub(crate) seed: usize,
@@ -143,19 +142,19 @@ fn pass_of(operation: Operation) -> Pass {
     }
 }
 
-/// Runs a plan, verified.
-pub(crate) fn run(plan: Plan<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -> Result<()> {
+/// Runs work, verified.
+pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -> Result<()> {
     let stream = work.stream;
     let (operation, mut all) = match messages(work.task) {
         Ok(found) => found,
-        Err(task) => return plan.submit_unverified(Work { stream, task })?.wait(),
+        Err(task) => return target.submit(Work { stream, task })?.wait(),
     };
     let states = Zeroizing::new((0..all.len()).map(|index| all.state(index)).collect::<Vec<Block>>());
     let reads_only = pass_of(operation).is_read_only();
     let outcome = if (0..all.len()).all(|index| is_host(all.data(index), reads_only)) {
-        run_on_host(plan, verifier, operation, &mut all, &states)
+        run_on_host(target, verifier, operation, &mut all, &states)
     } else {
-        run_resident(plan, verifier, stream, operation, &mut all)
+        run_resident(target, verifier, stream, operation, &mut all)
     };
     outcome.inspect_err(|_| {
         all.invalidate(true);
@@ -166,36 +165,36 @@ pub(crate) fn run(plan: Plan<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -
 }
 
 fn run_resident(
-    plan: Plan<'_>,
+    target: Target<'_>,
     verifier: &Verifier<'_>,
     stream: lockstep_core::work::Stream,
     operation: Operation,
     all: &mut Messages<'_, '_>,
 ) -> Result<()> {
     let work = Work { stream, task: task(operation, all.reborrow()) };
-    let zeroed = resident::start(plan, *verifier, work, Waits::Now)?.finish()?;
+    let zeroed = resident::start(target, *verifier, work, Waits::Now)?.finish()?;
     // Only the output of refused messages is zeroed.
     let is_refused = |index: &usize| all.aead(*index).is_some_and(|message| message.status != Status::Done);
     if zeroed.iter().all(is_refused) {
         return Ok(());
     }
     for index in 0..all.len() {
-        let _ = transfer::zero_output(plan.planner(), all.data_mut(index));
+        let _ = transfer::zero_output(target.executor, all.data_mut(index));
     }
-    Err(Error::WrongResult { device: plan.device.id() })
+    Err(Error::WrongResult { device: target.device.id() })
 }
 
 /// Starts work. Results that stay on the device are verified when the completion is waited for.
 pub(crate) fn submit<'w, 'd: 'w, 'p: 'w>(
-    plan: Plan<'p>,
+    target: Target<'p>,
     verifier: Verifier<'p>,
     work: Work<'w, 'd>,
 ) -> Result<Completion<'w>> {
-    resident::start(plan, verifier, work, Waits::Later).map(resident::Started::completion)
+    resident::start(target, verifier, work, Waits::Later).map(resident::Started::completion)
 }
 
 fn run_on_host(
-    plan: Plan<'_>,
+    target: Target<'_>,
     verifier: &Verifier<'_>,
     operation: Operation,
     all: &mut Messages<'_, '_>,
@@ -203,16 +202,16 @@ fn run_on_host(
 ) -> Result<()> {
     let Some(originals) = Originals::keep(all) else {
         let reason = "no memory to verify its results by".into();
-        plan.record_incident(Error::DeviceFailed { device: plan.device.id(), reason });
+        target.incidents.record_incident(Error::DeviceFailed { device: target.device.id(), reason });
         return run_trusted(verifier, operation, all.reborrow());
     };
-    let outcome = plan
-        .submit_unverified(task(operation, all.reborrow()))
+    let outcome = target
+        .submit(task(operation, all.reborrow()))
         .and_then(Completion::wait)
         .and_then(|()| agrees(verifier, operation, all, &originals, states));
     let incident = match outcome {
         Ok(true) => return Ok(()),
-        Ok(false) => Ok(Error::WrongResult { device: plan.device.id() }),
+        Ok(false) => Ok(Error::WrongResult { device: target.device.id() }),
         Err(error @ Error::DeviceFailed { .. }) if verifier.repeats_failed_work => Ok(error),
         Err(error) => Err(error),
     };
@@ -225,22 +224,20 @@ fn run_on_host(
             all.set_chaining_state(index, *state);
         }
         run_trusted(verifier, operation, all.reborrow())?;
-        plan.record_incident(incident);
+        target.incidents.record_incident(incident);
         Ok(())
     });
     repeated.inspect_err(|_| (0..all.len()).for_each(|index| output(all, index).fill(0)))
 }
 
-/// Does the work by the trusted planner.
+/// Does the work by the trusted devices.
 fn run_trusted(verifier: &Verifier<'_>, operation: Operation, all: Messages<'_, '_>) -> Result<()> {
-    if all.is_empty() {
-        return Ok(());
-    }
-    let shape = Shape::of((0..all.len()).map(|index| all.data(index).len()));
-    let size = all.key(0).size();
-    match task(operation, all) {
-        Task::Fused(fused, messages) => gcm::run_checked(verifier.planner, fused, messages),
-        task => verifier.planner.plan(operation, size, shape, None)?.run(task),
+    match (operation, all) {
+        (Operation::Pass(pass), Messages::Segments(segments)) => verifier.trusted.run_pass(pass, segments),
+        (Operation::Fused(fused), Messages::Aead(messages)) => {
+            gcm::run_checked(verifier.trusted, fused, messages)
+        }
+        _ => unreachable!("passes have segments, and fused AEADs have messages"),
     }
 }
 

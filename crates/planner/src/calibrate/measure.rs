@@ -1,9 +1,8 @@
 //! The measurement of one operation by one kernel.
 
 use super::Clock;
-use crate::planner::Plan;
 use crate::timing::{Point, Shape, Timing};
-use lockstep_core::backend::DeviceBuffer;
+use lockstep_core::backend::{Device, DeviceBuffer};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key, KeySize};
@@ -119,6 +118,13 @@ fn batch([messages, len]: [usize; 2]) -> Shape {
     Shape { messages, bytes: messages * len, longest: len }
 }
 
+/// What is measured: a device, and work run by one of its kernels as users' work is run.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'p> {
+    pub(super) device: &'p dyn Device,
+    pub(super) run: &'p dyn Fn(Task<'_, '_>) -> Result<()>,
+}
+
 /// The clock and the buffer of measurements.
 pub(super) struct Bench<'c> {
     clock: &'c dyn Clock,
@@ -130,20 +136,20 @@ impl<'c> Bench<'c> {
         Bench { clock, host: Vec::new() }
     }
 
-    /// Measures the operation by the planned kernel. `failures` returns the number of failures of the device so far.
+    /// Measures the operation by the kernel of the subject. `failures` returns the number of failures of the device so far.
     ///
     /// # Errors
     /// Those of the device.
     pub(super) fn samples(
         &mut self,
-        plan: Plan<'_>,
+        subject: Subject<'_>,
         operation: Operation,
         key: KeySize,
         place: Place,
         failures: &dyn Fn() -> u32,
     ) -> Result<Samples> {
         let mut at = |shape: Shape| {
-            let ns = self.shortest(plan, operation, key, place, shape, failures)?;
+            let ns = self.shortest(subject, operation, key, place, shape, failures)?;
             Ok::<_, Error>((shape, ns))
         };
         let mut samples = Samples::default();
@@ -184,7 +190,7 @@ impl<'c> Bench<'c> {
     /// The time of the shortest run, in nanoseconds.
     fn shortest(
         &mut self,
-        plan: Plan<'_>,
+        subject: Subject<'_>,
         operation: Operation,
         key: KeySize,
         place: Place,
@@ -193,7 +199,7 @@ impl<'c> Bench<'c> {
     ) -> Result<f64> {
         let clock = self.clock;
         let failed = failures();
-        let mut runner = Runner::new(self, plan, operation, key, place, shape)?;
+        let mut runner = Runner::new(self, subject, operation, key, place, shape)?;
         let (mut shortest, mut all) = (f64::INFINITY, 0.0);
         for run in 0..MAX_RUNS {
             runner.prepare()?;
@@ -201,7 +207,7 @@ impl<'c> Bench<'c> {
             // The CPU has repeated the work.
             if failures() != failed {
                 let reason = "it failed while it was being measured".into();
-                return Err(Error::DeviceFailed { device: plan.device.id(), reason });
+                return Err(Error::DeviceFailed { device: subject.device.id(), reason });
             }
             shortest = shortest.min(ns);
             all += ns;
@@ -215,7 +221,7 @@ impl<'c> Bench<'c> {
 
 /// Work that can be repeated.
 struct Runner<'b, 'p> {
-    plan: Plan<'p>,
+    subject: Subject<'p>,
     operation: Operation,
     shape: Shape,
     key: Key,
@@ -231,7 +237,7 @@ struct Runner<'b, 'p> {
 impl<'b, 'p> Runner<'b, 'p> {
     fn new(
         bench: &'b mut Bench<'_>,
-        plan: Plan<'p>,
+        subject: Subject<'p>,
         operation: Operation,
         key: KeySize,
         place: Place,
@@ -239,7 +245,7 @@ impl<'b, 'p> Runner<'b, 'p> {
     ) -> Result<Runner<'b, 'p>> {
         if bench.host.len() < shape.bytes {
             let no_memory = |_| Error::DeviceFailed {
-                device: plan.device.id(),
+                device: subject.device.id(),
                 reason: "no memory to measure with".into(),
             };
             let more = shape.bytes - bench.host.len();
@@ -252,14 +258,14 @@ impl<'b, 'p> Runner<'b, 'p> {
             Place::Host => None,
             Place::Device => {
                 let none =
-                    || Error::OutOfReach { device: plan.device.id(), what: "memory of its own".into() };
-                let memory = plan.device.memory().ok_or_else(none)?;
+                    || Error::OutOfReach { device: subject.device.id(), what: "memory of its own".into() };
+                let memory = subject.device.memory().ok_or_else(none)?;
                 Some(memory.allocate(shape.bytes)?)
             }
         };
         let bytes: [u8; 64] = std::array::from_fn(|i| i as u8 ^ 0xa5);
         Ok(Runner {
-            plan,
+            subject,
             operation,
             shape,
             key: Key::new(&bytes[..key.bytes()])?,
@@ -295,7 +301,7 @@ impl<'b, 'p> Runner<'b, 'p> {
         let segments =
             data.zip(&mut self.states).map(|(data, state)| Segment { key: &self.key, tweak, state, data });
         let mut segments: Vec<_> = segments.collect();
-        self.plan.run(Task::Pass(pass, &mut segments))
+        (self.subject.run)(Task::Pass(pass, &mut segments))
     }
 
     fn fused(&mut self, fused: FusedAead) -> Result<()> {
@@ -313,10 +319,10 @@ impl<'b, 'p> Runner<'b, 'p> {
             status: Status::Pending,
         });
         let mut messages: Vec<_> = messages.collect();
-        self.plan.run(Task::Fused(fused, &mut messages))?;
+        (self.subject.run)(Task::Fused(fused, &mut messages))?;
         match messages.iter().all(|message| message.status == Status::Done) {
             true => Ok(()),
-            false => Err(Error::WrongResult { device: self.plan.device.id() }),
+            false => Err(Error::WrongResult { device: self.subject.device.id() }),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::Candidate;
+use crate::candidates::Candidate;
 use crate::timing::Shape;
 use lockstep_core::backend::{DeviceId, KernelId};
 use lockstep_core::key::KeySize;

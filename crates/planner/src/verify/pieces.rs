@@ -7,7 +7,7 @@ use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
 use lockstep_core::error::Result;
 use lockstep_core::key::{Block, Key};
-use lockstep_core::work::{Operation, Pass, Segment, Task, Tweak};
+use lockstep_core::work::{Pass, Segment, Tweak};
 
 /// One block of this number is computed again: one in 64 KiB, 0.02 % of the work.
 const BLOCK_STRIDE: usize = 4096;
@@ -87,8 +87,6 @@ pub(super) fn compare(
     mut input: &[u8],
     mut output: &[u8],
 ) -> Result<Vec<(usize, bool)>> {
-    let Some(size) = pieces.first().map(|piece| piece.key.size()) else { return Ok(Vec::new()) };
-    let bytes = input.len();
     let mut again: Vec<Zeroizing<Vec<u8>>> = Vec::new();
     let mut states: Zeroizing<Vec<Block>> = Zeroizing::new(Vec::new());
     let mut found = Vec::new();
@@ -112,8 +110,7 @@ pub(super) fn compare(
             Segment { key: piece.key, tweak, state, data: Data::in_place(data) }
         })
         .collect();
-    let plan = verifier.planner.plan(Operation::Pass(pass), size, bytes, None)?;
-    plan.run(Task::Pass(pass, &mut segments))?;
+    verifier.trusted.run_pass(pass, &mut segments)?;
     drop(segments);
     let pairs = pieces.iter().zip(again.iter().zip(found));
     let different = pairs.filter(|(_, (again, found))| again[..] != **found);

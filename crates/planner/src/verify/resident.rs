@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::pieces::{self, Piece};
 use super::{Verifier, Verify, pass_of};
-use crate::planner::Plan;
+use crate::target::Target;
 use lockstep_core::backend::{Completion, Fetch, Pending};
 use lockstep_core::data::{Data, DeviceSlice, PinnedSlice};
 use lockstep_core::error::{Error, Result};
@@ -93,57 +93,57 @@ impl<'w, 'd: 'w> Started<'w, 'd> {
 
 /// Starts the work.
 pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
-    plan: Plan<'p>,
+    target: Target<'p>,
     verifier: Verifier<'p>,
     work: Work<'w, 'd>,
     waits: Waits,
 ) -> Result<Started<'w, 'd>> {
     let (stream, operation) = (work.stream, work.task.operation());
     let (pass, opens) = (pass_of(operation), operation == Operation::Fused(FusedAead::GcmOpen));
-    let (all, memory) = match (super::messages(work.task), plan.device.memory()) {
+    let (all, memory) = match (super::messages(work.task), target.device.memory()) {
         (Ok((_, all)), Some(memory)) if !pass.is_read_only() => (all, memory),
-        (Ok((operation, all)), _) => return unverified(plan, stream, super::task(operation, all)),
-        (Err(task), _) => return unverified(plan, stream, task),
+        (Ok((operation, all)), _) => return unverified(target, stream, super::task(operation, all)),
+        (Err(task), _) => return unverified(target, stream, task),
     };
-    let wanted = wanted(plan, &verifier, &all)?;
+    let wanted = wanted(target, &verifier, &all)?;
     let places = places(&all, &wanted);
     let outputs = outputs(&all);
     let task = super::task(operation, all);
     let (input, completion, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match places {
         Some(Places::Device(from, to)) => {
             let input = memory.fetch(&from, stream)?;
-            let completion = plan.submit_unverified(Work { stream, task })?;
+            let completion = target.submit(Work { stream, task })?;
             match memory.fetch(&to, stream) {
                 Ok(output) => (input, completion, output),
                 Err(error) => {
                     // The work has started, and its results cannot be verified.
                     let _ = completion.wait();
-                    zero(plan, outputs);
+                    zero(target, outputs);
                     return Err(error);
                 }
             }
         }
         Some(Places::Pinned(from, to)) if waits == Waits::Now => {
             let input = Box::new(Fetched(Box::new(Pinned(from)).wait()?));
-            (input, plan.submit_unverified(Work { stream, task })?, Box::new(Pinned(to)))
+            (input, target.submit(Work { stream, task })?, Box::new(Pinned(to)))
         }
-        _ => return unverified(plan, stream, task),
+        _ => return unverified(target, stream, task),
     };
     let pieces = wanted;
-    let verified = Verified { plan, verifier, pass, opens, pieces, input, completion, output, outputs };
+    let verified = Verified { target, verifier, pass, opens, pieces, input, completion, output, outputs };
     Ok(Started::Verified(Box::new(verified)))
 }
 
 fn unverified<'w, 'd: 'w, 'p: 'w>(
-    plan: Plan<'p>,
+    target: Target<'p>,
     stream: Stream,
     task: Task<'w, 'd>,
 ) -> Result<Started<'w, 'd>> {
-    plan.submit_unverified(Work { stream, task }).map(Started::Unverified)
+    target.submit(Work { stream, task }).map(Started::Unverified)
 }
 
 /// The pieces to compare.
-fn wanted<'d>(plan: Plan<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
+fn wanted<'d>(target: Target<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
     let lengths: Vec<usize> = (0..all.len()).map(|index| all.data(index).len()).collect();
     let piece = |message, number, bytes| {
         let (key, tweak, state) = (all.key(message), all.tweak(message), all.state(message));
@@ -156,7 +156,7 @@ fn wanted<'d>(plan: Plan<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -
     if lengths.iter().copied().fold(0, usize::saturating_add) > MAX_FULL {
         let reason =
             "more than 1 GiB at once is too much to compare: give it less, or compare samples".into();
-        return Err(Error::DeviceFailed { device: plan.device.id(), reason });
+        return Err(Error::DeviceFailed { device: target.device.id(), reason });
     }
     let mut all = Vec::new();
     for (message, &bytes) in lengths.iter().enumerate() {
@@ -208,15 +208,15 @@ fn outputs(all: &Messages<'_, '_>) -> Vec<Data<'static>> {
 }
 
 /// Results that are wrong, or could not be verified, must not pass for right ones.
-fn zero(plan: Plan<'_>, outputs: Vec<Data<'static>>) {
+fn zero(target: Target<'_>, outputs: Vec<Data<'static>>) {
     for mut data in outputs {
-        let _ = lockstep_modes::transfer::zero_output(plan.planner(), &mut data);
+        let _ = lockstep_modes::transfer::zero_output(target.executor, &mut data);
     }
 }
 
 /// Work under way, and what is needed to verify it.
 pub(super) struct Verified<'w, 'd> {
-    plan: Plan<'w>,
+    target: Target<'w>,
     verifier: Verifier<'w>,
     pass: Pass,
     /// The work opens GCM messages: it zeroes the output of those that it refuses.
@@ -242,7 +242,7 @@ impl Pending for Verified<'_, '_> {
 impl Verified<'_, '_> {
     /// Waits, and compares. Returns the messages whose output is zeroed.
     fn finish(self) -> Result<Vec<usize>> {
-        let Verified { plan, verifier, pass, opens, pieces, input, completion, output, outputs } = self;
+        let Verified { target, verifier, pass, opens, pieces, input, completion, output, outputs } = self;
         completion.wait()?;
         let different = input
             .wait()
@@ -252,10 +252,10 @@ impl Verified<'_, '_> {
             Ok(all) if all.iter().all(|&(_, is_zero)| opens && is_zero) => {
                 return Ok(all.into_iter().map(|(message, _)| message).collect());
             }
-            Ok(_) => Error::WrongResult { device: plan.device.id() },
+            Ok(_) => Error::WrongResult { device: target.device.id() },
             Err(error) => error,
         };
-        zero(plan, outputs);
+        zero(target, outputs);
         Err(error)
     }
 }

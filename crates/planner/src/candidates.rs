@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::Selection;
+use crate::selection::Selection;
 use crate::selftest;
 use crate::timing::{Shape, Timing};
 use lockstep_core::backend::{Device, DeviceId, KernelId, kernel_by_name};
@@ -16,17 +16,17 @@ use lockstep_core::work::Operation;
 const MAX_FAILURES: u32 = 3;
 
 /// Added to times that are not comparable with the others: longer than anything takes (30 years).
-pub(super) const LAST_RESORT_NS: f64 = 1e18;
+pub(crate) const LAST_RESORT_NS: f64 = 1e18;
 
 /// The devices to choose from, and for each operation and key size the candidates.
 pub(crate) struct CandidateTable {
-    pub(super) devices: Vec<Arc<dyn Device>>,
+    pub(crate) devices: Vec<Arc<dyn Device>>,
     /// One for each device.
     entries: Vec<Arc<DeviceEntry>>,
     /// By operation and key size.
     choices: Vec<[Choice; 3]>,
     /// The kernel that the user named, for messages.
-    pub(super) forced: Option<&'static str>,
+    pub(crate) forced: Option<&'static str>,
     has_failures: AtomicBool,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct DeviceEntry {
     /// By kernel and operation: the outcome of the self-test, once it has run.
     proofs: Vec<Vec<OnceLock<Result<()>>>>,
     pub(crate) failures: AtomicU32,
-    pub(super) is_trusted: bool,
+    pub(crate) is_trusted: bool,
     /// Estimated nanoseconds of the work that is being run on it.
-    pub(super) queued_ns: AtomicU64,
+    pub(crate) queued_ns: AtomicU64,
 }
 
 /// The candidates for an operation with keys of one size.
@@ -46,9 +46,9 @@ pub(crate) struct DeviceEntry {
 pub(crate) struct Choice {
     pub(crate) candidates: Vec<Candidate>,
     /// Measured times, by candidate.
-    pub(super) measured: OnceLock<Vec<Measured>>,
+    pub(crate) measured: OnceLock<Vec<Measured>>,
     /// Estimated nanoseconds that this operation took so far.
-    pub(super) spent: AtomicU64,
+    pub(crate) spent: AtomicU64,
 }
 
 /// A kernel that can do an operation.
@@ -91,7 +91,7 @@ impl DeviceEntry {
 
 impl CandidateTable {
     /// Of these devices and the kernels that the selection leaves; entries of `earlier` are kept for the devices that it has.
-    pub(super) fn new(
+    pub(crate) fn new(
         devices: Vec<Arc<dyn Device>>,
         selection: &Selection,
         earlier: Option<&CandidateTable>,
@@ -130,7 +130,7 @@ impl CandidateTable {
     }
 
     /// True if there is more than one device to choose from.
-    pub(super) fn has_rivals(&self) -> bool {
+    pub(crate) fn has_rivals(&self) -> bool {
         self.devices.len() > 1
     }
 
@@ -154,7 +154,7 @@ impl CandidateTable {
         &self.entries
     }
 
-    pub(super) fn has(&self, id: DeviceId) -> bool {
+    pub(crate) fn has(&self, id: DeviceId) -> bool {
         self.entry(id).is_some()
     }
 
@@ -163,17 +163,17 @@ impl CandidateTable {
     }
 
     /// The outcome of a self-test, if it has run.
-    pub(super) fn proof(&self, candidate: &Candidate, operation: Operation) -> Option<&Result<()>> {
+    pub(crate) fn proof(&self, candidate: &Candidate, operation: Operation) -> Option<&Result<()>> {
         self.entry_of(candidate).proofs[usize::from(candidate.kernel.0)][operation.index()].get()
     }
 
     /// The outcomes of all self-tests that have run.
-    pub(super) fn outcomes(&self) -> impl Iterator<Item = &Result<()>> {
+    pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Result<()>> {
         self.entries.iter().flat_map(|entry| entry.proofs.iter().flatten().filter_map(OnceLock::get))
     }
 
     /// Counts a failure or a wrong result of a device.
-    pub(super) fn count_failure(&self, id: DeviceId) {
+    pub(crate) fn count_failure(&self, id: DeviceId) {
         if let Some(entry) = self.entry(id) {
             entry.failures.fetch_add(1, Ordering::Relaxed);
             self.has_failures.store(true, Ordering::Relaxed);
@@ -181,12 +181,12 @@ impl CandidateTable {
     }
 
     /// False as long as no device has failed.
-    pub(super) fn has_failures(&self) -> bool {
+    pub(crate) fn has_failures(&self) -> bool {
         self.has_failures.load(Ordering::Relaxed)
     }
 
     /// True if the device of a candidate has failed too often.
-    pub(super) fn is_given_up(&self, candidate: &Candidate) -> bool {
+    pub(crate) fn is_given_up(&self, candidate: &Candidate) -> bool {
         self.entry_of(candidate).failures.load(Ordering::Relaxed) >= MAX_FAILURES
     }
 }
@@ -194,7 +194,7 @@ impl CandidateTable {
 impl Choice {
     /// The time of a candidate for work of a shape, in nanoseconds. Measured and stated times are not comparable: once some
     /// candidates have been measured, the others come last.
-    pub(super) fn ns(&self, index: usize, shape: Shape, is_resident: bool) -> f64 {
+    pub(crate) fn ns(&self, index: usize, shape: Shape, is_resident: bool) -> f64 {
         match self.timing(index, is_resident) {
             Some(timing) => timing.ns(shape),
             None => {
@@ -215,7 +215,7 @@ impl Choice {
         if is_resident { measured.device.as_ref() } else { measured.host.as_ref() }
     }
 
-    pub(super) fn is_measured(&self, index: usize, is_resident: bool) -> bool {
+    pub(crate) fn is_measured(&self, index: usize, is_resident: bool) -> bool {
         self.timing(index, is_resident).is_some()
     }
 }

@@ -22,12 +22,12 @@ impl Selection {
     }
 }
 
-pub(super) fn known(devices: &[Arc<dyn Device>]) -> String {
+pub(crate) fn known(devices: &[Arc<dyn Device>]) -> String {
     let names: Vec<_> = devices.iter().map(|device| device.id().to_string()).collect();
     if names.is_empty() { "there is none".into() } else { format!("there are {}", names.join(", ")) }
 }
 
-pub(super) fn select(
+pub(crate) fn select(
     mut devices: Vec<Arc<dyn Device>>,
     selection: &Selection,
 ) -> Result<Vec<Arc<dyn Device>>> {
@@ -55,7 +55,7 @@ pub(super) fn select(
 
 /// The devices that `auto` may choose: not those that are used by name only, and each piece of hardware once. Of the backends
 /// that reach the same hardware, the one whose devices come first is preferred, if it has a kernel that `auto` may choose.
-pub(super) fn candidates_of_auto(devices: Vec<Arc<dyn Device>>) -> Vec<Arc<dyn Device>> {
+pub(crate) fn candidates_of_auto(devices: Vec<Arc<dyn Device>>) -> Vec<Arc<dyn Device>> {
     let mut all: Vec<Arc<dyn Device>> = Vec::new();
     for device in devices.into_iter().filter(|device| !device.properties().by_name_only) {
         let hardware = device.hardware();
