@@ -91,12 +91,6 @@ fn last_block(data: &Span<'_>) -> Block {
     unsafe { data.src().add(data.len() - 16).cast::<Block>().read() }
 }
 
-/// Sets the register to the last ciphertext block, and returns its old value.
-#[inline(always)]
-fn advance(iv: &mut Block, data: &Span<'_>) -> Aligned {
-    Aligned(std::mem::replace(iv, last_block(data)))
-}
-
 macro_rules! decryption {
     ($(#[$doc:meta])* $name:ident, $name_short:ident, $pass:ident, $direction:ident) => {
         $(#[$doc])*
@@ -109,7 +103,7 @@ macro_rules! decryption {
             if data.is_empty() {
                 return;
             }
-            let register = advance(iv, &data);
+            let register = Aligned(std::mem::replace(iv, last_block(&data)));
             let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
             // SAFETY: the caller guarantees the instructions; the register is an aligned block.
             unsafe {
@@ -126,15 +120,12 @@ macro_rules! decryption {
         /// As [`Vector`] for [`Xmm`].
         #[inline(always)]
         pub(super) unsafe fn $name_short(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
-            if data.is_empty() {
-                return;
-            }
-            let register = advance(iv, &data);
             let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
-            // SAFETY: the caller guarantees the instructions; the register is an aligned block.
+            // SAFETY: the caller guarantees the instructions.
             unsafe {
-                let before = Xmm::broadcast((&raw const register).cast());
-                drive_short($pass::<Xmm> { keys, rounds, before }, data);
+                let before = Xmm::load(iv.as_ptr());
+                let pass = drive_short($pass::<Xmm> { keys, rounds, before }, data);
+                pass.before.store(iv.as_mut_ptr());
             }
         }
     };
