@@ -90,7 +90,7 @@ fn a_bad_environment_is_reported_once_and_ignored() {
     }
     let trace = modules().join(format!("bad-{}.txt", process::id()));
     for (variable, value, text) in [
-        ("LOCKSTEP_DEVICE", "wgpu:0", "LOCKSTEP_DEVICE is ignored: device is `wgpu:0`: give a device of cpu"),
+        ("LOCKSTEP_DEVICE", "wgpu:0", "LOCKSTEP_DEVICE is ignored: device is `wgpu:0`: give a device that the provider has"),
         ("LOCKSTEP_DEVICE", "cuda:77", "LOCKSTEP_DEVICE is ignored: no device `cuda:77`"),
         ("LOCKSTEP_DEVICE", "abacus", "LOCKSTEP_DEVICE is ignored: device is `abacus`"),
         ("LOCKSTEP_KERNEL", "cpu/abacus", "LOCKSTEP_KERNEL is ignored: no kernel `cpu/abacus`"),
@@ -217,7 +217,7 @@ fn a_configuration_file_with_a_bad_value_is_refused() {
         ("ahead = 1", "setting ahead is `1`: give on, off or auto"),
         ("trace = trace.txt", "setting trace is `trace.txt`: give off, stderr, stdout or the absolute path"),
         ("device = cuda:77", "no device `cuda:77`"),
-        ("device = wgpu:software", "device is `wgpu:software`: give a device of cpu, cuda or spu"),
+        ("device = wgpu:software", "device is `wgpu:software`: give a device that the provider has"),
         ("kernel = cpu/abacus", "no kernel `cpu/abacus`"),
     ] {
         let error = refused(line);
