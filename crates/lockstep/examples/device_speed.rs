@@ -106,6 +106,7 @@ impl Bench<'_> {
     }
 }
 
+/// Reads the arguments, measures, and writes both files, in this order; an example is one script.
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [name, json_file, page_file, rest @ ..] = &args[..] else {

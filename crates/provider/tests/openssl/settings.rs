@@ -90,7 +90,11 @@ fn a_bad_environment_is_reported_once_and_ignored() {
     }
     let trace = modules().join(format!("bad-{}.txt", process::id()));
     for (variable, value, text) in [
-        ("LOCKSTEP_DEVICE", "wgpu:0", "LOCKSTEP_DEVICE is ignored: device is `wgpu:0`: give a device that the provider has"),
+        (
+            "LOCKSTEP_DEVICE",
+            "wgpu:0",
+            "LOCKSTEP_DEVICE is ignored: device is `wgpu:0`: give a device that the provider has",
+        ),
         ("LOCKSTEP_DEVICE", "cuda:77", "LOCKSTEP_DEVICE is ignored: no device `cuda:77`"),
         ("LOCKSTEP_DEVICE", "abacus", "LOCKSTEP_DEVICE is ignored: device is `abacus`"),
         ("LOCKSTEP_KERNEL", "cpu/abacus", "LOCKSTEP_KERNEL is ignored: no kernel `cpu/abacus`"),

@@ -36,7 +36,7 @@ const LEFT: Reg = r(36);
 /// The S-box.
 const TABLE: u8 = 64;
 
-/// The program, and the types of its parameters.
+/// The program, and the types of its parameters. One function of more than 80 lines: a listing of instructions in order.
 pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String> {
     let mut asm = Assembler::new();
     let names = ["turns", "counter", "input", "output", "one", "rows", "keys", "table"];

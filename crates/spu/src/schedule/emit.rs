@@ -10,6 +10,7 @@ use crate::isa::{Format, Inst, Op, Reg};
 /// The instructions of both pipes in a cycle of the loop, with their pipeline stages.
 type Cycle = [Option<(Inst, usize)>; 2];
 
+/// Emits a program: entry, prologue, loop, epilogue. One function, since all parts share the labels and the registers.
 pub(super) fn program(
     body: &Body,
     placement: &Placement,
