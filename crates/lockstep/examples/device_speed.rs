@@ -18,6 +18,7 @@ use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Task, Tweak};
 use lockstep_core::{Key, KeySize, Result};
 use lockstep_reference::{Aes, cbc, ctr, ecb};
+use lockstep_testkit::suite::random_bytes;
 
 const PASSES: [Pass; 8] = [
     Pass::Ctr,
@@ -33,19 +34,6 @@ const PASSES: [Pass; 8] = [
 /// Number of runs whose median is reported, and the maximum time for them in seconds.
 const RUNS: usize = 9;
 const SECONDS: f64 = 2.0;
-
-fn random(len: usize) -> Vec<u8> {
-    let mut state = 0x9E37_79B9_7F4A_7C15u64;
-    let mut out = Vec::with_capacity(len + 8);
-    while out.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.extend(state.to_le_bytes());
-    }
-    out.truncate(len);
-    out
-}
 
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
@@ -116,7 +104,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::builder().device(name).build()?;
     let device: &dyn Device = &*engine.devices()[0];
     let memory = device.memory().ok_or("the device has no memory")?;
-    let input = random(largest);
+    let input = random_bytes(largest);
     let (from, to) = (memory.allocate(largest)?, memory.allocate(largest)?);
     memory.upload(&input, &from.slice(), Stream::default())?;
     let bench = Bench { device, from: from.slice(), to: to.slice(), input: &input };
@@ -147,7 +135,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
                 if device.cost(kernel, Operation::Pass(pass), size).is_none() {
                     continue;
                 }
-                let key_bytes = random(size.bytes());
+                let key_bytes = random_bytes(size.bytes());
                 let key = Key::new(&key_bytes)?;
                 let mut cells = Vec::new();
                 for &len in &sizes {
@@ -170,7 +158,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     }
 
     // Host to host: encryption, compared with the transfers alone.
-    let key = Key::new(&random(16))?;
+    let key = Key::new(&random_bytes(16))?;
     let len = largest.min(256 << 20);
     let pinned = [memory.allocate_pinned(len)?, memory.allocate_pinned(len)?];
     pinned[0].lock().copy_from_slice(&input[..len]);

@@ -9,6 +9,7 @@ use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep::hazmat::{Error, Key};
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::algorithm::Algorithm;
 use crate::ffi::{stack, thread};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
@@ -38,6 +39,25 @@ impl ContextKey {
         bytes[..key.len()].copy_from_slice(key);
         let instance = Arc::clone(instance);
         Ok(ContextKey { instance, inline, bytes, len: key.len(), planned: OnceLock::new() })
+    }
+
+    /// Replaces the key of a context, if a new one is given. The old key is wiped before, and stays only if the length is wrong.
+    ///
+    /// # Errors
+    /// [`Reason::KeyLength`] for another length than that of the algorithm; those of [`ContextKey::new`].
+    pub(crate) fn replace(
+        place: &mut Option<ContextKey>,
+        instance: &Arc<Instance>,
+        algorithm: &Algorithm,
+        key: Option<&[u8]>,
+    ) -> Outcome<()> {
+        let Some(key) = key else { return Ok(()) };
+        if key.len() != algorithm.key_len {
+            return Err(Reason::KeyLength);
+        }
+        *place = None;
+        *place = Some(ContextKey::new(instance, key)?);
+        Ok(())
     }
 
     /// Returns a copy.

@@ -78,6 +78,20 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
+/// Bytes that look random and are the same each time, eight at a time: xorshift64.
+pub fn random_bytes(len: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut out = Vec::with_capacity(len + 8);
+    while out.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend(state.to_le_bytes());
+    }
+    out.truncate(len);
+    out
+}
+
 /// A key for tests.
 pub fn test_key(seed: u64, size: KeySize) -> Key {
     Key::new(&noise(seed ^ 0x6b65_7900, size.bytes())).expect("a length of AES")

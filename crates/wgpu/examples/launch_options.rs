@@ -16,6 +16,7 @@ use lockstep_core::data::Data;
 use lockstep_core::work::{Pass, Segment, Task, Tweak};
 use lockstep_core::{Key, KeySize, Result};
 use lockstep_reference::{Aes, cbc, ctr, ecb};
+use lockstep_testkit::suite::random_bytes;
 use lockstep_wgpu::{LaunchOptions, Overhead, WgpuBackend, WgpuDevice};
 
 const PASSES: [Pass; 7] = [
@@ -31,19 +32,6 @@ const PASSES: [Pass; 7] = [
 /// The number of runs, and the limit in seconds for all of them.
 const RUNS: usize = 9;
 const SECONDS: f64 = 2.0;
-
-fn random(len: usize) -> Vec<u8> {
-    let mut state = 0x9E37_79B9_7F4A_7C15u64;
-    let mut out = Vec::with_capacity(len + 8);
-    while out.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.extend(state.to_le_bytes());
-    }
-    out.truncate(len);
-    out
-}
 
 /// The median of the seconds of a call.
 fn time(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
@@ -110,14 +98,14 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         .ok_or_else(|| found.missing.map_or(format!("no device {name}"), |missing| missing.to_string()))?;
     let device = Arc::new(device.with_launches(options));
     println!("{}", device.description());
-    let input = random(largest);
+    let input = random_bytes(largest);
     let mut output = vec![0; largest];
     let sizes: Vec<usize> =
         (12..=30).step_by(2).map(|bits| 1 << bits).filter(|&size| size <= largest).collect();
     let head: Vec<String> = sizes.iter().map(|size| format!("{:>8}", format!("{}K", size >> 10))).collect();
     println!("{:34}{}", "MB/s", head.join(""));
 
-    let key_bytes = random(16);
+    let key_bytes = random_bytes(16);
     let key = Key::new(&key_bytes)?;
     let mut cells = String::new();
     for &len in &sizes {
@@ -144,7 +132,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         let kernel = KernelId(number as u16);
         for pass in PASSES {
             for size in [KeySize::Aes128, KeySize::Aes256] {
-                let key_bytes = random(size.bytes());
+                let key_bytes = random_bytes(size.bytes());
                 let key = Key::new(&key_bytes)?;
                 let start = Instant::now();
                 run(&device, kernel, pass, &key, &input[..16], &mut output[..16])?;

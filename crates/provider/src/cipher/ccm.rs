@@ -113,12 +113,8 @@ impl Cipher for Ccm {
             // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
             self.tag_is_set &= !encrypts;
         }
-        if let Some(key) = key {
-            if key.len() != self.algorithm.key_len {
-                return Err(Reason::KeyLength);
-            }
-            self.key = None;
-            self.key = Some(ContextKey::new(&self.instance, key)?);
+        ContextKey::replace(&mut self.key, &self.instance, self.algorithm, key)?;
+        if key.is_some() {
             self.message = None;
         }
         Ok(())

@@ -151,14 +151,7 @@ impl Cipher for Streams {
             (None, _) => {}
         }
         self.state.restart(next);
-        if let Some(key) = key {
-            if key.len() != self.algorithm.key_len {
-                return Err(Reason::KeyLength);
-            }
-            self.key = None;
-            self.key = Some(ContextKey::new(&self.instance, key)?);
-        }
-        Ok(())
+        ContextKey::replace(&mut self.key, &self.instance, self.algorithm, key)
     }
 
     fn has_key(&self) -> bool {
