@@ -17,6 +17,9 @@ INSTALL ?= install
 	test-provider-releases nightly test-dist soak soak-check soak-module lint bench bench-files \
 	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu tools-present clean
 
+# Several targets build the same files with other features; cargo runs in parallel by itself.
+.NOTPARALLEL:
+
 help:
 	@sed -n 's/^## //p' Makefile
 

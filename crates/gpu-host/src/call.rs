@@ -11,6 +11,7 @@ use lockstep_core::backend::{Completion, Pending};
 use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::{Block, Error, Result};
+use zeroize::Zeroizing;
 
 use crate::cut::{Piece, cut};
 use crate::messages::{Messages, Results};
@@ -35,7 +36,7 @@ struct Call<'w, 'd, P: Pipeline> {
     pipeline: P,
     messages: Messages<'w, 'd>,
     /// By segment: the chaining state behind what has been cut, as far as it is known.
-    states: Vec<Block>,
+    states: Zeroizing<Vec<Block>>,
     /// By segment: true if the output may have been written, in any memory that the device reaches.
     begun: Vec<bool>,
     /// True if results have been written to borrowed host memory.
@@ -61,7 +62,7 @@ pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
     let mut call = Call {
         window: VecDeque::new(),
         pipeline,
-        states: (0..messages.len()).map(|index| messages.state(index)).collect(),
+        states: Zeroizing::new((0..messages.len()).map(|index| messages.state(index)).collect()),
         begun: vec![false; messages.len()],
         messages,
         delivered: false,

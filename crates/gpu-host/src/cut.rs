@@ -7,6 +7,7 @@ use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::share::can_cut;
 use lockstep_core::work::Operation;
+use zeroize::Zeroize;
 
 use crate::messages::{Messages, with_input};
 
@@ -41,6 +42,13 @@ pub struct Piece {
     pub state: Block,
     /// For XTS: blocks of the data unit before it.
     pub position: u64,
+}
+
+impl Drop for Piece {
+    /// In OFB and PCBC the chaining state reveals plaintext.
+    fn drop(&mut self) {
+        self.state.zeroize();
+    }
 }
 
 /// Cuts ranges of segments, given by index, into chunks. Moves the chaining states of the segments, by index, to the ends

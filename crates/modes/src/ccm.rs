@@ -20,7 +20,7 @@ use lockstep_core::work::{AeadMessage, Pass, Segment, Status, Tag};
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; errors of devices.
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, |tag| matches!(tag, Tag::Write(_)), "sealing needs a tag to write to")?;
-    by_key_size(messages, |_, messages| {
+    by_key_size(messages, |messages| {
         let mut states =
             messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
         mac(executor, messages, &mut states, Side::Input)?;
@@ -36,7 +36,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise as [`seal`].
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, |tag| matches!(tag, Tag::Expect(_)), "opening needs a tag to compare with")?;
-    by_key_size(messages, |_, messages| {
+    by_key_size(messages, |messages| {
         let mut states =
             messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
         let outcome = ctr(executor, messages, &mut states)

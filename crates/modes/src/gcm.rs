@@ -66,7 +66,7 @@ fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_
         check_direction(fused, &message.tag)?;
         message.status = Status::Pending;
     }
-    by_key_size(messages, |_, messages| run_checked(executor, fused, messages))
+    by_key_size(messages, |messages| run_checked(executor, fused, messages))
 }
 
 /// Seals or opens messages whose keys have one size and whose lengths have been checked: fused if the executor supports

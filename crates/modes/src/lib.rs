@@ -29,11 +29,11 @@ pub use message::{Cipher, CipherKey, Direction, Message};
 /// common case is a single call.
 fn by_key_size(
     messages: &mut [AeadMessage<'_>],
-    run: impl Fn(KeySize, &mut [AeadMessage<'_>]) -> Result<()>,
+    run: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,
 ) -> Result<()> {
     let Some(first) = messages.first().map(|message| message.key.size()) else { return Ok(()) };
     if messages.iter().all(|message| message.key.size() == first) {
-        return run(first, messages);
+        return run(messages);
     }
     for size in KeySize::ALL {
         let of_size = |message: &&mut AeadMessage<'_>| message.key.size() == size;
@@ -41,7 +41,7 @@ fn by_key_size(
         if same.is_empty() {
             continue;
         }
-        let outcome = run(size, &mut same);
+        let outcome = run(&mut same);
         let statuses: Vec<_> = same.iter().map(|message| message.status).collect();
         for (message, status) in messages.iter_mut().filter(of_size).zip(statuses) {
             message.status = status;

@@ -37,30 +37,30 @@ pub(crate) fn run(
     }
     for size in KeySize::ALL {
         let mut units = Vec::new();
-        let mut thefts = Vec::new();
+        let mut all_stealing = Vec::new();
         for message in messages.iter_mut().filter(|message| message.key.data().size() == size) {
             if message.data.len() % 16 == 0 {
                 units.push(message.segment(start));
             } else {
-                thefts.push(Stealing::new(direction, start, message));
+                all_stealing.push(Stealing::new(direction, start, message));
             }
         }
-        units.extend(thefts.iter_mut().map(Stealing::whole_blocks));
+        units.extend(all_stealing.iter_mut().map(Stealing::whole_blocks));
         executor.run_pass(pass, &mut units)?;
         drop(units);
-        for theft in &mut thefts {
-            theft.load(executor)?;
+        for stealing in &mut all_stealing {
+            stealing.load(executor)?;
         }
-        executor.run_pass(pass, &mut thefts.iter_mut().map(Stealing::apart).collect::<Vec<_>>())?;
+        executor.run_pass(pass, &mut all_stealing.iter_mut().map(Stealing::apart).collect::<Vec<_>>())?;
         if direction == Direction::Decrypt {
-            for theft in &mut thefts {
-                theft.swap_tail(executor)?;
-                theft.position -= 1;
+            for stealing in &mut all_stealing {
+                stealing.swap_tail(executor)?;
+                stealing.position -= 1;
             }
-            executor.run_pass(pass, &mut thefts.iter_mut().map(Stealing::apart).collect::<Vec<_>>())?;
+            executor.run_pass(pass, &mut all_stealing.iter_mut().map(Stealing::apart).collect::<Vec<_>>())?;
         }
-        for theft in &mut thefts {
-            theft.store(executor)?;
+        for stealing in &mut all_stealing {
+            stealing.store(executor)?;
         }
     }
     Ok(())

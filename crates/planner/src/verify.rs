@@ -149,6 +149,11 @@ pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_
         Ok(found) => found,
         Err(task) => return target.submit(Work { stream, task })?.wait(),
     };
+    // A fused AEAD takes no other nonces; the chaining state of its data is made from 12 bytes.
+    let lengths = (0..all.len()).filter_map(|index| all.aead(index).map(|message| message.nonce.len()));
+    if let Some(got) = lengths.into_iter().find(|&len| len != 12) {
+        return Err(Error::IvLength { mode: "GCM", expected: "12", got });
+    }
     let states = Zeroizing::new((0..all.len()).map(|index| all.state(index)).collect::<Vec<Block>>());
     let reads_only = pass_of(operation).is_read_only();
     let outcome = if (0..all.len()).all(|index| is_host(all.data(index), reads_only)) {

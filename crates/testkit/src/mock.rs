@@ -1,4 +1,4 @@
-//! `far`: a device for tests that is everything a GPU is and the CPU is not.
+//! A device for tests that differs from the CPU in everything in which a GPU does.
 //!
 //! It has memory of its own, which host pointers cannot reach; work takes time that can be set (a delay and a
 //! rate) and completes later, on a thread of the device; it fails on demand. It computes by the oracle. It runs the

@@ -3,7 +3,7 @@
 use lockstep_core::Block;
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::KeyedExecutor;
 use crate::message::Direction;
@@ -69,8 +69,10 @@ impl Feedback {
             executor.run(pass, &mut self.state, blocks)?;
         }
         if !tail.is_empty() {
-            // ECB ignores the state.
-            executor.run(Pass::EcbEncrypt, &mut [0; 16], Span::in_place(&mut self.state))?;
+            // A copy, so that a failure of the executor leaves the chaining state as it is. ECB has no state of its own.
+            let mut keystream = Zeroizing::new(self.state);
+            executor.run(Pass::EcbEncrypt, &mut [0; 16], Span::in_place(&mut *keystream))?;
+            self.state = *keystream;
             self.feed(direction, tail);
         }
         Ok(())

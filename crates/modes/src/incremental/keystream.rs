@@ -3,7 +3,7 @@
 use lockstep_core::Block;
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::KeyedExecutor;
 
@@ -39,6 +39,7 @@ impl Keystream {
     /// Continues with another chaining state, at a block boundary.
     pub fn restart(&mut self, state: Block) {
         self.state = state;
+        self.block.zeroize();
         self.used = 0;
     }
 
@@ -48,14 +49,17 @@ impl Keystream {
     /// # Errors
     /// Errors of the executor.
     pub fn resume<E: KeyedExecutor>(&mut self, executor: &mut E, used: usize) -> Result<(), E::Error> {
-        self.used = used;
+        // Nothing is kept of a block that the executor failed to compute: its zeros would be used as keystream.
+        self.used = 0;
         if used > 0 {
-            self.block = self.state;
+            let mut block = Zeroizing::new(self.state);
             if self.pass != Pass::Ofb {
+                *block = [0; 16];
                 let mut counter = u128::from_be_bytes(self.state).wrapping_sub(1).to_be_bytes();
-                self.block = [0; 16];
-                executor.run(self.pass, &mut counter, Span::in_place(&mut self.block))?;
+                executor.run(self.pass, &mut counter, Span::in_place(&mut *block))?;
             }
+            self.block = *block;
+            self.used = used;
         }
         Ok(())
     }
@@ -103,10 +107,9 @@ impl Keystream {
     }
 
     fn next_block<E: KeyedExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
-        let mut block = [0; 16];
-        executor.run(self.pass, &mut self.state, Span::in_place(&mut block))?;
-        self.block = block;
-        block.zeroize();
+        let mut block = Zeroizing::new([0; 16]);
+        executor.run(self.pass, &mut self.state, Span::in_place(&mut *block))?;
+        self.block = *block;
         Ok(())
     }
 }

@@ -278,10 +278,10 @@ impl Ccm {
             self.message = Some(message);
             return Err(Reason::WrongLength);
         }
+        // The nonce must not be used again, whatever comes of it.
+        self.iv_is_set = false;
         let mac = run_data(key, message, self.encrypts, &mut data)?;
         let tag = finish(key.inline(), mac, counter)?;
-        // The nonce must not be used again.
-        self.iv_is_set = false;
         if self.encrypts {
             self.tag = *tag;
             self.tag_is_set = true;

@@ -140,16 +140,12 @@ impl Cipher for Streams {
         self.encrypts = encrypts;
         self.num = 0;
         self.ahead = None;
-        let mut next = *self.state.iv();
-        match (iv, self.first_iv) {
-            (Some(iv), _) => {
-                next = iv_of(iv)?;
-                self.first_iv = Some(next);
-            }
+        let next = match (iv, self.first_iv) {
+            (Some(iv), _) => *self.first_iv.insert(iv_of(iv)?),
             // All modes but CTR restart with their previous IV, as in OpenSSL 1.1.1.
-            (None, Some(first)) if self.algorithm.mode != Mode::Ctr => next = first,
-            (None, _) => {}
-        }
+            (None, Some(first)) if self.algorithm.mode != Mode::Ctr => first,
+            (None, _) => *self.state.iv(),
+        };
         self.state.restart(next);
         ContextKey::replace(&mut self.key, &self.instance, self.algorithm, key)
     }
@@ -265,7 +261,8 @@ impl KeyedExecutor for PlainCtr<'_> {
     type Error = Reason;
 
     #[inline(always)]
-    fn run(&mut self, _: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
+    fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
+        debug_assert_eq!(pass, Pass::Ctr);
         self.0.run(Pass::Ctr, state, data)
     }
 

@@ -8,7 +8,7 @@ use lockstep_core::work::{Operation, Work};
 
 /// A trusted device that computes by the oracle. It states such costs that nobody chooses it where there is another.
 pub struct MockCpu {
-    far: MockAsyncDevice,
+    device: MockAsyncDevice,
     kernels: [KernelInfo; 1],
 }
 
@@ -20,7 +20,7 @@ impl Default for MockCpu {
             constant_time: true,
             missing: None,
         }];
-        MockCpu { far: MockAsyncDevice::default(), kernels }
+        MockCpu { device: MockAsyncDevice::default(), kernels }
     }
 }
 
@@ -46,6 +46,6 @@ impl Device for MockCpu {
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        self.far.submit(kernel, work)
+        self.device.submit(kernel, work)
     }
 }

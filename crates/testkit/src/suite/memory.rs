@@ -28,8 +28,8 @@ fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
 /// memory refuses.
 pub fn device_memory(subject: &Subject) {
     let Some(memory) = subject.device.memory() else {
-        let far = crate::mock::MockAsyncDevice::default();
-        let buffer = lockstep_core::backend::Device::memory(&far).unwrap().allocate(16).unwrap();
+        let other = crate::mock::MockAsyncDevice::default();
+        let buffer = lockstep_core::backend::Device::memory(&other).unwrap().allocate(16).unwrap();
         let mut case = Case::new(1, KeySize::Aes128, 0);
         let mut segment = case.segment(Pass::EcbEncrypt);
         segment.data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();

@@ -81,7 +81,7 @@ pub fn any_split_gives_the_same(subject: &Subject) {
                     let mut stream =
                         CipherStream::new(planner, cipher, direction, Padding::None, key, &iv).unwrap();
                     for split in splits(len) {
-                        // Long ones by ones take long on devices that are far.
+                        // Long data in single bytes take long on slow devices.
                         if split.len() > 300 {
                             continue;
                         }

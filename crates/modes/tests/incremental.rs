@@ -1,0 +1,178 @@
+//! The engine of the incremental modes on an executor that fails on demand: what a failure leaves behind, data that overlap, and
+//! settings that change in the middle of a message.
+
+use lockstep_core::data::Span;
+use lockstep_core::work::Pass;
+use lockstep_core::{Block, Error};
+use lockstep_modes::incremental::{BlockBuffer, BlockIo, Feedback, Hold, KeyedExecutor, Keystream, SliceIo};
+use lockstep_modes::{Cipher, Direction};
+use lockstep_reference as reference;
+
+const KEY: [u8; 16] = [7; 16];
+const IV: Block = [0xfe; 16];
+
+/// Runs passes by the oracle, and fails in the call with a number, counted from 0; like a device, it then zeroes the output.
+struct Executor {
+    calls: usize,
+    fails_at: Option<usize>,
+}
+
+impl Executor {
+    fn new() -> Executor {
+        Executor { calls: 0, fails_at: None }
+    }
+
+    fn failing_at(call: usize) -> Executor {
+        Executor { calls: 0, fails_at: Some(call) }
+    }
+}
+
+impl KeyedExecutor for Executor {
+    type Error = Error;
+
+    fn run(&mut self, pass: Pass, state: &mut Block, mut data: Span<'_>) -> Result<(), Error> {
+        let aes = reference::Aes::new(&KEY);
+        let mut input = vec![0; data.len()];
+        data.read(&mut input);
+        self.calls += 1;
+        if self.fails_at == Some(self.calls - 1) {
+            data.write(&vec![0; input.len()]);
+            return Err(Error::NotSealed);
+        }
+        let output = match pass {
+            Pass::Ctr => reference::ctr::apply(&aes, state, &input),
+            Pass::EcbEncrypt => reference::ecb::encrypt(&aes, &input),
+            Pass::CbcEncrypt => reference::cbc::encrypt(&aes, state, &input),
+            Pass::CbcDecrypt => reference::cbc::decrypt(&aes, state, &input),
+            _ => unreachable!("no test uses it"),
+        };
+        match pass {
+            Pass::Ctr => {
+                let next = u128::from_be_bytes(*state).wrapping_add(input.len().div_ceil(16) as u128);
+                *state = next.to_be_bytes();
+            }
+            Pass::CbcEncrypt => *state = *output.last_chunk().unwrap_or(state),
+            Pass::CbcDecrypt => *state = *input.last_chunk().unwrap_or(state),
+            _ => {}
+        }
+        data.write(&output);
+        Ok(())
+    }
+
+    fn absorb(&mut self, _: Pass, _: &mut Block, _: &[u8]) -> Result<(), Error> {
+        unreachable!("no test uses it")
+    }
+}
+
+#[test]
+fn a_block_that_was_not_computed_is_not_used_as_keystream() {
+    let mut keystream = Keystream::new(Pass::Ctr, IV);
+    assert!(keystream.resume(&mut Executor::failing_at(0), 5).is_err());
+    assert_eq!(keystream.used(), 0, "the zeros of the failed block would be keystream");
+    let mut data = [0x55; 11];
+    keystream.apply(&mut Executor::new(), Span::in_place(&mut data)).unwrap();
+    assert_eq!(data[..], reference::ctr::apply(&reference::Aes::new(&KEY), &IV, &[0x55; 11]));
+}
+
+#[test]
+fn a_keystream_resumes_inside_a_block() {
+    let expected = reference::ctr::apply(&reference::Aes::new(&KEY), &IV, &[0; 40]);
+    let after = u128::from_be_bytes(IV).wrapping_add(1).to_be_bytes();
+    let mut keystream = Keystream::new(Pass::Ctr, after);
+    keystream.resume(&mut Executor::new(), 5).unwrap();
+    let mut data = [0; 35];
+    keystream.apply(&mut Executor::new(), Span::in_place(&mut data)).unwrap();
+    assert_eq!(data[..], expected[5..]);
+}
+
+#[test]
+fn a_failed_tail_leaves_the_chaining_state_of_cfb() {
+    let mut feedback = Feedback::new(IV);
+    let mut data = [1; 5];
+    assert!(
+        feedback.apply(&mut Executor::failing_at(0), Direction::Encrypt, Span::in_place(&mut data)).is_err()
+    );
+    assert_eq!((feedback.state(), feedback.used()), (&IV, 0));
+}
+
+#[test]
+fn padding_may_be_switched_off_while_a_block_is_kept_back() {
+    let aes = reference::Aes::new(&KEY);
+    let ciphertext = reference::cbc::encrypt(&aes, &IV, &[3; 48]);
+    let mut buffer = BlockBuffer::new(Cipher::Cbc, IV);
+    let mut output = [0; 64];
+    let mut executor = Executor::new();
+    let mut io = SliceIo { input: &ciphertext[..32], output: &mut output };
+    // With padding the last whole block may be the padded one.
+    assert_eq!(buffer.update(&mut executor, Direction::Decrypt, Hold::Block, &mut io).unwrap(), 16);
+    assert_eq!(buffer.pending().len(), 16);
+    let mut io = SliceIo { input: &ciphertext[32..], output: &mut output[16..] };
+    assert_eq!(buffer.update(&mut executor, Direction::Decrypt, Hold::Part, &mut io).unwrap(), 32);
+    assert!(buffer.pending().is_empty() && output[..48] == [3; 48]);
+}
+
+/// Input and output in one piece of memory, the output `shift` bytes before or behind the input.
+struct Overlapping<'m> {
+    memory: &'m mut [u8],
+    input: usize,
+    output: usize,
+    len: usize,
+}
+
+impl BlockIo for Overlapping<'_> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn room(&self) -> usize {
+        self.memory.len() - self.output
+    }
+
+    fn read(&self, at: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self.memory[self.input + at..][..into.len()]);
+    }
+
+    fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
+        let (from, to) = (self.input + from, self.output + to);
+        self.memory.copy_within(from..from + len, to);
+        Span::in_place(&mut self.memory[to..to + len])
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.memory[self.output + at..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+#[test]
+fn output_may_overlap_the_input_at_any_offset() {
+    let aes = reference::Aes::new(&KEY);
+    let plain: Vec<u8> = (0..120).collect();
+    let expected = reference::cbc::encrypt(&aes, &IV, &plain[..112]);
+    for first in 0..40 {
+        for shift in -40..=40 {
+            let mut buffer = BlockBuffer::new(Cipher::Cbc, IV);
+            let mut found = Vec::new();
+            let mut executor = Executor::new();
+            for piece in [&plain[..first], &plain[first..]] {
+                let mut memory = vec![0xee; 300];
+                let (input, output) = (100, (100 + shift) as usize);
+                memory[input..input + piece.len()].copy_from_slice(piece);
+                let mut io = Overlapping { memory: &mut memory, input, output, len: piece.len() };
+                let len = buffer.update(&mut executor, Direction::Encrypt, Hold::Part, &mut io).unwrap();
+                found.extend_from_slice(&memory[output..output + len]);
+            }
+            assert_eq!(found, expected, "split at {first}, output {shift} bytes from the input");
+            assert_eq!(buffer.pending(), &plain[112..]);
+        }
+    }
+}
+
+#[test]
+fn too_little_room_changes_nothing() {
+    let mut buffer = BlockBuffer::new(Cipher::Cbc, IV);
+    let mut executor = Executor::new();
+    let mut io = SliceIo { input: &[1; 20], output: &mut [0; 15] };
+    let error = buffer.update(&mut executor, Direction::Encrypt, Hold::Part, &mut io).unwrap_err();
+    assert_eq!(error, Error::OutputLength { needed: 16, got: 15 });
+    assert_eq!((buffer.pending().len(), buffer.state(), executor.calls), (0, &IV, 0));
+}
