@@ -151,12 +151,14 @@ unsafe impl Send for Span<'_> {}
 
 impl<'a> Span<'a> {
     /// In place.
+    #[inline]
     pub fn in_place(data: &'a mut [u8]) -> Self {
         let dst = data.as_mut_ptr();
         Span { src: dst, dst, len: data.len(), owner: PhantomData }
     }
 
     /// Out of place; `src` and `dst` must have the same length.
+    #[inline]
     pub fn copy(src: &'a [u8], dst: &'a mut [u8]) -> Self {
         assert_eq!(src.len(), dst.len(), "source and destination differ in length");
         Span { src: src.as_ptr(), dst: dst.as_mut_ptr(), len: src.len(), owner: PhantomData }
@@ -168,31 +170,37 @@ impl<'a> Span<'a> {
     ///
     /// For as long as the span lives, `src` is valid for reads of `len` bytes and `dst` for writes, they are equal or do
     /// not overlap, and nothing else writes to either or reads `dst`. With a length of 0, any pointers are valid.
+    #[inline]
     pub unsafe fn from_raw(src: *const u8, dst: *mut u8, len: usize) -> Self {
         Span { src, dst, len, owner: PhantomData }
     }
 
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// True if the length is 0.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Pointer to the input; valid for reads of `len` bytes.
+    #[inline]
     pub fn src(&self) -> *const u8 {
         self.src
     }
 
     /// Pointer to the output; valid for writes of `len` bytes.
+    #[inline]
     pub fn dst(&self) -> *mut u8 {
         self.dst
     }
 
     /// Converts to the data of a segment.
+    #[inline]
     pub fn into_host(self) -> HostData<'a> {
         if self.len == 0 {
             return HostData::InPlace(&mut []);
@@ -210,6 +218,7 @@ impl<'a> Span<'a> {
     }
 
     /// Copies the input to `into`, which must have the same length.
+    #[inline]
     pub fn read(&self, into: &mut [u8]) {
         assert_eq!(into.len(), self.len, "the lengths differ");
         if self.len > 0 {
@@ -219,6 +228,7 @@ impl<'a> Span<'a> {
     }
 
     /// Copies `from`, which must have the same length, to the output.
+    #[inline]
     pub fn write(&mut self, from: &[u8]) {
         assert_eq!(from.len(), self.len, "the lengths differ");
         if self.len > 0 {
@@ -228,6 +238,7 @@ impl<'a> Span<'a> {
     }
 
     /// Writes the XOR of the input and a mask of the same length.
+    #[inline]
     pub fn xor(&mut self, mask: &[u8]) {
         assert_eq!(mask.len(), self.len, "the lengths differ");
         for (i, mask) in mask.iter().enumerate() {
@@ -238,6 +249,7 @@ impl<'a> Span<'a> {
     }
 
     /// Splits into the bytes before `at` and those from `at` on; `at` must not exceed the length.
+    #[inline]
     pub fn split_at(self, at: usize) -> (Span<'a>, Span<'a>) {
         assert!(at <= self.len, "split beyond the end");
         // SAFETY: at <= len, so both parts stay inside the borrowed ranges, and they do not overlap.
@@ -249,6 +261,7 @@ impl<'a> Span<'a> {
     }
 
     /// The same span for a shorter lifetime.
+    #[inline]
     pub fn reborrow(&mut self) -> Span<'_> {
         Span { src: self.src, dst: self.dst, len: self.len, owner: PhantomData }
     }
