@@ -44,7 +44,7 @@ pub(crate) struct Pipe<'a> {
 }
 
 impl Raw {
-    /// Runs a mode without authentication, piece by piece; returns the bytes of input.
+    /// Runs a mode without authentication, piece by piece; returns the number of input bytes.
     pub(crate) fn cipher(&self, cipher: Cipher, padding: bool, pipe: Pipe<'_>) -> Result<u64> {
         let iv = if cipher == Cipher::Ecb { [0; 16] } else { self.block(cipher.name())? };
         let padding = if padding { Padding::Pkcs7 } else { Padding::None };
@@ -185,7 +185,7 @@ impl Raw {
 }
 
 impl Input {
-    /// Reads the input in pieces and passes each to `work`; returns the bytes of input.
+    /// Reads the input in pieces and passes each to `work`; returns the number of input bytes.
     fn for_each_piece(
         &self,
         report: Report<'_>,

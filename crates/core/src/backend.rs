@@ -19,8 +19,8 @@ pub trait Backend: Send + Sync {
     /// The devices on this machine, real ones first, and why there is no real one. It never panics.
     fn discover(&self) -> Discovery;
 
-    /// A quick check that starts no driver: why this machine certainly has no real device of this backend. `None` means that
-    /// only [`Backend::discover`] can tell.
+    /// A quick check that starts no driver: why this machine certainly has no real device of this backend. `None` means
+    /// that only [`Backend::discover`] can determine this.
     fn certainly_missing(&self) -> Option<Missing> {
         None
     }

@@ -203,7 +203,7 @@ pub struct DeviceSlice {
 }
 
 impl DeviceSlice {
-    /// All of a buffer of `len` bytes of a device whose backend looks handles up and refuses those that it does not know.
+    /// A whole buffer of `len` bytes, of a device whose backend looks up handles and refuses unknown ones.
     ///
     /// # Panics
     /// If the handle is [`BufferHandle::ADDRESS_SPACE`], which [`DeviceSlice::from_raw`] is for.

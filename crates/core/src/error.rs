@@ -89,13 +89,14 @@ pub enum Error {
     /// Wrong key, nonce, associated data or tag, or changed ciphertext. No plaintext was released.
     #[error("authentication failed: wrong key, or the data were changed")]
     AuthenticationFailed,
-    /// No valid PKCS#7 padding. Do not let this be told from other errors by an attacker who may choose ciphertexts.
+    /// No valid PKCS#7 padding. An attacker who may choose ciphertexts must not be able to distinguish this error from
+    /// others.
     #[error("the padding is wrong: wrong key or IV, damaged data, or data encrypted without padding")]
     Padding,
     /// An operation that the device or kernel does not support.
     #[error("{kernel} cannot do {operation}: choose another device or kernel, or leave the choice to `auto`")]
     Unsupported {
-        /// The kernel asked for; the backend of the devices asked for if no kernel was named.
+        /// The requested kernel; if no kernel was named, the backend of the requested devices.
         kernel: &'static str,
         /// The operation it lacks.
         operation: String,

@@ -1,4 +1,4 @@
-//! Identity of the hardware behind a device: it tells that two backends reach the same GPU.
+//! Identity of the hardware behind a device: it shows whether two backends reach the same GPU.
 
 /// A processor on a bus, whatever interface reaches it.
 #[derive(Debug, Clone, PartialEq, Eq)]

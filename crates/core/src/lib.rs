@@ -13,8 +13,8 @@
 //! | [`messages`] | one view of the segments or messages of a call |
 //! | [`error`] | everything that can go wrong |
 //!
-//! This crate neither chooses a device nor measures one, and it does not know how passes make a mode. Users reach it through
-//! the module `hazmat` of the crate `lockstep`.
+//! This crate neither chooses a device nor measures one, and it does not define how modes are composed of passes. Users
+//! reach it through the module `hazmat` of the crate `lockstep`.
 //!
 //! # The contract of `submit`
 //!

@@ -43,7 +43,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// The data of one, to write results to.
+    /// The data of a segment or message, for writing results.
     pub fn data_mut(&mut self, index: usize) -> &mut Data<'d> {
         match self {
             Messages::Segments(segments) => &mut segments[index].data,

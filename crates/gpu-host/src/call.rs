@@ -30,7 +30,7 @@ struct Chunk<P: Pipeline> {
     resident: bool,
 }
 
-/// A call in flight. Chunks come first, so that they are waited for before the pipeline lets go of memory.
+/// A call in flight. Chunks are dropped first, so that they are waited for before the pipeline releases memory.
 struct Call<'w, 'd, P: Pipeline> {
     window: VecDeque<Chunk<P>>,
     pipeline: P,

@@ -23,8 +23,8 @@ pub struct Limits {
     pub least_room: usize,
     /// Segments are cut at multiples of this many bytes, which is a multiple of 16.
     pub tile: usize,
-    /// Bytes of a segment that one chunk takes if only the device knows the chaining state behind them; a multiple of 16.
-    /// The rest follows when that state is known.
+    /// Bytes of a segment that one chunk takes if only the device computes the chaining state after them; a multiple of
+    /// 16. The rest follows when that state is known.
     pub serial: usize,
     /// Bytes that a message of an AEAD takes beside its data and associated data.
     pub beside: usize,
@@ -37,8 +37,8 @@ pub struct Piece {
     pub segment: usize,
     /// Its bytes in it, from a multiple of 16 on.
     pub range: Range<usize>,
-    /// The chaining state before it. Of no meaning behind the first piece if it is the last ciphertext block of data in
-    /// device memory, which the host does not see.
+    /// The chaining state before it. After the first piece it is undefined if it would be the last ciphertext block of
+    /// data in device memory, which the host does not read.
     pub state: Block,
     /// For XTS: blocks of the data unit before it.
     pub position: u64,
@@ -52,7 +52,7 @@ impl Drop for Piece {
 }
 
 /// Cuts ranges of segments, given by index, into chunks. Moves the chaining states of the segments, by index, to the ends
-/// of the ranges as far as the host knows them: input is read for that, so this must come before any output is written.
+/// of the ranges where the host can compute them. This reads input, so it must run before any output is written.
 pub(crate) fn cut(
     limits: &Limits,
     operation: Operation,

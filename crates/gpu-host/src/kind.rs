@@ -18,7 +18,7 @@ pub enum Kind {
     },
 }
 
-/// The serial passes, by the numbers that kernels know them by.
+/// The serial passes, with the numbers that identify them in kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs, reason = "they are those of `Pass`")]

@@ -17,7 +17,7 @@ pub struct Arrays<'t> {
     pub keys_each: usize,
     /// True if all messages have the same.
     pub shared: bool,
-    /// No message is longer, in bytes: those that claim to be are refused.
+    /// Maximum length of a message in bytes; longer ones are refused.
     pub longest: usize,
     /// Lengths must be multiples of this many bytes.
     pub unit: usize,

@@ -160,7 +160,7 @@ impl Engine {
         self.inner.planner.devices()
     }
 
-    /// The devices that the planner chooses from, as far as they are discovered.
+    /// The devices that the planner chooses from and that have been discovered so far.
     pub fn devices_so_far(&self) -> &[Arc<dyn Device>] {
         self.inner.planner.devices_so_far()
     }

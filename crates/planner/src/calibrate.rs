@@ -261,8 +261,8 @@ fn all_choices() -> impl Iterator<Item = (Operation, KeySize)> {
     Operation::all().flat_map(|operation| KeySize::ALL.map(|key| (operation, key)))
 }
 
-/// Measures the candidates that are worth it: one after the other, and then all again, so that what disturbs the first round
-/// spares the second.
+/// Measures the candidates that may be the fastest, in two rounds, so that a disturbance of one round does not affect the
+/// other.
 fn measure_choice(
     bench: &mut Bench<'_>,
     runner: &dyn CandidateRunner,

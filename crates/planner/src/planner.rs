@@ -291,7 +291,7 @@ impl Planner {
         &self.all().devices
     }
 
-    /// The devices to choose from as far as they are discovered.
+    /// The devices to choose from that have been discovered so far.
     pub fn devices_so_far(&self) -> &[Arc<dyn Device>] {
         &self.table().devices
     }
@@ -346,7 +346,7 @@ impl Planner {
         }
     }
 
-    /// The fastest candidate for work of a shape, on the device where the data are if they are on one.
+    /// The fastest candidate for work of a shape. Data in device memory restrict the choice to that device.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if no kernel that may be used supports the operation; [`Error::SelfTest`] if those that do failed

@@ -134,7 +134,8 @@ fn run_messages(
     Ok(digest(&parts))
 }
 
-/// Passes whose chaining state is part of the answer: not ECB, which has none, nor passes that a partial block ends.
+/// Passes whose chaining state is part of the answer: not ECB, which has none, and not CFB128 and OFB, whose messages end
+/// with a partial block.
 fn sets_state(pass: Pass) -> bool {
     !matches!(
         pass,

@@ -66,7 +66,7 @@ pub(crate) struct Verifier<'p> {
     pub(crate) verify: Verify,
     /// Selects the samples of this call.
     pub(crate) seed: usize,
-    /// Work that a device failed to do is done again; else only work that it did wrong.
+    /// True if failed work is repeated too; otherwise only work with a wrong result is repeated.
     pub(crate) repeats_failed_work: bool,
 }
 
@@ -102,7 +102,7 @@ impl Originals {
     }
 }
 
-/// True for host memory of the kind that the work needs: other memory is for the device to refuse, or is verified as resident.
+/// True for host memory of the kind that the work needs: other memory is refused by the device, or verified as resident.
 fn is_host(data: &Data<'_>, reads_only: bool) -> bool {
     match data {
         Data::Host(HostData::ReadOnly(_)) => reads_only,
@@ -117,7 +117,7 @@ fn output<'a>(messages: &'a mut Messages<'_, '_>, index: usize) -> &'a mut [u8] 
     }
 }
 
-/// The messages of a task, and its operation; the task itself if only the device knows its messages.
+/// The messages of a task, and its operation; the task itself if its messages are described in device memory.
 fn messages<'w, 'd>(task: Task<'w, 'd>) -> std::result::Result<(Operation, Messages<'w, 'd>), Task<'w, 'd>> {
     match task {
         Task::Pass(pass, segments) => Ok((Operation::Pass(pass), Messages::Segments(segments))),

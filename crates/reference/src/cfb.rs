@@ -9,7 +9,6 @@ use crate::{Aes, Block};
 /// CFB128 encryption, of any length (SP 800-38A, section 6.3).
 /// The standard requires whole segments; here a shorter last one is added to the first bytes of its output block, as
 /// OpenSSL does.
-/// block, as OpenSSL does.
 pub fn encrypt128(aes: &Aes, iv: &Block, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     let mut input = *iv;
@@ -60,7 +59,6 @@ pub fn decrypt8(aes: &Aes, iv: &Block, data: &[u8]) -> Vec<u8> {
 /// CFB1 encryption of the first `bits` bits of `data` (SP 800-38A, section 6.3).
 /// Bit i is bit 7 - (i mod 8) of byte i / 8: the most significant first. Unused bits of the last byte are 0 in the
 /// output.
-/// over are 0 in the output.
 ///
 /// # Panics
 ///

@@ -1,8 +1,8 @@
-//! A device for tests that differs from the CPU in everything in which a GPU does.
+//! A device for tests with all properties in which GPUs differ from the CPU.
 //!
 //! It has memory of its own, which host pointers cannot reach; work takes time that can be set (a delay and a
 //! rate) and completes later, on a thread of the device; it fails on demand. It computes by the oracle. It runs the
-//! whole shared suite, so nothing in core can come to assume that data is near.
+//! whole shared suite, so code in core that assumes data in host memory fails the tests.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -95,7 +95,7 @@ impl MockAsyncDevice {
         *lock(&self.submitted)
     }
 
-    /// Runs `job` on the device's thread after the time that so many bytes take.
+    /// Runs `job` on the device's thread after the time that `bytes` bytes take.
     fn later<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -116,7 +116,7 @@ impl MockAsyncDevice {
             thread::sleep(time);
             let fate = Fate { corrupt: behaviour.corrupt_at == Some(number) };
             let outcome = if behaviour.fail_at == Some(number) { Err(failed("told to")) } else { job(fate) };
-            // Nobody listens if the completion was dropped: the results are lost, as the contract says.
+            // If the completion was dropped there is no receiver: the results are lost, as the contract specifies.
             let _ = done.send(outcome);
         });
         lock(&self.queue).send(job).expect("the device's thread lives as long as the device");

@@ -1,5 +1,6 @@
-//! Properties that hold on every device: streams in any split are the message in one, batches are their messages, and
-//! seeking is skipping. Random cases against the oracle; what fails shrinks to the smallest case that does.
+//! Properties that hold on every device: a stream in any split gives the result of one call, a batch gives the results of
+//! its messages, and seeking is equivalent to skipping. Random cases are compared with the oracle, and a failing case is
+//! shrunk to the smallest one that fails.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Runs a property on so many random cases: the same ones every time, unless `LOCKSTEP_TEST_SEED` names a number.
+/// Runs a property on this number of random cases: the same ones every time, unless `LOCKSTEP_TEST_SEED` names a number.
 fn run<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let mut seed = [7; 32];
     if let Some(number) = std::env::var("LOCKSTEP_TEST_SEED").ok().and_then(|text| text.parse::<u64>().ok()) {
@@ -159,7 +160,7 @@ fn feed(stream: &mut CipherStream, in_place: bool, parts: &[&[u8]]) -> Result<Ve
     Ok(output)
 }
 
-/// Every cipher, direction, padding and key size, in any split: what the oracle gives in one.
+/// Every cipher, direction, padding and key size, in any split, compared with one call of the oracle.
 pub fn ciphers_in_any_split(planner: &Arc<Planner>, cases: u32) {
     let strategy = (
         (select(Cipher::ALL.to_vec()), direction(), any::<bool>(), select(vec![16usize, 24, 32])),
@@ -182,7 +183,7 @@ pub fn ciphers_in_any_split(planner: &Arc<Planner>, cases: u32) {
             prop_assert_eq!(&made, &expected);
             let back = feed(&mut begin(Direction::Decrypt), false, &split(&made, &pieces)).unwrap();
             prop_assert_eq!(back, data.clone());
-            // Random blocks end in padding now and then: the oracle knows when.
+            // Random blocks sometimes end in valid padding: the oracle determines when.
             let mut noise = data;
             noise.resize((noise.len() & !15).max(16), 1);
             let plain = oracle(cipher, Direction::Decrypt, &key, &iv, &noise);
@@ -284,7 +285,7 @@ fn power_of_alpha(tweak: Block, mut n: u64) -> Block {
 
 /// GCM with any nonce and tag length, associated data and data in any split, long ones too.
 pub fn gcm_in_any_split(planner: &Arc<Planner>, cases: u32) {
-    // Around 16 KiB streams go from one piece to the next.
+    // Some lengths are near 16 and 32 KiB, where streams start another piece.
     let data = prop_oneof![8 => bytes(0..300), 1 => bytes(16_300..16_500), 1 => bytes(32_700..33_000)];
     let strategy = (key_bytes(), bytes(1..40), bytes(0..100), data, pieces(), pieces(), any::<Index>());
     run(cases, strategy, |(key, nonce, aad, plain, aad_pieces, pieces, flip)| {
@@ -472,8 +473,7 @@ pub fn batches_of_anything(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// Batches of GCM and CCM in which any message may be forged: those and no others are refused, and of them nothing is
-/// left.
+/// Batches of GCM and CCM in which any message may be forged: exactly those are refused, and their output is zeroed.
 pub fn forgeries_among_others(planner: &Arc<Planner>, cases: u32) {
     let message = (
         key_bytes(),

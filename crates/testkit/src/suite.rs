@@ -1,7 +1,7 @@
 //! The one test suite that every backend runs, for each of its kernels.
 //!
-//! A backend's tests say `lockstep_testkit::backend_suite!(name, device(), "kernel")`, where `device()` gives an
-//! `Arc<dyn Device>`; the macro makes a module of tests of it, one a check. Everything is compared with the oracle,
+//! A backend's tests contain `lockstep_testkit::backend_suite!(name, device(), "kernel")`, where `device()` returns an
+//! `Arc<dyn Device>`; the macro expands to a module with one test for each check. Everything is compared with the oracle,
 //! and incremental forms with one-shot ones. A kernel need not do everything: what it cannot do is skipped, but a
 //! kernel that does nothing fails.
 
@@ -32,10 +32,10 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The kernel of this name on the device; nothing, said loudly, if this machine cannot run it.
+    /// The kernel of this name on the device; `None`, with a message on standard error, if this machine cannot run it.
     ///
     /// # Panics
-    /// If the device knows no such kernel, or cannot run it although `LOCKSTEP_TEST_ALL_KERNELS` is set: in CI a
+    /// If the device has no such kernel, or cannot run it although `LOCKSTEP_TEST_ALL_KERNELS` is set: in CI a
     /// kernel that is not tested is a failure.
     pub fn new(device: Arc<dyn Device>, kernel: &str) -> Option<Subject> {
         let info = device.kernels().iter().find(|info| info.name == kernel);
@@ -60,7 +60,7 @@ impl Subject {
         self.planner.supports(Operation::Pass(pass), size)
     }
 
-    /// True if everything that a set of passes is needed for can be done.
+    /// True if the kernel supports all of these passes.
     pub fn does_all(&self, passes: &[Pass], size: KeySize) -> bool {
         passes.iter().all(|&pass| self.does(pass, size))
     }

@@ -101,7 +101,7 @@ impl Pipeline for Task {
         Limits {
             bytes: if resident { self.chunks.device } else { self.chunks.host },
             pieces: MOST_PIECES,
-            // Messages that stay whole never exceed a chunk, unless they have it to themselves.
+            // A message that is not cut exceeds a chunk only if it is alone in it.
             least_room: if let Kind::Tiles(_) = kind { 1 } else { usize::MAX },
             tile: self.tile(),
             serial: if let Kind::Chain(_) = kind { CHAINED_AT_ONCE } else { self.most_hashed(resident) },

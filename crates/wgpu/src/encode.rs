@@ -1,5 +1,5 @@
-//! A chunk in buffers: what lies where, what the host writes, and the commands of its submission. Descriptions, keys and
-//! data go to the device, programs run, results come back, and what the device had of them is wiped.
+//! A chunk in buffers: their layout, what the host writes to them, and the commands of the submission. Descriptions, keys
+//! and data go to the device, programs run, results come back, and what the device had of them is wiped.
 
 use std::ops::Range;
 
@@ -224,7 +224,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let len = end.next_multiple_of(ALIGNMENT);
         let parameters = Parameters { tiles, tile_bytes, schedules, schedule_bytes, tables, end, len };
         let resident = self.is_resident();
-        // Of data in device memory, only what lies before them comes back.
+        // If the data are in device memory, only the sections before them are copied back.
         let data_end = if resident { input.start } else { input.end };
         let back = match self.task.kind() {
             _ if !self.writes() => places.states..places.states + count,

@@ -50,7 +50,7 @@ pub(super) trait Vector: Copy {
     unsafe fn store_blocks(self, ptr: *mut u8, blocks: usize);
     /// Writes the first `bytes` bytes, fewer than a vector.
     unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize);
-    /// Block `i` to `ptrs[i] + offset`.
+    /// Writes block `i` to `ptrs[i] + offset`.
     unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize);
 
     /// Exclusive or.

@@ -225,7 +225,7 @@ fn event_of(event: EventHandle) -> CUevent {
     event.0 as CUevent
 }
 
-// SAFETY: memory comes from the driver, which allocates none twice.
+// SAFETY: memory comes from the driver, which never allocates memory that is in use.
 unsafe impl Machine for Driver {
     fn description(&self) -> String {
         let Architecture { major, minor } = self.architecture;

@@ -153,7 +153,7 @@ fn the_temporary_file_is_replaced_by_a_link_at_every_step() {
             match outcome {
                 Ok(()) if step == Step::Rename => {
                     // No system call renames a file by its descriptor: after the last check the attacker's link is
-                    // renamed, which he could also have done himself a moment later.
+                    // renamed, which the attacker could also have done a moment later.
                     assert!(fs::symlink_metadata(scene.path("shared/out")).is_ok(), "{when}");
                 }
                 Ok(()) => assert_new_file(&scene.path("shared/out"), when),

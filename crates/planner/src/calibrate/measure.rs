@@ -31,8 +31,9 @@ impl Place {
 /// docs/measured/2026-11-22-zen4-2vcpu-calibrate.md the rate rises by less than 7 % beyond 16 MiB.
 const LENGTHS: [usize; 5] = [64, 4 << 10, 64 << 10, 1 << 20, 16 << 20];
 
-/// A run that by the shorter ones would take longer is not made, in nanoseconds: 16 MiB at 2.8 GB/s. With it, and two to nine
-/// runs, the calibration of a processor took 1.0 s (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
+/// Maximum time of a run in nanoseconds, estimated from shorter runs; longer runs are not made. It is the time of 16 MiB
+/// at 2.8 GB/s. With it, and two to nine runs, the calibration of a processor took 1.0 s
+/// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 const MAX_RUN_NS: f64 = 6e6;
 
 /// Runs of one shape are repeated until they took this time together, and at least twice, at most nine times. The shortest

@@ -9,10 +9,10 @@ use lockstep_core::error::Result;
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{Pass, Segment, Tweak};
 
-/// One block of this number is computed again: one in 64 KiB, 0.02 % of the work.
+/// One block in this number of blocks is computed again: one in 64 KiB, 0.02 % of the work.
 const BLOCK_STRIDE: usize = 4096;
 
-/// One message of this number is computed again as a whole, for its tag or MAC: 0.4 % of the work.
+/// One message in this number of messages is computed again as a whole, for its tag or MAC: 0.4 % of the work.
 const MESSAGE_STRIDE: usize = 256;
 
 /// Consecutive bytes of a message.
@@ -64,8 +64,8 @@ pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize]) -> Ve
     chosen.filter(|(_, bytes)| 16 * (*bytes + 16) <= total + 16 * count).map(|(index, _)| index).collect()
 }
 
-/// The chaining state at the start of a block, by the state at the start of the message and the input and output of the block
-/// before, if the output is right.
+/// The chaining state at the start of a block, computed from the state at the start of the message and from the input and
+/// output of the preceding block. It is valid if that output is right.
 pub(super) fn state_of(pass: Pass, state: &Block, number: usize, input: &Block, output: &Block) -> Block {
     match pass {
         Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => *state,

@@ -2,9 +2,9 @@
 //! for. The same for page-locked memory, if the work is waited for at once: its input is read before the work starts, after
 //! whatever else uses that memory.
 //!
-//! Nothing is computed again, since the input may be overwritten: wrong output is zeroed, and the completion fails. Not compared,
-//! whatever is set: messages that only the device knows ([`Task::Table`]), because their keys never reach the host; chaining
-//! states, tags and MACs; and calls whose data are in memory of several kinds.
+//! Nothing is computed again, since the input may be overwritten: wrong output is zeroed, and the completion fails. These
+//! are never compared: messages described in device memory ([`Task::Table`]), because their keys never reach the host;
+//! chaining states, tags and MACs; and calls whose data are in memory of several kinds.
 
 use zeroize::Zeroizing;
 

@@ -254,7 +254,8 @@ impl Streams {
     }
 }
 
-/// An executor of CTR alone: the compiler then removes the choice of the pass, which a call on one block would notice.
+/// An executor of CTR alone: the compiler then removes the choice of the pass, whose cost is noticeable in a call on one
+/// block.
 struct PlainCtr<'k>(&'k ContextKey);
 
 impl KeyedExecutor for PlainCtr<'_> {

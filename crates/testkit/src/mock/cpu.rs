@@ -6,7 +6,7 @@ use lockstep_core::error::Result;
 use lockstep_core::key::KeySize;
 use lockstep_core::work::{Operation, Work};
 
-/// A trusted device that computes by the oracle. It states such costs that nobody chooses it where there is another.
+/// A trusted device that computes by the oracle. Its stated costs are so high that the planner prefers every other device.
 pub struct MockCpu {
     device: MockAsyncDevice,
     kernels: [KernelInfo; 1],

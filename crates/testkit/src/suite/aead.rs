@@ -234,7 +234,7 @@ pub fn forgeries_are_refused(subject: &Subject) {
     }
 }
 
-/// The same device without its fused fused AEADs.
+/// The same device without its fused AEADs.
 struct Unfused(Arc<dyn Device>);
 
 impl Device for Unfused {
@@ -258,7 +258,7 @@ impl Device for Unfused {
     }
 }
 
-/// The fused AEAD by passes gives what the fused one gives, whichever kernels of the device do either.
+/// The AEAD composed of passes gives the same results as the fused one, whichever kernels of the device run them.
 pub fn fused_agrees_with_composed(subject: &Subject) {
     let device = || Arc::clone(&subject.device);
     let selection = Selection { device: Some(subject.device.id().into()), kernel: None };

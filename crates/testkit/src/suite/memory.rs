@@ -234,7 +234,7 @@ pub fn tables(subject: &Subject) {
     }
 }
 
-/// A completion that is dropped touches nothing afterwards, and the device goes on working.
+/// A completion that is dropped accesses no memory afterwards, and the device remains usable.
 pub fn dropped_completions(subject: &Subject) {
     if !subject.does(Pass::EcbEncrypt, KeySize::Aes128) {
         return;

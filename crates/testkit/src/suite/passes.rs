@@ -65,7 +65,7 @@ impl Case {
     }
 }
 
-/// True if the chaining state after the pass is something to go on from.
+/// True if another segment can continue from the chaining state after the pass.
 pub(super) fn state_is_defined(pass: Pass, len: usize) -> bool {
     match pass {
         Pass::EcbEncrypt | Pass::EcbDecrypt => false,

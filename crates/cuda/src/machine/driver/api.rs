@@ -1,8 +1,8 @@
 //! The functions of the driver that are used, found at run time.
 //!
-//! cudarc opens the library and knows the types. Its functions are not called: they return a Rust enum, in which an
-//! error that only a newer driver knows has no meaning that Rust defines, and they panic where an older one lacks a
-//! symbol. Here an error is a number, and a missing symbol an answer.
+//! cudarc opens the library and defines the types. Its functions are not called: they return a Rust enum, for which an
+//! error number of a newer driver is undefined behaviour, and they panic if an older driver lacks a symbol. Here errors
+//! are numbers, and a missing symbol is an error.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
