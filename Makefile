@@ -123,8 +123,8 @@ test-wgpu:
 	tools/setup.sh gpus
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, release builds, oldest and newest OpenSSL, soak-check, Arm, GPU code
-test-full: lint test test-release test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, release builds, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
+test-full: lint test test-release leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, OpenSSL 3.5
 nightly: asan miri fuzz test-dist test-openssl-3.5
@@ -158,7 +158,7 @@ bench-provider: provider
 timing:
 	$(CARGO) run --release --locked -p lockstep-cpu --example timing
 
-## make leak-test         part of make test: no branch and no address depends on a key, by valgrind, with a control that leaks
+## make leak-test         check by valgrind that no branch and no address depends on a key, with controls that leak
 leak-test: tools-present
 	tools/leak-test.sh
 

@@ -15,7 +15,8 @@ if ! command -v valgrind >/dev/null; then
     exit 0
 fi
 if [ $# -eq 0 ]; then
-    exec cargo test -p lockstep-cpu --test leak
+    # With the features of `make test`, so that its builds are used.
+    exec cargo test --workspace --locked --features lockstep-provider/lab --test leak -- --ignored
 fi
 export CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_DEBUG=1
 folder=${CARGO_TARGET_DIR:-target}/leak

@@ -1,4 +1,4 @@
-//! CPU time of this process: of each timed stretch, and as a curve over a run.
+//! CPU time of this process, for each timed stretch and as a curve over the whole run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,11 +11,12 @@ pub(crate) fn process_time() -> Duration {
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
 }
 
-/// CPU time of the child processes that have ended and were waited for, in clock ticks of 10 ms. `None` without
-/// `/proc`.
+/// CPU time of the child processes that have ended and were waited for. The resolution is one clock tick, usually 10
+/// ms. `None` without `/proc`.
 pub(crate) fn children_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the program's name in parentheses, which may contain any character.
+    // The second field is the program's name in parentheses. The name may contain any character, so the fields are
+    // counted from the last parenthesis.
     let mut fields = text.rsplit_once(") ")?.1.split(' ').skip(13);
     let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
@@ -33,25 +34,26 @@ pub(crate) struct Sample {
     pub(crate) processors: f64,
 }
 
-/// Samples of CPU use during the timed stretches, taken by a thread of its own.
+/// Samples of CPU use during the timed stretches. A separate thread takes them.
 #[derive(Clone)]
 pub(crate) struct Curve(Arc<Mutex<State>>);
 
 struct State {
     begun: Instant,
-    /// The contender that is being timed, the time of its last sample, and the CPU time of the process then.
+    /// The contender that is being timed, the time of its last sample, and the CPU time of the process at that sample.
     now: Option<(Arc<str>, Instant, Duration)>,
     samples: Vec<Sample>,
-    /// The least time between two samples.
+    /// The minimum time between two samples.
     interval: Duration,
     ended: bool,
 }
 
-/// Above this number, samples are merged: a plot cannot show more.
+/// Maximum number of samples. If there are more, pairs of samples are merged, because a plot cannot show more.
 const MAX_SAMPLES: usize = 2000;
 
 impl Curve {
-    /// Starts a thread that takes three samples in each stretch of this length, every 5 to 50 ms.
+    /// Starts a thread that takes three samples in each stretch of this length. The time between samples is at least 5
+    /// ms and at most 50 ms.
     pub(crate) fn start(stretch: Duration) -> Curve {
         let interval = (stretch / 3).clamp(Duration::from_millis(5), Duration::from_millis(50));
         let state = State { begun: Instant::now(), now: None, samples: Vec::new(), interval, ended: false };
@@ -103,7 +105,7 @@ impl State {
         let Some((name, since, used)) = &self.now else { return };
         let (now, cpu) = (Instant::now(), process_time());
         let elapsed = now - *since;
-        // Too short for the resolution of the clocks.
+        // This interval is too short for the resolution of the clocks.
         if elapsed < self.interval / 3 {
             return;
         }
@@ -144,16 +146,17 @@ fn merged(samples: Vec<Sample>) -> Vec<Sample> {
     merged
 }
 
-/// CPU use of one contender over its work.
+/// CPU use of one contender over its timed seconds.
 pub(crate) struct CpuCurve {
     pub(crate) name: Arc<str>,
-    /// Its timed seconds in total.
+    /// Total timed seconds of the contender.
     pub(crate) seconds: f64,
-    /// Percentage of its timed seconds, and the number of CPUs in use at that point.
+    /// Points of the curve: the percentage of the timed seconds, and the number of CPUs in use at that point.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// One curve for each contender. Each point is the average over one of `parts` equal parts.
+/// One curve for each contender. The timed seconds are divided into `parts` equal parts, and each point is the average
+/// over one part.
 pub(crate) fn curves(samples: &[Sample], parts: usize) -> Vec<CpuCurve> {
     let mut whole: Vec<(Arc<str>, f64)> = Vec::new();
     for sample in samples {

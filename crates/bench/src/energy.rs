@@ -1,5 +1,5 @@
-//! Energy, where the machine exposes it: RAPL counters of processor packages (Intel and AMD, by Linux's powercap) and NVML
-//! counters of NVIDIA GPUs.
+//! Energy measurement, on machines that have counters: the RAPL counters of Intel and AMD processor packages, read
+//! through Linux's powercap interface, and the NVML counters of NVIDIA GPUs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const POWERCAP: &str = "/sys/class/powercap";
 #[derive(Clone)]
 pub(crate) struct Meter {
     packages: Vec<Package>,
-    /// Why the packages are not measured, if only GPUs are.
+    /// The reason why the packages are not measured; set if only GPUs are measured.
     unavailable: Option<String>,
     gpus: Option<Arc<Energy>>,
 }
@@ -45,7 +45,7 @@ impl Joules {
         Joules { cpu: sum(self.cpu, more.cpu), gpu: sum(self.gpu, more.gpu) }
     }
 
-    /// Joules per byte, of this number of bytes.
+    /// Joules per byte, for this number of bytes.
     pub(crate) fn per_byte(self, bytes: f64) -> Joules {
         Joules { cpu: self.cpu.map(|joules| joules / bytes), gpu: self.gpu.map(|joules| joules / bytes) }
     }
@@ -61,7 +61,7 @@ impl Meter {
     /// Opens the counters of this machine.
     ///
     /// # Errors
-    /// A message that says why there are none.
+    /// A message with the reason why no counter can be used.
     pub(crate) fn find() -> Result<Meter, String> {
         let gpus = Energy::open().ok().map(Arc::new);
         match (Meter::packages_in(Path::new(POWERCAP)), gpus) {
@@ -78,11 +78,12 @@ impl Meter {
         let mut unavailable = None;
         for entry in entries.flatten() {
             let zone = entry.path();
-            // A second interface to the counter of the same package.
+            // These zones are a second interface to the counter of the same package.
             if entry.file_name().to_string_lossy().starts_with("intel-rapl-mmio") {
                 continue;
             }
-            // Packages only: zones of cores and memory controllers are part of them. AMD's zones have the same names.
+            // Only packages are read, because the zones of cores and memory controllers are parts of a package. AMD's
+            // zones have the same names.
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
             if !name.starts_with("package-") {
                 continue;
@@ -97,7 +98,8 @@ impl Meter {
             }
         }
         match (packages.is_empty(), unavailable) {
-            // A sum over some of the packages would be taken for the sum over all of them.
+            // If the counter of one package cannot be read, no sum is reported: readers would take it for the sum of
+            // all packages.
             (_, Some(unavailable)) => Err(format!("power meters cannot be read: {unavailable} (root may)")),
             (false, None) => Ok(packages),
             (true, None) => Err("no power meters (RAPL, NVML) on this machine".into()),
@@ -127,12 +129,12 @@ impl Meter {
         )
     }
 
-    /// True if it measures processor packages.
+    /// True if processor packages are measured.
     pub(crate) fn has_packages(&self) -> bool {
         !self.packages.is_empty()
     }
 
-    /// True if it measures GPUs.
+    /// True if GPUs are measured.
     pub(crate) fn has_gpus(&self) -> bool {
         self.gpus.is_some()
     }
@@ -143,7 +145,7 @@ impl Meter {
         Reading { packages, gpus: self.gpus.as_ref().and_then(|gpus| gpus.millijoules()) }
     }
 
-    /// Joules since `before`, of everything that ran on the devices; `None` where a counter could not be read.
+    /// Joules used since `before` by all programs on the measured devices; `None` where a counter could not be read.
     pub(crate) fn since(&self, before: &Reading) -> Joules {
         let now = self.read();
         let used = |(package, (now, before)): (&Package, (&u64, &u64))| {
@@ -185,7 +187,7 @@ mod tests {
         put("intel-rapl:0", "package-0", 400_000);
         put("intel-rapl:1", "package-1", 900_000);
         put("intel-rapl:0:0", "core", 5);
-        // The first package again, which must not be counted twice.
+        // A second zone of the first package. It must not be counted twice.
         put("intel-rapl-mmio:0", "package-0", 400_000);
         let meter =
             Meter { packages: Meter::packages_in(folder.path()).unwrap(), unavailable: None, gpus: None };
@@ -199,7 +201,7 @@ mod tests {
         let mut unknown = meter.clone();
         unknown.packages.iter_mut().for_each(|package| package.range = None);
         assert_eq!(unknown.since(&before), Joules::default());
-        // It is unknown too if the counter was beyond its range.
+        // The energy is also unknown if the value of the counter was above its range.
         put("intel-rapl:1", "package-1", 2_000_000);
         let beyond = meter.read();
         put("intel-rapl:1", "package-1", 0);

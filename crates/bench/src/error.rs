@@ -14,7 +14,7 @@ pub enum Error {
     /// From the library.
     #[error(transparent)]
     Library(#[from] lockstep::Error),
-    /// A call of the requested size needs more memory than there is.
+    /// A call of the requested size needs more memory than is available.
     #[error("{0}")]
     OutOfMemory(String),
     /// Any other failure.
@@ -26,7 +26,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: a file operation that failed.
+    /// For `map_err`: converts the error of a file operation.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| lockstep::Error::File { action, path: path.into(), source }.into()
     }

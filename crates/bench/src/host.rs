@@ -1,4 +1,4 @@
-//! What the program that runs a measurement provides.
+//! The interface to the program that runs a measurement.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,14 @@ use crate::error::{Error, Result};
 
 /// Services of the program that runs a measurement: progress, signals, memory, temporary files.
 pub trait Host {
-    /// True if the measurement is to stop. It is read before each call that is timed.
+    /// True if the measurement must stop. It is checked between timed calls.
     fn is_stopped(&self) -> bool;
 
     /// Shows which step is being measured.
     fn show_step(&self, step: &str);
 
-    /// Checks that `bytes` bytes can be allocated. `purpose` follows the amount in the message of the error.
+    /// Checks that `bytes` bytes can be allocated. In the error message, `purpose` is printed after the amount of
+    /// memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if there is too little memory.
@@ -36,7 +37,7 @@ pub trait FolderGuard {
 }
 
 impl dyn Host {
-    /// An error if the measurement is to stop.
+    /// Returns an error if the measurement must stop.
     pub(crate) fn check_stopped(&self) -> Result<()> {
         if self.is_stopped() { Err(Error::Stopped) } else { Ok(()) }
     }

@@ -13,7 +13,7 @@ pub(crate) struct Machine {
     memory: Option<u64>,
     is_virtual: bool,
     system: String,
-    /// The load average of the last minute: processes that were running or runnable.
+    /// The load average of the last minute: the average number of processes that were running or runnable.
     load: Option<f64>,
 }
 
@@ -44,7 +44,7 @@ impl Machine {
         }
     }
 
-    /// Lines of the report: a name and a description.
+    /// Lines of the report, each with a name and a description.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let memory =
             self.memory.map_or(String::new(), |bytes| format!(", {}", lockstep_report::text::bytes(bytes)));

@@ -32,7 +32,7 @@ pub(crate) struct Contender {
     pub(crate) name: Arc<str>,
     pub(crate) run: Run,
     pub(crate) verifier: Run,
-    /// Seconds before the first call: the choice of a kernel runs its self-test.
+    /// Seconds of setup before the first call. The choice of a kernel includes its self-test.
     pub(crate) setup_seconds: f64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Measured {
     pub(crate) cpu: Option<f64>,
     /// Joules per byte, of all processor packages and of all GPUs.
     pub(crate) joules: Joules,
-    /// Seconds of the first call, with self-tests, compilation and allocation. It is part of no other figure.
+    /// Seconds of the first call, with self-tests, compilation and allocation. No other figure includes this time.
     pub(crate) first: Option<f64>,
 }
 
@@ -72,9 +72,9 @@ impl Measured {
 }
 
 impl Rate {
-    /// From the rates of the rounds, at least one.
+    /// Computes the statistics of the rates of the rounds. There must be at least one rate.
     ///
-    /// These few lines stay here: the statistics of the crate criterion are not a public interface.
+    /// The crate criterion does not export its statistics, so they are computed here.
     pub(crate) fn of(mut rates: Vec<f64>) -> Rate {
         rates.sort_by(f64::total_cmp);
         let middle = rates.len() / 2;
@@ -97,8 +97,8 @@ impl Totals {
     const NOTHING: Totals =
         Totals { rates: Vec::new(), bytes: 0.0, seconds: 0.0, cpu: Duration::ZERO, joules: Joules::ZERO };
 
-    /// Joules per byte. RAPL counters are updated every millisecond, NVML's every 100 ms: nothing is reported for less
-    /// than a second.
+    /// Joules per byte. RAPL counters are updated every millisecond and NVML counters every 100 ms, so the energy of
+    /// less than a second is not reported.
     fn joules(&self) -> Joules {
         if self.seconds < 1.0 { Joules::default() } else { self.joules.per_byte(self.bytes) }
     }
@@ -118,7 +118,7 @@ pub(crate) fn rounds(setting: &Setting, contenders: &mut [Contender], bytes: usi
     rounds_with(setting, contenders, bytes, |_| Ok(()))
 }
 
-/// The same, with `after` called at the end of each round; round 0 is the warm-up.
+/// Does the same as [`rounds`], and calls `after` at the end of each round. Round 0 is the warm-up.
 pub(crate) fn rounds_with(
     setting: &Setting,
     contenders: &mut [Contender],
@@ -214,7 +214,7 @@ fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: 
     Ok(Stretch { calls, digest, seconds: elapsed.as_secs_f64(), cpu, joules })
 }
 
-/// Makes the same calls on the same data by the verifier, and compares output and digest.
+/// Makes the same calls on the same data with the verifier, and compares output and digest.
 pub(super) fn verify(
     setting: &Setting,
     contender: &mut Contender,
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// One wrong call among many, in the data or in the digest, is found.
+    /// A single call with wrong data or a wrong digest is detected among many calls.
     #[test]
     fn one_wrong_call_is_found() {
         for wrong_data in [true, false] {
@@ -294,7 +294,8 @@ mod tests {
         }
     }
 
-    /// A contender that does nothing is found, even if all outputs are equal and another contender left its output.
+    /// A contender that does nothing is detected, even if all contenders give the same output and another contender ran
+    /// before.
     #[test]
     fn the_output_of_another_contender_is_not_accepted() {
         let same = || -> Run {

@@ -1,4 +1,4 @@
-//! OpenSSL, measured by `openssl speed`: a process of its own, run in turn with the other contenders.
+//! OpenSSL, measured by `openssl speed`. It runs as a separate process, in turn with the other contenders.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

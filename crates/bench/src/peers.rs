@@ -26,7 +26,8 @@ pub(crate) fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<
     let [aws_lc_name, rustcrypto_name] = VERSIONS.map(|(name, _)| name);
     let keys = inputs.keys();
     if shape.messages > 1 {
-        // Batches: only GCM of AWS-LC, in a loop. The other peers are measured with prepared keys only.
+        // Batches are measured only for GCM of AWS-LC, in a loop over the messages. The other peers are measured only
+        // with prepared keys.
         let seals = work.kind == Kind::Gcm(Direction::Encrypt);
         return if seals {
             vec![(aws_lc_name, aws_lc_gcm_batch(&keys, work.key_len, shape.size))]
@@ -149,7 +150,7 @@ where
         + Clone
         + 'static,
 {
-    // XTS has two keys, which are rejected here: it is not measured.
+    // XTS is not measured: it has two keys, and this call rejects their total length.
     let cipher = C::new_from_slice(&inputs.keys()).ok()?;
     Some(match kind {
         Kind::Cipher(Cipher::Ctr, _) => Box::new(move |data, call| {

@@ -68,7 +68,7 @@ in host memory, read and written. Each timed call was repeated by another kernel
 bytes. First calls, with self-tests and compilation, are reported separately and not counted.";
 
 impl Report {
-    /// The lines above the sections: a name and a description.
+    /// The lines above the sections, each with a name and a description.
     pub(super) fn about(&self) -> Vec<(&'static str, String)> {
         let mut lines = self.machine.lines();
         lines.extend(self.devices.iter().map(|(name, what)| ("device", format!("{name}: {what}"))));
@@ -82,7 +82,7 @@ impl Report {
         lines
     }
 
-    /// As text for a terminal.
+    /// The report as text for a terminal.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (name, what) in self.about() {
@@ -103,7 +103,7 @@ impl Report {
         text
     }
 
-    /// As JSON: rates in bytes per second, times in seconds.
+    /// The report as JSON, with rates in bytes per second and times in seconds.
     pub fn json(&self) -> Value {
         let devices: Vec<_> =
             self.devices.iter().map(|(id, what)| json!({"id": id, "description": what})).collect();
@@ -139,7 +139,7 @@ impl Report {
         })
     }
 
-    /// As one HTML page that loads no other resource.
+    /// The report as one HTML page that loads no other resource.
     pub fn html(&self) -> String {
         page::html(self)
     }
@@ -210,7 +210,7 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// A size with its unit, exact.
+/// A size with its unit, not rounded.
 pub(super) fn size(bytes: usize) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),

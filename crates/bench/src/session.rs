@@ -1,4 +1,4 @@
-//! A run: the engines of the devices and kernels that are measured, and of those that verify them.
+//! A run: the engines that are measured, and the engines that verify their results.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,28 +23,29 @@ use crate::host::Host;
 /// What is measured, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Prefixes of names of workloads, such as `ctr` or `gcm-128`. Empty: the defaults of the suite.
+    /// Prefixes of names of workloads, such as `ctr` or `gcm-128`. If empty, the suite uses its defaults.
     pub modes: Vec<String>,
-    /// Sizes of messages in bytes: multiples of 16, at most [`MAX_CALL_BYTES`](crate::MAX_CALL_BYTES). Empty: the
-    /// defaults of the suite.
+    /// Sizes of messages in bytes: multiples of 16, at most [`MAX_CALL_BYTES`](crate::MAX_CALL_BYTES). If empty, the
+    /// suite uses its defaults.
     pub sizes: Vec<usize>,
-    /// Messages in a call of the suite `batch`. Empty: the default of the suite.
+    /// Messages in a call of the suite `batch`. If empty, the suite uses its default.
     pub messages: Vec<usize>,
-    /// Names of devices, or `auto` for the choice of the planner. Empty: all devices that are not simulated.
+    /// Names of devices, or `auto` for the choice of the planner. If empty, all devices that are not simulated are
+    /// measured.
     pub devices: Vec<String>,
-    /// Names of kernels. Empty: the default of the suite.
+    /// Names of kernels. If empty, the suite uses its default.
     pub kernels: Vec<String>,
     /// CPU threads.
     pub threads: Option<usize>,
-    /// Verification of other devices by the CPU.
+    /// How the CPU verifies the results of other devices.
     pub verify: Option<Verify>,
     /// Rounds that are counted.
     pub rounds: Option<usize>,
     /// Time of each contender in each round.
     pub time: Option<Duration>,
-    /// Few and short rounds, small sizes.
+    /// A quick run: few and short rounds, and small sizes.
     pub quick: bool,
-    /// The parent of the temporary folder of the suite `files`. `None`: that of the system.
+    /// The parent of the temporary folder of the suite `files`. `None`: the temporary folder of the system.
     pub folder: Option<PathBuf>,
     /// The `openssl` programs that are measured.
     pub openssl: Vec<OpenSsl>,
@@ -64,7 +65,7 @@ pub struct Session {
 /// Device, kernel and threads of an engine.
 type Key = (String, Option<String>, Option<usize>);
 
-/// The name of the device that the planner chooses.
+/// The name that stands for the device that the planner chooses.
 pub(crate) const AUTO: &str = "auto";
 
 /// Time of a contender in a round of a quick run.
@@ -97,7 +98,7 @@ impl Session {
         self.host.show_step(what);
     }
 
-    /// Rounds and time: those of the options, or these defaults.
+    /// The number and the length of the rounds: the values of the options, or else these defaults.
     pub(crate) fn setting(&self, rounds: usize, time: Duration) -> Setting {
         let quick = self.options.quick;
         Setting {
@@ -110,7 +111,7 @@ impl Session {
         }
     }
 
-    /// The sizes of the options, or these defaults; the second ones for a quick run.
+    /// The sizes of the options, or else these defaults: `quick` for a quick run, `usual` for any other run.
     pub(crate) fn sizes(&self, usual: &[usize], quick: &[usize]) -> Vec<usize> {
         match &self.options {
             Options { sizes, .. } if !sizes.is_empty() => sizes.clone(),
@@ -119,10 +120,10 @@ impl Session {
         }
     }
 
-    /// The workloads of the options, or these defaults.
+    /// The workloads that the options select, or else the workloads with the names in `usual`.
     ///
     /// # Errors
-    /// If no workload has a name with that prefix.
+    /// If no workload has a name with one of the prefixes of the options.
     pub(crate) fn works(&self, usual: &[&str]) -> Result<Vec<Workload>> {
         if self.options.modes.is_empty() {
             let named = usual.iter().map(|name| workload::named(name).expect("a work of ours"));
@@ -157,8 +158,8 @@ impl Session {
         Ok(real.map(|device| device.id().to_string()).collect())
     }
 
-    /// Each device, or each named kernel of each device. Without names of devices or kernels, the choice of the planner
-    /// as well.
+    /// Each device, or each named kernel of each device. If the options name no device and no kernel, the choice of the
+    /// planner is included.
     pub(crate) fn subjects(&self) -> Result<Vec<Subject>> {
         let mut names = self.devices()?;
         if self.options.devices.is_empty() && self.options.kernels.is_empty() {
@@ -193,7 +194,7 @@ impl Session {
         Ok(subjects)
     }
 
-    /// Each kernel of each device: those of the options, or all constant-time kernels.
+    /// Each kernel of each device: the kernels of the options, or else all constant-time kernels.
     pub(crate) fn kernels(&self) -> Result<Vec<Subject>> {
         if !self.options.kernels.is_empty() {
             return self.subjects();
@@ -206,7 +207,7 @@ impl Session {
                 if !info.constant_time || info.missing.is_some() {
                     continue;
                 }
-                // Devices of the same backend have kernels of the same names.
+                // Devices of the same backend have kernels with the same names, so the name of the device is appended.
                 let alone = devices.iter().filter(|other| is_of_backend(info.name, other)).count() == 1;
                 let name = if alone { info.name.into() } else { format!("{} on {device}", info.name) };
                 subjects.push(Subject { name, engine: self.engine(device, Some(info.name))? });
@@ -215,7 +216,7 @@ impl Session {
         Ok(subjects)
     }
 
-    /// A sentence that lists the names that are ignored by a suite that measures the first one only.
+    /// For a suite that measures only the first of the names: a sentence that lists the other names.
     pub(crate) fn left_out(&self, named: &[String]) -> Option<String> {
         let (first, rest) = named.split_first()?;
         (!rest.is_empty()).then(|| format!("This suite measures {first} only, not {}.", rest.join(", ")))
@@ -226,7 +227,7 @@ impl Session {
         self.engine_on(device, kernel, self.options.threads)
     }
 
-    /// The same with this number of threads.
+    /// Does the same as [`Session::engine`], with this number of threads.
     pub(crate) fn engine_on(
         &self,
         device: &str,
@@ -237,7 +238,7 @@ impl Session {
         if let Some(engine) = self.engines.borrow().get(&key) {
             return Ok(engine.clone());
         }
-        // Both are always set, so that the environment variables of the library have no effect.
+        // The device and the kernel are always set, so that the environment variables of the library have no effect.
         let mut builder =
             Engine::builder().calibrate_automatically(true).device(device).kernel(kernel.unwrap_or(AUTO));
         if let Some(threads) = threads {
@@ -251,7 +252,7 @@ impl Session {
         Ok(engine)
     }
 
-    /// The engine that verifies a workload: the CPU with another kernel than the measured one.
+    /// The engine that verifies a workload: the CPU, with a kernel that is not the measured one.
     pub(crate) fn verifier(&self, work: &Workload, measured: &str) -> Result<Engine> {
         let cpu = self.engine_on("cpu", None, None)?;
         for info in cpu.devices().first().map(|device| device.kernels()).unwrap_or_default() {
@@ -263,7 +264,7 @@ impl Session {
                 return Ok(engine);
             }
         }
-        // The CPU has no other kernel for it: the default one verifies the other devices.
+        // The CPU has no other kernel for this workload. Its default kernel then verifies the other devices.
         Ok(cpu)
     }
 

@@ -8,9 +8,10 @@ use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message, gcm, xts};
 use lockstep::hazmat::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
 use lockstep::hazmat::{self, Block, Key};
 
-/// A call on a buffer, in place. IVs and nonces depend on the number of the call: no call reverses the one before, so
-/// that the buffer is correct after many calls only if each of them was correct. Returns a digest of the output that is
-/// not in the buffer (tags), or, where each call writes the same bytes, of what it has written.
+/// A call on a buffer, in place. The second argument is the number of the call. IVs and nonces depend on this number,
+/// so that no call reverses the previous one: the buffer is correct after many calls only if each call was correct.
+/// Returns a digest of the output that is not in the buffer (tags). If each call writes the same bytes, the digest
+/// covers the written bytes.
 pub(crate) type Run = Box<dyn FnMut(&mut [u8], u64) -> hazmat::Result<u128>>;
 
 /// A workload by name, such as `ctr-128` or `cbc-256-decrypt`.
@@ -20,7 +21,7 @@ pub(crate) struct Workload {
     pub(crate) name: String,
     /// Mode and direction.
     pub(crate) kind: Kind,
-    /// Key bytes (of each of two keys for XTS).
+    /// Bytes of the key. For XTS, bytes of each of the two keys.
     pub(crate) key_len: usize,
 }
 
@@ -38,7 +39,7 @@ pub(crate) enum Kind {
 pub(crate) struct Shape {
     /// Bytes of a message.
     pub(crate) size: usize,
-    /// Messages of a call. With more than one, each has a key of its own, which is expanded in each call.
+    /// Messages of a call. If there is more than one, each message has its own key, which is expanded in each call.
     pub(crate) messages: usize,
 }
 
@@ -59,7 +60,7 @@ impl Shape {
     }
 }
 
-/// The most bytes of a call.
+/// The maximum number of bytes of a call.
 pub const MAX_CALL_BYTES: usize = 1 << 30;
 
 const MODES: [(&str, Cipher); 7] = [
@@ -77,7 +78,7 @@ pub(crate) fn all() -> Vec<Workload> {
     let mut works = Vec::new();
     for (mode, cipher) in MODES {
         for bits in [128, 192, 256] {
-            // SP 800-38E has no XTS with AES-192.
+            // SP 800-38E does not specify XTS with AES-192.
             if cipher == Cipher::Xts && bits == 192 {
                 continue;
             }
@@ -120,7 +121,7 @@ pub(crate) fn named(name: &str) -> Option<Workload> {
     all().into_iter().find(|work| work.name == name)
 }
 
-/// Messages to open. A workload that opens reads these and not the data of its calls.
+/// Sealed messages. A workload that opens messages reads these messages instead of the data of its calls.
 #[derive(Clone)]
 pub(super) struct Sealed {
     pub(super) nonce: [u8; 12],
@@ -147,8 +148,8 @@ impl Workload {
         }
     }
 
-    /// True if the inputs of the block cipher are the data of the call: not counters, earlier outputs, or data combined
-    /// with them.
+    /// True if the inputs of the block cipher are the data of the call, and not counters, earlier outputs, or data
+    /// combined with earlier outputs.
     pub(super) fn has_data_as_cipher_input(&self) -> bool {
         matches!(
             self.kind,
@@ -157,7 +158,7 @@ impl Workload {
         )
     }
 
-    /// Random keys, and messages to open, sealed by `sealer`.
+    /// Creates random keys and, for a workload that opens messages, messages sealed by `sealer`.
     pub(crate) fn inputs(&self, shape: Shape, sealer: &Engine) -> hazmat::Result<Inputs> {
         let each = self.key_len * if matches!(self.kind, Kind::Cipher(Cipher::Xts, _)) { 2 } else { 1 };
         let keys: Arc<[u8]> = random(each * shape.messages).into();
@@ -174,7 +175,7 @@ impl Workload {
         Ok(inputs)
     }
 
-    /// The operation that the planner is asked for, and the operations that it can be composed of.
+    /// The operation of the workload, and the operations of which it can be composed.
     fn operations(&self) -> (Operation, &'static [Operation]) {
         const COMPOSED: &[Operation] = &[Operation::Pass(Pass::Ctr32), Operation::Pass(Pass::Ghash)];
         match self.kind {
@@ -257,7 +258,7 @@ impl Workload {
                     Ok(digest_of(tags.iter().map(|tag| u128::from_le_bytes(*tag))))
                 }))
             }
-            // The same messages in each call, whose tags are checked in each call.
+            // Each call opens the same messages and checks their tags.
             Kind::Gcm(Direction::Decrypt) => {
                 let Sealed { nonce, bytes: sealed, tags } = inputs.sealed();
                 let mut expanded = if shape.messages == 1 { inputs.aes_keys() } else { Vec::new() };
@@ -303,15 +304,15 @@ impl Inputs {
     }
 }
 
-/// For calls that write the same bytes each time: the output of the call before must not be taken for that of this call.
-/// Before each call one block of each message is changed, another one in each call; the digest is of these blocks after
-/// the call.
+/// For workloads whose calls all write the same bytes: makes sure that the output of the previous call is not mistaken
+/// for the output of this call. Before each call, one block of each message is changed, a different block in each call.
+/// The digest covers these blocks after the call.
 pub(super) fn checking_each_write(size: usize, mut run: Run) -> Run {
     Box::new(move |data, call| {
         let begin = (call % size.div_ceil(16).max(1) as u64) as usize * 16;
         let block = begin..size.min(begin + 16);
         for message in data.chunks_exact_mut(size) {
-            // A block has its old value again after 256 changes only.
+            // A block returns to its old value only after 256 changes.
             message[block.clone()].iter_mut().for_each(|byte| *byte = byte.wrapping_add(0x35));
         }
         let digest = run(data, call)?;
@@ -344,16 +345,16 @@ fn gcm_messages<'d>(
         .collect()
 }
 
-/// A digest of a sequence of numbers, which depends on their order.
+/// A digest of a sequence of numbers. It depends on their order.
 pub(super) fn digest_of(values: impl Iterator<Item = u128>) -> u128 {
     values.fold(0, |sum, value| sum.rotate_left(1) ^ value)
 }
 
-/// Fixed values suffice: no output is kept.
+/// Fixed values are sufficient because no output is kept.
 const IV: Block = *b"benchmark iv 016";
 const NONCE: [u8; 12] = *b"benchmark iv";
 
-/// The IV of a call. The calls differ in the upper half, so that their counter blocks do not overlap.
+/// The IV of a call. The IVs of different calls differ in the upper half, so that their counter blocks do not overlap.
 pub(super) fn iv(call: u64) -> Block {
     (u128::from_be_bytes(IV) ^ (u128::from(call) << 64)).to_be_bytes()
 }
@@ -378,8 +379,8 @@ mod tests {
         Engine::builder().device("cpu").kernel(kernel).threads(1).build().unwrap()
     }
 
-    /// Each workload, with one message and with several, by two kernels: the outputs of several calls are equal, and differ
-    /// from the input.
+    /// Two kernels run each workload, with one message and with several. After each call, the outputs of the two
+    /// kernels are equal and differ from the input.
     #[test]
     fn no_call_reverses_another() {
         let (ours, verifier) = (engine("auto"), engine("cpu/soft"));
@@ -406,8 +407,9 @@ mod tests {
         }
     }
 
-    /// A call that does nothing is found by its digest, even if the right output is in the buffer from an earlier call: all
-    /// calls after the first, a single one, or none.
+    /// The digest detects a call that does nothing, even if the buffer contains the correct output of an earlier call.
+    /// The test has three cases: all calls after the first do nothing, a single call does nothing, and no call does
+    /// nothing.
     #[test]
     fn an_opening_that_does_nothing_is_found() {
         let verifier = engine("cpu/soft");

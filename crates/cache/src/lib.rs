@@ -1,5 +1,5 @@
-//! The user's cache directory: results that took long to find, kept for the next process. Nothing in it is required: a file that
-//! is missing, cannot be read or cannot be written costs time and nothing else.
+//! The user's cache directory. It stores results that take long to compute, for use by later processes. The cache is
+//! optional: a file that is missing, unreadable or unwritable costs only time.
 
 pub mod environment;
 
@@ -13,13 +13,13 @@ use std::time::{Duration, SystemTime};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     folder: PathBuf,
-    /// The folder holds nothing but files of this cache, so old ones may be removed.
+    /// True if the folder contains only files of this cache, so that old files may be removed.
     is_ours: bool,
 }
 
 impl Cache {
-    /// `lockstep/PART` in the user's cache directory: `$XDG_CACHE_HOME`, `$HOME/.cache` or `%LOCALAPPDATA%`, the first that is
-    /// set to an absolute path.
+    /// `lockstep/PART` in the user's cache directory. This is the first of `$XDG_CACHE_HOME`, `$HOME/.cache` and
+    /// `%LOCALAPPDATA%` whose variable is set to an absolute path.
     pub fn of_user(part: &str) -> Option<Cache> {
         Cache::of(part, crate::environment::variable)
     }
@@ -34,7 +34,7 @@ impl Cache {
         Some(Cache { folder: cache.join("lockstep").join(part), is_ours: true })
     }
 
-    /// In this folder, which is created by the first write.
+    /// A cache in this folder. The first write creates the folder.
     pub fn at(folder: impl Into<PathBuf>) -> Cache {
         Cache { folder: folder.into(), is_ours: false }
     }
@@ -44,8 +44,8 @@ impl Cache {
         &self.folder
     }
 
-    /// A file name that depends on all of the text: a hash of 128 bits, not cryptographic. A user who makes a collision damages
-    /// only the own cache.
+    /// A file name derived from the whole text: a 128-bit hash that is not cryptographic. A user who constructs a collision
+    /// damages only their own cache.
     pub fn name_of(all: &str) -> String {
         format!("{:016x}{:016x}", hash(all.as_bytes()), fnv(SECOND_BASIS, all.as_bytes()))
     }
@@ -55,19 +55,19 @@ impl Cache {
         self.open(name).is_some()
     }
 
-    /// The names of all files.
+    /// The names of all entries of the folder.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
-    /// The content of a file of at most `max` bytes. `None` if it is missing, longer, or cannot be read; or if another user could
-    /// have written it, since its content may be passed to drivers.
+    /// The content of a file of at most `max` bytes. `None` if the file is missing, longer, or cannot be read. Also `None`
+    /// if another user could have written the file, because its content may be passed to drivers.
     pub fn read(&self, name: &str, max: u64) -> Option<Vec<u8>> {
         let (file, metadata) = self.open(name)?;
         let written = metadata.modified().ok();
         if written.and_then(|then| then.elapsed().ok()).is_some_and(|age| age > RENEW_AFTER) {
-            // Files in use are not removed as old.
+            // The new modification time prevents the removal of a file that is in use.
             let _ = file.set_modified(SystemTime::now());
         }
         let mut content = Vec::new();
@@ -78,7 +78,7 @@ impl Cache {
     fn open(&self, name: &str) -> Option<(fs::File, fs::Metadata)> {
         let mut options = fs::OpenOptions::new();
         options.read(true);
-        // To open a FIFO would block until another process writes to it.
+        // Without this flag, opening a FIFO would block until another process writes to it.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
         let file = options.open(self.folder.join(name)).ok()?;
@@ -89,14 +89,14 @@ impl Cache {
     /// Writes a file atomically, with permissions for this user only.
     ///
     /// # Errors
-    /// Those of the file system. Nothing is left behind then.
+    /// Errors of the file system. After an error, no unfinished file remains.
     pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&self.folder)?;
-        // On Unix its mode is 0600.
+        // On Unix, the mode of the new file is 0600.
         let mut file = tempfile::Builder::new().prefix(name).suffix(UNFINISHED).tempfile_in(&self.folder)?;
         file.write_all(content)?;
         file.persist(self.folder.join(name))?;
@@ -106,8 +106,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes files that were not read for long, such as those of earlier drivers and versions, and unfinished files of processes
-    /// that were killed.
+    /// Removes files that have not been read for a long time, such as those of earlier drivers and versions. Also removes
+    /// unfinished files of processes that were killed.
     fn prune(&self, now: SystemTime) {
         for name in self.names() {
             let limit = if name.ends_with(UNFINISHED) { KEEP_UNFINISHED } else { KEEP };
@@ -125,7 +125,7 @@ impl Cache {
     /// Removes a file if it exists.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.folder.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -134,13 +134,14 @@ impl Cache {
     }
 }
 
-/// Files that were not read for this time are removed: half a year, longer than the time between two releases of a driver.
+/// Files that have not been read for this time are removed. Half a year is longer than the time between two releases of a
+/// driver.
 const KEEP: Duration = Duration::from_secs(180 * 24 * 3600);
 
-/// The modification time of a file is renewed by reading it after this time: once a day, to spare writes.
+/// Reading a file renews its modification time, but at most once in this time, to avoid a write at every read.
 const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// Unfinished files are removed after this time; to write one takes milliseconds.
+/// Unfinished files are removed after this time. Writing a file takes only milliseconds.
 const KEEP_UNFINISHED: Duration = Duration::from_secs(3600);
 
 /// True if no other user can have written the file.
@@ -148,7 +149,7 @@ const KEEP_UNFINISHED: Duration = Duration::from_secs(3600);
 #[allow(unsafe_code, reason = "one call of the C library")]
 fn is_own(metadata: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    // SAFETY: it has no preconditions and cannot fail.
+    // SAFETY: `geteuid` has no preconditions and cannot fail.
     let user = unsafe { libc::geteuid() };
     metadata.uid() == user && metadata.mode() & 0o022 == 0
 }
@@ -164,7 +165,7 @@ pub const UNFINISHED: &str = ".new";
 /// 2^64 divided by the golden ratio.
 const SECOND_BASIS: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// FNV-1a with 64 bits: against accidental changes, not cryptographic.
+/// FNV-1a with 64 bits. It detects accidental changes; it is not cryptographic.
 pub fn hash(bytes: &[u8]) -> u64 {
     fnv(0xcbf2_9ce4_8422_2325, bytes)
 }
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(names(), ["a", "sub"]);
         cache.prune(SystemTime::now() + KEEP * 2);
         assert_eq!(names(), ["sub"], "folders stay");
-        // A write removes old files if the folder is ours; files that are read stay.
+        // A write removes old files if the folder belongs to the cache. An old file that has been read is kept.
         let ours = ["old", "read"];
         ours.iter().for_each(|name| cache.write(name, b"").unwrap());
         for name in ours {
@@ -237,7 +238,7 @@ mod tests {
         cache.remove("a").unwrap();
         cache.remove("a").unwrap();
         assert!(cache.names().is_empty());
-        // A folder of that name: an error, and nothing is left behind.
+        // If a folder has the name of the file, the write fails and leaves no unfinished file.
         fs::create_dir(cache.folder().join("b")).unwrap();
         fs::write(cache.folder().join("b").join("c"), b"").unwrap();
         cache.write("b", b"one").unwrap_err();
@@ -259,7 +260,7 @@ mod tests {
             assert!(cache.read("d", 100).is_none());
             cache.write("d", b"four").unwrap();
             assert!(cache.read("d", 100).unwrap() == b"four" && !folder.path().join("nowhere").exists());
-            // To read a FIFO without a writer would block.
+            // Reading a FIFO without a writer would block.
             let pipe = cache.folder().join("e");
             assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
             assert!(cache.read("e", 100).is_none());

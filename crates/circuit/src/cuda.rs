@@ -1,14 +1,15 @@
-//! Output as CUDA C++, where a lookup table is one instruction.
+//! Writes circuits as functions in CUDA C++, where a lookup table is one instruction.
 
 use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::{Circuit, Place, place};
 
-/// The header for CUDA: each circuit as a function that replaces its bytes, which are bit planes of 32 blocks.
+/// The CUDA header, with a function for each circuit. The function replaces its arguments, which are bytes of 32 blocks as
+/// bit planes.
 pub fn cuda(circuits: &[Circuit]) -> String {
     let mut out = String::from(
-        "// Made from aes.circuit by crates/cuda/circuit/mod.rs: do not edit. tests/circuit.rs makes it anew.\n\
+        "// Made from crates/circuit/aes.circuit: do not edit. crates/cuda/tests/circuit.rs makes it anew.\n\
          //\n\
          // Bytes are bit planes, bit 0 the least significant. A column's `keys.quad(2 * row + half)` gives the\n\
          // planes of bits 4 * half to 4 * half + 3 of the round key's byte in that row.\n\
@@ -52,7 +53,7 @@ fn cuda_function(out: &mut String, circuit: &Circuit) {
             results.push((row, bit, name));
         }
     }
-    // At the end, since the inputs may be needed until then.
+    // Results replace the inputs, so they are stored after the last operation.
     results.sort();
     for row in results.chunks(8) {
         let stores: Vec<String> =

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-/// The last operation in the computation of a function of three bits by `&`, `|`, `^` and `~`.
+/// The last operation of an expression of three bits in `&`, `|`, `^` and `~`; a `u8` is the table of an operand.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Operand(usize),
@@ -11,13 +11,14 @@ enum Step {
     Two(char, u8, u8),
 }
 
-/// For each table the last operation of the computation with the fewest operations, and the number of operations.
+/// For each table, the last operation of its shortest expression, and the number of operations of this expression.
 type Ways = [Option<(Step, u32)>; 256];
 
 /// The tables of the operands themselves.
 const OPERANDS: [u8; 3] = [0xF0, 0xCC, 0xAA];
 
-/// All functions of three bits, by relaxation: computations are shortened until no improvement is possible.
+/// Finds the shortest expressions of all functions of three bits by relaxation, which ends when no expression can be
+/// shortened.
 fn ways() -> &'static Ways {
     static WAYS: OnceLock<Ways> = OnceLock::new();
     WAYS.get_or_init(|| {
@@ -51,8 +52,8 @@ fn ways() -> &'static Ways {
     })
 }
 
-/// The table as an expression of its operands with the fewest operations, and the number of operations. Each operation
-/// except the outermost is in parentheses.
+/// The shortest expression of the table in its operands, and the number of operations. Each operation except the outermost
+/// is in parentheses.
 pub fn cheapest(table: u8, operands: [&str; 3]) -> (String, u32) {
     let mut text = String::new();
     let cost = ways()[usize::from(table)].map_or(0, |(_, cost)| cost);

@@ -1,5 +1,5 @@
-//! Circuits of 3-input lookup tables: parsed from `aes.circuit`, evaluated, and exported to the languages of kernels by
-//! [`cuda()`] and [`wgsl()`]. Used by tests only; the exported files are checked in with the kernels.
+//! Circuits of 3-input lookup tables. They are parsed from `aes.circuit`, evaluated, and translated to the languages of
+//! kernels by [`cuda()`] and [`wgsl()`]. Only tests use this crate; the translated files are checked in with the kernels.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ pub const AES: &str = include_str!("../aes.circuit");
 /// The circuits of AES.
 ///
 /// # Panics
-/// Never: the file is part of the crate, and a test parses it.
+/// Does not panic: the file is part of the crate, and a test parses it.
 pub fn aes() -> Vec<Circuit> {
     parse(AES).unwrap_or_else(|error| panic!("aes.circuit: {error}"))
 }
@@ -30,7 +30,7 @@ pub struct Lop3 {
     pub name: String,
     /// Names of earlier operations or of inputs; `None` if the table does not depend on the operand.
     pub operands: [Option<String>; 3],
-    /// Bit 4a + 2b + c is the value at a, b, c.
+    /// The truth table: bit 4a + 2b + c is the value for the operands a, b and c.
     pub table: u8,
 }
 
@@ -46,7 +46,7 @@ pub struct Circuit {
 /// Parses a file of circuits.
 ///
 /// # Errors
-/// A message with a line that is not an operation, or defines a name twice.
+/// A message with the first line that is not a valid operation, or that defines a name twice.
 pub fn parse(text: &str) -> Result<Vec<Circuit>, String> {
     let mut circuits: Vec<Circuit> = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -86,7 +86,7 @@ fn parse_operation(line: &str) -> Option<Lop3> {
     })
 }
 
-/// True if the value of the table depends on the operand (0 is a, the highest bit of the index).
+/// True if the value of the table depends on this operand. Operand 0 is a, the highest bit of the index.
 fn depends_on(table: u8, operand: usize) -> bool {
     let bit = 4 >> operand;
     (0..8).any(|index| (table >> index ^ table >> (index ^ bit)) & 1 == 1)
@@ -110,13 +110,13 @@ impl Circuit {
         values
     }
 
-    /// True if it processes a column, with a key, and not a single byte.
+    /// True if the circuit processes a column and a round key; false if it processes a single byte.
     fn is_column(&self) -> bool {
         self.operations.iter().any(|operation| operation.name == "o0x0")
     }
 }
 
-/// The position of a name in the kernels' languages: there, bit 0 of a byte is the least significant.
+/// The variable in kernel code for a name of the circuit file. In kernel code, bit 0 of a byte is the least significant.
 enum Place {
     Input { row: usize, bit: usize },
     Key { row: usize, bit: usize },

@@ -1,10 +1,10 @@
-//! Output as WGSL, where a lookup table is an expression.
+//! Writes circuits as functions in WGSL, where a lookup table is an expression.
 
 use std::fmt::Write;
 
 use crate::{Circuit, Place, cheapest, place};
 
-/// The part of the shader: each circuit as a function of bytes, which are bit planes of 32 blocks.
+/// Shader code with a function for each circuit. Its arguments are bytes of 32 blocks as bit planes.
 pub fn wgsl(circuits: &[Circuit]) -> String {
     let mut out = String::from(
         "// Made from crates/circuit/aes.circuit: do not edit. crates/wgpu/tests/circuit.rs makes it anew.\n\

@@ -1,5 +1,5 @@
-//! Files of age (<https://age-encryption.org/v1>): recipients and decryption. The envelope of Lockstep's own files
-//! contains such a file, and `decrypt` also accepts plain age files.
+//! Files in the age format (<https://age-encryption.org/v1>): recipients and decryption. The envelope of Lockstep's own
+//! files contains an age file, and `decrypt` also accepts plain age files.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -11,18 +11,18 @@ use crate::{memory, text};
 
 const MAGIC: &[u8] = b"age-encryption.org/";
 const ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
-/// Maximum length of a header that is read, about 2500 recipients: the age crate parses it from its start for each
-/// line.
+/// Maximum length of a header, about 2500 recipients. Longer headers take too long: for each line that it reads, the
+/// age crate parses the header again from its start.
 const MAX_HEADER: usize = 256 << 10;
-/// Maximum length of a line of an armored file. Valid lines have 64 characters; the age crate checks that only after it
-/// has read a line of any length into memory.
+/// Maximum length of a line of an armored file. Valid lines have 64 characters, but the age crate reads the whole line
+/// into memory before it checks the length.
 const MAX_LINE: usize = 4096;
-/// Bytes of a chunk of plaintext, and of a chunk with its tag.
+/// Size of a plaintext chunk in bytes, without and with its tag.
 const CHUNK: u64 = 64 << 10;
 const ENCRYPTED_CHUNK: u64 = CHUNK + 16;
 const NONCE: u64 = 16;
 
-/// True if these first bytes are those of an age file, as far as they are available.
+/// True if `first_bytes` are the start of an age file. Bytes after the end of `first_bytes` are not checked.
 pub(crate) fn is_age_file(first_bytes: &[u8]) -> bool {
     let begins_with =
         |magic: &[u8]| first_bytes.len() >= 16 && first_bytes.iter().zip(magic).all(|(a, b)| a == b);
@@ -37,7 +37,7 @@ pub(crate) struct AgeFile<'r> {
 }
 
 impl<'r> AgeFile<'r> {
-    /// Reads the header. `first_bytes`: bytes of the file that have already been read.
+    /// Reads the header. `first_bytes` are the bytes of the file that have already been read.
     pub(crate) fn open(first_bytes: Vec<u8>, reader: impl Read + 'r) -> Result<AgeFile<'r>> {
         let is_armored = first_bytes.iter().zip(ARMOR).all(|(a, b)| a == b);
         let reader = Cursor::new(first_bytes).chain(reader);
@@ -74,7 +74,7 @@ impl<'r> AgeFile<'r> {
 
 /// Converts an error of reading an age file.
 pub(crate) fn read_error(error: io::Error) -> Error {
-    // Errors of the age crate have no error number and contain no error of this command.
+    // Errors of the age crate itself have no OS error number and wrap no `lockstep::Error`.
     let is_ours = error.get_ref().is_some_and(|inner| inner.is::<lockstep::Error>());
     match error.raw_os_error() {
         Some(_) => lockstep::Error::Read(error).into(),
@@ -139,14 +139,14 @@ impl Header {
         self.stanzas.iter().any(|(kind, _)| kind == "scrypt")
     }
 
-    /// The work factor of its passphrase: log2 of scrypt's N.
+    /// The scrypt work factor of the passphrase: log2 of N.
     pub(crate) fn work_factor(&self) -> Option<u8> {
         let (_, details) = self.stanzas.iter().find(|(kind, _)| kind == "scrypt")?;
         details.get(1)?.parse().ok()
     }
 
-    /// Refuses a passphrase whose work factor exceeds `most`, or that needs more memory than is available: deriving its
-    /// key would take long, or end the process.
+    /// Returns an error if the scrypt work factor exceeds `most`, or if scrypt needs more memory than is available.
+    /// Otherwise the key derivation could take very long, or could end the process.
     pub(crate) fn check_work(&self, most: u8) -> Result<()> {
         let Some(work) = self.work_factor() else { return Ok(()) };
         if work > most {
@@ -159,12 +159,12 @@ impl Header {
         check_memory(work)
     }
 
-    /// The types of actual recipients. Some programs add a stanza without meaning ("grease").
+    /// The types of the recipients, without the meaningless "grease" stanzas that some programs add.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &str> {
         self.stanzas.iter().map(|(kind, _)| kind.as_str()).filter(|kind| !kind.ends_with("-grease"))
     }
 
-    /// For messages: what the file is encrypted with or to.
+    /// A text for messages: "with a passphrase" or "to recipients (...)".
     pub(crate) fn recipients_text(&self) -> String {
         if self.is_passphrase() {
             return "with a passphrase".into();
@@ -176,12 +176,13 @@ impl Header {
     }
 }
 
-/// Returns an error if there is too little memory for scrypt with this work factor. The scrypt crate would abort.
+/// Returns an error if there is too little memory for scrypt with this work factor. Without this check the scrypt crate
+/// would abort the process.
 pub(crate) fn check_memory(work: u8) -> Result<()> {
     memory::check(scrypt_memory(work), "to derive a key from the passphrase")
 }
 
-/// Bytes that scrypt needs: 128 * r * N, with r = 8 and N = 2^work.
+/// Number of bytes that scrypt needs: 128 * r * N, with r = 8 and N = 2^work.
 fn scrypt_memory(work: u8) -> u64 {
     1u64.checked_shl(u32::from(work) + 10).unwrap_or(u64::MAX)
 }

@@ -79,8 +79,8 @@ impl OutputArgs {
     }
 }
 
-/// True for a name of standard output. `/dev/stdout` is one: if it leads to a regular file, `--force` would replace the
-/// link.
+/// True if the path means standard output: `-` or `/dev/stdout`. The latter is a symbolic link, and `--force` would
+/// replace this link if its target is a regular file.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout"].map(Path::new).contains(&path)
 }
@@ -104,7 +104,7 @@ impl ManyArgs {
     /// The single input of a command without an output folder.
     ///
     /// # Errors
-    /// Several inputs, or `recursive`.
+    /// If there are several inputs, or if `recursive` is true.
     pub(crate) fn single<'p>(&self, inputs: &'p [PathBuf], recursive: bool) -> Result<&'p Path> {
         match inputs {
             [input] if !recursive => Ok(input),
@@ -141,7 +141,7 @@ impl EngineArgs {
         Ok(self.builder().build()?)
     }
 
-    /// An engine that records its decisions, if `--explain` requires it.
+    /// Creates an engine. With `--explain` the engine records its decisions.
     pub(crate) fn engine_for(&self, messages: &ProgressArgs) -> Result<Engine> {
         Ok(self.builder().remember_decisions(messages.explain).build()?)
     }

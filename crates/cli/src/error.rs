@@ -7,8 +7,7 @@ use lockstep::{hazmat, quoted};
 
 use crate::signals;
 
-/// Exit code: the data are not what the holder of the key has encrypted, the key does not match, or a self-test has
-/// failed.
+/// Exit code: the data are not authentic, the key does not match, or a self-test has failed.
 pub(crate) const NOT_AUTHENTIC: u8 = 1;
 /// Exit code: a mistake on the command line, or a failure of input or output.
 pub(crate) const FAILED: u8 = 2;
@@ -21,16 +20,16 @@ pub(crate) enum Error {
     /// An error of the library.
     #[error("{}", with_options(.0))]
     Library(#[from] lockstep::Error),
-    /// Data that are not authentic and that the library does not check: an envelope, a passphrase.
+    /// Failed authentication of data that the library does not check, such as an envelope or a passphrase.
     #[error("{0}")]
     NotAuthentic(String),
-    /// The input or the command line asks for more memory than there is.
+    /// The input or the command line requires more memory than is available.
     #[error("{0}")]
     OutOfMemory(String),
     /// Any other error.
     #[error("{0}")]
     Failed(String),
-    /// Failures that were already printed; with the exit code of the worst one.
+    /// Failures that have already been printed. The value is the exit code of the most severe failure.
     #[error("some files failed")]
     Reported(u8),
     /// A signal has arrived; the work was stopped and its output removed.
@@ -39,12 +38,12 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// For `map_err`: a failed file operation.
+    /// Returns a function for `map_err` that adds the operation and the path to an error.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| lockstep::Error::File { action, path: path.into(), source }.into()
     }
 
-    /// True if the reader of standard output has closed it, which is not a failure.
+    /// True if the process that reads standard output has closed the pipe. This is not a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Library(error) if error.is_broken_pipe())
     }
@@ -60,7 +59,7 @@ impl Error {
         }
     }
 
-    /// The kind of error: the field `kind` of `--json`.
+    /// The kind of error, for the field `kind` in the output of `--json`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             _ if self.exit_code() == NOT_AUTHENTIC => "not_authentic",
@@ -117,7 +116,7 @@ fn is_wrong_data(error: &lockstep::Error) -> bool {
         )
 }
 
-/// The library's message, with the options of this command in its advice.
+/// The library's message. Where the message advises the user, it names options of this command.
 fn with_options(error: &lockstep::Error) -> String {
     match error {
         lockstep::Error::Exists { path } => {

@@ -34,7 +34,7 @@ fn describe(text: &mut String, decision: &Decision) {
         if *calls == 1 { "" } else { "s" },
         text::bytes(*bytes),
     );
-    // The first line starts with `lockstep: `, ten characters.
+    // The other lines are indented by ten characters, the length of `lockstep: ` at the start of the first line.
     *text += &hang("", 10, &summary);
     let (chosen, others): (Vec<_>, Vec<_>) = considered.iter().partition(|choice| choice.is_chosen);
     for choice in chosen.iter().chain(others.iter().take(MAX_OTHERS)) {

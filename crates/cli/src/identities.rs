@@ -1,9 +1,12 @@
 //! Identities that open a file: age identities, SSH private keys, age plugins; and the passphrases that protect them.
 //!
-//! The feature `cli-common` of the crate age is not used here and in [`crate::recipients`], since its behaviour
-//! differs: it starts any installed `pinentry` instead of asking on the terminal, cannot read a passphrase from a file,
-//! does not return the reason why a question could not be asked, copies identity files through buffers that are not
-//! wiped, and repeats an invalid recipient, which may be a secret, in its message.
+//! This module and [`crate::recipients`] do not use the feature `cli-common` of the crate age, for these reasons:
+//!
+//! - The feature starts any installed `pinentry` instead of asking on the terminal.
+//! - The feature cannot read a passphrase from a file.
+//! - If a question could not be asked, the feature does not return the reason.
+//! - The feature copies identity files through buffers that are not wiped.
+//! - Its error messages contain the text of an invalid recipient, which may be a secret.
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
@@ -30,7 +33,7 @@ pub(crate) fn read(files: &[PathBuf], answers: Answers, quiet: bool) -> Result<U
     for path in files {
         let bytes = read_small(path, "identity file", MAX_LEN)?;
         if !age_file::is_age_file(&bytes) {
-            // Other users may be able to read a file that a passphrase protects.
+            // No warning is necessary for an encrypted file, since a passphrase protects it.
             warn_if_open_to_others(path, "identity file", quiet);
         }
         identities.extend(parse(path, bytes, &answers)?);
@@ -82,7 +85,8 @@ fn parse_encrypted(name: &str, bytes: &[u8], answers: &Answers) -> Result<Box<dy
     };
     let file = AgeFile::open(bytes.to_vec(), io::empty()).map_err(in_file)?;
     file.header.check_work(answers.max_work).map_err(in_file)?;
-    // The age crate owns the reader until it decrypts. The copy is a ciphertext and need not be wiped.
+    // The age crate keeps the reader until it decrypts, so the reader gets a copy. The copy is ciphertext and need not
+    // be wiped.
     let reader = ArmoredReader::new(Cursor::new(bytes.to_vec()));
     let max_work = Some(answers.max_work);
     match encrypted::Identity::from_buffer(reader, Some(name.into()), answers.clone(), max_work) {
@@ -101,7 +105,7 @@ pub(crate) struct Answers {
     passphrase: Option<SecretString>,
     /// Maximum scrypt work factor of an encrypted identity.
     max_work: u8,
-    /// The first question that could not be asked.
+    /// The error of the first question that could not be asked.
     problem: Arc<Mutex<Option<Error>>>,
 }
 
@@ -115,7 +119,8 @@ impl Answers {
         Answers { max_work, ..self }
     }
 
-    /// The reason why a question could not be asked, if any: the identity could then not be used.
+    /// Takes the error of the first question that could not be asked, if any. The identity or plugin that needed the
+    /// answer could not be used.
     pub(crate) fn problem(&self) -> Option<Error> {
         self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }

@@ -14,7 +14,7 @@ use crate::signals;
 /// An opened input.
 pub(crate) struct Input {
     file: File,
-    /// Number of bytes from its position to its end, for regular files.
+    /// Number of bytes from the position to the end, for regular files.
     len: Option<u64>,
     /// The size of a regular file when it was opened.
     size: Option<u64>,
@@ -82,7 +82,8 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads when data are available. A non-blocking descriptor may still have none.
+    /// Waits until data are available, and reads them. A non-blocking descriptor may still have no data; the function
+    /// then waits again.
     fn when_ready(&self, mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         if self.may_block {
             signals::wait(self.file, PollFlags::IN)?;
@@ -133,7 +134,7 @@ pub(crate) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usi
 /// Reads a small file (or `-`) completely: keys, identities, lists of recipients.
 pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroize::Zeroizing<Vec<u8>>> {
     let input = Input::open(path)?;
-    // Allocates the whole size at once: growing would leave copies in freed memory.
+    // Allocates the whole size at once, since a growing buffer would leave copies in freed memory.
     let mut bytes = zeroize::Zeroizing::new(vec![0; limit + 1]);
     let got = read_full(&mut input.reader(), &mut bytes)?;
     if got > limit {

@@ -1,5 +1,5 @@
-//! The common part of encryption and decryption: work from an input to an output, with progress, that a signal can
-//! stop.
+//! The common part of encryption and decryption. It runs the work between input and output, shows the progress, and
+//! stops after a signal.
 
 use lockstep::Options;
 use lockstep::hazmat::planner::Planner;
@@ -14,7 +14,7 @@ use crate::{explain, json, signals, terminal, text};
 
 /// The result of the work.
 pub(crate) struct Done {
-    /// Bytes of plaintext; the rate refers to these.
+    /// Number of plaintext bytes, from which the rate is computed.
     pub(crate) plaintext: u64,
     /// Additional fields for `--json`.
     pub(crate) details: serde_json::Value,
@@ -36,7 +36,7 @@ pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
     }
 }
 
-/// Runs the work. The output appears if all of it succeeds; otherwise nothing of it remains.
+/// Runs the work. If all steps succeed, the output file appears under its name. Otherwise no part of the file remains.
 pub(crate) fn run(
     planner: &Planner,
     args: &ProgressArgs,
@@ -50,7 +50,7 @@ pub(crate) fn run(
     let outcome = work(&mut output, &report);
     let time = progress.end();
     if signals::stopped() {
-        // Before the signal thread finds that there is no temporary file any more, and exits.
+        // This removes the temporary file. The signal thread ends the program as soon as there is no temporary file.
         drop(output);
         return Err(Error::Stopped);
     }
@@ -74,7 +74,7 @@ pub(crate) fn run(
             summary["explained"] = explain::explain(planner).lines().collect();
         }
         json::add_warnings(&mut summary);
-        // Standard error, since standard output may contain the data.
+        // The summary is written to standard error, since standard output may contain the data.
         let _ = writeln!(std::io::stderr(), "{summary}");
     } else if progress.wants_summary() {
         terminal::print_message(&format!(

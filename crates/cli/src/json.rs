@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::terminal;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
-/// The warnings so far, which become part of the object.
+/// The warnings so far. They become part of the JSON object that is printed at the end.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Searches the arguments for `--json` without the parser, so that errors of the parser are printed as JSON too.
@@ -24,7 +24,8 @@ pub(crate) fn is_requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// Stores a warning for the object at the end. Returns false if it must be shown as text.
+/// With `--json`, stores a warning for the object at the end and returns true. Otherwise returns false, and the caller
+/// must show the warning as text.
 pub(crate) fn store_warning(message: &str) -> bool {
     if is_requested() {
         warnings().push(message.to_owned());
@@ -32,7 +33,7 @@ pub(crate) fn store_warning(message: &str) -> bool {
     is_requested()
 }
 
-/// Shows a message that is not the last one, or stores it for the object at the end.
+/// Prints a message that is not the final one. With `--json`, stores the message for the object at the end instead.
 pub(crate) fn print_or_keep(message: &str) {
     if !store_warning(message) {
         terminal::print_message(message);
@@ -47,7 +48,7 @@ pub(crate) fn add_warnings(object: &mut Value) {
     }
 }
 
-/// Shows warnings that were not part of an object, at the end.
+/// Prints the warnings that are still stored at the end because no object was printed.
 pub(crate) fn show_stored_warnings() {
     let left = std::mem::take(&mut *warnings());
     left.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));

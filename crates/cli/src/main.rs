@@ -54,14 +54,14 @@ fn main() -> ExitCode {
             json::show_stored_warnings();
             ExitCode::SUCCESS
         }
-        // A signal makes reads fail with other errors.
+        // After a signal, reads fail with other errors. These are replaced by the error for a signal.
         Err(_) if signals::stopped() => fail(&Error::Stopped),
         Err(error) => fail(&error),
     }
 }
 
-/// Mesa's layer that sorts Vulkan devices asks the display server for its device, and prints an error if there is no
-/// display server. In that case it is disabled, unless the user has configured it.
+/// Disables Mesa's device selection layer for Vulkan if there is no display server, unless the user has configured the
+/// layer. The layer would query the display server and print an error.
 #[allow(unsafe_code, reason = "one variable, before there are threads")]
 fn disable_device_selection() {
     let is_set = |name| std::env::var_os(name).is_some();
@@ -71,7 +71,7 @@ fn disable_device_selection() {
     }
 }
 
-/// Prints clap's messages: help and version to standard output, mistakes to standard error.
+/// Prints clap's messages. Help and version are printed to standard output, usage errors to standard error.
 fn usage(message: &clap::Error) -> ExitCode {
     if !message.use_stderr() {
         return match message.print() {
@@ -83,14 +83,14 @@ fn usage(message: &clap::Error) -> ExitCode {
     if json::is_requested() {
         let mistake =
             rendered.strip_prefix("error: ").unwrap_or("give a command: `lockstep --help` lists them");
-        // The first paragraph is followed by the usage of the command.
+        // The first paragraph is the error. The usage of the command follows and is omitted here.
         let mistake = mistake.split("\n\n").next().unwrap_or_default();
         json::show_error(&text::one_line(&mistake), "usage", error::FAILED);
         return ExitCode::from(error::FAILED);
     }
     match rendered.strip_prefix("error: ") {
         Some(mistake) => terminal::print_message(mistake.trim_end()),
-        // No command: print the help.
+        // Without a command, clap's message is the help.
         None => {
             let _ = write!(std::io::stderr(), "{rendered}");
         }
@@ -99,7 +99,7 @@ fn usage(message: &clap::Error) -> ExitCode {
 }
 
 fn fail(error: &Error) -> ExitCode {
-    // After a signal, the signal thread prints nothing either.
+    // After a signal nothing is printed, whether this thread or the signal thread ends the program.
     if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
         match json::is_requested() {
             true => json::show_error(&error.to_string(), error.kind(), error.exit_code()),

@@ -1,5 +1,6 @@
-//! Allocations whose size depends on the input or the command line. They are checked before use, so that too little
-//! memory is an error: otherwise an allocation would abort the process, or the kernel would kill it later.
+//! Allocations whose size depends on the input or the command line. Each size is checked before the allocation, so that
+//! the command returns an error if there is too little memory. Without the check the allocation would abort the
+//! process, or the kernel would kill the process later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::text;
 
-/// Smaller sizes are not compared with the free memory: reading that would take longer.
+/// Sizes below this limit are not compared with the free memory: reading the amount of free memory would take too long
+/// for them.
 const SMALL: u64 = 16 << 20;
 
 /// Reserves this number of additional bytes in a buffer.
@@ -25,7 +27,7 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<
 pub(crate) fn check(bytes: u64, purpose: &str) -> Result<()> {
     let mut buffer = Vec::new();
     let outcome = reserve(&mut buffer, bytes, purpose);
-    // Without a use the compiler may remove the allocation.
+    // The compiler could remove the allocation of a buffer that is not used.
     std::hint::black_box(&buffer);
     outcome
 }
@@ -40,7 +42,7 @@ fn is_free(bytes: u64) -> bool {
     bytes < SMALL || free().is_none_or(|free| bytes <= free)
 }
 
-/// Bytes that this process can use before the kernel kills a process, if known.
+/// Number of bytes that this process can allocate before the kernel may kill a process; `None` if unknown.
 fn free() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok();
     let machine = meminfo.as_deref().and_then(free_of_machine);
@@ -49,7 +51,7 @@ fn free() -> Option<u64> {
     [machine, group].into_iter().flatten().min()
 }
 
-/// From `/proc/meminfo`: memory that is free or can be freed, and swap.
+/// The sum of the memory that is free or can be freed, and the free swap space, from `/proc/meminfo`.
 fn free_of_machine(meminfo: &str) -> Option<u64> {
     let kib = |name: &str| {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -58,7 +60,8 @@ fn free_of_machine(meminfo: &str) -> Option<u64> {
     Some((kib("MemAvailable")? + kib("SwapFree").unwrap_or(0)) << 10)
 }
 
-/// The remainder of the limits of the process's control groups (version 2); `/proc/self/cgroup` names the innermost.
+/// The smallest amount of memory that is left in the control groups (version 2) of this process. `/proc/self/cgroup`
+/// contains the path of the innermost group.
 fn free_of_groups(groups: &str) -> Option<u64> {
     let innermost = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let root = Path::new("/sys/fs/cgroup");
@@ -70,7 +73,7 @@ fn free_of_group(folder: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = number("memory.max")?;
     let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    // Cached file contents can be freed.
+    // Cached file contents can be freed, so they do not count as used.
     let cached = |name: &str| {
         let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|bytes| bytes.trim().parse::<u64>().ok()).unwrap_or(0)

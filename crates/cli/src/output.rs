@@ -17,7 +17,7 @@ use crate::signals::{self, Guard};
 /// The type of content, for the decision whether a terminal may show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Not for a terminal.
+    /// Binary data, which a terminal must not show.
     Binary,
     /// Text or binary, which is detected during the output.
     Unknown,
@@ -65,8 +65,9 @@ impl Output {
             return Ok(Output::Stdout { stdout, sync: args.sync });
         };
         file::check_not_same(input.file(), path)?;
-        // Opening a FIFO waits for a reader: no file is created then, and a signal may end the program. If the name is
-        // another file when it is opened, a signal is handled late or leaves an empty file.
+        // A guard is only for a new file. Opening a FIFO creates no file and waits for a reader, and without a guard a
+        // signal can end the program during the wait. If another process replaces the name before this call opens it, a
+        // signal may be handled late or may leave an empty file.
         let direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
         let guard = (!direct).then(Guard::creating);
         let output = OutputFile::create(path, options(args, input)?)?;
@@ -90,7 +91,7 @@ impl Output {
 
 /// An output file that is removed if a signal ends the program.
 pub(crate) struct GuardedFile {
-    // Dropped first: the guard must outlive the temporary file.
+    // This field is dropped first, since the guard must outlive the temporary file.
     file: OutputFile,
     _guard: Option<Guard>,
 }
@@ -100,7 +101,7 @@ impl GuardedFile {
         GuardedFile::guard(|| OutputFile::create(path, options))
     }
 
-    /// In an open folder: see [`OutputFile::create_in`].
+    /// Creates the file in an open folder: see [`OutputFile::create_in`].
     pub(crate) fn create_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<GuardedFile> {
         GuardedFile::guard(|| OutputFile::create_in(folder, path, options))
     }
@@ -129,12 +130,12 @@ fn options(args: &OutputArgs, input: &Input) -> Result<OutputOptions> {
     Ok(OutputOptions { force: args.force, mode, sync: args.sync, regular_only: false })
 }
 
-/// Standard output without a buffer. A non-blocking one is waited for.
+/// Standard output without a buffer. If the descriptor is non-blocking, a write waits until it is ready.
 pub(crate) struct Stdout(File);
 
 impl Stdout {
     pub(crate) fn open() -> Result<Stdout> {
-        // The descriptor itself: `io::Stdout` is line-buffered.
+        // This uses the descriptor itself, since `io::Stdout` is line-buffered.
         let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(lockstep::Error::Write)?;
         Ok(Stdout(File::from(stdout)))
     }
@@ -191,8 +192,8 @@ impl Write for Output {
     }
 }
 
-/// A terminal that accepts UTF-8 without control characters except line breaks and tabs, and fails on anything else
-/// before it is shown: decrypted files may be binary, and some bytes control a terminal.
+/// A writer to a terminal. It accepts UTF-8 text whose only control characters are line breaks and tabs. Other data
+/// cause an error before they are shown: decrypted files may be binary, and some bytes control a terminal.
 pub(crate) struct TextOnly {
     terminal: Stdout,
     /// The first bytes of an incomplete character.
@@ -235,7 +236,7 @@ fn not_text() -> io::Error {
     )
 }
 
-/// Refuses standard output that is to be synced and cannot be.
+/// Returns an error if a sync is requested and standard output cannot be synced.
 pub(crate) fn check_sync(wanted: bool) -> Result<()> {
     if !wanted {
         return Ok(());
@@ -247,7 +248,8 @@ pub(crate) fn check_sync(wanted: bool) -> Result<()> {
     Err(failed("standard output is not a file and cannot be synced: omit --sync, or give a file with -o"))
 }
 
-/// Refuses standard output that is the input file (`lockstep encrypt file >> file`), or cannot be synced.
+/// Returns an error if standard output is the input file (`lockstep encrypt file >> file`), or if a sync is requested
+/// and standard output cannot be synced.
 fn check_stdout(args: &OutputArgs, input: &File) -> Result<()> {
     check_sync(args.sync)?;
     let (Ok(stdout), Ok(read)) = (Stdout::open(), input.metadata()) else { return Ok(()) };

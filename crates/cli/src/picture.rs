@@ -10,13 +10,13 @@ use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, Transfor
 
 use crate::memory;
 
-/// Maximum number of pixels: enough for a picture to be viewed, and all are held in memory.
+/// Maximum number of pixels. All pixels are held in memory, and pictures for viewing have fewer.
 const MAX_PIXELS: u64 = 1 << 26;
 
-/// Maximum bytes that a decoder holds in addition to the pixels: metadata chunks.
+/// Maximum number of bytes that a decoder holds in addition to the pixels, for metadata chunks.
 const MAX_METADATA: usize = 16 << 20;
 
-/// Bytes of a sector of a disk.
+/// Size of a disk sector in bytes.
 const SECTOR: usize = 512;
 
 /// A picture, with colours and transparency separated.
@@ -38,10 +38,10 @@ impl Picture {
     pub(crate) fn decode(png: &[u8]) -> Result<Picture, String> {
         let mut decoder = Decoder::new_with_limits(Cursor::new(png), Limits { bytes: MAX_METADATA });
         decoder.set_transformations(Transformations::EXPAND);
-        // They are not needed, and a short one may inflate to gigabytes.
+        // Colour profiles and texts are not needed, and a short compressed chunk may inflate to gigabytes.
         decoder.set_ignore_iccp_chunk(true);
         decoder.set_ignore_text_chunk(true);
-        // The size is checked before anything else is read.
+        // Only the header is read before the size is checked.
         let header = decoder.read_header_info().map_err(|error| why(&error))?;
         let (width, height) = (header.width, header.height);
         if u64::from(width) * u64::from(height) > MAX_PIXELS {
@@ -49,14 +49,14 @@ impl Picture {
                 "it has {width} x {height} pixels, and more than 64 Mi (8192 x 8192) are not taken: make it smaller"
             ));
         }
-        // The decoder also holds a row, with up to four channels of 16 bits.
+        // The decoder also holds one row of pixels, with up to four channels of 16 bits.
         decoder.set_limits(Limits { bytes: MAX_METADATA + 8 * width as usize });
         let mut reader = decoder.read_info().map_err(|error| why(&error))?;
         let size = reader.output_buffer_size().ok_or("it is too large for this machine")?;
         check_memory(size)?;
         let mut pixels = vec![0; size];
         let info = reader.next_frame(&mut pixels).map_err(|error| why(&error))?;
-        // After the pixels a truncated file may still lack its end.
+        // The rest of the file is read too, since a truncated file may lack only the part after the pixels.
         reader.finish().map_err(|error| why(&error))?;
         pixels.truncate(info.buffer_size());
         let depth = info.bit_depth;
@@ -82,8 +82,9 @@ impl Picture {
         Ok(Picture { width, height, depth, channels, colours, alpha: Some(alpha) })
     }
 
-    /// Encrypts the colours: for XTS in sectors, otherwise as one message. A partial block at the end remains
-    /// unencrypted in ECB and CBC, a sector of less than a block in XTS.
+    /// Encrypts the colours. For XTS they are divided into sectors; for other modes they are one message. In ECB and
+    /// CBC a partial block at the end remains unencrypted. In XTS a last sector of less than a block remains
+    /// unencrypted.
     pub(crate) fn encrypt(
         &mut self,
         planner: &Planner,
@@ -102,8 +103,8 @@ impl Picture {
         }
         let whole = self.colours.len() / 16 * 16;
         let data = if cipher == Cipher::Ctr { &mut self.colours[..] } else { &mut self.colours[..whole] };
-        // A random key for one picture, or a fixed key for pictures to be compared: a fixed IV shows the properties of
-        // the mode.
+        // The IV is fixed, to show the properties of the mode. The key is random and used for one picture only, or it
+        // is given by a user who wants to compare pictures.
         cipher.encrypt(planner, key, &mut [0; 16], data)
     }
 
@@ -140,8 +141,8 @@ impl Picture {
     }
 }
 
-/// Returns an error if there is too little memory for a picture of `size` bytes: the pixels, separated and together,
-/// and the resulting PNG.
+/// Returns an error if there is too little memory for a picture of `size` bytes. The memory is for the pixels, both
+/// before and after colours and transparency are separated, and for the resulting PNG.
 fn check_memory(size: usize) -> Result<(), String> {
     let needed = (size as u64).saturating_mul(5);
     memory::check(needed, "to work on its pixels; make it smaller").map_err(|error| error.to_string())

@@ -144,7 +144,7 @@ impl FileProgress<'_> {
         self.all.set(all);
     }
 
-    /// Counts the file as processed, also if it has failed.
+    /// Counts the file as processed, even if an error has occurred.
     pub(crate) fn finish(self) {
         self.all.files_done.fetch_add(1, Ordering::Relaxed);
         self.set(self.len);

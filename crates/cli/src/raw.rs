@@ -17,10 +17,10 @@ use crate::job::Report;
 use crate::output::Output;
 use crate::{memory, signals, text};
 
-/// Bytes that are processed at once.
+/// Number of bytes that are processed in one call.
 const PIECE: usize = 1 << 20;
 
-/// For messages: the reason why the whole input must be in memory, and an alternative.
+/// Texts for error messages: the reason why the whole input must be in memory, and an alternative.
 const WHOLE_FOR_TAG: &str = "to hold the input until its tag has been checked; `lockstep encrypt` makes files that are \
                              decrypted in little memory";
 const WHOLE_FOR_CCM: &str =
@@ -70,7 +70,7 @@ impl Raw {
         Ok(total)
     }
 
-    /// GCM or CCM; the tag follows the ciphertext.
+    /// Runs GCM or CCM. The tag follows the ciphertext.
     pub(crate) fn aead(&self, is_ccm: bool, pipe: Pipe<'_>) -> Result<u64> {
         match (self.decrypt, is_ccm) {
             (true, _) => self.open(is_ccm, pipe),
@@ -79,7 +79,7 @@ impl Raw {
         }
     }
 
-    /// CMAC, in hex.
+    /// Writes the CMAC of the input in hex.
     pub(crate) fn cmac(&self, mut pipe: Pipe<'_>) -> Result<u64> {
         if !(1..=16).contains(&self.tag_len) {
             return Err(failed(format!("--tag-len is {}: a MAC has 1 to 16 bytes", self.tag_len)));
@@ -90,7 +90,7 @@ impl Raw {
         Ok(total)
     }
 
-    /// GMAC of the input, in hex.
+    /// Writes the GMAC of the input in hex.
     pub(crate) fn gmac(&self, mut pipe: Pipe<'_>) -> Result<u64> {
         let mut stream = self.gcm_stream()?;
         let total = pipe.input.for_each_piece(pipe.report, |piece| Ok(stream.aad(piece)?))?;
@@ -118,7 +118,7 @@ impl Raw {
         Ok(total)
     }
 
-    /// CCM requires the length of the data before the first byte.
+    /// Encrypts with CCM. The whole input is read first, since CCM needs the length of the data before the first byte.
     fn seal_ccm(&self, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, WHOLE_FOR_CCM)?;
         let len = data.len();
@@ -133,7 +133,7 @@ impl Raw {
         Ok(len as u64)
     }
 
-    /// Nothing is written before the tag is verified, so all of the data are held in memory.
+    /// Decrypts with GCM or CCM. Nothing is written before the tag is verified, so all of the data are held in memory.
     fn open(&self, is_ccm: bool, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, WHOLE_FOR_TAG)?;
         let len = data.len().checked_sub(self.tag_len);
@@ -163,7 +163,8 @@ impl Raw {
         Ok(GcmStream::new(self.planner.clone(), Direction::Encrypt, Key::new(&self.key)?, &self.iv)?)
     }
 
-    /// Space for the tag. The mode checks its length before anything is written.
+    /// The part of `tag` with the requested length. Lengths that neither GCM nor CCM supports are an error, before
+    /// anything is written.
     fn tag_place<'t>(&self, tag: &'t mut Block) -> Result<&'t mut [u8]> {
         match self.tag_len {
             4 | 6 | 8 | 10 | 12..=16 => Ok(&mut tag[..self.tag_len]),
@@ -210,7 +211,7 @@ impl Input {
         }
     }
 
-    /// Reads all input into memory. `purpose` is the reason for the message if there is too little of it.
+    /// Reads all input into memory. `purpose` is used in the error message if there is too little memory.
     fn read_all(&self, report: Report<'_>, purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
         let mut all = Zeroizing::new(Vec::new());
         memory::reserve(&mut all, self.len().unwrap_or(0), purpose)?;
@@ -225,7 +226,8 @@ impl Input {
     }
 }
 
-/// A copy with space for at least one more piece. The vector's own growth would leave a copy that is not wiped.
+/// Copies the bytes to a larger buffer, with space for at least one more piece. A vector that grows by itself would
+/// leave a copy that is not wiped.
 fn enlarged(bytes: &[u8], purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
     let mut larger = Zeroizing::new(Vec::new());
     let least = bytes.len() + 4 * PIECE;
@@ -237,7 +239,8 @@ fn enlarged(bytes: &[u8], purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
     Ok(larger)
 }
 
-/// Refuses input whose length is not that of ciphertext with padding: a wrong key is not the cause then.
+/// Refuses input whose length is impossible for ciphertext with padding. A wrong key cannot be the cause of such a
+/// length, so the error is not one of authentication.
 fn check_padded(cipher: Cipher, total: u64) -> Result<()> {
     let name = cipher.name();
     match total {

@@ -12,7 +12,8 @@ use crate::identities::Answers;
 use crate::input::read_small;
 use crate::text;
 
-/// Maximum bytes of a list of recipients; an envelope of 64 KiB holds fewer.
+/// Maximum length of a list of recipients in bytes. The recipients of a longer list would not fit in an envelope of 64
+/// KiB.
 const MAX_LEN: usize = 1 << 20;
 
 /// Recipients of the command line and of files.
@@ -35,7 +36,7 @@ impl Recipients {
         Ok(recipients)
     }
 
-    /// Resolves all recipients. The plugins of plugin recipients are searched in the search path.
+    /// Resolves all recipients. The plugins of plugin recipients are found through the search path for programs.
     pub(crate) fn resolve(self, answers: &Answers) -> Result<Vec<Box<dyn Recipient>>> {
         let Recipients { mut direct, plugins } = self;
         let mut names: Vec<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
@@ -58,7 +59,7 @@ impl Recipients {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            // No line is skipped: its recipient could not open the file.
+            // An invalid line is an error. If the line were skipped, its recipient could not open the file.
             self.add(line).map_err(|reason| failed(format!("{name}, line {}: {reason}", number + 1)))?;
         }
         if self.len() == before {
@@ -88,7 +89,7 @@ impl Recipients {
     }
 }
 
-/// Parses an SSH public key. The message of an error does not contain `text`, which may be a secret.
+/// Parses an SSH public key. Error messages do not contain `text`, which may be a secret.
 fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, String> {
     if text.to_ascii_uppercase().starts_with("AGE-SECRET-KEY-") || text.starts_with("lockstep-key-") {
         return Err("this is a secret key, for -i or -k; a recipient starts with `age1`".into());

@@ -1,9 +1,10 @@
 //! SIGINT and other signals that end the program: temporary files are removed, and the exit code is that of the signal.
 //!
-//! A thread waits for signals. If there are no temporary files and no results to print, it ends the program at once.
-//! Otherwise it sets a flag, on which the work stops, removes its temporary file and prints its results. If the work does
-//! not stop in time (it may be blocked in a system call), or another signal comes, the thread removes the file itself.
-//! The time limit does not apply to results: only another signal ends the program before they are printed.
+//! A thread waits for signals. When a signal comes, the thread sets a flag. If there are no temporary files and no
+//! results to print, the thread ends the program at once. Otherwise the thread waits while the work reads the flag,
+//! stops, removes its temporary file and prints its results. If the work does not stop in time (for example because a
+//! system call blocks), or if another signal comes, the thread itself removes the file. There is no time limit while
+//! results remain to be printed: only another signal ends the program before that.
 
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
@@ -20,20 +21,20 @@ use signal_hook::iterator::Signals;
 use crate::error::{Result, failed};
 use crate::terminal;
 
-/// The time that the work has to stop.
+/// Time limit for the work to stop after a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A signal that follows the first one within this time is ignored: `timeout` sends one to the process and one to its
-/// group.
+/// A signal that follows the first one within this time is ignored, since the command `timeout` sends a signal to the
+/// process and then to its process group.
 const SAME: Duration = Duration::from_millis(500);
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-/// What is to be removed, by the number of its guard.
+/// The files and folders to remove, each with the number of its guard.
 static CLEANUPS: Mutex<Vec<(u64, Cleanup)>> = Mutex::new(Vec::new());
 /// True while there are results that are not printed yet.
 static RESULTS: AtomicBool = AtomicBool::new(false);
-/// The reading end of a pipe, whose writing end is closed when a signal comes. Nothing is written to it.
+/// The reading end of a pipe. The writing end is closed when a signal comes, and no data are written to it.
 static WAKE: OnceLock<PipeReader> = OnceLock::new();
 
 /// Installs the signal handlers and starts the thread. Called once, at the start of the program.
@@ -46,7 +47,8 @@ pub(crate) fn install() -> Result<()> {
         .into_iter()
         .filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new(wanted).map_err(cannot)?;
-    // With a handler, exceeding the limit on file sizes is an error of the write, which is handled like any other.
+    // Without a handler this signal would end the program. With a handler, a write beyond the limit on file sizes
+    // returns an error, which is handled like other errors.
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
     let wait = move || {
         let Some(signal) = signals.forever().next() else { return };
@@ -58,7 +60,8 @@ pub(crate) fn install() -> Result<()> {
             let has_results = RESULTS.load(Ordering::Acquire);
             has_results || !cleanups().is_empty() && since.elapsed() < GRACE
         };
-        // SIGXCPU is sent every second once the limit on CPU time is exceeded.
+        // After the limit on CPU time is exceeded, SIGXCPU is sent every second, so it does not count as another
+        // signal.
         let again = |signal| since.elapsed() > SAME && signal != SIGXCPU;
         while waits() && !signals.pending().any(again) {
             std::thread::sleep(Duration::from_millis(10));
@@ -66,7 +69,7 @@ pub(crate) fn install() -> Result<()> {
         // The lock is held until the end, so that no more files are created.
         let cleanups = cleanups();
         for (_, cleanup) in cleanups.iter() {
-            // A file that cannot be removed stays.
+            // Errors are ignored: a file that cannot be removed remains.
             let _ = match cleanup {
                 Cleanup::Creating => Ok(()),
                 Cleanup::File(name) => name.remove(),
@@ -115,7 +118,7 @@ pub(crate) fn exit_code() -> u8 {
 
 /// A temporary file or folder that is removed if the program ends by a signal.
 enum Cleanup {
-    /// It is being created; its name is not known yet.
+    /// The file or folder is being created, and its name is not known yet.
     Creating,
     File(TemporaryName),
     Folder(PathBuf),
@@ -125,7 +128,8 @@ enum Cleanup {
 pub(crate) struct Guard(u64);
 
 impl Guard {
-    /// For a file or folder that is about to be created. The creation must not take long: a signal waits for it.
+    /// Creates a guard for a file or folder that is about to be created. The creation must be quick, since the signal
+    /// thread waits for it.
     pub(crate) fn creating() -> Guard {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -158,11 +162,12 @@ impl Drop for Guard {
     }
 }
 
-/// While this exists, a signal does not end the program: its owner reads [`stopped`] and prints the results.
+/// While a value of this type exists, the first signal does not end the program. The owner of the value checks
+/// [`stopped`] and prints the results.
 pub(crate) struct Results(());
 
 impl Results {
-    /// Before the work that gives the results.
+    /// Call this before the work whose results are to be printed.
     pub(crate) fn awaited() -> Results {
         RESULTS.store(true, Ordering::Release);
         Results(())

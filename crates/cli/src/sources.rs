@@ -11,10 +11,10 @@ use lockstep::quoted;
 use crate::args::OutputArgs;
 use crate::error::{Result, failed};
 
-/// Refuses standard input in two places, and an output that is one of the files that the command reads: with `--force`
-/// the only copy of a key would be overwritten.
+/// Refuses standard input in more than one place. Also refuses an output that is one of `others`, since `--force` would
+/// overwrite this file, for example the only copy of a key.
 ///
-/// `others` are the files other than the input, each with a description.
+/// `others` are the files that the command reads in addition to the input, each with a description.
 pub(crate) fn check(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -> Result<()> {
     let all: Vec<_> = others.iter().copied().chain([("input", input)]).collect();
     check_standard_input(&all)?;
@@ -22,7 +22,7 @@ pub(crate) fn check(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -
         Some(path) => std::fs::metadata(path),
         None => io::stdout().as_fd().try_clone_to_owned().and_then(|fd| std::fs::File::from(fd).metadata()),
     };
-    // A file that does not exist is not one of the inputs.
+    // If the output does not exist, it is not one of the files to read.
     let Ok(output) = output else { return Ok(()) };
     for (what, path) in others.iter().filter(|(_, path)| !is_stdin(path)) {
         if std::fs::metadata(path).is_ok_and(|read| is_same_file(&read, &output)) {

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::error::{Result, failed};
 use crate::text;
 
-/// Maximum length of a line from a terminal; terminals pass on less than that.
+/// Maximum length of a line that is read from a terminal. The line buffer of a terminal is not larger.
 const MAX_LEN: usize = 4096;
 
 /// The terminal whose echo is off, and its previous mode.
@@ -32,7 +32,7 @@ pub(crate) fn warn(quiet: bool, message: &str) {
 
 /// Asks for a secret on the terminal, with echo off.
 ///
-/// Must not be called while there is a temporary file: a signal could not end the wait.
+/// Do not call this while there is a temporary file: a signal could not end the wait at once.
 pub(crate) fn ask_secret(question: &str) -> Result<Zeroizing<String>> {
     let tty = open_tty()?;
     let before = tcgetattr(&tty).map_err(|error| cannot_ask(error.into()))?;
@@ -55,7 +55,7 @@ pub(crate) fn ask(question: &str) -> Result<String> {
 /// Switches the echo on again.
 pub(crate) fn restore() {
     if let Some((tty, before)) = silenced().take() {
-        // The terminal may be closed.
+        // An error is ignored, since the terminal may be closed.
         let _ = tcsetattr(&tty, OptionalActions::Now, &before);
     }
 }
@@ -67,7 +67,7 @@ fn open_tty() -> Result<File> {
 
 fn ask_on(mut tty: &File, question: &str) -> Result<Zeroizing<String>> {
     tty.write_all(format!("{question}: ").as_bytes()).map_err(cannot_ask)?;
-    // Allocates the whole size at once: growing would leave copies in freed memory.
+    // Allocates the whole size at once, since a growing buffer would leave copies in freed memory.
     let mut line = Zeroizing::new(Vec::with_capacity(MAX_LEN));
     let mut byte = Zeroizing::new([0]);
     while line.len() < MAX_LEN {

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 pub(crate) use lockstep_report::text::{bytes, hex, one_line, printable};
 
-/// Parses hex digits of either case. The message of an error does not contain them, since they may be a key.
+/// Parses hex digits of either case. Error messages do not contain the digits, since they may be a key.
 pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     if !text.len().is_multiple_of(2) {
         return Err(format!("{} hex digits: there must be an even number, two for each byte", text.len()));
@@ -22,7 +22,7 @@ pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     Ok(bytes)
 }
 
-/// A number of bytes: decimal, with K, M, G or T for powers of 1024.
+/// Parses a number of bytes: decimal digits, with an optional K, M, G or T for powers of 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size: give a number of bytes, or one with K, M, G or T");
     let (digits, shift) = match text.char_indices().last() {
@@ -43,11 +43,11 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) offset: u64,
-    /// `None` means to the end.
+    /// `None` means up to the end of the plaintext.
     pub(crate) len: Option<u64>,
 }
 
-/// Parses `OFFSET:LENGTH`, or `OFFSET:` for everything from there.
+/// Parses `OFFSET:LENGTH`, or `OFFSET:` for everything from the offset on.
 pub(crate) fn parse_range(text: &str) -> Result<Range, String> {
     let (offset, len) =
         text.split_once(':').ok_or("a range is OFFSET:LENGTH, or OFFSET: for everything from there")?;

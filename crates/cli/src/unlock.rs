@@ -11,7 +11,7 @@ use crate::error::{Error, Result, failed};
 use crate::identities::Answers;
 use crate::text;
 
-/// Default maximum of scrypt's work factor: log2 of N, here 1 GiB of memory.
+/// Default maximum of the scrypt work factor (log2 of N). With this value scrypt needs 1 GiB of memory.
 pub(crate) const MAX_WORK: u8 = 20;
 
 /// A passphrase or identities.
@@ -28,12 +28,12 @@ pub(crate) enum Unlock {
 }
 
 impl Unlock {
-    /// The plaintext of an age file with this header.
+    /// Returns a reader of the plaintext of the age file `file`, which has this header.
     pub(crate) fn open<R: BufRead>(&self, header: &Header, file: R) -> Result<StreamReader<R>> {
         match self {
             Unlock::Passphrase { passphrase, max_work } => {
                 if !header.is_passphrase() {
-                    // A damaged header can have the same effect, so it is not a usage error.
+                    // A damaged header can be the cause too, so this is not a usage error.
                     let recipients_text = header.recipients_text();
                     return Err(Error::NotAuthentic(format!(
                         "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"

@@ -13,7 +13,8 @@ use crate::error::{Error, Result, failed};
 use crate::text;
 use crate::unlock::{Unlock, damaged};
 
-/// The work factor of a passphrase, log2 of scrypt's N: the same as age's, about a second and 256 MiB.
+/// The scrypt work factor for a passphrase (log2 of N), the same as in age. The key derivation takes about a second and
+/// 256 MiB of memory.
 const WORK: u8 = 18;
 const KEY: usize = 32;
 
@@ -56,7 +57,8 @@ pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
 /// The key in an envelope.
 pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock) -> Result<FileKey> {
     let mut reader = unlock.open(&header(envelope)?, envelope.payload())?;
-    // One byte more, so that a longer payload is detected and its end is verified.
+    // The buffer has one byte more than the key, so that a longer payload is detected and the end of the payload is
+    // verified.
     let mut key = Zeroizing::new([0; KEY + 1]);
     let mut got = 0;
     while got < key.len() {

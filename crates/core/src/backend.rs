@@ -16,17 +16,18 @@ pub trait Backend: Send + Sync {
     /// Its name: `cpu`, `cuda`, ...
     fn name(&self) -> &'static str;
 
-    /// The devices on this machine, real ones first, and why there is no real one. It never panics.
+    /// Finds the devices on this machine, real devices first. If there is no real device, [`Discovery::missing`] states the
+    /// reason. This function never panics.
     fn discover(&self) -> Discovery;
 
-    /// A quick check that starts no driver: why this machine certainly has no real device of this backend. `None` means
-    /// that only [`Backend::discover`] can determine this.
+    /// A quick check that starts no driver. It returns the reason why this machine certainly has no real device of this
+    /// backend. `None` means that only [`Backend::discover`] can determine this.
     fn certainly_missing(&self) -> Option<Missing> {
         None
     }
 
-    /// A device that [`Backend::discover`] does not list and that is made on request, such as `spu:4`; or why there is no
-    /// such device. `None` if the backend makes no devices of this name.
+    /// A device that is made on request, such as `spu:4`, and that [`Backend::discover`] does not list. `Some(Err(_))`
+    /// states the reason why this device does not exist. `None` if the backend makes no devices of this name.
     fn named(&self, _name: &DeviceSelector) -> Option<std::result::Result<Arc<dyn Device>, Missing>> {
         None
     }
@@ -35,7 +36,7 @@ pub trait Backend: Send + Sync {
 /// What a backend found.
 #[derive(Default)]
 pub struct Discovery {
-    /// The devices, emulators and simulators included.
+    /// The devices, including emulators and simulators.
     pub devices: Vec<Arc<dyn Device>>,
     /// Why there is no real device, if there is none.
     pub missing: Option<Missing>,
@@ -63,10 +64,10 @@ pub struct DeviceProperties {
 }
 
 impl DeviceProperties {
-    /// Of emulators and simulators.
+    /// The properties of emulators and simulators.
     pub const SIMULATOR: DeviceProperties =
         DeviceProperties { simulated: true, by_name_only: true, slow: true };
-    /// Of software behind the interface of real devices, and of devices for tests.
+    /// The properties of software that is reached through the interface of real devices, and of devices for tests.
     pub const SOFTWARE: DeviceProperties =
         DeviceProperties { simulated: false, by_name_only: true, slow: true };
 }
@@ -76,7 +77,7 @@ pub trait Device: Send + Sync {
     /// Its name.
     fn id(&self) -> DeviceId;
 
-    /// Model, memory and driver, for people. A change of driver must change this text.
+    /// Model, memory and driver, for people. The text must change when the driver changes.
     fn description(&self) -> String;
 
     /// Whether it is simulated, used by name only, or slow. A real device is none of these.
@@ -84,7 +85,7 @@ pub trait Device: Send + Sync {
         DeviceProperties::default()
     }
 
-    /// The hardware behind it, if other backends may reach the same.
+    /// The hardware behind the device, if other backends may have devices on the same hardware.
     fn hardware(&self) -> Option<HardwareId> {
         None
     }
@@ -94,7 +95,8 @@ pub trait Device: Send + Sync {
         false
     }
 
-    /// The devices of a group; each passes the self-test of the kernel of the same name. Empty for a single device.
+    /// The members of a group of devices. The self-test of a kernel also runs on each member, with the member's kernel of
+    /// the same name. Empty for a single device.
     fn members(&self) -> &[Arc<dyn Device>] {
         &[]
     }
@@ -106,12 +108,13 @@ pub trait Device: Send + Sync {
     /// the operation.
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost>;
 
-    /// The device's own memory, if it has any that a program can ask for.
+    /// The device's own memory, if a program can allocate it.
     fn memory(&self) -> Option<&dyn DeviceMemory> {
         None
     }
 
-    /// What the device has done so far, self-tests included, by entry point. Empty if it does not count.
+    /// Launches and bytes of each entry point so far, including those of self-tests. Empty if the device does not count
+    /// them.
     fn counters(&self) -> Vec<Counter> {
         Vec::new()
     }
@@ -120,7 +123,7 @@ pub trait Device: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the kernel does not support the operation, [`Error::OutOfReach`] if the data are in memory
-    /// that the device does not reach, [`Error::DeviceFailed`].
+    /// that the device cannot access, [`Error::DeviceFailed`].
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>>;
 }
 
@@ -128,7 +131,7 @@ pub trait Device: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelId(pub u16);
 
-/// What is known about a kernel.
+/// The properties of a kernel.
 #[derive(Debug, Clone)]
 pub struct KernelInfo {
     /// Its name, such as `cpu/vaes512`.
@@ -162,7 +165,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// From a fixed cost and a rate in GB/s (10^9 bytes per second).
+    /// A cost with a fixed time in nanoseconds and a rate in GB/s (10^9 bytes per second).
     pub const fn new(fixed_ns: f64, gb_per_s: f64) -> Self {
         Cost { fixed_ns, ns_per_byte: 1.0 / gb_per_s }
     }
@@ -181,7 +184,8 @@ pub trait DeviceMemory: Send + Sync {
     /// [`Error::DeviceFailed`] if there is not enough memory.
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>>;
 
-    /// Allocates page-locked host memory, zeroed. Optional: a device that has no such memory leaves it out.
+    /// Allocates page-locked host memory, zeroed. This method is optional: a device without such memory uses the default
+    /// implementation.
     ///
     /// # Errors
     /// [`Error::DeviceFailed`] if there is not enough memory; [`Error::Unsupported`] if the device has none.
@@ -201,14 +205,15 @@ pub trait DeviceMemory: Send + Sync {
     /// [`Error::OutputLength`], [`Error::DeviceFailed`].
     fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: Stream) -> Result<()>;
 
-    /// Queues copies of these parts of device memory to the host, after earlier and before later work on the stream.
+    /// Queues a copy of these parts of device memory to the host. The copy runs after earlier work and before later work on
+    /// the stream.
     ///
     /// # Errors
     /// [`Error::OutOfReach`], [`Error::DeviceFailed`].
     fn fetch(&self, from: &[DeviceSlice], stream: Stream) -> Result<Box<dyn Fetch>>;
 }
 
-/// A copy of parts of device memory to the host, under way.
+/// A copy from device memory to the host that is in progress.
 pub trait Fetch {
     /// True if [`Fetch::wait`] would not block.
     fn is_ready(&self) -> bool;
@@ -222,16 +227,16 @@ pub trait Fetch {
 
 /// Owned device memory, wiped and freed on drop, after all work on it.
 pub trait DeviceBuffer: Send {
-    /// All of it.
+    /// The whole buffer.
     fn slice(&self) -> DeviceSlice;
 }
 
-/// Work under way.
+/// Work that has been submitted.
 #[must_use = "results arrive when the completion is waited for"]
 pub enum Completion<'w> {
-    /// Done inside `submit`.
+    /// The work was done inside `submit`.
     Done,
-    /// Under way.
+    /// The work is in progress.
     Pending(Box<dyn Pending + 'w>),
 }
 
@@ -240,7 +245,7 @@ pub trait Pending {
     /// True if [`Pending::wait`] would not block.
     fn is_ready(&self) -> bool;
 
-    /// Waits, and writes results to borrowed host memory, chaining states, tags and statuses.
+    /// Waits for the work, then writes the results to borrowed host memory and sets chaining states, tags and statuses.
     ///
     /// # Errors
     /// [`Error::DeviceFailed`].

@@ -3,19 +3,19 @@
 use crate::key::Block;
 use crate::work::{Operation, Pass};
 
-/// The rule for the chaining state behind a segment.
+/// The rule that gives the chaining state after a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ChainingState {
-    /// It does not change.
+    /// The state does not change.
     Keep = 0,
     /// A counter of 128 bits.
     Counter = 1,
     /// A counter of 32 bits in the last four bytes.
     Counter32 = 2,
-    /// The last whole block of the ciphertext that is read.
+    /// The last whole block of the input, which is ciphertext.
     LastCiphertext = 3,
-    /// A result of the computation.
+    /// A result that only the device computes.
     DeviceComputed = 4,
 }
 
@@ -31,7 +31,7 @@ impl ChainingState {
         }
     }
 
-    /// That of an operation. Messages of a fused AEAD leave none.
+    /// The rule of an operation. Messages of a fused AEAD have no chaining state.
     pub const fn of_operation(operation: Operation) -> ChainingState {
         match operation {
             Operation::Pass(pass) => ChainingState::of(pass),
@@ -39,8 +39,8 @@ impl ChainingState {
         }
     }
 
-    /// The chaining state behind `bytes` of input, of which `last` is the last whole block, if there is one. A state that the device
-    /// computes is returned unchanged.
+    /// The chaining state after `bytes` of input. `last` is the last whole block of the input, if there is one. A state that
+    /// only the device computes is returned unchanged.
     pub fn after(self, state: Block, bytes: usize, last: Option<Block>) -> Block {
         let blocks = bytes.div_ceil(16) as u128;
         match self {

@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 pub use crate::host::{HostData, Span, check_lengths};
 use crate::names::DeviceId;
 
-/// The data of one segment or message: input and output, always of one length.
+/// The data of one segment or message: input and output of equal length.
 ///
-/// Its constructors check that input and output have one length and are the same memory or disjoint.
+/// The constructors check that input and output have the same length and are either the same memory or disjoint.
 pub enum Data<'a> {
     /// Ordinary host memory, borrowed until the completion is waited for.
     Host(HostData<'a>),
@@ -21,7 +21,7 @@ pub enum Data<'a> {
         /// The output: the same range or a disjoint one.
         to: PinnedSlice,
     },
-    /// Memory of the device. Work on it runs on the stream of the [`crate::work::Work`] it is part of.
+    /// Memory of the device. Work on this memory runs on the stream of the [`crate::work::Work`] that contains it.
     #[non_exhaustive]
     Device {
         /// The input.
@@ -48,7 +48,7 @@ impl<'a> Data<'a> {
     /// Page-locked memory of one device, in place or out of place.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they are of different devices or
+    /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they belong to different devices or
     /// overlap in part.
     pub fn pinned(from: PinnedSlice, to: PinnedSlice) -> Result<Self> {
         check_lengths(from.len(), to.len())?;
@@ -63,7 +63,7 @@ impl<'a> Data<'a> {
     /// Memory of one device, in place or out of place.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they are of different devices or
+    /// [`Error::OutputLength`] if the two differ in length, [`Error::OutOfReach`] if they belong to different devices or
     /// overlap in part.
     pub fn on_device(from: DeviceSlice, to: DeviceSlice) -> Result<Self> {
         check_lengths(from.len, to.len)?;
@@ -93,7 +93,7 @@ impl<'a> Data<'a> {
         self.len() == 0
     }
 
-    /// The one device that can access them; `None` for host memory.
+    /// The only device that can access the data; `None` for host memory.
     pub fn device(&self) -> Option<DeviceId> {
         match self {
             Data::Device { from, .. } => Some(from.device),
@@ -120,7 +120,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The host data, or the error of a device that can access nothing else.
+    /// The host data. The error names `device`, which can access ordinary host memory only.
     ///
     /// # Errors
     /// [`Error::OutOfReach`] for pinned and device memory.
@@ -143,7 +143,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The parts before and from `at`, which must not exceed the length.
+    /// Splits the data into the part before `at` and the part from `at` on. `at` must not exceed the length.
     pub fn split_at(self, at: usize) -> (Data<'a>, Data<'a>) {
         match self {
             Data::Host(data) => {
@@ -163,7 +163,7 @@ impl<'a> Data<'a> {
 }
 
 impl std::fmt::Debug for Data<'_> {
-    /// Kind and length, not the content.
+    /// Prints the kind and the length, not the content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Data::Host(data) => data.fmt(f),
@@ -178,12 +178,13 @@ fn overlap_in_part<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
     a != b && a.start < b.end && b.start < a.end
 }
 
-/// Names a buffer of a device: a number that the device's backend chose, which says nothing about where the buffer is.
+/// Identifies a buffer of a device by a number that the device's backend chose. The number does not depend on the location
+/// of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BufferHandle(u64);
 
 impl BufferHandle {
-    /// All memory of a device that has addresses, as one buffer: an offset into it is an address.
+    /// All memory of a device that uses addresses, as one buffer. An offset into this buffer is an address.
     pub const ADDRESS_SPACE: BufferHandle = BufferHandle(0);
 
     /// The handle with this number. A backend never uses a number twice.
@@ -206,33 +207,34 @@ impl DeviceSlice {
     /// A whole buffer of `len` bytes, of a device whose backend looks up handles and refuses unknown ones.
     ///
     /// # Panics
-    /// If the handle is [`BufferHandle::ADDRESS_SPACE`], which [`DeviceSlice::from_raw`] is for.
+    /// If the handle is [`BufferHandle::ADDRESS_SPACE`]. Use [`DeviceSlice::from_raw`] for memory at an address.
     pub fn of_buffer(device: DeviceId, buffer: BufferHandle, len: usize) -> Self {
         assert!(buffer != BufferHandle::ADDRESS_SPACE, "memory at an address is unsafe to name");
         DeviceSlice { device, buffer, offset: 0, len }
     }
 
-    /// A range of memory of `device`, which has addresses, that starts at `address`.
+    /// A range of memory that starts at `address`. The memory of `device` must be identified by addresses.
     ///
     /// # Safety
-    /// Until all work given this slice has completed, the range must be allocated on that device, and nothing else
-    /// may write to it, nor read it where the work writes.
+    /// The range must stay allocated on that device until all work that was given this slice has completed. Until then,
+    /// nothing else may write to the range or read the parts that the work writes.
     #[allow(unsafe_code, reason = "only the caller knows whether memory at an address is allocated")]
     pub unsafe fn from_raw(device: DeviceId, address: u64, len: usize) -> Self {
         DeviceSlice { device, buffer: BufferHandle::ADDRESS_SPACE, offset: address, len }
     }
 
-    /// The device whose memory it is.
+    /// The device that owns the memory.
     pub fn device(&self) -> DeviceId {
         self.device
     }
 
-    /// The buffer that it is a range of.
+    /// The buffer that contains the range.
     pub fn buffer(&self) -> BufferHandle {
         self.buffer
     }
 
-    /// Where it starts, in bytes from the beginning of the buffer; of the address space: its address.
+    /// The start of the range, in bytes from the beginning of the buffer. For [`BufferHandle::ADDRESS_SPACE`], this is the
+    /// address.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -247,16 +249,16 @@ impl DeviceSlice {
         self.len == 0
     }
 
-    /// A part of it.
+    /// A part of the range.
     ///
     /// # Panics
-    /// If the range lies outside.
+    /// If the range is out of bounds.
     pub fn slice(&self, range: Range<usize>) -> DeviceSlice {
         assert!(range.start <= range.end && range.end <= self.len, "range outside of the device slice");
         DeviceSlice { offset: self.offset + range.start as u64, len: range.len(), ..*self }
     }
 
-    /// True if both share bytes but are not the same range.
+    /// True if the two ranges share bytes but are not the same range.
     fn overlaps_in_part(&self, other: &DeviceSlice) -> bool {
         let bytes = |slice: &DeviceSlice| slice.offset..slice.offset + slice.len as u64;
         self.buffer == other.buffer && overlap_in_part(&bytes(self), &bytes(other))
@@ -274,7 +276,8 @@ impl<T: DerefMut<Target = [u8]> + Send> PinnedStorage for T {}
 
 /// Page-locked host memory, made by [`crate::backend::DeviceMemory::allocate_pinned`].
 ///
-/// It is reference-counted: a device that uses it keeps it alive, and [`PinnedBuffer::lock`] waits until the device is done.
+/// The buffer is reference-counted. A device that uses the buffer keeps it alive, and [`PinnedBuffer::lock`] waits until the
+/// device has finished.
 #[derive(Clone)]
 pub struct PinnedBuffer {
     device: DeviceId,
@@ -290,7 +293,7 @@ impl PinnedBuffer {
         PinnedBuffer { device, storage: Arc::new(Mutex::new(storage)), address, len }
     }
 
-    /// Its address, by which the device that made it recognises it.
+    /// The address of the memory, by which the device identifies the buffer that it made.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -305,22 +308,22 @@ impl PinnedBuffer {
         self.len == 0
     }
 
-    /// Access from the host; waits while a device uses it.
+    /// Gives access from the host. Waits while a device uses the memory.
     pub fn lock(&self) -> MutexGuard<'_, Box<dyn PinnedStorage>> {
-        // Bytes have no invariant that a panic elsewhere could have broken.
+        // A panic in another thread cannot leave plain bytes in an invalid state.
         self.storage.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A range of it, for a segment.
+    /// A range of the buffer, for a segment.
     ///
     /// # Panics
-    /// If the range lies outside.
+    /// If the range is out of bounds.
     pub fn slice(&self, range: Range<usize>) -> PinnedSlice {
         assert!(range.start <= range.end && range.end <= self.len, "range outside of the pinned buffer");
         PinnedSlice { buffer: self.clone(), range }
     }
 
-    /// True if both are the same memory.
+    /// True if both handles refer to the same memory.
     pub fn is(&self, other: &PinnedBuffer) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)
     }
@@ -336,7 +339,7 @@ impl std::fmt::Debug for PinnedBuffer {
 #[derive(Debug, Clone)]
 pub struct PinnedSlice {
     buffer: PinnedBuffer,
-    /// Inside the buffer.
+    /// The range within the buffer.
     range: Range<usize>,
 }
 

@@ -15,12 +15,12 @@ pub enum Error {
         /// Bytes given.
         got: usize,
     },
-    /// A key whose length the mode does not take.
+    /// A key of a length that the mode does not accept.
     #[error("{mode} takes {expected}, not a key of {got} bytes")]
     ModeKey {
         /// The mode's name.
         mode: &'static str,
-        /// What it takes, in words.
+        /// The accepted keys, in words.
         expected: &'static str,
         /// Bytes given.
         got: usize,
@@ -33,7 +33,7 @@ pub enum Error {
     IvLength {
         /// The mode's name.
         mode: &'static str,
-        /// What it takes, in words.
+        /// The accepted lengths, in words.
         expected: &'static str,
         /// Bytes given.
         got: usize,
@@ -43,7 +43,7 @@ pub enum Error {
     TagLength {
         /// The mode's name.
         mode: &'static str,
-        /// What it has, in words.
+        /// The allowed lengths, in words.
         expected: &'static str,
         /// Bytes asked for.
         got: usize,
@@ -104,19 +104,19 @@ pub enum Error {
     /// There is no device of this name.
     #[error("no device `{name}`: {known}")]
     UnknownDevice {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The devices there are, in words.
+        /// The existing devices, in words.
         known: String,
     },
     /// The device has no kernel of this name, or cannot run it.
     #[error("no kernel `{name}` on {device}: {known}")]
     UnknownKernel {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The device asked.
+        /// The device on which the kernel was requested.
         device: DeviceId,
-        /// The kernels there are, in words.
+        /// The existing kernels, in words.
         known: String,
     },
     /// The named kernel does not run on the named device.
@@ -136,20 +136,20 @@ pub enum Error {
     /// The data are in memory that the device cannot access.
     #[error("{device} cannot reach {what}")]
     OutOfReach {
-        /// The device asked.
+        /// The device of the call.
         device: DeviceId,
-        /// What it cannot reach.
+        /// The memory that the device cannot access.
         what: String,
     },
     /// A device did not encrypt a message and reported no error. The output must be discarded.
     #[error("a message was not encrypted: discard the output")]
     NotSealed,
-    /// The device failed during work. All output is lost, also in place.
+    /// The device failed during work. All output is invalid, including in-place data.
     #[error("{device} failed: {reason}")]
     DeviceFailed {
         /// The device.
         device: DeviceId,
-        /// What it said.
+        /// The reason for the failure.
         reason: String,
     },
     /// The result of a device differs from that of the CPU.

@@ -5,7 +5,7 @@ use subtle::ConstantTimeEq;
 use crate::key::Block;
 use crate::work::{Status, Tag};
 
-/// SP 800-38D, 5.2.1.1: at most 2^39 - 256 bits of plaintext in a message; this is the limit in bytes.
+/// The maximum plaintext of a message in bytes. SP 800-38D, 5.2.1.1, allows at most 2^39 - 256 bits.
 pub const MAX_DATA: u64 = (1 << 36) - 32;
 
 /// The counter block of a 12-byte nonce: the nonce followed by a 32-bit big-endian number. Number 1 masks the tag, and

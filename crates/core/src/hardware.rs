@@ -1,11 +1,11 @@
-//! Identity of the hardware behind a device: it shows whether two backends reach the same GPU.
+//! The identity of the hardware behind a device, which shows whether two backends use the same GPU.
 
-/// A processor on a bus, whatever interface reaches it.
+/// A processor on a bus, identified independently of the programming interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HardwareId {
     /// The PCI vendor number, such as 0x10de for NVIDIA; 0 if it is unknown.
     vendor: u32,
-    /// The model's name in lower case, without the vendor's name and without what drivers append.
+    /// The model's name in lower case, without the vendor's name and without additions by drivers.
     model: String,
     pci: Option<PciAddress>,
 }
@@ -14,13 +14,14 @@ pub struct HardwareId {
 type PciAddress = (u32, u8, u8, u8);
 
 impl HardwareId {
-    /// By the PCI vendor number (0 if it is unknown), the model's name as the driver reports it, and the PCI address as
-    /// `domain:bus:device.function` in hexadecimal digits; an empty or malformed address is an unknown one.
+    /// Identifies hardware by the PCI vendor number (0 if unknown), the model's name as the driver reports it, and the PCI
+    /// address. The address has the form `domain:bus:device.function` in hexadecimal digits. An empty or malformed address
+    /// counts as unknown.
     pub fn new(vendor: u32, model: &str, pci: &str) -> HardwareId {
         HardwareId { vendor, model: plain_model(model), pci: parse_pci(pci) }
     }
 
-    /// True if both have the same PCI address; where one of the addresses is unknown, if vendor and model are the same.
+    /// True if both have the same PCI address. If one of the addresses is unknown, vendor and model are compared instead.
     pub fn is_same(&self, other: &HardwareId) -> bool {
         if let (Some(one), Some(other)) = (self.pci, other.pci) {
             return one == other;

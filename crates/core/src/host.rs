@@ -1,4 +1,5 @@
-//! Host memory, in place or not: as slices, and as the pair of pointers that kernels and the incremental modes work on.
+//! Host memory for work in place or out of place, as slices or as the pair of pointers that kernels and the incremental
+//! modes use.
 #![allow(unsafe_code, reason = "raw pointers stand for borrowed slices, in place or not")]
 
 use std::marker::PhantomData;
@@ -7,7 +8,8 @@ use crate::error::{Error, Result};
 
 /// Host memory, in place or not.
 ///
-/// Devices rely on both parts of [`HostData::Copy`] having one length, so it cannot be made otherwise:
+/// Devices require that both parts of [`HostData::Copy`] have the same length. Other crates therefore cannot construct this
+/// variant directly:
 ///
 /// ```compile_fail
 /// use lockstep_core::data::HostData;
@@ -51,7 +53,7 @@ impl<'a> HostData<'a> {
         self.len() == 0
     }
 
-    /// The input. In place, after the work is done, it is the result.
+    /// The input. For data in place, this is the result after the work is done.
     pub fn input(&self) -> &[u8] {
         match self {
             HostData::InPlace(data) => data,
@@ -77,7 +79,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// The parts before and from `at`, which must not exceed the length.
+    /// Splits the data into the part before `at` and the part from `at` on. `at` must not exceed the length.
     pub fn split_at(self, at: usize) -> (HostData<'a>, HostData<'a>) {
         match self {
             HostData::InPlace(data) => {
@@ -98,7 +100,7 @@ impl<'a> HostData<'a> {
     /// The same memory as a pair of pointers.
     ///
     /// # Panics
-    /// If the data are only read.
+    /// If the data are read-only.
     pub fn into_span(self) -> Span<'a> {
         match self {
             HostData::InPlace(data) => Span::in_place(data),
@@ -107,7 +109,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// The first bytes, `at` at most, and the rest.
+    /// Splits the data into at most `at` first bytes and the rest.
     pub fn split_at_most(self, at: usize) -> (HostData<'a>, HostData<'a>) {
         let at = at.min(self.len());
         self.split_at(at)
@@ -115,7 +117,7 @@ impl<'a> HostData<'a> {
 }
 
 impl std::fmt::Debug for HostData<'_> {
-    /// Kind and length, not the content.
+    /// Prints the kind and the length, not the content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = match self {
             HostData::InPlace(_) => "InPlace",
@@ -136,9 +138,9 @@ pub fn check_lengths(from: usize, to: usize) -> Result<()> {
 
 /// Input and output of one segment: the same memory (in place), or disjoint memory of equal length.
 ///
-/// It is the pointer form of a `&mut [u8]` or of a `(&[u8], &mut [u8])` pair, so that kernels and the incremental modes
-/// have one loop for both. Invariant, ensured by the constructors: `src` is valid for reads of `len` bytes, `dst` is valid for
-/// writes of `len` bytes, and they are equal or do not overlap.
+/// A span is the pointer form of a `&mut [u8]` or of a `(&[u8], &mut [u8])` pair. Kernels and the incremental modes can thus
+/// use one loop for both. Invariant, ensured by the constructors: `src` is valid for reads of `len` bytes, `dst` is valid
+/// for writes of `len` bytes, and the two ranges are equal or do not overlap.
 pub struct Span<'a> {
     src: *const u8,
     dst: *mut u8,
@@ -168,8 +170,9 @@ impl<'a> Span<'a> {
     ///
     /// # Safety
     ///
-    /// For as long as the span lives, `src` is valid for reads of `len` bytes and `dst` for writes, they are equal or do
-    /// not overlap, and nothing else writes to either or reads `dst`. With a length of 0, any pointers are valid.
+    /// As long as the span lives, `src` must be valid for reads of `len` bytes, and `dst` for writes of `len` bytes. The two
+    /// ranges must be equal or must not overlap. Nothing else may write to either range or read `dst`. With a length of 0,
+    /// any pointers are valid.
     #[inline]
     pub unsafe fn from_raw(src: *const u8, dst: *mut u8, len: usize) -> Self {
         Span { src, dst, len, owner: PhantomData }
@@ -242,13 +245,13 @@ impl<'a> Span<'a> {
     pub fn xor(&mut self, mask: &[u8]) {
         assert_eq!(mask.len(), self.len, "the lengths differ");
         for (i, mask) in mask.iter().enumerate() {
-            // SAFETY: i is below `len`, for which both are valid. Each byte is read before it is written, so equal
-            // pointers are fine.
+            // SAFETY: `i` is below `len`, and both pointers are valid for `len` bytes. Each byte is read before it is
+            // written, so the pointers may be equal.
             unsafe { *self.dst.add(i) = *self.src.add(i) ^ mask }
         }
     }
 
-    /// Splits into the bytes before `at` and those from `at` on; `at` must not exceed the length.
+    /// Splits the span into the bytes before `at` and the bytes from `at` on. `at` must not exceed the length.
     #[inline]
     pub fn split_at(self, at: usize) -> (Span<'a>, Span<'a>) {
         assert!(at <= self.len, "split beyond the end");
@@ -260,7 +263,7 @@ impl<'a> Span<'a> {
         )
     }
 
-    /// The same span for a shorter lifetime.
+    /// The same span with a shorter lifetime.
     #[inline]
     pub fn reborrow(&mut self) -> Span<'_> {
         Span { src: self.src, dst: self.dst, len: self.len, owner: PhantomData }

@@ -23,7 +23,7 @@ pub enum KeySize {
 }
 
 impl KeySize {
-    /// All of them, smallest first.
+    /// All key sizes, smallest first.
     pub const ALL: [KeySize; 3] = [KeySize::Aes128, KeySize::Aes192, KeySize::Aes256];
 
     /// Key length in bytes.
@@ -48,15 +48,15 @@ impl KeySize {
 
 /// An AES key.
 ///
-/// To expand a key takes as long as to encrypt several blocks, so a key caches its expanded forms: each backend keeps its own
-/// here ([`Key::prepared`]), made at first use and wiped with the key.
+/// Expanding a key takes as long as encrypting several blocks, so a key caches its expanded forms. Each backend has its own
+/// form, which [`Key::prepared`] makes at first use. The forms are wiped with the key.
 pub struct Key {
     bytes: Zeroizing<[u8; 32]>,
     size: KeySize,
     forms: OnceLock<Box<Form>>,
 }
 
-/// One expanded form of a key, and the next: a list that only grows, so that references into it stay valid.
+/// One node of a linked list of expanded forms. The list only grows, so that references into it stay valid.
 struct Form {
     value: Box<dyn Any + Send + Sync>,
     next: OnceLock<Box<Form>>,
@@ -84,7 +84,7 @@ impl Key {
         self.size
     }
 
-    /// The key itself, for backends and key files. Copies of it must be wiped.
+    /// The bytes of the key, for backends and key files. Copies of them must be wiped.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.size.bytes()]
     }
@@ -94,7 +94,7 @@ impl Key {
         self.prepared(|key| RoundKeys::expand(key.bytes(), key.size))
     }
 
-    /// The form of type `T` of this key, made at first use. `T` must wipe itself on drop.
+    /// The expanded form of type `T`, which is made at first use. `T` must wipe itself on drop.
     pub fn prepared<T: Any + Send + Sync>(&self, make: impl FnOnce(&Key) -> T) -> &T {
         let mut place = &self.forms;
         while let Some(form) = place.get() {
@@ -103,11 +103,12 @@ impl Key {
             }
             place = &form.next;
         }
-        // Constructed in its final place: a value that is moved off the stack leaves round keys there.
+        // The value is constructed in its final place, because moving it off the stack would leave a copy of the round keys
+        // there.
         let value = Box::write(Box::new_uninit(), make(self));
         let mut new = Box::new(Form { value, next: OnceLock::new() });
         loop {
-            // Another thread may have added a form in the meantime, of this type or another.
+            // Another thread may have added a form in the meantime, either of this type or of another type.
             match place.set(new) {
                 Ok(()) => {}
                 Err(back) => {
@@ -166,6 +167,18 @@ impl RoundKeys {
         &self.keys[..=self.rounds]
     }
 
+    /// The round keys of the equivalent inverse cipher (FIPS 197, section 5.3.5): in the order of decryption, with
+    /// InvMixColumns applied to all but the first and the last.
+    pub fn inverse(&self) -> RoundKeys {
+        let mut inverse = RoundKeys { keys: [[0; 16]; 15], rounds: self.rounds };
+        for (round, (inverse, key)) in inverse.keys.iter_mut().zip(self.as_blocks().iter().rev()).enumerate()
+        {
+            let outer = round == 0 || round == self.rounds;
+            *inverse = if outer { *key } else { inverse_mix_columns(key) };
+        }
+        inverse
+    }
+
     /// KeyExpansion of FIPS 197, section 5.2, with SubWord computed rather than looked up.
     fn expand(key: &[u8], size: KeySize) -> RoundKeys {
         let nk = key.len() / 4;
@@ -194,9 +207,9 @@ impl RoundKeys {
     }
 }
 
-/// The S-box on the four bytes of a word at once, without a table: inversion in GF(2^8) as the power 254, then the
-/// affine map of FIPS 197, section 5.1.1. Constant time; about 700 operations, only for backends without an expansion of their
-/// own.
+/// Applies the S-box to the four bytes of a word at once, without a table: inversion in GF(2^8) as the power 254, then the
+/// affine map of FIPS 197, section 5.1.1. It runs in constant time and takes about 700 operations. Only backends without
+/// their own key expansion use it.
 fn sub_word(x: u32) -> u32 {
     // 254 = 2 + 4 + 8 + 16 + 32 + 64 + 128
     let mut square = x;
@@ -207,6 +220,22 @@ fn sub_word(x: u32) -> u32 {
     }
     let b = inverse;
     b ^ rotl4(b, 1) ^ rotl4(b, 2) ^ rotl4(b, 3) ^ rotl4(b, 4) ^ 0x6363_6363
+}
+
+/// InvMixColumns of FIPS 197, section 5.3.3, on a block, in constant time.
+pub fn inverse_mix_columns(block: &Block) -> Block {
+    let mut mixed = *block;
+    for column in mixed.as_chunks_mut::<4>().0 {
+        *column = inverse_mix_column(u32::from_le_bytes(*column)).to_le_bytes();
+    }
+    mixed
+}
+
+/// InvMixColumns on one column: multiplication by 4x^2 + 5, then MixColumns.
+fn inverse_mix_column(column: u32) -> u32 {
+    let a = column ^ xtime4(xtime4(column ^ column.rotate_right(16)));
+    let next = a.rotate_right(8);
+    xtime4(a ^ next) ^ next ^ a.rotate_right(16) ^ a.rotate_right(24)
 }
 
 /// Doubles four elements of GF(2^8).
@@ -241,6 +270,22 @@ mod tests {
             let bytes: Vec<u8> = (0..len as u8).map(|i| i.wrapping_mul(37) ^ 0x5a).collect();
             let key = Key::new(&bytes).unwrap();
             assert_eq!(key.round_keys().as_blocks(), lockstep_reference::Aes::new(&bytes).round_keys());
+        }
+    }
+
+    #[test]
+    fn inverse_round_keys_are_those_of_the_equivalent_inverse_cipher() {
+        // FIPS 197, 5.3.3: the inverse of the example of MixColumns.
+        assert_eq!(inverse_mix_column(0xbca1_4d8e).to_le_bytes(), [0xdb, 0x13, 0x53, 0x45]);
+        for len in [16, 24, 32] {
+            let key = Key::new(&vec![3; len]).unwrap();
+            let (keys, inverse) = (key.round_keys().as_blocks(), key.round_keys().inverse());
+            let rounds = key.size().rounds();
+            assert_eq!(inverse.as_blocks().len(), rounds + 1);
+            assert_eq!((inverse.as_blocks()[0], inverse.as_blocks()[rounds]), (keys[rounds], keys[0]));
+            for round in 1..rounds {
+                assert_eq!(inverse.as_blocks()[round], inverse_mix_columns(&keys[rounds - round]), "{round}");
+            }
         }
     }
 

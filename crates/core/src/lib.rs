@@ -13,42 +13,45 @@
 //! | [`messages`] | one view of the segments or messages of a call |
 //! | [`error`] | everything that can go wrong |
 //!
-//! This crate neither chooses a device nor measures one, and it does not define how modes are composed of passes. Users
-//! reach it through the module `hazmat` of the crate `lockstep`.
+//! This crate neither chooses nor measures devices, and it does not define how modes are composed of passes. Users reach it
+//! through the module `hazmat` of the crate `lockstep`.
 //!
 //! # The contract of `submit`
 //!
 //! [`Device::submit`](backend::Device::submit) starts work and returns a [`Completion`](backend::Completion). The work ends, at
 //! the latest, when [`Completion::wait`](backend::Completion::wait) returns.
 //!
-//! **Input.** The caller has checked the shapes: the length of a segment is a multiple of
-//! [`Pass::unit`](work::Pass::unit), segments of XTS have a tweak, tags have a length that the mode allows, and input and output
-//! of a segment are disjoint or the same memory. The keys of a call have one size. The device checks everything that depends on
-//! itself: it returns [`Error::Unsupported`] for an operation that the kernel lacks and [`Error::OutOfReach`] for memory that it
-//! cannot access. It never falls back to another kernel and never skips a segment.
+//! **Input.** The caller has checked the shapes: the length of a segment is a multiple of [`Pass::unit`](work::Pass::unit),
+//! segments of XTS have a tweak, tags have a length that the mode allows, and input and output of a segment are disjoint or
+//! the same memory. All keys of a call have the same size. The device makes the checks that depend on the device: it returns
+//! [`Error::Unsupported`] for an operation that the kernel lacks and [`Error::OutOfReach`] for memory that it cannot access.
+//! It never falls back to another kernel and never skips a segment.
 //!
-//! **Memory.** Borrowed host memory is accessed only inside `submit` and inside `wait`. A device with memory of its own copies
-//! input in `submit` and results in `wait`, so a completion may be dropped or leaked at any time without a dangling pointer: the
-//! work is then abandoned and its results are lost. Page-locked and device memory is held by reference and may be in use
-//! until the completion has been waited for or dropped.
+//! **Memory.** Borrowed host memory is accessed only inside `submit` and inside `wait`. A device with its own memory copies
+//! input in `submit` and results in `wait`. A completion may therefore be dropped or leaked at any time without leaving a
+//! dangling pointer. The work is then abandoned, and its results are lost. Page-locked and device memory is held by
+//! reference and may be in use until the completion has been waited for or dropped.
 //!
 //! **Order.** Work on device memory is ordered by the stream of the [`Work`](work::Work): it starts after earlier work on that
 //! stream and before later work on it. Work on host memory has no order; different threads may call `submit` at the same time.
 //!
-//! **Results.** After a successful `wait`, the output has the result, every chaining state is what the next segment of its
-//! message must start with ([`Pass`](work::Pass) defines it), and every message of a fused AEAD has a status other than
-//! [`Status::Pending`](work::Status::Pending). A wrong tag is no error of the call: the message has the status
-//! [`AuthenticationFailed`](work::Status::AuthenticationFailed) and its output is zeroed. Tags are compared in constant time.
+//! **Results.** After a successful `wait`, the output holds the result, every chaining state is the one with which the next
+//! segment of the message must start (as defined by [`Pass`](work::Pass)), and every message of a fused AEAD has a status
+//! other than [`Status::Pending`](work::Status::Pending). A wrong tag does not make the call fail: the message gets the
+//! status [`AuthenticationFailed`](work::Status::AuthenticationFailed), and its output is zeroed. Tags are compared in
+//! constant time.
 //!
-//! **Failure.** After an error from `submit` or `wait` all output of the call is lost, also in place; what a device wrote before
-//! it failed must not be plaintext of an unchecked message. A device never panics on input that this contract allows.
+//! **Failure.** After an error from `submit` or `wait`, all output of the call is invalid, including in-place data. What a
+//! device wrote before it failed must not be plaintext of a message whose tag was not checked. A device never panics on
+//! input that this contract allows.
 //!
 //! **Secrets.** Expanded keys live in [`Key::prepared`] or in device memory that is wiped. A kernel with
 //! [`constant_time`](backend::KernelInfo::constant_time) has no branch and no address that depends on keys or data.
 //!
 //! # A minimal backend
 //!
-//! One device with one kernel, which does ECB encryption of host memory by the reference implementation:
+//! This backend has one device with one kernel. The kernel encrypts host memory in ECB mode by means of the reference
+//! implementation:
 //!
 //! ```
 //! use std::sync::Arc;

@@ -22,7 +22,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// The number of them.
+    /// The number of segments or messages.
     pub fn len(&self) -> usize {
         match self {
             Messages::Segments(segments) => segments.len(),
@@ -30,12 +30,12 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// True if the call has none.
+    /// True if the call has no segments or messages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The data of one.
+    /// The data of a segment or message.
     pub fn data(&self, index: usize) -> &Data<'d> {
         match self {
             Messages::Segments(segments) => &segments[index].data,
@@ -51,7 +51,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// The key of one.
+    /// The key of a segment or message.
     pub fn key(&self, index: usize) -> &'d Key {
         match self {
             Messages::Segments(segments) => segments[index].key,
@@ -59,7 +59,7 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// The tweak of one, for XTS.
+    /// The tweak of a segment, for XTS.
     pub fn tweak(&self, index: usize) -> Option<Tweak<'d>> {
         match self {
             Messages::Segments(segments) => segments[index].tweak,
@@ -76,14 +76,14 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// Sets the chaining state behind a segment. No effect on messages.
+    /// Sets the chaining state after a segment. Has no effect on messages of a fused AEAD.
     pub fn set_chaining_state(&mut self, index: usize, state: Block) {
         if let Messages::Segments(segments) = self {
             *segments[index].state = state;
         }
     }
 
-    /// The message; `None` for a segment.
+    /// The message of a fused AEAD; `None` for a segment of a pass.
     pub fn aead(&self, index: usize) -> Option<&AeadMessage<'d>> {
         match self {
             Messages::Segments(_) => None,
@@ -91,7 +91,8 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// Marks all messages as not processed after an error, and zeroes tags if some were written. No effect on segments.
+    /// After an error, marks all messages as not processed. Also zeroes the tags if `delivered` is true, because some may
+    /// have been written. Has no effect on segments.
     pub fn invalidate(&mut self, delivered: bool) {
         let Messages::Aead(messages) = self else { return };
         for message in messages.iter_mut() {

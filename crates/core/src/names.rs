@@ -8,8 +8,8 @@
 //! | kernel that a user selects | `cpu/vaes512` | [`KernelName`] |
 //!
 //! Backends declare their own names as constants. The text that a user writes is parsed once, into a [`DeviceSelector`] or a
-//! [`KernelName`]. Parsing never fails: whether there is such a device is known only after discovery, and an unknown name is
-//! reported together with those that exist.
+//! [`KernelName`]. Parsing never fails, because the existing devices are known only after discovery. The error for an
+//! unknown name lists the existing names.
 
 use std::fmt;
 
@@ -51,16 +51,16 @@ impl fmt::Display for BackendName {
 pub struct DeviceId {
     /// The backend's name.
     pub backend: &'static str,
-    /// Which of its devices.
+    /// The device within the backend.
     pub unit: Unit,
 }
 
-/// Which device of a backend.
+/// Identifies a device of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// The backend has one device at most.
     Only,
-    /// One of several, by number.
+    /// One of several devices, identified by a number.
     Number(u16),
     /// A special device, such as an emulator.
     Named(&'static str),
@@ -94,7 +94,7 @@ impl DeviceSelector {
         self.unit.as_deref()
     }
 
-    /// The number after the colon, if it is one and is written without leading zeros.
+    /// The part after the colon as a number, if it is a number without leading zeros.
     pub fn number(&self) -> Option<u16> {
         let unit = self.unit()?;
         unit.parse().ok().filter(|number: &u16| number.to_string() == unit)
@@ -149,7 +149,7 @@ impl fmt::Display for DeviceSelector {
     }
 }
 
-/// The kernel that a user selects, such as `cpu/vaes512`: the name of its backend, a slash, and its own.
+/// The kernel that a user selects, such as `cpu/vaes512`: the name of the backend, a slash, and the name of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KernelName {
     backend: BackendName,

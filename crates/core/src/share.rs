@@ -1,4 +1,4 @@
-//! Sharing of large work among the threads of a processor, or among devices. Segments are cut where their pass allows it.
+//! Sharing of large work among the threads of a processor, or among devices. Segments are cut if their pass allows it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,11 +19,12 @@ struct Piece<'s> {
     data: Data<'s>,
 }
 
-/// Passes `run` the segments in as many lists as there are `targets`, which are the numbers of bytes of the lists; a list may be
-/// empty. When `run` has succeeded, chaining states are as if no segment had been cut.
+/// Distributes the segments among lists and calls `run` with the lists. There is one list for each element of `targets`,
+/// which is the number of bytes that the list should have. A list may be empty. After `run` has succeeded, the chaining
+/// states are the same as if no segment had been cut.
 ///
 /// # Errors
-/// Those of `run`; chaining states of the segments are unchanged then.
+/// Errors of `run`. The chaining states of the segments are then unchanged.
 pub fn segments(
     pass: Pass,
     segments: &mut [Segment<'_>],
@@ -60,7 +61,7 @@ pub fn segments(
     Ok(())
 }
 
-/// Items that cannot be cut, in as many consecutive lists as there are targets.
+/// Divides items that cannot be cut into consecutive lists, one list for each target.
 pub fn items<'i, T>(items: &'i mut [T], targets: &[usize], weight: impl Fn(&T) -> usize) -> Vec<&'i mut [T]> {
     let mut lists = Vec::new();
     let mut rest = items;
@@ -79,11 +80,11 @@ pub fn items<'i, T>(items: &'i mut [T], targets: &[usize], weight: impl Fn(&T) -
     lists
 }
 
-/// Does all pieces of work at the same time, each on a thread. The calling thread is one of them, and does what remains if no more
-/// threads can be started.
+/// Does all pieces of work at the same time, each on a thread. The calling thread is one of the threads. If no more threads
+/// can be started, it does the remaining work.
 ///
-/// Threads are started for each call and end with it: that costs about 30 microseconds against the milliseconds that such work
-/// takes, and no thread is left when the process forks or the library is unloaded.
+/// Each call starts its own threads, which end with the call. Starting them costs about 30 microseconds, while such work
+/// takes milliseconds. No thread is left when the process forks or the library is unloaded.
 pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
     let helpers = work.len().saturating_sub(1);
     let queue = Mutex::new(work);
@@ -106,14 +107,14 @@ pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
     });
 }
 
-/// True if there is address space for one more thread and for what threads allocate. With a limit (`ulimit -v`) there may be less
-/// than all threads need, and a failed allocation would abort the process.
+/// True if there is address space for one more thread and for the allocations of the threads. Under a limit (`ulimit -v`),
+/// the address space may be too small for all threads, and a failed allocation would abort the process.
 pub fn has_room_for_a_thread() -> bool {
-    /// Twice the stack of a thread and the arena that the C library reserves for its allocations.
+    /// Twice the address space of a thread, for its stack and for the arena that the C library reserves for its allocations.
     const ROOM: usize = 256 << 20;
     let mut room = Vec::<u8>::new();
     let is_there = room.try_reserve_exact(ROOM).is_ok();
-    // Without a use of it the compiler may remove the allocation.
+    // Without a use of `room`, the compiler may remove the allocation.
     std::hint::black_box(&room);
     is_there
 }
@@ -183,7 +184,7 @@ impl Distributor<'_> {
     }
 }
 
-/// The chaining state behind whole blocks of host data that have not been processed yet.
+/// The chaining state after whole blocks of host data that have not been processed yet.
 fn state_after(pass: Pass, state: &Block, data: &Data<'_>) -> Block {
     let last = match data {
         Data::Host(data) => data.input().last_chunk().copied(),
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(cut(ctr, &[10_000], &[4096, 4096]), [vec![4096], vec![5904]]);
         assert_eq!(cut(ctr, &[10_000], &[5000, 5000]), [vec![4096], vec![5904]]);
         assert_eq!(cut(ctr, &[100, 0, 9000], &[4200, 5000]), [vec![100, 0, 4096], vec![4904]]);
-        // Less than a page is left in the share: the next one has the whole segment.
+        // The share has room for less than a page, so the whole segment goes to the next share.
         assert_eq!(cut(ctr, &[5000, 9000], &[7000, 7000]), [vec![5000], vec![9000]]);
         assert_eq!(cut(ctr, &[100], &[4096, 4096]), [vec![100], none.clone()]);
         assert_eq!(cut(ctr, &[], &[4096, 4096]), [none.clone(), none.clone()]);

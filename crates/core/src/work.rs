@@ -6,17 +6,19 @@ use crate::key::{Block, Key, KeySize};
 
 /// The data-parallel or serial steps of which modes consist.
 ///
-/// A pass processes [`Segment`]s: parts of messages, with the chaining state that links a part to the next. Below, "blocks" means
-/// that the length is a multiple of 16 bytes, "bytes" that it is any.
+/// A pass processes [`Segment`]s: parts of messages, with the chaining state that links a part to the next. In the
+/// descriptions of the passes, "Blocks" means that the length must be a multiple of 16 bytes, and "Bytes" means that any
+/// length is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pass {
     /// Blocks; no chaining state.
     EcbEncrypt,
     /// Blocks; no chaining state.
     EcbDecrypt,
-    /// Bytes. The chaining state is the counter, 128 bits big-endian, and advances by one for each block, also a partial one.
+    /// Bytes. The chaining state is a 128-bit big-endian counter. It advances by one for each block, including a partial
+    /// block.
     Ctr,
-    /// Bytes. As `Ctr`, but only the last 32 bits are incremented (GCM, SP 800-38D, 6.2).
+    /// Bytes. Like `Ctr`, but only the last 32 bits are incremented (GCM, SP 800-38D, 6.2).
     Ctr32,
     /// Blocks; the chaining state is the last ciphertext block. Serial.
     CbcEncrypt,
@@ -38,20 +40,21 @@ pub enum Pass {
     Ofb,
     /// Blocks; the chaining state is the last plaintext block XOR the last ciphertext block. Serial.
     PcbcEncrypt,
-    /// Blocks; the chaining state as in `PcbcEncrypt`. Serial.
+    /// Blocks; the chaining state is the same as in `PcbcEncrypt`. Serial.
     PcbcDecrypt,
     /// Blocks, read-only; the chaining state is the running MAC. Serial.
     CbcMac,
-    /// Blocks. The chaining state is the tweak of the data unit and does not change; [`Tweak`] has the position in the unit.
+    /// Blocks. The chaining state is the tweak of the data unit and does not change. The position in the unit is in
+    /// [`Tweak`].
     XtsEncrypt,
-    /// Blocks. As `XtsEncrypt`.
+    /// Blocks. The same as `XtsEncrypt`.
     XtsDecrypt,
-    /// Blocks, read-only; the chaining state is the running hash, under the hash key of the segment's AES key.
+    /// Blocks, read-only; the chaining state is the running hash. The hash key is derived from the AES key of the segment.
     Ghash,
 }
 
 impl Pass {
-    /// All of them.
+    /// All passes.
     pub const ALL: [Pass; 19] = [
         Pass::EcbEncrypt,
         Pass::EcbDecrypt,
@@ -107,7 +110,7 @@ impl Pass {
         )
     }
 
-    /// True if the pass has no output but the chaining state.
+    /// True if the chaining state is the only output of the pass.
     pub const fn is_read_only(self) -> bool {
         matches!(self, Pass::CbcMac | Pass::Ghash)
     }
@@ -118,7 +121,7 @@ impl Pass {
     }
 }
 
-/// AEADs that a kernel may do in one operation. Where no kernel does, modes compose them of passes.
+/// AEADs that a kernel may do in one operation. If no kernel supports this, modes compose the AEAD of passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FusedAead {
     /// GCM encryption (SP 800-38D, 7.1) with a 96-bit IV.
@@ -129,11 +132,12 @@ pub enum FusedAead {
 }
 
 impl FusedAead {
-    /// All of them.
+    /// All fused AEADs.
     pub const ALL: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen];
 }
 
-/// A pass or a fused AEAD: the unit of support, cost and choice.
+/// A pass or a fused AEAD. A kernel supports whole operations, its cost is stated for each operation, and the planner
+/// chooses a kernel for each operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
     /// A pass.
@@ -146,13 +150,13 @@ impl Operation {
     /// The number of operations.
     pub const COUNT: usize = Pass::ALL.len() + FusedAead::ALL.len();
 
-    /// All of them.
+    /// All operations.
     pub fn all() -> impl Iterator<Item = Operation> {
         let passes = Pass::ALL.into_iter().map(Operation::Pass);
         passes.chain(FusedAead::ALL.into_iter().map(Operation::Fused))
     }
 
-    /// A number below [`Operation::COUNT`], for tables.
+    /// An index below [`Operation::COUNT`], for tables.
     pub const fn index(self) -> usize {
         match self {
             Operation::Pass(pass) => pass as usize,
@@ -165,7 +169,7 @@ impl Operation {
         matches!(self, Operation::Pass(pass) if pass.is_read_only())
     }
 
-    /// The error of a kernel that does not do it.
+    /// The error of a kernel that does not support the operation.
     pub fn unsupported_by(self, kernel: &'static str) -> Error {
         Error::Unsupported { kernel, operation: self.to_string() }
     }
@@ -180,15 +184,17 @@ impl std::fmt::Display for Operation {
     }
 }
 
-/// A part of one message for a pass. Several parts of one message may be in one call only if the chaining state of each is
-/// known before (ECB, CTR, XTS; CBC and CFB decryption, with the ciphertext block before).
+/// A part of one message for a pass. A call may contain several parts of one message only if the chaining state of each part
+/// is known in advance. This is the case for ECB, CTR and XTS. It is also the case for CBC and CFB decryption, where the
+/// state is the preceding ciphertext block.
 #[derive(Debug)]
 pub struct Segment<'d> {
     /// The key; for XTS the data key.
     pub key: &'d Key,
     /// For XTS only: the tweak key and the position in the data unit.
     pub tweak: Option<Tweak<'d>>,
-    /// IV, counter, tweak or running MAC: see [`Pass`]. The device updates it to what the next segment must start with.
+    /// IV, counter, tweak or running MAC: see [`Pass`]. The device updates it to the state with which the next segment must
+    /// start.
     pub state: &'d mut Block,
     /// The data; their length is a multiple of [`Pass::unit`].
     pub data: Data<'d>,
@@ -208,20 +214,20 @@ pub struct Tweak<'d> {
 pub struct AeadMessage<'d> {
     /// The key.
     pub key: &'d Key,
-    /// The IV or nonce. Of 12 bytes for a [`FusedAead`]; modes compose other lengths of passes.
+    /// The IV or nonce. A [`FusedAead`] takes 12 bytes. For other lengths, modes compose the AEAD of passes.
     pub nonce: &'d [u8],
     /// Associated data.
     pub aad: &'d [u8],
-    /// Plaintext to ciphertext, or back.
+    /// Sealing: plaintext in, ciphertext out. Opening: the reverse.
     pub data: Data<'d>,
-    /// Written when sealing, compared when opening; of a length that the mode allows.
+    /// The tag, which is written when sealing and compared when opening. The mode must allow its length.
     pub tag: Tag<'d>,
-    /// Set when the completion has been waited for.
+    /// The outcome, which is set when the completion has been waited for.
     pub status: Status,
 }
 
 impl<'d> AeadMessage<'d> {
-    /// A shorter-lived handle on the same message; its status is its own.
+    /// A shorter-lived handle on the same message. The handle has a separate status.
     pub fn reborrow(&mut self) -> AeadMessage<'_> {
         AeadMessage {
             key: self.key,
@@ -261,7 +267,7 @@ impl Tag<'_> {
     }
 }
 
-/// The outcome of a message. In a [`Table`] one byte for each message, with these values.
+/// The outcome of a message. In a [`Table`], one byte for each message has one of these values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
@@ -273,7 +279,7 @@ pub enum Status {
     AuthenticationFailed = 2,
 }
 
-/// Messages described by arrays in device memory; the host knows none of their contents.
+/// Messages that are described by arrays in device memory. The host does not know the contents of the arrays.
 ///
 /// Integers are 64-bit little-endian. Segment `i` is read at `from + offsets[i]`, written at `to + offsets[i]`, and
 /// has `lengths[i]` bytes.
@@ -283,7 +289,7 @@ pub struct Table {
     pub messages: usize,
     /// The size of all keys.
     pub key_size: KeySize,
-    /// Raw keys, one for each message, or a single one for all. For XTS, the data key is followed by the tweak key.
+    /// Raw keys, one for each message, or a single key for all messages. For XTS, the data key is followed by the tweak key.
     pub keys: DeviceSlice,
     /// 16 bytes for each message: the chaining states of a pass (updated), or the 96-bit IVs of a fused AEAD with 4 bytes unused.
     pub states: DeviceSlice,
@@ -291,20 +297,20 @@ pub struct Table {
     pub offsets: DeviceSlice,
     /// The length of each message.
     pub lengths: DeviceSlice,
-    /// The length of the longest message, or more: it determines the launch.
+    /// The length of the longest message, or an upper bound. It determines the size of the launch.
     pub longest: usize,
     /// The input.
     pub from: DeviceSlice,
     /// The output: the same range or a disjoint one.
     pub to: DeviceSlice,
-    /// For fused AEADs, 16 bytes for each message: tags, written or compared.
+    /// For fused AEADs: a tag of 16 bytes for each message, which is written or compared.
     pub tags: Option<DeviceSlice>,
-    /// One [`Status`] byte for each message, written.
+    /// One [`Status`] byte for each message, which the device writes.
     pub status: DeviceSlice,
 }
 
-/// An execution stream of a device: work on one stream runs in order. The number is the backend's own (CUDA: the
-/// stream's handle); 0 is the default stream.
+/// An execution stream of a device: work on one stream runs in order. The backend defines the number (CUDA: the stream's
+/// handle); 0 is the default stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stream(pub u64);
 
@@ -324,8 +330,8 @@ pub enum Task<'w, 'd> {
     Pass(Pass, &'w mut [Segment<'d>]),
     /// One fused AEAD over many messages.
     Fused(FusedAead, &'w mut [AeadMessage<'d>]),
-    /// A pass or a fused AEAD over messages that arrays in device memory describe. Optional: a device without memory, or that does not
-    /// read such arrays, answers [`Error::Unsupported`].
+    /// A pass or a fused AEAD over messages that arrays in device memory describe. Support is optional: a device returns
+    /// [`Error::Unsupported`] if it has no memory or does not read such arrays.
     Table(Operation, Box<Table>),
 }
 

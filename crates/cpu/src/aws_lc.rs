@@ -1,7 +1,7 @@
 //! Fused GCM by AWS-LC, whose assembly runs CTR and GHASH in one loop.
 //!
-//! `aws-lc-sys` is called directly rather than through `aws-lc-rs`, which works only in place and allocates a context
-//! for every key: too slow for a batch of short messages with a key each.
+//! `aws-lc-sys` is called directly, because `aws-lc-rs` works only in place and allocates a context for every key. That is
+//! too slow for a batch of short messages that each have their own key.
 
 use std::ptr::null_mut;
 
@@ -59,7 +59,7 @@ impl AnyKernel for AwsLc {
 /// Processes messages one after another. The context of a key is cached only if several messages use it.
 fn run_batch(messages: &mut [AeadMessage<'_>]) {
     let mut i = 0;
-    // One context for all other keys: allocating and zeroing a context takes longer than expanding a key.
+    // All other keys share one context, because allocating and zeroing a context takes longer than expanding a key.
     let mut once = None;
     while i < messages.len() {
         let key = messages[i].key;
@@ -92,8 +92,8 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
         Tag::Write(tag) => {
             let mut full = [0; 16];
             let mut full_len = 0;
-            // SAFETY: input and output are valid for len bytes and equal or disjoint by the borrows in HostData; the other
-            // slices are valid for their lengths; the context is initialised.
+            // SAFETY: input and output are valid for len bytes. The borrows in HostData guarantee that they are equal or
+            // disjoint. The other slices are valid for their lengths. The context is initialised.
             let done = unsafe {
                 EVP_AEAD_CTX_seal_scatter(
                     context.as_ptr(),
@@ -123,7 +123,7 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
                 short = Context::new(message.key, tag.len());
                 &short
             };
-            // SAFETY: as above; the tag is only read.
+            // SAFETY: as for sealing above; the tag is only read.
             let done = unsafe {
                 EVP_AEAD_CTX_open_gather(
                     context.as_ptr(),
@@ -143,14 +143,15 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
     };
     message.status = match &message.tag {
         _ if done => Status::Done,
-        // Sealing has no authentication to fail: the caller reports an error for messages that stay pending.
+        // A failure to seal is not an authentication failure. The message stays pending, and the caller reports an error for
+        // it.
         Tag::Write(_) => Status::Pending,
         Tag::Expect(_) => Status::AuthenticationFailed,
     };
     if !done {
         data.output().fill(0);
         if let Tag::Write(tag) = &mut message.tag {
-            // Sealing fails only on lengths that core refuses. No partial result may remain.
+            // No partial result may remain. Sealing fails only on lengths that `lockstep-core` refuses.
             tag.fill(0);
         }
     }
@@ -158,10 +159,11 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
 
 /// An expanded key and its hash table in the format of AWS-LC.
 ///
-/// It must not move: AWS-LC aligns its state within the context by the address.
+/// A context must not move: AWS-LC aligns the AES-GCM state within the context, so the position of the state depends on the
+/// address of the context.
 struct Context(Box<EVP_AEAD_CTX>);
 
-// SAFETY: sealing and opening take a constant context and are thread-safe (aws-lc, aead.h).
+// SAFETY: sealing and opening take a pointer to a constant context and are thread-safe (aws-lc, aead.h).
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -184,8 +186,8 @@ impl Context {
 
     fn set_key(&mut self, key: &Key, tag_len: usize) {
         let bytes = key.bytes();
-        // SAFETY: the three functions return pointers to constants; init overwrites the whole context, which owns no
-        // memory (the state of AES-GCM is part of it), and the key has the length of the cipher.
+        // SAFETY: the three functions return pointers to constants. Init overwrites the whole context, which owns no memory,
+        // since the state of AES-GCM is part of the context. The key has the length of the cipher.
         let done = unsafe {
             let aead: *const EVP_AEAD = match key.size() {
                 KeySize::Aes128 => EVP_aead_aes_128_gcm(),
@@ -205,9 +207,9 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let context: *mut EVP_AEAD_CTX = &mut *self.0;
-        // SAFETY: the context is not used afterwards; cleanup accepts a zeroed or an initialised one, and its bytes may be
-        // overwritten, since it is plain data. AWS-LC's cleanup does not zero the key. OPENSSL_cleanse writes words,
-        // `zeroize` would write bytes.
+        // SAFETY: the context is not used afterwards. Cleanup accepts a zeroed or an initialised context. A context is plain
+        // data, so its bytes may be overwritten. AWS-LC's cleanup does not zero the key. OPENSSL_cleanse writes words,
+        // whereas `zeroize` would write single bytes.
         unsafe {
             EVP_AEAD_CTX_cleanup(context);
             OPENSSL_cleanse(context.cast(), size_of::<EVP_AEAD_CTX>());

@@ -2,7 +2,7 @@
 
 use crate::kernel::Block;
 
-/// How a counter block, as a big-endian number, is incremented.
+/// A way to increment a counter block, which is a big-endian number.
 pub(crate) trait Counting {
     /// The counter after `n` blocks.
     fn advance(counter: u128, n: u128) -> u128;

@@ -13,13 +13,13 @@ use crate::kernel::Kernel;
 use crate::passes::Passes;
 use crate::soft::Soft;
 
-/// The name of the one device of this backend.
+/// The identifier of the only device of this backend.
 pub const CPU: DeviceId = DeviceId { backend: "cpu", unit: Unit::Only };
 
 /// Options of the CPU backend.
 #[derive(Debug, Clone, Default)]
 pub struct CpuOptions {
-    /// Maximum number of threads for large work; `None` is the number of logical processors.
+    /// Maximum number of threads for large work; `None` stands for the number of logical processors.
     pub threads: Option<usize>,
 }
 
@@ -46,7 +46,7 @@ impl Backend for CpuBackend {
     }
 }
 
-/// A kernel of any type, as a trait object.
+/// The object-safe interface of a kernel.
 pub(crate) trait AnyKernel: Send + Sync {
     /// The cost of an operation; `None` if the kernel does not support it.
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost>;

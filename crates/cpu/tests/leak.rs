@@ -84,11 +84,13 @@ fn reported(arguments: &[&str], what: &str) {
 }
 
 #[test]
+#[ignore = "needs a release build: make leak-test"]
 fn soft_is_constant_time() {
     silent(&["cpu/soft"]);
 }
 
 #[test]
+#[ignore = "needs a release build: make leak-test"]
 fn aesni_is_constant_time() {
     if !std::arch::is_x86_feature_detected!("aes") {
         let _ = writeln!(std::io::stderr(), "NOT TESTED: this processor has no AES-NI");
@@ -98,12 +100,14 @@ fn aesni_is_constant_time() {
 }
 
 #[test]
+#[ignore = "needs a release build: make leak-test"]
 fn the_portable_key_expansion_is_constant_time() {
     silent(&["core"]);
 }
 
 /// A verdict is branched on, so there are reports; the probe checks that their number is constant.
 #[test]
+#[ignore = "needs a release build: make leak-test"]
 fn verdicts_do_not_depend_on_the_place_of_the_fault() {
     if !has_valgrind() {
         return;
@@ -121,11 +125,13 @@ fn verdicts_do_not_depend_on_the_place_of_the_fault() {
 }
 
 #[test]
+#[ignore = "needs a release build: make leak-test"]
 fn a_table_lookup_is_reported() {
     reported(&["table"], "Use of uninitialised value");
 }
 
 #[test]
+#[ignore = "needs a release build: make leak-test"]
 fn a_branch_is_reported() {
     reported(&["branch"], "Conditional jump or move depends on uninitialised value");
 }

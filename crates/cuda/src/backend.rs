@@ -31,7 +31,7 @@ impl Backend for CudaBackend {
     }
 }
 
-/// All devices, the emulator last; and the reason if there is no GPU.
+/// All devices, with the emulator last, and the reason if there is no GPU.
 pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
     let (machines, missing) = match driver::discover() {
         Ok(machines) => (machines, None),

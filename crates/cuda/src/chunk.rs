@@ -1,5 +1,5 @@
-//! A call as chunks, each a launch sequence on one stream: descriptions, keys and data go to the device, kernels run,
-//! results come back, and the device memory that was used is wiped.
+//! Execution of a call as chunks. Each chunk is a launch sequence on one stream: it copies descriptions, keys and data
+//! to the device, runs the kernels, copies the results back, and wipes the device memory that it used.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,35 +17,36 @@ use crate::launch;
 use crate::machine::Hold;
 use crate::staging::{Pool, Staging};
 
-/// Bytes of a chunk: many enough to fill the device and to pay for its launches, few enough to overlap.
+/// Bytes of a chunk. A chunk is large enough to fill the device and to outweigh the cost of its launches, and small
+/// enough that the chunks of a call overlap.
 pub(crate) const CHUNK: usize = 4 << 20;
 
-/// Pieces of a chunk at most, so that their descriptions stay smaller than the chunk.
+/// Maximum number of pieces of a chunk. The limit keeps their descriptions smaller than the chunk.
 const MOST_PIECES: usize = 32 * 1024;
 
 /// One call.
 pub(crate) struct Task {
     pub(crate) pool: Arc<Pool>,
-    /// The kernels; none for the measurement of overheads, where data travel and nothing runs.
+    /// The kernels. `None` for measurements of overheads, which copy the data and run no kernel.
     pub(crate) family: Option<&'static Family>,
     pub(crate) operation: Operation,
     pub(crate) size: KeySize,
     pub(crate) options: LaunchOptions,
     /// The caller's stream, for data in device memory.
     pub(crate) stream: Stream,
-    /// What keeps the caller's device memory allocated.
+    /// Handles that keep the caller's device memory allocated.
     holds: Vec<Hold>,
-    /// Pinned buffers of the caller, with the ends of what used them when the call began.
+    /// Pinned buffers of the caller, with the events that end their uses before this call.
     earlier_uses: Vec<(PinnedBuffer, Vec<Event>)>,
 }
 
 /// Where results are in a staging buffer.
 pub(crate) struct Found {
-    /// By piece in borrowed host memory, its index and place.
+    /// The index and the place of each piece in borrowed host memory.
     outputs: Vec<(usize, usize)>,
-    /// The segments' descriptions, if the device leaves chaining states there.
+    /// The place of the segments' descriptions, if the device writes chaining states to them.
     segments: Option<usize>,
-    /// Tags and statuses of GCM.
+    /// The places of the tags and the statuses, for GCM.
     tags: Option<(usize, usize)>,
 }
 
@@ -74,7 +75,7 @@ impl Task {
         ChainingState::of_operation(self.operation)
     }
 
-    /// Where the chaining states behind the pieces come from: true if from the device.
+    /// True if the chaining states after the pieces are copied from the device.
     fn device_knows_states(&self, resident: bool) -> bool {
         self.family.is_some()
             && match self.chaining() {
@@ -106,11 +107,18 @@ impl Pipeline for Task {
         self.operation
     }
 
-    /// What is in device memory is one launch sequence.
+    /// Work on data in device memory is one launch sequence without limits.
     fn limits(&self, resident: bool) -> Limits {
         let all = usize::MAX;
         if resident {
-            return Limits { bytes: all, pieces: all, least_room: 0, tile: all, serial: all, beside: 0 };
+            return Limits {
+                bytes: all,
+                pieces: all,
+                least_room: 0,
+                tile: all,
+                serial: all,
+                aead_overhead: 0,
+            };
         }
         let tile = |family: &Family| family.tiling(self.gpu().limits(), &self.options, 1, usize::MAX).tile;
         Limits {
@@ -119,7 +127,7 @@ impl Pipeline for Task {
             least_room: CHUNK / 4,
             tile: self.family.map_or(16, tile),
             serial: all,
-            beside: 0,
+            aead_overhead: 0,
         }
     }
 
@@ -132,7 +140,7 @@ impl Pipeline for Task {
             }
             Data::Pinned { from, to, .. } => {
                 for slice in [from, to] {
-                    // Neighbours often share their buffer.
+                    // Consecutive slices often belong to the same buffer.
                     if self.earlier_uses.last().is_none_or(|(last, _)| !last.is(slice.buffer())) {
                         self.earlier_uses.push((slice.buffer().clone(), self.gpu().uses(slice)?));
                     }
@@ -157,7 +165,7 @@ impl Pipeline for Task {
         messages: &Messages<'_, '_>,
     ) -> Result<Description> {
         if let Kind::Chain(_) = self.kind() {
-            // A thread works as long as its longest message.
+            // A thread runs as long as its longest message, so messages of similar length are grouped.
             pieces.sort_by_key(|piece| std::cmp::Reverse(piece.range.len()));
         }
         let family = self.family.unwrap_or(&FAMILIES[0]);

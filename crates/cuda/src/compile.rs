@@ -1,5 +1,5 @@
-//! Machine code of kernels: built into the program; else from the user's cache; else compiled by NVRTC from the sources
-//! that are built into the program.
+//! Machine code of kernels. The code is built into the program or is in the user's cache. Otherwise NVRTC compiles it
+//! from the sources that are built into the program.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -24,7 +24,8 @@ impl Architecture {
         10 * self.major + self.minor
     }
 
-    /// True if code for a target such as `sm_90` runs on it: of the same major version, and not newer.
+    /// True if code for a target such as `sm_90` runs on this architecture: the target has the same major version and
+    /// is not newer.
     fn runs(self, target: &str) -> bool {
         let number = target.strip_prefix("sm_").and_then(|number| number.parse::<u32>().ok());
         number.is_some_and(|number| number / 10 == self.major && number <= self.number())
@@ -34,7 +35,7 @@ impl Architecture {
 /// Checks that there is machine code for the architecture, or that it can be compiled.
 ///
 /// # Errors
-/// What is missing.
+/// The missing component.
 pub(crate) fn available(architecture: Architecture) -> Result<(), Missing> {
     if built_in(MACHINE_CODE, "helpers", architecture).is_some() {
         return Ok(());
@@ -57,10 +58,10 @@ pub(crate) fn is_at_hand(module: &str, architecture: Architecture) -> bool {
             .unwrap_or(false)
 }
 
-/// The machine code of a module, as the driver takes it.
+/// The machine code of a module, in the form that the driver loads.
 ///
 /// # Errors
-/// What is missing, or the compiler's errors.
+/// The missing component, or the compiler's errors.
 pub(crate) fn image(module: &str, architecture: Architecture) -> Result<Cow<'static, [u8]>, Missing> {
     if let Some((target, code)) = built_in(MACHINE_CODE, module, architecture) {
         return Ok(if target == "ptx" { Cow::Owned([code, &[0]].concat()) } else { Cow::Borrowed(code) });
@@ -92,14 +93,14 @@ fn built_in<'c>(
 ) -> Option<(&'c str, &'static [u8])> {
     let of_module = || all.iter().filter(|(name, _, _)| *name == module);
     let exact = of_module().filter(|(_, target, _)| architecture.runs(target));
-    // The newest of those that run; `sm_100` is longer than `sm_90`.
+    // The newest target that runs. The length is compared first, because `sm_100` is newer than `sm_90`.
     let best = exact.max_by_key(|(_, target, _)| (target.len(), *target));
     best.or_else(|| of_module().find(|(_, target, _)| *target == "ptx"))
         .map(|(_, target, code)| (*target, *code))
 }
 
-/// The source of a module with its includes inserted, each file once, as by `#pragma once`. Files that are not among the
-/// kernels are for other compilers and are left out.
+/// The source of a module with its includes inserted. Each file is inserted once, as with `#pragma once`. Included
+/// files that are not among the kernels are for other compilers and are omitted.
 fn source(all: &[(&str, &str)], module: &str) -> Option<String> {
     let (path, _) = all.iter().find(|(path, _)| {
         Path::new(path).file_name().is_some_and(|name| name.to_str() == Some(&format!("{module}.cu")))
@@ -144,8 +145,8 @@ fn joined(file: &Path, included: &str) -> PathBuf {
     path
 }
 
-/// Compiler options: machine code for the architecture if the compiler supports it; else PTX for the newest older one, which
-/// the driver compiles.
+/// Compiler options. The output is machine code if the compiler supports the architecture. Otherwise it is PTX for the
+/// newest older architecture, and the driver compiles the PTX.
 fn options(supported: &[u32], architecture: Architecture) -> Vec<String> {
     let number = architecture.number();
     let target = match supported.contains(&number) {
@@ -158,14 +159,14 @@ fn options(supported: &[u32], architecture: Architecture) -> Vec<String> {
     vec![format!("--gpu-architecture={target}"), "--std=c++17".into()]
 }
 
-/// Bytes that are read from a cache file at most; no module is nearly as long.
+/// Maximum number of bytes that are read from a cache file. Every module is much shorter.
 const MOST_CODE: u64 = 256 << 20;
 
 fn cache() -> Option<Cache> {
     Cache::of_user("cuda")
 }
 
-/// A name that depends on everything that the machine code depends on.
+/// The name of a cache file. It depends on all inputs that determine the machine code.
 fn cache_name(module: &str, source: &str, options: &[String], version: (i32, i32)) -> String {
     format!("{module}-{}.bin", Cache::name_of(&format!("{version:?} {options:?} {source}")))
 }
@@ -237,8 +238,8 @@ mod tests {
         assert_ne!(name, cache_name("m", "source", &[], (13, 0)));
     }
 
-    /// Modules compile, where NVRTC is installed or LOCKSTEP_NVRTC names it. The bitsliced ones take minutes and are compiled
-    /// only if LOCKSTEP_TEST_ALL_KERNELS is set.
+    /// Modules compile if NVRTC is installed or LOCKSTEP_NVRTC names the library. The bitsliced modules take minutes
+    /// and are compiled only if LOCKSTEP_TEST_ALL_KERNELS is set.
     #[test]
     fn nvrtc_compiles_modules() {
         let Ok(nvrtc) = Nvrtc::open() else {

@@ -1,4 +1,4 @@
-//! What a chunk looks like on the device: where everything lies in a staging buffer, and the descriptions that kernels
+//! The layout of a chunk on the device: the place of each part in a staging buffer, and the descriptions that kernels
 //! read.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::launch;
 use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Levels, Tiled, Tweaks, chain_scratch};
 use crate::staging::{Layout, Staging};
 
-/// Places in a staging buffer, in bytes. What the host fills comes first.
+/// Places in a staging buffer, in bytes. The parts that the host fills come first.
 pub(crate) struct Places {
     pub(crate) segments: usize,
     first_tile: usize,
@@ -24,29 +24,29 @@ pub(crate) struct Places {
     states: usize,
     tweak_segments: usize,
     tweak_first_tile: usize,
-    /// Of GCM, else empty: what messages have beside their data; then tags and statuses, which come back.
+    /// For GCM, otherwise empty: the [`Extra`] of each message, then the tags and the statuses, which are copied back.
     extras: usize,
     pub(crate) tags: usize,
     pub(crate) statuses: usize,
-    /// Associated data, by piece.
+    /// The associated data of each piece.
     aads: Vec<usize>,
-    /// First tiles of each level of GHASH.
+    /// For each level of GHASH, the first tiles of the messages.
     level_tiles: Vec<usize>,
-    /// Borrowed host memory, which is copied both ways as a whole.
+    /// Data in borrowed host memory. They are copied in each direction with one copy.
     pub(crate) host_data: Range<usize>,
-    /// By piece: its data, if they pass through the staging buffer.
+    /// The data of each piece, if they are copied through the staging buffer.
     pub(crate) data: Vec<usize>,
-    /// The end of what is copied to the device. What follows is on the device only.
+    /// The end of the part that is copied to the device. The parts after it exist only on the device.
     pub(crate) host_len: usize,
     schedules: usize,
     scratch: usize,
     rows: usize,
     level_outputs: Vec<usize>,
-    /// The end of everything.
+    /// The end of the last part.
     pub(crate) len: usize,
 }
 
-/// A chunk that lies in a staging buffer, with addresses on the device.
+/// A chunk in a staging buffer, with its addresses on the device.
 pub(crate) struct Description {
     pub(crate) places: Places,
     work: Tiled,
@@ -56,7 +56,7 @@ pub(crate) struct Description {
     hashing: Option<Hashing>,
     gcm: Option<Gcm>,
     bytes: u64,
-    /// The raw keys, and how many.
+    /// The address and the number of the raw keys.
     pub(crate) keys: (u64, u32),
 }
 
@@ -84,7 +84,7 @@ impl Description {
     }
 }
 
-/// The pieces of a chunk, and what follows from them.
+/// The pieces of a chunk, and values that are derived from them.
 pub(crate) struct Work<'a, 'w, 'd> {
     task: &'a Task,
     family: &'static Family,
@@ -92,7 +92,7 @@ pub(crate) struct Work<'a, 'w, 'd> {
     messages: &'a Messages<'w, 'd>,
     keys: PieceKeys<'d>,
     tiling: Tiling,
-    /// Blocks that are encrypted before the pass, by key: neighbours under one key together.
+    /// Blocks that are encrypted before the pass, as runs of consecutive blocks with the same key.
     prelude: Vec<(u32, Range<usize>)>,
     levels: Option<Levels>,
 }
@@ -116,7 +116,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         };
         let levels = task.kind().hashes().then(|| {
             let blocks = |piece: &Piece| {
-                // With associated data and lengths.
+                // GCM also hashes the associated data and the block of lengths.
                 let beside = messages.aead(piece.segment).map_or(0, |aead| aead.aad.len().div_ceil(16) + 1);
                 (piece.range.len().div_ceil(16) + beside) as u64
             };
@@ -147,7 +147,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         self.levels.as_ref().map_or(&[], Levels::first_tiles)
     }
 
-    /// The pieces whose data are, or are not, in borrowed host memory; data on the device have no place here.
+    /// The index and the length of each piece whose data are in borrowed host memory (`host`) or in pinned memory (not
+    /// `host`). Data on the device are not copied to the staging buffer.
     fn data_of(&self, host: bool) -> impl Iterator<Item = (usize, usize)> {
         let is_one = move |(_, piece): &(usize, &Piece)| match self.messages.data(piece.segment) {
             Data::Host(_) => host,
@@ -233,7 +234,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let keys = self.keys.all.len();
         let hashes = self.task.kind().hashes();
         if hashes {
-            // Hash keys are what zeros are encrypted to.
+            // A hash key is the encryption of a zero block.
             host[places.states..places.states + 16 * keys].fill(0);
         }
         for (number, key) in self.keys.all.iter().enumerate() {
@@ -282,7 +283,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         launch::Segment { from, to, bytes, position, key, tweak_key, state: piece.state }
     }
 
-    /// Describes what a message of GCM has beside its data.
+    /// Describes the parts of a GCM message other than its data: the first counter block, the associated data and the
+    /// tag.
     fn describe_message(
         &self,
         host: &mut [u8],
@@ -341,7 +343,7 @@ fn put(host: &mut [u8], at: usize, bytes: &[u8]) {
     host[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Neighbours with the same key.
+/// Runs of consecutive blocks with the same key.
 fn runs(keys: &[u32]) -> Vec<(u32, Range<usize>)> {
     let mut runs: Vec<(u32, Range<usize>)> = Vec::new();
     for (index, &key) in keys.iter().enumerate() {

@@ -28,11 +28,11 @@ pub struct Cuda {
     options: LaunchOptions,
 }
 
-/// A lower bound of the time of compilation at run time, for the planner.
+/// A lower bound, for the planner, of the time that a compilation at run time takes.
 const COMPILATION_NS: f64 = 60e9;
 
 impl Cuda {
-    /// `missing` is the reason if its kernels cannot run.
+    /// `missing` is the reason if the kernels of the device cannot run.
     pub(crate) fn new(
         id: DeviceId,
         machine: Box<dyn Machine>,
@@ -58,15 +58,15 @@ impl Cuda {
         self.pool.device()
     }
 
-    /// The same device with other shapes of launches.
+    /// The same device with other launch options.
     pub fn launched(&self, options: LaunchOptions) -> Cuda {
         Cuda { options, ..self.clone() }
     }
 
-    /// Does everything that a pass over the segments does except running the kernel.
+    /// Executes all steps of a pass over the segments except the kernels.
     ///
     /// # Errors
-    /// Those of [`Device::submit`].
+    /// As [`Device::submit`].
     pub fn overhead<'w, 'd: 'w>(
         &self,
         kind: Overhead,
@@ -152,18 +152,20 @@ impl Device for Cuda {
         if !does(self.gpu(), family, operation, key) {
             return None;
         }
-        // Estimates for data in ordinary host memory, which passes through staging buffers. Work on device memory is not
-        // compared with other devices, only kernel with kernel.
+        // Estimates for data in ordinary host memory, which are copied through staging buffers. For work on device
+        // memory, the planner compares only the kernels of the same device.
         let at_hand = self.gpu().is_at_hand(family.expand(key))
             && family.tilings().all(|tiling| self.gpu().is_at_hand(tiling.entry(Part::EcbEncrypt, key)));
         if !at_hand {
-            // Kernels that must be compiled first are used only if the caller names the device: the wait never pays.
+            // The time of a compilation exceeds any gain. So kernels that must be compiled first are used only if the
+            // caller names the device.
             return Some(Cost::new(COMPILATION_NS, 0.1));
         }
         Some(if self.simulated {
             Cost::new(1e6, 1e-4 * family.gb_per_s)
         } else if matches!(operation, Operation::Pass(pass) if pass.is_serial()) {
-            // A message occupies one lane of one thread: the CPU is faster unless there are thousands, which is not known here.
+            // A message occupies one lane of one thread, so the CPU is faster unless there are thousands of messages.
+            // The number of messages is not known here.
             Cost::new(60_000.0, 0.002)
         } else {
             Cost::new(60_000.0, 1.0 / (1.0 / 6.0 + 1.0 / family.gb_per_s))

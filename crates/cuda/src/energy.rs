@@ -1,4 +1,4 @@
-//! Energy counters of GPUs, by NVML, the library behind `nvidia-smi`, opened at run time.
+//! Energy counters of GPUs. They are read with NVML, the library behind `nvidia-smi`, which is opened at run time.
 #![allow(unsafe_code, reason = "calls into a C library")]
 
 use std::ffi::{OsStr, c_uint, c_ulonglong, c_void};
@@ -19,32 +19,33 @@ pub struct Energy {
     _library: Library,
 }
 
-// SAFETY: handles are names of devices that any thread may use, and NVML is documented as thread-safe.
+// SAFETY: any thread may use a device handle, and NVML is documented as thread-safe.
 unsafe impl Send for Energy {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Energy {}
 
 impl Energy {
     /// Opens the driver's library.
     ///
     /// # Errors
-    /// [`Missing`] if there is no such library, it does not start, or no GPU has a counter.
+    /// [`Missing`] if the library does not exist, NVML does not start, or no GPU has a counter.
     pub fn open() -> Result<Energy, Missing> {
         Energy::open_library("libnvidia-ml.so.1".as_ref())
     }
 
-    /// The same with the library of this name or path.
+    /// As [`Energy::open`], with the library of this name or path.
     ///
     /// # Errors
     /// As [`Energy::open`].
     pub fn open_library(name: &OsStr) -> Result<Energy, Missing> {
         let shown = name.to_string_lossy().into_owned();
-        // SAFETY: runs the library's constructors, as every use of it does.
+        // SAFETY: loading runs the library's constructors, like every other use of the library.
         let library = unsafe { Library::new(name) };
         let library = library.map_err(|_| {
             missing(format!("no {shown}"), "install the NVIDIA driver, if there is such a GPU")
         })?;
-        // SAFETY: functions of these types in nvml.h; those with `_v2` have not changed since they were added.
+        // SAFETY: nvml.h declares the functions with these types. The functions with `_v2` have not changed since they
+        // were added.
         let (start, count, handle, total) = unsafe {
             (
                 symbol::<unsafe extern "C" fn() -> Code>(&library, "nvmlInit_v2")?,
@@ -57,11 +58,10 @@ impl Energy {
             )
         };
         let mut energy = Energy { total, counting: Vec::new(), _library: library };
-        // NVML is never shut down: other code in this process may use it.
-        // SAFETY: no conditions.
+        // NVML is never shut down, because other code in this process may use it. SAFETY: no conditions.
         let code = unsafe { start() };
         let mut devices: c_uint = 0;
-        // SAFETY: started if it succeeded; writes one number.
+        // SAFETY: NVML has been started if `code` is 0. The function writes one number.
         if code != 0 || unsafe { count(&mut devices) } != 0 {
             return Err(missing(
                 format!("NVML does not start (error {code})"),
@@ -70,7 +70,7 @@ impl Energy {
         }
         for index in 0..devices {
             let mut device: Handle = std::ptr::null_mut();
-            // SAFETY: writes one handle.
+            // SAFETY: the function writes one handle.
             let found = unsafe { handle(index, &mut device) } == 0;
             if found && energy.of(device).is_some() {
                 energy.counting.push(device);
@@ -90,14 +90,14 @@ impl Energy {
         self.counting.len()
     }
 
-    /// The sum of all counters in millijoules since the driver was loaded. None if one cannot be read.
+    /// The sum of all counters in millijoules since the driver was loaded. `None` if a counter cannot be read.
     pub fn millijoules(&self) -> Option<u64> {
         self.counting.iter().map(|device| self.of(*device)).sum()
     }
 
     fn of(&self, device: Handle) -> Option<u64> {
         let mut energy: c_ulonglong = 0;
-        // SAFETY: a handle from NVML; writes one number.
+        // SAFETY: the handle comes from NVML, and the function writes one number.
         let code = unsafe { (self.total)(device, &mut energy) };
         (code == 0).then_some(energy)
     }
@@ -108,7 +108,7 @@ impl Energy {
 /// # Safety
 /// The function has this type and is called only while the library is loaded.
 unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, Missing> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees the type of the function.
     let found = unsafe { library.get::<T>(name.as_bytes()) };
     let function =
         found.map_err(|_| missing(format!("NVML has no {name}"), "install a newer NVIDIA driver"))?;

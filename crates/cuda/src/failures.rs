@@ -1,4 +1,4 @@
-//! Tests of failures in the middle of a call: data, memory, and the device afterwards.
+//! Tests of failures in the middle of a call: the state of the data, of the memory and of the device after the failure.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -46,7 +46,7 @@ fn reason(error: &Error) -> &str {
     }
 }
 
-/// CTR over one message with a key of ones.
+/// CTR over one message, with a key whose bytes are all 1.
 fn ctr(device: &Cuda, kernel: KernelId, data: Data<'_>) -> Result<()> {
     let key = Key::new(&[1; 16]).unwrap();
     let mut state = [2; 16];
@@ -101,15 +101,16 @@ fn every_allocation_may_fail() {
 
 #[test]
 fn a_large_call_that_fails_late_is_zeroed() {
-    // A chunk has two launches, expansion and pass. The sixth chunk fails, after results of the first have been written.
-    // There are two waits for each of the three chunks that end inside `submit`, and later one or two for each other.
+    // A chunk has two launches: key expansion and the pass. The sixth chunk fails after results of the first chunk have
+    // been written. Three chunks end inside `submit`, with two waits each. The other chunks end later, with one or two
+    // waits each.
     let len = 7 * CHUNK;
     for (launch, wait) in [(Some(10), None), (None, Some(4)), (None, Some(6)), (None, Some(9))] {
         let (device, control) = device();
         *control.launch.lock().unwrap() = launch.map(|at| (at, failed()));
         *control.wait.lock().unwrap() = wait.map(|at| (at, failed()));
         let mut data = vec![5; len];
-        // Transfers alone fail in the same way as kernels, and are faster here.
+        // A failed wait has the same effect with or without kernels. Transfers without kernels are faster here.
         let error = match launch {
             Some(_) => ctr(&device, TABLE, Data::in_place(&mut data)),
             None => copy(&device, Data::in_place(&mut data)),
@@ -188,12 +189,12 @@ fn messages_of_a_failed_call_stay_pending() {
     }
 }
 
-/// A large call that fails late leaves neither data nor tags.
+/// A large call that fails late zeroes the data and the tags.
 #[test]
 fn many_messages_of_which_the_last_fail_are_zeroed() {
     let (device, control) = device();
     let key = Key::new(&[1; 16]).unwrap();
-    // Six chunks: the first two are delivered before the fifth wait.
+    // There are six chunks. The results of the first two are delivered before the fifth wait.
     let (mut data, mut tags) = (vec![vec![5; CHUNK]; 6], vec![[7; 16]; 6]);
     *control.wait.lock().unwrap() = Some((4, failed()));
     let mut messages: Vec<_> = (data.iter_mut().zip(&mut tags))
@@ -215,7 +216,7 @@ fn many_messages_of_which_the_last_fail_are_zeroed() {
     assert!(data.iter().flatten().all(|&byte| byte == 0) && tags == [[0; 16]; 6]);
 }
 
-/// One message: its status after a success; after a failure it is pending.
+/// Processes one message with GCM and returns its status. After a failure the status must be `Pending`.
 fn gcm(device: &Cuda, key: &Key, fused: FusedAead, data: &mut [u8], tag: &mut [u8]) -> Result<Status> {
     let tag = if fused == FusedAead::GcmSeal { Tag::Write(tag) } else { Tag::Expect(tag) };
     let (data, status) = (Data::in_place(data), Status::Done);
@@ -237,7 +238,8 @@ fn pinned_data_are_zeroed_when_work_on_them_fails() {
     assert_eq!(buffer.lock()[..], [vec![0; 500], vec![5; 500]].concat());
 }
 
-/// A wrong byte of a GPU is detected: results in host memory are computed again, results in device memory are zeroed.
+/// A wrong byte in a result of a GPU is detected. Results in host memory are then computed again, and results in device
+/// memory are zeroed.
 #[test]
 fn a_wrong_byte_is_detected() {
     for on_device in [false, true] {
@@ -254,7 +256,8 @@ fn a_wrong_byte_is_detected() {
             let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
             let resident = segments[0].data.device();
             let plan = planner.plan(Operation::Pass(Pass::Ctr), KeySize::Aes128, 16, resident).unwrap();
-            // The last copies to the host are the results.
+            // The next copy to the host contains the result. For data in device memory, a copy of the input precedes
+            // it.
             *control.wrong_copy.lock().unwrap() =
                 Some(control.copies.load(SeqCst) + u64::from(resident.is_some()));
             plan.run(Task::Pass(Pass::Ctr, &mut segments))
@@ -307,7 +310,7 @@ fn freed_memory_is_out_of_bounds() {
         reason(&memory.upload(&[0; 100], &slice, Stream::default()).unwrap_err()).contains("not allocated")
     );
     ctr(&device, TABLE, Data::on_device(slice.clone(), slice).unwrap()).unwrap_err();
-    // Memory of another device is refused, too.
+    // Memory of another device is also refused.
     let (other, _) = self::device();
     let pinned = other.memory().unwrap().allocate_pinned(16).unwrap();
     let error = ctr(&device, TABLE, Data::pinned(pinned.slice(0..16), pinned.slice(0..16)).unwrap());

@@ -1,7 +1,9 @@
-//! A safe interface to a machine: owners of memory, streams and events, copies, and the state of a lost device.
+//! A safe interface to a machine: types that own memory, streams and events, functions for copies and launches, and the
+//! state of a lost device.
 //!
-//! Pinned memory records the streams that use it, and every access from the host waits for them first. So neither an early
-//! return nor a dropped completion can leave the device writing to memory that is read, freed or used again.
+//! Pinned memory records the streams that use it, and every access from the host first waits for these streams. So the
+//! device never writes to memory that the host reads, frees or reuses, even after an early return or after a completion
+//! has been dropped.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ pub(crate) struct Gpu {
     machine: Box<dyn Machine>,
     id: DeviceId,
     limits: Limits,
-    /// The reason, once the device is lost.
+    /// The reason why the device is lost, if it is lost.
     lost: OnceLock<String>,
     counters: Mutex<BTreeMap<&'static str, Counter>>,
     /// Pinned memory of callers, by address.
@@ -90,9 +92,9 @@ impl Gpu {
         let address = self.call(|machine| machine.allocate(len.max(1)))?;
         let buffer = Buffer { gpu: Arc::clone(self), address, len };
         let stream = StreamHandle(0);
-        // SAFETY: allocated above.
+        // SAFETY: the memory was allocated above.
         self.call(|machine| unsafe { machine.zero(stream, address, len.max(1)) })?;
-        // Our streams do not wait for the default stream.
+        // Other streams do not wait for the default stream, so this function waits for it.
         self.call(|machine| machine.synchronise_stream(stream))?;
         Ok(buffer)
     }
@@ -100,7 +102,7 @@ impl Gpu {
     /// New page-locked memory, zeroed.
     pub(crate) fn pinned(self: &Arc<Self>, len: usize) -> Result<Pinned> {
         let address = self.call(|machine| machine.allocate_pinned(len.max(1)))?;
-        // SAFETY: allocated above, of at least this length.
+        // SAFETY: the memory was allocated above with this length.
         unsafe { address.write_bytes(0, len.max(1)) };
         Ok(Pinned { gpu: Arc::clone(self), address, len, uses: Arc::default() })
     }
@@ -117,7 +119,7 @@ impl Gpu {
         Ok(PinnedBuffer::new(self.id, Box::new(pinned)))
     }
 
-    /// Copies to memory of a caller, after what is queued on the stream, and waits.
+    /// Copies to a caller's memory after all work that is queued on the stream, and waits for the copy.
     pub(crate) fn upload(&self, from: &[u8], to: &DeviceSlice, stream: work::Stream) -> Result<()> {
         let _hold = self.hold(to)?;
         if from.is_empty() {
@@ -125,13 +127,13 @@ impl Gpu {
         }
         let stream = StreamHandle(stream.0);
         let len = from.len().min(to.len());
-        // SAFETY: both are as long; the source is borrowed until the stream has been synchronised, and if that fails
-        // the device does nothing any more.
+        // SAFETY: both ranges have at least this length. The source is borrowed until the stream has been synchronised.
+        // If the synchronisation fails, the device executes no further work.
         self.call(|machine| unsafe { machine.copy_in(stream, from.as_ptr(), to.offset(), len) })?;
         self.call(|machine| machine.synchronise_stream(stream))
     }
 
-    /// Copies from memory of a caller, after what is queued on the stream, and waits.
+    /// Copies from a caller's memory after all work that is queued on the stream, and waits for the copy.
     pub(crate) fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: work::Stream) -> Result<()> {
         let _hold = self.hold(from)?;
         if to.is_empty() {
@@ -144,7 +146,7 @@ impl Gpu {
         self.call(|machine| machine.synchronise_stream(stream))
     }
 
-    /// A stream of a caller, which must exist until the work is done.
+    /// A caller's stream. The stream must exist until the work has ended.
     pub(crate) fn callers_stream(self: &Arc<Self>, stream: work::Stream) -> Stream {
         let handle = StreamHandle(stream.0);
         Stream(Arc::new(StreamOwner { gpu: Arc::clone(self), handle, owned: false }))
@@ -162,7 +164,8 @@ impl Gpu {
         self.inside(from.len, &range)?;
         self.inside(to.len, &(at..at.saturating_add(range.len())))?;
         from.uses.begin(stream);
-        // SAFETY: inside of both; the pinned memory is in use, and the buffer waits for the machine when dropped.
+        // SAFETY: the ranges are inside both memories. The pinned memory is marked as in use, and the buffer waits for
+        // the machine when it is dropped.
         self.call(|machine| unsafe {
             machine.copy_in(
                 stream.handle(),
@@ -206,10 +209,11 @@ impl Gpu {
     ) -> Result<()> {
         self.inside(to.len, &(at..at.saturating_add(from.len())))?;
         let (uses, address) = self.claim(from)?;
-        // This waits for the holder of the lock; a thread that locks it after the copy is queued waits for the copy.
+        // This waits until no other thread holds the lock. A thread that locks the buffer after the copy has been
+        // queued waits for the copy.
         let _guard = from.buffer().lock();
         uses.begin(stream);
-        // SAFETY: a slice lies inside of its buffer, which lives until its uses have ended.
+        // SAFETY: a slice is inside its buffer, and the buffer exists until its uses have ended.
         self.call(|machine| unsafe {
             machine.copy_in(stream.handle(), address as *const u8, to.address + at as u64, from.len())
         })
@@ -233,7 +237,7 @@ impl Gpu {
         })
     }
 
-    /// The uses of a caller's pinned memory, and the address of the slice, if the memory is of this device.
+    /// The uses of a caller's pinned memory, and the address of the slice. The memory must belong to this device.
     fn claim(&self, slice: &PinnedSlice) -> Result<(Arc<Uses>, u64)> {
         let uses = lock(&self.pinned).get(&slice.buffer().address()).and_then(Weak::upgrade);
         let foreign =
@@ -241,7 +245,7 @@ impl Gpu {
         Ok((uses.ok_or_else(foreign)?, slice.buffer().address() + slice.range().start as u64))
     }
 
-    /// The events that end the uses of a caller's pinned memory so far.
+    /// The events that end the previous uses of a caller's pinned memory.
     pub(crate) fn uses(&self, slice: &PinnedSlice) -> Result<Vec<Event>> {
         let (uses, _) = self.claim(slice)?;
         let events = lock(&uses.list).iter().filter_map(|(_, event)| event.clone()).collect();
@@ -258,7 +262,7 @@ impl Gpu {
     /// Queues zeroing of a part of the buffer.
     pub(crate) fn zero(&self, stream: &Stream, buffer: &Buffer, range: Range<usize>) -> Result<()> {
         self.inside(buffer.len, &range)?;
-        // SAFETY: inside of the buffer, which waits for the machine when dropped.
+        // SAFETY: the range is inside the buffer, and the buffer waits for the machine when it is dropped.
         self.call(|machine| unsafe {
             machine.zero(stream.handle(), buffer.address + range.start as u64, range.len())
         })
@@ -267,11 +271,12 @@ impl Gpu {
     /// Queues zeroing of a caller's memory.
     fn zero_slice(&self, stream: &Stream, slice: &DeviceSlice) -> Result<()> {
         let _hold = self.hold(slice)?;
-        // SAFETY: the caller that made the slice guarantees that it is allocated.
+        // SAFETY: the caller that created the slice guarantees that its memory is allocated.
         self.call(|machine| unsafe { machine.zero(stream.handle(), slice.offset(), slice.len()) })
     }
 
-    /// Zeroes memory of a caller whose work failed, as far as the device still answers, and waits for that.
+    /// Zeroes a caller's memory after its work has failed, and waits for the end. This has no effect if the device no
+    /// longer works.
     pub(crate) fn zero_outputs(&self, stream: &Stream, outputs: &[DeviceSlice]) {
         for slice in outputs {
             let _ = self.zero_slice(stream, slice);
@@ -279,7 +284,8 @@ impl Gpu {
         stream.drain();
     }
 
-    /// Keeps a caller's memory allocated, if it is of this device; its offset then is its address.
+    /// Keeps a caller's memory allocated. The memory must belong to this device; the offset of the slice is then its
+    /// address.
     pub(crate) fn hold(&self, slice: &DeviceSlice) -> Result<Hold> {
         if slice.device() != self.id {
             let what = format!("memory of {}", slice.device());
@@ -294,8 +300,9 @@ impl Gpu {
 
     /// Queues a launch that works on `bytes` bytes of data.
     ///
-    /// It is safe because of a rule of this crate: addresses in the parameters, and in memory that they point to, are of
-    /// buffers and held slices that outlive an event behind the launch.
+    /// This function is safe because of a rule of this crate: the addresses in the parameters, and in the memory that
+    /// they point to, belong to buffers and held slices. The buffers and slices outlive an event that is recorded after
+    /// the launch.
     pub(crate) fn launch(
         &self,
         stream: &Stream,
@@ -314,7 +321,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Records an event behind everything queued on the stream so far.
+    /// Records an event after all work that is queued on the stream so far.
     pub(crate) fn record(self: &Arc<Self>, stream: &Stream) -> Result<Event> {
         let handle = self.call(|machine| machine.record(stream.handle()))?;
         Ok(Event(Arc::new(EventOwner { gpu: Arc::clone(self), handle })))
@@ -331,7 +338,7 @@ impl Gpu {
     }
 }
 
-/// A stream, freed with its last owner.
+/// A stream that is freed when its last owner is dropped.
 #[derive(Clone)]
 pub(crate) struct Stream(Arc<StreamOwner>);
 
@@ -346,7 +353,7 @@ impl Stream {
         self.0.handle
     }
 
-    /// Waits until everything queued on it has run or failed.
+    /// Waits until all work that is queued on the stream has run or failed.
     fn drain(&self) {
         let _ = self.0.gpu.machine.synchronise_stream(self.0.handle);
     }
@@ -360,7 +367,7 @@ impl Drop for StreamOwner {
     }
 }
 
-/// A point in a stream, freed with its last owner.
+/// An event in a stream. It is freed when its last owner is dropped.
 #[derive(Clone)]
 pub(crate) struct Event(Arc<EventOwner>);
 
@@ -370,7 +377,7 @@ struct EventOwner {
 }
 
 impl Event {
-    /// True if waiting would not block, because the event is past or has failed.
+    /// True if waiting would not block, because all work before the event has run or failed.
     pub(crate) fn is_past(&self) -> bool {
         self.0.gpu.call(|machine| machine.is_past(self.0.handle)).unwrap_or(true)
     }
@@ -386,7 +393,7 @@ impl Drop for EventOwner {
     }
 }
 
-/// Device memory, wiped and freed on drop, after all work on it.
+/// Device memory. On drop it is wiped and freed, after all work on it has ended.
 pub(crate) struct Buffer {
     gpu: Arc<Gpu>,
     address: u64,
@@ -406,9 +413,9 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let (machine, len) = (&*self.gpu.machine, self.len.max(1));
-        // Work on any stream may use it. A failure here means that all work has ended.
+        // Work on any stream may use the memory. If the synchronisation fails, all work has ended.
         let _ = machine.synchronise();
-        // SAFETY: allocated in `Gpu::buffer`; nothing uses it any more.
+        // SAFETY: the memory was allocated in `Gpu::buffer`, and nothing uses it any more.
         unsafe {
             let _ = machine.zero(StreamHandle(0), self.address, len);
             let _ = machine.synchronise_stream(StreamHandle(0));
@@ -419,25 +426,25 @@ impl Drop for Buffer {
 
 impl DeviceBuffer for Buffer {
     fn slice(&self) -> DeviceSlice {
-        // SAFETY: allocated, and freed only after all work on it; the owner of the buffer guarantees that nothing else
-        // writes to it.
+        // SAFETY: the memory is allocated, and it is freed only after all work on it. The owner of the buffer
+        // guarantees that nothing else writes to it.
         unsafe { DeviceSlice::from_raw(self.gpu.id, self.address, self.len) }
     }
 }
 
-/// The streams that use pinned memory, each with the event behind its last use once that is recorded.
+/// The streams that use pinned memory. Each stream has the event after its last use, if that event has been recorded.
 #[derive(Default)]
 struct Uses {
     list: Mutex<Vec<(Stream, Option<Event>)>>,
 }
 
 impl Uses {
-    /// The memory is in use on the stream until all that is queued there has run.
+    /// Records that the memory is in use until all work that is queued on the stream has run.
     fn begin(&self, stream: &Stream) {
         self.put(stream, None);
     }
 
-    /// The last use on the stream ends with the event.
+    /// Records that the last use on the stream ends with the event.
     fn settle(&self, stream: &Stream, event: &Event) {
         self.put(stream, Some(event.clone()));
     }
@@ -454,7 +461,7 @@ impl Uses {
     fn wait(&self) {
         let list = std::mem::take(&mut *lock(&self.list));
         for (stream, event) in list {
-            // By the machine itself: work may still run on a device that counts as lost.
+            // This calls the machine directly, because work may still run on a device that is marked as lost.
             let machine = &*stream.0.gpu.machine;
             let _ = match event {
                 Some(event) => machine.wait(event.0.handle),
@@ -464,7 +471,8 @@ impl Uses {
     }
 }
 
-/// Page-locked host memory. Each access from the host waits until no copy uses it. It is wiped and freed on drop.
+/// Page-locked host memory. Each access from the host waits until no copy uses the memory. The memory is wiped and
+/// freed on drop.
 pub(crate) struct Pinned {
     gpu: Arc<Gpu>,
     address: *mut u8,
@@ -472,7 +480,7 @@ pub(crate) struct Pinned {
     uses: Arc<Uses>,
 }
 
-// SAFETY: plain memory with one owner; the device's accesses are waited for.
+// SAFETY: the memory has one owner, and each access waits for the accesses of the device.
 unsafe impl Send for Pinned {}
 
 impl Pinned {
@@ -491,8 +499,8 @@ impl Deref for Pinned {
 
     fn deref(&self) -> &[u8] {
         self.uses.wait();
-        // SAFETY: allocated with this length; copies have ended, and new ones need `&mut self` or the lock around a
-        // caller's buffer.
+        // SAFETY: the memory was allocated with this length. All copies have ended, and a new copy needs `&mut self` or
+        // the lock around a caller's buffer.
         unsafe { std::slice::from_raw_parts(self.address, self.len) }
     }
 }
@@ -509,7 +517,7 @@ impl Drop for Pinned {
     fn drop(&mut self) {
         lock(&self.gpu.pinned).remove(&(self.address as u64));
         (**self).zeroize();
-        // SAFETY: allocated in `Gpu::pinned`; nothing uses it any more.
+        // SAFETY: the memory was allocated in `Gpu::pinned`, and nothing uses it any more.
         unsafe { self.gpu.machine.free_pinned(self.address, self.len.max(1)) };
     }
 }

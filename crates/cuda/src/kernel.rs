@@ -25,15 +25,15 @@ impl Part {
         match kind {
             Kind::Tiles(pass) => Part::of(pass),
             Kind::Gcm { .. } => Part::Ctr32,
-            // They have their own kernels; every family has this one.
+            // These kinds have their own kernels. Every family has this function.
             Kind::Chain(_) | Kind::Ghash => Part::EcbEncrypt,
         }
     }
 
-    /// The function of a pass in tiles.
+    /// The function of a pass whose work is divided into tiles.
     ///
     /// # Panics
-    /// For passes that are not in tiles.
+    /// If the work of the pass is not divided into tiles.
     pub(crate) fn of(pass: Pass) -> Part {
         match pass {
             Pass::EcbEncrypt => Part::EcbEncrypt,
@@ -70,7 +70,8 @@ macro_rules! names {
     };
 }
 
-/// A family of kernels of one design: an implementation of AES, in all key sizes and passes that it has.
+/// A family of kernels with the same design: an implementation of AES for all key sizes, with the passes that it
+/// offers.
 pub(crate) struct Family {
     /// The name for users.
     pub(crate) name: &'static str,
@@ -80,26 +81,26 @@ pub(crate) struct Family {
     /// Key expansion for both directions, by key size.
     expand: [&'static str; 3],
     expand_module: &'static str,
-    /// The tilings of its work, the best first; the last one runs on every GPU.
+    /// The tilings of the work, the best one first. The last tiling runs on every GPU.
     tilings: fn(&LaunchOptions) -> Tilings,
     /// Expected GB/s on an H100, for the planner.
     pub(crate) gb_per_s: f64,
 }
 
-/// For large segments, and for others.
+/// A preferred tiling, and an alternative for short segments or for GPUs with less shared memory.
 type Tilings = [Option<Tiling>; 2];
 
-/// How kernels are launched, for measurements and tests. The defaults are the best known values; an option has no effect
-/// on kernels of one shape.
+/// How kernels are launched, for measurements and tests. The defaults are the best known values. Kernels with a fixed
+/// launch shape ignore the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchOptions {
     /// Threads of a thread block, 8 to 512.
     pub threads: Option<u32>,
     /// The largest number of thread blocks of a launch; each block then loops over its share of the work.
     pub blocks: Option<u32>,
-    /// For `cuda/global-sbox`: AES blocks of a thread, 1 to 1024.
+    /// For `cuda/global-sbox`: AES blocks per thread, 1 to 1024.
     pub blocks_per_thread: Option<u32>,
-    /// For `cuda/bitslice`: do not use its kernels for short messages.
+    /// If true, `cuda/bitslice` does not use its kernels for short messages.
     pub always_wide: bool,
 }
 
@@ -119,7 +120,7 @@ pub(crate) struct Tiling {
     shared: u32,
     /// The limit of thread blocks, for kernels whose blocks loop over tiles.
     most: BlockLimit,
-    /// For segments that would leave most of a wide tile empty.
+    /// True if the tiling is for segments that would leave most of a wide tile empty.
     narrow: bool,
     /// `Launch::option`.
     pub(crate) option: u32,
@@ -128,11 +129,11 @@ pub(crate) struct Tiling {
 /// The limit of thread blocks of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockLimit {
-    /// None.
+    /// No limit.
     Any,
-    /// This many for each multiprocessor.
+    /// This number of thread blocks for each multiprocessor.
     Resident(u32),
-    /// This many.
+    /// This number of thread blocks.
     Blocks(u32),
 }
 
@@ -145,7 +146,8 @@ const MOST: &[Pass] = &[
     Pass::Cfb128Decrypt,
     Pass::XtsEncrypt,
     Pass::XtsDecrypt,
-    // By the kernels of `kernels/chain` and `kernels/ghash`, which are constant time and read any family's schedules.
+    // The kernels of `kernels/chain` and `kernels/ghash` execute the passes below. They are constant time and read the
+    // key schedules of any family.
     Pass::CbcEncrypt,
     Pass::Cfb128Encrypt,
     Pass::Cfb8Encrypt,
@@ -163,7 +165,7 @@ const PAPER: &[Pass] = &[Pass::EcbEncrypt, Pass::EcbDecrypt, Pass::Ctr];
 
 const THESIS: &[Pass] = &[Pass::EcbEncrypt, Pass::Ctr];
 
-/// All of them, the default one first.
+/// All families, the default one first.
 pub(crate) static FAMILIES: [Family; 7] = [
     Family {
         name: "cuda/bitslice",
@@ -242,7 +244,7 @@ const BITSLICE_LANE: Tiling = Tiling {
     ..BITSLICE
 };
 
-/// 16 warps fill a multiprocessor; blocks loop over tiles because filling the tables takes time.
+/// 16 warps fill a multiprocessor. Thread blocks loop over tiles, because each block spends time on filling the tables.
 const TABLE: Tiling = Tiling {
     module: "table",
     names: names!("table"),
@@ -274,8 +276,8 @@ const fn of_a_paper(name: &'static str, description: &'static str) -> Family {
     }
 }
 
-/// The tile of a thread block follows from its number of threads, as does the state in shared memory, which lies behind
-/// `tables` bytes.
+/// The tiling of a kernel from a paper. The number of threads of a thread block determines the tile and the size of the
+/// state in shared memory. The state follows `tables` bytes of tables.
 fn paper(
     module: &'static str,
     names: &'static Names,
@@ -284,7 +286,7 @@ fn paper(
     tables: u32,
     options: &LaunchOptions,
 ) -> Tilings {
-    // Whole groups of four threads: a block of 16 bytes.
+    // The number of threads is a multiple of four, because up to four threads share a block of 16 bytes.
     let threads = options.threads.unwrap_or(256).clamp(8, 512) / 4 * 4;
     let tiling = Tiling {
         module: if module == "global_sbox" { module } else { "cuda_ctr" },
@@ -311,7 +313,7 @@ impl Family {
         Entry { module: self.expand_module, name: self.expand[size as usize] }
     }
 
-    /// Bytes of an expanded key: the round keys for encryption, and behind them those for decryption.
+    /// Bytes of an expanded key: the round keys for encryption, followed by the round keys for decryption.
     pub(crate) fn schedule(&self, size: KeySize) -> usize {
         2 * 16 * (size.rounds() + 1)
     }
@@ -321,7 +323,7 @@ impl Family {
         (self.tilings)(&LaunchOptions::default()).into_iter().flatten()
     }
 
-    /// The tiling for this many segments and bytes.
+    /// The tiling for this number of segments and bytes.
     pub(crate) fn tiling(
         &self,
         limits: &Limits,
@@ -345,16 +347,17 @@ impl Tiling {
         Entry { module: self.module, name: self.names[part as usize][size as usize] }
     }
 
-    /// The number of tiles of a segment of this many bytes.
+    /// The number of tiles of a segment with this number of bytes.
     pub(crate) fn tiles(&self, bytes: usize) -> u64 {
         bytes.div_ceil(self.tile) as u64
     }
 
-    /// The launch that covers this many tiles, if one launch can.
+    /// The shape of a launch for this number of tiles. `None` if there are too many tiles for one launch.
     pub(crate) fn shape(&self, limits: &Limits, tiles: u64) -> Option<Shape> {
         let (tiles_of_block, most) = match self.most {
             BlockLimit::Any => (self.block_tiles, u32::MAX),
-            // Such kernels distribute tiles over thread blocks first, so that little work too uses all multiprocessors.
+            // These kernels distribute tiles over thread blocks first, so that even a small amount of work uses all
+            // multiprocessors.
             BlockLimit::Resident(blocks) => (1, blocks * limits.multiprocessors.max(1)),
             BlockLimit::Blocks(blocks) => (self.block_tiles, blocks.max(1)),
         };
@@ -371,16 +374,16 @@ pub(crate) fn one_each(count: u64) -> Option<Shape> {
     Some(Shape { grid: grid as u32, threads: THREADS, shared: 0 })
 }
 
-/// Messages of a thread of `kernels/chain`.
+/// Messages per thread of `kernels/chain`.
 pub(crate) const CHAIN_MESSAGES: usize = 32;
-/// Threads of a thread block of `kernels/chain`.
+/// Threads per thread block of `kernels/chain`.
 pub(crate) const CHAIN_LANES: usize = 32;
 
-/// Blocks of a tile of GHASH.
+/// Blocks of 16 bytes per tile of GHASH.
 pub(crate) const GHASH_TILE_BLOCKS: u64 = 512;
-/// Tiles of a thread block of GHASH, one for each warp.
+/// Tiles per thread block of GHASH, one for each warp.
 pub(crate) const GHASH_WARPS: u32 = 4;
-/// Levels of GHASH: 512^4 blocks are 2^40 bytes.
+/// Maximum number of levels of GHASH. Four levels cover 512^4 blocks, which are 2^40 bytes.
 pub(crate) const GHASH_LEVELS: usize = 4;
 /// Bytes of the powers of a hash key: 33 blocks for each level.
 pub(crate) const GHASH_ROWS: usize = GHASH_LEVELS * 33 * 16;
@@ -389,7 +392,7 @@ pub(crate) const GHASH_ROWS: usize = GHASH_LEVELS * 33 * 16;
 pub(crate) mod helper {
     use crate::machine::Entry;
 
-    /// Planes of round keys, and the serial modes.
+    /// Bit planes of round keys, and the serial modes.
     pub(crate) const CHAIN_KEYS: Entry = Entry { module: "chain", name: "chain_keys" };
     pub(crate) const CHAIN_ENCRYPT: Entry = Entry { module: "chain", name: "chain_encrypt" };
     pub(crate) const CHAIN_DECRYPT: Entry = Entry { module: "chain", name: "chain_decrypt" };
@@ -400,7 +403,7 @@ pub(crate) mod helper {
     /// Makes or compares tags; zeroes the output of messages with wrong tags.
     pub(crate) const GCM_TAGS: Entry = Entry { module: "ghash", name: "gcm_tags" };
     pub(crate) const GCM_ZERO: Entry = Entry { module: "ghash", name: "gcm_zero" };
-    /// Makes the messages of a table for GCM, and their numbers of tiles at a level of GHASH.
+    /// Describes the messages of a table for GCM, and sets their numbers of tiles at a level of GHASH.
     pub(crate) const GCM_MESSAGES: Entry = Entry { module: "ghash", name: "gcm_messages" };
     pub(crate) const UNIFORM_TILES: Entry = Entry { module: "ghash", name: "uniform_tiles" };
 

@@ -1,4 +1,4 @@
-//! Parameters of kernels, in bytes: the layout is that of `kernels/common/work.cuh`.
+//! Parameters of kernels as bytes, in the layout of `kernels/common/work.cuh`.
 
 use lockstep_core::Block;
 
@@ -20,7 +20,7 @@ impl Segment {
     pub(crate) const STATE: usize = 48;
     const NEXT: usize = 64;
 
-    /// Writes it as the device reads it to the first [`Segment::SIZE`] bytes.
+    /// Writes the segment to the first [`Segment::SIZE`] bytes of `place`, in the layout that the device reads.
     pub(crate) fn write(&self, place: &mut [u8]) {
         for (at, value) in [(0, self.from), (8, self.to), (16, self.bytes), (24, self.position)] {
             place[at..at + 8].copy_from_slice(&value.to_ne_bytes());
@@ -32,7 +32,7 @@ impl Segment {
         place[Self::NEXT..Self::SIZE].fill(0);
     }
 
-    /// The next chaining state, as a kernel left it in a segment that was copied back.
+    /// The next chaining state, read from a segment that was copied back after a kernel had updated it.
     pub(crate) fn next(bytes: &[u8]) -> Block {
         let mut next = Block::default();
         next.copy_from_slice(&bytes[Self::NEXT..Self::SIZE]);

@@ -1,21 +1,22 @@
 //! The CUDA backend: AES on NVIDIA GPUs, for data in host or device memory, and on an emulator of CUDA thread blocks.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | `backend` | discovery of devices |
 //! | [`device`] | a machine as a device of `lockstep-core` |
 //! | `kernel` | the kernels: their passes, and the shapes of their launches |
 //! | `passes` | the launches of each pass |
-//! | `chunk`, `describe` | a call as chunks, each a launch sequence, and what a chunk looks like on the device |
-//! | `table` | messages that arrays in device memory describe |
+//! | `chunk`, `describe` | execution of a call as chunks, and the layout of a chunk on the device |
+//! | `table` | messages that are described by arrays in device memory |
 //! | `staging` | staging buffers: streams with memory on both sides |
 //! | `launch` | parameters of kernels |
 //! | `gpu` | a safe interface to a machine |
-//! | `machine` | what runs kernels: a device of the driver, or the emulator |
+//! | `machine` | the interface to a machine that runs kernels: a GPU or the emulator |
 //! | `compile` | machine code: built in, cached, or compiled by NVRTC |
 //! | [`Energy`] | energy use of GPUs |
 //!
-//! The kernels are in `kernels/`, in CUDA C++; `emulator/` runs them, compiled as C++, on the CPU.
+//! The kernels are in `kernels/` and are written in CUDA C++. The emulator in `emulator/` runs them on the CPU,
+//! compiled as ordinary C++.
 #![deny(unsafe_code)]
 
 mod backend;

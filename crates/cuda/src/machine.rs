@@ -1,7 +1,10 @@
-//! What runs kernels: memory, copies, launches, streams and events, as far as the rest of the crate needs them.
+//! The interface to a machine that runs kernels: the memory, copies, launches, streams and events that this crate
+//! needs.
 //!
-//! [`driver`] is a real GPU, [`emulator`] runs thread blocks on the CPU; tests wrap a machine in one that fails on demand. Work is
-//! queued on streams and runs in the order of its stream. All functions may be called from any thread. Only the children of this module, and [`crate::gpu`], which makes it safe, contain unsafe code.
+//! [`driver`] is a real GPU, and [`emulator`] runs thread blocks on the CPU. Tests wrap the emulator in a machine that
+//! fails on demand. Work is queued on streams, and each stream runs its work in order. All functions may be called from
+//! any thread. Unsafe code is only in the submodules of this module, in its safe interface [`crate::gpu`], and in the
+//! calls of NVML for energy counters.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -21,9 +24,9 @@ pub(crate) mod nvrtc;
 pub(crate) enum Fault {
     /// Not enough memory; smaller or later work may succeed.
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: usize,
-        /// Which memory.
+        /// The memory that is exhausted.
         what: &'static str,
     },
     /// Nothing on this device will succeed any more in this process.
@@ -50,11 +53,11 @@ impl fmt::Display for Fault {
 /// The result of a call to a machine.
 pub(crate) type Outcome<T> = Result<T, Fault>;
 
-/// An execution stream: 0 is the default one; others are handles of the machine or of a caller.
+/// The handle of an execution stream. 0 is the default stream; other handles come from the machine or from a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StreamHandle(pub(crate) u64);
 
-/// A point in a stream.
+/// The handle of an event, which marks a point in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EventHandle(pub(crate) u64);
 
@@ -72,9 +75,9 @@ pub(crate) struct Entry {
 pub(crate) struct Shape {
     /// Thread blocks.
     pub(crate) grid: u32,
-    /// Threads of each.
+    /// Threads of each thread block.
     pub(crate) threads: u32,
-    /// Dynamic shared memory of each, in bytes.
+    /// Dynamic shared memory of each thread block, in bytes.
     pub(crate) shared: u32,
 }
 
@@ -90,20 +93,19 @@ pub(crate) struct Limits {
 /// Keeps device memory allocated.
 pub(crate) type Hold = Box<dyn Any + Send + Sync>;
 
-/// Something that runs kernels.
+/// A machine that runs kernels.
 ///
-/// Copies and launches are queued: host memory that a copy names is in use until an event recorded behind it has
-/// been waited for, or its stream or the whole machine has been synchronised. Later calls report failures of queued
-/// work.
+/// Copies and launches are queued. The host memory of a copy is in use until the host has waited for an event recorded
+/// after the copy, or has synchronised the stream or the whole machine. Later calls report failures of queued work.
 ///
 /// # Safety
-/// Of the implementation: [`Machine::allocate`] and [`Machine::allocate_pinned`] return addresses of memory that nothing
-/// else uses until it is freed.
+/// In every implementation, [`Machine::allocate`] and [`Machine::allocate_pinned`] must return addresses of memory that
+/// nothing else uses until the memory is freed.
 pub(crate) unsafe trait Machine: Send + Sync {
-    /// A description for people.
+    /// A human-readable description.
     fn description(&self) -> String;
 
-    /// The GPU; none of an emulator.
+    /// The identity of the GPU; `None` for an emulator.
     fn hardware(&self) -> Option<HardwareId> {
         None
     }
@@ -113,7 +115,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// True if the machine does not have this entry point and never will.
     fn lacks(&self, entry: Entry) -> bool;
 
-    /// True if the entry point can run without being compiled before, which may take minutes.
+    /// True if the entry point can run without a compilation. A compilation may take minutes.
     fn is_at_hand(&self, _entry: Entry) -> bool {
         true
     }
@@ -124,11 +126,11 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Frees device memory.
     ///
     /// # Safety
-    /// It was allocated here with this length, and nothing queued uses it.
+    /// The memory was allocated by this machine with this length, and no queued work uses it.
     unsafe fn free(&self, address: u64, len: usize);
 
-    /// Keeps a range of device memory allocated, as far as the machine can, in case a caller frees it too early; refuses a
-    /// range that is not allocated, as far as the machine knows.
+    /// Keeps a range of device memory allocated even if a caller frees it too early, if the machine supports this.
+    /// Returns an error if the machine detects that the range is not allocated.
     fn hold(&self, address: u64, len: usize) -> Outcome<Hold>;
 
     /// Allocates page-locked host memory of undefined content, at a multiple of 16.
@@ -137,13 +139,13 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Frees page-locked host memory.
     ///
     /// # Safety
-    /// It was allocated here with this length, and nothing queued uses it.
+    /// The memory was allocated by this machine with this length, and no queued work uses it.
     unsafe fn free_pinned(&self, address: *mut u8, len: usize);
 
     /// Queues a copy to the device.
     ///
     /// # Safety
-    /// Both ranges are allocated, and stay so and untouched until the copy has run.
+    /// Both ranges are allocated. Until the copy has run, nothing else uses or frees them.
     unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()>;
 
     /// Queues a copy from the device.
@@ -155,13 +157,13 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Queues zeroing of device memory.
     ///
     /// # Safety
-    /// The range is allocated and stays so until that has run.
+    /// The range stays allocated until the zeroing has run.
     unsafe fn zero(&self, stream: StreamHandle, address: u64, len: usize) -> Outcome<()>;
 
-    /// Queues a launch. The parameters are laid out as in CUDA's parameter buffer; they are copied.
+    /// Queues a launch. The parameters have the layout of CUDA's parameter buffer. The call copies them.
     ///
     /// # Safety
-    /// What the kernel reads and writes is allocated and stays so until it has run.
+    /// All memory that the kernel reads and writes stays allocated until the kernel has run.
     unsafe fn launch(
         &self,
         stream: StreamHandle,
@@ -173,22 +175,22 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// A new stream, which does not wait for the default one.
     fn new_stream(&self) -> Outcome<StreamHandle>;
 
-    /// Frees a stream once everything queued on it has run.
+    /// Frees a stream after all work that is queued on it has run.
     fn free_stream(&self, stream: StreamHandle);
 
-    /// Waits until everything queued on the stream has run.
+    /// Waits until all work that is queued on the stream has run.
     fn synchronise_stream(&self, stream: StreamHandle) -> Outcome<()>;
 
-    /// Waits until everything queued on the machine has run.
+    /// Waits until all work that is queued on the machine has run.
     fn synchronise(&self) -> Outcome<()>;
 
-    /// Records an event behind everything queued on the stream so far.
+    /// Records an event after all work that is queued on the stream so far.
     fn record(&self, stream: StreamHandle) -> Outcome<EventHandle>;
 
-    /// True if everything before the event has run.
+    /// True if all work before the event has run.
     fn is_past(&self, event: EventHandle) -> Outcome<bool>;
 
-    /// Waits until everything before the event has run.
+    /// Waits until all work before the event has run.
     fn wait(&self, event: EventHandle) -> Outcome<()>;
 
     /// Makes work that is queued on the stream from now on wait for the event.

@@ -83,10 +83,10 @@ impl DeviceMemory for Memory {
     }
 }
 
-/// Parts on their way to the host.
+/// Parts that are being copied to the host.
 struct Fetched {
     work: InFlight<Gpu>,
-    /// Where they will be in the staging buffer.
+    /// The place of the parts in the staging buffer.
     parts: std::ops::Range<usize>,
     _holds: Vec<Hold>,
 }

@@ -26,13 +26,14 @@ pub(crate) struct Tiled {
     pub(crate) count: u32,
 }
 
-/// Blocks that are encrypted before the pass: for XTS the chaining states; for GHASH a zero block under each key; for GCM
-/// these and the first counter of each message.
+/// Blocks that are encrypted before the pass: for XTS the chaining states; for GHASH a zero block under each key; for
+/// GCM a zero block under each key and the first counter block of each message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tweaks {
-    /// Segments over the blocks, by key.
+    /// Segments that contain the blocks, one for each run of blocks with the same key.
     pub(crate) over: Tiled,
-    /// The blocks: chaining states in the order of the segments, or zero blocks in the order of the keys.
+    /// The address of the blocks: chaining states in the order of the segments, or zero blocks in the order of the
+    /// keys.
     pub(crate) states: u64,
 }
 
@@ -44,9 +45,10 @@ pub(crate) struct Batch<'a> {
     pub(crate) size: KeySize,
     pub(crate) work: Tiled,
     pub(crate) tweaks: Option<Tweaks>,
-    /// Expanded keys, each for both directions.
+    /// The address of the expanded keys, each for both directions.
     pub(crate) schedules: u64,
-    /// 16 bytes for each tile if tiles read the block before them; for chains the bit planes of round keys.
+    /// The address of scratch memory: 16 bytes for each tile if a tile reads the block before it; for serial modes the
+    /// bit planes of round keys.
     pub(crate) scratch: u64,
     /// For GHASH and GCM.
     pub(crate) hashing: Option<&'a Hashing>,
@@ -62,7 +64,7 @@ impl Batch<'_> {
         match kind {
             Kind::Tiles(pass) => {
                 if kind.looks_back() {
-                    // In place, the tile before overwrites the block before a tile.
+                    // In place, the work on the previous tile overwrites the block before a tile.
                     self.edges()?;
                 }
                 self.tweaks()?;
@@ -98,7 +100,7 @@ impl Batch<'_> {
         self.launch(helper::EDGES, one_each(self.work.tiles), &parameters, 0)
     }
 
-    /// Encrypts the blocks that the pass begins with, and returns their address.
+    /// Encrypts the blocks that are needed before the pass, and returns their address.
     fn prelude(&self) -> Result<u64> {
         let Some(tweaks) = &self.tweaks else { return Ok(0) };
         self.over(&tweaks.over, Part::EcbEncrypt, 0)?;

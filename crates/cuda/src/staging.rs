@@ -9,10 +9,12 @@ use zeroize::Zeroize;
 
 use crate::gpu::{Buffer, Event, Gpu, Pinned, Stream};
 
-/// The smallest, in bytes: idle ones then fit small calls.
+/// The smallest size of the memory of a staging buffer, in bytes. Idle staging buffers are then large enough for small
+/// calls.
 const SMALLEST: usize = 64 * 1024;
 
-/// The largest that is kept idle: room for a chunk and what belongs to it.
+/// The largest size, in bytes, of a staging buffer that is kept when it is idle. It is large enough for a chunk and its
+/// descriptions.
 const LARGEST_IDLE: usize = 32 << 20;
 
 /// The staging buffers of a GPU.
@@ -27,21 +29,21 @@ pub(crate) struct Staging {
     used: usize,
 }
 
-/// Sections of a staging buffer, one behind the other.
+/// The layout of a staging buffer as consecutive sections.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Layout {
     end: usize,
 }
 
 impl Layout {
-    /// The next section, at a multiple of 256 as allocations are.
+    /// The offset of the next section, a multiple of 256 like the address of an allocation.
     pub(crate) fn section(&mut self, len: usize) -> usize {
         let at = self.end.next_multiple_of(256);
         self.end = at + len;
         at
     }
 
-    /// A section behind the last one, at a multiple of 16: for many small ones.
+    /// The offset of the next section, a multiple of 16. This alignment is for many small sections.
     pub(crate) fn packed(&mut self, len: usize) -> usize {
         let at = self.end.next_multiple_of(16);
         self.end = at + len;
@@ -68,7 +70,7 @@ impl Staging {
     }
 }
 
-/// A little more than `len`, so that buffers need not grow often.
+/// Rounds `len` up, so that buffers rarely need to grow.
 fn room(gpu: &Gpu, len: usize) -> Result<usize> {
     let rounded = if len > LARGEST_IDLE {
         len.checked_next_multiple_of(1 << 20)
@@ -81,7 +83,7 @@ fn room(gpu: &Gpu, len: usize) -> Result<usize> {
 impl HostDevice for Gpu {
     type Staging = Staging;
     type Event = Event;
-    /// Four for each of two callers, and two of each to fetch samples.
+    /// For each of two callers: four staging buffers for work, and two to fetch samples.
     const MOST_IDLE: usize = 12;
     const WIPES_EACH_CHUNK: bool = false;
 
@@ -95,7 +97,7 @@ impl HostDevice for Gpu {
         Ok(Staging { stream, host, device, used: 0 })
     }
 
-    /// The device memory has been wiped with the work.
+    /// The device memory has already been wiped at the end of the work.
     fn wipe(&self, staging: &mut Staging) -> bool {
         let used = std::mem::take(&mut staging.used);
         staging.host[..used].zeroize();

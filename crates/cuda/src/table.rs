@@ -1,4 +1,5 @@
-//! Messages that arrays in device memory describe: kernels make their segments there, on the caller's stream.
+//! Tables: messages that are described by arrays in device memory. Kernels make the segments of the messages in device
+//! memory, on the caller's stream.
 
 use lockstep_core::Result;
 use lockstep_core::backend::{Completion, Pending};
@@ -19,12 +20,13 @@ use crate::staging::{Layout, Staging};
 struct Flight {
     work: InFlight<Gpu>,
     stream: Stream,
-    /// What is zeroed on failure.
+    /// The memory that is zeroed on failure.
     outputs: Vec<DeviceSlice>,
     _holds: Vec<Hold>,
 }
 
-/// How the messages of a table are worked on: all alike, as if each were as long as the longest.
+/// How the work on a table is divided. All messages are treated alike, as if each had the length of the longest
+/// message.
 struct Shape<'t> {
     task: &'t Task,
     family: &'static Family,
@@ -36,10 +38,11 @@ struct Shape<'t> {
     tiling: Tiling,
     tiles_each: u64,
     tiles: u64,
-    /// How many keys there are in all.
+    /// The total number of keys.
     keys: usize,
-    /// Blocks that are encrypted first, and the segments that they make: one, which the host describes, if all messages
-    /// share a key, else one of each message.
+    /// The number of blocks that are encrypted before the pass, and of the segments (`runs`) that contain them. If all
+    /// messages share a key, there is one segment, which the host describes. Otherwise there is one segment for each
+    /// message.
     blocks: usize,
     blocks_each: usize,
     runs: usize,
@@ -49,11 +52,12 @@ struct Shape<'t> {
     levels: Vec<u64>,
 }
 
-/// Places in a staging buffer, in bytes. The one segment over all first blocks comes first: the host writes it.
+/// Places in a staging buffer, in bytes. The segments of the blocks that are encrypted before the pass come first,
+/// because the host writes them if there is only one.
 struct Places {
     run_segments: usize,
     run_first_tile: usize,
-    /// The end of what is copied to the device.
+    /// The end of the part that is copied to the device.
     described: usize,
     states: usize,
     segments: usize,
@@ -62,7 +66,7 @@ struct Places {
     scratch: usize,
     extras: usize,
     rows: usize,
-    /// First tiles and results of each level.
+    /// The places of the first tiles and of the results of each level.
     levels: Vec<(usize, usize)>,
     len: usize,
 }
@@ -88,7 +92,8 @@ pub(crate) fn submit<'w>(task: &Task, table: &Table) -> Result<Completion<'w>> {
     let seals = matches!(task.kind(), Kind::Gcm { opens: false });
     let outputs = output.into_iter().chain([&table.status]).chain(arrays.tags.filter(|_| seals));
     let outputs: Vec<DeviceSlice> = outputs.cloned().collect();
-    // On a failure some messages may be done. All of the output is zeroed, also what belongs to no message.
+    // After a failure some messages may be complete. All of the output is zeroed, including bytes that belong to no
+    // message.
     let launched = shape.launch(&staging, &places, &stream);
     let event = launched.inspect_err(|_| gpu.zero_outputs(&stream, &outputs))?;
     staging.host.settle(&stream, &event);
@@ -178,7 +183,7 @@ impl<'t> Shape<'t> {
         })
     }
 
-    /// Describes the one segment of blocks that are encrypted first.
+    /// Describes the segment of the blocks that are encrypted before the pass, if there is only one.
     fn describe(&self, staging: &mut Staging, places: &Places, stream: &Stream) -> Result<()> {
         if self.runs != 1 {
             return Ok(());
@@ -228,7 +233,7 @@ impl<'t> Shape<'t> {
             scratch: at(places.scratch),
             hashing,
             gcm: self.gcm.then(|| Gcm { extras: at(places.extras), status: self.table.status.offset() }),
-            // Only the device knows.
+            // The number of bytes is only available on the device.
             bytes: 0,
         }
     }
@@ -270,7 +275,7 @@ impl<'t> Shape<'t> {
                 .word(opens.into());
             batch.launch(helper::GCM_MESSAGES, one_each(u64::from(self.count) + 1), &messages, 0)?;
         } else if self.hashes {
-            // The kernel before put chaining states there, for XTS.
+            // GHASH needs zero blocks here. The previous kernel may have written chaining states, which only XTS needs.
             gpu.zero(stream, &staging.device, places.states..places.states + 16 * self.blocks)?;
         }
         for (&each, &(first_tile, _)) in self.levels.iter().zip(&places.levels) {
@@ -295,7 +300,7 @@ impl<'t> Shape<'t> {
     fn segments(&self, places: &Places, base: u64) -> Parameters {
         let (table, arrays) = (self.table, &self.arrays);
         let at_if = |is_there: bool, place: usize| if is_there { base + place as u64 } else { 0 };
-        // Those of GCM are made by a kernel of its own.
+        // For GCM, a separate kernel makes these segments.
         let own_runs = !self.gcm && self.runs > 0 && !arrays.shared;
         Parameters::default()
             .long(table.states.offset())
@@ -319,7 +324,8 @@ impl<'t> Shape<'t> {
     }
 }
 
-/// How many tiles each message has at each level of GHASH, by the longest one; none if a thread hashes each.
+/// The number of tiles of each message at each level of GHASH, computed from the longest message. Empty if one thread
+/// hashes each message.
 fn uniform_levels(limits: &Limits, longest: u64, messages: u64, keys: u64) -> Vec<u64> {
     let mut tiles = longest.div_ceil(GHASH_TILE_BLOCKS).max(1);
     if by_messages(limits, longest, messages, tiles.saturating_mul(messages), keys) {

@@ -1,8 +1,8 @@
 //! A call in flight: a window of chunks, their results, and what happens if something fails.
 //!
-//! Host memory is written when all has succeeded, if all chunks fit into the window. Larger calls write results on the
-//! way, and on failure outputs that were begun are zeroed, so that no caller finds a part of a result. Outputs that were
-//! not begun stay as they are: in place they are the input.
+//! If all chunks fit into the window, host memory is written only after all of them have succeeded. Larger calls write
+//! results earlier. After a failure, outputs that may have been written are zeroed, so that the caller never finds a partial
+//! result. Other outputs are unchanged; for data in place, they still hold the input.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use lockstep_core::data::Data;
 use lockstep_core::{Block, Error, Result};
 use zeroize::Zeroizing;
 
-use crate::cut::{Piece, cut};
-use crate::messages::{Messages, Results};
+use crate::cut::cut;
+use crate::messages::{Messages, Piece, Results};
 use crate::pipeline::Pipeline;
 use crate::staging::{HostDevice, InFlight};
 
-/// Chunks in flight at once: one on its way to the device, one at work, one on its way back, and one that the host fills
-/// or empties.
+/// The number of chunks in flight at once: one is copied to the device, one is processed, one is copied back, and the host
+/// fills or empties one.
 pub(crate) const WINDOW: usize = 4;
 
 /// A chunk in flight.
@@ -30,20 +30,21 @@ struct Chunk<P: Pipeline> {
     resident: bool,
 }
 
-/// A call in flight. Chunks are dropped first, so that they are waited for before the pipeline releases memory.
+/// A call in flight. The chunks are dropped before the pipeline. This waits for the chunks before the pipeline releases
+/// memory.
 struct Call<'w, 'd, P: Pipeline> {
     window: VecDeque<Chunk<P>>,
     pipeline: P,
     messages: Messages<'w, 'd>,
-    /// By segment: the chaining state behind what has been cut, as far as it is known.
+    /// For each segment: the chaining state after the part that has been cut, as far as it is known.
     states: Zeroizing<Vec<Block>>,
-    /// By segment: true if the output may have been written, in any memory that the device reaches.
+    /// For each segment: true if the output may have been written, in whatever memory it is.
     begun: Vec<bool>,
     /// True if results have been written to borrowed host memory.
     delivered: bool,
 }
 
-/// Starts a call; chunks beyond the window are launched as others end, before this returns.
+/// Starts a call. Chunks beyond the window are launched when earlier chunks end, before this function returns.
 ///
 /// # Errors
 /// [`Error::OutOfReach`], [`Error::DeviceFailed`].
@@ -77,7 +78,7 @@ pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
 }
 
 impl<P: Pipeline> Call<'_, '_, P> {
-    /// Launches all messages whose data are in device memory, or all others.
+    /// Launches all messages whose data are in device memory if `resident` is true, otherwise all other messages.
     fn start(&mut self, resident: bool) -> Result<()> {
         let operation = self.pipeline.operation();
         let chaining = ChainingState::of_operation(operation);
@@ -102,21 +103,22 @@ impl<P: Pipeline> Call<'_, '_, P> {
                 .collect();
             let mut chunks = cut(&limits, operation, &self.messages, &mut self.states, parts);
             if resident && chaining == ChainingState::LastCiphertext {
-                // A chunk reads the block before it, which the chunk before overwrites if it works in place.
+                // A chunk reads the last block of the preceding chunk. In place, the preceding chunk would overwrite this
+                // block if it ran first.
                 chunks.reverse();
             }
             for pieces in chunks {
                 self.launch(pieces, resident)?;
             }
             if !left.is_empty() {
-                // The rest begins with the chaining states that come back.
+                // The remaining parts start with the chaining states that these chunks return.
                 self.settle()?;
             }
         }
         Ok(())
     }
 
-    /// Does a message of GCM at once if it is too long for a chunk.
+    /// Processes a message of GCM immediately if it is too long for a chunk. Returns whether it was processed.
     fn long_message(&mut self, index: usize) -> Result<bool> {
         let Messages::Aead(messages) = &mut self.messages else { return Ok(false) };
         let done = self.pipeline.long_message(&mut messages[index], &mut self.begun[index]);
@@ -129,7 +131,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
         let mut staging = if self.window.iter().filter(|chunk| same(chunk)).count() < WINDOW {
             self.pipeline.take_staging()?
         } else {
-            // The oldest of its kind; those of the other kind may wait for earlier work of the caller.
+            // The oldest chunk with the same value of `resident`. The other chunks may wait for earlier work of the caller.
             let oldest = self.window.iter().position(same).and_then(|oldest| self.window.remove(oldest));
             let chunk = oldest.expect("a full window");
             chunk.work.wait()?;
@@ -157,7 +159,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
         }
     }
 
-    /// Brings the results of a chunk that has been waited for; its staging buffer is then free.
+    /// Copies the results of a completed chunk to the caller's memory. Its staging buffer is then free.
     fn deliver(&mut self, chunk: Chunk<P>) -> Result<InFlight<P::Device>> {
         let Chunk { mut work, found, pieces, .. } = chunk;
         self.delivered = true;
@@ -185,7 +187,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
         Ok(())
     }
 
-    /// Zeroes outputs that may hold a part of a result. Memory of a device that is lost cannot be zeroed, nor read.
+    /// Zeroes outputs that may hold partial results. The memory of a lost device can neither be zeroed nor read.
     fn fail(&mut self) {
         self.window.clear();
         self.messages.invalidate(self.delivered);

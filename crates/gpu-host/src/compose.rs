@@ -10,7 +10,7 @@ use crate::messages::{with_input, with_output};
 
 /// A device that does one pass at a time and waits for it.
 pub trait PassRunner {
-    /// Does a pass over a segment. On an error its output holds no part of a result.
+    /// Does a pass over a segment. After an error, the output holds no partial result.
     ///
     /// # Errors
     /// [`lockstep_core::Error::DeviceFailed`].
@@ -29,10 +29,11 @@ pub trait PassRunner {
     fn zero(&self, slice: &DeviceSlice) -> Result<()>;
 }
 
-/// Seals or opens a message. Sets `begun` when its output has been written; after an error the output is then worthless.
+/// Seals or opens a message. Sets `begun` when the output has been written. After an error, output that was begun is
+/// invalid.
 ///
 /// # Errors
-/// Those of the device.
+/// Errors of the device.
 pub fn gcm(
     device: &impl PassRunner,
     opens: bool,

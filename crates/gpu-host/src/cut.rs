@@ -7,52 +7,30 @@ use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::share::can_cut;
 use lockstep_core::work::Operation;
-use zeroize::Zeroize;
 
-use crate::messages::{Messages, with_input};
+use crate::messages::{Messages, Piece, with_input};
 
 /// How a call to a device is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a chunk: many enough to fill the device and to pay for a launch, few enough to overlap. A message that is
-    /// not cut may exceed it.
+    /// Bytes of a chunk: enough to fill the device and to outweigh the cost of a launch, but so few that copies and kernels
+    /// overlap. A message that is not cut may exceed this limit.
     pub bytes: usize,
-    /// Pieces of a chunk, which bounds their descriptions.
+    /// Maximum number of pieces of a chunk. It limits the size of their descriptions.
     pub pieces: usize,
-    /// A chunk that has less room than this in bytes is closed when the next piece does not fit.
+    /// If the next piece does not fit and the chunk has room for fewer bytes than this, the chunk is closed.
     pub least_room: usize,
-    /// Segments are cut at multiples of this many bytes, which is a multiple of 16.
+    /// Segments are cut at multiples of this number of bytes, which is itself a multiple of 16.
     pub tile: usize,
-    /// Bytes of a segment that one chunk takes if only the device computes the chaining state after them; a multiple of
-    /// 16. The rest follows when that state is known.
+    /// Maximum bytes of a segment in one chunk, a multiple of 16, if only the device can compute the chaining state after
+    /// them. The rest of the segment follows when that state is known.
     pub serial: usize,
-    /// Bytes that a message of an AEAD takes beside its data and associated data.
-    pub beside: usize,
+    /// Bytes that a message of an AEAD takes in addition to its data and associated data.
+    pub aead_overhead: usize,
 }
 
-/// A part of a segment, or a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
-    /// Index of the segment or message in the call.
-    pub segment: usize,
-    /// Its bytes in it, from a multiple of 16 on.
-    pub range: Range<usize>,
-    /// The chaining state before it. After the first piece it is undefined if it would be the last ciphertext block of
-    /// data in device memory, which the host does not read.
-    pub state: Block,
-    /// For XTS: blocks of the data unit before it.
-    pub position: u64,
-}
-
-impl Drop for Piece {
-    /// In OFB and PCBC the chaining state reveals plaintext.
-    fn drop(&mut self) {
-        self.state.zeroize();
-    }
-}
-
-/// Cuts ranges of segments, given by index, into chunks. Moves the chaining states of the segments, by index, to the ends
-/// of the ranges where the host can compute them. This reads input, so it must run before any output is written.
+/// Cuts ranges of segments, given by index, into chunks. Advances the chaining states of the segments to the ends of the
+/// ranges where the host can compute these states. This reads input, so it must run before any output is written.
 pub(crate) fn cut(
     limits: &Limits,
     operation: Operation,
@@ -65,12 +43,12 @@ pub(crate) fn cut(
     let (mut chunks, mut chunk, mut used) = (Vec::new(), Vec::new(), 0usize);
     for (segment, Range { start: mut at, end }) in work {
         let data = messages.data(segment);
-        let beside = messages.aead(segment).map_or(0, |message| message.aad.len() + limits.beside);
+        let extra = messages.aead(segment).map_or(0, |message| message.aad.len() + limits.aead_overhead);
         let position = messages.tweak(segment).map_or(0, |tweak| tweak.position);
         loop {
             let room = limits.bytes.saturating_sub(used);
             let room = if is_cut { room / limits.tile * limits.tile } else { room };
-            let wanted = (end - at).saturating_add(beside);
+            let wanted = (end - at).saturating_add(extra);
             let is_full = room < wanted && room < limits.least_room || chunk.len() == limits.pieces;
             if is_full && !chunk.is_empty() {
                 chunks.push(std::mem::take(&mut chunk));
@@ -83,7 +61,7 @@ pub(crate) fn cut(
             states[segment] = chaining.after(state, len, last_block(chaining, data, &range));
             let position = position.wrapping_add(at as u64 / 16);
             chunk.push(Piece { segment, range, state, position });
-            used = used.saturating_add(len.next_multiple_of(16)).saturating_add(beside);
+            used = used.saturating_add(len.next_multiple_of(16)).saturating_add(extra);
             at += len;
             if at == end {
                 break;
@@ -96,7 +74,7 @@ pub(crate) fn cut(
     chunks
 }
 
-/// The last whole block of a range of the input, if the chaining state is that and the host sees it.
+/// The last whole block of a range of the input, if this block is the chaining state and the host can read the input.
 fn last_block(chaining: ChainingState, data: &Data<'_>, range: &Range<usize>) -> Option<Block> {
     let mut last = None;
     if chaining == ChainingState::LastCiphertext {
@@ -110,12 +88,18 @@ fn last_block(chaining: ChainingState, data: &Data<'_>, range: &Range<usize>) ->
 mod tests {
     use super::*;
     use lockstep_core::Key;
-    use lockstep_core::work::{Pass, Segment};
+    use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 
-    const LIMITS: Limits =
-        Limits { bytes: 4096, pieces: 100, least_room: 1024, tile: 512, serial: usize::MAX, beside: 0 };
+    const LIMITS: Limits = Limits {
+        bytes: 4096,
+        pieces: 100,
+        least_room: 1024,
+        tile: 512,
+        serial: usize::MAX,
+        aead_overhead: 0,
+    };
 
-    /// The lengths of the pieces of each chunk, of segments of these lengths.
+    /// The lengths of the pieces of each chunk, for segments of these lengths.
     fn lengths(pass: Pass, limits: Limits, segments: &[usize]) -> Vec<Vec<usize>> {
         let key = Key::new(&[0; 16]).unwrap();
         let mut data: Vec<Vec<u8>> =
@@ -159,14 +143,41 @@ mod tests {
             assert_eq!(lengths(&[1, 0, 5]), [vec![1, 0, 5]]);
             assert_eq!(lengths(&[4096]), [vec![4096]]);
             assert_eq!(lengths(&[8192 + 5]), [vec![4096], vec![4096], vec![5]]);
-            // The second segment fills the chunk up by whole tiles.
+            // The second segment fills the rest of the chunk with whole tiles.
             assert_eq!(lengths(&[100, 4096]), [vec![100, 3584], vec![512]]);
-            // Too little room: a chunk of its own.
+            // The chunk has too little room, so the second segment gets a separate chunk.
             assert_eq!(lengths(&[3500, 1000]), [vec![3500], vec![1000]]);
             assert_eq!(lengths(&[0; 101]).len(), 2);
         }
-        // A tile that is larger than a chunk.
+        // The tile is larger than the limit of a chunk.
         assert_eq!(lengths(Pass::Ctr, Limits { bytes: 100, ..LIMITS }, &[700]), [vec![512], vec![188]]);
+    }
+
+    #[test]
+    fn messages_of_an_aead_take_room_for_their_associated_data_and_overhead() {
+        let key = Key::new(&[0; 16]).unwrap();
+        let cut = |aead_overhead, aad: &[u8]| {
+            let mut data = [[0; 1024]; 4];
+            let mut messages: Vec<_> = (data.iter_mut())
+                .map(|data| AeadMessage {
+                    key: &key,
+                    nonce: &[0; 12],
+                    aad,
+                    data: Data::in_place(data),
+                    tag: Tag::Expect(&[0; 16]),
+                    status: Status::Pending,
+                })
+                .collect();
+            let limits = Limits { least_room: usize::MAX, aead_overhead, ..LIMITS };
+            let work = (0..4).map(|index| (index, 0..1024));
+            let open = Operation::Fused(FusedAead::GcmOpen);
+            let chunks = cut(&limits, open, &Messages::Aead(&mut messages), &mut [[0; 16]; 4], work);
+            chunks.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(cut(0, &[]), [4]);
+        assert_eq!(cut(16, &[]), [3, 1]);
+        assert_eq!(cut(0, &[0; 1]), [3, 1]);
+        assert_eq!(cut(1024, &[0; 1024]), [1, 1, 1, 1]);
     }
 
     #[test]
@@ -176,7 +187,7 @@ mod tests {
         };
         let none_larger = [vec![3008, 1008], vec![1008], vec![9008], vec![16]];
         assert_eq!(lengths(usize::MAX, &[3008, 1008, 1008, 9008, 16]), none_larger);
-        // With much room left, a chunk takes one more than fits.
+        // A chunk with much room left takes one more segment, even if this segment exceeds the limit.
         assert_eq!(lengths(1024, &[3008, 9008, 16]), [vec![3008, 9008], vec![16]]);
     }
 }

@@ -1,27 +1,27 @@
-//! The keys of a chunk, each once, for devices that are given keys by number.
+//! The distinct keys of a chunk, for devices that identify keys by numbers.
 
 use std::collections::HashMap;
 
 use lockstep_core::Key;
 
-use crate::cut::Piece;
 use crate::messages::Messages;
+use crate::messages::Piece;
 
-/// The keys of the pieces of a chunk, numbered in the order in which they occur. Keys are the same if they are the same
-/// object.
+/// The keys of the pieces of a chunk, numbered in the order in which they occur. Two keys count as the same key only if they
+/// are the same object.
 pub struct PieceKeys<'d> {
     /// All keys, by number.
     pub all: Vec<&'d Key>,
-    /// The numbers of the key and, for XTS, of the tweak key of each piece.
+    /// For each piece: the number of the key and, for XTS, the number of the tweak key.
     pub numbers: Vec<(u32, u32)>,
 }
 
 impl<'d> PieceKeys<'d> {
-    /// Those of these pieces.
+    /// The keys of these pieces.
     pub fn of(pieces: &[Piece], messages: &Messages<'_, 'd>) -> Self {
         let (mut all, mut known) = (Vec::<&'d Key>::new(), HashMap::<*const Key, u32>::new());
         let mut number = |key: &'d Key| match all.last() {
-            // Neighbours often share their key.
+            // Neighbouring pieces often have the same key.
             Some(last) if std::ptr::eq(*last, key) => all.len() as u32 - 1,
             _ => *known.entry(key).or_insert_with(|| {
                 all.push(key);

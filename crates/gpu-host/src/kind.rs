@@ -1,13 +1,13 @@
-//! How devices of many threads do an operation.
+//! How devices with many threads execute an operation.
 
 use lockstep_core::work::{FusedAead, Operation, Pass};
 
 /// How an operation is divided among threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// This pass in tiles; a segment may be cut at the border of any.
+    /// This pass in tiles. A segment may be cut at the border of any tile.
     Tiles(Pass),
-    /// GHASH in tiles counted from the end of each message, in levels. Data are only read.
+    /// GHASH in several levels, in tiles that are counted from the end of each message. The data are only read.
     Ghash,
     /// A serial pass: one lane for each message, from its beginning to its end.
     Chain(Chain),
@@ -58,25 +58,25 @@ impl Kind {
         })
     }
 
-    /// True if messages are hashed, which needs hash keys.
+    /// True if messages are hashed, which requires hash keys.
     pub const fn hashes(self) -> bool {
         matches!(self, Kind::Ghash | Kind::Gcm { .. })
     }
 
-    /// True if chaining states are encrypted first, under a second key: XTS.
+    /// True for XTS, where the chaining states are first encrypted under a second key.
     pub const fn tweaks(self) -> bool {
         matches!(self, Kind::Tiles(pass) if pass.is_xts())
     }
 
-    /// True if a tile reads the ciphertext block before it, which the tile before overwrites in place: CBC and CFB
-    /// decryption.
+    /// True for CBC and CFB decryption: a tile reads the last ciphertext block of the preceding tile. In place, the
+    /// preceding tile overwrites this block.
     pub const fn looks_back(self) -> bool {
         matches!(self, Kind::Tiles(Pass::CbcDecrypt | Pass::Cfb128Decrypt))
     }
 }
 
 impl Chain {
-    /// True if it uses the inverse cipher.
+    /// True if the pass uses the inverse cipher.
     pub const fn decrypts(self) -> bool {
         matches!(self, Chain::PcbcDecrypt)
     }

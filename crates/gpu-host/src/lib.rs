@@ -1,9 +1,10 @@
-//! The host half of a device with memory of its own, such as a GPU: all that does not depend on its programming interface.
+//! The host side of a device with its own memory, such as a GPU. This crate contains everything that does not depend on the
+//! programming interface of the device.
 //!
 //! A call is cut into chunks ([`Limits`]). Each chunk gets a staging buffer from a [`StagingPool`]; the backend's
 //! [`Pipeline`] stages it (writes its input and description there), launches it, and reads its results back. A window of
-//! chunks is in flight at once. Chaining states, statuses and tags are set when all has succeeded; if anything fails,
-//! outputs that may hold a part of a result are zeroed.
+//! chunks is in flight at once. Chaining states, statuses and tags are valid only after the whole call has succeeded. If
+//! anything fails, outputs that may hold partial results are zeroed.
 //!
 //! | module | what |
 //! |---|---|
@@ -30,9 +31,9 @@ pub mod table;
 mod tests;
 
 pub use call::submit;
-pub use cut::{Limits, Piece};
+pub use cut::Limits;
 pub use keys::PieceKeys;
 pub use kind::{Chain, Kind};
-pub use messages::{Messages, Results, with_input, with_output};
+pub use messages::{Messages, Piece, Results, with_input, with_output};
 pub use pipeline::{Overhead, Pipeline};
 pub use staging::{HostDevice, InFlight, StagingPool};

@@ -1,23 +1,45 @@
 //! Where the results of a call go, and how its data in host memory are accessed.
 
+use std::ops::Range;
+
 use lockstep_core::Block;
 use lockstep_core::data::Data;
 pub use lockstep_core::messages::Messages;
 use lockstep_core::work::{Status, Tag};
+use zeroize::Zeroize;
 
-use crate::cut::Piece;
+/// A part of a segment, or a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Index of the segment or message in the call.
+    pub segment: usize,
+    /// The bytes of the segment or message that belong to this piece. The start is a multiple of 16.
+    pub range: Range<usize>,
+    /// The chaining state at the start of the piece. Only the first piece has a defined state if the state is the last
+    /// ciphertext block of data in device memory, because the host does not read that memory.
+    pub state: Block,
+    /// For XTS: blocks of the data unit before the piece.
+    pub position: u64,
+}
 
-/// Where the results of a call go. Chaining states reach the caller when all of the call has succeeded.
+impl Drop for Piece {
+    /// The state is wiped, because the chaining state of OFB and PCBC reveals plaintext.
+    fn drop(&mut self) {
+        self.state.zeroize();
+    }
+}
+
+/// Where the results of a call go. The caller receives chaining states after the whole call has succeeded.
 pub struct Results<'r, 'w, 'd> {
     pub(crate) messages: &'r mut Messages<'w, 'd>,
     pub(crate) states: &'r mut [Block],
 }
 
 impl Results<'_, '_, '_> {
-    /// Copies the result of a piece to host or pinned memory; without effect on data that are only read.
+    /// Copies the result of a piece to host or pinned memory. Has no effect on read-only data.
     ///
     /// # Panics
-    /// If there are fewer bytes than the piece has.
+    /// If `bytes` is shorter than the piece.
     pub fn set_output(&mut self, piece: &Piece, bytes: &[u8]) {
         with_output(self.messages.data_mut(piece.segment), |output| {
             if let Some(output) = output.get_mut(piece.range.clone()) {
@@ -26,15 +48,15 @@ impl Results<'_, '_, '_> {
         });
     }
 
-    /// Sets the chaining state behind a segment, or behind the part of it that has been worked on.
+    /// Sets the chaining state after a segment, or after the part of it that has been processed.
     pub fn set_chaining_state(&mut self, segment: usize, state: Block) {
         self.states[segment] = state;
     }
 
-    /// Sets the status of a message, which has the values of [`Status`], and its tag.
+    /// Sets the status and the tag of a message. `status` has the values of [`Status`].
     ///
     /// # Panics
-    /// If the tag has fewer bytes than the message asks for.
+    /// If `tag` is shorter than the tag of the message.
     pub fn set_status(&mut self, index: usize, status: u8, tag: &[u8]) {
         let Messages::Aead(messages) = self.messages else { return };
         let message = &mut messages[index];
@@ -54,7 +76,7 @@ impl Results<'_, '_, '_> {
     }
 }
 
-/// Shows the input of data in host or pinned memory.
+/// Calls `show` with the input of data in host or pinned memory.
 pub fn with_input(data: &Data<'_>, show: impl FnOnce(&[u8])) {
     match data {
         Data::Host(data) => show(data.input()),
@@ -63,7 +85,7 @@ pub fn with_input(data: &Data<'_>, show: impl FnOnce(&[u8])) {
     }
 }
 
-/// Shows the output of data in host or pinned memory; it is empty if they are only read.
+/// Calls `show` with the output of data in host or pinned memory. The output of read-only data is empty.
 pub fn with_output(data: &mut Data<'_>, show: impl FnOnce(&mut [u8])) {
     match data {
         Data::Host(data) => show(data.output()),

@@ -6,17 +6,17 @@ use lockstep_core::Result;
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::work::{AeadMessage, Operation};
 
-use crate::cut::{Limits, Piece};
-use crate::messages::{Messages, Results};
+use crate::cut::Limits;
+use crate::messages::{Messages, Piece, Results};
 use crate::staging::{HostDevice, StagingPool};
 
-/// One call to a device. The pieces of a chunk have all their data in device memory, or none.
+/// One call to a device. In each chunk, either all pieces have their data in device memory, or none has.
 pub trait Pipeline {
     /// The device.
     type Device: HostDevice;
-    /// What [`Pipeline::stage`] leaves for [`Pipeline::launch`].
+    /// The result of [`Pipeline::stage`], which [`Pipeline::launch`] takes.
     type Staged;
-    /// Where [`Pipeline::read_back`] finds the results of a chunk.
+    /// The location where [`Pipeline::read_back`] finds the results of a chunk.
     type Found;
 
     /// Staging buffers of the device.
@@ -25,11 +25,11 @@ pub trait Pipeline {
     /// What the call does.
     fn operation(&self) -> Operation;
 
-    /// How its data are cut, those in device memory if `resident`.
+    /// How the data of the call are cut: data in device memory if `resident` is true, otherwise all other data.
     fn limits(&self, resident: bool) -> Limits;
 
-    /// Checks that the device reaches the data of a message, which are not empty and not of another device, before
-    /// anything is done; keeps allocated what must stay so until the call has ended.
+    /// Checks, before any work, that the device can access the data of a message. The data are not empty and do not belong
+    /// to another device. Also keeps memory that the call uses allocated until the call has ended.
     ///
     /// # Errors
     /// [`lockstep_core::Error::OutOfReach`], [`lockstep_core::Error::DeviceFailed`].
@@ -45,8 +45,8 @@ pub trait Pipeline {
         self.pool().take()
     }
 
-    /// Does a message that is too long for a chunk at once and returns true; returns false if a chunk can take it. Sets
-    /// `begun` when the output may have been written.
+    /// If a message is too long for a chunk, processes it immediately and returns true. If a chunk can take the message,
+    /// returns false. Sets `begun` when the output may have been written.
     ///
     /// # Errors
     /// [`lockstep_core::Error::DeviceFailed`].
@@ -54,8 +54,8 @@ pub trait Pipeline {
         Ok(false)
     }
 
-    /// Writes the input and the description of a chunk to the staging buffer; may bring the pieces into another order. On
-    /// an error no output has been touched.
+    /// Writes the input and the description of a chunk to the staging buffer. May reorder the pieces. After an error, no
+    /// output has been changed.
     ///
     /// # Errors
     /// [`lockstep_core::Error::DeviceFailed`].
@@ -66,8 +66,8 @@ pub trait Pipeline {
         messages: &Messages<'_, '_>,
     ) -> Result<Self::Staged>;
 
-    /// Starts the chunk: copies to the device, kernels, copies back, and wiping of device memory. The event is the end of
-    /// all of it.
+    /// Starts the work of the chunk: copies to the device, kernels, copies back, and wiping of device memory. The event
+    /// marks the end of all this work.
     ///
     /// # Errors
     /// [`lockstep_core::Error::DeviceFailed`].
@@ -79,7 +79,7 @@ pub trait Pipeline {
         messages: &Messages<'_, '_>,
     ) -> Result<(<Self::Device as HostDevice>::Event, Self::Found)>;
 
-    /// Brings the results of a chunk from the staging buffer to the caller, after the event.
+    /// Copies the results of a chunk from the staging buffer to the caller's memory, after the event.
     ///
     /// # Errors
     /// [`lockstep_core::Error::DeviceFailed`].
@@ -91,16 +91,16 @@ pub trait Pipeline {
         results: &mut Results<'_, '_, '_>,
     ) -> Result<()>;
 
-    /// Zeroes device memory of the caller as far as the device still answers, after all chunks have ended.
+    /// Zeroes device memory of the caller after all chunks have ended, as far as the device still works.
     fn zero(&self, outputs: &[DeviceSlice]);
 }
 
-/// What runs in place of a kernel to measure what calls and transfers cost by themselves. Neither encrypts, so neither is
-/// a kernel, and no planner can choose one.
+/// What runs instead of a kernel to measure the cost of calls and transfers alone. Neither variant encrypts, so neither is a
+/// kernel, and the planner cannot choose them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overhead {
-    /// Nothing at all: the call.
+    /// Nothing: this measures the call alone.
     Null,
-    /// Data travel to the device and back, unchanged.
+    /// The data are copied to the device and back, unchanged.
     Copy,
 }

@@ -1,20 +1,22 @@
-//! Staging buffers: memory on both sides that chunks pass through. Several of them overlap copies and kernels.
+//! Staging buffers: memory of the host and of the device through which chunks pass. Several staging buffers allow copies and
+//! kernels to overlap.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lockstep_core::Result;
 use lockstep_core::backend::DeviceId;
 
-/// A device, as far as staging needs it.
+/// The operations of a device that staging requires.
 pub trait HostDevice: Send + Sync + 'static {
-    /// Memory on both sides for one chunk. Dropping it wipes and frees it.
+    /// Memory of the host and of the device for one chunk. Dropping the value wipes and frees the memory.
     type Staging: Send;
     /// A point in the work of the device.
     type Event: Send;
 
-    /// How many idle staging buffers are kept.
+    /// Maximum number of idle staging buffers that are kept.
     const MOST_IDLE: usize;
-    /// True if a staging buffer must be wiped before the next chunk of a call, false if at the end of the call is enough.
+    /// True if a staging buffer must be wiped before the next chunk of a call. False if it is sufficient to wipe it at the
+    /// end of the call.
     const WIPES_EACH_CHUNK: bool;
 
     /// The device's name.
@@ -26,8 +28,8 @@ pub trait HostDevice: Send + Sync + 'static {
     /// [`lockstep_core::Error::DeviceFailed`].
     fn allocate_staging(self: &Arc<Self>) -> Result<Self::Staging>;
 
-    /// Wipes what keys and data have left in a staging buffer whose work has ended well. False if it cannot be used again
-    /// or is too large to be kept.
+    /// Wipes the remains of keys and data in a staging buffer whose work has succeeded. Returns false if the staging buffer
+    /// cannot be used again or is too large to be kept.
     fn wipe(&self, staging: &mut Self::Staging) -> bool;
 
     /// Wipes and frees a staging buffer whose chunk was not launched.
@@ -71,7 +73,7 @@ impl<D: HostDevice> StagingPool<D> {
         idle.map_or_else(|| self.device.allocate_staging(), Ok)
     }
 
-    /// Takes back a staging buffer whose work has ended well.
+    /// Takes back a staging buffer whose work has succeeded.
     fn give(&self, mut staging: D::Staging) {
         if !self.device.wipe(&mut staging) {
             return;
@@ -83,11 +85,11 @@ impl<D: HostDevice> StagingPool<D> {
     }
 }
 
-/// A staging buffer with work in flight. When dropped it is waited for; it goes back to the pool if the work ended well,
-/// else it is freed.
+/// A staging buffer with work in flight. Dropping the value waits for the work. The staging buffer then goes back to the
+/// pool if the work succeeded; otherwise it is freed.
 pub struct InFlight<D: HostDevice> {
     pool: Arc<StagingPool<D>>,
-    /// None once it has been given back.
+    /// `None` once the staging buffer has been given back.
     staging: Option<D::Staging>,
     event: D::Event,
 }
@@ -121,14 +123,14 @@ impl<D: HostDevice> InFlight<D> {
         self.staging.as_mut().expect("taken only by methods that consume the owner")
     }
 
-    /// Gives the staging buffer back, after [`InFlight::wait`] has succeeded.
+    /// Gives the staging buffer back to the pool. [`InFlight::wait`] must have succeeded.
     pub fn finish(mut self) {
         if let Some(staging) = self.staging.take() {
             self.pool.give(staging);
         }
     }
 
-    /// The staging buffer for another chunk of the same call, after [`InFlight::wait`] has succeeded.
+    /// Returns the staging buffer for another chunk of the same call. [`InFlight::wait`] must have succeeded.
     pub(crate) fn reuse(mut self) -> Result<D::Staging> {
         match self.staging.take() {
             Some(staging) if !D::WIPES_EACH_CHUNK => Ok(staging),

@@ -1,5 +1,5 @@
-//! Messages that arrays in device memory describe: their checks, and a way to do them for devices whose kernels do not
-//! read such arrays. There the host reads the arrays; the data stay on the device.
+//! Messages that arrays in device memory describe. This module checks the arrays. It also processes the messages for devices
+//! whose kernels do not read such arrays: the host reads the arrays, and the data stay on the device.
 
 use lockstep_core::backend::DeviceMemory;
 use lockstep_core::data::{Data, DeviceSlice};
@@ -10,12 +10,12 @@ use zeroize::Zeroizing;
 
 use crate::messages::Messages;
 
-/// What the arrays of a table hold, checked.
+/// The contents of the arrays of a table, after the checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrays<'t> {
-    /// Keys of a message: two for XTS.
+    /// Number of keys of a message: two for XTS, otherwise one.
     pub keys_each: usize,
-    /// True if all messages have the same.
+    /// True if all messages have the same keys.
     pub shared: bool,
     /// Maximum length of a message in bytes; longer ones are refused.
     pub longest: usize,
@@ -26,7 +26,7 @@ pub struct Arrays<'t> {
 }
 
 impl<'t> Arrays<'t> {
-    /// Checks that the arrays are as long as there are messages, and that input and output are the same or disjoint.
+    /// Checks that each array has an element for each message, and that input and output are the same range or disjoint.
     ///
     /// # Errors
     /// [`Error::OutputLength`], [`Error::OutOfReach`]; [`Error::Order`] if a fused AEAD lacks tags; [`Error::TooLong`].
@@ -98,7 +98,7 @@ impl<'t> Read<'t> {
         })
     }
 
-    /// The data of a message. None if they are not within the table's, or not as long as they may be.
+    /// The data of a message. `None` if they are not within the data of the table, or if their length is not allowed.
     fn data(&self, index: usize) -> Option<Data<'static>> {
         let table = self.table;
         let offset = usize::try_from(self.offsets[index]).ok()?;
@@ -115,11 +115,11 @@ impl<'t> Read<'t> {
     }
 }
 
-/// Does all messages of a table; `run` does an operation on messages whose data are in device memory, and waits. Messages
-/// that are not within the data stay pending.
+/// Processes all messages of a table. `run` does the operation on messages whose data are in device memory, and waits for
+/// the end. Messages that are not within the data of the table keep the status [`Status::Pending`].
 ///
 /// # Errors
-/// Those of [`Arrays::of`], of the memory and of `run`.
+/// Errors of [`Arrays::of`], of the memory and of `run`.
 pub fn run_on_host(
     memory: &dyn DeviceMemory,
     operation: Operation,
@@ -129,7 +129,7 @@ pub fn run_on_host(
     let (count, arrays) = (table.messages, Arrays::of(operation, table)?);
     let write =
         |bytes: &[u8], to: &DeviceSlice| memory.upload(bytes, &to.slice(0..bytes.len()), Stream::default());
-    // If anything fails, statuses that were there before must not count.
+    // If anything fails, earlier contents of the status array must not be taken for results.
     let mut statuses = vec![Status::Pending as u8; count];
     write(&statuses, &table.status)?;
     let mut read = Read::new(memory, arrays, table)?;

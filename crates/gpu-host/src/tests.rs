@@ -1,4 +1,5 @@
-//! The host half with a backend that counts, adds one to every byte in place of AES, and fails on demand.
+//! Tests of the host side with a fake backend. The backend counts its steps, adds one to every byte instead of encrypting,
+//! and fails on demand.
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
@@ -25,10 +26,10 @@ enum Step {
 #[derive(Default)]
 struct Log {
     steps: Vec<(Step, usize)>,
-    /// Staging buffers that exist, and the most that ever did.
+    /// Number of staging buffers that exist, and the maximum so far.
     staging: usize,
     most_staging: usize,
-    /// Of each launched chunk: segment, beginning and whether its data are on the device.
+    /// For each launched chunk: the segment, the start, and whether the data are on the device.
     launched: Vec<(usize, usize, bool)>,
     zeroed: Vec<DeviceSlice>,
     wiped: usize,
@@ -41,7 +42,7 @@ struct Fake {
 }
 
 impl Fake {
-    /// Counts a step; an error if it is the one that is to fail.
+    /// Counts a step. Returns an error if this step was chosen to fail.
     fn step(&self, step: Step) -> Result<()> {
         let mut log = self.log.lock().unwrap();
         let number = log.steps.iter().filter(|(other, _)| *other == step).count();
@@ -114,7 +115,7 @@ impl Pipeline for FakeCall {
         self.operation
     }
     fn limits(&self, _: bool) -> Limits {
-        Limits { bytes: 64, pieces: 9, least_room: 1, tile: 16, serial: 32, beside: 0 }
+        Limits { bytes: 64, pieces: 9, least_room: 1, tile: 16, serial: 32, aead_overhead: 0 }
     }
     fn long_message(&self, message: &mut AeadMessage<'_>, begun: &mut bool) -> Result<bool> {
         *begun = message.data.len() > 1000;
@@ -212,7 +213,8 @@ fn a_large_call_passes_through_a_window_of_staging_buffers() {
     assert_eq!(log.launched.len(), 22);
 }
 
-/// Whatever fails: the state stays, and host data are as they were, or zeros once results have been delivered.
+/// Whichever step fails, the chaining state does not change. Host data do not change, or are zero if results have been
+/// delivered.
 #[test]
 fn every_step_may_fail() {
     for chunks in [3, 10] {
@@ -233,7 +235,7 @@ fn every_step_may_fail() {
                 let left = if is_delivered { 0 } else { 5 };
                 assert!(data.iter().all(|&byte| byte == left), "{what}");
                 assert!(is_delivered || chunks > 3 || step != Step::ReadBack);
-                // What failed is freed, what ended well is kept.
+                // Staging buffers of failed work are freed; the others are kept.
                 *pool.device().fails.lock().unwrap() = None;
                 run(&pool, Pass::Ctr, &key, &mut state, Data::in_place(&mut data)).unwrap();
                 assert!(pool.device().log.lock().unwrap().staging <= WINDOW, "{what}");
@@ -245,7 +247,7 @@ fn every_step_may_fail() {
 #[test]
 fn what_was_not_begun_stays() {
     let (pool, key) = device();
-    // Three segments of four chunks each: the seventh launch is of the second segment.
+    // Three segments of four chunks each: the seventh launch belongs to the second segment.
     *pool.device().fails.lock().unwrap() = Some((Step::Launch, 6));
     let (mut data, mut states) = (vec![vec![5; 256]; 3], [[0; 16]; 3]);
     let mut segments: Vec<_> = (data.iter_mut().zip(&mut states))
@@ -326,7 +328,7 @@ fn a_call_that_is_dropped_gives_its_staging_buffers_back() {
 
 #[test]
 fn messages_have_statuses_and_tags_or_neither() {
-    // The third message is too long for a chunk and done at once; six chunks for the others.
+    // The third message is too long for a chunk and is processed immediately. The others need six chunks.
     for fails in [None, Some((Step::Launch, 0)), Some((Step::Wait, 3))] {
         let (pool, key) = device();
         *pool.device().fails.lock().unwrap() = fails;

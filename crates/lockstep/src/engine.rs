@@ -1,4 +1,4 @@
-//! The devices that do the work: discovered once, shared by everything a program does.
+//! The devices that do the work. They are discovered once and shared by all calls of a program.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,16 +12,18 @@ use lockstep_planner::{Planner, Selection};
 
 use crate::error::{Error, Result};
 
-/// A device, such as `cpu`; `auto` or nothing lets the planner choose.
+/// The environment variable for the device, such as `cpu`. If it is `auto`, empty or not set, the planner chooses.
 pub const ENV_DEVICE: &str = "LOCKSTEP_DEVICE";
-/// A kernel, such as `cpu/vaes512`; `auto` or nothing lets the planner choose.
+/// The environment variable for the kernel, such as `cpu/vaes512`. If it is `auto`, empty or not set, the planner
+/// chooses.
 pub const ENV_KERNEL: &str = "LOCKSTEP_KERNEL";
-/// The number of CPU threads, from 1; `auto` or nothing means one for each processor.
+/// The environment variable for the number of CPU threads, from 1 to [`MAX_THREADS`]. If it is `auto`, empty or not
+/// set, there is one thread for each processor.
 pub const ENV_THREADS: &str = "LOCKSTEP_THREADS";
-/// How results of devices are verified: `off`, `sample` (or nothing) or `full`.
+/// The environment variable for the verification of the results of devices: `off`, `sample` (the default) or `full`.
 pub const ENV_VERIFY: &str = "LOCKSTEP_VERIFY";
 
-/// The limit of the number of threads.
+/// Maximum number of CPU threads of an engine.
 pub const MAX_THREADS: usize = 1024;
 
 /// Options for all backends.
@@ -31,7 +33,8 @@ pub struct BackendOptions {
     pub threads: usize,
 }
 
-/// All backends; a new one is added here. If several backends reach one GPU, `auto` prefers the first of them.
+/// All backends. New backends are added here. If several backends can use the same GPU, `auto` prefers the first of
+/// these backends.
 pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })),
@@ -52,7 +55,7 @@ pub struct Discovered {
     pub missing: MissingBackends,
 }
 
-/// Backends without a real device on this machine, by name, and why.
+/// The names of the backends without a real device on this machine, each with the reason.
 pub type MissingBackends = Vec<(&'static str, Missing)>;
 
 /// Discovers the devices of all backends.
@@ -60,11 +63,11 @@ pub fn discover(options: &BackendOptions) -> Discovered {
     discover_among(&backends(options))
 }
 
-/// The backend of the processor that runs this program: its device needs no discovery.
+/// The name of the backend for the CPU that runs this program. Its device is available from the start.
 const PROCESSOR: &str = "cpu";
 
-/// A planner that discovers devices other than the CPU when there is enough work for them, since that starts their drivers; and
-/// the backends without a device, once that has happened.
+/// Returns a planner and the list of backends without a device. The planner discovers devices other than the CPU only
+/// when there is enough work for them, since the discovery starts drivers. The list is set by this discovery.
 fn planner_with_lazy_discovery(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc<OnceLock<MissingBackends>>) {
     let (initial, mut others): (Vec<_>, Vec<_>) =
         backends.into_iter().partition(|backend| backend.name() == PROCESSOR);
@@ -86,8 +89,9 @@ fn planner_with_lazy_discovery(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc
     (Planner::with_lazy_discovery(discover_among(&initial).devices, discover), missing)
 }
 
-/// Discovers the devices of the backends that a selection names, and the CPU, which verifies others. A selection that names no
-/// backend discovers all, for the message that lists them.
+/// Discovers the devices of the backends that a selection names, and the CPU, which verifies the results of other
+/// devices. If the selection names no known backend, all devices are discovered, so that the error message can list
+/// them.
 fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> Discovered {
     let device = selection.device.as_ref();
     let named = [device.map(|it| it.backend()), selection.kernel.as_ref().map(|it| it.backend())];
@@ -119,7 +123,8 @@ fn discover_among(backends: &[Box<dyn Backend>]) -> Discovered {
     found
 }
 
-/// The devices that do the work, and their planner. Clones share it. A program needs one.
+/// The devices that do the work, and their planner. Clones share the same devices and planner. A program needs only one
+/// engine.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
@@ -140,7 +145,7 @@ impl Engine {
         Engine::builder().build()
     }
 
-    /// For options.
+    /// Returns a builder, for an engine with options.
     pub fn builder() -> EngineBuilder {
         EngineBuilder::default()
     }
@@ -155,7 +160,7 @@ impl Engine {
         self.inner.threads
     }
 
-    /// The devices that the planner chooses from. Discovers all devices, which starts the drivers of GPUs.
+    /// The devices that the planner chooses from. The call discovers all devices, which starts the drivers of GPUs.
     pub fn devices(&self) -> &[Arc<dyn Device>] {
         self.inner.planner.devices()
     }
@@ -165,13 +170,13 @@ impl Engine {
         self.inner.planner.devices_so_far()
     }
 
-    /// Backends without a real device on this machine, by name, and why. Discovers all devices.
+    /// The names of the backends without a real device on this machine, each with the reason. Discovers all devices.
     pub fn missing(&self) -> &[(&'static str, Missing)] {
         self.devices();
         self.inner.missing.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Failures and wrong results of devices whose work the CPU has done.
+    /// Failures and wrong results of devices. In each case the CPU has done the work instead.
     pub fn incidents(&self) -> Vec<lockstep_core::Error> {
         self.inner.planner.incidents()
     }
@@ -192,7 +197,7 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// Makes an [`Engine`]. Options that are not set are taken from the environment: [`ENV_DEVICE`], [`ENV_KERNEL`],
+/// Builds an [`Engine`]. Options that are not set are taken from the environment: [`ENV_DEVICE`], [`ENV_KERNEL`],
 /// [`ENV_THREADS`], [`ENV_VERIFY`].
 #[derive(Debug, Clone, Default)]
 pub struct EngineBuilder {
@@ -206,20 +211,21 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Only the devices of these backends, by their names in [`backends`]. Default: of all.
+    /// Uses only the devices of these backends, by their names in [`backends`]. Default: all backends.
     pub(crate) fn backends(mut self, names: &'static [&'static str]) -> Self {
         self.backends = Some(names);
         self
     }
 
-    /// Only this device, or several of a backend such as `cuda:all`. `auto` lets the planner choose, whatever the environment
-    /// says.
+    /// Uses only this device, or several devices of one backend, such as `cuda:all`. `auto` lets the planner choose and
+    /// overrides the environment.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self
     }
 
-    /// Only this kernel. `auto` lets the planner choose, whatever the environment says. Modes that the kernel lacks fail.
+    /// Uses only this kernel. `auto` lets the planner choose and overrides the environment. Modes that the kernel does
+    /// not support return an error.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
         self
@@ -231,32 +237,33 @@ impl EngineBuilder {
         self
     }
 
-    /// How results of devices other than the CPU are verified. Default: samples.
+    /// Sets how results of devices other than the CPU are verified. Default: samples.
     pub fn verify(mut self, verify: Verify) -> Self {
         self.verify = Some(verify);
         self
     }
 
-    /// Whether the planner records its choices, for [`Planner::decisions`]. Default: no.
+    /// Sets whether the planner records its choices, for [`Planner::decisions`]. Default: no.
     pub fn remember_decisions(mut self, records: bool) -> Self {
         self.records_decisions = records;
         self
     }
 
-    /// Whether the planner may measure operations by itself and keep the measurements in the user's cache directory: see
-    /// [`Planner::calibrate_automatically`]. Default: no. Measurements that are there, of `lockstep calibrate` for instance, are used
-    /// in any case; without any the planner chooses by the costs that devices state.
+    /// Sets whether the planner may measure operations by itself and keep the measurements in the user's cache
+    /// directory: see [`Planner::calibrate_automatically`]. Default: no. Existing measurements, such as those of
+    /// `lockstep calibrate`, are always used. Without measurements the planner uses the costs that the devices state.
     pub fn calibrate_automatically(mut self, is_allowed: bool) -> Self {
         self.calibrates_automatically = is_allowed;
         self
     }
 
-    /// Makes the engine. If a device or a kernel is named, its backend's devices are discovered now.
+    /// Builds the engine. If a device or a kernel is named, this call discovers the devices of its backend.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a number of threads out of range, [`Error::Core`] for a device or a kernel that does not exist.
+    /// [`Error::Setting`] for a number of threads that is out of range, [`Error::Core`] for a device or a kernel that
+    /// does not exist.
     pub fn build(self) -> Result<Engine> {
-        // `variable` ignores the environment of privileged programs.
+        // In a privileged program `variable` returns nothing, so the environment is ignored.
         self.build_with(|name| variable(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
@@ -303,7 +310,7 @@ impl EngineBuilder {
     }
 }
 
-/// Adds the reason why a backend has not the device that was named.
+/// Adds to the error the reason why the backend does not have the named device.
 fn with_reason(error: lockstep_core::Error, missing: &MissingBackends) -> lockstep_core::Error {
     match error {
         lockstep_core::Error::UnknownDevice { name, known } => {

@@ -7,8 +7,9 @@
 //! | L | an age file with the 32 random bytes of the [`crate::FileKey`] |
 //! | rest | the message |
 //!
-//! All bytes before the message are its context, and so are authenticated. A file that does not start with the 17 bytes
-//! is a bare message, whose first bytes are random. This crate does not interpret the age file.
+//! All bytes before the message are the context of the message, so they are authenticated. A file that does not start
+//! with these 17 bytes is a bare message. The first bytes of a bare message are random. This crate does not interpret
+//! the age file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -34,7 +35,8 @@ pub struct Envelope {
 pub enum Start {
     /// An envelope; the message follows.
     Envelope(Envelope),
-    /// A bare message. These bytes have been read from it; the rest follows. See [`Start::split`].
+    /// A bare message. The value is the bytes of the message that have already been read. The rest follows in the
+    /// stream. See [`Start::split`].
     Bare(Vec<u8>),
 }
 
@@ -80,7 +82,8 @@ impl Envelope {
         }
     }
 
-    /// Reads an envelope, or detects that there is none. Reads no byte of the message after an envelope.
+    /// Reads an envelope, or detects that there is none. After an envelope, the first byte of the message is the next
+    /// byte to read.
     ///
     /// # Errors
     /// [`Error::Envelope`] if it is truncated or too long, [`Error::Read`].

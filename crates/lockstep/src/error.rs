@@ -101,7 +101,7 @@ pub enum Error {
     /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
-    /// A call on a writer or reader that has failed before.
+    /// A call of a writer or reader after an earlier call has failed.
     #[error("this stream failed before ({first}) and cannot go on")]
     FailedBefore {
         /// The first error's message.
@@ -141,7 +141,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True if the data are not what the holder of the key has encrypted: wrong key or context, damaged, or truncated.
+    /// True if the data are not authentic: the key or the context is wrong, or the data are damaged or truncated.
     pub fn is_authentication_failure(&self) -> bool {
         match self {
             Error::WrongKeyOrContext | Error::Damaged { .. } | Error::Truncated { .. } => true,
@@ -150,25 +150,26 @@ impl Error {
         }
     }
 
-    /// True if the reader of the output has closed it (`| head`), which most programs treat as success.
+    /// True if the process that reads the output has closed the pipe, such as `head`. Most programs treat this as
+    /// success.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// For `map_err`: an error while reading input. An error of this crate that was passed through a reader is returned
-    /// unchanged.
+    /// Converts an error of reading input, for `map_err`. An error of this crate that was passed through a reader is
+    /// returned unchanged.
     pub fn read(error: io::Error) -> Error {
         error.downcast::<Error>().unwrap_or_else(Error::Read)
     }
 
-    /// For `map_err`: a failed file operation.
+    /// Returns a function for `map_err` that adds the operation and the path to an error.
     pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::File { action, path: path.into(), source }
     }
 }
 
 impl From<Error> for io::Error {
-    /// For the `std::io` traits; `downcast` returns the [`Error`].
+    /// Converts the error for the `std::io` traits. [`io::Error::downcast`] returns the original [`Error`].
     fn from(error: Error) -> io::Error {
         let kind = match &error {
             Error::Read(source) | Error::Write(source) | Error::File { source, .. } => source.kind(),
@@ -176,7 +177,7 @@ impl From<Error> for io::Error {
             Error::WrongKeyOrContext | Error::Damaged { .. } | Error::Envelope { .. } => {
                 io::ErrorKind::InvalidData
             }
-            // Not `Interrupted`, after which `std` repeats the call.
+            // The kind is not `Interrupted`, since the standard library repeats a call after an error of this kind.
             _ => io::ErrorKind::Other,
         };
         let kind = if kind == io::ErrorKind::Interrupted { io::ErrorKind::Other } else { kind };

@@ -16,7 +16,7 @@ pub struct FileOptions<'a> {
     pub stream: Options<'a>,
     /// Replace the output if it exists; see [`OutputOptions::force`].
     pub force: bool,
-    /// Put the output on stable storage before success is returned; see [`OutputOptions::sync`].
+    /// Put the output on stable storage before the call returns successfully; see [`OutputOptions::sync`].
     pub sync: bool,
 }
 
@@ -58,8 +58,9 @@ pub fn decrypt_file(
     Ok(summary)
 }
 
-/// As [`crate::encrypt`], from the position of an open file to its end; regular files are read by all threads at the
-/// same time. The position of the file afterwards is unspecified. Data that are appended meanwhile are encrypted too.
+/// Encrypts like [`crate::encrypt`], from the position of an open file to its end. Regular files of at least 1 MiB are
+/// read by all threads at the same time. The position of the file after the call is unspecified. Data that are appended
+/// during the call are encrypted too.
 ///
 /// # Errors
 /// Those of [`crate::encrypt`], [`Error::InputChanged`] if the file becomes shorter.
@@ -74,12 +75,12 @@ pub fn encrypt_open_file(
     cobblestone::encrypt_open_file(engine, key, context, input, &mut output, options)
 }
 
-/// As [`crate::decrypt`], from the position of an open file to its end; regular files are read by all threads at the
-/// same time, and a truncated one is refused before anything is written. The position of the file afterwards is
-/// unspecified.
+/// Decrypts like [`crate::decrypt`], from the position of an open file to its end. Regular files are read by all
+/// threads at the same time, and a truncated regular file is refused before any plaintext is written. The position of
+/// the file after the call is unspecified.
 ///
 /// # Errors
-/// Those of [`crate::decrypt`], [`Error::InputChanged`] if the file becomes longer.
+/// Those of [`crate::decrypt`], [`Error::InputChanged`] if the length of the file changes.
 pub fn decrypt_open_file(
     engine: &Engine,
     key: &FileKey,
@@ -94,7 +95,7 @@ pub fn decrypt_open_file(
 /// Opens a file for reading.
 ///
 /// # Errors
-/// [`Error::File`], also for folders.
+/// [`Error::File`], also if the path is a folder.
 pub fn open_input(path: &Path) -> Result<File> {
     let file = File::open(path).map_err(Error::file("open", path))?;
     let metadata = file.metadata().map_err(Error::file("open", path))?;
@@ -104,8 +105,8 @@ pub fn open_input(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Returns an error if a file has become shorter than it was. Call it at the end of the file. Files of `/sys`, which
-/// report a length that is too large, keep reporting it.
+/// Returns an error if a file is now shorter than `before`. Call this function at the end of the file. It returns no
+/// error for files of `/sys`, whose reported length is too large but does not change.
 ///
 /// # Errors
 /// [`Error::InputChanged`], [`Error::Read`].
@@ -139,7 +140,8 @@ fn open_pair(from: &Path, to: &Path, options: &FileOptions<'_>) -> Result<(File,
 fn is_same(a: &Metadata, b: &Metadata) -> bool {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let is_disk = |metadata: &Metadata| metadata.file_type().is_block_device();
-    // A disk may have several device files, and must not be read and written at the same time, like a file.
+    // A disk, like a file, must not be read and written at the same time. Since a disk may have several device files,
+    // the device numbers are compared.
     let is_same_disk = is_disk(a) && is_disk(b) && a.rdev() == b.rdev();
     is_same_disk || (a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }

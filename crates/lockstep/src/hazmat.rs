@@ -7,10 +7,11 @@
 //!   also reveals the authentication key, so that anyone can forge messages. The caller must generate unique nonces.
 //! - **ECB, CBC, CFB, OFB, CTR, XTS and PCBC do not authenticate.** An attacker can change plaintexts through them, and
 //!   a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over the ciphertext.
-//! - **Incremental decryption of GCM and CCM** returns plaintext before the tag is checked: do not use it until
-//!   `finish` has succeeded.
+//! - **Incremental decryption of GCM and CCM** returns plaintext before the tag is checked. Do not use the plaintext
+//!   until `finish` has succeeded.
 //! - **ECB reveals equal blocks.** XTS is for disk sectors.
-//! - Some kernels leak keys by timing. Their names say so, and they are only used if they are selected by name.
+//! - **Some kernels leak keys by timing.** These kernels are used only if they are selected by name. Their
+//!   [`constant_time`](backend::KernelInfo::constant_time) is false.
 //!
 //! The module exists for interoperability, for protocols with their own nonces, and for study. For files and messages
 //! use [`crate::encrypt`], [`crate::seal`] and related functions. The functions in this module take the planner of
@@ -19,7 +20,7 @@
 pub use lockstep_cache::Cache;
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
 pub use lockstep_core::{backend, chaining, data, key, names, share, work};
-/// AES of a single call on the calling thread: without planner, threads or allocation.
+/// AES on the calling thread, for single calls: without planner, other threads or allocation.
 pub use lockstep_cpu::inline;
 pub use lockstep_modes as mode;
 pub use lockstep_modes::stream;

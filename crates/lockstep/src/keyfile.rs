@@ -1,4 +1,4 @@
-//! Key files: one line, `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32.
+//! Key files. A key file is one line: `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32 hex digits.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,17 +16,17 @@ const PREFIXES: [(&str, Suite); 2] =
 /// Maximum length of the line of a key file.
 const LINE: usize = 17 + 64;
 
-/// Maximum bytes of line breaks after it.
+/// Maximum number of bytes of line breaks after the line.
 const BREAKS: usize = 16;
 
 /// Maximum length of a key file, and one byte more to detect longer files.
 const ROOM: usize = LINE + BREAKS + 1;
 
-/// Parses the text of a key file. The line may be followed by any number of line breaks (LF or CR LF), or none; nothing
-/// else is accepted.
+/// Parses the text of a key file. After the line there may be any number of line breaks (LF or CR LF). Any other text
+/// is an error.
 ///
 /// # Errors
-/// [`Error::KeyFile`], which contains nothing of the text.
+/// [`Error::KeyFile`], which contains no part of the text.
 pub fn parse(text: &[u8]) -> Result<FileKey> {
     let bad = |reason| Error::KeyFile { reason };
     let end = text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
@@ -53,7 +53,7 @@ pub fn parse(text: &[u8]) -> Result<FileKey> {
 /// The text of a key file, with its newline.
 pub fn to_text(key: &FileKey) -> Zeroizing<String> {
     let prefix = PREFIXES.iter().find(|(_, suite)| *suite == key.suite()).map_or("", |(prefix, _)| prefix);
-    // Allocates the whole size at once: growing would leave copies in freed memory.
+    // Allocates the whole size at once, since a growing buffer would leave copies in freed memory.
     let mut text = Zeroizing::new(String::with_capacity(LINE + 1));
     text.push_str(prefix);
     for byte in key.as_bytes() {
@@ -86,8 +86,8 @@ pub fn read(path: &Path) -> Result<FileKey> {
     parse(&text[..got])
 }
 
-/// Creates a key file that only its owner can read, on stable storage. An existing file is never overwritten, since it
-/// may contain the only copy of a key.
+/// Creates a key file that only its owner can read, and puts the file on stable storage. An existing file is never
+/// overwritten, since it may contain the only copy of a key.
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::File`].

@@ -1,9 +1,9 @@
 //! Lockstep: AES on parallel hardware, for files, streams and buffers.
 //!
-//! [`encrypt`] and [`decrypt`] process streams, [`encrypt_file`] and [`decrypt_file`] files, [`seal`] and [`open`]
-//! buffers, and [`Reader`] reads any part of an encrypted file. All of them use one published format, C2SP chunked
-//! encryption ("Cobblestone", <https://c2sp.org/chunked-encryption>): authenticated, key-committing, and divided into
-//! chunks that are sealed and opened in parallel on the devices of an [`Engine`].
+//! [`encrypt`] and [`decrypt`] process streams. [`encrypt_file`] and [`decrypt_file`] process files. [`seal`] and
+//! [`open`] process buffers. [`Reader`] reads any part of an encrypted file. All of them use one published format, C2SP
+//! chunked encryption ("Cobblestone", <https://c2sp.org/chunked-encryption>). The format is authenticated and
+//! key-committing, and is divided into chunks that are sealed and opened in parallel on the devices of an [`Engine`].
 //!
 //! ```
 //! use lockstep::{Engine, FileKey};
@@ -21,7 +21,8 @@
 //! ```
 //!
 //! No plaintext is released before its chunk has been verified, keys are wiped on drop and never printed, and errors
-//! say what to do. Raw AES modes, for which the caller is responsible for all of that, are in [`hazmat`].
+//! say what to do. Raw AES modes are in [`hazmat`]. They do not give these guarantees: the caller is responsible for
+//! safe use.
 #![forbid(unsafe_code)]
 
 pub mod cobblestone;

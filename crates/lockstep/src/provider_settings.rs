@@ -1,6 +1,6 @@
 //! The settings of the OpenSSL provider: their names, their values, and the devices that they may name. The provider
 //! reads them from `openssl.cnf` and from the environment; `lockstep openssl-conf` writes them to `openssl.cnf`. Both
-//! use this module to check them.
+//! use this module to check the settings.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use crate::hazmat::verify::Verify;
 pub const NAMES: [&str; 8] =
     ["device", "kernel", "threads", "threshold", "verify", "calibrate", "ahead", "trace"];
 
-/// The backends of the packaged provider: `make provider`.
+/// The backends of the provider that `make provider` builds.
 pub const PACKAGED_BACKENDS: &[&str] = &["cpu", "cuda"];
 
 /// Whether keystream is computed ahead for consecutive small updates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ahead {
-    /// If the processor has no AES instructions, or a device is chosen by name.
+    /// Keystream is computed ahead if the processor has no AES instructions, or if a device is chosen by name.
     #[default]
     Auto,
     /// Always.
@@ -42,7 +42,7 @@ pub enum TraceTo {
     File(PathBuf),
 }
 
-/// All settings, with the defaults of unset ones.
+/// The values of all settings. A setting that is not set has its default.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
     /// A device by name, or `auto` for the planner's choice; `None` means the CPU.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub kernel: Option<String>,
     /// Number of CPU threads for large calls.
     pub threads: Option<usize>,
-    /// Bytes of one call from which on the planner is used.
+    /// Minimum number of bytes in one call for which the planner is used.
     pub threshold: Option<usize>,
     /// How results are verified.
     pub verify: Verify,
@@ -64,11 +64,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Sets one of [`NAMES`]. `auto` selects the default, except for the device, whose default is the CPU. Devices and
-    /// kernels are opened by [`Settings::engine`].
+    /// Sets the setting with this name, which is one of [`NAMES`]. `auto` selects the default, with two exceptions: for
+    /// the device it selects the planner's choice, and the trace does not accept it. [`Settings::engine`] opens devices
+    /// and kernels.
     ///
     /// # Errors
-    /// The values that the setting accepts, as the object of "give".
+    /// A description of the values that the setting accepts. In messages it follows the word "give".
     ///
     /// # Panics
     /// For a name that is not one of [`NAMES`].
@@ -138,7 +139,7 @@ impl Settings {
             return Err(refused("kernel", &self.kernel, expected));
         }
         let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
-        // The name of a kernel contains its backend.
+        // If only a kernel is set, its name selects the backend.
         let device = self.device.as_deref().unwrap_or(if self.kernel.is_some() { "auto" } else { "cpu" });
         Engine::builder()
             .backends(backends)
@@ -159,8 +160,8 @@ fn parsed<T>(
     text.map(|text| parse(text).ok_or(expected)).transpose()
 }
 
-/// A file must have an absolute path: the working directory of the program is unknown when the configuration is
-/// written.
+/// Parses the destination of the trace. A file must have an absolute path, since the working directory of the program
+/// is unknown when the configuration is written.
 fn parse_trace(text: &str) -> Option<Option<TraceTo>> {
     match text {
         "off" => Some(None),
@@ -170,7 +171,7 @@ fn parse_trace(text: &str) -> Option<Option<TraceTo>> {
     }
 }
 
-/// A number of bytes, with an optional suffix K, M or G for powers of 1024.
+/// Parses a number of bytes, with an optional suffix K, M or G for powers of 1024.
 fn parse_size(text: &str) -> Option<usize> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'K' | b'k' => (&text[..text.len() - 1], 10),
@@ -250,7 +251,7 @@ mod tests {
             let error = engine(name).unwrap_err().to_string();
             assert!(error.starts_with(&format!("device is `{name}`: give a device that ")), "{error}");
         }
-        // A backend of the provider, but a device that does not exist.
+        // The provider has this backend, but the device does not exist.
         assert!(engine("cpu:77").unwrap_err().to_string().contains("no device `cpu:77`"));
         let kernel = |name: &str| {
             Settings { kernel: Some(name.into()), ..Settings::default() }.engine(PACKAGED_BACKENDS)

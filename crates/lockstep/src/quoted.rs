@@ -5,12 +5,11 @@ use std::fmt::{self, Display, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Quotes a file name for a message: in single quotes, with all characters escaped that could control a terminal, start
-/// a new line or change the direction of the text.
+/// Quotes a file name for a message. The result is in single quotes. All characters that could control a terminal,
+/// start a new line or change the direction of the text are escaped.
 ///
-/// Control characters and bytes that are not UTF-8 appear as `
-/// `, `\t` or `\x1b`, other non-printing characters as `\u{202e}`; a backslash or a single quote is preceded by a
-/// backslash.
+/// Control characters and bytes that are not UTF-8 appear in forms such as `\n`, `\t` or `\x1b`. Other non-printing
+/// characters appear in the form `\u{202e}`. A backslash or a single quote is preceded by a backslash.
 ///
 /// ```
 /// assert_eq!(lockstep::quoted("notes.txt").to_string(), "'notes.txt'");
@@ -48,7 +47,8 @@ fn character(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
     }
 }
 
-/// Unicode characters that end a line or change the order or the visibility of others, and are not control characters.
+/// True for Unicode characters that end a line or change the order or the visibility of other characters. Control
+/// characters are not included.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

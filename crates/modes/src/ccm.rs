@@ -33,7 +33,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 /// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this returns.
 ///
 /// # Errors
-/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise as [`seal`].
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, |tag| matches!(tag, Tag::Expect(_)), "opening needs a tag to compare with")?;
     by_key_size(messages, |messages| {
@@ -42,8 +42,8 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
         let outcome = ctr(executor, messages, &mut states)
             .and_then(|()| mac(executor, messages, &mut states, Side::Output))
             .and_then(|()| finish(executor, messages, &mut states));
-        // The MAC is computed over the plaintext, which therefore exists before the check. It must be zeroed if the
-        // check fails.
+        // The MAC is computed over the plaintext, so the plaintext exists before the check. It must be zeroed if the check
+        // fails.
         outcome.and(zero_failed(executor, messages))
     })?;
     if messages.iter().all(|message| message.status == Status::Done) {
@@ -76,7 +76,7 @@ pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     if !(4..=16).contains(&tag) || !tag.is_multiple_of(2) {
         return Err(Error::TagLength { mode: "CCM", expected: "4, 6, 8, 10, 12, 14 or 16", got: tag });
     }
-    // The length field has the remaining 15 - n bytes.
+    // With a nonce of n bytes, the length field has 15 - n bytes.
     let limit = 1u64.checked_shl(8 * (15 - nonce as u32)).map_or(u64::MAX, |size| size - 1);
     if data > limit {
         return Err(Error::TooLong { mode: "CCM", what: "data with a nonce of this length", limit });
@@ -89,7 +89,7 @@ pub fn first_block(nonce: &[u8], tag: usize, has_aad: bool, data: u64) -> Block 
     let mut block = [0; 16];
     let length_bytes = 15 - nonce.len();
     block[0] = u8::from(has_aad) << 6 | (((tag - 2) / 2) as u8) << 3 | (length_bytes - 1) as u8;
-    // The length first: its high bytes are zero in the position of the nonce.
+    // The length is written first. Its high bytes are zero, and the nonce then overwrites them.
     block[8..].copy_from_slice(&data.to_be_bytes());
     block[1..=nonce.len()].copy_from_slice(nonce);
     block
@@ -127,7 +127,7 @@ struct State {
 }
 
 impl State {
-    /// Includes the MAC of everything before the data, which is short and computed message by message.
+    /// Computes the MAC of everything before the data. This input is short, so it is processed message by message.
     fn new(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<State> {
         let data = message.data.len() as u64;
         let first = first_block(message.nonce, message.tag.len(), !message.aad.is_empty(), data);

@@ -10,11 +10,12 @@ use crate::message::{Cipher, CipherKey, Direction, Message};
 use crate::xts;
 
 impl Cipher {
-    /// Encrypts one message in host memory, in place. The IV is updated as documented for [`Pass`](lockstep_core::work::Pass), so that the next
-    /// call continues after this one, if this one ended at a block boundary.
+    /// Encrypts one message in host memory, in place. The IV is updated as documented for
+    /// [`Pass`](lockstep_core::work::Pass). The next call then continues the message, if this call ended at a block
+    /// boundary.
     ///
     /// # Errors
-    /// Those of [`Cipher::run`].
+    /// The errors of [`Cipher::run`].
     pub fn encrypt(
         self,
         executor: &dyn Executor,
@@ -25,10 +26,10 @@ impl Cipher {
         self.one(executor, Direction::Encrypt, key, iv, Data::in_place(data))
     }
 
-    /// Decrypts one message in place; as [`Cipher::encrypt`].
+    /// Decrypts one message in place. The IV is updated as by [`Cipher::encrypt`].
     ///
     /// # Errors
-    /// Those of [`Cipher::run`].
+    /// The errors of [`Cipher::run`].
     pub fn decrypt(
         self,
         executor: &dyn Executor,
@@ -42,7 +43,7 @@ impl Cipher {
     /// Processes one message, without allocating.
     ///
     /// # Errors
-    /// Those of [`Cipher::run`].
+    /// The errors of [`Cipher::run`].
     pub fn one(
         self,
         executor: &dyn Executor,
@@ -59,7 +60,7 @@ impl Cipher {
         executor.run_pass(self.pass(direction), &mut [segment])
     }
 
-    /// Processes a batch: all messages in one call of the device.
+    /// Processes a batch of messages, with one call of the device for each key size.
     ///
     /// # Errors
     /// [`Error::NotWholeBlocks`], [`Error::XtsTooShort`], [`Error::TooLong`] or [`Error::ModeKey`] before anything is
@@ -77,7 +78,7 @@ impl Cipher {
             return xts::run(executor, direction, 0, messages);
         }
         for size in KeySize::ALL {
-            // One call for each key size: kernels depend on it, and batches rarely mix key sizes.
+            // There is one call for each key size, because kernels depend on the key size. Batches rarely mix key sizes.
             let of_size = |message: &&mut Message<'_>| message.key.data().size() == size;
             let mut segments: Vec<_> =
                 messages.iter_mut().filter(of_size).map(|message| message.segment(0)).collect();

@@ -43,11 +43,12 @@ pub struct CmacMessage<'d> {
     pub key: &'d Key,
     /// The data to authenticate; any length.
     pub data: &'d [u8],
-    /// The MAC, which is written.
+    /// The place to which the MAC is written.
     pub mac: &'d mut Block,
 }
 
-/// All whole blocks except the last block, and the last block: 1 to 16 bytes, or 0 for an empty message.
+/// Splits off the last block, which has 1 to 16 bytes, or 0 bytes for an empty message. The first part consists of all
+/// blocks before it.
 fn split_last(data: &[u8]) -> (&[u8], &[u8]) {
     data.split_at(data.len().saturating_sub(1) & !15)
 }
@@ -59,7 +60,8 @@ pub(crate) struct End<'d> {
     pub(crate) last: &'d [u8],
 }
 
-/// Adds the ends of messages with their subkeys (SP 800-38B, 6.1 and 6.2). All keys have one size.
+/// Completes the MACs: adds the ends of the messages, masked with the subkeys (SP 800-38B, 6.1 and 6.2). All keys have the
+/// same size.
 pub(crate) fn finish(executor: &dyn Executor, ends: &mut [End<'_>]) -> Result<()> {
     let mut blocks = Zeroizing::new(vec![[0; 16]; ends.len()]);
     // The encryption of a zero block is its CBC-MAC.

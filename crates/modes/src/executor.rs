@@ -8,7 +8,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment};
 
 /// Runs passes and fused AEADs on a device and waits for their completion.
 ///
-/// The keys of a call have one size, and all its data are accessible to one device.
+/// In each call, all keys have the same size, and one device can access all data.
 pub trait Executor: Send + Sync {
     /// Runs a pass over the segments; does nothing if there are none.
     ///
@@ -16,8 +16,8 @@ pub trait Executor: Send + Sync {
     /// [`lockstep_core::Error::Unsupported`], [`lockstep_core::Error::SelfTest`], and errors of devices.
     fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()>;
 
-    /// Runs a fused AEAD over the messages, whose nonces have 12 bytes. Returns `false`, with the messages unchanged, if no
-    /// usable kernel has it: the mode is then composed of passes.
+    /// Runs a fused AEAD over the messages, whose nonces have 12 bytes. If no usable kernel supports the fused AEAD, leaves
+    /// the messages unchanged and returns `false`. The mode is then composed of passes.
     ///
     /// # Errors
     /// Errors of devices. The messages must not be used again after an error: in-place input may have been overwritten.

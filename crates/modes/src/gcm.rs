@@ -1,7 +1,7 @@
 //! GCM and GMAC (SP 800-38D): CTR and GHASH, fused if the device supports it.
 //!
-//! A nonce must never be used twice with one key: two messages with one nonce reveal the authentication key. Random
-//! 96-bit nonces are safe for 2^32 messages per key.
+//! A nonce must never be used twice with the same key: two messages with the same nonce reveal the authentication key.
+//! Random 96-bit nonces are safe for 2^32 messages per key.
 
 use zeroize::Zeroize;
 
@@ -30,11 +30,11 @@ pub(crate) fn all_sealed(messages: &[AeadMessage<'_>]) -> Result<()> {
     if messages.iter().all(|message| message.status == Status::Done) { Ok(()) } else { Err(Error::NotSealed) }
 }
 
-/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the others are valid.
-/// `status` has the result of each message.
+/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the other outputs are valid. The
+/// field `status` of each message has its result.
 ///
 /// # Errors
-/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise as [`seal`].
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     run(executor, FusedAead::GcmOpen, messages)?;
     if messages.iter().all(|message| message.status == Status::Done) {
@@ -47,7 +47,7 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 /// GMAC: the tag of associated data without a message.
 ///
 /// # Errors
-/// As [`seal`].
+/// The errors of [`seal`].
 pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: &mut [u8]) -> Result<()> {
     let message = AeadMessage {
         key,
@@ -69,8 +69,8 @@ fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_
     by_key_size(messages, |messages| run_checked(executor, fused, messages))
 }
 
-/// Seals or opens messages whose keys have one size and whose lengths have been checked: fused if the executor supports
-/// it, otherwise by passes.
+/// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Uses the fused
+/// AEAD if the executor supports it, otherwise passes.
 ///
 /// # Errors
 /// Errors of devices.
@@ -107,7 +107,7 @@ pub(crate) fn check_direction(fused: FusedAead, tag: &Tag<'_>) -> Result<()> {
     }
 }
 
-/// Zeroes the output of every message that failed. A failure to zero one does not prevent the zeroing of others.
+/// Zeroes the output of every message that failed. If one output cannot be zeroed, the others are still zeroed.
 pub(crate) fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     let failed = messages.iter_mut().filter(|message| message.status != Status::Done);
     failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
@@ -135,7 +135,7 @@ pub(crate) fn ghash(executor: &dyn Executor, key: &Key, state: &mut Block, block
     executor.run_pass(Pass::Ghash, &mut [Segment { key, tweak: None, state, data }])
 }
 
-/// Adds bytes of host memory to a GHASH, padded with zeros.
+/// Adds bytes of host memory, padded with zeros, to a GHASH.
 pub(crate) fn ghash_padded(
     executor: &dyn Executor,
     key: &Key,
@@ -153,8 +153,8 @@ pub(crate) fn ghash_padded(
     Ok(())
 }
 
-/// The AEAD composed of passes: over all messages at once for the data, message by message for nonces and associated
-/// data, which are short.
+/// The AEAD composed of passes. The data of all messages are processed at once. Nonces and associated data are short, so
+/// they are processed message by message.
 mod composed {
     use super::*;
 

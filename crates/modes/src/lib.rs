@@ -1,8 +1,8 @@
 //! The AES modes of operation, each composed of passes that an [`Executor`] runs.
 //!
-//! [`Cipher`] has the modes without authentication, for one message or a batch; [`gcm`] and [`ccm`] the authenticated
-//! modes; [`cmac`] and [`gcm::gmac`] the MACs. These functions take whole messages and return when they are processed;
-//! [`stream`] has the incremental forms, which use the engine of [`incremental`].
+//! [`Cipher`] implements the modes without authentication, for one message or a batch. [`gcm`] and [`ccm`] implement the
+//! authenticated modes. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole messages and return when the
+//! messages have been processed. [`stream`] has the incremental forms, which use the engine of [`incremental`].
 #![forbid(unsafe_code)]
 
 pub mod ccm;
@@ -25,8 +25,8 @@ pub use executor::Executor;
 
 pub use message::{Cipher, CipherKey, Direction, Message};
 
-/// Calls `run` with the messages of each key size, since kernels depend on it. Batches rarely mix key sizes, so the
-/// common case is a single call.
+/// Calls `run` separately for the messages of each key size, because kernels depend on the key size. Batches rarely mix key
+/// sizes, so the common case is a single call.
 fn by_key_size(
     messages: &mut [AeadMessage<'_>],
     run: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,

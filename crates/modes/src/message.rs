@@ -1,4 +1,4 @@
-//! What a mode without authentication works on: the modes themselves, their keys, and the messages of a batch.
+//! The modes without authentication, their keys, and the messages of a batch.
 
 use subtle::ConstantTimeEq;
 
@@ -57,7 +57,7 @@ impl Cipher {
         Cipher::Xts,
     ];
 
-    /// The name for messages.
+    /// The name of the mode in error messages.
     pub const fn name(self) -> &'static str {
         match self {
             Cipher::Ecb => "ECB",
@@ -72,7 +72,7 @@ impl Cipher {
         }
     }
 
-    /// True if the ciphertext has the length of the plaintext for any length: no padding.
+    /// True if a message may have any length and the ciphertext has the same length as the plaintext.
     pub const fn is_stream(self) -> bool {
         matches!(self, Cipher::Cfb128 | Cipher::Cfb8 | Cipher::Cfb1 | Cipher::Ofb | Cipher::Ctr)
     }
@@ -113,8 +113,8 @@ pub struct CipherKey {
 }
 
 impl CipherKey {
-    /// The key of `cipher` from its bytes: 16, 24 or 32; for XTS 32 or 64, of which the first half encrypts the data
-    /// and the second the tweak.
+    /// The key of `cipher` from 16, 24 or 32 bytes. XTS takes 32 or 64 bytes: the first half encrypts the data, and the
+    /// second half encrypts the tweak.
     ///
     /// # Errors
     /// [`Error::KeyLength`], [`Error::ModeKey`], or [`Error::XtsHalvesEqual`].
@@ -150,7 +150,7 @@ impl CipherKey {
 }
 
 impl From<Key> for CipherKey {
-    /// For all modes except XTS.
+    /// A key for any mode except XTS.
     fn from(data: Key) -> CipherKey {
         CipherKey { data, tweak: None }
     }
@@ -168,7 +168,7 @@ pub struct Message<'d> {
 }
 
 impl Message<'_> {
-    /// The whole message as a segment; for XTS from block `position` of the data unit.
+    /// The whole message as a segment. For XTS, the segment starts at block `position` of the data unit.
     pub(crate) fn segment(&mut self, position: u64) -> Segment<'_> {
         Segment {
             key: self.key.data(),

@@ -1,4 +1,4 @@
-//! PKCS#7 padding (RFC 5652, 6.3): 1 to 16 bytes, each with the value of their number.
+//! PKCS#7 padding (RFC 5652, 6.3): 1 to 16 bytes. The value of each byte is the number of these bytes.
 
 use subtle::{Choice, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
 

@@ -1,5 +1,5 @@
-//! Copies of a few bytes between the host and data in any memory: partial blocks and stolen ciphertext, which the modes
-//! compute on the host.
+//! Copies of a few bytes between the host and data in any memory. The modes use them for partial blocks and stolen
+//! ciphertext, which they process on the host.
 
 use lockstep_core::Result;
 use lockstep_core::data::Data;
@@ -10,7 +10,7 @@ use crate::executor::Executor;
 /// Copies bytes of the input, from offset `at`, to the host.
 ///
 /// # Errors
-/// Those of [`Executor::memory`] and of the device.
+/// Errors of [`Executor::memory`] and of the device.
 pub fn fetch_input(executor: &dyn Executor, data: &Data<'_>, at: usize, bytes: &mut [u8]) -> Result<()> {
     let range = at..at + bytes.len();
     match data {
@@ -26,7 +26,7 @@ pub fn fetch_input(executor: &dyn Executor, data: &Data<'_>, at: usize, bytes: &
 /// Copies bytes of the output, from offset `at`, to the host.
 ///
 /// # Errors
-/// As [`fetch_input`].
+/// The errors of [`fetch_input`].
 pub fn fetch_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, bytes: &mut [u8]) -> Result<()> {
     fetch_input(executor, &data.output_only(), at, bytes)
 }
@@ -34,7 +34,7 @@ pub fn fetch_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, byt
 /// Copies bytes from the host to the output, at offset `at`.
 ///
 /// # Errors
-/// As [`fetch_input`].
+/// The errors of [`fetch_input`].
 pub fn store_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, bytes: &[u8]) -> Result<()> {
     let range = at..at + bytes.len();
     match data {
@@ -50,7 +50,7 @@ pub fn store_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, byt
 /// Zeroes the output.
 ///
 /// # Errors
-/// As [`fetch_input`].
+/// The errors of [`fetch_input`].
 pub fn zero_output(executor: &dyn Executor, data: &mut Data<'_>) -> Result<()> {
     if let Data::Host(data) = data {
         data.output().fill(0);

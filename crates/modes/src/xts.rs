@@ -1,5 +1,5 @@
-//! XTS with ciphertext stealing (IEEE 1619, 5.3 and 5.4): whole blocks are one pass; the last block and a partial one
-//! are exchanged in a second (and, for decryption, a third) pass of one block per message.
+//! XTS with ciphertext stealing (IEEE 1619, 5.3 and 5.4). The first pass processes whole blocks. If there is a partial
+//! block, a second pass of one block per message exchanges it with the last whole block. Decryption needs a third such pass.
 
 use zeroize::Zeroize;
 
@@ -22,7 +22,7 @@ pub(crate) fn check_unit(len: u64) -> Result<()> {
     Ok(())
 }
 
-/// Processes data units, or their ends from block `start` on, whose lengths and keys have been checked.
+/// Processes data units from block `start` on. Their lengths and keys have been checked.
 pub(crate) fn run(
     executor: &dyn Executor,
     direction: Direction,
@@ -68,9 +68,9 @@ pub(crate) fn run(
 
 /// A data unit of n whole blocks and a partial one.
 ///
-/// Encryption: blocks 0 to n-1 are encrypted normally; then the partial block, completed with bytes of the last
-/// ciphertext block, is encrypted as block n and replaces it; the first bytes of the replaced block become the partial
-/// ciphertext. Decryption reverses this, so block n is processed before block n-1.
+/// Encryption: blocks 0 to n-1 are encrypted normally. Then the partial block is completed with bytes of the last ciphertext
+/// block, encrypted as block n, and stored in place of the last ciphertext block. The first bytes of the replaced block
+/// become the partial ciphertext. Decryption reverses this, so block n is processed before block n-1.
 struct Stealing<'m> {
     direction: Direction,
     key: &'m crate::CipherKey,
@@ -81,7 +81,7 @@ struct Stealing<'m> {
     /// The block that is processed separately, and its position in the unit.
     scratch: Block,
     position: u64,
-    /// The tweak of the unit, a copy for each pass.
+    /// A copy of the tweak of the unit, for the passes.
     tweak: Block,
 }
 
@@ -133,8 +133,8 @@ impl<'m> Stealing<'m> {
         }
     }
 
-    /// Writes the first bytes of the scratch block as the partial block, and replaces them by the input of the partial
-    /// block.
+    /// Writes the first bytes of the scratch block to the output as the partial block. Replaces them in the scratch block by
+    /// the partial block of the input.
     fn swap_tail(&mut self, executor: &dyn Executor) -> Result<()> {
         let start = 16 * self.blocks;
         let tail = self.data.len() - start;

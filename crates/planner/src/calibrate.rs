@@ -1,14 +1,14 @@
-//! Calibration: how long operations take, on each device by each kernel of this machine.
+//! Calibration: measures how long operations take with each kernel on each device of this machine.
 //!
-//! A measurement runs the operation as users do: through the planner, with the verification that it is set to, in place, on data
-//! in host memory and in the device's memory; at five lengths from 64 bytes to 16 MiB, and on many messages at once. Everything
-//! is measured twice, and the shortest run counts.
+//! A measurement runs the operation in the same way as users' work: through the planner, with the verification that is set
+//! for the planner. The operation runs in place, on data in host memory and in the device's memory, at five lengths from 64
+//! bytes to 16 MiB, and on many messages at once. Everything is measured twice, and the shortest run counts.
 //!
-//! Measurements are made when [`crate::Planner::calibrate`] is called, or automatically where that is allowed
-//! ([`crate::Planner::calibrate_automatically`]). They are kept in the user's cache directory, in one file for each device, named by a
-//! hash of the device's name, its description (model and driver) and the version of this library. A file that is damaged, or of
-//! another device or version, is ignored and replaced by the next measurement. If the directory cannot be written to, the
-//! measurements last as long as the process.
+//! Measurements are made when [`crate::Planner::calibrate`] is called, or automatically if this is allowed
+//! ([`crate::Planner::calibrate_automatically`]). The user's cache directory has one file with the measurements of each
+//! device. The file name contains a hash of the device's name, its description (model and driver) and the version of this
+//! library. A file that is damaged, or belongs to another device or version, is ignored and replaced by the next
+//! measurement. If the directory cannot be written to, the measurements last as long as the process.
 
 mod measure;
 mod store;
@@ -35,7 +35,7 @@ pub trait Clock: Send + Sync {
     /// Does the work, and returns the nanoseconds that it took.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Errors of the work.
     fn time(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f64>;
 }
 
@@ -51,23 +51,23 @@ impl Clock for SystemClock {
     }
 }
 
-/// Runs work by a candidate as users' work is run: with the verification that is set.
+/// Runs work with a candidate in the same way as users' work, with the verification that is set for the planner.
 pub(crate) trait CandidateRunner {
     /// Runs the work and waits for it.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     fn run(&self, candidate: &Candidate, task: Task<'_, '_>) -> Result<()>;
 
-    /// How results of other devices than the CPU are verified.
+    /// How results of devices other than the CPU are verified.
     fn verify(&self) -> Verify;
 }
 
-/// Measures, and keeps measurements.
+/// Measures operations and stores the measurements.
 pub struct Calibrator {
     clock: Box<dyn Clock>,
     cache: Option<Cache>,
-    /// Held while measuring: two measurements at a time would disturb each other.
+    /// Locked during a measurement, because two measurements at the same time would disturb each other.
     turn: Mutex<()>,
 }
 
@@ -88,28 +88,29 @@ pub struct Finding {
     pub timing: Timing,
 }
 
-/// A kernel with at least this stated fixed cost is not measured: its programs must be compiled first (CUDA states 60 s then).
+/// A kernel whose stated fixed cost is at least this value is not measured, because its programs must be compiled first.
+/// CUDA states 60 s in this case.
 const COMPILATION_NS: f64 = 1e9;
 
-/// A kernel is measured only if its stated time for long work is at most this multiple of that of the best kernel of its device.
-/// In docs/measured/2026-11-22-zen4-2vcpu-throughput-2.md the kernels beyond it (`cpu/aesni` 2.1, `cpu/soft` 40) are not faster by
-/// [`crate::MIN_SPEEDUP`] at any length.
+/// A kernel is measured only if its stated time for long work is at most this multiple of the stated time of the best kernel
+/// of the device. In docs/measured/2026-11-22-zen4-2vcpu-throughput-2.md, the kernels with larger multiples (2.1 for
+/// `cpu/aesni`, 40 for `cpu/soft`) are not faster by [`crate::MIN_SPEEDUP`] at any length.
 const MAX_SLOWDOWN: f64 = 2.0;
 
-/// Two kernels of a device whose stated times differ by no more than this run the same code (serial passes of the CPU): stated
-/// rates have two digits.
+/// Two kernels of a device run the same code if their stated times differ by less than this, as for serial passes of the
+/// CPU. Stated rates have two digits.
 const SAME_COST: f64 = 0.02;
 
 /// Bytes of long work: 16 MiB, the longest length that is measured.
 const LONG: usize = 16 << 20;
 
 impl Calibrator {
-    /// With a clock, and a directory to keep measurements in, if any.
+    /// A calibrator with a clock and, optionally, a directory for the measurements.
     pub fn new(clock: impl Clock + 'static, cache: Option<Cache>) -> Calibrator {
         Calibrator { clock: Box::new(clock), cache, turn: Mutex::new(()) }
     }
 
-    /// With the system's clock and the user's cache directory.
+    /// A calibrator with the system's clock and the user's cache directory.
     pub fn of_user() -> Calibrator {
         Calibrator::new(SystemClock, Cache::of_user("calibration"))
     }
@@ -117,22 +118,22 @@ impl Calibrator {
     /// Removes the measurements of all devices.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn forget(&self) -> std::io::Result<()> {
         let Some(cache) = &self.cache else { return Ok(()) };
         let names = cache.names();
         let removed = names.iter().filter(|name| store::is_ours(name)).map(|name| cache.remove(name));
-        // After an error the other files are removed all the same.
+        // After an error, the other files are still removed.
         removed.fold(Ok(()), std::io::Result::and)
     }
 
-    /// True if a device other than the CPU, which `auto` may choose, was measured on this machine.
+    /// True if this machine has measurements of a device, other than the CPU, that `auto` may choose.
     pub(crate) fn knows_other_devices(&self) -> bool {
         let names = self.cache.as_ref().map_or_else(Vec::new, Cache::names);
         names.iter().any(|name| store::is_of_other_device(name))
     }
 
-    /// Reads the measurements of the operations for which they are complete.
+    /// Reads the stored measurements of those operations whose measurements are complete.
     pub(crate) fn recall(&self, table: &CandidateTable, verify: Verify) {
         let Some(cache) = &self.cache else { return };
         let stores: Vec<Store> =
@@ -149,7 +150,7 @@ impl Calibrator {
                     Measured { host: of(Place::Host), device: of(Place::Device) }
                 })
                 .collect();
-            // One kernel of each device is enough: others may have failed.
+            // The measurement of one kernel of each device is sufficient, because other kernels may have failed.
             let has_any = |entry: usize| {
                 let mut of_device = choice.candidates.iter().zip(&found).filter(|(it, _)| it.entry == entry);
                 of_device.any(|(_, measured)| measured.host.is_some())
@@ -164,7 +165,7 @@ impl Calibrator {
         }
     }
 
-    /// Measures all candidates for an operation on host memory, and keeps the measurements. `None` if another thread is
+    /// Measures all candidates for an operation on host memory, and stores the measurements. `None` if another thread is
     /// measuring.
     pub(crate) fn measure(
         &self,
@@ -184,8 +185,9 @@ impl Calibrator {
         Some(all)
     }
 
-    /// Measures every operation by every candidate, in host memory and in the devices' memory, and keeps the measurements.
-    /// `report` is called before each operation with the number of operations that are done, and of all.
+    /// Measures every operation with every candidate, in host memory and in the devices' memory, and stores the
+    /// measurements. Before each operation, `report` is called with the number of completed operations and the number of all
+    /// operations.
     pub(crate) fn measure_all(
         &self,
         runner: &dyn CandidateRunner,
@@ -220,7 +222,7 @@ impl Calibrator {
         findings
     }
 
-    /// Adds measurements to those that are kept.
+    /// Adds measurements to the stored measurements.
     fn keep(
         &self,
         table: &CandidateTable,
@@ -243,7 +245,7 @@ impl Calibrator {
             if !new.is_empty() {
                 let mut store = Store::read(cache, &*entry.device);
                 new.into_iter().for_each(|entry| store.set(entry));
-                // If it cannot be written, the next process measures again.
+                // If the file cannot be written, the next process measures again.
                 let _ = store.write(cache, &*entry.device);
             }
         }
@@ -280,7 +282,7 @@ fn measure_choice(
         let mut samples = |candidate: &Candidate, place| {
             let entry = table.entry_of(candidate);
             let is_there = place == Place::Host || entry.device.memory().is_some();
-            // The CPU repeats the work of a device that fails: that is no measurement of the device.
+            // If a device fails, the CPU repeats the work. The time of such a run is not a measurement of the device.
             let failures = || entry.failures.load(Ordering::Relaxed);
             let run = |task: Task<'_, '_>| runner.run(candidate, task);
             let subject = Subject { device: &*entry.device, run: &run };
@@ -315,7 +317,7 @@ fn is_promising(table: &CandidateTable, operation: Operation, key: KeySize, cand
     candidate.stated.fixed_ns() < COMPILATION_NS && stated(candidate) <= MAX_SLOWDOWN * best && !is_another
 }
 
-/// The CPU's results are not verified, whatever is set.
+/// The results of the CPU are never verified.
 fn verification_of(device: &dyn Device, verify: Verify) -> Verify {
     if device.is_trusted() { Verify::Off } else { verify }
 }

@@ -11,11 +11,11 @@ use lockstep_core::error::Result;
 use lockstep_core::key::KeySize;
 use lockstep_core::work::Operation;
 
-/// After this number of failures a device is not chosen any more, unless the user named it. One failure may be an accident;
-/// each costs the time of the work that the CPU repeats.
+/// After this number of failures, a device is no longer chosen, unless the user named it. A single failure may be an
+/// accident. Each failure costs time, because the CPU repeats the work.
 const MAX_FAILURES: u32 = 3;
 
-/// Added to times that are not comparable with the others: longer than anything takes (30 years).
+/// Added to times that are not comparable with the other times. It is longer than any work takes (30 years).
 pub(crate) const LAST_RESORT_NS: f64 = 1e18;
 
 /// The devices to choose from, and for each operation and key size the candidates.
@@ -25,12 +25,12 @@ pub(crate) struct CandidateTable {
     entries: Vec<Arc<DeviceEntry>>,
     /// By operation and key size.
     choices: Vec<[Choice; 3]>,
-    /// The kernel that the user named, for messages.
+    /// The kernel that the user named, for error messages.
     pub(crate) forced: Option<&'static str>,
     has_failures: AtomicBool,
 }
 
-/// A device, and how it has behaved.
+/// A device with the outcomes of its self-tests, its failures and its queued work.
 pub(crate) struct DeviceEntry {
     pub(crate) device: Arc<dyn Device>,
     /// By kernel and operation: the outcome of the self-test, once it has run.
@@ -90,7 +90,8 @@ impl DeviceEntry {
 }
 
 impl CandidateTable {
-    /// Of these devices and the kernels that the selection leaves; entries of `earlier` are kept for the devices that it has.
+    /// The table for these devices and for the kernels that the selection permits. Devices that are in `earlier` keep their
+    /// entries.
     pub(crate) fn new(
         devices: Vec<Arc<dyn Device>>,
         selection: &Selection,
@@ -205,7 +206,7 @@ impl Choice {
         }
     }
 
-    /// Keeps measured times, unless others were kept before.
+    /// Stores measured times, unless measured times have already been stored.
     pub(crate) fn set_measured(&self, all: Vec<Measured>) {
         let _ = self.measured.set(all);
     }

@@ -21,7 +21,8 @@ impl Executor for Planner {
         let shape = Shape::of(messages.iter().map(|message| message.data.len()));
         match self.plan(Operation::Fused(fused), first.key.size(), shape, first.data.device()) {
             Ok(plan) => plan.run(Task::Fused(fused, messages)).map(|()| true),
-            // No kernel supports it for this memory, or all that do failed the self-test: the mode composes it of passes.
+            // No kernel supports the fused AEAD for this memory, or all such kernels failed the self-test. The mode then
+            // composes the AEAD of passes.
             Err(Error::Unsupported { .. } | Error::SelfTest { .. }) => Ok(false),
             Err(error) => Err(error),
         }

@@ -1,5 +1,6 @@
-//! Several devices of a backend as one device, `cuda:all` or `cuda:0,1`: work on host memory is shared in proportion to the
-//! speeds that the members state. Work on a member's own memory is planned for that member, not for the group.
+//! Several devices of one backend that act as one device, such as `cuda:all` or `cuda:0,1`. Work on host memory is shared in
+//! proportion to the speeds that the members state. For work on a member's own memory, the planner chooses that member, not
+//! the group.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +15,15 @@ use lockstep_core::messages::Messages;
 use lockstep_core::share;
 use lockstep_core::work::{AeadMessage, Operation, Task, Work};
 
-/// The least bytes of a share: at the 6 GB/s that a CUDA device states for host memory they take 170 µs, twice what it takes to
-/// start a thread and a launch.
+/// Minimum number of bytes of a share. At the 6 GB/s that a CUDA device states for host memory, they take 170 µs. This is
+/// twice the time to start a thread and a launch.
 const MIN_SHARE: usize = 1 << 20;
 
 /// Nanoseconds to start and join a thread: see [`share::at_once`].
 const THREAD_NS: f64 = 30_000.0;
 
-/// A short message takes about as long as 1 KiB, for the expansion of its key and for its tag.
+/// Bytes that are added for each message. A short message takes about as long as 1 KiB of data, because of the expansion of
+/// its key and because of its tag.
 const MESSAGE_WEIGHT: usize = 1024;
 
 const NOT_HOST: &str = "memory that is not the host's: choose the device that it belongs to";
@@ -35,8 +37,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group of at least one device, named by the backend and the units, such as `all`. Its kernels are those of the first
-    /// device; a kernel that another device lacks is missing.
+    /// A group of at least one device, named by the backend and the units, such as `all`. The group has the kernels of the
+    /// first device. A kernel that another device lacks is marked as missing.
     pub fn new(backend: &'static str, units: &str, members: Vec<Arc<dyn Device>>) -> Group {
         let mut kernels: Vec<KernelInfo> =
             members.first().map_or_else(Vec::new, |first| first.kernels().to_vec());
@@ -57,7 +59,7 @@ impl Group {
         self
     }
 
-    /// The kernel of a member for a kernel of the group.
+    /// The kernel of a member that corresponds to a kernel of the group.
     fn kernel_of(&self, member: &dyn Device, kernel: KernelId) -> Option<KernelId> {
         kernel_by_name(member, self.kernels.get(usize::from(kernel.0))?.name).ok()
     }
@@ -67,12 +69,13 @@ impl Group {
         self.members.iter().map(cost).collect()
     }
 
-    /// The bytes of each member's share, such that all members end at the same time.
+    /// The bytes of each member's share. They are chosen so that all members end at the same time.
     fn shares(&self, costs: &[Cost], bytes: usize) -> Vec<usize> {
         let most = (bytes / self.min_share).clamp(1, costs.len().max(1)).min(costs.len());
         let speed = |cost: &Cost| 1.0 / cost.ns_per_byte.max(f64::MIN_POSITIVE);
         let mut working: Vec<&Cost> = costs[..most].iter().collect();
-        // The time t at which the sum of (t - fixed) * speed is all bytes, without members that take longer to start.
+        // At the time `end`, the sum of (end - fixed) * speed over the working members equals all bytes. Members that take
+        // longer than this to start are left out.
         let end = loop {
             let lost: f64 = working.iter().map(|cost| cost.fixed_ns * speed(cost)).sum();
             let together: f64 = working.iter().map(|cost| speed(cost)).sum();
@@ -115,7 +118,7 @@ impl Group {
     }
 }
 
-/// The text with the lifetime of the program; each text is allocated once.
+/// Returns the text with the lifetime of the program. Each distinct text is allocated once.
 fn interned(text: &str) -> &'static str {
     static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +164,8 @@ impl Device for Group {
 
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
         let costs = self.costs(kernel, operation, key)?;
-        // The slowest start counts, and a thread for each member; beyond that the speeds add up.
+        // The fixed cost is the largest fixed cost of a member, plus the cost of a thread for each member. The speeds add
+        // up.
         let start = costs.iter().map(|cost| cost.fixed_ns).fold(0.0, f64::max);
         let speed: f64 = costs.iter().map(|cost| 1.0 / cost.ns_per_byte).sum();
         Some(Cost { fixed_ns: start + THREAD_NS * costs.len() as f64, ns_per_byte: 1.0 / speed })
@@ -201,7 +205,7 @@ impl Device for Group {
             _ => unreachable!("passes have segments, and fused AEADs have messages"),
         };
         outcome.map(|()| Completion::Done).inspect_err(|_| {
-            // Part of a result must not pass for the whole.
+            // A partial result must not be taken for the whole result.
             all.invalidate(true);
             for index in 0..all.len() {
                 if let Data::Host(data) = all.data_mut(index) {

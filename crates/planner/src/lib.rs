@@ -1,10 +1,12 @@
-//! The planner: chooses the device and the kernel for each piece of work, and is the [`lockstep_modes::Executor`] for all work
+//! The planner chooses the device and the kernel for each piece of work. It is the [`lockstep_modes::Executor`] for all work
 //! that is not inline.
 //!
-//! - [`Planner`]: the choice. [`timing`]: the model of how long work takes. [`calibrate`]: its measurement on this machine.
+//! - [`Planner`]: the choice of device and kernel.
+//! - [`timing`]: the model of the time of an operation.
+//! - [`calibrate`]: the measurement of operations on this machine.
 //! - [`selftest`]: the known-answer tests that a kernel passes before it is used.
 //! - [`group`]: several devices of one backend that share work.
-//! - [`verify`]: results of devices compared with those of the CPU.
+//! - [`verify`]: the comparison of results of devices with results of the CPU.
 #![deny(unsafe_code)]
 
 pub mod calibrate;

@@ -1,14 +1,14 @@
-//! The planner: which device and kernel runs a piece of work.
+//! The planner chooses the device and the kernel for each piece of work.
 //!
-//! It chooses the candidate with the least time: as measured on this machine ([`crate::calibrate`]), else as the device states.
-//! Kernels that are not constant-time and devices that are used by name only are chosen only if the user names them. Before its
-//! first use for an operation, a kernel must pass the known-answer test of that operation on that device
-//! ([`crate::selftest`]); a kernel that fails is not used, and [`Planner::failures`] reports it.
+//! It chooses the candidate with the shortest time. The time is measured on this machine ([`crate::calibrate`]); without a
+//! measurement, the device states it. Kernels that are not constant-time and devices that are used by name only are chosen
+//! only if the user names them. Before its first use for an operation, a kernel must pass the known-answer test of that
+//! operation on that device ([`crate::selftest`]); a kernel that fails is not used, and [`Planner::failures`] reports it.
 //!
-//! **Lazy discovery.** To start a GPU's driver takes longer than most work. A planner with lazy discovery
-//! ([`Planner::with_lazy_discovery`]) starts with the CPU alone, and discovers other devices when the CPU has been at work for so
-//! long that discovery is a small part of it. In the same way an operation is measured when it has taken as long as measuring
-//! it takes, if the planner may do so ([`Planner::calibrate_automatically`]).
+//! **Lazy discovery.** Starting a GPU driver takes longer than most work. A planner with lazy discovery
+//! ([`Planner::with_lazy_discovery`]) starts with the CPU alone. It discovers other devices after the CPU has worked for a
+//! long time compared to the time of discovery. With automatic calibration ([`Planner::calibrate_automatically`]), an
+//! operation is measured after it has taken, in total, as long as its measurement takes.
 
 mod decisions;
 
@@ -29,38 +29,39 @@ use lockstep_core::work::{Operation, Task, Work};
 use decisions::Decisions;
 pub use decisions::{Considered, Decision};
 
-/// Calls with fewer bytes do not count towards discovery and calibration: the CPU needs 2 µs for 16 KiB of CTR
-/// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md), a launch on a GPU alone 60 µs by its stated cost.
+/// Calls with fewer bytes do not count towards discovery and calibration. The CPU needs 2 µs for 16 KiB of CTR
+/// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md), while the stated cost of a launch on a GPU is 60 µs.
 const MIN_COUNTED_BYTES: usize = 16 << 10;
 
-/// Estimated work of the CPU before other devices are discovered, in nanoseconds: 60 ms, the time to find that there is none on
-/// a machine with two processors, are 3 % of it.
+/// Estimated work of the CPU before other devices are discovered, in nanoseconds. On a machine with two processors and no
+/// other device, discovery takes 60 ms, which is 3 % of this value.
 const DISCOVERY_AFTER_NS: u64 = 2_000_000_000;
 
-/// The same where another device was measured before: a driver takes 50 to 500 ms to start (docs/planner.md).
+/// The same limit if another device was measured earlier. A driver takes 50 to 500 ms to start (docs/planner.md).
 const REDISCOVERY_AFTER_NS: u64 = 200_000_000;
 
-/// Estimated time in an operation before it is measured, in nanoseconds. To measure an operation with keys of one size takes
-/// about half of that: 1.0 s for 21 operations and two key sizes (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
+/// Estimated total time of an operation before the operation is measured, in nanoseconds. Measuring an operation with keys
+/// of one size takes about half this time: 1.0 s for 21 operations and two key sizes
+/// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 const CALIBRATION_AFTER_NS: u64 = 50_000_000;
 
-/// Of one device, a kernel is preferred to one that the device lists before it only if it was measured to be faster by this
-/// factor: repeated measurements of one kernel differ by up to 10 % up to 4 KiB
+/// A kernel is preferred to an earlier kernel in the list of its device only if it was measured to be faster by this factor.
+/// Repeated measurements of one kernel differ by up to 10 % at lengths up to 4 KiB
 /// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 pub const MIN_SPEEDUP: f64 = 1.1;
 
-/// A limit on memory: a device that fails in every call would fill it.
+/// Limits the memory of the list, because a device may fail in every call.
 const MAX_INCIDENTS: usize = 64;
 
 /// Finds the devices other than the CPU.
 pub type Discover = Box<dyn FnOnce() -> Vec<Arc<dyn Device>> + Send>;
 
-/// Chooses devices and kernels. It is shared by all threads of a program and locked for moments only: while one thread discovers
-/// devices or measures, the others continue with what is known.
+/// Chooses devices and kernels. All threads of a program share one planner, whose locks are held only briefly. While one
+/// thread discovers devices or measures, the others continue with the known devices and times.
 pub struct Planner {
-    /// Of the devices that need no discovery.
+    /// The candidates of the devices that need no discovery.
     initial: CandidateTable,
-    /// Of all devices, after discovery.
+    /// The candidates of all devices, after discovery.
     all: OnceLock<CandidateTable>,
     discovery: Option<LazyDiscovery>,
     calibrator: Option<Calibrator>,
@@ -68,16 +69,17 @@ pub struct Planner {
     /// Whether earlier measurements have been read.
     recalled: Once,
     verify: Verify,
-    /// Over the trusted devices: it computes the results that others are compared with, and repeats their work.
+    /// A planner over the trusted devices. It computes the results with which results of other devices are compared, and
+    /// repeats work of devices that fail.
     trusted: Option<Box<Planner>>,
-    /// The user named a device or a kernel.
+    /// True if the user named a device or a kernel.
     is_narrowed: bool,
     calls: AtomicUsize,
     incidents: Mutex<Vec<Error>>,
     decisions: Option<Decisions>,
 }
 
-/// Discovery of the devices other than the CPU, when there has been enough work.
+/// Discovery of the devices other than the CPU after enough work.
 struct LazyDiscovery {
     discover: Mutex<Option<Discover>>,
     has_started: AtomicBool,
@@ -87,7 +89,7 @@ struct LazyDiscovery {
     spent: AtomicU64,
 }
 
-/// Adds to an account of nanoseconds. True if it has reached the limit.
+/// Adds to a sum of nanoseconds. Returns true if the sum has reached the limit.
 fn is_reached(account: &AtomicU64, ns: f64, limit: u64) -> bool {
     account.fetch_add(ns as u64, Ordering::Relaxed).saturating_add(ns as u64) >= limit
 }
@@ -100,7 +102,7 @@ pub struct Plan<'p> {
     pub device: &'p dyn Device,
     /// Its kernel.
     pub kernel: KernelId,
-    /// The device that the work is queued on while it runs, and the estimated nanoseconds.
+    /// The device on which the work is queued while it runs, and the estimated nanoseconds of the work.
     queued: Option<(&'p DeviceEntry, u64)>,
 }
 
@@ -114,7 +116,7 @@ impl<'p> Plan<'p> {
     /// [`crate::verify`].
     ///
     /// # Errors
-    /// Those of [`Device::submit`].
+    /// The errors of [`Device::submit`].
     pub fn submit<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<Completion<'w>>
     where
         'p: 'w,
@@ -135,7 +137,7 @@ impl<'p> Plan<'p> {
     /// again: see [`crate::verify`].
     ///
     /// # Errors
-    /// Those of [`Device::submit`].
+    /// The errors of [`Device::submit`].
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
         let _queued = self.queued.map(|(entry, ns)| Queued::new(entry, ns));
@@ -197,7 +199,7 @@ impl Drop for Queued<'_> {
 }
 
 impl Planner {
-    /// A planner over the devices that the selection leaves.
+    /// A planner over the devices that the selection permits.
     ///
     /// # Errors
     /// [`Error::UnknownDevice`] or [`Error::UnknownKernel`] if the selection names something that does not exist.
@@ -210,7 +212,7 @@ impl Planner {
         Ok(Planner { trusted, ..Planner::over(devices, selection)? })
     }
 
-    /// A planner without a selection, over these devices and, once there has been enough work, those that `discover` finds.
+    /// A planner without a selection. It uses these devices and, after enough work, also the devices that `discover` finds.
     pub fn with_lazy_discovery(initial: Vec<Arc<dyn Device>>, discover: Discover) -> Planner {
         let planner = Planner::new(initial, &Selection::default()).expect("nothing was selected");
         let discovery = LazyDiscovery {
@@ -245,20 +247,21 @@ impl Planner {
         self
     }
 
-    /// The planner uses the measurements that the calibrator has kept, and [`Planner::calibrate`] makes new ones.
+    /// Sets the calibrator. The planner uses the measurements that the calibrator has stored, and [`Planner::calibrate`]
+    /// makes new ones.
     pub fn with_calibrator(mut self, calibrator: Calibrator) -> Planner {
         self.calibrator = Some(calibrator);
         self
     }
 
-    /// Whether operations are measured, and the measurements kept, without a call of [`Planner::calibrate`]: within the call in
-    /// which an operation has taken as long as measuring it. Off by default.
+    /// Sets whether operations are measured, and the measurements stored, without a call of [`Planner::calibrate`]. An
+    /// operation is measured within the call in which its total time reaches the time of a measurement. Off by default.
     pub fn calibrate_automatically(mut self, is_allowed: bool) -> Planner {
         self.calibrates_automatically = is_allowed;
         self
     }
 
-    /// The planner records its choices, for [`Planner::decisions`].
+    /// Makes the planner record its choices, for [`Planner::decisions`].
     pub fn with_decisions(mut self) -> Planner {
         self.decisions = Some(Decisions::default());
         self
@@ -269,19 +272,19 @@ impl Planner {
         self.decisions.as_ref().map_or_else(Vec::new, Decisions::all)
     }
 
-    /// What verifies the results of a device; `None` if they are not verified.
+    /// The verifier for the results of a device; `None` if they are not verified.
     fn verifier(&self, device: &dyn Device) -> Option<Verifier<'_>> {
         if self.verify == Verify::Off || device.is_trusted() {
             return None;
         }
         let trusted = self.trusted.as_deref()?;
-        // Multiples of the golden ratio: the sampled places spread evenly, whatever the length.
+        // The seeds are multiples of the golden ratio, so that the sampled places are spread evenly for any length.
         let calls = self.calls.fetch_add(1, Ordering::Relaxed) as u64;
         let seed = (calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
         Some(Verifier { trusted, verify: self.verify, seed, repeats_failed_work: !self.is_narrowed })
     }
 
-    /// Failures and wrong results of devices whose work another device has done.
+    /// Failures and wrong results of devices whose work was then done by another device.
     pub fn incidents(&self) -> Vec<Error> {
         self.incidents.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -327,15 +330,15 @@ impl Planner {
         });
     }
 
-    /// True if a kernel that may be used supports this operation.
+    /// True if a kernel that the planner may use supports this operation.
     pub fn supports(&self, operation: Operation, key: KeySize) -> bool {
         !self.table().choice(operation, key).candidates.is_empty()
     }
 
-    /// The device of this name, if it is among those to choose from.
+    /// The device of this name, if the planner may choose it.
     ///
     /// # Errors
-    /// [`Error::UnknownDevice`] if it is not.
+    /// [`Error::UnknownDevice`] otherwise.
     pub fn device(&self, id: DeviceId) -> Result<&dyn Device> {
         let table = if self.table().has(id) { self.table() } else { self.all() };
         match table.devices.iter().find(|device| device.id() == id) {
@@ -349,8 +352,8 @@ impl Planner {
     /// The fastest candidate for work of a shape. Data in device memory restrict the choice to that device.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if no kernel that may be used supports the operation; [`Error::SelfTest`] if those that do failed
-    /// their self-test.
+    /// [`Error::Unsupported`] if no kernel that the planner may use supports the operation; [`Error::SelfTest`] if all
+    /// kernels that support it failed their self-test.
     #[inline]
     pub fn plan(
         &self,
@@ -424,7 +427,8 @@ impl Planner {
                 }
                 let mut ns = choice.ns(index, shape, resident.is_some());
                 if !entry.is_trusted {
-                    // The CPU runs on the caller's thread; another device works for one caller after the other.
+                    // The CPU runs on the caller's thread. Any other device works for one caller at a time, so its queued
+                    // work adds to the time.
                     ns += entry.queued_ns.load(Ordering::Relaxed) as f64;
                 }
                 let is_same_device =
@@ -439,13 +443,13 @@ impl Planner {
             }
             best
         };
-        // A device that failed too often is better than none.
+        // If there is no other device, a device that has failed too often is still used.
         let gives_up = resident.is_none() && !self.is_narrowed && table.has_failures();
         among(gives_up).or_else(|| among(false))
     }
 
-    /// Accounts for work of an estimated time, and discovers devices or measures the operation if that is due. True if the choice
-    /// may have changed.
+    /// Adds the estimated time of work to the total times. Discovers devices or measures the operation if a limit is
+    /// reached. Returns true if the choice may have changed.
     fn maybe_calibrate(&self, table: &CandidateTable, operation: Operation, key: KeySize, ns: f64) -> bool {
         if !self.recalled.is_completed() {
             self.recall();
@@ -465,7 +469,8 @@ impl Planner {
             && self.measure(table, operation, key)
     }
 
-    /// Measures an operation, unless it has been measured, or another thread is measuring. True if it was measured.
+    /// Measures an operation, unless it has already been measured or another thread is measuring. Returns true if it was
+    /// measured.
     fn measure(&self, table: &CandidateTable, operation: Operation, key: KeySize) -> bool {
         let choice = table.choice(operation, key);
         let Some(calibrator) = self.calibrator.as_ref().filter(|_| choice.measured.get().is_none()) else {
@@ -477,18 +482,18 @@ impl Planner {
             .is_some()
     }
 
-    /// Measures every operation by every kernel that may be chosen, in host memory and in the devices' memory, and keeps the
-    /// measurements: it takes about two seconds a device. `report` is called before each operation with the number of
-    /// operations that are done, and of all.
+    /// Measures every operation with every kernel that the planner may choose, in host memory and in the devices' memory,
+    /// and stores the measurements. This takes about two seconds for each device. Before each operation, `report` is called
+    /// with the number of completed operations and the number of all operations.
     ///
-    /// A planner without a [`Calibrator`] measures nothing. This planner continues to choose by what it knew before.
+    /// A planner without a [`Calibrator`] measures nothing. The new measurements do not affect the choices of this planner.
     pub fn calibrate(&self, report: &mut dyn FnMut(usize, usize)) -> Vec<Finding> {
         let Some(calibrator) = &self.calibrator else { return Vec::new() };
         let table = self.all();
         calibrator.measure_all(&TableRunner { planner: self, table }, table, report)
     }
 
-    /// Does now what would happen after some time of work: discovers devices, and measures the operation if this planner
+    /// Discovers devices immediately, without waiting for enough work. Also measures the operation if this planner
     /// calibrates automatically.
     pub fn settle(&self, operation: Operation, key: KeySize) {
         self.recall();
@@ -498,7 +503,8 @@ impl Planner {
         }
     }
 
-    /// All candidates for the work and their times; the one to be chosen is marked. Discovers and measures nothing.
+    /// All candidates for the work and their times. The candidate that would be chosen is marked. This function discovers
+    /// and measures nothing.
     pub fn consider(
         &self,
         operation: Operation,

@@ -6,7 +6,7 @@ use crate::group::Group;
 use lockstep_core::backend::{Device, DeviceSelector, KernelName, kernel_by_name};
 use lockstep_core::error::{Error, Result};
 
-/// What the user asked for; nothing asked for means `auto`.
+/// The device and the kernel that the user named. If neither is named, the selection is `auto`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// A device such as `cpu`, or several of a backend (`cuda:0,1`, `cuda:all`), which share large work.
@@ -45,7 +45,7 @@ pub(crate) fn select(
         };
         kernel_by_name(&**device, name.as_str())?;
         devices.retain(|device| backend == device.id().backend);
-        // Without a device, the kernel's name selects devices that are used by name only if there are no others.
+        // If only a kernel is named, devices that are used by name only are selected only if there are no other devices.
         if selection.device.is_none() && devices.iter().any(|device| !device.properties().by_name_only) {
             devices.retain(|device| !device.properties().by_name_only);
         }
@@ -53,8 +53,9 @@ pub(crate) fn select(
     Ok(if selection.is_auto() { candidates_of_auto(devices) } else { devices })
 }
 
-/// The devices that `auto` may choose: not those that are used by name only, and each piece of hardware once. Of the backends
-/// that reach the same hardware, the one whose devices come first is preferred, if it has a kernel that `auto` may choose.
+/// The devices that `auto` may choose. Devices that are used by name only are left out, and each piece of hardware occurs
+/// only once. If several backends reach the same hardware, the backend whose devices come first is preferred, provided that
+/// it has a kernel that `auto` may choose.
 pub(crate) fn candidates_of_auto(devices: Vec<Arc<dyn Device>>) -> Vec<Arc<dyn Device>> {
     let mut all: Vec<Arc<dyn Device>> = Vec::new();
     for device in devices.into_iter().filter(|device| !device.properties().by_name_only) {
@@ -71,7 +72,7 @@ pub(crate) fn candidates_of_auto(devices: Vec<Arc<dyn Device>>) -> Vec<Arc<dyn D
     all
 }
 
-/// The devices that a selector names: one, or several of a backend, preceded by their group.
+/// The devices that a selector names: either one device, or several devices of a backend, preceded by their group.
 fn named(devices: &[Arc<dyn Device>], selector: &DeviceSelector) -> Result<Vec<Arc<dyn Device>>> {
     let find = |selector: &DeviceSelector| devices.iter().find(|device| *selector == device.id()).cloned();
     if let Some(device) = find(selector) {
@@ -100,7 +101,7 @@ fn named(devices: &[Arc<dyn Device>], selector: &DeviceSelector) -> Result<Vec<A
     Ok(members)
 }
 
-/// Refuses a kernel of another backend than that of the chosen devices.
+/// Returns an error if the kernel does not belong to the backend of the chosen devices.
 fn check_backend(
     all: &[Arc<dyn Device>],
     chosen: &[Arc<dyn Device>],

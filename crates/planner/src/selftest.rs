@@ -1,8 +1,8 @@
 //! Known-answer tests that a kernel must pass before its first use for an operation, on the device itself.
 //!
-//! Inputs are generated, and long enough (for serial passes: numerous enough) to enter every interleaved loop and every tail, with
-//! distinct and shared keys, in place and out of place. Of the answers, computed by the reference implementation, only a
-//! digest is kept; a test in this crate fails if the digests must be updated.
+//! The inputs are generated. They are long enough (for serial passes: numerous enough) to enter every interleaved loop and
+//! every tail. The tests use distinct and shared keys, and work in place and out of place. The reference implementation
+//! computed the answers, of which only a digest is stored. A test in this crate fails if the digests must be updated.
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
@@ -16,7 +16,7 @@ mod answers;
 /// Runs the known-answer test of an operation, for every key size the kernel claims to support.
 ///
 /// # Errors
-/// [`Error::SelfTest`] if an answer is wrong; those of the device.
+/// [`Error::SelfTest`] if an answer is wrong; errors of the device.
 pub fn run(device: &dyn Device, kernel: KernelId, operation: Operation) -> Result<()> {
     for size in KeySize::ALL {
         if device.cost(kernel, operation, size).is_none() {
@@ -37,8 +37,9 @@ pub fn run(device: &dyn Device, kernel: KernelId, operation: Operation) -> Resul
     Ok(())
 }
 
-/// The lengths of the test messages in bytes: more than 64 blocks, so that the widest loop (32 blocks of AVX-512) runs twice and
-/// leaves single blocks and a tail; less for CFB1, which takes 128 block encryptions for 16 bytes.
+/// The lengths of the test messages in bytes. More than 64 blocks are needed so that the widest loop (32 blocks of AVX-512)
+/// runs twice and leaves single blocks and a tail. The serial passes CFB8 and CFB1 have shorter messages; CFB1 needs 128
+/// block encryptions for 16 bytes.
 fn lengths(operation: Operation) -> [usize; 3] {
     match operation {
         Operation::Pass(Pass::Cfb1Encrypt | Pass::Cfb1Decrypt) => [19, 0, 7],
@@ -72,7 +73,7 @@ fn state(message: u8) -> Block {
     block
 }
 
-/// FNV-1a, 64 bits: against accidental errors.
+/// FNV-1a with 64 bits, which detects accidental errors.
 fn digest(parts: &[&[u8]]) -> u64 {
     let all = parts.iter().copied().flatten();
     all.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
@@ -80,7 +81,7 @@ fn digest(parts: &[&[u8]]) -> u64 {
 
 fn run_pass(device: &dyn Device, kernel: KernelId, pass: Pass, size: KeySize) -> Result<u64> {
     let lengths = lengths(Operation::Pass(pass));
-    // One message, a few, and for serial passes more than any kernel interleaves.
+    // Serial passes run with one message, with a few messages, and with more messages than any kernel interleaves.
     let counts: &[usize] = if pass.is_serial() { &[1, 3, 41] } else { &[3] };
     let mut digests = Vec::new();
     for &count in counts {
@@ -96,8 +97,8 @@ fn run_pass(device: &dyn Device, kernel: KernelId, pass: Pass, size: KeySize) ->
     Ok(digest(&[digests.as_flattened()]))
 }
 
-/// One pass over messages of these lengths: the first half with one key, the others with a key each; every second one out of
-/// place.
+/// Runs one pass over messages of these lengths. The first half of the messages share a key; each of the others has a
+/// separate key. Every second message is out of place.
 fn run_messages(
     device: &dyn Device,
     kernel: KernelId,
@@ -134,8 +135,8 @@ fn run_messages(
     Ok(digest(&parts))
 }
 
-/// Passes whose chaining state is part of the answer: not ECB, which has none, and not CFB128 and OFB, whose messages end
-/// with a partial block.
+/// True if the chaining state is part of the answer. It is not for ECB, which has no chaining state, and for CFB128 and OFB,
+/// whose messages end with a partial block.
 fn sets_state(pass: Pass) -> bool {
     !matches!(
         pass,
@@ -144,7 +145,7 @@ fn sets_state(pass: Pass) -> bool {
 }
 
 fn run_fused(device: &dyn Device, kernel: KernelId, fused: FusedAead, size: KeySize) -> Result<u64> {
-    // Two messages with one key, and one with another.
+    // Two messages share a key, and the third has another key.
     let keys = [key(0, size), key(1, size)];
     let keys = [&keys[0], &keys[0], &keys[1]];
     let aad = bytes(3, 37);
@@ -152,7 +153,7 @@ fn run_fused(device: &dyn Device, kernel: KernelId, fused: FusedAead, size: KeyS
     let mut data = lengths(Operation::Fused(fused)).map(|len| bytes(10 + len as u8, len));
     let mut tags = [[0; 16]; 3];
     if fused == FusedAead::GcmOpen {
-        // Valid tags for two messages; the last one is wrong and must be detected.
+        // The tags of the first two messages are valid. The tag of the last message is wrong, which must be detected.
         tags = answers::open_tags(size);
     }
     let mut messages = Vec::new();
@@ -176,7 +177,8 @@ mod tests {
     use super::*;
     use lockstep_reference as reference;
 
-    /// The answers in `selftest_answers.rs` are those of the oracle. Run with `--nocapture` to print the differences.
+    /// Compares the answers in `selftest_answers.rs` with those of the reference implementation. Run with `--nocapture` to
+    /// print the differences.
     #[test]
     fn answers_are_the_oracles() {
         let oracle = lockstep_testkit::mock::MockAsyncDevice::default();
@@ -203,7 +205,8 @@ mod tests {
                     let aes = reference::Aes::new(key([0, 0, 1][i], size).bytes());
                     let nonce = bytes(20 + i as u8, 12);
                     let ciphertext = bytes(10 + len[i] as u8, len[i]);
-                    // CTR is its own inverse: sealing what this ciphertext opens to gives its tag.
+                    // CTR is its own inverse, so encrypting this ciphertext gives its plaintext. Sealing this plaintext
+                    // gives the tag.
                     let (plaintext, _) = reference::gcm::seal(&aes, &nonce, &[], &ciphertext);
                     let (_, mut tag) = reference::gcm::seal(&aes, &nonce, &aad[..[37, 0, 16][i]], &plaintext);
                     tag[15] ^= u8::from(i == 2);

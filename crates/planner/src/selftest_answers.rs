@@ -1,4 +1,4 @@
-//! Digests of the right answers to the tests in `selftest`; its test fails if they must be updated.
+//! Digests of the correct answers to the tests in `selftest`. A test in that module fails if the digests must be updated.
 
 use lockstep_core::key::{Block, KeySize};
 use lockstep_core::work::Operation;

@@ -1,31 +1,31 @@
-//! The device and the kernel that work was assigned to, without the choice that led there.
+//! The device and the kernel to which work has been assigned, independent of the choice.
 
 use lockstep_core::backend::{Completion, Device, KernelId};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::work::Work;
 use lockstep_modes::Executor;
 
-/// A record of what devices did wrong.
+/// A record of failures and wrong results of devices.
 pub(crate) trait IncidentLog: Sync {
-    /// Records a failure or a wrong result of a device, after another device has done its work.
+    /// Records a failure or a wrong result of a device, after another device has done the work instead.
     fn record_incident(&self, incident: Error);
 }
 
-/// A device and the kernel that runs the work there.
+/// A device, and the kernel that runs the work on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'p> {
     pub(crate) device: &'p dyn Device,
     pub(crate) kernel: KernelId,
-    /// Reaches the memory of the device.
+    /// Gives access to the memory of the device.
     pub(crate) executor: &'p dyn Executor,
     pub(crate) incidents: &'p dyn IncidentLog,
 }
 
 impl Target<'_> {
-    /// Submits the work; nothing is verified.
+    /// Submits the work without verification.
     ///
     /// # Errors
-    /// Those of [`Device::submit`].
+    /// The errors of [`Device::submit`].
     pub(crate) fn submit<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<Completion<'w>> {
         self.device.submit(self.kernel, work.into())
     }

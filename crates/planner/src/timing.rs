@@ -1,4 +1,5 @@
-//! The model of an operation's time by the shape of the work, as stated by a device or measured on it.
+//! The model of an operation's time, which depends on the shape of the work. The times are stated by a device or measured on
+//! it.
 
 use lockstep_core::backend::Cost;
 
@@ -7,9 +8,9 @@ use lockstep_core::backend::Cost;
 pub struct Shape {
     /// The number of messages, or segments of messages.
     pub messages: usize,
-    /// The bytes of all of them.
+    /// The bytes of all messages or segments.
     pub bytes: usize,
-    /// The bytes of the longest.
+    /// The bytes of the longest message or segment.
     pub longest: usize,
 }
 
@@ -41,26 +42,29 @@ pub struct Point {
     pub ns: f64,
 }
 
-/// No device takes less: 1000 GB/s, where an H100's memory has 3350 for reading and writing.
+/// A lower limit for the time of a byte: 1000 GB/s. For comparison, the memory of an H100 reaches 3350 GB/s for reads and
+/// writes together.
 const MIN_NS_PER_BYTE: f64 = 1e-3;
 
-/// Nanoseconds above which a time was not measured but comes from a damaged file: eleven days.
+/// A longer time in nanoseconds was not measured but comes from a damaged file. The value is eleven days.
 const MAX_NS: f64 = 1e15;
 
 /// A model of an operation's time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
-    /// For one message, by increasing length; two at least. In between times are interpolated linearly, beyond the last they
-    /// follow the line through the last two, and below the first they are constant.
+    /// The times of one message, by increasing length; at least two points. Between the points, times are interpolated
+    /// linearly. Beyond the last point, they follow the line through the last two points. Below the first point, they are
+    /// constant.
     points: Vec<Point>,
-    /// Nanoseconds of each message but the first, in addition to those of its bytes.
+    /// Nanoseconds of each message except the first, in addition to the time of its bytes.
     per_message_ns: f64,
     /// For serial passes and fused AEADs: nanoseconds of each byte when many messages are processed in parallel.
     wide_ns_per_byte: Option<f64>,
 }
 
 impl Timing {
-    /// From points of increasing length and time. `None` if there are fewer than two, or if a number is out of range.
+    /// A model from points of increasing length and time. `None` if there are fewer than two points, or if a number is out
+    /// of range.
     pub fn new(points: Vec<Point>, per_message_ns: f64, wide_ns_per_byte: Option<f64>) -> Option<Timing> {
         let sane = |value: f64| (0.0..MAX_NS).contains(&value);
         let increasing = points.windows(2).all(|two| two[0].bytes < two[1].bytes && two[0].ns <= two[1].ns);
@@ -79,7 +83,7 @@ impl Timing {
         let more = shape.messages.saturating_sub(1) as f64 * self.per_message_ns;
         match self.wide_ns_per_byte {
             Some(ns_per_byte) if shape.messages > 1 => {
-                // Not less than the longest message takes by itself.
+                // The time is at least the time of the longest message alone.
                 let all = self.fixed_ns() + shape.bytes as f64 * ns_per_byte;
                 self.single(shape.longest as f64).max(all) + more
             }
@@ -105,8 +109,8 @@ impl Timing {
         self.points[self.points.len() - 1]
     }
 
-    /// Nanoseconds of each byte beyond the last point: at least a tenth of the average up to there. Where threads are added
-    /// between the last two points, the line through them may be flat.
+    /// Nanoseconds of each byte beyond the last point. The minimum is a tenth of the average up to that point, because the
+    /// line through the last two points may be flat if threads are added between them.
     fn last_slope(&self) -> f64 {
         let [.., from, to] = &self.points[..] else { unreachable!("there are two points at least") };
         ((to.ns - from.ns) / (to.bytes - from.bytes)).max(0.1 * to.ns / to.bytes.max(1.0))
@@ -122,7 +126,7 @@ impl Timing {
         1e9 / self.last_slope().max(MIN_NS_PER_BYTE)
     }
 
-    /// Nanoseconds of each message but the first, in addition to those of its bytes.
+    /// Nanoseconds of each message except the first, in addition to the time of its bytes.
     pub fn per_message_ns(&self) -> f64 {
         self.per_message_ns
     }
@@ -132,7 +136,7 @@ impl Timing {
         self.wide_ns_per_byte
     }
 
-    /// The points that it was made from.
+    /// The points from which the model was made.
     pub fn points(&self) -> &[Point] {
         &self.points
     }

@@ -1,15 +1,17 @@
-//! Results of devices compared with results of the processor that runs this program: GPUs do return wrong ones.
+//! Verification: results of devices are compared with results of the processor that runs this program, because GPUs can
+//! return wrong results.
 //!
-//! Work on host memory by any other device is compared before it counts: a sample of its blocks, or all of it, is computed again. If
-//! the result is wrong, or the device failed and the user named none, the trusted planner does the work again, and
-//! [`crate::Planner::incidents`] reports it. For that, input that is overwritten is copied first. Chaining states are compared as
-//! well.
+//! Work on host memory by any other device is verified before its results are returned: a sample of the blocks, or all of
+//! them, are computed again. If the result is wrong, the trusted planner does the work again, and
+//! [`crate::Planner::incidents`] reports the error. The same happens if the device failed and the user did not name a device
+//! or kernel. To make this possible, input that the work overwrites is copied first. Chaining states are compared as well.
 //!
-//! MACs and tags cannot be sampled by blocks: of many messages, one in 256 is computed again as a whole. Work on device memory
-//! and on page-locked memory is compared by samples too, but not its tags and MACs: see `resident.rs`.
+//! A sample of blocks does not verify MACs and tags. Therefore, one in 256 messages is computed again as a whole. For work
+//! on device memory and on page-locked memory, samples of blocks are compared too, but tags and MACs are not: see
+//! `resident.rs`.
 //!
-//! Not detected, except by [`Verify::Full`]: a wrong MAC of a single long message; wrong bytes after the last whole block. Never
-//! detected: wrong results of work on host or page-locked memory that is submitted without [`crate::Plan::run`].
+//! Only [`Verify::Full`] detects a wrong MAC of a single long message, and wrong bytes after the last whole block. Wrong
+//! results of work on host or page-locked memory are never detected if the work is submitted without [`crate::Plan::run`].
 
 use zeroize::Zeroizing;
 
@@ -30,7 +32,7 @@ use resident::Waits;
 /// How results of devices are verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Verify {
-    /// Not at all.
+    /// No verification.
     Off,
     /// One block in 64 KiB, at places that change from call to call.
     #[default]
@@ -61,7 +63,7 @@ impl std::str::FromStr for Verify {
 /// The verification of one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Verifier<'p> {
-    /// Over the trusted devices.
+    /// An executor over the trusted devices.
     pub(crate) trusted: &'p dyn Executor,
     pub(crate) verify: Verify,
     /// Selects the samples of this call.
@@ -92,7 +94,7 @@ impl Originals {
         Some(Originals(copies))
     }
 
-    /// The input of a message, also after it was overwritten.
+    /// The input of a message, even after the work has overwritten it.
     fn input<'a>(&'a self, messages: &'a Messages<'_, '_>, index: usize) -> &'a [u8] {
         match (&self.0[index], messages.data(index)) {
             (Some(copy), _) => copy,
@@ -102,7 +104,8 @@ impl Originals {
     }
 }
 
-/// True for host memory of the kind that the work needs: other memory is refused by the device, or verified as resident.
+/// True for host memory of the kind that the work needs. The device refuses other memory, or `resident.rs` verifies the
+/// work.
 fn is_host(data: &Data<'_>, reads_only: bool) -> bool {
     match data {
         Data::Host(HostData::ReadOnly(_)) => reads_only,
@@ -117,7 +120,8 @@ fn output<'a>(messages: &'a mut Messages<'_, '_>, index: usize) -> &'a mut [u8] 
     }
 }
 
-/// The messages of a task, and its operation; the task itself if its messages are described in device memory.
+/// The operation and the messages of a task. Returns the task itself as the error if its messages are described in device
+/// memory.
 fn messages<'w, 'd>(task: Task<'w, 'd>) -> std::result::Result<(Operation, Messages<'w, 'd>), Task<'w, 'd>> {
     match task {
         Task::Pass(pass, segments) => Ok((Operation::Pass(pass), Messages::Segments(segments))),
@@ -134,7 +138,7 @@ fn task<'w, 'd>(operation: Operation, messages: Messages<'w, 'd>) -> Task<'w, 'd
     }
 }
 
-/// The pass that the data of an operation go through: of GCM, CTR from the second counter on.
+/// The pass that processes the data of an operation. For GCM, this is CTR from the second counter on.
 fn pass_of(operation: Operation) -> Pass {
     match operation {
         Operation::Pass(pass) => pass,
@@ -149,7 +153,7 @@ pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_
         Ok(found) => found,
         Err(task) => return target.submit(Work { stream, task })?.wait(),
     };
-    // A fused AEAD takes no other nonces; the chaining state of its data is made from 12 bytes.
+    // A fused AEAD takes only nonces of 12 bytes, from which the chaining state of its data is made.
     let lengths = (0..all.len()).filter_map(|index| all.aead(index).map(|message| message.nonce.len()));
     if let Some(got) = lengths.into_iter().find(|&len| len != 12) {
         return Err(Error::IvLength { mode: "GCM", expected: "12", got });
@@ -178,7 +182,7 @@ fn run_resident(
 ) -> Result<()> {
     let work = Work { stream, task: task(operation, all.reborrow()) };
     let zeroed = resident::start(target, *verifier, work, Waits::Now)?.finish()?;
-    // Only the output of refused messages is zeroed.
+    // Only the output of refused messages may be all zeros.
     let is_refused = |index: &usize| all.aead(*index).is_some_and(|message| message.status != Status::Done);
     if zeroed.iter().all(is_refused) {
         return Ok(());
@@ -277,7 +281,7 @@ fn agrees(
     })
 }
 
-/// Compares the chaining states behind whole blocks with those that follow from input and output.
+/// Compares the chaining states after whole blocks with the states that follow from input and output.
 fn chaining_states_agree(
     pass: Pass,
     all: &mut Messages<'_, '_>,
@@ -303,7 +307,7 @@ fn samples_agree(
     originals: &Originals,
     states: &[Block],
 ) -> Result<bool> {
-    // The output of a refused message is zeros.
+    // The output of a refused message is all zeros.
     let is_refused = |index| all.aead(index).is_some_and(|message| message.status != Status::Done);
     let lengths: Vec<usize> =
         (0..all.len()).map(|i| if is_refused(i) { 0 } else { all.data(i).len() }).collect();

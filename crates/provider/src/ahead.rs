@@ -4,12 +4,12 @@
 //! (`openssl enc` passes 4096 bytes at a time), a worker thread or the chosen device computes a bounded number of
 //! keystream segments in advance, and an update becomes an XOR.
 //!
-//! Worker and caller both compute segments: the worker those ahead, and the caller, if it needs a segment that the
-//! worker has not finished, the next unclaimed one. So neither waits while there is work. Segments are claimed in
-//! order, each is computed exactly once, and unused keystream is wiped.
+//! The worker and the caller both compute segments. The worker computes segments in advance. If the caller needs a
+//! segment that the worker has not finished, the caller computes the next unclaimed segment. So neither waits while
+//! there is work. Segments are claimed in order, each is computed exactly once, and unused keystream is wiped.
 //!
-//! After a fork the child has no worker thread, and locks of the parent may be held forever. The child therefore does
-//! not use the parent's segments, and starts a new worker and new segments when needed.
+//! After a fork the child has no worker thread, and locks that were held in the parent may never be released in the
+//! child. The child therefore does not use the parent's segments, and starts a new worker and new segments when needed.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,18 +27,18 @@ use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::trace::Way;
 
-/// Bytes of a segment computed by CPUs: several updates' worth, and small enough for the cache.
+/// Bytes of a segment computed by CPUs: enough for several updates, and small enough for the cache.
 const CPU_SEGMENT: usize = 16 << 10;
 
-/// Bytes of a segment computed by a device: enough to be worth a launch.
+/// Bytes of a segment computed by a device: large enough to justify a kernel launch.
 const DEVICE_SEGMENT: usize = 256 << 10;
 
-/// Maximum number of segments of a context, in progress or ready. The worker is woken when half of them are used; with
-/// this number it is not woken often.
+/// Maximum number of segments of a context, in progress or ready. The worker is woken when half of the segments are
+/// used. The maximum is large enough that this happens rarely.
 const DEPTH: u64 = 32;
 
-/// Maximum number of contexts that use the worker at once; others compute inline. With the constants above it bounds
-/// the memory.
+/// Maximum number of contexts that use the worker at once; other contexts compute inline. Together with the constants
+/// above, this limit bounds the memory.
 const MAX_CONTEXTS: usize = 64;
 
 /// Number of consecutive small updates after which keystream is computed ahead.
@@ -73,7 +73,7 @@ struct Queue {
     closed: bool,
 }
 
-/// The keystream of one context from a start counter on.
+/// The keystream of one context, starting at a counter value.
 struct KeystreamJob {
     key: ContextKey,
     pass: Pass,
@@ -93,11 +93,12 @@ struct State {
     spare: Vec<Keystream>,
     /// True if the job is in the worker's queue.
     queued: bool,
-    /// No more segments are computed: the context has moved to another position, or a computation failed.
+    /// True if no more segments are computed, because the context has moved to another position or a computation has
+    /// failed.
     ended: bool,
 }
 
-/// Locks a mutex, also a poisoned one: no critical section leaves its data inconsistent, even if it panics.
+/// Locks a mutex even if it is poisoned: no critical section leaves its data inconsistent, even if it panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -139,7 +140,7 @@ impl Worker {
         if let Some(worker) = lock(&self.thread).take() {
             let _ = worker.join();
         }
-        // The jobs hold keys, which are wiped here unless a context still refers to them.
+        // The jobs hold keys. A job that no context refers to is freed here, which wipes its key.
         drop(jobs);
     }
 }
@@ -175,7 +176,7 @@ impl Shared {
 }
 
 impl KeystreamJob {
-    /// One step of the worker: true if there may be more work.
+    /// One step of the worker. Returns true if there may be more work.
     fn compute_next(&self) -> bool {
         let mut state = lock(&self.state);
         if state.ended || state.unclaimed >= state.needed + DEPTH {
@@ -192,8 +193,9 @@ impl KeystreamJob {
         true
     }
 
-    /// Computes a claimed segment: through the planner if `planned` and large enough, else inline. `None` if memory or
-    /// the device failed, or on a panic: a thread that waits for the segment must be notified in every case.
+    /// Computes a claimed segment: through the planner if `planned` and large enough, else inline. Returns `None` if an
+    /// allocation or the device has failed, and also after a panic, because a thread that waits for the segment must be
+    /// notified in every case.
     fn make(&self, number: u64, spare: Option<Keystream>, planned: bool) -> Option<Keystream> {
         catch_unwind(AssertUnwindSafe(|| {
             let mut keystream = match spare {
@@ -220,8 +222,8 @@ impl KeystreamJob {
         .flatten()
     }
 
-    /// Returns the next segment that the context needs. If it is not ready, the caller computes it if it is unclaimed,
-    /// or computes later segments until it is ready. `None` if the computation failed.
+    /// Returns the next segment that the context needs. If this segment is not ready, the caller computes unclaimed
+    /// segments, in order, until it is ready. Returns `None` if the computation has failed.
     fn take(&self) -> Option<Keystream> {
         let mut state = lock(&self.state);
         let number = state.needed;
@@ -280,7 +282,7 @@ pub(crate) struct KeystreamAhead {
 struct PoolMember {
     process: Process,
     shared: Arc<Shared>,
-    /// In a child process of the one that created it, it is neither used nor dropped.
+    /// The job of this context. After a fork, the child process neither uses nor drops the job.
     job: Arc<KeystreamJob>,
     /// The current segment, and the number of its bytes that are used.
     current: Option<Keystream>,
@@ -315,7 +317,7 @@ impl KeystreamAhead {
         data: Span<'_>,
     ) {
         if self.next != *counter {
-            // Another message, or another position in it.
+            // The update belongs to another message, or to another position in the message.
             self.stop();
         }
         let bytes = data.len();
@@ -336,7 +338,7 @@ impl KeystreamAhead {
             trace.count_way(Way::Ahead, done);
         }
         if !rest.is_empty() {
-            // No worker, a failed computation, or a child process after a fork.
+            // There is no worker, a computation has failed, or this is a child process after a fork.
             self.member = None;
             key.run_inline(self.pass, counter, rest);
         }
@@ -365,7 +367,7 @@ impl PoolMember {
             shared.contexts.fetch_sub(1, Relaxed);
             return None;
         }
-        // The full capacity now, so that later pushes allocate nothing.
+        // Reserve the full capacity now, so that later pushes do not allocate.
         let (mut ready, mut spare) = (VecDeque::new(), Vec::new());
         if ready.try_reserve_exact(DEPTH as usize + 1).is_err()
             || spare.try_reserve_exact(DEPTH as usize + 1).is_err()
@@ -384,7 +386,7 @@ impl PoolMember {
             made: Condvar::new(),
         });
         shared.enqueue(&job);
-        // The key was moved in this function.
+        // This function has moved the key, which leaves copies on the stack.
         stack::wipe_below();
         let process = Process::current();
         Some(PoolMember { process, shared, job, current: None, used: 0 })
@@ -427,7 +429,7 @@ impl PoolMember {
         }
         let mut state = lock(&self.job.state);
         state.spare.push(keystream);
-        // Waking the worker for each segment would cost more than the segment.
+        // Waking the worker for each segment would take longer than computing the segment.
         let idle = !state.queued && !state.ended && state.unclaimed <= state.needed + DEPTH / 2;
         state.queued |= idle;
         drop(state);
@@ -452,7 +454,7 @@ impl Drop for PoolMember {
         self.shared.contexts.fetch_sub(1, Relaxed);
         let mut state = lock(&self.job.state);
         state.ended = true;
-        // Freed now, not when the worker reaches the job.
+        // Free the segments now. The worker may reach the job much later.
         state.ready.clear();
         state.spare.clear();
     }

@@ -69,7 +69,7 @@ pub(crate) struct Algorithm {
     pub(crate) description: &'static CStr,
     /// The mode.
     pub(crate) mode: Mode,
-    /// Bytes of the key; for XTS of both keys.
+    /// Bytes of the key; for XTS, of both keys together.
     pub(crate) key_len: usize,
 }
 
@@ -95,7 +95,7 @@ macro_rules! algorithms {
     };
 }
 
-// In the order of `dispatch_tables` in `ffi::cipher`, which is checked there.
+// The order is that of `dispatch_tables` in `ffi::cipher`, which contains a check of the order.
 algorithms! {
     Ecb 16: c"AES-128-ECB:2.16.840.1.101.3.4.1.1", c"AES-128 in ECB mode by Lockstep";
     Ecb 24: c"AES-192-ECB:2.16.840.1.101.3.4.1.21", c"AES-192 in ECB mode by Lockstep";

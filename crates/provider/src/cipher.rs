@@ -31,8 +31,8 @@ pub(crate) use xts::Xts;
 
 /// A context that processes messages one after another under one key (provider-cipher(7)).
 ///
-/// Where OpenSSL's documentation leaves the behaviour open, it is that of OpenSSL's default provider, for
-/// compatibility.
+/// Where OpenSSL's documentation does not define the behaviour, these contexts behave like those of OpenSSL's default
+/// provider, for compatibility.
 pub(crate) trait Cipher: Sized {
     /// Gettable context parameters.
     const GETTABLE: Parameters;
@@ -57,7 +57,7 @@ pub(crate) trait Cipher: Sized {
     /// Processes the next bytes; returns the number of bytes of output.
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize>;
 
-    /// Additional data: an update without output.
+    /// Processes additional data: an update without output.
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
         match aad {
             _ if !self.has_key() => Err(Reason::NoKey),
@@ -76,15 +76,15 @@ pub(crate) trait Cipher: Sized {
         }
     }
 
-    /// Ends the message. The buffers have no input.
+    /// Ends the message. `output` contains no input bytes.
     fn finish(&mut self, output: Buffers<'_>) -> Outcome<usize>;
 
-    /// `EVP_Cipher`: data without buffering or padding.
+    /// Implements `EVP_Cipher`: processes data without buffering or padding.
     fn one_shot(&mut self, data: Buffers<'_>) -> Outcome<usize> {
         self.update(data)
     }
 
-    /// True if the next key replaces the present one in place, so that it leaves no copy on the stack.
+    /// True if the next key replaces the current key in place and leaves no copy on the stack.
     fn rekeys_in_place(&self) -> bool {
         false
     }

@@ -13,7 +13,8 @@
 //! | `skey` | symmetric key objects |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //!
-//! Entry points catch panics and return them as errors: no panic may unwind into C.
+//! Entry points catch panics and return them as errors. Exception: a panic in an update of a few blocks aborts the
+//! process. No panic unwinds into C.
 
 pub(crate) mod buffers;
 pub(crate) mod cipher;

@@ -1,10 +1,10 @@
 //! An instance of the provider in a library context: its settings, the kernel for small calls, and the devices for
 //! large ones.
 //!
-//! Loading only reads the settings and queries the processor. Before the first large call it starts no thread, opens no
-//! device and draws no random byte: programs load providers early, fork later, and may run their random generator on
-//! this provider. Exception: a device or kernel that is named in the settings is opened at once, since its absence must
-//! be reported.
+//! Loading the provider only reads the settings and queries the processor. It starts no thread, opens no device and
+//! draws no random bytes, because programs load providers early, fork later, and may run their random generator on this
+//! provider. Devices are opened by the first large call. Exception: a device or kernel that is named in the settings is
+//! opened when the provider is loaded, because its absence must be reported.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -25,11 +25,12 @@ use crate::reason::{Outcome, Reason};
 use crate::settings::Found;
 use crate::trace::Trace;
 
-/// Default threshold in bytes of one call from which on the planner is used, with CPUs: below it, a second thread costs
-/// more than it saves (docs/provider.md has the measurement).
+/// Default threshold with CPUs: calls of at least this number of bytes use the planner. For smaller calls, a second
+/// thread costs more than it saves (docs/provider.md has the measurement).
 const CPU_THRESHOLD: usize = 2 << 20;
 
-/// Default threshold with a device chosen by name. It is low, since the device is meant to be used.
+/// Default threshold with a device chosen by name. The threshold is low because a user who names a device expects the
+/// device to be used.
 const DEVICE_THRESHOLD: usize = 64 << 10;
 
 /// An instance of the provider.
@@ -72,7 +73,7 @@ impl Instance {
         let ahead = match settings.ahead {
             Ahead::On => true,
             Ahead::Off => false,
-            // Only useful with a second CPU for the worker.
+            // On CPUs, keystream computed ahead is only useful with a second CPU for the worker.
             Ahead::Auto => device_is_named || !kernel.has_aes_instructions() && processors() > 1,
         };
         let engines = PerProcess::new();
@@ -112,7 +113,7 @@ impl Instance {
     }
 
     /// Called when the provider is unloaded: ends the background work and writes the totals to the trace. Contexts that
-    /// still exist, as those of exit handlers do, continue inline.
+    /// still exist, for example in exit handlers, then work inline.
     pub(crate) fn shut_down(&self) {
         if let Some(keystream_pool) = &self.keystream_pool {
             keystream_pool.close();
@@ -148,7 +149,7 @@ impl Instance {
     /// The devices of this process.
     ///
     /// # Errors
-    /// A message that says why there are none.
+    /// A message that says why there are no devices.
     pub(crate) fn engine(&self) -> Result<&Engine, String> {
         self.engines.get_or_make(|| engine(&self.settings), drop)
     }
@@ -163,7 +164,7 @@ fn write_totals_at_exit(instance: &Arc<Instance>) {
         traced.push(Arc::downgrade(instance));
     }
     process::at_exit(|| {
-        // A thread that does not exist in this process may hold the lock.
+        // After a fork, a thread that does not exist in this process may hold the lock.
         let Ok(traced) = TRACED.try_lock() else { return };
         for instance in traced.iter().filter_map(Weak::upgrade) {
             if let Some(trace) = &instance.trace {

@@ -41,10 +41,11 @@ impl ContextKey {
         Ok(ContextKey { instance, inline, bytes, len: key.len(), planned: OnceLock::new() })
     }
 
-    /// Replaces the key of a context, if a new one is given. The old key is wiped before, and stays only if the length is wrong.
+    /// Replaces the key of a context if `key` is given. The old key is wiped first. If the length of the new key is
+    /// wrong, the old key is kept.
     ///
     /// # Errors
-    /// [`Reason::KeyLength`] for another length than that of the algorithm; those of [`ContextKey::new`].
+    /// [`Reason::KeyLength`] if the length is not that of the algorithm, and the errors of [`ContextKey::new`].
     pub(crate) fn replace(
         place: &mut Option<ContextKey>,
         instance: &Arc<Instance>,
@@ -110,8 +111,8 @@ impl ContextKey {
         Ok(())
     }
 
-    /// XTS of the whole blocks of a data unit from its start. `iv` is the number of the data unit, `tweak_key` the
-    /// second half of the key. If `after` is given, it is set to the tweak of the block after them.
+    /// Runs XTS on whole blocks from the start of a data unit. `iv` is the number of the data unit, `tweak_key` the
+    /// second half of the key. If `after` is given, it is set to the tweak of the block that follows these blocks.
     ///
     /// # Errors
     /// [`Reason::Device`]
@@ -166,8 +167,9 @@ impl ContextKey {
         self.planned.get().expect("set above, or by another thread")
     }
 
-    /// Runs a pass on the device that the planner chooses, with verification; for XTS with the position in the data
-    /// unit. Returns false if it was not done, and input and state are unchanged: the caller then runs it inline.
+    /// Runs a pass on the device that the planner chooses, with verification. For XTS, `tweak` contains the position in
+    /// the data unit. Returns false if the pass was not done. Input and state are then unchanged, and the caller runs
+    /// the pass inline.
     fn planned(
         &self,
         pass: Pass,
@@ -214,8 +216,8 @@ impl ContextKey {
         Err(Reason::Device)
     }
 
-    /// Records that the planner could not do the work, and why. An entry on OpenSSL's error stack would mislead
-    /// programs that read the stack after success.
+    /// Records in the trace that the planner could not do the work, and why. There is no entry on OpenSSL's error
+    /// stack, because it would mislead programs that read the stack after a successful call.
     fn fall_back_inline(&self, why: &str) -> Outcome<bool> {
         if let Some(trace) = &self.instance.trace {
             trace.write_failure(why);

@@ -1,8 +1,9 @@
-//! The OpenSSL 3 provider `lockstep`: programs that use OpenSSL 3.0 or later run AES on Lockstep, by configuration
-//! alone. See `docs/provider.md` for how to enable it and the manual page `lockstep-provider(7)` for its settings.
+//! The OpenSSL 3 provider `lockstep`. With this provider, programs that use OpenSSL 3.0 or later run AES on Lockstep.
+//! Only their configuration has to be changed. See `docs/provider.md` for how to enable it and the manual page
+//! `lockstep-provider(7)` for its settings.
 //!
-//! It does not link to an OpenSSL library: all calls use the function tables that a provider and libcrypto exchange
-//! (provider(7)). These, and all `unsafe` code, are in `ffi`; the rest is safe Rust:
+//! The provider does not link to an OpenSSL library: all calls use the function tables that a provider and libcrypto
+//! exchange (provider(7)). The function tables and all `unsafe` code are in `ffi`. The other modules are safe Rust:
 //!
 //! | module | contents |
 //! |---|---|
@@ -13,7 +14,7 @@
 //! | `instance` | an instance of the provider: settings, devices, counters |
 //! | `settings`, `trace`, `reason`, `message` | configuration, counters, errors, escaping |
 
-// Only `ffi` contains unsafe code; it allows it for itself.
+// Only `ffi` may contain unsafe code. Its declaration below has an `allow` attribute.
 #![deny(unsafe_code)]
 
 mod ahead;

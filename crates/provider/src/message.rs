@@ -8,7 +8,7 @@ pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            // These two are escaped in quotes only.
+            // These two characters are escaped only inside quotes.
             '\\' | '\'' => escaped.push(c),
             _ if c.is_ascii_graphic() || c == ' ' => escaped.push(c),
             _ => {

@@ -23,8 +23,8 @@ macro_rules! reasons {
             /// The reasons of this provider, with their texts.
             pub(crate) const OWN: &'static [(Reason, &'static CStr)] = &[$($((Reason::$name, $text),)?)*];
 
-            /// If OpenSSL's own providers have this reason: its number there, which programs may check, and the detail
-            /// that this provider adds.
+            /// For a reason that OpenSSL's own providers have: its number, which programs may check, and the detail
+            /// that this provider adds. `None` for other reasons.
             pub(crate) fn shared(self) -> Option<(u32, &'static CStr)> {
                 match self {
                     $($(Reason::$name => Some(($number, $advice)),)?)*
@@ -84,7 +84,7 @@ reasons! {
     TagNotSet as 119: c"",
     /// The tag was requested before the end of an encryption, or during decryption.
     NoTag = c"there is no tag: it is computed at the end of encryption",
-    /// A tag was set for encryption, which computes it.
+    /// A tag was set for encryption, which computes the tag itself.
     TagNotNeeded as 120: c"encryption computes it",
     /// A tag length that the mode does not support.
     TagLength as 118: c"",

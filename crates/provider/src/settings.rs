@@ -2,9 +2,9 @@
 //! precedence.
 //!
 //! A mistake in the configuration file is an error, and the provider does not load. A mistake in the environment is
-//! reported and the variable is ignored: the command reads the same variables and has devices that the provider does
-//! not have, and a variable affects every program that is started with it. Exception: a mistake in `LOCKSTEP_VERIFY`
-//! must not reduce checking, and selects `full`.
+//! reported, and the variable is ignored. One reason is that the command `lockstep` reads the same variables and has
+//! devices that the provider does not have. The other reason is that a variable affects every program that is started
+//! with it. Exception: a mistake in `LOCKSTEP_VERIFY` selects `full`, because it must not reduce verification.
 
 mod misspelt;
 
@@ -29,8 +29,8 @@ pub(crate) trait Section {
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) settings: Settings,
-    /// The settings without the device and the kernel of the environment, if it names any. They are used if that device
-    /// or kernel does not exist.
+    /// The settings without the device and the kernel of the environment; `None` if the environment names neither. They
+    /// are used if that device or kernel does not exist.
     pub(crate) fallback: Option<Settings>,
     /// Warnings about the environment.
     pub(crate) warnings: Vec<String>,
@@ -79,9 +79,9 @@ impl Found {
 /// Sets a setting to a value of the environment.
 ///
 /// # Errors
-/// What value to give.
+/// A message that describes the valid values.
 fn set_from(settings: &mut Settings, name: &str, value: &OsStr) -> Result<(), String> {
-    // The value must not be converted: it could become the name of another file.
+    // The value must not be converted, because it could become the name of another file.
     let value = value.to_str().ok_or("give a value in UTF-8")?;
     settings.set(name, value).map_err(|expected| format!("give {expected}"))
 }
@@ -159,7 +159,7 @@ mod tests {
     fn bad_values_of_the_file_are_errors() {
         let error = read([("threads", "0")], &[]).unwrap_err();
         assert_eq!(error, "setting threads is `0`: give a number of threads from 1 to 1024, or auto");
-        // Also if the environment has another value.
+        // A mistake in the configuration file is an error even if the environment has another value.
         assert!(read([("verify", "yes")], &[("LOCKSTEP_VERIFY", "full")]).is_err());
     }
 

@@ -1,9 +1,9 @@
 //! The trace: which algorithms were used, and for how many bytes. Enabled by the setting `trace`.
 //!
-//! It has one line when an algorithm is first used in a process, and lines with totals when the provider is unloaded or
-//! the process ends (OpenSSL does not unload a provider whose ciphers the program still holds at its end). The file is
-//! opened when the provider is loaded, so that processes that drop privileges later can still write to it. Only sizes
-//! and counts are written.
+//! The trace gets one line when an algorithm is first used in a process. It gets lines with totals when the provider is
+//! unloaded or when the process ends. (OpenSSL does not unload a provider at the end of a program that still holds
+//! ciphers of the provider.) The file is opened when the provider is loaded, so that processes that drop privileges
+//! later can still write to it. Only sizes and counts are written.
 //!
 //! Failures of the trace do not affect the program: the provider loads even if the file cannot be opened, and a write
 //! neither waits nor raises a signal ([`crate::ffi::descriptor`]). The first failure is reported on standard error,
@@ -24,11 +24,11 @@ pub(crate) struct Trace {
     to: Descriptor,
     /// The name of the file, for messages.
     name: String,
-    /// A write has failed: nothing more is written.
+    /// True if a write has failed. Then nothing more is written.
     failed: AtomicBool,
-    /// For each algorithm: encryption, decryption.
+    /// The counters of each algorithm: encryption and decryption.
     counters: Vec<[Counter; 2]>,
-    /// Bytes through the planner, and with keystream computed ahead.
+    /// Bytes processed through the planner, and bytes processed with keystream computed ahead.
     ways: [AtomicU64; 2],
     /// The process that the counters belong to.
     process: AtomicU32,
@@ -145,7 +145,7 @@ impl Trace {
     pub(crate) fn write_totals(&self, devices: &[String]) {
         let process = std::process::id();
         if self.process.load(Relaxed) != process {
-            // A child process that did nothing.
+            // This is a child process that has processed nothing.
             return;
         }
         if self.reported.swap(true, Relaxed) {
@@ -170,7 +170,7 @@ impl Trace {
     }
 }
 
-/// Reports a failure of the trace by `write`, once in a process.
+/// Reports a failure of the trace with `write`, once in a process.
 fn report(write: fn(&str), name: &str, what: &str, error: &io::Error) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     if !REPORTED.swap(true, Relaxed) {

@@ -17,7 +17,7 @@ impl Aes {
     /// If `key` is not 16, 24 or 32 bytes.
     pub fn new(key: &[u8]) -> Aes {
         assert!(matches!(key.len(), 16 | 24 | 32), "an AES key has 16, 24 or 32 bytes, not {}", key.len());
-        // Nk, the words of the key, and Nr, the rounds (section 5).
+        // Nk, the number of words of the key, and Nr, the number of rounds (section 5).
         let nk = key.len() / 4;
         let nr = nk + 6;
 
@@ -64,7 +64,7 @@ impl Aes {
     }
 }
 
-/// Four words are a round key (FIPS 197, section 5.2).
+/// Groups words into round keys of four words (FIPS 197, section 5.2).
 fn blocks_of_words(w: &[[u8; 4]]) -> Vec<Block> {
     w.as_flattened().as_chunks().0.to_vec()
 }

@@ -1,15 +1,15 @@
 //! CBC-MAC, the MAC inside CCM: FIPS 113, and SP 800-38C, section 6.1.
 //!
-//! By itself it authenticates only messages of one fixed length: use [`crate::cmac`] instead.
+//! CBC-MAC alone authenticates only messages of one fixed length: use [`crate::cmac`] instead.
 
 use crate::{Aes, Block, blocks, xor};
 
-/// The chain of CBC-MAC continued over whole blocks: Y_i = CIPH_K(B_i ^ Y_(i-1)) from Y = `state`, at first
-/// zero (SP 800-38C, section 6.1, steps 2 to 3).
+/// Continues a CBC-MAC over whole blocks: Y_i = CIPH_K(B_i ^ Y_(i-1)), where Y_0 is `state`, which is zero for the first
+/// blocks of a message (SP 800-38C, section 6.1, steps 2 to 3).
 ///
 /// # Panics
 ///
-/// If `data` is not whole blocks.
+/// If the length of `data` is not a multiple of 16.
 pub fn update(aes: &Aes, state: Block, data: &[u8]) -> Block {
     let mut y = state;
     for b in blocks(data) {

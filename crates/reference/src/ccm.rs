@@ -62,15 +62,15 @@ fn counter_block(nonce: &[u8], i: u64) -> Block {
 
 /// flags || nonce || the number, big-endian, in the remaining bytes.
 fn with_number(flags: u8, nonce: &[u8], number: u64) -> Block {
-    // The number first: it has at most eight bytes, which is the space after a nonce of seven.
+    // The number takes at most the last eight bytes, which remain free after a nonce of seven bytes.
     let mut block = u128::from(number).to_be_bytes();
     block[0] = flags;
     block[1..=nonce.len()].copy_from_slice(nonce);
     block
 }
 
-/// The additional data after their encoded length, padded to whole blocks; empty if there are none (SP 800-38C,
-/// appendix A.2.2).
+/// The encoded length of the additional data and the data themselves, padded to whole blocks; empty if there are no
+/// additional data (SP 800-38C, appendix A.2.2).
 fn encoded_aad(aad: &[u8]) -> Vec<u8> {
     let a = aad.len() as u64;
     let mut encoded = match a {

@@ -1,14 +1,14 @@
 //! Cipher feedback with segments of 128, 8 and 1 bits: SP 800-38A, section 6.3.
 //!
-//! In each, the forward cipher computes an output block O_j from an input block I_j, the first s bits of O_j are added
-//! to the segment, and I_(j+1) is I_j shifted left by s bits with the *ciphertext* segment shifted in. Both directions
-//! are therefore the same except for which side is the ciphertext.
+//! For segments of s bits, the forward cipher computes an output block O_j from an input block I_j. The first s bits of O_j
+//! are added to the segment. I_(j+1) is I_j shifted left by s bits, with the *ciphertext* segment shifted in. Encryption
+//! shifts in its output; decryption shifts in its input.
 
 use crate::{Aes, Block};
 
 /// CFB128 encryption, of any length (SP 800-38A, section 6.3).
-/// The standard requires whole segments; here a shorter last one is added to the first bytes of its output block, as
-/// OpenSSL does.
+/// The standard requires whole segments; here a shorter last segment is added to the first bytes of its output block, as in
+/// OpenSSL.
 pub fn encrypt128(aes: &Aes, iv: &Block, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     let mut input = *iv;
@@ -102,7 +102,7 @@ fn shift_in_bit(input: Block, c: u8) -> Block {
     (u128::from_be_bytes(input) << 1 | u128::from(c)).to_be_bytes()
 }
 
-/// Bit `i` of `data`, the most significant of each byte first.
+/// Bit `i` of `data`; bit 0 is the most significant bit of the first byte.
 fn bit(data: &[u8], i: usize) -> u8 {
     data[i / 8] >> (7 - i % 8) & 1
 }

@@ -60,8 +60,8 @@ pub fn seal(aead: Aead, key: &[u8], salt: &[u8; 24], context: &[u8], plaintext: 
 
 /// Decrypts a message (C2SP chunked encryption).
 ///
-/// `None` if the key has the wrong length, the commitment does not match (another key or context), a tag is wrong, or
-/// the last chunk is missing or not the last.
+/// `None` if the key has the wrong length, the commitment does not match (another key or context), a tag is wrong, or the
+/// message does not end with its last chunk.
 pub fn open(aead: Aead, key: &[u8], context: &[u8], message: &[u8]) -> Option<Vec<u8>> {
     if key.len() != aead.key_len() {
         return None;
@@ -168,8 +168,8 @@ mod tests {
         assert_eq!(check(Aead::Cobblestone256, KEY_256, b"test\0context", &message), b"chunked");
     }
 
-    /// Cobblestone-128, test 3, and Cobblestone-256, test 6: a full chunk, whose ciphertext is all zeros,
-    /// then a chunk of one byte or of none.
+    /// Cobblestone-128, test 3, and Cobblestone-256, test 6: a full chunk, whose ciphertext is all zeros, then a chunk of
+    /// one byte or an empty chunk.
     #[test]
     fn full_chunk() {
         let header = hex("433dca859c8f2397b5f72a85fc0222f38c532ee84e00dc61f91a804bbb981018
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(Sha512::digest(check(Aead::Cobblestone256, KEY_256, b"", &message))[..], digest);
     }
 
-    /// The index is added at the end of the nonce, in big-endian order.
+    /// The index is XORed into the end of the nonce, in big-endian order.
     #[test]
     fn nonces() {
         let derived =
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(derived.nonce(0x0102)[10..], [0xf1, 0xf2]);
     }
 
-    /// No message with a change, truncation or addition can be opened.
+    /// A message that was changed, truncated or extended cannot be opened.
     #[test]
     fn rejected() {
         let (aead, salt) = (Aead::Cobblestone128, &[7; SALT]);
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(open(aead, KEY_128, b"another", &message), None);
         assert_eq!(open(aead, &KEY_128[1..], b"context", &message), None);
         assert_eq!(open(Aead::Cobblestone256, KEY_256, b"context", &message), None);
-        // In the salt, the commitment, the first chunk, its tag, the second chunk and the last tag.
+        // Bytes of the salt, the commitment, the first chunk, its tag, the second chunk and the last tag.
         for i in [0, SALT, SALT + COMMITMENT, 56 + CHUNK, 56 + CHUNK + TAG, message.len() - 1] {
             let mut changed = message.clone();
             changed[i] ^= 1;

@@ -2,19 +2,18 @@
 
 use crate::{Aes, Block};
 
-/// CTR encryption, or decryption, which is the same, of any length (SP 800-38A, section 6.5).
+/// CTR encryption of data of any length; decryption is the same operation (SP 800-38A, section 6.5).
 ///
 /// The counter block is one big-endian integer of 128 bits and wraps modulo 2^128 (the standard incrementing
-/// function of appendix B.1, with m = 128). `counter` is T_1, the first.
+/// function of appendix B.1, with m = 128). `counter` is T_1, the first counter block.
 pub fn apply(aes: &Aes, counter: &Block, data: &[u8]) -> Vec<u8> {
     apply_with(aes, counter, data, |t| u128::from_be_bytes(t).wrapping_add(1).to_be_bytes())
 }
 
 /// CTR with GCM's increment function: GCTR (SP 800-38D, section 6.5, algorithm 3).
 ///
-/// Only the last four bytes count, as a big-endian integer that wraps modulo 2^32: inc_32 (SP 800-38D,
-/// section 6.2).
-/// `counter` is ICB, the first.
+/// Only the last four bytes are incremented, as a big-endian integer that wraps modulo 2^32: inc_32 (SP 800-38D, section
+/// 6.2). `counter` is ICB, the initial counter block.
 pub fn apply32(aes: &Aes, counter: &Block, data: &[u8]) -> Vec<u8> {
     apply_with(aes, counter, data, inc32)
 }

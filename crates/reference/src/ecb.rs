@@ -6,7 +6,7 @@ use crate::{Aes, Block, blocks};
 ///
 /// # Panics
 ///
-/// If `data` is not whole blocks.
+/// If the length of `data` is not a multiple of 16.
 pub fn encrypt(aes: &Aes, data: &[u8]) -> Vec<u8> {
     blocks(data).iter().flat_map(|p: &Block| aes.encrypt(*p)).collect()
 }
@@ -15,7 +15,7 @@ pub fn encrypt(aes: &Aes, data: &[u8]) -> Vec<u8> {
 ///
 /// # Panics
 ///
-/// If `data` is not whole blocks.
+/// If the length of `data` is not a multiple of 16.
 pub fn decrypt(aes: &Aes, data: &[u8]) -> Vec<u8> {
     blocks(data).iter().flat_map(|c: &Block| aes.decrypt(*c)).collect()
 }

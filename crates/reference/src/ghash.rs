@@ -6,16 +6,16 @@ use crate::{Block, blocks, xor};
 ///
 /// # Panics
 ///
-/// If `data` is not whole blocks.
+/// If the length of `data` is not a multiple of 16.
 pub fn ghash(h: &Block, data: &[u8]) -> Block {
     update(h, [0; 16], data)
 }
 
-/// GHASH_H continued: the steps of algorithm 2 from Y_0 = `state` (SP 800-38D, section 6.4).
+/// Continues GHASH_H: the steps of algorithm 2, with `state` as Y_0 (SP 800-38D, section 6.4).
 ///
 /// # Panics
 ///
-/// If `data` is not whole blocks.
+/// If the length of `data` is not a multiple of 16.
 pub fn update(h: &Block, state: Block, data: &[u8]) -> Block {
     let mut y = state;
     for x in blocks(data) {

@@ -1,8 +1,8 @@
 //! The reference implementation (test oracle): AES and its modes as written in the standards, without optimisation.
 //!
 //! All other crates of Lockstep are tested against this crate, and this crate is tested against the examples in the
-//! standards. It follows the text of the standards: each item names its standard and section, and steps and variables
-//! have the standard's names. AES and the modes have no dependencies; the key derivation of [`cobblestone`] uses the
+//! standards. The code follows the text of the standards: each item names its standard and section, and steps and variables
+//! have the names of the standard. AES and the modes have no dependencies; the key derivation of [`cobblestone`] uses the
 //! crates `sha2` and `hmac`.
 //!
 //! **Not for use with secrets.** It is not constant time: the S-box is a table indexed by secret bytes, GHASH branches
@@ -53,7 +53,7 @@ fn xor(a: Block, b: Block) -> Block {
 
 /// `data` as a string of blocks.
 ///
-/// Panics if `data` is not whole blocks.
+/// Panics if the length of `data` is not a multiple of 16.
 fn blocks(data: &[u8]) -> &[Block] {
     let (blocks, rest) = data.as_chunks();
     assert!(rest.is_empty(), "{} bytes are not whole blocks of 16", data.len());

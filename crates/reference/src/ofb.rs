@@ -2,8 +2,8 @@
 
 use crate::{Aes, Block};
 
-/// OFB encryption, or decryption, which is the same, of any length: O_j = CIPH(O_(j-1)), with O_0 the IV, is
-/// added to the data (SP 800-38A, section 6.4).
+/// OFB encryption of data of any length; decryption is the same operation. O_j = CIPH(O_(j-1)), with O_0 the IV, is added to
+/// the data (SP 800-38A, section 6.4).
 pub fn apply(aes: &Aes, iv: &Block, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     let mut o = *iv;

@@ -11,7 +11,7 @@ use crate::{Aes, Block, blocks, xor};
 ///
 /// # Panics
 ///
-/// If `data` is not whole blocks.
+/// If the length of `data` is not a multiple of 16.
 pub fn encrypt(aes: &Aes, iv: &Block, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     let mut chain = *iv;
@@ -28,7 +28,7 @@ pub fn encrypt(aes: &Aes, iv: &Block, data: &[u8]) -> Vec<u8> {
 ///
 /// # Panics
 ///
-/// If `data` is not whole blocks.
+/// If the length of `data` is not a multiple of 16.
 pub fn decrypt(aes: &Aes, iv: &Block, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     let mut chain = *iv;

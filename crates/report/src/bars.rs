@@ -1,5 +1,5 @@
-//! Bar charts as SVG: the results of several contenders for each of several workloads. Drawn here for the reasons in
-//! [`crate::plot`].
+//! Bar charts as SVG: the results of several contenders for each of several workloads. No crate for plots is used, for the
+//! reasons in [`crate::plot`].
 
 use std::fmt::Write;
 
@@ -43,7 +43,7 @@ impl Bars {
         let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
         let most = bars().map(|bar| bar.value.max(bar.spread.1)).fold(0.0, f64::max);
         let rows: f64 = self.groups.iter().map(|(_, bars)| bars.len() as f64 * THICK + GAP).sum();
-        // As wide as a plot.
+        // The width, 730, is that of a plot.
         let legend = TOP + rows + 18.0;
         let mut out = frame(&self.title, 730.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
         let scale = if most > 0.0 { wide / most } else { 0.0 };
@@ -58,7 +58,7 @@ impl Bars {
                 escaped(name)
             );
             for bar in bars {
-                // A bar has at least a visible length.
+                // A minimum length keeps every bar visible.
                 let (length, colour) = ((bar.value * scale).max(2.0), colour(bar.series));
                 let _ = writeln!(
                     out,

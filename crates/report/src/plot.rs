@@ -1,12 +1,12 @@
-//! Line plots as SVG, with logarithmic axes, as the papers plot throughput over size, or linear axes.
+//! Line plots as SVG. The axes are logarithmic, as in the papers' plots of throughput over size, or linear.
 //!
 //! The SVG is complete without a style sheet. The style sheet of a page sets the colours of the classes `ground`, `grid`,
 //! `ink`, `mark` and `series`, also for dark colour schemes.
 //!
-//! The crate plotters (0.3) is not used. Its SVG has no classes, so that a plot cannot follow the page's colour scheme, no
-//! `<title>`, coordinates in whole pixels only, and one element for each dash of a line: 56 kB for the plot of four lines
-//! with 13 points that is 13 kB here. Its legend covers part of the plot, and it has no grouped horizontal bars, so that
-//! the layout of legends and of [`crate::bars`] would stay here.
+//! The crate plotters (0.3) is not used. Its SVG has no classes, so a plot cannot follow the colour scheme of the page. The
+//! SVG has no `<title>`, its coordinates are whole pixels, and each dash of a line is a separate element: a plot of four
+//! lines with 13 points takes 56 kB, and 13 kB here. Its legend covers part of the plot, and it has no grouped horizontal
+//! bars, so the layout of legends and of [`crate::bars`] would still be necessary here.
 
 use std::fmt::Write;
 
@@ -48,7 +48,8 @@ pub struct Plot {
     pub marks: Vec<(f64, String)>,
 }
 
-/// Colour and dash pattern of each series: the patterns distinguish the lines without colours.
+/// Colour and dash pattern of each series. The patterns distinguish the lines for readers who cannot distinguish the
+/// colours.
 const STYLES: [(&str, &str); 8] = [
     ("#2f74c0", ""),
     ("#d1495b", "7 3"),
@@ -235,7 +236,7 @@ impl Plot {
                 "<path class=\"mark\" d=\"M{place:.1} {TOP}V{}\" stroke=\"#333\" stroke-dasharray=\"4 4\"/>",
                 TOP + HEIGHT
             );
-            // A label stays inside of the plot, and below that of the mark before.
+            // A label is inside of the plot, and below the label of the previous mark.
             let end = place > LEFT + WIDTH / 2.0;
             let (shift, anchor) = if end { (-5.0, "end") } else { (5.0, "start") };
             let _ = writeln!(

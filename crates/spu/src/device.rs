@@ -1,4 +1,4 @@
-//! The simulated Cell as a device: work is split over its SPEs as the main processor would do it.
+//! The simulated Cell as a device. Work is split over the SPEs as the main processor of a Cell would split it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -51,7 +51,7 @@ impl Backend for SpuBackend {
 pub struct Simulated {
     /// Bytes processed.
     pub bytes: u64,
-    /// Clocks until the last SPE had finished, transfers included, summed over calls.
+    /// Clocks from the start of a call until its last SPE finishes, including transfers, summed over all calls.
     pub clocks: u64,
     /// Instructions of all SPEs.
     pub instructions: u64,
@@ -67,18 +67,18 @@ pub struct Spu {
     counts: Mutex<Vec<Counter>>,
 }
 
-/// Maximum number of SPEs: the blades had two chips.
+/// Maximum number of SPEs: Cell blades had two chips with eight SPEs each.
 const MAX_SPES: u16 = 16;
 
 type CompiledLoops = HashMap<(Loop, usize), Arc<Compiled>>;
 
-/// Compiled loops, by rounds, for all devices.
+/// Compiled loops for each number of rounds, shared by all devices.
 static COMPILED: LazyLock<Mutex<CompiledLoops>> = LazyLock::new(Mutex::default);
 
-/// The loop that encrypts zero for GHASH.
+/// The loop that encrypts the zero block to obtain the hash key of GHASH.
 const HASH_KEY: Loop = Loop { way: Way::Vperm, mode: Mode::Ecb, blocks: 4, overlaps: true };
 
-/// Minimum size of work for which a thread for each SPE is started.
+/// Minimum size of work, in bytes, for which a thread is started for each SPE.
 const THREADS_FROM: usize = 64 * 1024;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -176,7 +176,8 @@ impl Spu {
             work.map(one).collect()
         } else {
             std::thread::scope(|scope| {
-                // Shares for which no thread could be started run on this thread, after the others were started.
+                // If a thread cannot be started for a share, this thread runs the share after all other threads have
+                // been started.
                 let begin = |share| {
                     let share = Arc::new(Mutex::new(Some(share)));
                     let theirs = Arc::clone(&share);
@@ -213,7 +214,7 @@ impl Spu {
     }
 }
 
-/// An SPE in use. It is cleared on drop, also after a panic.
+/// An SPE in use. The SPE is cleared on drop, even after a panic.
 struct ExclusiveUse<'m>(&'m mut Machine);
 
 impl Drop for ExclusiveUse<'_> {
@@ -254,7 +255,8 @@ fn cut(
     while at < input.len() {
         let mut len = largest.min(input.len() - at);
         if pass == Pass::Ctr {
-            // The loop counts in 32 bits; higher bits are incremented between pieces.
+            // The loop increments only the last 32 bits of the counter. So a piece ends where they wrap, and the next
+            // piece starts with the incremented higher bits.
             let low = u32::from_be_bytes(register[12..].try_into().expect("four bytes"));
             let until_wrap = (1u64 << 32) - u64::from(low);
             len = (len as u64).min(until_wrap * 16) as usize;
@@ -264,7 +266,8 @@ fn cut(
             true => register.clone(),
             false => Zeroizing::new(register_after(pass, &register, &data, &[])),
         };
-        // The register of the last piece is that of the segment.
+        // Each piece starts with its own register. After the pass, the register of the last piece is that of the
+        // segment.
         let own = std::mem::replace(&mut register, next);
         pieces.push(Piece {
             segment,
@@ -277,7 +280,7 @@ fn cut(
     }
 }
 
-/// The value of the register for the next segment.
+/// The value of the register after the given input and output.
 fn register_after(pass: Pass, register: &Block, input: &[u8], output: &[u8]) -> Block {
     let blocks = input.len().div_ceil(16);
     let last = |bytes: &[u8]| match bytes.as_chunks::<16>().0.last() {
@@ -340,13 +343,13 @@ fn run_share(
     Ok(done)
 }
 
-/// Prepares an SPE: loads its local store, and computes the values that are derived from the key. It replaces the
-/// previous content, so it runs exclusively.
+/// Prepares an SPE: loads its local store, and computes the values that are derived from the key. Loading replaces the
+/// previous content of the local store, so its transfers are exclusive.
 fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block], done: &mut Share) -> Result<(), String> {
     let bytes = |compiled: &Compiled| compiled.loaded_bytes().iter().sum::<usize>() as u64;
     if compiled.of.way.is_hash() {
-        // The hash key is the encryption of zero, a block that is loaded with the program. The main processor then
-        // computes the tables of the loop from it.
+        // The hash key is the encryption of the zero block, which is loaded with the program. The main processor then
+        // computes the tables of the loop from the hash key.
         let encrypt = self::compiled(HASH_KEY, keys.len() - 1)?;
         encrypt.load(machine, keys).map_err(message_of)?;
         let mut h = Zeroizing::new([0; 16]);

@@ -1,8 +1,8 @@
 //! For tests only: the suite that every backend runs on each of its kernels, devices made for tests, and generators of inputs.
 //!
-//! - [`suite`] and [`backend_suite!`]: everything compared with the oracle.
+//! - [`suite`] and [`backend_suite!`]: checks that compare results with those of the oracle, the crate `lockstep_reference`.
 //! - [`properties`](mod@properties): random splits, batches and positions, by [`properties!`].
-//! - [`mock`]: an asynchronous device with memory of its own, and a trusted one.
+//! - [`mock`]: an asynchronous device with memory of its own, and a trusted device.
 #![deny(unsafe_code)]
 
 pub mod mock;

@@ -1,8 +1,8 @@
 //! A device for tests with all properties in which GPUs differ from the CPU.
 //!
-//! It has memory of its own, which host pointers cannot reach; work takes time that can be set (a delay and a
-//! rate) and completes later, on a thread of the device; it fails on demand. It computes by the oracle. It runs the
-//! whole shared suite, so code in core that assumes data in host memory fails the tests.
+//! The device has memory of its own, which host pointers cannot reach. Work takes a configurable time (a delay and a rate),
+//! completes later on a thread of the device, and fails on demand. The oracle computes the results. The whole shared suite
+//! runs on this device, so code in core that assumes data in host memory fails the tests.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,15 +30,15 @@ use memory::Memory;
 /// How a [`MockAsyncDevice`] behaves.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
-    /// Time of a call however small.
+    /// The time of a call, in addition to the time of its bytes.
     pub delay: Duration,
     /// Bytes per second; 0 for no limit.
     pub bytes_per_second: u64,
-    /// Fail the work with this number, counted from 0 (self-tests included).
+    /// The number of the submission that fails, counted from 0 (self-tests included).
     pub fail_at: Option<u64>,
-    /// Return a wrong byte in the work with this number: what a broken device does.
+    /// The number of the submission whose result has a wrong byte, as from a broken device.
     pub corrupt_at: Option<u64>,
-    /// Whether GCM is offered fused, or left to be composed.
+    /// True if the device offers GCM as a fused AEAD; otherwise GCM is composed of passes.
     pub fused: bool,
 }
 
@@ -69,10 +69,10 @@ impl Default for MockAsyncDevice {
 }
 
 impl MockAsyncDevice {
-    /// A device that behaves so.
+    /// A device with this behaviour.
     pub fn new(behaviour: Behaviour) -> Self {
         let (queue, jobs) = channel::<Job>();
-        // One queue, in order: what a stream of a GPU is. The thread ends with the device.
+        // The thread runs jobs in the order of the queue, as in a stream of a GPU. It ends when the device is dropped.
         thread::spawn(move || jobs.into_iter().for_each(|job| job()));
         let queue = Arc::new(Mutex::new(queue));
         let kernels = [KernelInfo {
@@ -90,7 +90,7 @@ impl MockAsyncDevice {
         }
     }
 
-    /// How often work was submitted.
+    /// The number of submissions.
     pub fn submitted(&self) -> u64 {
         *lock(&self.submitted)
     }
@@ -124,7 +124,7 @@ impl MockAsyncDevice {
     }
 }
 
-/// What is to happen to a job's results.
+/// States whether the results of a job are corrupted.
 #[derive(Clone, Copy)]
 struct Fate {
     corrupt: bool,
@@ -299,10 +299,10 @@ impl MockAsyncDevice {
     }
 }
 
-/// What becomes of a message: its tag, its status, and where its data are.
+/// The result of a message: its tag, its status, and the place of its data.
 type Verdict = (Block, Status, Place);
 
-/// Where a job's data are, apart from borrowed host memory, which travels with the job.
+/// The place of a job's data. Borrowed host memory is not a place: its data are copied into the job.
 enum Place {
     Host,
     Pinned(lockstep_core::data::PinnedSlice, lockstep_core::data::PinnedSlice),
@@ -336,7 +336,7 @@ impl Place {
     }
 }
 
-/// A completion that, when waited for, hands the job's results to `deliver`.
+/// A completion whose `wait` passes the results of the job to `deliver`.
 fn pending<'w, T: 'w>(
     outcome: Receiver<Result<T>>,
     deliver: impl FnOnce(T) -> Result<()> + 'w,
@@ -346,7 +346,7 @@ fn pending<'w, T: 'w>(
 
 struct FarPending<T, D> {
     outcome: Receiver<Result<T>>,
-    /// What `is_ready` found.
+    /// The result, if `is_ready` has received it.
     early: Mutex<Option<Result<T>>>,
     deliver: D,
 }

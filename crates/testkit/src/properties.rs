@@ -1,6 +1,6 @@
 //! Properties that hold on every device: a stream in any split gives the result of one call, a batch gives the results of
-//! its messages, and seeking is equivalent to skipping. Random cases are compared with the oracle, and a failing case is
-//! shrunk to the smallest one that fails.
+//! its messages, and seeking gives the same result as processing the data before the position. Random cases are compared
+//! with the oracle, and a failing case is shrunk to the smallest one that fails.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Runs a property on this number of random cases: the same ones every time, unless `LOCKSTEP_TEST_SEED` names a number.
+/// Runs a property on this number of random cases. The cases are the same in every run, unless `LOCKSTEP_TEST_SEED` sets
+/// another seed.
 fn run<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let mut seed = [7; 32];
     if let Some(number) = std::env::var("LOCKSTEP_TEST_SEED").ok().and_then(|text| text.parse::<u64>().ok()) {
@@ -40,7 +41,7 @@ fn key_bytes() -> impl Strategy<Value = Vec<u8>> {
     select(vec![16usize, 24, 32]).prop_flat_map(bytes)
 }
 
-/// An IV, often one that wraps soon.
+/// An IV, often one whose counter wraps soon.
 fn iv() -> impl Strategy<Value = Block> {
     (any::<Block>(), select(vec![0usize, 4, 8, 12, 16]), 0u8..8).prop_map(|(mut iv, ones, before)| {
         iv[16 - ones..].fill(0xff);
@@ -51,14 +52,14 @@ fn iv() -> impl Strategy<Value = Block> {
     })
 }
 
-/// Lengths of pieces, to be used in turn: mostly around blocks, sometimes none, sometimes much.
+/// Lengths of pieces, which are used in turn: mostly short or about a multiple of a block, sometimes long.
 fn pieces() -> impl Strategy<Value = Vec<usize>> {
     let piece =
         prop_oneof![6 => 0usize..40, 2 => select(vec![15usize, 16, 17, 32, 48, 64]), 1 => 100usize..2000];
     vec(piece, 1..12)
 }
 
-/// Data cut at these lengths in turn; at most 200 pieces, of which the last is the rest.
+/// Splits data into at most 200 pieces of these lengths, which are used in turn, and the rest.
 fn split<'d>(mut data: &'d [u8], pieces: &[usize]) -> Vec<&'d [u8]> {
     let mut parts = Vec::new();
     for &piece in pieces.iter().cycle().take(200) {
@@ -87,7 +88,7 @@ fn cipher_key(cipher: Cipher, material: &[u8; 64], size: usize) -> CipherKey {
     .expect("random halves differ")
 }
 
-/// Key material whose halves differ, as XTS demands.
+/// Key material whose halves differ, as XTS requires.
 fn material() -> impl Strategy<Value = [u8; 64]> {
     any::<[u8; 64]>().prop_map(|mut material| {
         material[16] = !material[0];
@@ -96,7 +97,7 @@ fn material() -> impl Strategy<Value = [u8; 64]> {
     })
 }
 
-/// The nearest length that a cipher takes.
+/// A length near `len` that the cipher accepts.
 fn lawful(cipher: Cipher, padding: Padding, direction: Direction, len: usize) -> usize {
     match cipher {
         Cipher::Xts => len.max(16),
@@ -105,14 +106,14 @@ fn lawful(cipher: Cipher, padding: Padding, direction: Direction, len: usize) ->
         {
             len & !15
         }
-        // 8 and 128 ciphers a block: less is enough.
+        // CFB8 and CFB1 encrypt 16 and 128 blocks for each block of data, so the data are short.
         Cipher::Cfb8 => len.min(400),
         Cipher::Cfb1 => len.min(50),
         _ => len,
     }
 }
 
-/// A whole message by the oracle.
+/// Processes a whole message with the oracle.
 fn oracle(cipher: Cipher, direction: Direction, key: &CipherKey, iv: &Block, data: &[u8]) -> Vec<u8> {
     let aes = &reference::Aes::new(key.data().bytes());
     match (cipher, direction) {
@@ -140,7 +141,7 @@ fn oracle(cipher: Cipher, direction: Direction, key: &CipherKey, iv: &Block, dat
     }
 }
 
-/// Feeds pieces to a stream; every third one in place, if the mode can.
+/// Passes pieces to a stream; every third piece is processed in place if the mode supports it.
 fn feed(stream: &mut CipherStream, in_place: bool, parts: &[&[u8]]) -> Result<Vec<u8>, Error> {
     let mut output = Vec::new();
     for (i, part) in parts.iter().enumerate() {
@@ -199,7 +200,7 @@ pub fn ciphers_in_any_split(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// CTR at any byte and XTS at any block, again and again in one stream.
+/// Seeks several times in one stream: to any byte in CTR, to any block in XTS.
 pub fn seeking_is_skipping(planner: &Arc<Planner>, cases: u32) {
     let seeks = vec((any::<Index>(), pieces()), 1..6);
     let strategy = (any::<bool>(), select(vec![16usize, 24, 32]), material(), iv(), bytes(32..500), seeks);
@@ -212,7 +213,7 @@ pub fn seeking_is_skipping(planner: &Arc<Planner>, cases: u32) {
                 CipherStream::new(planner.clone(), cipher, direction, Padding::None, key.clone(), &iv)
                     .unwrap();
             for (at, pieces) in &seeks {
-                // What follows must be a block at least.
+                // XTS needs at least one block after the position.
                 let at = if xts { 16 * at.index(data.len() / 16) } else { at.index(data.len()) };
                 stream.seek(&iv, at as u64).unwrap();
                 let found = feed(&mut stream, !xts, &split(&data[at..], pieces)).unwrap();
@@ -223,10 +224,11 @@ pub fn seeking_is_skipping(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// Positions that no test could reach by reading: the counter and the tweak are computed, not stepped.
+/// Seeks to positions that are too large to be reached by processing data. The expected counter and tweak are computed
+/// directly.
 pub fn seeking_far(planner: &Arc<Planner>, cases: u32) {
     let strategy = (select(vec![16usize, 32]), material(), iv(), any::<u64>(), 0u32..64, bytes(1..80));
-    // Slow devices step there by the oracle.
+    // Positions are smaller on slow devices, such as the mock device: its oracle processes all blocks before the position.
     let least = if planner.devices().iter().any(|device| device.properties().slow) { 48 } else { 0 };
     run(cases, strategy, |(size, material, iv, position, shift, data)| {
         let position = position >> shift.max(least);
@@ -251,7 +253,7 @@ pub fn seeking_far(planner: &Arc<Planner>, cases: u32) {
             let refused = Error::TooLong { mode: "XTS", what: "data", limit: MAX_DATA_UNIT };
             prop_assert_eq!(stream.seek(&iv, position & !15), Err(refused));
         }
-        // The last block of the longest data unit is the last place to go to.
+        // The last valid position is the last block of the longest data unit.
         let position = (position % MAX_DATA_UNIT) & !15;
         let aes = reference::Aes::new(key.data().bytes());
         let tweak = reference::Aes::new(key.tweak().expect("XTS has two keys").bytes()).encrypt(iv);
@@ -264,8 +266,8 @@ pub fn seeking_far(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// `tweak` times alpha^n: the oracle's step as a matrix over GF(2), whose columns are the images of single bits, squared
-/// again and again.
+/// `tweak` times alpha^n. The oracle's multiplication by alpha is a matrix over GF(2), whose columns are the images of
+/// single bits. Its powers are computed by repeated squaring.
 fn power_of_alpha(tweak: Block, mut n: u64) -> Block {
     let image = |matrix: &[u128], vector: u128| -> u128 {
         (0..128).filter(|bit| vector >> bit & 1 == 1).fold(0, |sum, bit| sum ^ matrix[bit])
@@ -283,7 +285,7 @@ fn power_of_alpha(tweak: Block, mut n: u64) -> Block {
     value.to_le_bytes()
 }
 
-/// GCM with any nonce and tag length, associated data and data in any split, long ones too.
+/// GCM with any nonce and tag length, and with associated data and data of any length in any split.
 pub fn gcm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     // Some lengths are near 16 and 32 KiB, where streams start another piece.
     let data = prop_oneof![8 => bytes(0..300), 1 => bytes(16_300..16_500), 1 => bytes(32_700..33_000)];
@@ -321,7 +323,7 @@ pub fn gcm_in_any_split(planner: &Arc<Planner>, cases: u32) {
         prop_assert_eq!(&feed(&mut stream, &secret), &plain);
         prop_assert_eq!(stream.verify(&made), Ok(()));
 
-        // Any bit of the tag.
+        // A tag with any wrong bit is refused.
         let bit = flip.index(8 * tag_len);
         made[bit / 8] ^= 1 << (bit % 8);
         let mut stream = begin(Direction::Decrypt);
@@ -377,7 +379,7 @@ pub fn ccm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// CMAC in any split, and of a batch.
+/// CMAC of a stream in any split, and CMAC of a batch.
 pub fn cmac_in_any_split(planner: &Arc<Planner>, cases: u32) {
     let strategy = vec((key_bytes(), bytes(0..200), pieces(), any::<Index>()), 1..20);
     run(cases, strategy, |messages| {
@@ -412,8 +414,8 @@ pub fn cmac_in_any_split(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// Batches of messages of any lengths under any keys, shared ones among them, in place or not; and the same messages
-/// in two calls, cut at a block.
+/// Batches of messages of any length, in place or not; some messages share a key. The same messages are also processed in
+/// two calls, split at a block boundary.
 pub fn batches_of_anything(planner: &Arc<Planner>, cases: u32) {
     let message = (any::<Index>(), iv(), bytes(0..400), any::<bool>(), any::<Index>());
     let keys = vec((material(), select(vec![16usize, 24, 32])), 1..4);
@@ -430,7 +432,7 @@ pub fn batches_of_anything(planner: &Arc<Planner>, cases: u32) {
             ivs.push(*iv);
             inputs.push(data);
         }
-        // One call: some in place, some not.
+        // One call, in which some messages are processed in place.
         let mut outputs = inputs.clone();
         let mut moved = ivs.clone();
         let mut batch: Vec<_> = messages
@@ -448,7 +450,7 @@ pub fn batches_of_anything(planner: &Arc<Planner>, cases: u32) {
         if cipher == Cipher::Xts {
             return Ok(());
         }
-        // Two calls: the IVs carry the messages on.
+        // Two calls: the first call leaves the chaining states of the messages in the IVs.
         let mut outputs = inputs.clone();
         let mut moved = ivs.clone();
         let cuts: Vec<_> = messages
@@ -473,7 +475,8 @@ pub fn batches_of_anything(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// Batches of GCM and CCM in which any message may be forged: exactly those are refused, and their output is zeroed.
+/// Batches of GCM and CCM in which any message may be forged: exactly the forged messages are refused, and their output is
+/// zeroed.
 pub fn forgeries_among_others(planner: &Arc<Planner>, cases: u32) {
     let message = (
         key_bytes(),
@@ -547,7 +550,7 @@ pub fn forgeries_among_others(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// Makes a module of tests of all properties on the planner that an expression gives, if it gives one.
+/// Makes a module with a test for each property. The expression returns the planner, or `None` to skip the tests.
 #[macro_export]
 macro_rules! properties {
     ($name:ident, $planner:expr, $cases:expr) => {

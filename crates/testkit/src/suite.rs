@@ -1,9 +1,9 @@
 //! The one test suite that every backend runs, for each of its kernels.
 //!
 //! A backend's tests contain `lockstep_testkit::backend_suite!(name, device(), "kernel")`, where `device()` returns an
-//! `Arc<dyn Device>`; the macro expands to a module with one test for each check. Everything is compared with the oracle,
-//! and incremental forms with one-shot ones. A kernel need not do everything: what it cannot do is skipped, but a
-//! kernel that does nothing fails.
+//! `Arc<dyn Device>`; the macro expands to a module with one test for each check. All results are compared with the
+//! oracle's, and the results of incremental use are compared with those of one call. Operations that the kernel does not
+//! support are skipped, but a kernel that supports no operation fails.
 
 pub mod aead;
 pub mod memory;
@@ -19,15 +19,15 @@ use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{Operation, Pass};
 use lockstep_planner::{Planner, Selection};
 
-/// What a check works on: a kernel of a device, and a planner that is forced to use it.
+/// The subject of a check: a kernel of a device, and a planner that uses only this kernel.
 pub struct Subject {
     /// The device.
     pub device: Arc<dyn Device>,
     /// The kernel.
     pub kernel: KernelId,
-    /// Forced to that kernel.
+    /// The planner, which uses only this kernel.
     pub planner: Arc<Planner>,
-    /// Sizes are smaller for slow devices.
+    /// True for a slow device, which is tested with smaller sizes.
     pub slow: bool,
 }
 
@@ -44,7 +44,7 @@ impl Subject {
                 std::env::var_os("LOCKSTEP_TEST_ALL_KERNELS").is_none(),
                 "{kernel} cannot be tested: {why}"
             );
-            // Not by `eprintln!`, which the test harness swallows.
+            // `eprintln!` is not used, since the test harness captures its output.
             let _ = writeln!(std::io::stderr(), "NOT TESTED: {kernel}: {why}");
             return None;
         }
@@ -55,7 +55,7 @@ impl Subject {
         Some(Subject { device, kernel: id, planner: Arc::new(planner), slow })
     }
 
-    /// True if the kernel does this pass.
+    /// True if the kernel supports this pass.
     pub fn does(&self, pass: Pass, size: KeySize) -> bool {
         self.planner.supports(Operation::Pass(pass), size)
     }

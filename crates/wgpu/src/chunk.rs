@@ -23,8 +23,8 @@ const MOST_PIECES: usize = 16 * 1024;
 const HASHED_AT_ONCE: usize = 32 << 20;
 const HASHED_CHUNKS: usize = 8;
 
-/// Blocks that a message of GCM takes beside its data.
-const BLOCKS_BESIDE: usize = 6;
+/// Blocks that a message of GCM takes in addition to its data.
+const OVERHEAD_BLOCKS: usize = 6;
 
 /// Bytes of a message that a chain works on in one go, which bounds the number of launches.
 const CHAINED_AT_ONCE: usize = 32 << 10;
@@ -105,7 +105,7 @@ impl Pipeline for Task {
             least_room: if let Kind::Tiles(_) = kind { 1 } else { usize::MAX },
             tile: self.tile(),
             serial: if let Kind::Chain(_) = kind { CHAINED_AT_ONCE } else { self.most_hashed(resident) },
-            beside: 16 * BLOCKS_BESIDE,
+            aead_overhead: 16 * OVERHEAD_BLOCKS,
         }
     }
 

@@ -3,14 +3,13 @@
 
 use std::ops::Range;
 
+use lockstep_core::Result;
 use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::gcm::{counter_block, lengths_block};
 use lockstep_core::work::AeadMessage;
-use lockstep_core::{Key, Result};
 use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys, with_input};
 use wgpu::{CommandEncoder, CommandEncoderDescriptor};
-use zeroize::Zeroizing;
 
 use crate::chunk::Task;
 use crate::dispatch::{DispatchList, Layout, Places, Work};
@@ -257,7 +256,11 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
             }
             put(parameters.tiles, &list.tiles.iter().flat_map(Tile::bytes).collect::<Vec<u8>>());
             for (number, key) in self.keys.all.iter().enumerate() {
-                put(parameters.schedules + parameters.schedule_bytes * number, &schedule(key));
+                // The round keys for encryption, then those for decryption.
+                let (keys, at) =
+                    (key.round_keys(), parameters.schedules + parameters.schedule_bytes * number);
+                put(at, keys.as_blocks().as_flattened());
+                put(at + parameters.schedule_bytes / 2, keys.inverse().as_blocks().as_flattened());
             }
             for (index, &decrypts) in list.tables.iter().enumerate() {
                 put(parameters.tables + lookup::BYTES * index, &lookup::bytes(decrypts));
@@ -383,47 +386,4 @@ fn whole_words(range: &Range<usize>, start: usize) -> Range<usize> {
 /// Bytes that the host adds to a message of GCM whose data it does not see: associated data and lengths.
 fn extra_bytes(message: &AeadMessage<'_>) -> usize {
     message.aad.len().next_multiple_of(16) + 16
-}
-
-/// The round keys for encryption, and behind them those for decryption in the order of use: all but the first and the
-/// last through InvMixColumns (FIPS 197, 5.3.5).
-fn schedule(key: &Key) -> Zeroizing<Vec<u8>> {
-    let blocks = key.round_keys().as_blocks();
-    let mut bytes = Zeroizing::new(Vec::with_capacity(32 * blocks.len()));
-    bytes.extend_from_slice(blocks.as_flattened());
-    for (index, block) in blocks.iter().enumerate().rev() {
-        if index == 0 || index + 1 == blocks.len() {
-            bytes.extend_from_slice(block);
-        } else {
-            for column in block.as_chunks::<4>().0 {
-                bytes.extend_from_slice(&inverse_mix_column(u32::from_le_bytes(*column)).to_le_bytes());
-            }
-        }
-    }
-    bytes
-}
-
-/// InvMixColumns on the four bytes of a word, without looking anything up: MixColumns after a factor of 4x^2 + 5.
-fn inverse_mix_column(a: u32) -> u32 {
-    let double = |a: u32| ((a & 0x7f7f_7f7f) << 1) ^ ((a >> 7 & 0x0101_0101) * 0x1b);
-    let a = a ^ double(double(a ^ a.rotate_right(16)));
-    let next = a.rotate_right(8);
-    double(a ^ next) ^ next ^ a.rotate_right(16) ^ a.rotate_right(24)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schedules_go_both_ways() {
-        let key = Key::new(&[3; 24]).unwrap();
-        let schedule = schedule(&key);
-        let (forward, backward) = schedule.split_at(16 * 13);
-        assert_eq!(*forward, *key.round_keys().as_blocks().as_flattened());
-        assert_eq!(forward[..16], backward[16 * 12..]);
-        assert_eq!(forward[16 * 12..], backward[..16]);
-        // FIPS 197, 5.3.3: the inverse of the example of MixColumns.
-        assert_eq!(inverse_mix_column(0xbca1_4d8e).to_le_bytes(), [0xdb, 0x13, 0x53, 0x45]);
-    }
 }

@@ -23,7 +23,8 @@ pub struct Measured {
     pub clocks: Clocks,
     /// Totals of a call with a 128-bit key.
     pub summary: Summary,
-    /// Bytes that are loaded before the first call with a 128-bit key: code, constants and keys; and tables.
+    /// Bytes that are loaded before the first call with a 128-bit key: first those of code, constants and keys, then those
+    /// of tables.
     pub loaded: [usize; 2],
 }
 
@@ -37,7 +38,7 @@ impl Measured {
             kernel,
             pass,
             of,
-            // In chains only loads and stores overlap.
+            // In serial loops only loads and stores overlap, so one block is in flight.
             in_flight: if pass.is_serial() || pass == Pass::Ghash {
                 1
             } else {
@@ -82,7 +83,7 @@ pub(super) fn loops() -> Vec<(&'static Named, Pass, Loop)> {
 /// Measures a loop, unless the same loop of another kernel has already been measured.
 ///
 /// # Errors
-/// [`Error::Kernel`] if it does not run, which is a bug.
+/// [`Error::Kernel`] if the kernel does not run, which is a bug.
 pub(super) fn measure(
     (kernel, pass, of): (&'static Named, Pass, Loop),
     known: &[Measured],

@@ -1,5 +1,5 @@
-//! Implementing AES on the CellBE (Canright, Dinolt, Garfinkel, Herzog and Allen, Naval Postgraduate School, 2009) on
-//! the simulated SPU: the paper's tables, a breakdown of the cycles, and the documentation page.
+//! The paper *Implementing AES on the CellBE* (Canright, Dinolt, Garfinkel, Herzog and Allen, Naval Postgraduate School,
+//! 2009), reproduced on the simulated SPU: the paper's tables, a breakdown of the cycles, and the documentation page.
 
 mod measured;
 mod page;

@@ -31,11 +31,11 @@ const PICTURES: [(&str, &str); 4] = [
 pub struct Page {
     /// Markdown.
     pub markdown: String,
-    /// Names of files and SVG.
+    /// The name and the SVG of each picture file.
     pub pictures: Vec<(String, String)>,
 }
 
-/// Generates the page. `folder` is the folder of the pictures in links.
+/// Generates the page. `folder` is the folder in the links to the pictures.
 ///
 /// # Errors
 /// [`Error::Kernel`] if a kernel does not run, which is a bug.
@@ -76,7 +76,7 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         markdown = markdown.replace(&format!("{{{{{name}}}}}\n"), &table.markdown());
     }
     markdown = markdown.replace("{{pictures}}\n", shown.trim_start());
-    // The clocks per round in the text are the measured ones.
+    // The remaining names are kernels, which are replaced by their measured clocks per round.
     while let Some((before, rest)) = markdown.split_once("{{") {
         let (name, after) = rest.split_once("}}").expect("the template is well-formed");
         markdown = format!("{before}{}{after}", round(name));

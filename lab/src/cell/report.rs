@@ -34,7 +34,7 @@ const RATES: [&str; 13] = [
     "off the line",
 ];
 
-/// Modes that core composes of passes, with kernels that have these passes.
+/// Modes that are composed of passes, with kernels that support these passes.
 const COMPOSED: [(&str, &str, &[Pass]); 4] = [
     ("spu/vperm", "GCM", &[Pass::Ctr32, Pass::Ghash]),
     ("spu/gcm", "GCM", &[Pass::Ctr32, Pass::Ghash]),
@@ -42,7 +42,7 @@ const COMPOSED: [(&str, &str, &[Pass]); 4] = [
     ("spu/vperm", "CMAC", &[Pass::CbcMac]),
 ];
 
-/// True for a loop that another kernel has too: the cipher in addition to GHASH.
+/// True for a loop that another kernel has too: all loops of `spu/gcm` except GHASH.
 fn is_repeated(one: &Measured) -> bool {
     one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash
 }
@@ -208,7 +208,7 @@ impl Report {
     fn composed_clocks(&self, kernel: &str, passes: &[Pass]) -> [f64; 3] {
         let one = |pass| {
             let measured = self.find(kernel, pass).or_else(|| {
-                // Counters of 32 bits, and chains without output, have the same loops.
+                // CTR with 32-bit counters has the loop of CTR, and CBC-MAC has the loop of CBC encryption.
                 let same = if pass == Pass::Ctr32 { Pass::Ctr } else { Pass::CbcEncrypt };
                 self.find(kernel, same)
             });
@@ -362,7 +362,7 @@ fn measured_json(one: &Measured) -> Value {
     })
 }
 
-/// Lockstep's figures less the paper's, in percent of the paper's.
+/// The differences between Lockstep's rates and the paper's, in percent of the paper's.
 pub(super) fn differences(row: &paper::Row, ours: &Measured) -> [f64; 3] {
     let rates = ours.clocks.gigabits();
     std::array::from_fn(|i| 100.0 * (rates[i] / row.gigabits[i] - 1.0))
@@ -378,7 +378,7 @@ fn theirs(name: &str, whose: &str, row: &Row, ours: &Measured) -> Vec<String> {
     cells.extend(row.clocks().map(number));
     cells.extend([number(row.round), number(row.last)]);
     cells.extend(row.gigabits.map(|rate| format!("{rate:.3}")));
-    // In the last digit; no sign before zero.
+    // A difference that is rounded to zero has no minus sign.
     let signed = |difference: f64| match format!("{difference:+.1}") {
         none if none == "-0.0" => "+0.0".into(),
         some => some,

@@ -1,4 +1,4 @@
-//! Variants: with a loop over the rounds, and with timing rules other than the SPU's.
+//! Variants of kernels with a loop over the rounds, and of the SPU with other timing rules.
 
 use lockstep_spu::isa::Class;
 use lockstep_spu::kernels::measure::{clocks, clocks_by};
@@ -97,16 +97,16 @@ impl Rolled {
     }
 }
 
-/// The kernels for which other rules are evaluated.
+/// The kernels that are measured with other timing rules.
 const OTHER_RULES_KERNELS: [&str; 3] = ["spu/ctr0", "spu/cbc2", "spu/ctr4"];
 
-/// Clocks per block with a 128-bit key, of the kernels in [`OTHER_RULES_KERNELS`], by these rules.
+/// Clocks per block with a 128-bit key, of the kernels in [`OTHER_RULES_KERNELS`], with one set of timing rules.
 pub(super) struct OtherRules {
     what: &'static str,
     clocks: [f64; 3],
 }
 
-/// Clocks of programs that were scheduled by the SPU's rules on a machine with other rules.
+/// Clocks on machines with other timing rules, of programs that were scheduled for the SPU's rules.
 ///
 /// # Errors
 /// [`Error::Kernel`] if a kernel does not run, which is a bug.

@@ -71,18 +71,18 @@ struct Steady {
     turn: u64,
 }
 
-/// Bytes of the call in which the loop is searched.
+/// Length in bytes of the call in which the steady state is searched.
 const ENOUGH: usize = 128 * 16;
 
-/// No stall is longer than this.
+/// Cycles that are observed after a window; no stall is longer.
 const AFTER: u64 = 64;
 
 impl Window {
-    /// The steady state of a kernel: `cycles` cycles from the start of an iteration of its loop in the middle of a
-    /// call; without a number one iteration.
+    /// The steady state of a kernel: `cycles` cycles from the start of an iteration of its loop in the middle of a call. If
+    /// `cycles` is `None`, the window is one iteration.
     ///
     /// # Errors
-    /// [`Error::Kernel`] if it does not run, which is a bug.
+    /// [`Error::Kernel`] if the kernel does not run, which is a bug.
     pub fn of_kernel(
         kernel: &Named,
         (pass, of): (Pass, Loop),
@@ -94,7 +94,7 @@ impl Window {
         let steady = steady(&all)
             .ok_or_else(|| Error::Kernel(format!("{}: no steady state was found", kernel.name)))?;
         let range = steady.start..steady.start + cycles.unwrap_or(steady.turn);
-        // The next issue determines why the last cycles are lost.
+        // The next issue after the window determines the cause of the last lost cycles.
         let issues =
             observed(&compiled, rounds, MAX_RUN_BYTES, range.start..range.end.saturating_add(AFTER))?;
         let blocks = if of.mode.is_chain() { 1 } else { of.blocks };
@@ -179,7 +179,7 @@ fn observed(
     Ok(trace.issues().to_vec())
 }
 
-/// An iteration in the middle: iterations start at the longest backward branch.
+/// Finds an iteration in the middle of a call. Iterations start after the longest backward branch.
 fn steady(issues: &[Issue]) -> Option<Steady> {
     let mut turns: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for pair in issues.windows(2) {
@@ -192,12 +192,12 @@ fn steady(issues: &[Issue]) -> Option<Steady> {
     Some(Steady { start: starts[middle], turn: starts[middle] - starts[middle - 1] })
 }
 
-/// Issues, which are in order, by cycle. Cycles after the last issue are omitted.
+/// Arranges issues, which are in order, by cycle. Cycles after the last issue are omitted.
 fn by_cycle(issues: &[Issue], range: Range<u64>) -> Vec<Cycle> {
     let mut cycles: Vec<Cycle> = Vec::new();
     let mut next = range.start.max(1);
     for issue in issues {
-        // Of the lost cycles in between, the last ones belong to this instruction, those before to a branch.
+        // The last lost cycles before an issue are the stall of this instruction; earlier ones were caused by a branch.
         while next < issue.cycle.min(range.end) {
             let lost = if issue.cycle - next > issue.stall {
                 Lost::Branch

@@ -1,6 +1,6 @@
-//! Design of a Parallel AES for Graphics Hardware using the CUDA framework (Di Biagio, Barenghi, Agosta and Pelosi,
-//! 2009): its four kernels and its experiments, on a current GPU: fine or coarse grain, T-tables in shared or in
-//! constant memory, and the number of threads per block.
+//! The paper *Design of a Parallel AES for Graphics Hardware using the CUDA framework* (Di Biagio, Barenghi, Agosta and
+//! Pelosi, 2009), reproduced on a current GPU. Its four kernels have fine or coarse grain, and T-tables in shared or in
+//! constant memory. Its experiments also vary the number of threads per block.
 
 mod measure;
 pub mod paper;
@@ -18,7 +18,7 @@ pub enum Error {
     /// The device has no memory of its own.
     #[error("the device has no memory of its own")]
     NoMemory,
-    /// An output is wrong, so that its time does not count.
+    /// An output is wrong, so its time is not reported.
     #[error("{kernel} encrypts {bytes} bytes WRONGLY: nothing was measured")]
     Wrong {
         /// The kernel.

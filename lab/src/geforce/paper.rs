@@ -1,7 +1,7 @@
 //! Figures of the paper: A. Di Biagio, A. Barenghi, G. Agosta and G. Pelosi, *Design of a Parallel AES for Graphics Hardware
 //! using the CUDA framework* (2009).
 
-/// A processor of its Table 1.
+/// A processor of the paper's Table 1.
 pub struct Processor {
     /// Its name.
     pub name: &'static str,
@@ -14,7 +14,7 @@ pub struct Processor {
 /// Bytes of the plaintexts of Table 1.
 pub const SIZES: [usize; 4] = [32 << 10, 128 << 10, 32 << 20, 128 << 20];
 
-/// Table 1: the best of its four kernels on two GPUs, and OpenSSL on four CPUs.
+/// Table 1: the best of the paper's four kernels on two GPUs, and OpenSSL on four CPUs.
 pub const TABLE_1: [Processor; 6] = [
     Processor { name: "NVIDIA 8800 GT", rates: [2917, 6591, 12_075, 12_412], dollars: 170 },
     Processor { name: "NVIDIA 8400 GS", rates: [771, 855, 908, 909], dollars: 30 },
@@ -28,12 +28,12 @@ pub const TABLE_1: [Processor; 6] = [
 /// (section 4.2).
 pub const BREAK_EVEN: [usize; 2] = [512 << 10, 2 << 20];
 
-/// The four kernels of its design space.
+/// The four kernels of the paper.
 pub const KERNELS: [&str; 4] =
     ["cuda/fine-shared", "cuda/coarse-shared", "cuda/fine-constant", "cuda/coarse-constant"];
 
-/// Threads per block in its Figure 7.
+/// Threads per block in the paper's Figure 7.
 pub const THREADS: [u32; 7] = [8, 16, 32, 64, 128, 256, 512];
 
-/// Plaintexts of its Figure 7.
+/// Lengths in bytes of the plaintexts in the paper's Figure 7.
 pub const FIGURE_7: [usize; 2] = [32 << 10, 128 << 10];

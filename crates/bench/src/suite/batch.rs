@@ -1,4 +1,4 @@
-//! Many messages in a call: number of messages x sizes.
+//! Calls on many messages, for each combination of number and size of the messages.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const MESSAGES: [usize; 6] = [1, 4, 16, 64, 1024, 16_384];
 const QUICK_SIZES: [usize; 1] = [256];
 const QUICK_MESSAGES: [usize; 2] = [1, 16];
 
-/// The most bytes of a call.
+/// The maximum number of bytes of a call.
 const MAX_CALL: usize = 256 << 20;
 
 pub(super) fn run(session: &Session) -> Result<Section> {

@@ -1,4 +1,5 @@
-//! Each device and the planner's choice over sizes: the fastest device at each size, and the distance of `auto` to it.
+//! Measures each device and the planner's choice (`auto`) at each size. Reports the fastest device at each size, and
+//! how much slower `auto` is than that device.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::session::AUTO;
 use crate::workload::Shape;
 
 const WORKS: [&str; 1] = ["ctr-256"];
-/// 16 bytes to 256 MiB, each four times the one before.
+/// 16 bytes to 256 MiB, each four times the previous size.
 const SIZES: [usize; 13] = {
     let mut sizes = [16; 13];
     let mut i = 1;
@@ -26,7 +27,7 @@ const SIZES: [usize; 13] = {
 };
 const QUICK_SIZES: [usize; 3] = [16, 4 << 10, 256 << 10];
 
-/// The least rate of `auto` relative to the best single device that is not reported.
+/// A size is reported if the rate of `auto`, divided by the rate of the best single device, is below this value.
 const TOLERANCE: f64 = 0.97;
 
 pub(super) fn run(session: &Session) -> Result<Section> {
@@ -76,7 +77,7 @@ fn best(outcome: &Outcome) -> Option<&Measured> {
     devices(outcome).max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))
 }
 
-/// The sizes from which another device is the fastest: the intersections of the lines between measured points.
+/// The sizes at which the fastest device changes. They are the intersections of the lines between measured points.
 fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
     let mut found = Vec::new();
     for pair in outcomes.windows(2) {
@@ -84,7 +85,7 @@ fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
         if before.name == after.name {
             continue;
         }
-        // The lead of the new device on the logarithmic scale of the plot.
+        // The rate of the new fastest device minus the rate of the previous one, on the logarithmic scale of the plot.
         let lead = |outcome: &Outcome| {
             let rate = |name: &str| outcome.of(name).map(|one| one.rate.median.ln());
             Some(rate(&after.name)? - rate(&before.name)?)

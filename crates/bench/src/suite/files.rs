@@ -1,4 +1,4 @@
-//! Whole programs on files: this command, `cp` and `openssl enc`.
+//! Complete programs that process files: `lockstep`, `cp` and `openssl enc`.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ use crate::workload::random;
 const SIZES: [usize; 1] = [256 << 20];
 const QUICK_SIZES: [usize; 1] = [1 << 20];
 
-/// The output of a contender, which is verified.
+/// The output that a contender must produce. It is verified.
 enum Output {
     /// A message in the file format of this library.
     Message,
@@ -33,7 +33,7 @@ enum Output {
     Plaintext,
     /// AES-256-CTR of the plaintext under a key and IV.
     Ctr([u8; 32], [u8; 16]),
-    /// Nothing: it was written to `/dev/null`.
+    /// No output file: the output is written to `/dev/null`.
     Nothing,
 }
 
@@ -146,7 +146,7 @@ fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
         session.host.program().map_err(|error| failed(format!("cannot find this program: {error}")))?;
     let mut devices = session.devices()?;
     if session.options.devices.is_empty() {
-        // `auto` takes the place of the CPU, which is its choice on a machine without other devices.
+        // `auto` replaces `cpu`, because the planner chooses the CPU on a machine without other devices.
         devices.retain(|device| device != "cpu");
         devices.insert(0, AUTO.into());
     }
@@ -193,7 +193,8 @@ fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
         let (plain, out, program) = (files.path("plain"), files.path("out"), openssl.clone());
         let enc = move |to: &Path| {
             let mut command = program.command();
-            // The key may be visible in the list of processes: the file is random bytes.
+            // The key is visible in the list of processes. This is acceptable because the file contains only random
+            // bytes.
             command.args(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv)]);
             command.arg("-in").arg(&plain).arg("-out").arg(to);
             command
@@ -210,10 +211,10 @@ fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
     Ok(all)
 }
 
-/// `cp`, which copies the blocks.
+/// `cp`, which must copy the blocks of the file.
 fn copy(files: &TestFiles) -> Contender {
     let (plain, out) = (files.path("plain"), files.path("out"));
-    // Some file systems would only add a reference to the same blocks.
+    // Without this option, some file systems only add a reference to the same blocks.
     let option = "--reflink=never";
     let mut trial = Command::new("cp");
     trial.arg(option).arg(files.path("key")).arg(&out).stdout(Stdio::null()).stderr(Stdio::null());
@@ -246,7 +247,7 @@ fn measure(session: &Session, files: &TestFiles, contenders: &mut [Contender]) -
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
             session.note(&format!("files: {}, round {round} of {rounds}", contender.name));
-            // The same conditions for all: the output file does not exist.
+            // All contenders run under the same conditions: the output file does not exist.
             let out = files.path("out");
             if out.exists() {
                 fs::remove_file(&out).map_err(Error::io("remove", &out))?;
@@ -303,7 +304,7 @@ fn verify(files: &TestFiles, contender: &Contender, out: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Wrong, truncated and missing output files are found.
+    /// Wrong, truncated and missing output files are detected.
     #[test]
     fn wrong_files_are_found() {
         let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ const WORKS: [&str; 2] = ["ctr-256", "gcm-256"];
 const SIZES: [usize; 4] = [16, 256, 4 << 10, 64 << 10];
 const QUICK_SIZES: [usize; 2] = [16, 4 << 10];
 
-/// The most calls of a stretch: the time of each call is kept in memory.
+/// The maximum number of calls of a stretch. It is limited because the time of each call is kept in memory.
 const MAX_CALLS: usize = 1_000_000;
 
 const PERCENTILES: [(&str, f64); 3] = [("median", 0.5), ("90 %", 0.9), ("99 %", 0.99)];
@@ -101,7 +101,7 @@ fn result(work: &str, size: usize, times: &Times) -> Value {
     })
 }
 
-/// Seconds between two consecutive readings of the clock: the median of many.
+/// The time between two consecutive readings of the clock, in seconds: the median of many measurements.
 fn clock() -> f64 {
     let mut times: Vec<f64> = (0..1001)
         .map(|_| {

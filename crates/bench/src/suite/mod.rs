@@ -99,8 +99,8 @@ impl Suite {
         }
     }
 
-    /// Measures each of `suites` once, in this order. A suite that fails or is stopped gives a section with its error,
-    /// and the error is returned as well: the results of the other suites are not lost.
+    /// Measures each of `suites` once, in this order. If a suite fails or is stopped, its section contains the error,
+    /// and the error is also returned. The results of the other suites are kept.
     pub fn run_each(suites: &[Suite], session: &Session) -> (Vec<Section>, Vec<(Suite, Error)>) {
         let (mut sections, mut failed) = (Vec::<Section>::new(), Vec::new());
         for &suite in suites {
@@ -110,7 +110,7 @@ impl Suite {
             match session.host.check_stopped().and_then(|()| suite.run(session)) {
                 Ok(section) => sections.push(section),
                 Err(error) => {
-                    // A signal makes the programs fail that are being measured.
+                    // A signal also makes the measured programs fail. Such a failure is reported as `Error::Stopped`.
                     let stopped = session.host.is_stopped();
                     let error = if stopped { Error::Stopped } else { error };
                     sections.push(Section::failed(suite, &error));
@@ -150,8 +150,8 @@ impl Outcome {
     }
 }
 
-/// Measures one workload at each shape, with the subjects that support it. A subject that exceeds the time limit of a call
-/// is not measured at the shapes that follow.
+/// Measures one workload at each shape, with the subjects that support it. If a subject exceeds the time limit of a
+/// call at one shape, it is not measured at the following shapes.
 fn by_shape(
     session: &Session,
     setting: &Setting,

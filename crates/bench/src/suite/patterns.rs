@@ -15,7 +15,7 @@ use crate::measure::{Contender, Rate, Setting};
 use crate::report::{self, Picture, Section};
 use crate::workload::{Shape, Workload, random};
 
-/// In ECB the inputs of the block cipher are the blocks of the data.
+/// In ECB mode the inputs of the block cipher are the blocks of the data.
 const WORKS: [&str; 1] = ["ecb-256"];
 const SIZES: [usize; 1] = [1 << 20];
 const QUICK_SIZES: [usize; 1] = [64 << 10];
@@ -30,7 +30,7 @@ fn pattern(number: usize, len: usize) -> Vec<u8> {
         // Bytes 0 to 255, repeated.
         0 => (0..len).map(|i| i as u8).collect(),
         1 => vec![0xaa; len],
-        // Random bytes, whose range grows from 0 to all values.
+        // Random bytes. The upper limit of their values grows from 0 at the start to 255 at the end.
         2 => {
             let scaled = |(i, byte): (usize, u8)| (usize::from(byte) * i / len.max(1)) as u8;
             random(len).into_iter().enumerate().map(scaled).collect()
@@ -113,8 +113,8 @@ pub(super) fn run(session: &Session) -> Result<Section> {
 struct Comparison {
     /// The difference between the medians of the fastest and the slowest pattern, relative to the fastest.
     difference: f64,
-    /// The difference between the fastest and the slowest round of a pattern, relative to its median; the largest of all
-    /// patterns.
+    /// For each pattern: the difference between the fastest and the slowest round, relative to the median. This is the
+    /// largest of these values.
     spread: f64,
 }
 

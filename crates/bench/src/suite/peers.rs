@@ -15,12 +15,12 @@ use crate::session::{AUTO, Subject};
 use crate::workload::{self, Shape, Workload};
 use crate::{Session, openssl, peers};
 
-/// A workload, or a batch of a workload under a name of its own.
+/// A workload, or a batch of messages of a workload, with a separate name.
 struct Entry {
     name: String,
     work: Workload,
     messages: fn(usize) -> usize,
-    /// True if `openssl speed` measures the same, one message at a time.
+    /// True if `openssl speed` can measure this workload, one message at a time.
     in_openssl: bool,
 }
 
@@ -47,14 +47,14 @@ const KEYS: &str = "gcm-128-keys";
 const SIZES: [usize; 2] = [16 << 10, 1 << 20];
 const QUICK_SIZES: [usize; 1] = [1 << 10];
 
-/// All workloads, those that are measured by default first.
+/// All workloads. The workloads that are measured by default come first.
 fn entries() -> Vec<Entry> {
     let one = |work: Workload| Entry { name: work.name.clone(), work, messages: |_| 1, in_openssl: true };
     let named = |name: &&str| workload::named(name).expect("a work of ours");
     let mut entries: Vec<_> = NAMES.iter().map(|name| one(named(name))).collect();
     let work = named(&"cbc-128");
     entries.push(Entry { name: BATCH.into(), work, messages: |_| 64, in_openssl: true });
-    // As many connections as a busy server has, but at most 64 MiB in a call.
+    // 10,000 messages, one for each connection of a busy server, but at most 64 MiB in a call.
     let messages = |size: usize| 10_000.min((64 << 20) / size.max(1)).max(1);
     entries.push(Entry { name: KEYS.into(), work: named(&"gcm-128"), messages, in_openssl: false });
     let more = workload::all().into_iter().filter(|work| !NAMES.contains(&work.name.as_str()));
@@ -85,7 +85,7 @@ struct Compared {
     name: String,
     shape: Shape,
     kernel: &'static str,
-    /// This library is the first.
+    /// The results. The first entry is this library.
     measured: Vec<Measured>,
 }
 

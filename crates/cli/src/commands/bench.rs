@@ -18,7 +18,7 @@ use crate::progress::Note;
 use crate::signals::{self, Guard, Results};
 use crate::{date, json, memory, terminal, text};
 
-/// Maximum bytes of one message, and of all messages in a call.
+/// Maximum total size of the messages of one call in bytes, and so also of one message.
 const MAX_SIZE: u64 = bench::MAX_CALL_BYTES as u64;
 const MAX_MESSAGES: u64 = 1 << 20;
 
@@ -189,7 +189,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     last.map_or(Ok(()), Err)
 }
 
-/// The functions of this command that the benchmarks use.
+/// Implements the functions that the benchmarks need from this command.
 struct CommandHost {
     /// Shows the progress, unless `--quiet` was given.
     note: Option<Note>,
@@ -251,7 +251,7 @@ fn options(args: &Bench) -> Result<Options> {
             None => terminal::warn(quiet, "there is no `openssl` program: it is not measured"),
         }
     }
-    // As in all commands, an environment variable is the default of an option.
+    // As in all commands, an environment variable sets the default of an option.
     let from_env = |named: &[String], variable| match std::env::var(variable) {
         Ok(value) if named.is_empty() && !value.is_empty() && value != "auto" => vec![value],
         _ => named.to_vec(),
@@ -286,7 +286,7 @@ fn command() -> String {
     std::iter::once("lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Checks before the measurement that the page can be written.
+/// Checks that the page can be written. The command calls this before the measurement.
 fn check_page(path: &Path, force: bool) -> Result<()> {
     let _guard = Guard::creating();
     Ok(OutputFile::check(path, page_options(force))?)

@@ -54,12 +54,12 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
         }
     });
     drop(note);
-    // The measurements are printed before an error of the cache is reported: they took some time.
+    // The measurements took some time, so they are printed before the cache is checked.
     if args.json { super::print_json(&as_json(&findings)) } else { super::print(&table(&findings)) }?;
     check_kept()
 }
 
-/// Checks that the cache can be written: the planner stores measurements if possible, and does not report a failure.
+/// Checks that the cache can be written. The planner does not report an error if it cannot store the measurements.
 fn check_kept() -> Result<()> {
     const TRIAL: &str = "trial";
     let Some(cache) = Cache::of_user("calibration") else {
@@ -97,7 +97,8 @@ fn as_json(findings: &[Finding]) -> Value {
     json!({ "measured": findings.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// For AES-256: the time of a call, the rate of long messages, and which kernel is the fastest from which length on.
+/// The results for AES-256: the time of a call, the rates of long messages, and the fastest kernel for each range of
+/// message lengths.
 fn table(findings: &[Finding]) -> String {
     let title = "AES-256. The shortest call; GB/s of long messages in host memory, of many short ones side by side, \
                  and in the device's memory";
@@ -136,7 +137,7 @@ fn table(findings: &[Finding]) -> String {
 /// The kernels that are the fastest for one message, each with its shortest length.
 fn fastest_by_length(candidates: &[&Finding]) -> String {
     let mut fastest = Vec::new();
-    // In steps of an eighth of an octave, up to 1 GiB.
+    // Lengths from 16 bytes to 1 GiB, with eight steps for each doubling of the length.
     for step in 4 * 8..=30 * 8 {
         let bytes = 2f64.powf(f64::from(step) / 8.0) as usize;
         let Some(best) = fastest_of(candidates, bytes) else { continue };
@@ -151,8 +152,8 @@ fn fastest_by_length(candidates: &[&Finding]) -> String {
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-/// The finding that the planner would choose: of one device, a kernel must be faster by [`MIN_SPEEDUP`] than one that the device
-/// lists before it.
+/// The finding that the planner would choose. Among the kernels of one device, a kernel must be faster by the factor
+/// [`MIN_SPEEDUP`] than a kernel earlier in the device's list.
 fn fastest_of<'f>(candidates: &[&'f Finding], bytes: usize) -> Option<&'f Finding> {
     let ns = |finding: &Finding| finding.timing.ns(Shape::from(bytes));
     let mut best: Option<&Finding> = None;

@@ -163,7 +163,8 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     })
 }
 
-/// Refuses options without effect: a user who gives associated data to CBC would believe them authenticated.
+/// Refuses options that have no effect in the mode. For example, CBC ignores associated data, and a user who gives such
+/// data would believe that they are authenticated.
 fn check(args: &Cipher) -> Result<()> {
     let mode = args.mode;
     let aead = matches!(mode, Mode::Gcm | Mode::Ccm);

@@ -27,7 +27,7 @@ use crate::text::{self, Range};
 use crate::unlock::{MAX_WORK, Unlock};
 use crate::{signals, sources, tree, wrapping};
 
-/// Bytes of plaintext of an age file that are written at once: a chunk of the format.
+/// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
 const AGE_PIECE: usize = 64 << 10;
 
 /// Decrypt a file, or standard input; or many files (-O)
@@ -143,7 +143,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         Some(envelope) => envelope.as_bytes(),
         None => args.context.as_deref().unwrap_or_default().as_bytes(),
     };
-    // From here on only the bytes of the message count.
+    // From here on, the length of the input is that of the message without the envelope.
     let before = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
     input.skipped(before);
     if input.len().is_some() && !first_bytes.is_empty() {
@@ -200,7 +200,7 @@ fn decrypt_range(
     Ok(copied)
 }
 
-/// Finds the key of the message, by the options and the header of the file.
+/// Finds the key of the message from the options and the header of the file.
 fn find_key(args: &Decrypt, envelope: Option<&Envelope>, first_bytes: &[u8]) -> Result<FileKey> {
     match envelope {
         Some(envelope) => wrapping::unwrap(envelope, &find_unlock(args, &wrapping::header(envelope)?)?),
@@ -212,7 +212,7 @@ fn find_key(args: &Decrypt, envelope: Option<&Envelope>, first_bytes: &[u8]) -> 
     }
 }
 
-/// Refuses a message without an envelope if there is no key file. `first_bytes`: the first bytes of the message.
+/// Refuses a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message.
 fn check_bare(has_key: bool, first_bytes: &[u8]) -> Result<()> {
     match first_bytes {
         _ if has_key => Ok(()),
@@ -228,8 +228,8 @@ fn no_key_file() -> Error {
     failed("this file was not encrypted to recipients or with a passphrase: give its key file with -k")
 }
 
-/// Finds the passphrase or the identities for an age file or an envelope: those of the options, or those that the file
-/// needs.
+/// Returns the passphrase or the identities for an age file or an envelope. If the options give neither, the header
+/// determines whether a passphrase is asked for or the default identity file is read.
 fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     check_unlockable(args, header)?;
     let quiet = args.messages.quiet;
@@ -260,7 +260,7 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     Err(no_identity(header))
 }
 
-/// Refuses a file that no option can open, before a passphrase is asked for.
+/// Refuses a file that cannot be opened with the given options. This check precedes the question for a passphrase.
 fn check_unlockable(args: &Decrypt, header: &Header) -> Result<()> {
     let recipients_text = header.recipients_text();
     if args.key.is_some() {
@@ -294,7 +294,8 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
         return Err(failed("this is an age file, which is decrypted as a whole: leave out --range"));
     }
     let unlock = find_unlock(args, &file.header)?;
-    // A file that cannot be opened is reported before an output is created.
+    // The plaintext is opened before the output is created, so that no output is created for a file that cannot be
+    // opened.
     let total = input.len().and_then(|len| file.plaintext_len(len));
     let mut plaintext = file.decrypt(&unlock)?;
     let output = Output::open(&args.output, input, Content::Unknown)?;
@@ -316,7 +317,8 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     })
 }
 
-/// True for bytes that differ from the magic only by damage: the first bytes of a bare message are random.
+/// True if the bytes are probably a damaged magic of an envelope: at least half of them match it. The first bytes of a
+/// bare message are random.
 fn resembles_magic(first_bytes: &[u8]) -> bool {
     let same = first_bytes.iter().zip(MAGIC).filter(|(byte, magic)| byte == magic).count();
     same >= MAGIC.len() / 2 || (!first_bytes.is_empty() && same == first_bytes.len())

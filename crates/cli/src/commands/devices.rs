@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 use crate::args::EngineArgs;
 use crate::error::Result;
 
-/// Sizes for which the choice is reported: a small message and a large one.
+/// Message sizes for which the chosen kernel is reported: a small and a large message.
 const SIZES: [usize; 2] = [1024, 16 << 20];
 
-/// Instead of the name of a kernel: an operation that is composed of others, or that no kernel supports.
+/// Texts in place of the name of a kernel, for an operation that is composed of others and for an operation that no
+/// kernel supports.
 const COMPOSED: &str = "composed";
 const NONE: &str = "not supported";
 
@@ -99,7 +100,7 @@ fn passes() -> impl Iterator<Item = Operation> {
     Operation::all().filter(|operation| matches!(operation, Operation::Pass(_)))
 }
 
-/// True if a kernel of the device supports the operation: the same function decides whether work is refused.
+/// True if a kernel of the device supports the operation. The function `cost` also determines which work is refused.
 fn supports(device: &dyn Device, operation: Operation) -> bool {
     let kernels = device.kernels().iter().enumerate().filter(|(_, info)| info.missing.is_none());
     kernels

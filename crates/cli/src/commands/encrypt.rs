@@ -23,10 +23,10 @@ use crate::recipients::Recipients;
 use crate::tree::{self, Prepared};
 use crate::{sources, wrapping};
 
-/// More than the length of any key file.
+/// Maximum number of bytes to read from a key file. Valid key files are shorter.
 const MAX_KEY_FILE: usize = 256;
 
-/// Placeholder for an option without a value: no argument can contain this character.
+/// The value of an option that was given without a value. No argument can contain this character.
 const NO_VALUE: &str = "\0";
 
 /// Encrypt a file, or standard input; or many files (-O)
@@ -142,7 +142,7 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         Ok(())
     };
     if kind == KeyKind::KeyFile {
-        // Existing outputs are compared with this key.
+        // The comparison with existing outputs needs this key.
         set_key()?;
     }
     let mut prepare = |_: &mut Input| set_key().map(|()| Prepared::Ready);
@@ -157,7 +157,8 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
     tree::run(&engine, &operation, &mut prepare, &request.inputs, &options, &args.messages)
 }
 
-/// The request of the command line, after each `-r` is interpreted.
+/// The inputs and recipients of the command line, after each `-r` has been interpreted as `--recipient` or
+/// `--recursive`.
 struct Request<'a> {
     inputs: Vec<PathBuf>,
     recipients: Vec<&'a str>,
@@ -196,7 +197,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// True for text that may be meant as a recipient, also if mistyped, or as a key in the wrong option.
+/// True if the text looks like a recipient (even a mistyped one), or like a key that was given with the wrong option.
 fn is_recipient(value: &str) -> bool {
     let value = value.trim().to_ascii_lowercase();
     ["age1", "age-", "ssh-", "ecdsa-", "sk-", "lockstep-key-"].iter().any(|start| value.starts_with(start))
@@ -209,7 +210,7 @@ fn sources_of(args: &Encrypt) -> Vec<(&str, &Path)> {
     key.chain(passphrase).chain(recipients).collect()
 }
 
-/// The key of the option; or a new one, with the envelope that contains it.
+/// Returns the key of `--key`. Without this option, generates a key and returns it with the envelope that contains it.
 fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<Envelope>)> {
     if let Some(path) = &args.key {
         return Ok((read_key(path, args.messages.quiet)?, None));
@@ -232,7 +233,7 @@ fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<En
     Ok((key, Some(envelope)))
 }
 
-/// Reads a key file, or a key from standard input, and warns if others can read the file.
+/// Reads a key from a file or from standard input, and warns if other users can read the file.
 pub(super) fn read_key(path: &Path, quiet: bool) -> Result<FileKey> {
     if path == Path::new("-") {
         return Ok(keyfile::parse(&read_small(path, "key file", MAX_KEY_FILE)?)?);

@@ -37,7 +37,7 @@ struct Report {
     lines: Vec<(&'static str, String)>,
     /// The fields for JSON.
     fields: Value,
-    /// An error of the file.
+    /// The error that was found in the file, if any.
     error: Option<Error>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
             age_report(file, &input)?
         }
         Ok(Start::Bare(mut first_bytes)) => {
-            // Enough to recognise any other type of file.
+            // Another 128 bytes are enough to recognise any other type of file.
             let read = first_bytes.len();
             first_bytes.resize(read + 128, 0);
             let got = read_full(&mut reader, &mut first_bytes[read..])?;
@@ -200,7 +200,7 @@ fn recipients(header: &Header) -> (String, Value) {
     (format!("to {count} recipient{s}: {}", kinds.join(", ")), json)
 }
 
-/// The number of bytes that follow after the first `read` bytes.
+/// The number of bytes that follow the first `read` bytes.
 fn rest_of(input: &Input, read: u64, reader: &mut impl Read) -> Result<u64> {
     if let Some(len) = input.len() {
         return Ok(len.saturating_sub(read));

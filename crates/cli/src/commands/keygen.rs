@@ -72,12 +72,12 @@ fn write(path: &Path, args: &Keygen, key: &FileKey) -> Result<()> {
     let options = OutputOptions { force: args.force, mode, sync: args.sync, regular_only: true };
     let mut output = GuardedFile::create(path, options)?;
     output.file().write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
-    // Data that are encrypted with a lost key cannot be recovered.
+    // The key file is always synced, since data that are encrypted with a lost key cannot be recovered.
     output.file().as_file().sync_all().map_err(Error::io("sync", path))?;
     output.commit()
 }
 
-/// True if standard output is a file that others can read.
+/// True if standard output is a file that other users can read.
 fn is_open_to_others() -> bool {
     let stdout = io::stdout().as_fd().try_clone_to_owned().map(fs::File::from);
     let metadata = stdout.and_then(|stdout| stdout.metadata());

@@ -101,7 +101,7 @@ pub(crate) struct Asm {
 /// Maximum number of cycles to show: all of them are kept in memory.
 const MAX_SHOWN: i64 = 1_000_000;
 
-/// Maximum length of the source; the local store has a 64th of that.
+/// Maximum length of the source in bytes: 64 times the size of the local store.
 const MAX_LEN: u64 = 16 << 20;
 
 pub(crate) fn run(args: &Lab) -> Result<()> {
@@ -120,7 +120,7 @@ fn report(args: &Cell) -> Result<()> {
     match &args.page {
         Some(file) => write_page(&Report::measure()?, file),
         None if args.json => print_json(&Report::measure()?.json()),
-        // Each section is written before the next is measured, which takes seconds.
+        // Each section is printed before the next section is measured, since a measurement takes seconds.
         None => cell::sections().try_for_each(|section| print(&section?)),
     }
 }

@@ -1,4 +1,4 @@
-//! One module for each subcommand: its part of the command line, and `run`.
+//! One module for each subcommand. Each module defines its part of the command line and a function `run`.
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
@@ -53,7 +53,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
     }
 }
 
-/// All devices of this machine, and the one that the engine opened because it was named.
+/// Discovers all devices of this machine. Adds the devices that only the engine has, because the user named them.
 fn discover(engine: &Engine) -> Discovered {
     let mut found = lockstep::engine::discover(&BackendOptions { threads: engine.threads() });
     let is_new = |device: &&Arc<dyn Device>| found.devices.iter().all(|other| other.id() != device.id());

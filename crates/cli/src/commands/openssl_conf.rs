@@ -9,7 +9,8 @@ use lockstep::provider_settings::{self, Settings};
 use crate::error::{Error, Result, failed};
 use crate::terminal;
 
-/// The configuration that `make install` installs: the output differs only in settings.
+/// The configuration that `make install` installs. The output of this command is the same file with other values of
+/// settings.
 const TEMPLATE: &str = include_str!("../../../provider/lockstep.cnf");
 /// The file names of the module, as installed and as built.
 const NAMES: [&str; 2] = ["lockstep.so", "liblockstep_provider.so"];
@@ -77,7 +78,8 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
     let given = given_settings(args);
     let mut settings = Settings::default();
     for (name, value) in &given {
-        // A provider with a bad setting is not loaded, so settings are checked here by the provider's own code.
+        // OpenSSL does not load a provider with an invalid setting, so the settings are checked here with the
+        // provider's own code.
         settings
             .set(name, value)
             .map_err(|expected| failed(format!("--{name} is `{value}`: give {expected}")))?;
@@ -102,7 +104,7 @@ fn given_settings(args: &OpensslConf) -> Vec<(&'static str, &str)> {
         .collect()
 }
 
-/// Checks a module that was named.
+/// Checks the module that `--module` names, and returns its absolute path.
 fn given(path: &Path) -> Result<PathBuf> {
     match path.metadata() {
         Ok(found) if found.is_file() => std::path::absolute(path).map_err(Error::io("find", path)),
@@ -141,7 +143,7 @@ fn quoted(path: &Path) -> Result<String> {
     if text.contains(char::is_control) {
         return Err(cannot("it has control characters"));
     }
-    // The dynamic loader replaces these after OpenSSL has read the file. They cannot be escaped.
+    // The dynamic loader replaces these strings after OpenSSL has read the file, and they cannot be escaped.
     if text.split('$').skip(1).any(|after| {
         let after = after.strip_prefix('{').unwrap_or(after);
         REPLACED.iter().any(|name| after.starts_with(name))
@@ -155,7 +157,7 @@ fn quoted(path: &Path) -> Result<String> {
     Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
-/// Sets a value, on the line that contains the setting as a comment.
+/// Sets a value. In the template, each setting is a commented line, which is replaced.
 fn set(text: &mut String, name: &str, value: &str) {
     let shown = format!("# {name} = ");
     let line = |line: &str| match line.starts_with(&shown) {

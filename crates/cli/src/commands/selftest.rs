@@ -35,7 +35,7 @@ struct Outcome {
 }
 
 pub(crate) fn run(args: &Selftest) -> Result<()> {
-    // The planner reports unknown names.
+    // The planner returns an error for unknown names.
     let engine = args.engine.engine()?;
     let wanted = |choice: &Option<String>, name: &str| match choice.as_deref() {
         None | Some("auto" | "") => true,

@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, fstat, fsync, mkdirat, openat, statat};
 use rustix::io::Errno;
 
-/// Flags for a folder that is only traversed, which needs no permission to list it.
+/// Flags to open a folder only to resolve paths through it. This needs no permission to list the folder.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const TRAVERSE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -42,7 +42,8 @@ impl Folder {
         Ok(id(&fstat(&self.0)?))
     }
 
-    /// The sorted names in this folder or in one below it, each with its status.
+    /// The sorted names in the folder with the path `relative` below this one, each with its status. An empty path
+    /// means this folder.
     pub(crate) fn list(&self, relative: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
         let mut folder = self.0.try_clone()?;
         for name in names(relative)? {
@@ -64,7 +65,7 @@ impl Folder {
     /// Opens a regular file below this folder for reading.
     ///
     /// # Errors
-    /// A component is a symbolic link, or the file is not a regular file.
+    /// If a component of the path is a symbolic link, or if the file is not a regular file.
     pub(crate) fn open_file(&self, relative: &Path) -> io::Result<File> {
         let (parent, name) = self.walk_to(relative)?;
         let parent = parent.as_ref().unwrap_or(&self.0);
@@ -77,8 +78,9 @@ impl Folder {
         Ok(file)
     }
 
-    /// Opens a folder below this one. Missing folders, also above it, are created with these permission bits under the
-    /// umask. With `sync` each new name is on stable storage before the function returns, and the result can be synced.
+    /// Opens a folder below this one. All missing folders of the path are created, with the permission bits `mode`
+    /// under the umask. With `sync`, each new name is on stable storage before the function returns, and the returned
+    /// folder can be synced.
     pub(crate) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
         let flags = if sync { LIST } else { TRAVERSE };
         let mut folder = openat(&self.0, ".", flags, Mode::empty())?;
@@ -93,12 +95,12 @@ impl Folder {
         Ok(Folder(folder))
     }
 
-    /// Opens the same folder for listing or syncing.
+    /// Opens this folder again, for listing or syncing.
     pub(crate) fn reader(&self) -> io::Result<OwnedFd> {
         Ok(openat(&self.0, ".", LIST, Mode::empty())?)
     }
 
-    /// The parent folder of `relative`, if it is not this one, and the last component.
+    /// Returns the parent folder of `relative` (`None` if it is this folder) and the last component of `relative`.
     fn walk_to<'p>(&self, relative: &'p Path) -> io::Result<(Option<OwnedFd>, &'p OsStr)> {
         let mut folder: Option<OwnedFd> = None;
         let mut names = names(relative)?;
@@ -129,7 +131,7 @@ fn names(relative: &Path) -> io::Result<Vec<&OsStr>> {
 fn explain(error: Errno) -> io::Error {
     match error {
         Errno::LOOP | Errno::MLINK => io::Error::other("it is a symbolic link, which is not followed"),
-        // The error for a symbolic link in the place of a folder.
+        // The system also returns this error for a symbolic link in the place of a folder.
         Errno::NOTDIR => io::Error::other("a part of its path is not a folder, or is a symbolic link"),
         other => other.into(),
     }
@@ -204,7 +206,7 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(base.path().join("fifo")).status().unwrap();
         assert!(made.success());
         let root = Folder::open(base.path(), false).unwrap();
-        // It does not wait for a writer.
+        // The call returns an error and does not wait for a writer.
         assert!(root.open_file(Path::new("fifo")).is_err());
     }
 }

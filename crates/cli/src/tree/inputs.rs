@@ -16,16 +16,18 @@ use crate::error::{Error, Result, failed};
 pub(crate) struct Found {
     /// The path for messages.
     pub(crate) path: PathBuf,
-    /// The folder in which it was found, and its path below that folder; `None` for a file of the command line.
+    /// The folder of the command line that contains the file, and the path of the file below this folder. `None` for a
+    /// file that the command line names.
     pub(crate) below: Option<(Arc<Root>, PathBuf)>,
-    /// The path of the output's folder below the output folder.
+    /// The folder of the output file, as a path below the output folder.
     pub(crate) place: PathBuf,
     /// Length in bytes.
     pub(crate) len: u64,
     pub(crate) id: Id,
 }
 
-/// A folder of the command line. It is opened for each use: there may be more of them than the limit on open files.
+/// A folder that the command line names. It is opened for each use, since there may be more folders than the limit on
+/// open files permits.
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
@@ -33,7 +35,7 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// Opens the folder; returns an error if another one has replaced it.
+    /// Opens the folder. Returns an error if another folder has replaced it.
     pub(crate) fn open(&self) -> io::Result<Folder> {
         let folder = Folder::open(&self.path, has_trailing_slash(&self.path))?;
         if folder.id()? != self.id {
@@ -64,10 +66,10 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// Lists the paths of the command line and, with `recursive`, the content of folders. Symbolic links are not
-    /// followed, and `output`, the identity of an existing output folder, is skipped.
+    /// followed. The existing output folder, whose identity is `output`, is skipped.
     ///
     /// # Errors
-    /// A path that does not exist, a folder without `recursive`, standard input.
+    /// If a path does not exist, is a folder and `recursive` is false, or means standard input.
     pub(crate) fn find(given: &[PathBuf], recursive: bool, output: Option<Id>) -> Result<Inputs> {
         let mut inputs = Inputs::default();
         for path in given {
@@ -89,7 +91,7 @@ impl Inputs {
             }
         }
         if inputs.files.iter().any(|file| file.below.is_none()) {
-            // The output folder itself.
+            // This is the output folder itself.
             inputs.places.push(Place { path: PathBuf::new(), mode: 0o777 });
         }
         Ok(inputs)
@@ -119,7 +121,7 @@ impl Inputs {
         let folder = root.open().map_err(Error::io("open", path))?;
         let base = path.file_name().map(PathBuf::from).unwrap_or_default();
         self.places.push(Place { path: base.clone(), mode: folder_mode(stat) });
-        // Folders that are not listed yet, by their paths below the root; the next one is the last.
+        // The paths below the root of the folders that are not listed yet. The last folder of the list is read next.
         let mut pending = vec![PathBuf::new()];
         while let Some(relative) = pending.pop() {
             let entries = match folder.list(&relative) {
@@ -154,7 +156,7 @@ impl Inputs {
     }
 }
 
-/// The permission bits of the input folder, with write permission for the owner.
+/// The permission bits of the input folder, with all permissions for the owner.
 fn folder_mode(stat: &Stat) -> u32 {
     stat.st_mode & 0o777 | 0o700
 }

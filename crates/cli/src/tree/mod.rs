@@ -34,10 +34,10 @@ pub(crate) trait Operation: Sync {
     /// The name of the output for an input, if it has one.
     fn output_name(&self, input: &OsStr) -> Option<OsString>;
 
-    /// Compares an existing output with its input. `same_time`: their modification times agree.
+    /// Compares an existing output with its input. `same_time` is true if their modification times agree.
     ///
     /// # Errors
-    /// The output cannot be read.
+    /// If the input or the output cannot be read.
     fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing>;
 
     /// Reads the whole input and writes the whole output; returns the number of plaintext bytes.
@@ -55,7 +55,7 @@ pub(crate) trait Operation: Sync {
 /// The state of a file before it is processed.
 pub(crate) enum Prepared {
     Ready,
-    /// This file cannot be processed; others may be.
+    /// This file cannot be processed. Other files are not affected.
     Failed(Error),
 }
 
@@ -64,9 +64,9 @@ pub(crate) enum Prepared {
 pub(crate) enum Existing {
     /// Complete, and created from the present input.
     UpToDate,
-    /// Created by this command, possibly from an earlier version of the input: it can be replaced.
+    /// Created by this command, possibly from an earlier version of the input. The output can be replaced.
     Outdated,
-    /// Possibly another file; with the reason.
+    /// Possibly not created from this input, for the given reason.
     Unknown(&'static str),
 }
 
@@ -84,13 +84,13 @@ pub(crate) struct Options<'a> {
     pub(crate) protected: Vec<(&'a str, &'a Path)>,
 }
 
-/// Processes all files. A failure of one does not affect the others.
+/// Processes all files. The failure of a file does not affect the other files.
 ///
-/// `prepare` is called on this thread for each file, before the first of them is processed: it finds keys and asks for
-/// passphrases.
+/// `prepare` finds keys and asks for passphrases. It is called on this thread for each file, before the first file is
+/// processed.
 ///
-/// Errors that prevent the work from starting, also those of `prepare`; [`Error::Reported`] if some files have failed
-/// and were listed.
+/// Returns an error that prevents the work from starting, including errors of `prepare`. Returns [`Error::Reported`] if
+/// some files have failed and were listed.
 pub(crate) fn run(
     engine: &Engine,
     operation: &dyn Operation,

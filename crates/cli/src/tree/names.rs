@@ -5,12 +5,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 const SUFFIX: &[u8] = b".enc";
 
-/// `report.pdf` to `report.pdf.enc`.
+/// Converts `report.pdf` to `report.pdf.enc`.
 pub(crate) fn encrypted(name: &OsStr) -> OsString {
     OsString::from_vec([name.as_bytes(), SUFFIX].concat())
 }
 
-/// `report.pdf.enc` to `report.pdf`; `None` for a name without the suffix, or if no file name would remain.
+/// Converts `report.pdf.enc` to `report.pdf`. Returns `None` for a name without the suffix, or if no file name would
+/// remain.
 pub(crate) fn decrypted(name: &OsStr) -> Option<OsString> {
     let stem = name.as_bytes().strip_suffix(SUFFIX)?;
     let is_name = !matches!(stem, b"" | b"." | b"..") && !stem.contains(&b'/');

@@ -25,19 +25,19 @@ pub(crate) struct Job {
     pub(crate) name: OsString,
     /// The full path of the output.
     pub(crate) output: PathBuf,
-    /// The name of the output exists.
+    /// True if the name of the output exists.
     pub(crate) exists: bool,
-    /// An existing output may be replaced.
+    /// True if an existing output may be replaced.
     pub(crate) replace: bool,
 }
 
 /// Assigns an output to each file.
 ///
-/// Files in folders for which `rename` returns no name are moved to `inputs.skipped`.
+/// If `rename` returns no name for a file that was found in a folder, the file is moved to `inputs.skipped`.
 ///
 /// # Errors
-/// A file of the command line without an output name; two inputs with the same output; an output that is an input or
-/// one of the files in `protected`; existing outputs, unless they may be replaced or skipped.
+/// If `rename` returns no name for a file that the command line names; if two inputs have the same output; if an output
+/// is an input or one of the files in `protected`; if an output exists and may be neither replaced nor skipped.
 pub(crate) fn assign(
     inputs: &mut Inputs,
     rename: impl Fn(&OsStr) -> Option<OsString>,
@@ -92,7 +92,7 @@ fn check_distinct(jobs: &[Job]) -> Result<()> {
     Ok(())
 }
 
-/// Finds existing outputs. Those that cannot be checked are moved to `failed`.
+/// Finds existing outputs. Inputs whose outputs cannot be checked are moved to `failed_files`.
 fn check_existing(
     jobs: Vec<Job>,
     failed_files: &mut Vec<(PathBuf, Error)>,
@@ -125,7 +125,8 @@ fn check_existing(
                 checked.push(job);
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => checked.push(job),
-            // A name that is too long, or a folder without search permission, affects only this file.
+            // The error affects only this file, for example if its name is too long or if a folder has no search
+            // permission.
             Err(error) => failed_files.push((job.input.path, Error::io("look at", &job.output)(error))),
         }
     }

@@ -36,7 +36,7 @@ pub(crate) fn report(
             summary["explained"] = explain::explain(engine.planner()).lines().collect();
         }
         json::add_warnings(&mut summary);
-        // Standard error, as for single files.
+        // The summary is written to standard error, as for single files.
         let _ = writeln!(std::io::stderr(), "{summary}");
     } else {
         if messages.explain {
@@ -111,7 +111,7 @@ fn summary_json(
         "threads": engine.threads(),
     });
     if let Some(worst) = worst {
-        // As in every JSON error.
+        // Every JSON error has these fields.
         summary["error"] = format!("{} failed", files(inputs.failed.len())).into();
         summary["kind"] = worst.kind().into();
     }

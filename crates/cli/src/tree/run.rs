@@ -1,5 +1,6 @@
-//! Processing of the files: long ones one after the other, each on all cores; then the others in parallel, each on one
-//! core. Both kinds use the whole machine, and the number of threads does not exceed that of the engine.
+//! Processing of the files. Long files are processed one after the other, each on all cores. Then the other files are
+//! processed in parallel, each on one core. Both steps can use all cores, and the number of threads does not exceed
+//! that of the engine.
 
 use std::fs::File;
 use std::io;
@@ -23,9 +24,10 @@ use crate::output::GuardedFile;
 use crate::progress::{FileProgress, Progress};
 use crate::signals;
 
-/// Files of at least this length are processed by all cores: 8 pieces of at least 512 KiB for each of a few cores.
+/// Files of at least this length are processed by all cores. A file of 8 MiB has at least 16 pieces of up to 512 KiB,
+/// so each of a few cores has several pieces.
 const LONG: u64 = 8 << 20;
-/// Maximum number of open files for one file in process: input, output, the folders of both, their listing.
+/// Maximum number of open files for one file in process: input, output, their folders, and the listing of a folder.
 const OPEN_FILES: u64 = 8;
 /// Number of open files of the rest of the program.
 const OTHER_OPEN_FILES: u64 = 32;
@@ -42,7 +44,7 @@ pub(crate) struct Outcome {
     pub(crate) wants_summary: bool,
 }
 
-/// Processes the files of a plan into the output folder.
+/// Processes the files of a plan and writes the outputs to the output folder.
 #[allow(clippy::too_many_arguments, reason = "the parts come from the plan, the command line and the caller")]
 pub(crate) fn run(
     engine: &Engine,
@@ -132,7 +134,8 @@ pub(crate) fn make_output(path: &Path, sync: bool) -> io::Result<Folder> {
     make_output(parent, sync)?.make_folder(Path::new(name), 0o777, sync)
 }
 
-/// Opens a file by its path: links in the path before the last component belong to the user.
+/// Opens a file by a path that the user has given. Symbolic links before the last component are followed, since the
+/// user has chosen them.
 fn open_regular(path: &Path) -> io::Result<File> {
     let (parent, name) = split(path)?;
     Folder::open(parent, true)?.open_file(Path::new(name))
@@ -144,7 +147,8 @@ fn split(path: &Path) -> io::Result<(&Path, &std::ffi::OsStr)> {
     Ok((parent.unwrap_or(Path::new(".")), name))
 }
 
-/// Runs `work` for each item, with as many threads as the engine has and the limit on open files allows.
+/// Runs `work` for each item in parallel. The number of threads of the engine and the limit on open files limit the
+/// number of threads.
 fn in_parallel<T: Sync>(engine: &Engine, items: &[T], work: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -156,7 +160,7 @@ fn in_parallel<T: Sync>(engine: &Engine, items: &[T], work: impl Fn(&T) + Sync) 
     let threads = engine.threads().min(items.len()).min(usize::try_from(most).unwrap_or(usize::MAX));
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // The system cannot start more threads: fewer are enough.
+            // If the system cannot start more threads, the work continues with fewer.
             if std::thread::Builder::new().spawn_scoped(scope, worker).is_err() {
                 break;
             }
@@ -186,7 +190,7 @@ fn compare(operation: &dyn Operation, output: &Folder, job: &Job, options: &Opti
     let (read, written) = times.map_err(Error::io("look at", &job.output))?;
     let existing = operation.compare(&input, &file, is_same_time(read, written))?;
     if existing == Existing::UpToDate && options.sync {
-        // The run that created it may not have synced it.
+        // The run that created the output may not have synced it.
         let synced = file
             .sync_all()
             .and_then(|()| output.make_folder(&job.input.place, 0o777, true)?.reader())
@@ -196,7 +200,8 @@ fn compare(operation: &dyn Operation, output: &Folder, job: &Job, options: &Opti
     Ok(existing)
 }
 
-/// True if the output has the modification time of the input. Some file systems store whole or even seconds only.
+/// True if the output has the modification time of the input. Some file systems store times only as whole seconds,
+/// others only in units of two seconds.
 fn is_same_time(input: SystemTime, output: SystemTime) -> bool {
     let has_whole_seconds = output.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
     let difference = input.duration_since(output).unwrap_or_else(|error| error.duration());
@@ -235,17 +240,18 @@ impl Work<'_> {
         let progress = self.progress.file(job.input.len);
         let finished = self.try_process(job, threads, &progress);
         if signals::stopped() {
-            // After a signal all failures are caused by it.
+            // The signal may be the cause of a failure, so the result is not recorded.
             return;
         }
         progress.finish();
         self.record(job.input.path.clone(), finished);
     }
 
-    /// Returns the bytes of plaintext.
+    /// Processes a file and returns the number of plaintext bytes.
     fn try_process(&self, job: &Job, threads: usize, progress: &FileProgress<'_>) -> Result<u64> {
         let mut input = open_input(job)?;
-        // Read before the first byte: if the input changes meanwhile, its time will differ.
+        // The modification time is read before the first byte. If the input changes afterwards, its time will differ
+        // from that of the output.
         let modified = input.file().metadata().and_then(|metadata| metadata.modified());
         let modified = modified.map_err(Error::io("look at", &job.input.path))?;
         let folder = self.output.make_folder(&job.input.place, 0o777, self.options.sync);
@@ -257,7 +263,7 @@ impl Work<'_> {
         let options =
             lockstep::Options::new().progress(&report).interrupt(signals::flag()).max_threads(threads);
         let plaintext = self.operation.process(&mut input, output.file(), options)?;
-        // On a file system without times, `--resume` creates the output again.
+        // An error is ignored: on a file system without modification times, `--resume` creates the output again.
         let _ = output.file().as_file().set_modified(modified);
         output.commit()?;
         Ok(plaintext)
@@ -285,7 +291,7 @@ mod tests {
         assert!(is_same_time(at(1000, 5), at(1000, 5)));
         assert!(!is_same_time(at(1000, 5), at(1000, 6)));
         assert!(!is_same_time(at(1001, 5), at(1000, 5)));
-        // FAT stores even seconds.
+        // FAT stores times in units of two seconds.
         assert!(is_same_time(at(1001, 999), at(1000, 0)));
         assert!(!is_same_time(at(1002, 0), at(1000, 0)));
     }

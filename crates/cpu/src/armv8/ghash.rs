@@ -1,7 +1,7 @@
 //! GHASH (SP 800-38D, 6.4) with PMULL, eight blocks for each reduction.
 //!
-//! RBIT on each byte puts the coefficients in ascending order, after which the field is the usual one: polynomials
-//! modulo x^128 + x^7 + x^2 + x + 1 with the coefficient of 1 in the lowest bit.
+//! RBIT reverses the bits of each byte, which puts the coefficients in ascending order. The field is then that of
+//! polynomials modulo x^128 + x^7 + x^2 + x + 1, with the coefficient of x^0 in the lowest bit.
 
 use std::arch::aarch64::*;
 
@@ -13,10 +13,10 @@ use crate::kernel::Block;
 /// Number of precomputed powers.
 const POWERS: usize = 8;
 
-/// A GHASH key: its first powers; zeroed on drop.
+/// The first powers of a hash key H; zeroed on drop.
 pub struct HashKey {
-    /// The powers from the first on, in ascending order of coefficients; on the heap, so that moving the key leaves no
-    /// copy behind.
+    /// The powers of H from the first on, with coefficients in ascending order. They are on the heap, so that moving the key
+    /// leaves no copy behind.
     powers: Box<[Block; POWERS]>,
 }
 
@@ -33,7 +33,8 @@ impl Drop for HashKey {
     }
 }
 
-/// A product before its reduction: the products of the halves, and the sum of the mixed ones (Karatsuba).
+/// A product before its reduction (Karatsuba): the product of the lower halves, the product of the upper halves, and the
+/// product of the sums of both halves.
 #[derive(Clone, Copy)]
 struct Product {
     low: uint8x16_t,
@@ -89,7 +90,7 @@ impl Product {
         let low = veorq_u8(self.low, vextq_u8::<8>(zero, middle));
         let high = veorq_u8(self.high, vextq_u8::<8>(middle, zero));
 
-        // x^128 = x^7 + x^2 + x + 1: fold the upper 64 bits down by 128, then the next 64.
+        // x^128 = x^7 + x^2 + x + 1: reduces the uppermost 64 bits, then the next 64.
         let modulus = vreinterpretq_u8_u64(vdupq_n_u64(0x87));
         let folded = multiply_high(high, modulus);
         let low = veorq_u8(low, vextq_u8::<8>(zero, folded));

@@ -17,7 +17,7 @@ use crate::counter::{Low32, Whole};
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Lane, Span};
 
-/// The kernel `cpu/armv8`; the token proves that the processor has the instructions.
+/// The kernel `cpu/armv8`. A value of this type proves that the processor has the instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Armv8(());
 
@@ -25,7 +25,7 @@ pub struct Armv8(());
 macro_rules! with_extensions {
     ($token:ident, $call:expr) => {{
         let Armv8(()) = $token;
-        // SAFETY: only `detect` makes an `Armv8`, after it has found the instructions on this processor.
+        // SAFETY: only `detect` creates an `Armv8`, and only if this processor has the instructions.
         unsafe { $call }
     }};
 }
@@ -37,7 +37,7 @@ impl Kernel for Armv8 {
     const NAME: &'static str = "cpu/armv8";
 
     fn detect() -> Option<Self> {
-        // PMULL is part of the standard library's "aes" here.
+        // On AArch64, the feature "aes" of the standard library includes PMULL.
         (is_aarch64_feature_detected!("neon") && is_aarch64_feature_detected!("aes")).then_some(Armv8(()))
     }
 

@@ -10,7 +10,7 @@ use crate::counter::{self, Counting};
 use crate::kernel::{Block, Span};
 use crate::tweak;
 
-/// Calls `$step::<N>` for all blocks, eight at a time, then four and one.
+/// Calls `$step::<N>` for all blocks: eight at a time, then four, then one at a time.
 macro_rules! in_groups {
     ($blocks:expr, $step:ident($at:ident $(, $argument:expr)*)) => {{
         let blocks: usize = $blocks;
@@ -99,7 +99,8 @@ pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'
     }
 }
 
-/// The ciphertext blocks that precede `blocks`: `register`, then all but the last. Sets `register` to the last.
+/// The preceding ciphertext block of each block in `blocks`; `register` precedes the first. Sets `register` to the last
+/// block.
 #[inline]
 #[target_feature(enable = "neon")]
 fn shifted<const N: usize>(register: &mut Block, blocks: &[uint8x16_t; N]) -> [uint8x16_t; N] {

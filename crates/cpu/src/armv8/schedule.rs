@@ -1,4 +1,4 @@
-//! Key expansion (FIPS 197, 5.2) with the processor's own S-box.
+//! Key expansion (FIPS 197, 5.2) with the S-box of the AES instructions.
 
 use std::arch::aarch64::*;
 
@@ -7,7 +7,7 @@ use zeroize::Zeroize;
 use super::vector::{block, vector};
 use crate::kernel::Block;
 
-/// Round keys in the order of use: the number of rounds plus one.
+/// Round keys in the order of use: one more key than there are rounds.
 pub(crate) type RoundKeys = [Block];
 
 /// Maximum number of round keys (AES-256).
@@ -57,7 +57,7 @@ impl Schedule {
     }
 }
 
-/// SubWord: in four equal columns ShiftRows changes nothing, so that AESE with a zero key is SubBytes.
+/// SubWord. ShiftRows does not change a state of four equal columns, so AESE with a zero key computes SubBytes.
 #[inline]
 #[target_feature(enable = "neon,aes")]
 fn sub_word(word: u32) -> u32 {

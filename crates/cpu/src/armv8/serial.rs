@@ -1,4 +1,4 @@
-//! Serial modes of several messages: one block of each at a time, each under its own key.
+//! Serial modes of several messages: one block of each message at a time. Each message has its own key.
 
 use std::arch::aarch64::*;
 

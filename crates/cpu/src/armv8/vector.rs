@@ -9,7 +9,7 @@ use crate::kernel::{Block, Span};
 #[inline]
 #[target_feature(enable = "neon")]
 pub(crate) fn vector(block: &Block) -> uint8x16_t {
-    // SAFETY: a Block is 16 readable bytes; the load has no alignment.
+    // SAFETY: a Block is 16 readable bytes; the load requires no alignment.
     unsafe { vld1q_u8(block.as_ptr()) }
 }
 
@@ -18,31 +18,31 @@ pub(crate) fn vector(block: &Block) -> uint8x16_t {
 #[target_feature(enable = "neon")]
 pub(crate) fn block(vector: uint8x16_t) -> Block {
     let mut block = [0; 16];
-    // SAFETY: a Block is 16 writable bytes; the store has no alignment.
+    // SAFETY: a Block is 16 writable bytes; the store requires no alignment.
     unsafe { vst1q_u8(block.as_mut_ptr(), vector) };
     block
 }
 
-/// `N` blocks of the source from block `first` on.
+/// Loads `N` blocks of the source, starting at block `first`.
 #[inline]
 #[target_feature(enable = "neon")]
 pub(crate) fn load<const N: usize>(data: &Span<'_>, first: usize) -> [uint8x16_t; N] {
     assert!(N <= data.len() / 16 && first <= data.len() / 16 - N);
     let mut blocks = [vdupq_n_u8(0); N];
     for (i, block) in blocks.iter_mut().enumerate() {
-        // SAFETY: the blocks lie within the span, whose source is valid for reads; the load has no alignment.
+        // SAFETY: the blocks lie within the span, whose source is valid for reads; the load requires no alignment.
         *block = unsafe { vld1q_u8(data.src().add(16 * (first + i))) };
     }
     blocks
 }
 
-/// Writes `N` blocks of the destination from block `first` on.
+/// Writes `N` blocks of the destination, starting at block `first`.
 #[inline]
 #[target_feature(enable = "neon")]
 pub(crate) fn store<const N: usize>(data: &mut Span<'_>, first: usize, blocks: [uint8x16_t; N]) {
     assert!(N <= data.len() / 16 && first <= data.len() / 16 - N);
     for (i, block) in blocks.into_iter().enumerate() {
-        // SAFETY: the blocks lie within the span, whose destination is valid for writes; the store has no alignment.
+        // SAFETY: the blocks lie within the span, whose destination is valid for writes; the store requires no alignment.
         unsafe { vst1q_u8(data.dst().add(16 * (first + i)), block) };
     }
 }

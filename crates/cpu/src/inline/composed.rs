@@ -1,4 +1,5 @@
-//! Incremental GCM on a kernel (SP 800-38D, 7.1 and 7.2): by its fused loop if it has one, else by its CTR and GHASH.
+//! Incremental GCM on a kernel (SP 800-38D, 7.1 and 7.2). It uses the fused loop of the kernel if there is one, otherwise
+//! the kernel's CTR and GHASH.
 
 use zeroize::{Zeroize, Zeroizing};
 
@@ -7,15 +8,15 @@ use crate::boxed;
 use crate::counter::{Counting, Low32};
 use crate::kernel::{Block, Span};
 
-/// Bytes of one CTR call before they are hashed: they stay in the L1 cache.
+/// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
 const CHUNK: usize = 16 << 10;
 
-/// A CTR function of the caller, for whole blocks.
+/// A CTR function that the caller supplies, for whole blocks.
 pub(super) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>);
 
-/// A key and the state of a message, for any kernel. The caller checks order and limits.
+/// A key and the state of a message, for any kernel. The caller checks the order of calls and the limits on lengths.
 pub(super) trait Composed: Send + Sync {
-    /// Replaces the key; false, and then none is set, if memory cannot be allocated.
+    /// Replaces the key. Returns false if memory cannot be allocated; no key is set then.
     fn set_key(&mut self, key: &[u8]) -> bool;
     /// Starts a message.
     fn start(&mut self, iv: &[u8]);
@@ -38,10 +39,10 @@ struct Gcm<K: SingleStreamKernel> {
     hash_key: K::HashKey,
     /// The hash, XORed with the bytes of a block that is not yet complete.
     hash: Block,
-    /// Number of these bytes.
+    /// Number of bytes in the incomplete block.
     partial: usize,
     counter: Block,
-    /// The keystream of that block, if it is one of data.
+    /// The keystream of the incomplete block, if it is a block of data.
     keystream: Block,
     /// The encrypted J0, which is XORed with the hash to give the tag.
     mask: Block,
@@ -55,7 +56,7 @@ impl<K: SingleStreamKernel> Drop for Gcm<K> {
     }
 }
 
-/// The schedule and the hash key of a key.
+/// The schedule and the hash key of an AES key.
 fn keys<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K::HashKey)> {
     let schedule = kernel.try_expand_to_encrypt(key)?;
     let mut h = Zeroizing::new([0; 16]);
@@ -64,7 +65,7 @@ fn keys<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K:
     Some((schedule, hash_key))
 }
 
-/// GCM on a kernel, on the heap; `None` if memory cannot be allocated.
+/// Allocates GCM on a kernel; `None` if memory cannot be allocated.
 pub(super) fn new<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Composed>> {
     let (schedule, hash_key) = keys(kernel, key)?;
     let [hash, counter, keystream, mask] = [[0; 16]; 4];
@@ -77,7 +78,7 @@ impl<K: SingleStreamKernel> Gcm<K> {
         self.counter = Low32::advance(u128::from_be_bytes(self.counter), 1).to_be_bytes();
     }
 
-    /// Adds bytes to the incomplete block, at most as many as it lacks.
+    /// Adds bytes to the incomplete block. The bytes must fit in the rest of the block.
     fn add(&mut self, bytes: &[u8]) {
         for (hash, byte) in self.hash[self.partial..].iter_mut().zip(bytes) {
             *hash ^= byte;
@@ -112,7 +113,7 @@ impl<K: SingleStreamKernel> Gcm<K> {
         self.add(tail);
     }
 
-    /// Encrypts or decrypts bytes of the incomplete block, at most as many as it lacks.
+    /// Encrypts or decrypts bytes of the incomplete block. The bytes must fit in the rest of the block.
     fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
         let mut ciphertext = [0; 16];
         for (i, ciphertext) in ciphertext[..data.len()].iter_mut().enumerate() {

@@ -1,7 +1,7 @@
 //! Incremental GCM by AWS-LC, whose assembly runs CTR and GHASH in one loop.
 //!
-//! AWS-LC accepts pieces of any length, in place or not. It zeroes all memory that it frees: the contexts and what they
-//! point to.
+//! AWS-LC accepts pieces of any length, in place or not. AWS-LC zeroes all memory that it frees, including the contexts and
+//! the memory that they point to.
 
 use std::ffi::c_int;
 use std::ptr::{NonNull, null, null_mut};
@@ -15,13 +15,13 @@ use aws_lc_sys::{
 
 use crate::kernel::{Block, Span};
 
-/// Maximum length of one call in bytes: AWS-LC uses C's int.
+/// Maximum number of bytes for one call: AWS-LC passes lengths as C's int.
 const MOST: usize = 1 << 30;
 
-/// A key and the state of a message. The caller checks order and limits.
+/// A key and the state of a message. The caller checks the order of calls and the limits on lengths.
 pub(super) struct Fused {
     context: NonNull<EVP_CIPHER_CTX>,
-    /// Length of the key in bytes, 0 if none is set.
+    /// Length of the key in bytes; 0 if no key is set.
     key_len: usize,
     /// Length of the IV that the context expects.
     iv_len: usize,
@@ -45,7 +45,7 @@ impl Fused {
         Some(Fused { context, key_len: 0, iv_len: 12 })
     }
 
-    /// Sets a key; false, and then none is set, if memory cannot be allocated.
+    /// Sets a key. Returns false if memory cannot be allocated; no key is set then.
     pub(super) fn set_key(&mut self, key: &[u8]) -> bool {
         // SAFETY: no conditions.
         let cipher: *const EVP_CIPHER = unsafe {
@@ -60,7 +60,8 @@ impl Fused {
             self.iv_len = 12;
         }
         let context = self.context.as_ptr();
-        // SAFETY: the context is alive, and has a cipher if none is given; the key has the length of the cipher.
+        // SAFETY: the context is alive. If `cipher` is null, the context already has a cipher. The key has the length of
+        // that cipher.
         let done = unsafe { EVP_CipherInit_ex(context, cipher, null_mut(), key.as_ptr(), null(), 1) };
         self.key_len = if done == 1 { key.len() } else { 0 };
         done == 1
@@ -73,7 +74,7 @@ impl Fused {
         if self.key_len == 0 {
             return false;
         }
-        // SAFETY: the context is alive and has a cipher and a key; the IV has the length that it expects.
+        // SAFETY: the context is alive and has a cipher and a key. The IV has the length that the context expects.
         unsafe {
             if iv.len() != self.iv_len {
                 if EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, iv_len, null_mut()) != 1 {
@@ -87,7 +88,7 @@ impl Fused {
 
     /// Adds additional data.
     pub(super) fn aad(&mut self, aad: &[u8]) -> bool {
-        // SAFETY: the piece is valid for reads of its length; no output means additional data.
+        // SAFETY: the piece is valid for reads of its length. A null output pointer marks additional data.
         aad.chunks(MOST).all(|piece| unsafe { self.feed(null_mut(), piece.as_ptr(), piece.len()) })
     }
 
@@ -96,7 +97,7 @@ impl Fused {
         while !data.is_empty() {
             let at = data.len().min(MOST);
             let (piece, rest) = data.split_at(at);
-            // SAFETY: a span is valid for its length, and reads and writes one place or disjoint ones.
+            // SAFETY: a span is valid for its length. Its source and its destination are equal or disjoint.
             if !unsafe { self.feed(piece.dst(), piece.src(), at) } {
                 return false;
             }
@@ -107,8 +108,8 @@ impl Fused {
 
     /// # Safety
     ///
-    /// `src` is valid for reads of `len` bytes, from 1 to [`MOST`]; `dst` is null, or valid for writes of `len` bytes and
-    /// equal to `src` or disjoint.
+    /// `len` is from 1 to [`MOST`]. `src` is valid for reads of `len` bytes. `dst` is either null, or valid for writes of
+    /// `len` bytes and equal to `src` or disjoint from it.
     unsafe fn feed(&mut self, dst: *mut u8, src: *const u8, len: usize) -> bool {
         let mut written = 0;
         // SAFETY: the context is alive; the caller guarantees the rest.
@@ -118,7 +119,7 @@ impl Fused {
     fn finish(&mut self) -> bool {
         let mut nothing = [0; 16];
         let mut written = 0;
-        // SAFETY: the context is alive; there is room for a block, though nothing is written.
+        // SAFETY: the context is alive. The buffer has room for a block, although the call writes nothing.
         unsafe { EVP_CipherFinal_ex(self.context.as_ptr(), nothing.as_mut_ptr(), &mut written) == 1 }
     }
 
@@ -126,18 +127,18 @@ impl Fused {
     pub(super) fn seal(&mut self) -> Option<Block> {
         let mut tag = [0; 16];
         let context = self.context.as_ptr();
-        // SAFETY: the context is alive; the tag has the room that is named.
+        // SAFETY: the context is alive. `tag` has room for the 16 bytes that the call writes.
         let done = self.finish()
             && unsafe { EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tag.as_mut_ptr().cast()) }
                 == 1;
         done.then_some(tag)
     }
 
-    /// Ends a decryption: true if the tag, of 1 to 16 bytes, is right. AWS-LC compares in constant time.
+    /// Ends a decryption. True if the tag, of 1 to 16 bytes, is correct. AWS-LC compares in constant time.
     pub(super) fn open(&mut self, tag: &[u8]) -> bool {
         let context = self.context.as_ptr();
         let len = tag.len() as c_int;
-        // SAFETY: the context is alive; the tag is only read, at most 16 bytes.
+        // SAFETY: the context is alive. The call only reads the tag, which has at most 16 bytes.
         let known = unsafe {
             EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, len, tag.as_ptr().cast_mut().cast())
         };

@@ -24,7 +24,7 @@ pub struct InlineGcm {
     form: Form,
     phase: Phase,
     encrypt: bool,
-    /// Bytes of additional data so far; `data`: bytes of data so far.
+    /// Number of bytes so far: of additional data in `aad`, of data in `data`.
     aad: u64,
     pub(super) data: u64,
 }
@@ -37,7 +37,7 @@ enum Form {
 /// The state of the current message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// No key: setting one has failed.
+    /// No key is set, because the last call of `set_key` failed.
     Keyless,
     /// No message is in progress.
     Between,
@@ -46,8 +46,8 @@ enum Phase {
 }
 
 impl InlineGcm {
-    /// The faster of AWS-LC's fused implementation and the kernel's own, as measured with `examples/inline`. `None` if
-    /// the key does not have 16, 24 or 32 bytes, or if memory cannot be allocated.
+    /// Selects AWS-LC's fused implementation or the kernel's own, whichever was faster in measurements with
+    /// `examples/inline`. `None` if the key does not have 16, 24 or 32 bytes, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineGcm> {
         if !kernel.prefers_fused_gcm() {
             return InlineGcm::composed(kernel, key);
@@ -70,8 +70,9 @@ impl InlineGcm {
         InlineGcm { form, phase: Phase::Between, encrypt: true, aad: 0, data: 0 }
     }
 
-    /// Sets another key, in the same memory, and ends the current message. False, without a change, if the key does not
-    /// have 16, 24 or 32 bytes. False also if memory cannot be allocated; then another key must be set before use.
+    /// Replaces the key in the same memory and ends the current message. Returns false and changes nothing if the key does
+    /// not have 16, 24 or 32 bytes. Also returns false if memory cannot be allocated; then a key must be set before the next
+    /// message.
     pub fn set_key(&mut self, key: &[u8]) -> bool {
         if !is_key_length(key.len()) {
             return false;
@@ -122,8 +123,8 @@ impl InlineGcm {
         self.update_with(data, None)
     }
 
-    /// As [`update`](InlineGcm::update), but the kernel's own implementation calls `ctr32` for CTR over whole blocks; it must
-    /// behave as [`InlineKey::ctr32`](super::InlineKey::ctr32). AWS-LC's implementation ignores it.
+    /// Like [`update`](InlineGcm::update), but the kernel's own implementation calls `ctr32` for CTR over whole blocks.
+    /// `ctr32` must behave like [`InlineKey::ctr32`](super::InlineKey::ctr32). AWS-LC's implementation ignores `ctr32`.
     pub fn update_by(&mut self, data: Span<'_>, ctr32: &mut dyn FnMut(&mut Block, Span<'_>)) -> bool {
         self.update_with(data, Some(ctr32))
     }
@@ -150,7 +151,7 @@ impl InlineGcm {
         }
     }
 
-    /// Ends the current message; true if there was one of this direction.
+    /// Ends the current message if it has the given direction; true if it did.
     fn end(&mut self, encrypt: bool) -> bool {
         let under_way = matches!(self.phase, Phase::Aad | Phase::Data) && self.encrypt == encrypt;
         if under_way {
@@ -159,7 +160,7 @@ impl InlineGcm {
         under_way
     }
 
-    /// Ends an encryption: the full tag. `None` if no encryption is in progress.
+    /// Ends an encryption and returns the full tag. `None` if no encryption is in progress.
     pub fn finish_seal(&mut self) -> Option<Block> {
         if !self.end(true) {
             return None;
@@ -170,7 +171,7 @@ impl InlineGcm {
         }
     }
 
-    /// Ends a decryption: true if `tag` equals the tag or its first 1 to 15 bytes; compared in constant time.
+    /// Ends a decryption. True if `tag` equals the computed tag or its first 1 to 15 bytes. The comparison is constant-time.
     pub fn finish_open(&mut self, tag: &[u8]) -> bool {
         if !(1..=16).contains(&tag.len()) || !self.end(false) {
             return false;

@@ -13,11 +13,12 @@ type Schedule<K> = <K as Kernel>::Schedule;
 
 /// A key, expanded for one kernel; zeroed on drop.
 ///
-/// The round keys are stored in the value, except for the portable kernel and on Arm, which store them on the heap. Moving
-/// the value leaves a copy of them in the old place: construct it in its final place, for example in a box.
+/// The portable kernel and the Arm kernel store the round keys on the heap; the other kernels store them in the value
+/// itself. Moving such a value leaves a copy of the round keys in the old place. Construct the value in its final place, for
+/// example in a box.
 pub struct InlineKey(Form);
 
-/// A kernel and the key in its format. A predicted branch on it costs less than a virtual call.
+/// A kernel and the key in its format. This is an enum because a predicted branch costs less than a virtual call.
 enum Form {
     #[cfg(target_arch = "x86_64")]
     Vaes512(Vaes512, Schedule<Vaes512>),
@@ -125,8 +126,8 @@ impl InlineKey {
         }))
     }
 
-    /// XTS of the whole blocks of a data unit, from its start, under this data key. Both keys have the same size and
-    /// kernel. `number` is the number of the unit; `after` is set to the tweak of the block after the data.
+    /// XTS of the whole blocks of a data unit, from the start of the unit. `self` is the data key. Both keys have the same
+    /// size and kernel. `number` is the number of the unit; `after` is set to the tweak of the block that follows the data.
     ///
     /// # Panics
     ///
@@ -183,8 +184,8 @@ impl InlineKey {
         cfb8_encrypt => cfb8_encrypt(iv: &mut Block, data: Span<'_>);
         /// CFB8 decryption; any length.
         cfb8_decrypt => cfb8_decrypt(iv: &mut Block, data: Span<'_>);
-        /// CFB1 encryption of the first `bits` bits, the most significant of a byte first. Later bits of the output are
-        /// not changed.
+        /// CFB1 encryption of the first `bits` bits. The most significant bit of each byte is the first. Later bits of the
+        /// output are not changed.
         cfb1_encrypt => cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize);
         /// CFB1 decryption of the first `bits` bits.
         cfb1_decrypt => cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize);

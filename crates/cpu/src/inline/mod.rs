@@ -78,8 +78,8 @@ impl InlineKernel {
         InlineKernel::all().next().expect("the portable kernel runs everywhere")
     }
 
-    /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it. `cpu/aws-lc`, which has
-    /// only GCM, selects the best kernel: [`InlineGcm`] uses AWS-LC where it is faster.
+    /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it. AWS-LC supplies only GCM, so
+    /// the name `cpu/aws-lc` selects the best kernel. [`InlineGcm`] uses AWS-LC where AWS-LC is faster than the kernel.
     pub fn by_name(name: &str) -> Option<InlineKernel> {
         if name == AwsLc::NAME {
             return Some(InlineKernel::best());
@@ -113,8 +113,8 @@ impl InlineKernel {
         with_kernel!(self.0, kernel => name(kernel))
     }
 
-    /// True if AWS-LC's GCM is faster than the kernel's own. Not so on 512-bit vectors, where the kernel has a fused
-    /// loop too.
+    /// True if AWS-LC's GCM is faster than the kernel's own. AWS-LC is not faster than the kernel for 512-bit vectors, which
+    /// has a fused loop too.
     fn prefers_fused_gcm(self) -> bool {
         match self.0 {
             #[cfg(target_arch = "x86_64")]

@@ -8,7 +8,7 @@ use crate::kernel::{Block, Span};
 #[inline(always)]
 fn each_block(data: Span<'_>, mut next: impl FnMut(u128) -> u128) {
     for i in 0..data.len() / 16 {
-        // SAFETY: the block lies in the span, which is valid for reads and writes; a Block has no alignment.
+        // SAFETY: the block lies in the span, which is valid for reads and writes; a Block has alignment 1.
         unsafe {
             let block = data.src().cast::<Block>().add(i).read();
             data.dst().cast::<Block>().add(i).write(next(u128::from_be_bytes(block)).to_be_bytes());
@@ -83,7 +83,7 @@ pub(crate) fn cfb8<const ENCRYPT: bool>(iv: &mut Block, data: Span<'_>, cipher: 
     });
 }
 
-/// CFB1 of `bits` bits, the most significant of a byte first. Later bits of the output are not changed.
+/// CFB1 of `bits` bits. The most significant bit of each byte is the first. Later bits of the output are not changed.
 #[inline(always)]
 pub(crate) fn cfb1<const ENCRYPT: bool>(
     register: &mut Block,
@@ -95,8 +95,8 @@ pub(crate) fn cfb1<const ENCRYPT: bool>(
     with_number(register, |register| {
         for at in (0..bits).step_by(8) {
             let count = (bits - at).min(8);
-            // SAFETY: the byte lies in the span, which is valid for reads and writes; its output is read only where
-            // it has bits that must not change.
+            // SAFETY: the byte lies in the span, which is valid for reads and writes. The destination byte is read only if
+            // some of its bits must not change.
             unsafe {
                 let text = data.src().add(at / 8).read();
                 let mut result = 0;

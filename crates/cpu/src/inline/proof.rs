@@ -1,5 +1,5 @@
-//! The self-test of inline kernels on this processor: the block cipher by the examples of FIPS 197, all modes against
-//! that block cipher.
+//! The self-test of inline kernels on this processor. It checks the block cipher with the examples of FIPS 197, and all
+//! modes against that block cipher.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -9,7 +9,7 @@ const UNKNOWN: u8 = 0;
 const PASSED: u8 = 1;
 const FAILED: u8 = 2;
 
-/// The result of each kernel. There is no lock, so that a fork during a self-test cannot leave one held; running a
+/// The result of each kernel. There is no lock, because a fork during a self-test could leave a lock held. Running a
 /// self-test twice is harmless.
 static OUTCOMES: [(&str, AtomicU8); 5] = [
     ("cpu/vaes512", AtomicU8::new(UNKNOWN)),
@@ -19,7 +19,8 @@ static OUTCOMES: [(&str, AtomicU8); 5] = [
     ("cpu/soft", AtomicU8::new(UNKNOWN)),
 ];
 
-/// True if the kernel has passed its self-test. The first call runs it: 0.25 ms, 1 ms for the portable kernel.
+/// True if the kernel has passed its self-test. The first call runs the self-test, which takes 0.25 ms, or 1 ms for the
+/// portable kernel.
 #[inline]
 pub fn is_proven(kernel: InlineKernel) -> bool {
     let name = kernel.name();
@@ -34,13 +35,15 @@ pub fn is_proven(kernel: InlineKernel) -> bool {
     }
 }
 
-/// Length of the data: the widest step of any kernel, half of it and so on, and a partial block.
+/// Length of the data: one step of each width, from the widest of any kernel (1024 bytes) down to one block, and a partial
+/// block.
 const LEN: usize = 1024 + 512 + 256 + 128 + 64 + 32 + 16 + 5;
 const WHOLE: usize = LEN & !15;
-/// Shorter for serial modes, which take as long for one block as parallel ones for eight.
+/// Serial modes use shorter data, because they take as long for one block as parallel modes take for eight.
 const SERIAL_LEN: usize = 64;
 
-/// Key, plaintext and ciphertext of FIPS 197, appendix C: key and plaintext count up, by 01 and by 11.
+/// Key lengths and ciphertexts of the examples in FIPS 197, appendix C. The bytes of the key are 00, 01, 02 and so on; the
+/// bytes of the plaintext are 00, 11, 22 and so on.
 const CIPHERTEXTS: [(usize, u128); 3] = [
     (16, 0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a),
     (24, 0xdda9_7ca4_864c_dfe0_6eaf_70a0_ec0d_7191),
@@ -80,12 +83,12 @@ fn xor(a: &[u8], b: &[u8]) -> Block {
     std::array::from_fn(|i| a.get(i).unwrap_or(&0) ^ b.get(i).unwrap_or(&0))
 }
 
-/// `Some` if output and register are equal.
+/// `Some` if the output and the register are as expected.
 fn same<const N: usize>(got: ([u8; N], Block), expected: ([u8; N], Block)) -> Option<()> {
     (got == expected).then_some(())
 }
 
-/// The output and the register after `run` in place.
+/// Calls `run` in place and returns the output and the register.
 fn run<const N: usize>(
     register: Block,
     input: &[u8; N],
@@ -96,8 +99,8 @@ fn run<const N: usize>(
     (output, register)
 }
 
-/// The same block by block: `step` maps the register and a block (the last may be partial) to the output and the next
-/// register.
+/// The output and the register of a mode, computed block by block. `step` maps the register and a block (the last may be
+/// partial) to the output and the next register.
 fn by_blocks<const N: usize>(
     register: Block,
     input: &[u8; N],
@@ -115,7 +118,7 @@ fn by_blocks<const N: usize>(
 fn prove_parallel(key: &InlineKey) -> Option<()> {
     let input: [u8; LEN] = sample();
     let whole: &[u8; WHOLE] = input[..WHOLE].try_into().expect("at least that long");
-    // A counter that carries out of its low half within the data.
+    // The low half of this counter overflows within the data.
     let start = (0xFEDC_BA98_7654_3210u128 << 64 | u128::from(u64::MAX - 20)).to_be_bytes();
     let (unused, as_block) = ([0; 16], |block: &[u8]| -> Block { block.try_into().expect("16 bytes") });
 
@@ -202,7 +205,7 @@ fn prove_serial(key: &InlineKey) -> Option<()> {
     same(run(iv, &cfb1, |register, data| key.cfb1_decrypt(register, data, bits)), (*plain, after))
 }
 
-/// A product of GHASH (SP 800-38D, algorithm 1).
+/// The product of two elements in the field of GHASH (SP 800-38D, algorithm 1).
 fn product(x: u128, mut y: u128) -> u128 {
     let mut z = 0;
     for bit in (0..128).rev() {

@@ -8,11 +8,12 @@ use crate::kernel::{Block, Kernel, Span};
 /// Data are whole blocks unless stated otherwise. Chaining registers are updated, so that the next call continues the
 /// message.
 pub(crate) trait SingleStreamKernel: Kernel {
-    /// Data of [`SingleStreamKernel::gcm`] are a multiple of this many bytes; 0 if the kernel has no such loop.
+    /// The length of the data of [`SingleStreamKernel::gcm`] is a multiple of this number of bytes. The number is 0 if the
+    /// kernel has no fused loop.
     const GCM_STEP: usize = 0;
 
-    /// GCM's CTR (with a 32-bit counter) and GHASH of the ciphertext in one loop, over whole steps. It calls
-    /// [`SingleStreamKernel::ensure_powers`] itself.
+    /// GCM's CTR (with a 32-bit counter) and GHASH of the ciphertext in one loop. The data are whole steps of
+    /// [`SingleStreamKernel::GCM_STEP`] bytes. It calls [`SingleStreamKernel::ensure_powers`] itself.
     fn gcm(
         self,
         _key: &Self::Schedule,
@@ -25,7 +26,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
         unreachable!("GCM_STEP is 0")
     }
 
-    /// [`Kernel::expand`]; `None` if memory cannot be allocated.
+    /// Like [`Kernel::expand`], but `None` if memory cannot be allocated.
     fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
         Some(self.expand(key))
     }
@@ -35,7 +36,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
         self.try_expand(key)
     }
 
-    /// [`Kernel::hash_key`]; `None` if memory cannot be allocated.
+    /// Like [`Kernel::hash_key`], but `None` if memory cannot be allocated.
     fn try_hash_key(self, h: &Block) -> Option<Self::HashKey> {
         Some(self.hash_key(h))
     }
@@ -46,18 +47,18 @@ pub(crate) trait SingleStreamKernel: Kernel {
     /// A copy of a hash key; `None` if memory cannot be allocated.
     fn duplicate_hash_key(key: &Self::HashKey) -> Option<Self::HashKey>;
 
-    /// Replaces a schedule by that of another key; false, without a change, if memory cannot be allocated.
+    /// Replaces a schedule by that of another key. Returns false and changes nothing if memory cannot be allocated.
     fn expand_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
         self.try_expand(key).map(|schedule| *place = schedule).is_some()
     }
 
-    /// Replaces a schedule of [`SingleStreamKernel::try_expand_to_encrypt`]; false, without a change, if memory cannot be
-    /// allocated.
+    /// Replaces a schedule of [`SingleStreamKernel::try_expand_to_encrypt`]. Returns false and changes nothing if memory
+    /// cannot be allocated.
     fn expand_to_encrypt_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
         self.expand_into(key, place)
     }
 
-    /// Replaces a hash key; false, without a change, if memory cannot be allocated. Call
+    /// Replaces a hash key. Returns false and changes nothing if memory cannot be allocated. Call
     /// [`SingleStreamKernel::ensure_powers`] before hashing.
     fn hash_key_into(self, h: &Block, place: &mut Self::HashKey) -> bool {
         self.try_hash_key(h).map(|key| *place = key).is_some()
@@ -66,8 +67,8 @@ pub(crate) trait SingleStreamKernel: Kernel {
     /// Computes the powers of H that a call on `blocks` blocks needs. Short messages need few of them.
     fn ensure_powers(self, _key: &mut Self::HashKey, _blocks: usize) {}
 
-    /// XTS of the whole blocks of a data unit, from its start. `number` is the number of the unit; `after` is set to the
-    /// tweak of the block after the data. Both keys have the same size.
+    /// XTS of the whole blocks of a data unit, from the start of the unit. `number` is the number of the unit; `after` is
+    /// set to the tweak of the block that follows the data. Both keys have the same size.
     fn xts_unit(
         self,
         key: &Self::Schedule,
@@ -124,7 +125,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
     }
 }
 
-/// [`SingleStreamKernel::xts_unit`] by the passes of the kernel.
+/// Implements [`SingleStreamKernel::xts_unit`] with the XTS passes of the kernel.
 pub(crate) fn xts_unit<K: SingleStreamKernel>(
     kernel: K,
     key: &K::Schedule,

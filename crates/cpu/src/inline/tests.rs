@@ -1,4 +1,4 @@
-//! Every kernel of this processor against the oracle.
+//! Compares every kernel of this processor with the reference implementation.
 
 use lockstep_reference::{Aes, cbc, cbc_mac, cfb, ctr, ecb, ofb, xts};
 
@@ -8,7 +8,7 @@ mod gcm;
 
 const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
 
-/// Bytes that differ from seed to seed (splitmix64).
+/// Pseudorandom bytes that depend on `seed` (splitmix64).
 fn bytes(seed: usize, len: usize) -> Vec<u8> {
     let mut state = seed as u64;
     let mut next = || {
@@ -45,7 +45,8 @@ fn any() -> impl Iterator<Item = usize> {
     (0..=200).chain([255, 257, 511, 513, 1000, 4099, 20_001])
 }
 
-/// Checks `call` in place, out of place and at an odd address. `register` has the register before and after it.
+/// Checks `call` in place, out of place and at an odd address. `register` holds the register before the call and, if it is
+/// checked, the register after the call.
 fn check(
     what: &str,
     data: &[u8],
@@ -273,7 +274,7 @@ fn cfb1_of_any_number_of_bits() {
                 ("CFB1 decryption", cfb::decrypt1(aes, &iv, &data, bits), InlineKey::cfb1_decrypt),
             ];
             for (mode, result, call) in modes {
-                // The expected output: bits after the last are not changed.
+                // The expected output: the bits that follow the first `bits` bits are not changed.
                 let over = |before: &[u8]| {
                     let mut expected = before.to_vec();
                     expected[..bits / 8].copy_from_slice(&result[..bits / 8]);
@@ -292,7 +293,7 @@ fn cfb1_of_any_number_of_bits() {
                 call(key, &mut again, Span::copy(&data, &mut apart), bits);
                 assert!(apart == over(&vec![0x5a; len]), "{what} {mode}: {bits} bits out of place");
                 assert_eq!(register, again);
-                // The same in two calls.
+                // The same bits in two calls.
                 let cut = bits / 16 * 8;
                 let (mut place, mut register) = (data.clone(), iv);
                 call(key, &mut register, Span::in_place(&mut place[..cut / 8]), cut);
@@ -308,7 +309,7 @@ fn cfb1_of_any_number_of_bits() {
 fn raw_spans() {
     let key = InlineKey::new(InlineKernel::best(), &[7; 16]).unwrap();
     let (source, mut place) = (bytes(1, 40), vec![0; 40]);
-    // SAFETY: two vectors, both of 40 bytes.
+    // SAFETY: the pointers belong to two vectors of 40 bytes each.
     key.ctr(&mut block(2), unsafe { Span::from_raw(source.as_ptr(), place.as_mut_ptr(), 40) });
     assert_eq!(place, ctr::apply(&Aes::new(&[7; 16]), &block(2), &source));
     // SAFETY: no bytes.

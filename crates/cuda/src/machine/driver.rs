@@ -1,7 +1,8 @@
-//! A GPU as a machine, by the CUDA driver, in the device's primary context, which it shares with the caller's CUDA code.
+//! A GPU as a machine. The CUDA driver executes the calls, in the device's primary context, which the caller's CUDA
+//! code may share.
 //!
-//! Discovery opens no context; the first use does. Each call makes the context current for its duration and then restores
-//! the one that was current on the caller's thread.
+//! Discovery does not open the context; the first use of the device does. Each call makes the context current for its
+//! duration and then restores the context that was current on the caller's thread.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -18,35 +19,35 @@ use crate::compile::{self, Architecture};
 mod api;
 use api::{Api, Code, missing, no_device};
 
-/// The machine code is made by the pinned compiler, 13.0: older drivers refuse it.
+/// The pinned compiler, version 13.0, makes the machine code. Older drivers refuse this code.
 const OLDEST_DRIVER: c_int = 13_000;
 
-// Of enum CUdevice_attribute in cuda.h.
+// Values of `enum CUdevice_attribute` in cuda.h.
 const MULTIPROCESSORS: c_int = 16;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 const SHARED_OPTIN: c_int = 97;
 const SHARED: c_int = 8;
-/// Domain, bus and device.
+/// The attributes of the PCI domain, bus and device.
 const PCI: [c_int; 3] = [50, 33, 34];
 
 /// The PCI vendor number.
 const NVIDIA: u32 = 0x10de;
 
-/// Of enum CUfunction_attribute.
+/// A value of `enum CUfunction_attribute` in cuda.h.
 const DYNAMIC_SHARED: c_int = 8;
 
-/// More dynamic shared memory than this must be requested.
+/// The maximum dynamic shared memory of a launch without a special request, in bytes.
 const SHARED_UNASKED: u32 = 48 * 1024;
 
 /// The devices that the driver lists.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason if there is no device.
 pub(crate) fn discover() -> Result<Vec<(u16, Driver)>, Missing> {
     let api = Api::open()?;
     let (mut version, mut count) = (0, 0);
-    // SAFETY: places for an integer each.
+    // SAFETY: each argument is a place for an integer.
     let codes = unsafe { [(api.version)(&mut version), (api.device_count)(&mut count)] };
     if let Some(&code) = codes.iter().find(|&&code| code != 0) {
         return Err(missing(&api.describe(code), "see whether nvidia-smi works"));
@@ -82,7 +83,7 @@ pub(crate) struct Driver {
     architecture: Architecture,
     limits: Limits,
     opened: OnceLock<Result<Opened, Fault>>,
-    /// Modules of which it is known whether their code is at hand.
+    /// For each module that was checked, true if its code is available without a compilation.
     at_hand: Mutex<HashMap<&'static str, bool>>,
 }
 
@@ -140,7 +141,7 @@ impl Driver {
         })
     }
 
-    /// The reason if its kernels cannot run.
+    /// The reason if the kernels cannot run on this GPU.
     pub(crate) fn missing(&self) -> Option<String> {
         compile::available(self.architecture).err().map(|missing| missing.to_string())
     }
@@ -157,7 +158,7 @@ impl Driver {
     fn open(&self) -> Outcome<&Opened> {
         let open = || {
             let mut context: CUcontext = null_mut();
-            // SAFETY: a place for the context; it is released when this is dropped.
+            // SAFETY: `context` is a place for the context, which is released when this value is dropped.
             self.check(unsafe { (self.api.retain)(&mut context, self.device) })?;
             let (modules, functions) = Default::default();
             Ok(Opened { context: context as usize, modules, functions })
@@ -165,20 +166,20 @@ impl Driver {
         self.opened.get_or_init(open).as_ref().map_err(Clone::clone)
     }
 
-    /// Calls with the context current.
+    /// Runs a function while the context is current.
     fn within<T>(&self, call: impl FnOnce(&Opened) -> Outcome<T>) -> Outcome<T> {
         let opened = self.open()?;
         // SAFETY: the context is retained.
         self.check(unsafe { (self.api.push)(opened.context as CUcontext) })?;
         let outcome = call(opened);
         let mut popped: CUcontext = null_mut();
-        // SAFETY: pushed above; a place for what comes off.
+        // SAFETY: the context was pushed above, and `popped` is a place for the context that is removed.
         let code = unsafe { (self.api.pop)(&mut popped) };
         let value = outcome?;
         self.check(code).map(|()| value)
     }
 
-    /// The function, its module loaded at first use.
+    /// The function of an entry point. The first use of a module loads the module.
     fn function(&self, opened: &Opened, entry: Entry) -> Outcome<CUfunction> {
         if let Some(&function) = lock(&opened.functions).get(&entry) {
             return Ok(function as CUfunction);
@@ -190,7 +191,8 @@ impl Driver {
                 let image = compile::image(entry.module, self.architecture)
                     .map_err(|missing| Fault::Failed(missing.to_string()))?;
                 let mut module: CUmodule = null_mut();
-                // SAFETY: a whole cubin, or PTX that ends in zero; the driver copies it.
+                // SAFETY: the image is a complete cubin, or PTX that ends with a zero byte. The driver copies the
+                // image.
                 self.check(unsafe { (self.api.load)(&mut module, image.as_ptr().cast()) })?;
                 modules.insert(entry.module, module as usize);
                 module
@@ -199,7 +201,7 @@ impl Driver {
         drop(modules);
         let name = CString::new(entry.name).map_err(|_| Fault::Failed("a name with a zero".into()))?;
         let mut function: CUfunction = null_mut();
-        // SAFETY: a module of this context, and a terminated string.
+        // SAFETY: the module belongs to this context, and the name is a terminated string.
         self.check(unsafe { (self.api.function)(&mut function, module, name.as_ptr()) }).map_err(
             |fault| Fault::Failed(format!("no function {} in the machine code: {fault}", entry.name)),
         )?;
@@ -211,7 +213,8 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         if let Some(Ok(_)) = self.opened.get() {
-            // SAFETY: retained once. Modules go with the context, when its last user releases it.
+            // SAFETY: the context was retained once. When its last user releases it, the driver also unloads the
+            // modules.
             unsafe { (self.api.release)(self.device) };
         }
     }
@@ -242,7 +245,7 @@ unsafe impl Machine for Driver {
     }
 
     fn lacks(&self, _entry: Entry) -> bool {
-        // The same sources are compiled for the GPU and for the emulator.
+        // The GPU has all entry points, because the same sources are compiled for the GPU and for the emulator.
         false
     }
 
@@ -264,13 +267,13 @@ unsafe impl Machine for Driver {
     }
 
     unsafe fn free(&self, address: u64, _len: usize) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         let _ = self.within(|_| self.check(unsafe { (self.api.free)(address) }));
     }
 
     fn hold(&self, _address: u64, _len: usize) -> Outcome<Hold> {
-        // Other code of the process may have allocated the memory, so nothing is known of it here. A wrong address does not
-        // affect host memory.
+        // Other code of the process may have allocated the memory, so this function cannot check the range. A wrong
+        // address does not affect host memory.
         Ok(Box::new(()))
     }
 
@@ -288,17 +291,17 @@ unsafe impl Machine for Driver {
     }
 
     unsafe fn free_pinned(&self, address: *mut u8, _len: usize) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         let _ = self.within(|_| self.check(unsafe { (self.api.free_pinned)(address.cast()) }));
     }
 
     unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         self.within(|_| self.check(unsafe { (self.api.copy_in)(to, from.cast(), len, stream_of(stream)) }))
     }
 
     unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         self.within(|_| self.check(unsafe { (self.api.copy_out)(to.cast(), from, len, stream_of(stream)) }))
     }
 
@@ -306,7 +309,7 @@ unsafe impl Machine for Driver {
         if len == 0 {
             return Ok(());
         }
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         self.within(|_| self.check(unsafe { (self.api.fill)(address, 0, len, stream_of(stream)) }))
     }
 
@@ -324,7 +327,7 @@ unsafe impl Machine for Driver {
         self.within(|opened| {
             let function = self.function(opened, entry)?;
             if shape.shared > SHARED_UNASKED {
-                // SAFETY: a function of this context.
+                // SAFETY: the function belongs to this context.
                 self.check(unsafe {
                     (self.api.function_attribute)(function, DYNAMIC_SHARED, shape.shared as c_int)
                 })?;
@@ -337,7 +340,8 @@ unsafe impl Machine for Driver {
                 (&raw mut len).cast(),
                 END as *mut c_void,
             ];
-            // SAFETY: the parameters are read before it returns; the caller guarantees what they point to.
+            // SAFETY: the driver reads the parameters before the call returns. The caller guarantees the memory that
+            // they point to.
             self.check(unsafe {
                 (self.api.launch)(
                     function,
@@ -367,12 +371,12 @@ unsafe impl Machine for Driver {
     }
 
     fn free_stream(&self, stream: StreamHandle) {
-        // SAFETY: made by `new_stream`, and its owner is gone.
+        // SAFETY: `new_stream` created the stream, and its owner has been dropped.
         let _ = self.within(|_| self.check(unsafe { (self.api.free_stream)(stream_of(stream)) }));
     }
 
     fn synchronise_stream(&self, stream: StreamHandle) -> Outcome<()> {
-        // SAFETY: a stream of this context.
+        // SAFETY: the stream belongs to this context.
         self.within(|_| self.check(unsafe { (self.api.synchronise_stream)(stream_of(stream)) }))
     }
 
@@ -385,7 +389,7 @@ unsafe impl Machine for Driver {
         const NO_TIMING: c_uint = 2;
         self.within(|_| {
             let mut event: CUevent = null_mut();
-            // SAFETY: a place for the event; a stream of this context.
+            // SAFETY: `event` is a place for the event, and the stream belongs to this context.
             unsafe {
                 self.check((self.api.new_event)(&mut event, NO_TIMING))?;
                 self.check((self.api.record)(event, stream_of(stream))).inspect_err(|_| {
@@ -397,7 +401,7 @@ unsafe impl Machine for Driver {
     }
 
     fn is_past(&self, event: EventHandle) -> Outcome<bool> {
-        // SAFETY: made by `record`.
+        // SAFETY: `record` created the event.
         self.within(|_| match unsafe { (self.api.query)(event_of(event)) } {
             0 => Ok(true),
             NOT_READY => Ok(false),
@@ -406,17 +410,17 @@ unsafe impl Machine for Driver {
     }
 
     fn wait(&self, event: EventHandle) -> Outcome<()> {
-        // SAFETY: made by `record`.
+        // SAFETY: `record` created the event.
         self.within(|_| self.check(unsafe { (self.api.wait)(event_of(event)) }))
     }
 
     fn order(&self, stream: StreamHandle, event: EventHandle) -> Outcome<()> {
-        // SAFETY: a stream of this context, and an event made by `record`.
+        // SAFETY: the stream belongs to this context, and `record` created the event.
         self.within(|_| self.check(unsafe { (self.api.order)(stream_of(stream), event_of(event), 0) }))
     }
 
     fn free_event(&self, event: EventHandle) {
-        // SAFETY: made by `record`, and its owner is gone.
+        // SAFETY: `record` created the event, and its owner has been dropped.
         let _ = self.within(|_| self.check(unsafe { (self.api.free_event)(event_of(event)) }));
     }
 }

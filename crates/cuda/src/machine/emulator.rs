@@ -1,7 +1,7 @@
-//! The emulator as a machine: device memory is host memory, and one queue, in order, stands for all streams.
+//! The emulator as a machine. Device memory is host memory, and one queue runs the work of all streams in order.
 //!
-//! The queue runs on its own thread, as a GPU works on its own, so that tests find accesses that come too early. The thread
-//! starts with the first work and ends with the machine.
+//! The queue runs on its own thread, so that its work is asynchronous, like the work of a GPU. Tests therefore detect
+//! accesses that are too early. The thread starts with the first work and ends when the machine is dropped.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -34,7 +34,7 @@ unsafe extern "C" {
 pub(crate) fn kernels() -> BTreeSet<&'static str> {
     (0..)
         .map_while(|index| {
-            // SAFETY: any index is allowed; names are constants of the program, and the last is followed by null.
+            // SAFETY: any index is allowed. The names are constants of the program, and null follows the last name.
             unsafe {
                 let name = lockstep_emu_kernel(index);
                 (!name.is_null()).then(|| CStr::from_ptr(name))
@@ -49,7 +49,7 @@ pub(crate) fn kernels() -> BTreeSet<&'static str> {
 pub(crate) fn constant(name: &str) -> Option<u64> {
     let name = CString::new(name).ok()?;
     let mut value = 0;
-    // SAFETY: a terminated string, and a place for the value.
+    // SAFETY: the name is a terminated string, and `value` is a place for the value.
     let found = unsafe { lockstep_emu_constant(name.as_ptr(), &mut value) };
     (found != 0).then_some(value)
 }
@@ -57,7 +57,7 @@ pub(crate) fn constant(name: &str) -> Option<u64> {
 /// Runs a kernel to its end.
 ///
 /// # Safety
-/// What the kernel reads and writes is allocated.
+/// All memory that the kernel reads and writes is allocated.
 unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Result<(), String> {
     let name = CString::new(name).map_err(|_| "the name of a kernel contains a zero".to_owned())?;
     // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; the caller guarantees the rest.
@@ -79,7 +79,7 @@ unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Resul
     }
 }
 
-/// Alignment of device memory, as CUDA has it.
+/// Alignment of device memory, as in CUDA.
 const ALIGNMENT: usize = 256;
 
 /// Host memory in place of device memory, wiped when its last owner is dropped.
@@ -88,7 +88,7 @@ struct Allocation {
     layout: Layout,
 }
 
-// SAFETY: plain memory; the queue orders the accesses.
+// SAFETY: the queue orders the accesses to the memory.
 unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
@@ -200,7 +200,7 @@ impl Emulator {
         }
     }
 
-    /// The allocation that contains a range; owning it keeps it allocated.
+    /// The allocation that contains a range. The memory stays allocated while the caller owns the result.
     fn allocation(&self, address: u64, len: usize) -> Outcome<Arc<Allocation>> {
         let wild = || Fault::Failed(format!("{len} bytes at address {address:#x} are not allocated"));
         let memory = lock(&self.memory);
@@ -229,7 +229,8 @@ unsafe impl Machine for Emulator {
     }
 
     fn limits(&self) -> Limits {
-        // One multiprocessor, so that kernels that fill tables have few blocks; shared memory as sm_90 has it.
+        // There are few multiprocessors, so that kernels that fill tables run in few thread blocks. The shared memory
+        // is that of sm_90.
         Limits { multiprocessors: 2, shared: 227 * 1024 }
     }
 
@@ -312,9 +313,9 @@ unsafe impl Machine for Emulator {
             word[..bytes.len()].copy_from_slice(bytes);
             u64::from_ne_bytes(word)
         });
-        // Two extra words: kernels of 16-byte alignment read whole ones.
+        // Two extra words, because kernels with 16-byte alignment read whole units of 16 bytes.
         let words: Vec<u64> = words.chain([0; 2]).collect();
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         self.queue(Box::new(move || unsafe { run(entry.name, shape, &words, len) }))
     }
 
@@ -373,7 +374,7 @@ mod tests {
         assert!(emulator.hold(address + 1, 100).is_err());
         assert!(emulator.hold(16, 1).is_err());
         assert!(emulator.hold(address, usize::MAX).is_err());
-        // SAFETY: allocated above, and unused.
+        // SAFETY: the memory was allocated above, and nothing uses it.
         unsafe { emulator.free(address, 100) };
         assert!(emulator.hold(address, 1).is_err());
     }
@@ -384,7 +385,7 @@ mod tests {
         let entry = Entry { module: "none", name: "no_such_kernel" };
         assert!(emulator.lacks(entry));
         let shape = Shape { grid: 1, threads: 1, shared: 0 };
-        // SAFETY: it does not run.
+        // SAFETY: the kernel does not run.
         unsafe { emulator.launch(ANY, entry, shape, &[]) }.unwrap();
         assert!(matches!(emulator.synchronise(), Err(Fault::Lost(_))));
         let event = emulator.record(ANY).unwrap();

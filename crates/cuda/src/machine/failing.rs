@@ -1,7 +1,8 @@
 //! A machine for tests: the emulator, with calls that fail on demand and a count of allocated memory.
 //!
-//! The tests of this crate choose each call that fails. For a whole program (`make soak`) the environment does: [`Every`].
-//! This module is compiled only for tests and with debug assertions, so that no release contains it.
+//! The tests of this crate choose each call that fails. For a whole program (`make soak`) an environment variable
+//! chooses the calls: see [`Every`]. This module is compiled only for tests and with debug assertions, so no release
+//! contains it.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use super::emulator::Emulator;
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 
-/// The environment variable of [`Every`], which also occurs in the message of each fault.
+/// The environment variable that sets [`Every`]. Its name is part of the message of each fault.
 const VARIABLE: &str = "LOCKSTEP_TEST_FAULTS";
 
 /// Faults of a whole program, such as `launch:50,wait:70,allocation:90,copy:23,lost:400`: each 50th launch, 70th wait and
@@ -44,16 +45,16 @@ impl Every {
     }
 }
 
-/// True for each `every`th number, counted from 0.
+/// True if a fault is due at the call with this number. Every `every`-th call has a fault, and numbers start at 0.
 fn is_due(every: u64, number: u64) -> bool {
     every > 0 && (number + 1).is_multiple_of(every)
 }
 
-/// What a test sets and reads.
+/// The settings and the counters of a test.
 #[derive(Default)]
 pub(crate) struct Control {
     every: Every,
-    /// The calls that fail, each by its number, counted from 0, and how.
+    /// For each type of call, the number of the call that fails, counted from 0, and its fault.
     pub(crate) allocation: Mutex<Option<(u64, Fault)>>,
     pub(crate) launch: Mutex<Option<(u64, Fault)>>,
     pub(crate) wait: Mutex<Option<(u64, Fault)>>,
@@ -67,9 +68,9 @@ pub(crate) struct Control {
     pub(crate) compiles: AtomicBool,
     /// True after a sticky error, when nothing works any more.
     lost: AtomicBool,
-    /// The number of calls after that.
+    /// The number of calls after the sticky error.
     pub(crate) late: AtomicU64,
-    /// Allocated bytes on both sides.
+    /// Allocated bytes of host and device memory.
     pub(crate) bytes: AtomicI64,
 }
 
@@ -166,7 +167,7 @@ unsafe impl Machine for Failing {
 
     unsafe fn free(&self, address: u64, len: usize) {
         self.control.bytes.fetch_sub(len as i64, SeqCst);
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe { self.emulator.free(address, len) }
     }
 
@@ -184,20 +185,20 @@ unsafe impl Machine for Failing {
 
     unsafe fn free_pinned(&self, address: *mut u8, len: usize) {
         self.control.bytes.fetch_sub(len as i64, SeqCst);
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe { self.emulator.free_pinned(address, len) }
     }
 
     unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {
         self.control.alive()?;
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe { self.emulator.copy_in(stream, from, to, len) }
     }
 
     unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()> {
         self.control.alive()?;
         let number = self.control.copies.fetch_add(1, SeqCst);
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe { self.emulator.copy_out(stream, from, to, len)? };
         if self.control.is_wrong_copy(number) && len > 0 {
             self.emulator.synchronise()?;
@@ -209,7 +210,7 @@ unsafe impl Machine for Failing {
 
     unsafe fn zero(&self, stream: StreamHandle, address: u64, len: usize) -> Outcome<()> {
         self.control.alive()?;
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe { self.emulator.zero(stream, address, len) }
     }
 
@@ -221,7 +222,7 @@ unsafe impl Machine for Failing {
         parameters: &[u8],
     ) -> Outcome<()> {
         self.control.launch()?;
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe { self.emulator.launch(stream, entry, shape, parameters) }
     }
 
@@ -255,7 +256,7 @@ unsafe impl Machine for Failing {
     }
 
     fn wait(&self, event: EventHandle) -> Outcome<()> {
-        // The emulator's queue ends before the call fails, because memory is freed then.
+        // The emulator's work must end before the call fails, because the caller then frees memory.
         self.emulator.wait(event)?;
         self.control.wait()
     }

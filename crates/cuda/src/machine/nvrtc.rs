@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-/// The environment variable with the path of the library, if the system does not find it.
+/// The environment variable with the path of the library, for systems that do not find the library by name.
 pub(crate) const ENV_NVRTC: &str = "LOCKSTEP_NVRTC";
 
 /// File names of the library, the preferred one first.
@@ -45,7 +45,7 @@ struct Functions {
 }
 
 impl Nvrtc {
-    /// The compiler, if it is there.
+    /// Opens the compiler, or returns the reason if it is not available.
     pub(crate) fn open() -> Result<Nvrtc, String> {
         static OPENED: OnceLock<Result<Functions, String>> = OnceLock::new();
         match OPENED.get_or_init(Functions::open) {
@@ -58,12 +58,13 @@ impl Nvrtc {
         self.functions.version
     }
 
-    /// Supported architectures, as the number in `sm_90`.
+    /// Supported architectures, as numbers such as 90 for `sm_90`.
     pub(crate) fn supported(&self) -> &[u32] {
         &self.functions.supported
     }
 
-    /// Compiles a program: a cubin, or PTX that ends in zero where an option asks for a virtual architecture.
+    /// Compiles a program to a cubin. If an option requests a virtual architecture, the result is PTX that ends with a
+    /// zero byte.
     pub(crate) fn compile(&self, name: &str, source: &str, options: &[String]) -> Result<Vec<u8>, String> {
         let text =
             |text: &str| CString::new(text).map_err(|_| "a source or an option contains a zero".to_owned());
@@ -74,12 +75,12 @@ impl Nvrtc {
         let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let mut program = Owned { functions, program: std::ptr::null_mut() };
         let none = std::ptr::null();
-        // SAFETY: terminated strings and a place for the program; no headers.
+        // SAFETY: the strings are terminated, `program` is a place for the program, and there are no headers.
         let code = unsafe {
             (functions.create)(&mut program.program, source.as_ptr(), name.as_ptr(), 0, none, none)
         };
         functions.check(code)?;
-        // SAFETY: as many options as stated.
+        // SAFETY: the array has the stated number of options.
         let code =
             unsafe { (functions.compile)(program.program, pointers.len() as c_int, pointers.as_ptr()) };
         if let Err(error) = functions.check(code) {
@@ -106,10 +107,10 @@ impl Owned {
         get: unsafe extern "C" fn(Program, *mut c_char) -> Code,
     ) -> Result<Vec<u8>, String> {
         let mut len = 0;
-        // SAFETY: a program, and a place for the length.
+        // SAFETY: the program is valid, and `len` is a place for the length.
         self.functions.check(unsafe { size(self.program, &mut len) })?;
         let mut bytes = vec![0; len];
-        // SAFETY: as many bytes as the library stated.
+        // SAFETY: the buffer has the number of bytes that the library stated.
         self.functions.check(unsafe { get(self.program, bytes.as_mut_ptr().cast()) })?;
         Ok(bytes)
     }
@@ -118,7 +119,7 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         if !self.program.is_null() {
-            // SAFETY: made by `create`.
+            // SAFETY: `create` created the program.
             unsafe { (self.functions.destroy)(&mut self.program) };
         }
     }
@@ -129,16 +130,16 @@ impl Functions {
         let library = match lockstep_cache::environment::variable(ENV_NVRTC).filter(|path| !path.is_empty()) {
             Some(path) => open_at(&path)?,
             None => {
-                // SAFETY: runs the library's constructors, as every use of it does.
+                // SAFETY: loading runs the library's constructors, like every other use of the library.
                 let open = |name: &&str| unsafe { Library::new(*name) }.ok();
                 NAMES.iter().find_map(open).ok_or("no libnvrtc.so.13")?
             }
         };
-        // It is never closed: the functions are used until the program ends.
+        // The library is never closed, because its functions are used until the program ends.
         let library: &'static Library = Box::leak(Box::new(library));
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: a function of the type that the field has, in nvrtc.h.
+                // SAFETY: nvrtc.h declares the function with the type of the field.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }
                     .map_err(|_| concat!("libnvrtc has no ", $name, ": install NVRTC 13").to_owned())?
             };
@@ -161,12 +162,12 @@ impl Functions {
             describe: symbol!("nvrtcGetErrorString"),
         };
         let (mut major, mut minor, mut len) = (0, 0, 0);
-        // SAFETY: places for integers.
+        // SAFETY: the arguments are places for integers.
         functions.check(unsafe { version(&mut major, &mut minor) })?;
         // SAFETY: as above.
         functions.check(unsafe { count(&mut len) })?;
         let mut known = vec![0; usize::try_from(len).unwrap_or(0)];
-        // SAFETY: as many places as the library stated.
+        // SAFETY: the array has the number of places that the library stated.
         functions.check(unsafe { supported(known.as_mut_ptr()) })?;
         functions.version = (major, minor);
         functions.supported = known.into_iter().filter_map(|number| u32::try_from(number).ok()).collect();
@@ -177,7 +178,7 @@ impl Functions {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: returns a constant of the library for every number.
+        // SAFETY: the function returns a constant of the library for every number.
         let words = unsafe {
             let words = (self.describe)(code);
             if words.is_null() { c"unknown" } else { CStr::from_ptr(words) }
@@ -186,13 +187,13 @@ impl Functions {
     }
 }
 
-/// Opens the library at a path. It opens a second library by name, in the same directory: that one is opened first, so
-/// that it is found wherever both are.
+/// Opens the library at a path. NVRTC itself opens a second library, `libnvrtc-builtins`, by name. This function opens
+/// that library first, from the same directory, so that NVRTC finds it.
 fn open_at(path: &OsString) -> Result<Library, String> {
     let folder = Path::new(path).parent().unwrap_or(Path::new("."));
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for file in files.filter(|file| file.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so")) {
-        // SAFETY: runs the library's constructors, as its use would.
+        // SAFETY: loading runs the library's constructors, like every other use of the library.
         if let Ok(builtins) = unsafe { Library::new(file.path()) } {
             std::mem::forget(builtins);
         }

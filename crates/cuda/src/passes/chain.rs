@@ -1,4 +1,5 @@
-//! Serial modes: bit planes of all round keys, then one launch in which each bit of a thread's planes is a message.
+//! Serial modes. The first launch makes the bit planes of all round keys. In the second launch, each bit of a thread's
+//! planes belongs to one message.
 
 use lockstep_core::{KeySize, Result};
 use lockstep_gpu_host::Chain;
@@ -7,12 +8,12 @@ use super::Batch;
 use crate::kernel::{CHAIN_LANES, CHAIN_MESSAGES, helper};
 use crate::machine::Shape;
 
-/// Warps for this many messages.
+/// The number of warps for this number of messages.
 fn warps(messages: usize) -> usize {
     messages.div_ceil(CHAIN_MESSAGES * CHAIN_LANES)
 }
 
-/// Bytes of the bit planes of all round keys: 128 words for each round and thread, of whole warps.
+/// Bytes of the bit planes of all round keys: 128 words for each round key and for each thread of the warps.
 pub(crate) fn scratch(messages: usize, size: KeySize) -> Option<usize> {
     warps(messages).checked_mul((size.rounds() + 1) * 128 * 4 * CHAIN_LANES)
 }

@@ -1,5 +1,6 @@
-//! GCM of many messages at once: hash keys and tag masks by ECB; CTR and GHASH in the order of the direction; tags are made
-//! or compared on the device. A message with a wrong tag is never decrypted, and its output is zeroed.
+//! GCM of many messages at once. ECB gives the hash keys and the tag masks. Encryption runs CTR before GHASH, and
+//! decryption runs GHASH before CTR. The device makes or compares the tags. A message with a wrong tag is never
+//! decrypted, and its output is zeroed.
 
 use lockstep_core::Result;
 
@@ -8,7 +9,7 @@ use crate::kernel::{Part, helper, one_each};
 use crate::launch::Parameters;
 use crate::machine::Shape;
 
-/// Addresses of what GCM needs beside the data.
+/// Addresses of the inputs and outputs of GCM other than the data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gcm {
     /// One [`Extra`] for each message.

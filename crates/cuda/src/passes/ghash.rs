@@ -1,5 +1,5 @@
-//! GHASH: hash keys by ECB over zero blocks; then either one thread for each message, or tiles in levels. GCM hashes in the
-//! same way.
+//! GHASH. ECB over zero blocks gives the hash keys. Then either one thread hashes each message, or messages are hashed
+//! in tiles, level by level. GCM uses the same hashing.
 
 use lockstep_core::Result;
 
@@ -8,21 +8,24 @@ use crate::kernel::{GHASH_LEVELS, GHASH_TILE_BLOCKS, GHASH_WARPS, helper, one_ea
 use crate::launch::Parameters;
 use crate::machine::{Limits, Shape};
 
-/// Resident threads of a multiprocessor, as `KERNEL_BOUNDS` of both kernels sets it.
+/// Resident threads of a multiprocessor, as set by `KERNEL_BOUNDS` of both kernels.
 const RESIDENT: u64 = 512;
 
-/// Products of a lane for a whole tile: 512 blocks over 32 lanes, and one with the power of its place.
+/// Products that a lane computes for a whole tile: one for each of its 16 blocks (512 blocks over 32 lanes), and one
+/// with the power of the hash key for the lane.
 const TILE_PRODUCTS: u64 = 17;
 
-/// Products of a lane for a key and level: squares and selected products for six bits, and three more squares.
+/// Products that a lane computes for a key and a level: a square and a selected product for each of six bits, and three
+/// more squares.
 const POWER_PRODUCTS: u64 = 15;
 
-/// The numbers of tiles of messages at each level.
+/// The tiles of each message at each level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Levels(Vec<Vec<u64>>);
 
 impl Levels {
-    /// For messages of these numbers of blocks under this many keys. None if one thread for each message is faster.
+    /// The levels for messages with these numbers of blocks and for this number of keys. `None` if one thread for each
+    /// message is faster.
     pub(crate) fn of(limits: &Limits, blocks: &[u64], keys: usize) -> Option<Levels> {
         let longest = blocks.iter().copied().max().unwrap_or(0);
         let tiles = blocks.iter().map(|blocks| blocks.div_ceil(GHASH_TILE_BLOCKS).max(1)).sum();
@@ -34,7 +37,7 @@ impl Levels {
         loop {
             let mut sum = 0;
             let first = std::iter::once(0).chain(blocks.iter().map(|blocks| {
-                // At least one, which leaves the chaining state of an empty message unchanged.
+                // Each message has at least one tile. The tile of an empty message leaves the chaining state unchanged.
                 sum += blocks.div_ceil(GHASH_TILE_BLOCKS).max(1);
                 sum
             }));
@@ -57,8 +60,8 @@ impl Levels {
     }
 }
 
-/// True if one thread for each message finishes sooner than one warp for each tile: by the number of products that a lane
-/// makes in sequence if all resident threads of the device work at once.
+/// True if one thread for each message is faster than one warp for each tile. The comparison uses the number of
+/// products that a lane computes in sequence if all resident threads of the device work at the same time.
 pub(crate) fn by_messages(limits: &Limits, longest: u64, messages: u64, tiles: u64, keys: u64) -> bool {
     let lanes = RESIDENT * u64::from(limits.multiprocessors.max(1));
     let rounds = |threads: u64| threads.div_ceil(lanes).max(1);
@@ -78,7 +81,7 @@ pub(crate) struct Level {
     pub(crate) tiles: u64,
 }
 
-/// What GHASH needs beside the segments.
+/// The parameters of GHASH other than the segments.
 pub(crate) struct Hashing {
     pub(crate) keys: u32,
     /// Bytes from one hash key to the next.
@@ -89,7 +92,7 @@ pub(crate) struct Hashing {
     pub(crate) rows: u64,
 }
 
-/// Hashes the segments, with GCM's extras if there are any; the results go to the segments.
+/// Hashes the segments, for GCM also the associated data and the lengths, and writes the results to the segments.
 pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
     let Some(hashing) = batch.hashing else { return Ok(()) };
     let (segments, count) = (batch.work.segments, batch.work.count);

@@ -1,4 +1,4 @@
-//! Pieces: sequences of chunks that are read, sealed or opened in one call, and written.
+//! Pieces. A piece is a sequence of chunks that are read together, sealed or opened in one call, and written together.
 
 use std::io::{IoSlice, IoSliceMut};
 
@@ -19,12 +19,13 @@ pub(super) struct Piece {
     pub(super) first: u64,
     /// Number of full chunks.
     full: usize,
-    /// Plaintext bytes of the chunk after the full ones, if the message ends with this piece.
+    /// Plaintext bytes of the last chunk of the message, which follows the full chunks. `None` if the message does not
+    /// end with this piece.
     tail: Option<usize>,
 }
 
 impl Piece {
-    /// Allocates space for `chunks` full chunks, or for one fewer and a last one.
+    /// Allocates space for `chunks` chunks. All of them may be full.
     pub(super) fn new(chunks: usize) -> Piece {
         Piece { buffer: Zeroizing::new(vec![0; chunks * ENCRYPTED_CHUNK]), first: 0, full: 0, tail: None }
     }
@@ -66,21 +67,21 @@ impl Piece {
         fits.len()
     }
 
-    /// Moves `len` bytes that follow the full chunks to the front.
+    /// Moves the `len` bytes that follow the first `behind` chunks to the start of the buffer.
     pub(super) fn move_to_front(&mut self, behind: usize, len: usize) {
         let start = behind * ENCRYPTED_CHUNK;
         self.buffer.copy_within(start..start + len, 0);
     }
 
-    /// Sets the number of plaintext bytes in the slots. `ends` is true if the message ends with them.
+    /// Sets the number of plaintext bytes in the slots. `ends` is true if the message ends with these bytes.
     pub(super) fn set_plain(&mut self, len: usize, ends: bool) {
         self.full = len / CHUNK;
         self.tail = ends.then_some(len % CHUNK);
         debug_assert!(ends || len.is_multiple_of(CHUNK));
     }
 
-    /// Sets the number of encrypted bytes in the slot. `ends` is true if the message ends with them. Returns false if
-    /// no message can end there.
+    /// Sets the number of encrypted bytes in the slot. `ends` is true if the message ends with these bytes. Returns
+    /// false if a message cannot end after this number of bytes.
     #[must_use]
     pub(super) fn set_encrypted(&mut self, len: usize, ends: bool) -> bool {
         self.full = len / ENCRYPTED_CHUNK;
@@ -140,7 +141,7 @@ impl Piece {
             })
             .collect();
         engine.gcm_seal(&mut messages)?;
-        // A chunk that the device has not sealed would be written as plaintext.
+        // Without this check, a chunk that the device has not sealed would be written as plaintext.
         match messages.iter().position(|message| message.status != Status::Done) {
             None => Ok(()),
             Some(forgotten) => Err(Error::NotSealed { chunk: self.first + forgotten as u64 }),

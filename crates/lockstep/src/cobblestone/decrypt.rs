@@ -21,8 +21,8 @@ use crate::error::{Error, Result};
 /// Decrypts the message from `reader` to its end and writes the plaintext to `writer`, with all threads of the engine
 /// and less than 64 MiB of memory.
 ///
-/// Only verified plaintext is written. However, whether the *message* is complete is known only at its end: after an
-/// error discard what was written (or decrypt to a file with [`crate::decrypt_file`], which does that).
+/// Only verified plaintext is written. However, the *message* is known to be complete only after its end has been read,
+/// so discard the output after an error. [`crate::decrypt_file`] does this for files.
 ///
 /// # Errors
 /// [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`], [`Error::Read`],
@@ -44,8 +44,9 @@ pub fn decrypt(
 /// [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`], [`Error::Core`].
 pub fn open(engine: &Engine, key: &FileKey, context: &[u8], message: &[u8]) -> Result<Vec<u8>> {
     let len = message.len() as u64;
-    // Allocates the whole size at once: growing a vector would leave copies of plaintext in freed memory. A length that
-    // no message can have gets no allocation, and an error below, where a wrong key is reported first.
+    // Allocates the whole size at once, since a growing vector would leave copies of plaintext in freed memory. If no
+    // message can have this length, nothing is allocated here and the decryption below returns an error. The decryption
+    // checks the key first, so a wrong key is reported before a wrong length.
     let room = usize::try_from(plaintext_len(len).unwrap_or(0)).map_err(|_| Error::TooLong)?;
     let mut output = Vec::with_capacity(room);
     let (mut reader, options) = (message, Options::new());
@@ -58,7 +59,7 @@ pub fn open(engine: &Engine, key: &FileKey, context: &[u8], message: &[u8]) -> R
     }
 }
 
-/// As [`decrypt`], from the position of an open file to its end.
+/// Decrypts like [`decrypt`], from the position of an open file to its end.
 pub(crate) fn decrypt_open_file(
     engine: &Engine,
     key: &FileKey,

@@ -17,8 +17,9 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::file::check_not_shrunk;
 
-/// Regular files of at least this length are read by all workers at the same time. Shorter ones do not benefit, and
-/// files that report a wrong length (`/sys`) are short.
+/// Regular files of at least this length are read by all workers at the same time. Shorter files are read sequentially,
+/// since parallel reads would not be faster. This also avoids errors for the files of `/sys`, which report a wrong
+/// length below this limit.
 const POSITIONED: u64 = 1 << 20;
 
 /// Encrypts all data from `reader` and writes the message to `writer`, with all threads of the engine and less than 64
@@ -51,7 +52,7 @@ pub fn seal(engine: &Engine, key: &FileKey, context: &[u8], plaintext: &[u8]) ->
     Ok(output)
 }
 
-/// As [`encrypt`], from the position of an open file to its end.
+/// Encrypts like [`encrypt`], from the position of an open file to its end.
 pub(crate) fn encrypt_open_file(
     engine: &Engine,
     key: &FileKey,
@@ -62,7 +63,8 @@ pub(crate) fn encrypt_open_file(
 ) -> Result<Summary> {
     let rest = rest_of_file(file)?;
     let Some((start, len)) = rest.filter(|(_, len)| *len >= POSITIONED) else {
-        // The length keeps the buffers small: each is wiped after use. A file may grow beyond it.
+        // The length is used to choose small buffers, since each buffer is wiped after use. The file may become longer
+        // than this.
         let len = rest.map(|(_, len)| len);
         return encrypt_stream(engine, key, context, &mut WholeFile::new(file)?, len, writer, options);
     };
@@ -139,8 +141,8 @@ impl<'a> Stage for Encrypt<'a> {
     }
 }
 
-/// Encrypts a file of known length. All workers read up to that length at the same time; the rest, if the file has
-/// grown, is read sequentially.
+/// Encrypts a file of known length. All workers read up to that length at the same time. If the file has grown, the
+/// rest is read sequentially.
 struct EncryptAt<'a> {
     engine: &'a Engine,
     key: MessageKey,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// Plaintext bytes of every chunk but the last, which has fewer.
+/// Plaintext bytes of each chunk except the last, which has fewer.
 pub const CHUNK: usize = 16384;
 /// Bytes of the tag that ends each chunk.
 pub const TAG: usize = 16;
@@ -16,7 +16,8 @@ pub(super) const COMMITMENT: usize = 32;
 pub const HEADER: usize = SALT + COMMITMENT;
 /// Maximum number of chunks of a message.
 pub const MAX_CHUNKS: u64 = 1 << 38;
-/// Maximum plaintext bytes of a message: the last chunk is never full.
+/// Maximum plaintext bytes of a message. This is one byte less than the size of all chunks, since the last chunk is
+/// never full.
 pub const MAX_PLAINTEXT: u64 = MAX_CHUNKS * CHUNK as u64 - 1;
 
 /// The two parameter sets of the format that are in use. Both derive keys by HKDF-Expand with SHA-512.
@@ -75,8 +76,8 @@ pub fn ciphertext_len(plaintext_len: u64) -> Result<u64> {
 /// Length of the plaintext of a message of this length, in bytes.
 ///
 /// # Errors
-/// [`Error::Truncated`] for a length that no message has: the end is missing. [`Error::TooLong`] for more than
-/// [`MAX_CHUNKS`] chunks.
+/// [`Error::Truncated`] for a length that no message has, since the end must be missing. [`Error::TooLong`] for more
+/// than [`MAX_CHUNKS`] chunks.
 pub fn plaintext_len(ciphertext_len: u64) -> Result<u64> {
     let truncated = Err(Error::Truncated { got: ciphertext_len });
     let Some(body) = ciphertext_len.checked_sub(HEADER as u64) else {
@@ -97,7 +98,7 @@ pub(super) const fn chunk_offset(chunk: u64) -> u64 {
     HEADER as u64 + chunk * ENCRYPTED_CHUNK as u64
 }
 
-/// Checks that a message may have this number of full chunks and a last one.
+/// Checks that a message may have this number of full chunks before its last chunk.
 pub(super) fn check_full_chunks(full: u64) -> Result<()> {
     if full < MAX_CHUNKS { Ok(()) } else { Err(Error::TooLong) }
 }

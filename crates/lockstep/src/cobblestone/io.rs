@@ -10,12 +10,12 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::file::check_not_shrunk;
 
-/// With more workers than this, the additional ones only wait: pieces are written one after the other.
+/// Maximum number of workers. More workers would only wait, since pieces are written one after the other.
 const MAX_WORKERS: usize = 256;
-/// Maximum bytes of the pieces of all workers.
+/// Maximum total size of the pieces of all workers in bytes.
 const MEMORY: usize = 32 << 20;
-/// Number of chunks in a piece, if memory allows: enough to make system calls cheap, few enough for the cache, and too
-/// few for the CPU backend to split them over threads of its own.
+/// Number of chunks in a piece, if memory allows. Such a piece is large enough to make the cost of system calls small,
+/// and small enough for the cache. The CPU backend does not divide such a piece among its own threads.
 const PIECE_CHUNKS: usize = 32;
 
 /// The number of workers to use.
@@ -23,7 +23,7 @@ pub(super) fn workers(engine: &Engine, options: &Options<'_>) -> usize {
     options.limit_threads(engine.threads()).min(MAX_WORKERS)
 }
 
-/// The number of chunks in a piece, for `workers` workers and a message of `chunks` chunks, if known.
+/// The number of chunks in a piece. `chunks` is the number of chunks of the message, if known.
 pub(super) fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
     let chunks = chunks.map_or(usize::MAX, |chunks| usize::try_from(chunks).unwrap_or(usize::MAX));
     chunks.min(PIECE_CHUNKS).min(MEMORY / ENCRYPTED_CHUNK / workers).max(1)
@@ -57,7 +57,7 @@ impl Sink<'_> {
         Ok(())
     }
 
-    /// Flushes; returns the bytes of plaintext in total.
+    /// Flushes the writer and returns the total number of plaintext bytes.
     pub(super) fn finish(self) -> Result<u64> {
         self.writer.flush().map_err(Error::Write)?;
         Ok(self.plaintext)

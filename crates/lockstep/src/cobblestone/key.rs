@@ -8,7 +8,7 @@ use super::format::Suite;
 use crate::error::{Error, Result};
 
 /// A file key: 32 random bytes for Cobblestone-256, 16 for Cobblestone-128. One key can encrypt any number of messages.
-/// Wiped on drop; its `Debug` output does not contain it.
+/// The key is wiped on drop, and the `Debug` output does not contain the key.
 #[derive(Clone)]
 pub struct FileKey {
     bytes: Zeroizing<[u8; 32]>,
@@ -34,7 +34,8 @@ impl FileKey {
         Ok(key)
     }
 
-    /// Creates a key from its 32 or 16 bytes, which must be uniformly random: not a password and not a hash of one.
+    /// Creates a key from its 32 or 16 bytes, which must be uniformly random. They must not be a password or the hash
+    /// of a password.
     ///
     /// # Errors
     /// [`Error::KeyLength`] for any other length.

@@ -1,9 +1,9 @@
 //! C2SP chunked encryption, "Cobblestone" (<https://c2sp.org/chunked-encryption>).
 //!
 //! A message consists of a header and chunks. The header is a random salt and a commitment to the key. The key of the
-//! chunks and the commitment are derived from the [`FileKey`], the salt and a *context*: data about the message that
-//! both sides have, possibly empty. A chunk is 16384 bytes of plaintext sealed by AES-GCM. The last chunk is always
-//! shorter, and may be empty, so that truncation at a chunk boundary is detected.
+//! chunks and the commitment are derived from the [`FileKey`], the salt and a *context*. The context is data about the
+//! message that both sides know, and may be empty. A chunk is 16384 bytes of plaintext sealed by AES-GCM. The last
+//! chunk is always shorter, and may be empty, so that truncation at a chunk boundary is detected.
 //!
 //! | for | functions |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | code that pushes or pulls | [`EncryptWriter`], [`DecryptReader`] |
 //! | a part of a file | [`Reader`] |
 //!
-//! [`encrypt()`] and [`decrypt()`] of files are in [`crate::file`].
+//! The functions in [`crate::file`] encrypt and decrypt files.
 
 mod chunks;
 mod decrypt;

@@ -1,4 +1,4 @@
-//! Options of encryption and decryption, and their summary.
+//! Options of encryption and decryption, and the summary of the result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,21 +25,21 @@ impl<'a> Options<'a> {
         self
     }
 
-    /// Sets a flag that is checked before each piece of at most a megabyte, and when a signal interrupts a read or a
-    /// write: once it is true, the work stops with [`Error::Interrupted`].
+    /// Sets a flag that stops the work: once it is true, the call returns [`Error::Interrupted`]. The flag is checked
+    /// before each piece of at most a megabyte, and when a signal interrupts a read or a write.
     pub fn interrupt(mut self, flag: &'a AtomicBool) -> Self {
         self.interrupt = Some(flag);
         self
     }
 
-    /// Maximum number of CPU threads for this message; the engine's number of threads if that is lower. For callers
-    /// that process many messages at the same time.
+    /// Sets the maximum number of CPU threads for this message. The number of threads of the engine remains the upper
+    /// limit. This option is for callers that process many messages at the same time.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.max_threads = Some(threads);
         self
     }
 
-    /// The number of threads for this message, out of `threads`.
+    /// The number of threads for this message, at most `threads`.
     pub(super) fn limit_threads(&self, threads: usize) -> usize {
         self.max_threads.map_or(threads, |limit| limit.clamp(1, threads))
     }

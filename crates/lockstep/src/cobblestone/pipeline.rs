@@ -1,9 +1,9 @@
 //! Parallel workers with ordered input and output: pieces are read and written in order, and processed in parallel.
 //!
-//! Each worker has one slot and repeats: read the next piece (exclusively), process it, wait until all earlier pieces
-//! are written, write it (exclusively). So memory is bounded by the number of workers, and output and error are the
-//! same for any number of workers: the error is that of the first piece that fails, after all pieces before it have
-//! been written.
+//! Each worker has one slot and repeats these steps: read the next piece (exclusively), process it, wait until all
+//! earlier pieces are written, write it (exclusively). Therefore the number of workers limits the memory. The output
+//! and the error do not depend on the number of workers: the error is that of the first piece that fails, and all
+//! pieces before this piece have been written.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -38,7 +38,8 @@ pub(super) enum ReadState {
     Last,
 }
 
-/// Processes all pieces. The calling thread is one of the workers; with one worker, or one piece, it is the only one.
+/// Processes all pieces. The calling thread is one of the workers. With one worker, or with one piece, it is the only
+/// worker.
 pub(super) fn run<S: Stage>(
     stage: &S,
     workers: usize,
@@ -68,7 +69,7 @@ pub(super) fn run<S: Stage>(
     std::thread::scope(|scope| {
         for _ in 1..workers {
             let work = || shared.worker(stage.slot(), None);
-            // The system cannot start more threads: fewer are enough.
+            // If the system cannot start more threads, the work continues with fewer.
             if !has_room_for_a_thread() || std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }
@@ -82,7 +83,8 @@ struct Shared<'a, S: Stage> {
     stage: &'a S,
     input: Mutex<Input<'a, S>>,
     output: Mutex<Output<'a, S>>,
-    /// A worker that waits to write piece `k` waits at index `k % workers`: no more pieces are in flight.
+    /// The worker that waits to write piece `k` waits for the condition variable `k % workers`. At most `workers`
+    /// pieces are in flight, so each waiting worker has a variable of its own.
     turns: Vec<Condvar>,
     stopped: AtomicBool,
 }
@@ -95,7 +97,7 @@ struct Input<'a, S: Stage> {
 
 struct Output<'a, S: Stage> {
     sink: &'a mut S::Sink,
-    /// Number of the piece that is written next.
+    /// Number of the next piece to write.
     turn: u64,
     outcome: Result<()>,
 }
@@ -121,7 +123,7 @@ impl<S: Stage> Shared<'_, S> {
         if input.ended || self.stopped.load(Ordering::Acquire) {
             return None;
         }
-        // Remains set if the source panics.
+        // The flag remains set if the source panics.
         input.ended = true;
         let state = self.stage.read(input.source, slot);
         input.ended = !matches!(state, Ok(ReadState::More));
@@ -158,13 +160,14 @@ impl<S: Stage> Shared<'_, S> {
 
     fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        // A worker that has checked the flag before is waiting by now, or holds the lock until it waits.
+        // A worker that has read the flag before this store holds the lock until it waits. After the lock has been
+        // acquired here, each such worker is waiting and will be notified.
         drop(lock(&self.output));
         self.turns.iter().for_each(Condvar::notify_all);
     }
 }
 
-/// Stops the run if a reader, a writer or a callback panics, so that no worker waits forever.
+/// Stops the run if a reader, a writer or a callback panics. Otherwise other workers would wait forever.
 struct StopOnPanic<'a, 'b, S: Stage>(&'a Shared<'b, S>);
 
 impl<S: Stage> Drop for StopOnPanic<'_, '_, S> {
@@ -175,7 +178,7 @@ impl<S: Stage> Drop for StopOnPanic<'_, '_, S> {
     }
 }
 
-/// Locks a mutex, also a poisoned one: the states remain consistent if a holder panics.
+/// Locks a mutex, even if it is poisoned: the state remains consistent if a thread panics while it holds the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -112,8 +112,9 @@ impl<S: ReadAt> ReadAt for Tail<S> {
 
 /// A message with random access.
 ///
-/// Opening verifies the header and the last chunk, and thus the length: a truncated message cannot be opened. Reading
-/// verifies each chunk that is read before any of its plaintext is returned. Other chunks are not verified.
+/// [`Reader::open`] verifies the header and the last chunk, and thus the length, so a truncated message cannot be
+/// opened. A read verifies each chunk that it needs, before it returns plaintext of the chunk. Other chunks are not
+/// verified.
 pub struct Reader<S> {
     source: S,
     engine: Engine,
@@ -121,7 +122,7 @@ pub struct Reader<S> {
     len: u64,
     /// The position of `Read` and `Seek`.
     position: u64,
-    /// The last chunk that `Read` has opened, and its plaintext.
+    /// The number and the plaintext of the chunk that `Read` has opened last.
     current: Option<(u64, Zeroizing<Vec<u8>>)>,
 }
 
@@ -177,7 +178,8 @@ impl<S: ReadAt> Reader<S> {
     /// Reads `len` bytes of plaintext from this offset, or fewer at the end of the message.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Read`], [`Error::Core`]; [`Error::TooLong`] if it does not fit in memory.
+    /// [`Error::Damaged`], [`Error::Read`], [`Error::Core`]; [`Error::TooLong`] if the plaintext does not fit in
+    /// memory.
     pub fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         let len = self.len.saturating_sub(offset).min(len);
         let mut buffer = vec![0; usize::try_from(len).map_err(|_| Error::TooLong)?];
@@ -185,8 +187,8 @@ impl<S: ReadAt> Reader<S> {
         Ok(buffer)
     }
 
-    /// Writes `len` bytes of plaintext from this offset, or fewer at the end of the message, to `writer`, with all
-    /// threads of the engine; returns the number of bytes.
+    /// Writes `len` bytes of plaintext from this offset to `writer`, or fewer at the end of the message. Uses all
+    /// threads of the engine. Returns the number of bytes.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Read`], [`Error::Write`], [`Error::Interrupted`], [`Error::Core`]. The bytes
@@ -212,8 +214,8 @@ impl<S: ReadAt> Reader<S> {
         sink.finish()
     }
 
-    /// Returns an error if the source has become longer or shorter since it was opened: what was read is then not the
-    /// current content.
+    /// Returns an error if the source has become longer or shorter since it was opened. The data that were read are
+    /// then not the current content.
     ///
     /// # Errors
     /// [`Error::InputChanged`], [`Error::Read`].
@@ -234,7 +236,7 @@ impl<S: ReadAt> Reader<S> {
         let len = (end - start).min((count * ENCRYPTED_CHUNK) as u64) as usize;
         let read = self.source.read_exact_at(&mut piece.encrypted_slot()[..len], start);
         read.map_err(|error| match (error.kind(), self.source.size()) {
-            // Truncated after it was opened.
+            // The source was truncated after it had been opened.
             (io::ErrorKind::UnexpectedEof, Ok(got)) if got < end => Error::Truncated { got },
             _ => Error::Read(error),
         })?;

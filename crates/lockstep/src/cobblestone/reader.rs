@@ -14,15 +14,15 @@ const BATCH: usize = 16;
 
 /// A reader that decrypts the message of an inner reader, on the calling thread.
 ///
-/// It returns only verified plaintext, as soon as a chunk is complete. Whether the *message* is complete is known only
-/// when `read` has returned `Ok(0)`. After an error every further call fails, except if the inner reader was
-/// interrupted or would have blocked.
+/// It returns only verified plaintext, as soon as a chunk is complete. The *message* is known to be complete only when
+/// `read` has returned `Ok(0)`. After an error every further call fails, except if the inner reader was interrupted or
+/// would have blocked.
 pub struct DecryptReader<R> {
     inner: R,
     engine: Engine,
     key: MessageKey,
     piece: Piece,
-    /// Bytes of the opened piece that have been returned.
+    /// Plaintext bytes of the piece that have been returned to the caller.
     given: usize,
     /// Bytes of ciphertext that are read but not opened; they are stored after the opened chunks.
     waiting: usize,
@@ -66,7 +66,7 @@ impl<R: Read> DecryptReader<R> {
         &self.inner
     }
 
-    /// Reads and opens at least one chunk. An error of the inner reader changes no state.
+    /// Reads and opens at least one chunk. After an error of the inner reader, the call can be repeated.
     fn fill(&mut self) -> Result<()> {
         if self.opened > 0 {
             self.piece.move_to_front(self.opened, self.waiting);

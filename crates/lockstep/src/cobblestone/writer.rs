@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// Number of chunks sealed in one call.
 const BATCH: usize = 16;
 
-/// A writer that encrypts what is written to it, on the calling thread.
+/// A writer that encrypts the data that are written to it, on the calling thread.
 ///
 /// [`finish`](EncryptWriter::finish) must be called: without it the message has no end, and decryption refuses it.
 /// After an error every further call fails, since the state of the inner writer is unknown.
@@ -51,12 +51,12 @@ impl<W: Write> EncryptWriter<W> {
         Ok(self.inner)
     }
 
-    /// The inner writer. Writing to it corrupts the message.
+    /// The inner writer. Data that are written to it directly corrupt the message.
     pub fn get_ref(&self) -> &W {
         &self.inner
     }
 
-    /// Makes space for a byte or a last chunk.
+    /// Makes space for at least one more byte, or for the end of the message.
     fn make_room(&mut self) -> Result<()> {
         if self.filled == self.piece.capacity() * CHUNK { self.send_full() } else { Ok(()) }
     }
@@ -86,7 +86,7 @@ impl<W: Write> EncryptWriter<W> {
         if let Some(first) = &self.failed {
             return Err(Error::FailedBefore { first: first.clone() });
         }
-        // Remains set if the inner writer panics.
+        // This value remains if the inner writer panics.
         self.failed = Some("a panic".into());
         let outcome = action(self);
         self.failed = outcome.as_ref().err().map(Error::to_string);

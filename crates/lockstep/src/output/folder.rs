@@ -1,4 +1,4 @@
-//! A folder by its descriptor: system calls that query, create, rename and remove names in it.
+//! System calls on an open folder, which query, create, rename and remove names in the folder.
 //!
 //! The path of the folder is resolved once, when it is opened. Later changes of the path have no effect.
 
@@ -30,11 +30,12 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Folder {
     folder: OwnedFd,
-    /// Opened for reading, which `fsync` requires.
+    /// The folder, opened for reading as `fsync` requires; `None` if the folder is not to be synced.
     synced: Option<OwnedFd>,
 }
 
-/// Opens a folder for path lookups only, where the system supports that: this needs no permission to list it.
+/// Opens a folder for path lookups only, which needs no permission to list the folder. On other systems the folder is
+/// opened for reading.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const NAMES_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -75,13 +76,14 @@ impl Folder {
         }
     }
 
-    /// The status of the target of a symbolic link; `None` if it cannot be reached.
+    /// The status of the target of a symbolic link; `None` if the target cannot be reached.
     pub(super) fn follow(&self, name: &OsStr) -> Option<Stat> {
         before(Step::Follow).ok()?;
         fs::statat(&self.folder, name, AtFlags::empty()).ok()
     }
 
-    /// Opens an existing file for writing, without creating or truncating it. For a FIFO it waits for a reader.
+    /// Opens an existing file for writing, without creating or truncating it. For a FIFO the call waits until another
+    /// process opens it for reading.
     pub(super) fn open_existing(&self, name: &OsStr) -> Result<OwnedFd> {
         before(Step::OpenExisting)?;
         let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -99,7 +101,7 @@ impl Folder {
         fs::openat(&self.folder, name, flags, Mode::from_raw_mode(mode))
     }
 
-    /// Renames a file; replaces the new name, whether it is a symbolic link or a file.
+    /// Renames a file. An existing file or symbolic link with the new name is replaced.
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> Result<()> {
         before(Step::Rename)?;
         fs::renameat(&self.folder, from, &self.folder, to)
@@ -114,7 +116,7 @@ impl Folder {
         return Err(Errno::NOSYS);
     }
 
-    /// Creates another name for a file if that name is unused.
+    /// Creates a hard link, if its name is unused.
     pub(super) fn link(&self, from: &OsStr, to: &OsStr) -> Result<()> {
         before(Step::Link)?;
         fs::linkat(&self.folder, from, &self.folder, to, AtFlags::empty())
@@ -125,7 +127,7 @@ impl Folder {
         fs::unlinkat(&self.folder, name, AtFlags::empty())
     }
 
-    /// Puts the names of the folder on stable storage, if it was opened for that.
+    /// Puts the names in the folder on stable storage, if the folder was opened with `sync`.
     pub(super) fn sync(&self) -> Result<()> {
         let Some(folder) = &self.synced else { return Ok(()) };
         before(Step::SyncFolder)?;
@@ -151,7 +153,7 @@ fn before(_step: Step) -> Result<()> {
 
 #[cfg(test)]
 fn before(step: Step) -> Result<()> {
-    // Taken out while it runs: system calls of the hook itself do not call it.
+    // The hook is removed while it runs, so that its own system calls do not call it again.
     let Some(mut hook) = HOOK.take() else { return Ok(()) };
     let outcome = hook(step);
     HOOK.set(Some(hook));

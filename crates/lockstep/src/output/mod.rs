@@ -1,9 +1,9 @@
 //! Output files that appear complete or not at all.
 //!
-//! The rule for an existing name: without [`OutputOptions::force`] it is refused. With it, a single rename replaces the
-//! existing regular file or symbolic link with the new file, which belongs to the caller. Symbolic links to regular
-//! files are not followed, and content, owner and permissions of the replaced file are not kept. Devices, FIFOs and
-//! symbolic links to them are opened and written directly.
+//! If the name of the output exists, the output is refused without [`OutputOptions::force`]. With `force`, a single
+//! rename replaces the existing regular file or symbolic link with the new file, which belongs to the caller. Symbolic
+//! links to regular files are not followed. The content, owner and permissions of the replaced file are not kept.
+//! Devices, FIFOs and symbolic links to them are opened and written directly.
 
 mod folder;
 mod place;
@@ -30,8 +30,8 @@ pub struct OutputOptions {
     pub force: bool,
     /// The permissions of a new file.
     pub mode: FileMode,
-    /// Put the data, and for a new file its name in the folder, on stable storage before the commit returns. Pipes,
-    /// terminals and other devices than block devices are refused.
+    /// Put the data on stable storage before the commit returns, and for a new file also its name in the folder. Pipes,
+    /// terminals and all devices except block devices are refused.
     pub sync: bool,
     /// Refuse devices, FIFOs and symbolic links to them.
     pub regular_only: bool,
@@ -65,11 +65,11 @@ impl Default for FileMode {
     }
 }
 
-/// A file that is being written. [`commit`](OutputFile::commit) makes it appear under its name; if it is dropped before
-/// that, it leaves nothing behind.
+/// A file that is being written. [`commit`](OutputFile::commit) gives the file its final name. If the value is dropped
+/// without a commit, no file remains.
 ///
-/// Until the commit it is a temporary file in the same folder that only its owner can read. A file that is not regular
-/// (a terminal, a pipe, `/dev/null`) is written directly.
+/// Until the commit the data are in a temporary file in the same folder. Only the owner can read this file. A file that
+/// is not regular (a terminal, a pipe, `/dev/null`) is written directly.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
@@ -85,8 +85,9 @@ enum Kind {
 impl OutputFile {
     /// Starts an output file.
     ///
-    /// The folder is opened, and its path is not resolved again. A trial with an empty file detects file systems that
-    /// do not support the operations of the commit. For a FIFO the call waits for a reader.
+    /// The call opens the folder. Later operations use the open folder and do not resolve its path again. A trial with
+    /// an empty file detects file systems that do not support the operations of the commit. For a FIFO the call waits
+    /// until another process opens it for reading.
     ///
     /// # Errors
     /// [`Error::Exists`] if the name exists and `force` is not set, [`Error::File`].
@@ -94,8 +95,8 @@ impl OutputFile {
         OutputFile::start(Place::find(path, options)?, path, options)
     }
 
-    /// Starts a file in a folder that is open for reading. The name in it is the last component of `path`; the rest of
-    /// `path` is used for messages only.
+    /// Starts a file in a folder that is open for reading. The name of the file is the last component of `path`. The
+    /// rest of `path` is used only for messages.
     ///
     /// # Errors
     /// As [`OutputFile::create`].
@@ -111,8 +112,8 @@ impl OutputFile {
         Ok(OutputFile { path: path.into(), kind })
     }
 
-    /// Checks whether [`create`](OutputFile::create) and [`commit`](OutputFile::commit) will succeed, as far as
-    /// possible in advance, and leaves nothing behind. A FIFO is not opened.
+    /// Checks in advance, as far as possible, whether [`create`](OutputFile::create) and [`commit`](OutputFile::commit)
+    /// will succeed. The check leaves no file behind and does not open a FIFO.
     ///
     /// # Errors
     /// Those of [`create`](OutputFile::create).
@@ -120,11 +121,13 @@ impl OutputFile {
         Place::find(path, options)?.check()
     }
 
-    /// Makes the file appear under its name; with [`OutputOptions::sync`], on stable storage.
+    /// Gives the file its final name. With [`OutputOptions::sync`], the file is on stable storage when the call
+    /// returns.
     ///
     /// # Errors
-    /// [`Error::Exists`] if another file has got the name meanwhile and `force` is not set, [`Error::File`]. The
-    /// temporary file is then removed. Only if the folder cannot be synced does the file remain, under its name.
+    /// [`Error::Exists`] if another file with this name has been created meanwhile and `force` is not set,
+    /// [`Error::File`]. After an error the temporary file is removed. There is one exception: if only the sync of the
+    /// folder fails, the file remains under its final name.
     pub fn commit(self) -> Result<()> {
         let OutputFile { path, kind } = self;
         match kind {
@@ -142,7 +145,7 @@ impl OutputFile {
         }
     }
 
-    /// True if the file is written directly, since it is not a regular file.
+    /// True if the output is not a regular file, so the data are written directly.
     pub fn is_direct(&self) -> bool {
         matches!(self.kind, Kind::Direct { .. })
     }
@@ -156,8 +159,8 @@ impl OutputFile {
     }
 }
 
-/// Removes the temporary files in a folder that belong to this user and were left by processes that were killed. Files
-/// of running processes are locked and are kept. Returns the number of files removed.
+/// Removes this user's temporary files from a folder, if they are left from processes that were killed. Files of
+/// running processes are locked and are kept. Returns the number of files removed.
 ///
 /// # Errors
 /// If the folder cannot be read. A file that cannot be removed is skipped.

@@ -1,5 +1,5 @@
-//! The destination of an output file: the folder and the name in it, with all checks that are possible before there are
-//! data.
+//! The destination of an output file: a folder and a name in the folder, with all checks that are possible before any
+//! data are written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -41,7 +41,7 @@ impl Place {
         Place::in_folder(folder, path, name, options)
     }
 
-    /// The same in a folder that is already open.
+    /// Like [`Place::find`], in a folder that is already open.
     pub(super) fn find_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<Place> {
         let (_, name) = split(path)?;
         let folder = Folder::from_open(folder, options.sync).map_err(Error::file("create", path))?;
@@ -75,13 +75,14 @@ impl Place {
         }
     }
 
-    /// Opens the device or FIFO; `None` if a new file is created. For a FIFO it waits for a reader.
+    /// Opens the device or FIFO. Returns `None` if the output is a new file. For a FIFO the call waits until another
+    /// process opens it for reading.
     pub(super) fn open_special(&self) -> Result<Option<File>> {
         if !self.is_special {
             return Ok(None);
         }
         let file = File::from(self.folder.open_existing(&self.name).map_err(self.failed("write to"))?);
-        // Checks the file that was opened, since the name may have been replaced meanwhile.
+        // The open file is checked again, since another process may have replaced the name meanwhile.
         let kind = file_type(&fstat(&file).map_err(self.failed("write to"))?);
         if matches!(kind, FileType::RegularFile | FileType::Directory) {
             return Err(self.refused("another process put something else in its place: try again"));
@@ -98,7 +99,7 @@ impl Place {
         temporary::trial(&self.folder, self.options).map(drop).map_err(|error| self.trial_failed(error))
     }
 
-    /// Creates the temporary file of a new file, after a trial.
+    /// Creates the temporary file for a new file, after a trial with an empty file.
     pub(super) fn start(&self) -> Result<Temporary> {
         let outcome =
             temporary::trial(&self.folder, self.options).map_err(|error| self.trial_failed(error))?;
@@ -122,7 +123,8 @@ impl Place {
         Ok(())
     }
 
-    /// Refuses a disk that must not be overwritten, and a file that cannot be synced.
+    /// Refuses files that the options do not permit: any special file with `regular_only`, a block device without
+    /// `force`, and a file that cannot be synced with `sync`.
     fn check_special(&self, kind: FileType) -> Result<()> {
         if self.options.regular_only {
             return Err(self.refused("it is not a regular file"));
@@ -173,7 +175,7 @@ fn split(path: &Path) -> Result<(&Path, &OsStr)> {
 }
 
 fn no_folder(path: &Path, folder: &Path, error: Errno) -> Error {
-    // Without trailing slashes.
+    // The path of the folder, without trailing slashes.
     let named = path.parent().unwrap_or(folder);
     let reason = match error {
         Errno::NOENT => {
@@ -196,7 +198,7 @@ fn is_protected(folder: &Stat, owner: u32, user: u32) -> bool {
     folder.st_mode & STICKY != 0 && user != owner && user != folder.st_uid
 }
 
-/// True for root and for processes with the same capability, to which the sticky bit does not apply.
+/// True if the sticky bit does not apply to this process: it is root or has the corresponding capability.
 fn may_act_as_any_owner() -> bool {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {

@@ -14,7 +14,7 @@ use super::folder::{self, Folder};
 
 /// Permission bits of a temporary file: no other user may open it while it is incomplete.
 const WHILE_WRITING: u32 = 0o600;
-/// The permission bits of a mode, without set-user-ID, set-group-ID and the sticky bit.
+/// Mask of the permission bits of a mode, without set-user-ID, set-group-ID and the sticky bit.
 const PERMISSIONS: u32 = 0o777;
 
 /// How a finished file gets its final name.
@@ -32,14 +32,15 @@ pub(super) enum Placement {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outcome {
     placement: Placement,
-    /// The permission bits of a new file, under the umask of the process or the default access list of the folder.
+    /// The permission bits of a new file, after the umask of the process or the default access list of the folder has
+    /// been applied.
     permissions: u32,
 }
 
 /// The reason why a trial failed.
 #[derive(Debug)]
 pub(super) enum TrialError {
-    /// The file system has no operation that gives a file an unused name only.
+    /// The file system has no operation that names a file without replacing an existing file.
     CannotKeepExisting,
     Io(Errno),
 }
@@ -50,7 +51,7 @@ impl From<Errno> for TrialError {
     }
 }
 
-/// Tests with an empty file, which is then removed, whether a file can be created and renamed here.
+/// Tests whether a file can be created and renamed in this folder. The test uses an empty file, which it then removes.
 pub(super) fn trial(folder: &Folder, options: OutputOptions) -> std::result::Result<Outcome, TrialError> {
     let (from, file) = create(folder, options.mode.0)?;
     let to = match unused_name() {
@@ -64,7 +65,7 @@ pub(super) fn trial(folder: &Folder, options: OutputOptions) -> std::result::Res
     let placed = choose_placement(folder, &from, &to, options.force);
     let removed = match placed {
         Ok(Placement::Replace | Placement::NoReplace) => folder.remove(&to),
-        // `choose_placement` has tested the second name.
+        // The file still has its first name. For `Link`, `choose_placement` has removed the second name.
         Ok(Placement::Link) | Err(_) => folder.remove(&from),
     };
     let placement = placed?;
@@ -124,7 +125,7 @@ impl Temporary {
         &self.name
     }
 
-    /// Gives the file its permissions and its final name; [`Failed`] says which step failed.
+    /// Gives the file its permissions and its final name. The error is the step that failed.
     pub(super) fn place(mut self) -> std::result::Result<(), Failed> {
         let TemporaryName { folder, name } = &self.name;
         folder::set_mode(&self.file, self.outcome.permissions).map_err(Failed::Mode)?;
@@ -138,7 +139,7 @@ impl Temporary {
             Placement::Replace => folder.rename(name, &self.target),
             Placement::NoReplace => folder.rename_no_replace(name, &self.target),
             Placement::Link => folder.link(name, &self.target).map(|()| {
-                // The file has its final name: a remaining temporary name does no harm.
+                // An error is ignored: the file has its final name, and a remaining temporary name does no harm.
                 let _ = folder.remove(name);
             }),
         }
@@ -148,7 +149,8 @@ impl Temporary {
         synced
     }
 
-    /// False if another process with write access to the folder has replaced the file of the temporary name.
+    /// True if the temporary name still belongs to this file. Another process with write access to the folder may have
+    /// replaced the file.
     fn bears_its_name(&self) -> Result<bool> {
         let ours = fstat(&self.file)?;
         let found = self.name.folder.look(&self.name.name)?;
@@ -159,7 +161,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.is_placed {
-            // An error cannot be handled here.
+            // `drop` cannot return an error.
             let _ = self.name.remove();
         }
     }
@@ -183,7 +185,7 @@ pub struct TemporaryName {
 }
 
 impl TemporaryName {
-    /// Removes the file, for a program that ends without dropping its [`OutputFile`](super::OutputFile).
+    /// Removes the file. A program calls this if it ends without dropping its [`OutputFile`](super::OutputFile).
     ///
     /// # Errors
     /// Those of the file system.
@@ -197,17 +199,19 @@ fn create(folder: &Folder, mode: u32) -> Result<(OsString, File)> {
     loop {
         let name = unused_name()?;
         let file = File::from(folder.create(&name, mode)?);
-        // On a file system without locks, files are never removed as abandoned.
+        // Errors other than `WOULDBLOCK` are ignored. On a file system without locks, [`remove_abandoned`] removes no
+        // files.
         let is_locked_by_another =
             flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
-        // Another process may have removed it as abandoned before it was locked.
+        // Another process may have removed the file as abandoned before this process locked it.
         if !is_locked_by_another && fstat(&file)?.st_nlink > 0 {
             return Ok((name, file));
         }
     }
 }
 
-/// Removes files of this user that have the name of a temporary file and are not locked; returns their number.
+/// Removes the files of this user that have the name of a temporary file and are not locked. Returns the number of
+/// files removed.
 pub(super) fn remove_abandoned(folder: BorrowedFd<'_>) -> Result<usize> {
     let mut removed = 0;
     let user = rustix::process::geteuid().as_raw();
@@ -237,7 +241,7 @@ fn is_temporary_name(name: &OsStr) -> bool {
     digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// An unused name: its 64 random bits cannot be guessed.
+/// Returns a name with 64 random bits, so that it is unused and cannot be guessed.
 fn unused_name() -> Result<OsString> {
     let mut random = [0; 8];
     // This fails only on a system without random numbers.

@@ -1,4 +1,4 @@
-//! Changes of the folder between any two system calls, and system calls that fail.
+//! Tests in which an attacker changes the folder between any two system calls, and tests in which system calls fail.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -19,8 +19,8 @@ const FORCE: OutputOptions =
     OutputOptions { force: true, mode: FileMode(0o640), sync: false, regular_only: false };
 const KEEP: OutputOptions = OutputOptions { force: false, ..FORCE };
 
-/// `shared/out` is a file of the attacker, `shared/link` a symbolic link to a file of the victim in another folder;
-/// `evil` is a link to a folder of the victim that also contains a file `out`.
+/// The files of a test. `shared/out` is a file of the attacker. `shared/link` is a symbolic link to a file of the
+/// victim in another folder. `evil` is a symbolic link to this folder, which also contains a file `out`.
 struct Scene {
     folder: tempfile::TempDir,
     victims: Vec<(PathBuf, fs::Metadata)>,
@@ -80,7 +80,8 @@ fn temporary_names(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".lockstep-")).collect()
 }
 
-/// Writes the output once for each of its system calls, with the attack before that call. `check` gets the outcome.
+/// Repeats the write once for each of its system calls, with the attack immediately before this call. `check` receives
+/// the result of each write.
 fn attack_every_step(
     options: OutputOptions,
     attack: fn(&Scene),
@@ -131,7 +132,7 @@ fn the_output_is_replaced_by_a_link_at_every_step() {
                 scene.assert_victims_untouched(when);
                 assert!(outcome.is_ok(), "{when}");
                 assert_eq!(temporary_names(&scene.path("shared")), [] as [PathBuf; 0], "{when}");
-                // After the rename the attacker moves the new file.
+                // An attack before this step follows the rename, so it moves the new file.
                 let moved = step == Step::SyncFolder;
                 assert_new_file(&scene.path(if moved { "shared/link" } else { "shared/out" }), when);
             },
@@ -152,8 +153,9 @@ fn the_temporary_file_is_replaced_by_a_link_at_every_step() {
             scene.assert_victims_untouched(when);
             match outcome {
                 Ok(()) if step == Step::Rename => {
-                    // No system call renames a file by its descriptor: after the last check the attacker's link is
-                    // renamed, which the attacker could also have done a moment later.
+                    // No system call renames a file by its descriptor. If the attack follows the last check, the rename
+                    // therefore moves the attacker's link. The attacker gains nothing, since an attack after the rename
+                    // could place the same link there.
                     assert!(fs::symlink_metadata(scene.path("shared/out")).is_ok(), "{when}");
                 }
                 Ok(()) => assert_new_file(&scene.path("shared/out"), when),
@@ -171,12 +173,13 @@ fn the_folder_is_replaced_by_a_link_at_every_step() {
             |scene| exchange(&scene.path("shared"), &scene.path("evil")),
             |scene, when, step, outcome| {
                 if step == Step::OpenFolder {
-                    // The path changes before it is opened: the folder is the one that it refers to then.
+                    // The path was changed before it was opened, so the output is written to the folder of the new
+                    // path.
                     return;
                 }
                 scene.assert_victims_untouched(when);
                 if outcome.is_ok() {
-                    // `evil` is now the folder that was opened.
+                    // After the exchange, `evil` is the folder that was opened.
                     assert_new_file(&scene.path("evil/out"), when);
                 }
                 assert_eq!(temporary_names(&scene.path("evil")), [] as [PathBuf; 0], "{when}");
@@ -229,7 +232,7 @@ fn a_hard_link_is_used_without_rename_no_replace() {
     with_hook(failing(only_links), || write_out(&path, KEEP)).unwrap();
     assert_new_file(&path, "by a link");
     assert_eq!((fs::read_dir(folder.path()).unwrap().count(), fs::metadata(&path).unwrap().nlink()), (1, 1));
-    // A file that gets the name meanwhile is not lost.
+    // A file that is created with the same name meanwhile is not lost.
     let other = folder.path().join("other");
     let outcome = with_hook(failing(only_links), || {
         let mut output = OutputFile::create(&other, KEEP)?;
@@ -267,7 +270,7 @@ fn a_failed_sync_is_an_error_only_if_requested() {
         assert!(matches!(&outcome, Err(Error::File { action: "sync", .. })), "{step:?}: {outcome:?}");
         with_hook(fails, || write_out(&path, FORCE)).unwrap();
     }
-    // Both, in this order: data, name, name on stable storage.
+    // The order of the steps is: sync the data, rename the file, sync the folder.
     let steps = Rc::new(std::cell::RefCell::new(Vec::new()));
     let record = {
         let steps = Rc::clone(&steps);
@@ -293,7 +296,7 @@ fn files_that_cannot_be_synced_are_refused() {
     OutputFile::create(null, KEEP).unwrap();
 }
 
-/// Runs `run` as a user who owns nothing here, if the tests run as root.
+/// Runs `run` as a user who owns none of the files, if the tests run as root.
 fn as_nobody<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
     use rustix::process::{Gid, Uid};
     if !rustix::process::geteuid().is_root() {
@@ -301,7 +304,7 @@ fn as_nobody<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
         return None;
     }
     let run = || {
-        // For this thread only.
+        // These calls change the user and group of this thread only.
         let (user, group) = (Uid::from_raw(65534), Gid::from_raw(65534));
         rustix::thread::set_thread_res_gid(group, group, group).unwrap();
         rustix::thread::set_thread_res_uid(user, user, user).unwrap();
@@ -324,12 +327,12 @@ fn a_file_of_another_user_in_a_sticky_folder_is_refused_at_once() {
             let error = OutputFile::create(&path(name), FORCE).unwrap_err();
             assert!(error.to_string().contains("sticky"), "{error}");
         }
-        // Own files may be replaced.
+        // A user may create files, and replace files that the user owns.
         write_out(&path("own"), KEEP).unwrap();
         write_out(&path("own"), FORCE).unwrap();
     });
     if told.is_some() {
-        // Root may replace both.
+        // Root may replace the files of both users.
         write_out(&path("own"), FORCE).unwrap();
         write_out(&path("roots"), FORCE).unwrap();
         assert_new_file(&path("own"), "by root");

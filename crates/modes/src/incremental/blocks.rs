@@ -1,4 +1,4 @@
-//! ECB, CBC, PCBC and XTS: whole blocks of bytes that arrive in any split, and padding at the end.
+//! ECB, CBC, PCBC and XTS: input in pieces of any length is collected to whole blocks, with padding at the end.
 
 use lockstep_core::data::Span;
 use lockstep_core::{Block, Error};
@@ -25,8 +25,8 @@ pub trait BlockIo {
     /// Copies input from offset `at`.
     fn read(&self, at: usize, into: &mut [u8]);
 
-    /// `len` bytes of input at offset `from`, whose output is at offset `to`. Other input has been read before, since
-    /// the output may overlap it.
+    /// Returns `len` bytes of input at offset `from`, with their output at offset `to`. All other input has already been
+    /// read, because the output may overlap it.
     fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_>;
 
     /// Writes output at offset `at`.
@@ -37,7 +37,7 @@ pub trait BlockIo {
 pub struct SliceIo<'d> {
     /// The input.
     pub input: &'d [u8],
-    /// The output space; may be longer.
+    /// The output space, which may be longer than the output.
     pub output: &'d mut [u8],
 }
 
@@ -68,9 +68,9 @@ impl BlockIo for SliceIo<'_> {
 pub enum Hold {
     /// A partial block.
     Part,
-    /// The last whole block or a partial one: it may contain padding.
+    /// The last whole or partial block, because it may contain padding.
     Block,
-    /// The last whole block and a partial one after it: they may be combined by ciphertext stealing.
+    /// The last whole block and a partial block after it, because ciphertext stealing may combine them.
     BlockAndPart,
 }
 
@@ -91,7 +91,7 @@ pub struct BlockBuffer {
     #[zeroize(skip)]
     cipher: Cipher,
     state: Block,
-    /// A partial block, a whole one, or for XTS a whole one and a partial one.
+    /// A partial block, a whole block, or for XTS a whole block and a partial block.
     pending: [u8; 32],
     len: usize,
 }
@@ -107,7 +107,7 @@ impl BlockBuffer {
         &self.state
     }
 
-    /// The chaining state, for passes that are run without the buffer.
+    /// The chaining state, for passes that run without this buffer.
     pub fn state_mut(&mut self) -> &mut Block {
         &mut self.state
     }
@@ -142,7 +142,7 @@ impl BlockBuffer {
     /// Encrypts or decrypts the next bytes; returns the number of bytes of output.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] if there is less space, without any effect; errors of the executor.
+    /// [`Error::OutputLength`] if there is less space; nothing is changed in this case. Errors of the executor.
     #[inline(always)]
     pub fn update<E: KeyedExecutor>(
         &mut self,
@@ -159,8 +159,8 @@ impl BlockBuffer {
         self.update_pending(executor, direction, hold, io)
     }
 
-    /// An update with pending bytes before or after it. Input that the output could overwrite is read first: the output
-    /// may overlap the input in any way.
+    /// An update that starts or ends with pending bytes. Input that the output could overwrite is read first, because the
+    /// output may overlap the input in any way.
     fn update_pending<E: KeyedExecutor>(
         &mut self,
         executor: &mut E,
@@ -178,7 +178,7 @@ impl BlockBuffer {
             self.len = old + len;
             return Ok(0);
         }
-        // The pending bytes, completed to whole blocks if there is output, are the first output.
+        // The first output comes from the pending bytes, which new input completes to whole blocks.
         let first_len = old.next_multiple_of(16).min(out);
         let filled = first_len.saturating_sub(old);
         let mut first = Zeroizing::new(self.pending);
@@ -202,8 +202,8 @@ impl BlockBuffer {
         Ok(out)
     }
 
-    /// Ends the message: returns the number of bytes of the last block that are output. For XTS the caller ends the
-    /// data unit, with the [`pending`](BlockBuffer::pending) bytes.
+    /// Ends the message. Returns the number of bytes of the last block that are output. For XTS, the caller ends the data
+    /// unit with the [`pending`](BlockBuffer::pending) bytes instead.
     ///
     /// # Errors
     /// [`Error::NotWholeBlocks`], with the pending bytes unchanged; [`Error::Padding`]; errors of the executor.
@@ -218,7 +218,7 @@ impl BlockBuffer {
         match (padding, direction) {
             (false, _) if len == 0 => return Ok((last, 0)),
             (true, Direction::Encrypt) => *last = padding::pad(&self.pending[..len]),
-            // Without padding a whole block is held back only if padding was switched off after the block arrived.
+            // Without padding, a whole block is held back only if padding was switched off after the block had arrived.
             _ if len == 16 => last.copy_from_slice(&self.pending[..16]),
             _ => return Err(Error::NotWholeBlocks { mode: self.cipher.name(), extra: len }.into()),
         }

@@ -1,4 +1,4 @@
-//! CFB with segments of 128 bits, for any split.
+//! CFB with segments of 128 bits, for input in pieces of any length.
 
 use lockstep_core::Block;
 use lockstep_core::data::Span;
@@ -11,10 +11,10 @@ use crate::message::Direction;
 /// The state of CFB128.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Feedback {
-    /// The ciphertext of the current block, with keystream in the bytes that are not processed yet; at a block boundary
-    /// the last ciphertext block.
+    /// The ciphertext of the current block. Bytes that have not been processed yet hold keystream. At a block boundary, this
+    /// is the last ciphertext block.
     state: Block,
-    /// Number of bytes of the current block that are processed; 0 at a block boundary.
+    /// Number of bytes of the current block that have been processed; 0 at a block boundary.
     used: usize,
 }
 
@@ -24,12 +24,13 @@ impl Feedback {
         Feedback { state: iv, used: 0 }
     }
 
-    /// The chaining state, in the form of the field `state`.
+    /// The chaining state: the ciphertext of the current block, with keystream in the bytes that have not been processed
+    /// yet.
     pub fn state(&self) -> &Block {
         &self.state
     }
 
-    /// Number of bytes of the current block that are processed, below 16; 0 at a block boundary.
+    /// Number of bytes of the current block that have been processed, below 16; 0 at a block boundary.
     pub fn used(&self) -> usize {
         self.used
     }
@@ -40,8 +41,8 @@ impl Feedback {
         self.used = 0;
     }
 
-    /// Continues inside a block of which `used` bytes, below 16, are processed; the chaining state must be that inside
-    /// the block.
+    /// Continues inside a block after its first `used` bytes, below 16. The chaining state must be the state at this point
+    /// of the block.
     pub fn resume(&mut self, used: usize) {
         self.used = used;
     }
@@ -69,7 +70,8 @@ impl Feedback {
             executor.run(pass, &mut self.state, blocks)?;
         }
         if !tail.is_empty() {
-            // A copy, so that a failure of the executor leaves the chaining state as it is. ECB has no state of its own.
+            // The keystream is computed in a copy, so that a failure of the executor does not change the chaining state. The
+            // ECB pass itself has no chaining state.
             let mut keystream = Zeroizing::new(self.state);
             executor.run(Pass::EcbEncrypt, &mut [0; 16], Span::in_place(&mut *keystream))?;
             self.state = *keystream;

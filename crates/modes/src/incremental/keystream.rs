@@ -1,4 +1,4 @@
-//! CTR and OFB: keystream that is XORed in any split.
+//! CTR and OFB: keystream that is XORed with data in pieces of any length.
 
 use lockstep_core::Block;
 use lockstep_core::data::Span;
@@ -7,7 +7,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::KeyedExecutor;
 
-/// A keystream with a possible remainder of a block.
+/// A keystream, including the unused rest of the current block.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Keystream {
     #[zeroize(skip)]
@@ -43,13 +43,12 @@ impl Keystream {
         self.used = 0;
     }
 
-    /// Continues inside a block of which `used` bytes, below 16, are used. The chaining state must be the one after
-    /// that block.
+    /// Continues inside a block after its first `used` bytes, below 16. The chaining state must be the one after that block.
     ///
     /// # Errors
     /// Errors of the executor.
     pub fn resume<E: KeyedExecutor>(&mut self, executor: &mut E, used: usize) -> Result<(), E::Error> {
-        // Nothing is kept of a block that the executor failed to compute: its zeros would be used as keystream.
+        // A block that the executor failed to compute is not kept, because its zeros would be used as keystream.
         self.used = 0;
         if used > 0 {
             let mut block = Zeroizing::new(self.state);

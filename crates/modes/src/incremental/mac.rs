@@ -1,4 +1,4 @@
-//! CBC-MAC and GHASH of bytes in any split.
+//! CBC-MAC and GHASH of data in pieces of any length.
 
 use lockstep_core::Block;
 use lockstep_core::work::Pass;
@@ -18,7 +18,7 @@ pub struct Mac {
 }
 
 impl Mac {
-    /// A MAC by `Ghash` or `CbcMac`.
+    /// A MAC that the pass `Ghash` or `CbcMac` computes.
     pub fn new(pass: Pass, state: Block) -> Mac {
         Mac { pass, state, pending: [0; 16], len: 0 }
     }
@@ -28,13 +28,13 @@ impl Mac {
         &self.state
     }
 
-    /// The bytes that are held back: a partial block, or with `hold_last` up to a whole one.
+    /// The bytes that are held back: a partial block, or with `hold_last` up to a whole block.
     pub fn pending(&self) -> &[u8] {
         &self.pending[..self.len]
     }
 
-    /// Adds bytes. Holds back less than 16 of the last bytes, or 1 to 16 with `hold_last`, since CMAC treats the last
-    /// block differently.
+    /// Adds bytes and holds back up to 15 of the last bytes. With `hold_last`, 1 to 16 bytes are held back, because CMAC
+    /// treats the last block differently.
     ///
     /// # Errors
     /// Errors of the executor.

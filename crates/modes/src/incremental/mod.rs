@@ -54,12 +54,12 @@ pub struct Planned<'k> {
     pub executor: &'k dyn Executor,
     /// The key; for XTS the key of the data.
     pub key: &'k Key,
-    /// For XTS the key of the tweak and the position in the data unit, in blocks, which is updated by each run.
+    /// For XTS: the key of the tweak, and the position in the data unit in blocks. Each run updates the position.
     pub tweak: Option<(&'k Key, &'k mut u64)>,
 }
 
 impl<'k> Planned<'k> {
-    /// For all modes except XTS.
+    /// A key for any mode except XTS.
     pub fn new(executor: &'k dyn Executor, key: &'k Key) -> Planned<'k> {
         Planned { executor, key, tweak: None }
     }

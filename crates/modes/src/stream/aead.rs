@@ -33,7 +33,7 @@ struct Parts {
 enum Phase {
     Aad,
     Data,
-    /// A device has failed during a call: continuing could use keystream twice.
+    /// A device has failed during a call. The message cannot continue, because this could use keystream twice.
     Failed,
 }
 
@@ -160,7 +160,7 @@ impl GcmStream {
     /// Processes the next bytes in place.
     ///
     /// # Errors
-    /// As [`GcmStream::update`].
+    /// The errors of [`GcmStream::update`].
     pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
         self.update_data(HostData::InPlace(data))
     }
@@ -201,7 +201,7 @@ impl GcmStream {
     }
 }
 
-/// CCM (SP 800-38C), whose lengths must be known at the start.
+/// CCM (SP 800-38C). All lengths must be known at the start.
 pub struct CcmStream {
     parts: Parts,
     aad_len: u64,
@@ -248,8 +248,8 @@ impl CcmStream {
     /// Adds associated data.
     ///
     /// # Errors
-    /// [`Error::Order`] after the first data or beyond the length that was set, after which the message can be
-    /// continued; errors of devices, after which it cannot.
+    /// [`Error::Order`] after the first data or beyond the length that was set; the message can then be continued. Errors of
+    /// devices; the message cannot be continued.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
         self.parts.aad(aad, self.aad_len)
     }
@@ -266,7 +266,7 @@ impl CcmStream {
     /// Processes the next bytes in place.
     ///
     /// # Errors
-    /// As [`CcmStream::update`].
+    /// The errors of [`CcmStream::update`].
     pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
         self.update_data(HostData::InPlace(data))
     }

@@ -40,7 +40,7 @@ enum State {
     Keystream(Keystream),
     /// CFB128.
     Feedback(Feedback),
-    /// CFB8 and CFB1, whose passes process any number of bytes: only the chaining state.
+    /// CFB8 and CFB1. Their passes process any number of bytes, so only the chaining state is needed.
     Bytes(Zeroizing<Block>),
     /// ECB, CBC, PCBC, XTS.
     Blocks {
@@ -51,8 +51,8 @@ enum State {
 }
 
 impl CipherStream {
-    /// Starts a message. `padding` applies to ECB, CBC and PCBC only; ECB ignores the IV; the IV of XTS is the tweak of
-    /// the data unit, which is the message.
+    /// Starts a message. `padding` applies to ECB, CBC and PCBC only. ECB ignores the IV. For XTS, the message is one data
+    /// unit, and the IV is its tweak.
     ///
     /// # Errors
     /// [`Error::ModeKey`] if the key does not match the cipher.
@@ -87,8 +87,8 @@ impl CipherStream {
     /// Processes the next bytes; returns the number of bytes written to `output`.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] if the output space is too small (without any effect), [`Error::TooLong`] beyond the
-    /// data unit of XTS (likewise), [`Error::Order`] after the end, and errors of devices.
+    /// [`Error::OutputLength`] if the output space is too small, and [`Error::TooLong`] beyond the maximum data unit of XTS;
+    /// nothing is changed in both cases. [`Error::Order`] after the end, and errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         let needed = match &self.state {
@@ -126,7 +126,7 @@ impl CipherStream {
         self.attempt(|stream| stream.update_bytes(Span::in_place(data)))
     }
 
-    /// Runs a step whose failure ends the message, since it may be partly done.
+    /// Runs a step. A failure ends the message, because the step may be partly done.
     fn attempt(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.finished = true;
         step(self)?;
@@ -137,8 +137,8 @@ impl CipherStream {
     /// Ends the message; returns the number of bytes (up to 32) written to `output`.
     ///
     /// # Errors
-    /// [`Error::OutputLength`], after which it can be called again with more space; [`Error::NotWholeBlocks`],
-    /// [`Error::XtsTooShort`], [`Error::Padding`], and errors of devices, after which the message is lost.
+    /// After [`Error::OutputLength`], this function can be called again with more space. After [`Error::NotWholeBlocks`],
+    /// [`Error::XtsTooShort`], [`Error::Padding`] and errors of devices, the message is lost.
     pub fn finish(&mut self, output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         let State::Blocks { buffer, position } = &self.state else {
@@ -193,8 +193,8 @@ impl CipherStream {
         Ok((last, len))
     }
 
-    /// Moves to byte `position` of the message that started with `iv`. CTR supports any position; XTS block boundaries,
-    /// if at least a block follows.
+    /// Moves to byte `position` of the message that started with `iv`. CTR supports any position. XTS supports block
+    /// boundaries that at least one more block follows.
     ///
     /// # Errors
     /// [`Error::Order`] for other modes, and for XTS inside a block; errors of devices.

@@ -1,4 +1,4 @@
-//! Incremental CMAC. (GMAC is [`super::GcmStream`] without data.)
+//! Incremental CMAC. For GMAC, use [`super::GcmStream`] without data.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl CmacStream {
     /// Compares the MAC, or its first bytes (at least 4), in constant time.
     ///
     /// # Errors
-    /// [`Error::AuthenticationFailed`] if it differs; [`Error::TagLength`].
+    /// [`Error::AuthenticationFailed`] if the MAC differs; [`Error::TagLength`].
     pub fn verify(self, expected: &[u8]) -> Result<()> {
         if !(4..=16).contains(&expected.len()) {
             return Err(Error::TagLength { mode: "CMAC", expected: "4 to 16", got: expected.len() });

@@ -1,7 +1,7 @@
-//! The incremental modes: init, update with any split, final; and seek if the mode supports it.
+//! The incremental modes: init, updates with pieces of any length, final, and seek if the mode supports it.
 //!
-//! The output of an incremental decryption is unauthenticated until its end: for [`GcmStream`] and [`CcmStream`] it
-//! must not be used before the tag has been verified.
+//! The output of an incremental decryption is not authenticated before the end of the message. The output of [`GcmStream`]
+//! and [`CcmStream`] must not be used before the tag has been verified.
 
 mod aead;
 mod cipher;

@@ -27,30 +27,33 @@ impl Place {
     }
 }
 
-/// Lengths of a single message in bytes: the call of a cipher, a page, and on to where devices reach their full speed. In
-/// docs/measured/2026-11-22-zen4-2vcpu-calibrate.md the rate rises by less than 7 % beyond 16 MiB.
+/// Lengths of a single message in bytes. The shortest shows the cost of a call, the second is a page, and devices reach
+/// their full speed at the longest. In docs/measured/2026-11-22-zen4-2vcpu-calibrate.md, the rate rises by less than 7 %
+/// beyond 16 MiB.
 const LENGTHS: [usize; 5] = [64, 4 << 10, 64 << 10, 1 << 20, 16 << 20];
 
-/// Maximum time of a run in nanoseconds, estimated from shorter runs; longer runs are not made. It is the time of 16 MiB
-/// at 2.8 GB/s. With it, and two to nine runs, the calibration of a processor took 1.0 s
+/// Maximum time of a run in nanoseconds. A run is omitted if its time, estimated from shorter runs, is longer. The value is
+/// the time of 16 MiB at 2.8 GB/s. With this value and two to nine runs, the calibration of a processor took 1.0 s
 /// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 const MAX_RUN_NS: f64 = 6e6;
 
-/// Runs of one shape are repeated until they took this time together, and at least twice, at most nine times. The shortest
-/// counts: disturbances only make runs longer.
+/// Runs of one shape are repeated until their total time reaches this value, but at least twice and at most nine times. The
+/// shortest run counts, because disturbances only make runs longer.
 const ENOUGH_NS: f64 = 2.5e5;
 const MIN_RUNS: usize = 2;
 const MAX_RUNS: usize = 9;
 
-/// Many short messages at once, for the cost of a message: number and bytes of each.
+/// A batch of short messages, which shows the cost of a message: the number of messages, and the bytes of each.
 const SHORT: [usize; 2] = [1024, 64];
 
-/// Serial passes: numbers of messages, and bytes of each. The larger number stands for the thousands of messages for which a GPU is
-/// chosen (docs/planner.md); the smaller one is for devices that would take too long.
+/// Serial passes: the numbers of messages in a batch, and the bytes of each message. The larger number represents the
+/// thousands of messages for which a GPU is chosen (docs/planner.md). The smaller number is for devices that would take too
+/// long for the larger batch.
 const LANES: [usize; 2] = [8192, 512];
 const LANE: usize = 512;
 
-/// Fused AEADs: numbers of chunks of a file, the first that takes no longer than [`MAX_RUN_NS`], and bytes of each.
+/// Fused AEADs: the numbers of messages in a batch, and the bytes of each, as for a file in chunks. The first batch whose
+/// estimated time is below [`MAX_RUN_NS`] is measured.
 const CHUNKS: [usize; 3] = [1024, 256, 64];
 const CHUNK: usize = 16 << 10;
 
@@ -59,12 +62,12 @@ const CHUNK: usize = 16 << 10;
 pub(super) struct Samples {
     /// Single messages, by length.
     single: Vec<(Shape, f64)>,
-    /// Many messages at once, short ones first.
+    /// Batches of messages, sorted by total bytes.
     batches: Vec<(Shape, f64)>,
 }
 
 impl Samples {
-    /// The shorter times of two measurements of the same operation.
+    /// For each shape, the shorter time of two measurements of the same operation.
     pub(super) fn best_of(mut self, other: Samples) -> Samples {
         let merge = |all: &mut Vec<(Shape, f64)>, others: Vec<(Shape, f64)>| {
             for (shape, ns) in others {
@@ -80,16 +83,16 @@ impl Samples {
         self
     }
 
-    /// The model of time that fits. `None` if the clock shows none.
+    /// The model of time that fits the measurements. `None` if the measured times are not valid.
     pub(super) fn timing(self, operation: Operation) -> Option<Timing> {
-        // Longer work does not take less time: what seems so was a disturbance.
+        // Longer work cannot take less time than shorter work; a measurement that shows this was disturbed.
         let mut least: f64 = 0.0;
         let points = self.single.iter().map(|(shape, ns)| {
             least = ns.max(least);
             Point { bytes: shape.bytes as f64, ns: least }
         });
         let single = Timing::new(points.collect(), 0.0, None)?;
-        // The time of one message more, beyond a call.
+        // The time of each message, without the fixed time of the call.
         let each = |(shape, ns): &(Shape, f64)| (ns - single.fixed_ns()).max(0.0) / shape.messages as f64;
         let is_pass_over_bytes = matches!(operation, Operation::Pass(pass) if !pass.is_serial());
         let (per_message, wide) = match &self.batches[..] {
@@ -98,7 +101,8 @@ impl Samples {
             }
             [batch] => (0.0, Some(each(batch) / batch.0.longest as f64)),
             [short, .., long] => {
-                // A message takes a fixed time, and a time for each byte: an eighth of the longer one at least.
+                // A message takes a fixed time and a time for each byte. For the longer messages, the bytes take at least an
+                // eighth of the time.
                 let bytes = (long.0.longest - short.0.longest) as f64;
                 let wide = ((each(long) - each(short)) / bytes).max(each(long) / 8.0 / long.0.longest as f64);
                 ((each(long) - wide * long.0.longest as f64).max(0.0), Some(wide))
@@ -109,7 +113,7 @@ impl Samples {
     }
 }
 
-/// The time of a longer message by the line through the last two; 0 if there are fewer.
+/// The time of a longer message, extrapolated by the line through the last two points; 0 if there are fewer points.
 fn extrapolated(single: &[(Shape, f64)], bytes: usize) -> f64 {
     let [.., (from, from_ns), (to, to_ns)] = single else { return 0.0 };
     to_ns + (bytes as f64 - to.bytes as f64) * (to_ns - from_ns) / (to.bytes - from.bytes) as f64
@@ -119,14 +123,15 @@ fn batch([messages, len]: [usize; 2]) -> Shape {
     Shape { messages, bytes: messages * len, longest: len }
 }
 
-/// What is measured: a device, and work run by one of its kernels as users' work is run.
+/// The subject of a measurement: a device, and a function that runs work with one of its kernels in the same way as users'
+/// work.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'p> {
     pub(super) device: &'p dyn Device,
     pub(super) run: &'p dyn Fn(Task<'_, '_>) -> Result<()>,
 }
 
-/// The clock and the buffer of measurements.
+/// The clock, and a buffer for the data that the measured work processes.
 pub(super) struct Bench<'c> {
     clock: &'c dyn Clock,
     host: Vec<u8>,
@@ -137,10 +142,11 @@ impl<'c> Bench<'c> {
         Bench { clock, host: Vec::new() }
     }
 
-    /// Measures the operation by the kernel of the subject. `failures` returns the number of failures of the device so far.
+    /// Measures the operation with the kernel of the subject. `failures` returns the number of failures of the device so
+    /// far.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub(super) fn samples(
         &mut self,
         subject: Subject<'_>,
@@ -160,7 +166,7 @@ impl<'c> Bench<'c> {
             }
             samples.single.push(at(bytes.into())?);
         }
-        // A device that takes a millisecond for a short message would take seconds for a batch.
+        // If a device takes more than a millisecond for a short message, a batch would take seconds.
         if samples.single.first().is_some_and(|(_, ns)| *ns > MAX_RUN_NS / 6.0) {
             return Ok(samples);
         }
@@ -169,7 +175,8 @@ impl<'c> Bench<'c> {
             Operation::Pass(pass) if pass.is_serial() => {
                 let [most, least] = LANES;
                 let few = at(batch([least, SHORT[1]]))?;
-                // The fixed cost of the call is in it: the true time of the largest batch is shorter.
+                // The estimate includes the fixed cost of the call several times, so the true time of the largest batch is
+                // shorter.
                 let ratio = ((most * LANE) / (least * SHORT[1])) as f64;
                 if ratio * few.1 < 4.0 * MAX_RUN_NS {
                     batches.extend([at(batch([most, SHORT[1]]))?, at(batch([most, LANE]))?]);
@@ -205,7 +212,7 @@ impl<'c> Bench<'c> {
         for run in 0..MAX_RUNS {
             runner.prepare()?;
             let ns = clock.time(&mut || runner.run())?;
-            // The CPU has repeated the work.
+            // The device has failed, and the CPU has repeated the work.
             if failures() != failed {
                 let reason = "it failed while it was being measured".into();
                 return Err(Error::DeviceFailed { device: subject.device.id(), reason });
@@ -229,7 +236,7 @@ struct Runner<'b, 'p> {
     tweak_key: Key,
     /// The data of all messages, concatenated.
     host: &'b mut [u8],
-    /// The same in the device's memory, if that is measured.
+    /// The same data in the device's memory, if this memory is measured.
     device: Option<Box<dyn DeviceBuffer>>,
     states: Vec<Block>,
     tags: Vec<Block>,
@@ -251,7 +258,7 @@ impl<'b, 'p> Runner<'b, 'p> {
             };
             let more = shape.bytes - bench.host.len();
             bench.host.try_reserve_exact(more).map_err(no_memory)?;
-            // Any data will do: the time of constant-time kernels does not depend on them.
+            // The content of the data does not matter, because the time of constant-time kernels does not depend on it.
             let from = bench.host.len();
             bench.host.extend((from..shape.bytes).map(|i| (i * 31 + i / 256) as u8));
         }
@@ -278,7 +285,7 @@ impl<'b, 'p> Runner<'b, 'p> {
         })
     }
 
-    /// Seals the data that will be opened.
+    /// If the operation opens messages, seals the data first.
     fn prepare(&mut self) -> Result<()> {
         if self.operation == Operation::Fused(FusedAead::GcmOpen) {
             self.fused(FusedAead::GcmSeal)
@@ -309,7 +316,7 @@ impl<'b, 'p> Runner<'b, 'p> {
         let data = data(self.host, self.device.as_deref(), self.shape.longest, false);
         let messages = data.zip(&mut self.tags).map(|(data, tag)| AeadMessage {
             key: &self.key,
-            // One key and nonce for all: these are not user data, and they are discarded.
+            // All messages use the same key and nonce. The data are not user data, and they are discarded.
             nonce: &[7; 12],
             aad: &[],
             data,

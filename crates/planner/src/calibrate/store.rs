@@ -1,5 +1,5 @@
-//! The file of a device's measurements: two lines of JSON. The first has the format, the device and a checksum of the second,
-//! which has the measurements.
+//! The file of a device's measurements: two lines of JSON. The first line has the format, the device and a checksum of the
+//! second line. The second line has the measurements.
 //!
 //! ```json
 //! {"device":"cpu | AMD EPYC, 2 threads | 0.1.0","format":2,"sum":"0123456789abcdef"}
@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 const FORMAT: u64 = 2;
 
-/// Longer files are not read. All kernels, operations, key sizes, places and ways of verification take less than half.
+/// Longer files are not read. A file with all kernels, operations, key sizes, kinds of memory and kinds of verification has
+/// less than half this length.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A measurement.
@@ -38,13 +39,13 @@ pub(super) struct Store {
     entries: Vec<Entry>,
 }
 
-/// Everything that measurements depend on.
+/// A text with everything on which the measurements depend.
 fn key_of(device: &dyn Device) -> String {
     let build = if cfg!(debug_assertions) { " debug" } else { "" };
     format!("{} | {} | {}{build}", device.id(), device.description(), env!("CARGO_PKG_VERSION"))
 }
 
-/// The name of a device's file. It starts with the kind of device, which is thus known without reading the file.
+/// The name of a device's file. It starts with the kind of device, so that the kind is known without reading the file.
 fn name_of(device: &dyn Device) -> String {
     let kind = match (device.is_trusted(), device.properties().by_name_only) {
         (true, _) => "processor",
@@ -58,21 +59,22 @@ pub(super) fn is_of_other_device(name: &str) -> bool {
     name.starts_with("device-") && name.ends_with(".json")
 }
 
-/// True for files of this module, also those of the earlier text format.
+/// True for files of this module, including files of the earlier text format.
 pub(super) fn is_ours(name: &str) -> bool {
     ["processor-", "simulated-", "named-", "device-"].iter().any(|kind| name.starts_with(kind))
         && [".json", ".txt", UNFINISHED].iter().any(|end| name.ends_with(end))
 }
 
 impl Store {
-    /// The measurements of a device; none if the file is missing, damaged, or of another device or format.
+    /// The measurements of a device. There are none if the file is missing or damaged, or belongs to another device or
+    /// format.
     pub(super) fn read(cache: &Cache, device: &dyn Device) -> Store {
         let text = cache.read(&name_of(device), MAX_BYTES).and_then(|bytes| String::from_utf8(bytes).ok());
         text.and_then(|text| Store::parse(&text, &key_of(device))).unwrap_or_default()
     }
 
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub(super) fn write(&self, cache: &Cache, device: &dyn Device) -> std::io::Result<()> {
         cache.write(&name_of(device), self.text(&key_of(device)).as_bytes())
     }

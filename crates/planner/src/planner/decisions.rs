@@ -1,4 +1,4 @@
-//! The record of what was chosen, for people.
+//! The record of the planner's choices, for display.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,32 +18,32 @@ pub struct Considered {
     pub kernel: &'static str,
     /// The estimated time of the work in nanoseconds.
     pub ns: f64,
-    /// True if the time rests on measurements, false if on what the device states.
+    /// True if the time is based on measurements, false if the device states it.
     pub is_measured: bool,
-    /// Why it was passed over although it may be the fastest.
+    /// The reason why the candidate was not considered although it may be the fastest.
     pub passed_over: Option<String>,
-    /// True for the one that is chosen.
+    /// True for the chosen candidate.
     pub is_chosen: bool,
 }
 
-/// The choice of one kernel for work of one kind and of about one size.
+/// The choice of one kernel for calls of the same kind and of similar size.
 #[derive(Debug, Clone)]
 pub struct Decision {
     /// The operation.
     pub operation: Operation,
     /// The size of the keys.
     pub key: KeySize,
-    /// The shape of the first such call.
+    /// The shape of the first call.
     pub shape: Shape,
     /// The number of calls.
     pub calls: u64,
-    /// The sum of their bytes.
+    /// The total bytes of the calls.
     pub bytes: u64,
-    /// The candidates for the first call, the chosen one marked.
+    /// The candidates for the first call. The chosen candidate is marked.
     pub considered: Vec<Considered>,
 }
 
-/// Operation, key size, binary logarithm of the bytes, whether there are several messages; device and kernel.
+/// Operation, key size, binary logarithm of the bytes, whether there are several messages, device, and kernel.
 type Kind = (Operation, KeySize, u32, bool, usize, KernelId);
 
 #[derive(Default)]

@@ -9,10 +9,10 @@ use lockstep_core::error::Result;
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{Pass, Segment, Tweak};
 
-/// One block in this number of blocks is computed again: one in 64 KiB, 0.02 % of the work.
+/// One of this number of blocks is computed again. This is one block in 64 KiB, or 0.02 % of the work.
 const BLOCK_STRIDE: usize = 4096;
 
-/// One message in this number of messages is computed again as a whole, for its tag or MAC: 0.4 % of the work.
+/// One of this number of messages is computed again as a whole, to verify its tag or MAC. This is 0.4 % of the work.
 const MESSAGE_STRIDE: usize = 256;
 
 /// Consecutive bytes of a message.
@@ -23,19 +23,21 @@ pub(super) struct Piece<'d> {
     pub(super) tweak: Option<Tweak<'d>>,
     /// The chaining state at the start of the message.
     pub(super) state: Block,
-    /// The number of the first block.
+    /// The number of the first block within the message.
     pub(super) number: usize,
     pub(super) bytes: usize,
 }
 
 impl Piece<'_> {
-    /// Its bytes of the message, preceded by the block before it, if any: its chaining state follows from that.
+    /// The range of the piece within the message. It includes the preceding block, if any, from which the chaining state of
+    /// the piece follows.
     pub(super) fn range(&self) -> std::ops::Range<usize> {
         16 * self.number.saturating_sub(1)..16 * self.number + self.bytes
     }
 }
 
-/// Message and number of every [`BLOCK_STRIDE`]th whole block of all messages together, and of one at least.
+/// The sampled blocks, by message and block number: every [`BLOCK_STRIDE`]th whole block of all messages together, but at
+/// least one block.
 pub(super) fn sampled_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(usize, usize)> {
     let mut samples = Vec::new();
     let mut next = verifier.seed % BLOCK_STRIDE;
@@ -60,12 +62,12 @@ pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize]) -> Ve
     let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
     let first = verifier.seed % MESSAGE_STRIDE.min(count.max(1));
     let chosen = lengths.iter().enumerate().skip(first).step_by(MESSAGE_STRIDE);
-    // An empty message counts as a block.
+    // Each message counts as one block more than its bytes, so that empty messages count too.
     chosen.filter(|(_, bytes)| 16 * (*bytes + 16) <= total + 16 * count).map(|(index, _)| index).collect()
 }
 
 /// The chaining state at the start of a block, computed from the state at the start of the message and from the input and
-/// output of the preceding block. It is valid if that output is right.
+/// output of the preceding block. The result is valid only if that output is right.
 pub(super) fn state_of(pass: Pass, state: &Block, number: usize, input: &Block, output: &Block) -> Block {
     match pass {
         Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => *state,
@@ -78,8 +80,8 @@ pub(super) fn state_of(pass: Pass, state: &Block, number: usize, input: &Block, 
     }
 }
 
-/// Computes pieces again. `input` and `output` are the bytes of their [ranges](Piece::range), concatenated. Returns the message of
-/// each piece that differs, and whether its output is all zeros.
+/// Computes pieces again. `input` and `output` are the concatenated bytes of the [ranges](Piece::range) of the pieces.
+/// Returns the message of each piece that differs, and whether its output is all zeros.
 pub(super) fn compare(
     verifier: &Verifier<'_>,
     pass: Pass,

@@ -1,10 +1,10 @@
-//! Results that stay on a device: sampled input and output are fetched on the stream of the work, and compared when it is waited
-//! for. The same for page-locked memory, if the work is waited for at once: its input is read before the work starts, after
-//! whatever else uses that memory.
+//! Verification of results that stay on a device. Sampled input and output are fetched on the stream of the work, and
+//! compared when the work is waited for. Results in page-locked memory are verified in the same way if the work is waited
+//! for immediately. Their input is read before the work starts, after all other users of that memory have finished.
 //!
-//! Nothing is computed again, since the input may be overwritten: wrong output is zeroed, and the completion fails. These
-//! are never compared: messages described in device memory ([`Task::Table`]), because their keys never reach the host;
-//! chaining states, tags and MACs; and calls whose data are in memory of several kinds.
+//! The work is not repeated, because its input may have been overwritten. If the output is wrong, it is zeroed, and the
+//! completion fails. The following is never compared: messages described in device memory ([`Task::Table`]), because their
+//! keys never reach the host; chaining states, tags and MACs; and calls whose data are in memory of several kinds.
 
 use zeroize::Zeroizing;
 
@@ -17,11 +17,12 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{FusedAead, Operation, Pass, Stream, Task, Work};
 
-/// Bytes of a piece where everything is compared: whole blocks, and enough for the CPU's full speed
+/// Bytes of a piece if everything is compared. A piece consists of whole blocks and is long enough for the CPU's full speed
 /// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 const PIECE: usize = 64 * 1024;
 
-/// A limit on memory where everything is compared: the bytes of a call are on the host twice, and on the device once more.
+/// Limits the memory that is used if everything is compared. The bytes of a call are then held twice on the host and once
+/// more on the device.
 const MAX_FULL: usize = 1 << 30;
 
 /// When the work will be waited for.
@@ -31,7 +32,7 @@ pub(super) enum Waits {
     Later,
 }
 
-/// Parts of page-locked memory that are read when they are waited for.
+/// Parts of page-locked memory, which [`Fetch::wait`] reads.
 struct Pinned(Vec<PinnedSlice>);
 
 impl Fetch for Pinned {
@@ -40,14 +41,14 @@ impl Fetch for Pinned {
     }
 
     fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        // With the full capacity from the start: a vector that grows leaves copies in freed memory.
+        // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
         let mut all = Zeroizing::new(Vec::with_capacity(self.0.iter().map(PinnedSlice::len).sum()));
         self.0.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
         Ok(all)
     }
 }
 
-/// Bytes that have been read.
+/// Bytes that have already been read.
 struct Fetched(Zeroizing<Vec<u8>>);
 
 impl Fetch for Fetched {
@@ -60,7 +61,7 @@ impl Fetch for Fetched {
     }
 }
 
-/// Where pieces are read from and written to: all in device memory, or all page-locked.
+/// The input and the output of the pieces: all in device memory, or all in page-locked memory.
 enum Places {
     Device(Vec<DeviceSlice>, Vec<DeviceSlice>),
     Pinned(Vec<PinnedSlice>, Vec<PinnedSlice>),
@@ -82,7 +83,8 @@ impl<'w, 'd: 'w> Started<'w, 'd> {
         }
     }
 
-    /// Waits for it. Returns the messages whose output is zeroed: that is wrong unless they were refused.
+    /// Waits for the work. Returns the messages whose output is all zeros. This is an error unless these messages were
+    /// refused.
     pub(super) fn finish(self) -> Result<Vec<usize>> {
         match self {
             Started::Unverified(completion) => completion.wait().map(|()| Vec::new()),
@@ -116,7 +118,7 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
             match memory.fetch(&to, stream) {
                 Ok(output) => (input, completion, output),
                 Err(error) => {
-                    // The work has started, and its results cannot be verified.
+                    // The work has started, but its results cannot be verified.
                     let _ = completion.wait();
                     zero(target, outputs);
                     return Err(error);
@@ -165,7 +167,8 @@ fn wanted<'d>(target: Target<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd
     Ok(all)
 }
 
-/// The memory of the pieces. `None` if there are none, or if some data are in host memory or in memory of both kinds.
+/// The memory of the pieces. `None` if there are no pieces, or if some data are in host memory, or if the data are in memory
+/// of both kinds.
 fn places(all: &Messages<'_, '_>, wanted: &[Piece<'_>]) -> Option<Places> {
     let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
     let is_host = |index| matches!(all.data(index), Data::Host(data) if !data.is_empty());
@@ -197,7 +200,7 @@ fn places(all: &Messages<'_, '_>, wanted: &[Piece<'_>]) -> Option<Places> {
     }
 }
 
-/// Handles on the output of the messages, which outlive the borrow of the messages.
+/// Handles on the output of the messages. The handles remain valid after the borrow of the messages has ended.
 fn outputs(all: &Messages<'_, '_>) -> Vec<Data<'static>> {
     let handle = |index| match all.data(index) {
         Data::Device { to, .. } => Data::on_device(to.clone(), to.clone()).ok(),
@@ -207,19 +210,19 @@ fn outputs(all: &Messages<'_, '_>) -> Vec<Data<'static>> {
     (0..all.len()).filter_map(handle).collect()
 }
 
-/// Results that are wrong, or could not be verified, must not pass for right ones.
+/// Zeroes the output, so that wrong or unverified results are not taken for correct results.
 fn zero(target: Target<'_>, outputs: Vec<Data<'static>>) {
     for mut data in outputs {
         let _ = lockstep_modes::transfer::zero_output(target.executor, &mut data);
     }
 }
 
-/// Work under way, and what is needed to verify it.
+/// Work in progress, and the data that its verification needs.
 pub(super) struct Verified<'w, 'd> {
     target: Target<'w>,
     verifier: Verifier<'w>,
     pass: Pass,
-    /// The work opens GCM messages: it zeroes the output of those that it refuses.
+    /// True if the work opens GCM messages. Such work zeroes the output of messages that it refuses.
     opens: bool,
     pieces: Vec<Piece<'d>>,
     input: Box<dyn Fetch + 'w>,
@@ -234,13 +237,13 @@ impl Pending for Verified<'_, '_> {
     }
 
     fn wait(self: Box<Self>) -> Result<()> {
-        // The statuses are borrowed: which messages were refused is not known here.
+        // The statuses are borrowed elsewhere, so it is not known here which messages were refused.
         self.finish().map(|_| ())
     }
 }
 
 impl Verified<'_, '_> {
-    /// Waits, and compares. Returns the messages whose output is zeroed.
+    /// Waits for the work and compares the results. Returns the messages whose output is all zeros.
     fn finish(self) -> Result<Vec<usize>> {
         let Verified { target, verifier, pass, opens, pieces, input, completion, output, outputs } = self;
         completion.wait()?;

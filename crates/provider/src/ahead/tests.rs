@@ -101,7 +101,7 @@ fn new_ivs_copies_and_new_positions_do_not_use_old_keystream() {
     let mut data = vec![0; 200_000];
     run_in(&mut context, &mut data, std::iter::repeat(4096));
     assert!(data == expected(&first, 200_000));
-    // The copy continues at the position of the original, independently.
+    // The copy starts at the position of the original and is then independent of the original.
     let mut copy = context.duplicate().unwrap();
     let after = &expected(&first, 400_000)[200_000..];
     for context in [&mut context, &mut copy] {
@@ -123,7 +123,7 @@ fn many_contexts_on_many_threads() {
         for thread in 0..6u8 {
             let instance = &instance;
             scope.spawn(move || {
-                // More at once than the pool accepts.
+                // More contexts at the same time than the pool accepts.
                 let mut contexts: Vec<_> = (0..20u8)
                     .map(|i| ([thread * 20 + i; 16], Vec::new()))
                     .map(|(iv, data)| (started(instance, &iv), iv, data))
@@ -173,7 +173,7 @@ fn unused_keystream_is_freed() {
     assert!(state.ended && state.ready.is_empty() && state.spare.is_empty());
     drop(state);
     instance.shut_down();
-    // The worker has dropped the job too, so that the key is wiped.
+    // The worker has dropped its reference to the job, so that the key is wiped with the last reference.
     assert_eq!(Arc::strong_count(&job), 1);
 }
 
@@ -181,7 +181,7 @@ fn unused_keystream_is_freed() {
 fn gcm_uses_the_pool_and_its_counter_wraps_after_32_bits() {
     let algorithm = |name| ALGORITHMS.iter().find(|algorithm| algorithm.name() == name).unwrap();
     let instance = instance();
-    // An IV of a length other than 12 bytes: its counter starts at any value.
+    // With an IV that is not 12 bytes long, the counter can start at any value.
     for seed in 0..20u8 {
         let run = |instance: &Arc<Instance>| {
             let mut context = Gcm::new(instance, algorithm("AES-256-GCM"));
@@ -197,7 +197,7 @@ fn gcm_uses_the_pool_and_its_counter_wraps_after_32_bits() {
         let plain = Instance::new(Core::none(), |_| None).unwrap();
         assert!(run(&instance) == run(&plain));
     }
-    // The contexts whose counter wraps, compared with the same keystream computed inline.
+    // A counter that wraps around. The output is compared with keystream that is computed inline.
     let key = ContextKey::new(&instance, &KEY).unwrap();
     let mut ahead = KeystreamAhead::new(Pass::Ctr32);
     let start = (0xFFu128 << 120 | u128::from(u32::MAX - 1000)).to_be_bytes();

@@ -24,11 +24,11 @@ pub(crate) struct Blocks {
     encrypts: bool,
     padding: bool,
     key: Option<ContextKey>,
-    /// The IV as it was set; `None` before.
+    /// The IV as it was set; `None` if no IV has been set.
     first_iv: Option<Block>,
     /// The last ciphertext block, and the buffered bytes.
     buffer: BlockBuffer,
-    /// No effect on block modes; stored so that it can be read back.
+    /// The parameter `num`. It has no effect on block modes and is stored only so that it can be read back.
     num: u32,
     /// Set if updates are TLS records.
     records: Records,

@@ -1,5 +1,5 @@
-//! CCM (SP 800-38C), and its TLS 1.2 records (RFC 6655). All data of a message are passed in one update: their length
-//! is authenticated before them.
+//! CCM (SP 800-38C), and its TLS 1.2 records (RFC 6655). All data of a message must be passed in one update, because
+//! the length of the data is authenticated before the data.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ use crate::reason::{Outcome, Reason};
 const TLS_EXPLICIT_IV: usize = 8;
 const TLS_FIXED_IV: usize = 4;
 
-/// Bytes that MAC and cipher each process before the next piece, so that the data stay in the cache.
+/// The MAC and the cipher process the data in pieces of this number of bytes, one after the other, so that each piece
+/// stays in the cache.
 const PIECE: usize = 8192;
 
 /// A context of CCM.
@@ -133,7 +134,7 @@ impl Cipher for Ccm {
             return Err(Reason::NoKey);
         }
         if data.has_no_input() && self.record_aad.is_none() {
-            // A call of EVP_EncryptFinal or EVP_DecryptFinal: no output.
+            // This is a call of EVP_EncryptFinal or EVP_DecryptFinal, which has no output.
             return Ok(0);
         }
         self.run(data)
@@ -169,7 +170,7 @@ impl Cipher for Ccm {
         if self.key.is_none() {
             return Err(Reason::NoKey);
         }
-        // A message without data may have had no update.
+        // A message without data may have had no update, so it is processed here.
         if self.iv_is_set && self.record_aad.is_none() {
             self.run(output)?;
         }
@@ -256,7 +257,8 @@ impl Ccm {
     /// Processes all data of a message, or a record.
     fn run(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         if let Some(aad) = self.record_aad.take() {
-            // Valid for one record: a second record with the same sequence number would reuse its nonce.
+            // The additional data are valid for one record: a second record with the same sequence number would reuse
+            // the nonce.
             return self.record(&aad, &mut data);
         }
         let len = data.len();
@@ -278,7 +280,7 @@ impl Ccm {
             self.message = Some(message);
             return Err(Reason::WrongLength);
         }
-        // The nonce must not be used again, whatever comes of it.
+        // The nonce must not be used again, even if this call fails.
         self.iv_is_set = false;
         let mac = run_data(key, message, self.encrypts, &mut data)?;
         let tag = finish(key.inline(), mac, counter)?;
@@ -323,7 +325,7 @@ impl Ccm {
         let (explicit_iv, rest) = record.split_at_mut(TLS_EXPLICIT_IV);
         let (text, tag) = rest.split_at_mut(inner);
         if self.encrypts {
-            // The sequence number, which is unique per record.
+            // The explicit IV is the sequence number, which is unique per record.
             explicit_iv.copy_from_slice(&aad[..TLS_EXPLICIT_IV]);
         }
         if self.iv_len() != TLS_FIXED_IV + TLS_EXPLICIT_IV {

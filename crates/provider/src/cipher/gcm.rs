@@ -30,7 +30,7 @@ const TLS_TAG: usize = 16;
 /// The state of an IV. No IV is used for two messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IvState {
-    /// Not set. Encryption then draws a random one.
+    /// Not set. Encryption then generates a random IV.
     Missing,
     /// Set, and not used yet.
     Fresh,
@@ -51,14 +51,14 @@ pub(crate) struct Gcm {
     iv: [u8; MAX_IV],
     iv_len: usize,
     iv_state: IvState,
-    /// The IV was drawn at random.
+    /// True if the IV was generated at random.
     iv_is_random: bool,
-    /// IVs of records consist of a fixed part and a counter.
+    /// True if the IVs of records consist of a fixed part and a counter.
     iv_counts: bool,
     /// The tag: the result of encryption, or the tag to compare with.
     tag: Block,
     tag_len: Option<usize>,
-    /// True if it is the tag of the last encrypted message, and no other message was started.
+    /// True if `tag` is the tag of the last encrypted message and no other message has been started.
     tag_is_made: bool,
     /// The additional data of the next record.
     record_aad: Option<[u8; TLS_AAD]>,
@@ -154,7 +154,7 @@ impl Cipher for Gcm {
                 }
             }
             if self.instance.keystream_pool.is_some() {
-                // On failure GCM continues without keystream computed ahead.
+                // If this fails, GCM works without keystream computed ahead.
                 let key = ContextKey::new(&self.instance, key).ok();
                 self.ahead = key.map(|key| (key, KeystreamAhead::new(Pass::Ctr32)));
             }
@@ -234,7 +234,7 @@ impl Cipher for Gcm {
             self.tag_is_made = true;
         } else {
             let len = self.tag_len.ok_or(Reason::TagNotSet)?;
-            // The message is over, whatever the result.
+            // The message has ended, even if the tag is wrong.
             self.iv_state = IvState::Used;
             if !gcm.finish_open(&self.tag[..len]) {
                 return Err(Reason::TagMismatch);
@@ -315,8 +315,9 @@ impl Cipher for Gcm {
     }
 }
 
-/// The additional data of a record as they are authenticated: with the length of the plaintext instead of that of the
-/// record. Also returns the number of bytes that are added to the record.
+/// Returns the additional data of a record in the form in which they are authenticated: the length field contains the
+/// length of the plaintext instead of the length of the record. Also returns the number of bytes that are added to the
+/// record.
 pub(super) fn record_aad(
     aad: &[u8],
     encrypts: bool,
@@ -337,7 +338,7 @@ impl Gcm {
         self.tag
     }
 
-    /// The current message, which is started if necessary.
+    /// Returns the current message. Starts it if necessary.
     #[inline(always)]
     fn ensure_started(&mut self) -> Outcome<&mut InlineGcm> {
         if self.iv_state != IvState::InUse || self.gcm.is_none() {
@@ -375,7 +376,7 @@ impl Gcm {
         Ok(())
     }
 
-    /// Draws a random IV (SP 800-38D, 8.2.2). It must have at least 96 bits.
+    /// Generates a random IV (SP 800-38D, 8.2.2), which must have at least 96 bits.
     fn draw_iv(&mut self) -> Outcome<()> {
         if !self.encrypts || self.record_aad.is_some() || self.iv_len < 12 {
             return Err(Reason::NoIv);
@@ -386,7 +387,7 @@ impl Gcm {
         Ok(())
     }
 
-    /// Sets the fixed part of the IVs of records; the rest is a counter with a random start.
+    /// Sets the fixed part of the IVs of records. The rest of the IV is a counter that starts at a random value.
     fn set_fixed_iv(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         if let Some(iv) = param.octets_without_len(self.iv_len)? {
             // EVP_CTRL_GCM_SET_IV_FIXED with length -1 sets all of the IV.
@@ -420,7 +421,7 @@ impl Gcm {
         let iv = &mut self.iv[..self.iv_len];
         let len = part.len().min(iv.len());
         part[..len].copy_from_slice(&iv[iv.len() - len..]);
-        // The counter has at least 8 bytes, and 2^64 records are out of reach.
+        // The counter has at least 8 bytes, so it does not overflow in practice.
         let (_, counter) = iv.split_at_mut(iv.len() - 8);
         let next = u64::from_be_bytes(counter.try_into().expect("8 bytes")).wrapping_add(1);
         counter.copy_from_slice(&next.to_be_bytes());
@@ -439,7 +440,7 @@ impl Gcm {
     /// Processes a TLS 1.2 record in place: explicit IV, data, tag.
     fn record(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let aad = self.record_aad.take().ok_or(Reason::TlsAad)?;
-        // A record is a complete message: whatever the result, this IV is not used again.
+        // A record is a complete message. Its IV is not used again, even if this call fails.
         let result = self.run_record(&aad, &mut data);
         self.iv_state = IvState::Used;
         result

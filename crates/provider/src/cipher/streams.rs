@@ -1,4 +1,4 @@
-//! CTR, OFB, CFB, CFB8 and CFB1: stream modes, whose output is as long as the input for any split into updates.
+//! CTR, OFB, CFB, CFB8 and CFB1. In these stream modes, the output of each update is as long as its input.
 
 use std::sync::Arc;
 
@@ -50,12 +50,13 @@ pub(crate) struct Streams {
     padding: bool,
     counts_bits: bool,
     key: Option<ContextKey>,
-    /// The IV as it was set; `None` before.
+    /// The IV as it was set; `None` if no IV has been set.
     first_iv: Option<Block>,
-    /// The parameter `num` for CFB8 and CFB1, which have no partial block; stored so that it can be read back.
+    /// The parameter `num` for CFB8 and CFB1. These modes have no partial block, so the value is stored only so that it
+    /// can be read back.
     num: usize,
     state: State,
-    /// CTR: keystream computed ahead; `None` if it is switched off.
+    /// For CTR: keystream computed ahead; `None` if this is switched off.
     pub(crate) ahead: Option<KeystreamAhead>,
 }
 
@@ -212,7 +213,8 @@ impl Cipher for Streams {
 
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            // No effect, as for every stream cipher of OpenSSL; stored so that it can be read back.
+            // The value has no effect, as for every stream cipher of OpenSSL. It is stored only so that it can be read
+            // back.
             b"padding" => self.padding = param.uint()? != 0,
             b"use-bits" => self.counts_bits = param.uint()? != 0 && self.algorithm.mode == Mode::Cfb1,
             b"num" => {
@@ -236,8 +238,8 @@ impl Streams {
         if is_remembered { self.num } else { self.state.used() }
     }
 
-    /// Sets the position inside a block, of which `used` bytes are used. For OFB and CFB the IV determines the
-    /// keystream; for CTR the counter is that of the next block.
+    /// Sets the position inside the current block: `used` of its bytes are used. For OFB and CFB, the IV determines the
+    /// keystream of this block. For CTR, the counter is the counter of the next block.
     fn resume(&mut self, used: usize) -> Outcome<()> {
         self.num = used;
         self.ahead = None;
@@ -254,8 +256,8 @@ impl Streams {
     }
 }
 
-/// An executor of CTR alone: the compiler then removes the choice of the pass, whose cost is noticeable in a call on one
-/// block.
+/// An executor for CTR only. The compiler can then remove the selection of the pass, which takes noticeable time in a
+/// call on one block.
 struct PlainCtr<'k>(&'k ContextKey);
 
 impl KeyedExecutor for PlainCtr<'_> {
@@ -298,7 +300,8 @@ impl KeyedExecutor for PooledCtr<'_> {
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        // The state of CFB8 and CFB1 is ciphertext; the other states wipe themselves.
+        // The state of CFB8 and CFB1 is a plain array of ciphertext, which is wiped here. The other states wipe
+        // themselves.
         if let State::Shift(state) = &mut self.state {
             state.zeroize();
         }

@@ -1,9 +1,11 @@
-//! CBC records of TLS up to 1.2 (RFC 5246, 6.2.3.2). Padding and MAC are inside the ciphertext, and neither the result
-//! nor the timing may reveal whether the padding was right (Vaudenay's oracle, Lucky Thirteen).
+//! CBC records of TLS up to 1.2 (RFC 5246, 6.2.3.2). Padding and MAC are inside the ciphertext. Neither the result nor
+//! the timing may reveal whether the padding was right: otherwise Vaudenay's padding oracle attack and the Lucky
+//! Thirteen attack are possible.
 //!
-//! A record with wrong padding therefore gets a random MAC: libssl compares it with the computed one and fails in the
-//! same way, after the same time, as for right padding with a wrong MAC. Code may branch on public values, the lengths
-//! of the record and of the MAC, but not on the position of the MAC.
+//! For a record with wrong padding, this module therefore returns a random MAC. libssl compares the returned MAC with
+//! the computed MAC. The comparison fails in the same way and after the same time as for a record with right padding
+//! and a wrong MAC. The code may branch on public values, such as the lengths of the record and of the MAC, but not on
+//! the position of the MAC.
 
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -22,7 +24,7 @@ const DTLS_0_9: u32 = 0x0100;
 /// The longest MAC: that of SHA-512.
 const MAX_MAC: usize = 64;
 
-/// Maximum length of the padding with its length byte.
+/// Maximum length of the padding, including its length byte.
 const MAX_PADDING: usize = 256;
 
 /// The record format, and the MAC of the last record.
@@ -42,7 +44,8 @@ impl Default for Records {
     }
 }
 
-/// Pads a record of `len` bytes to its end. Each padding byte is the number of padding bytes before the length byte.
+/// Pads a record of `len` bytes to its end. The value of each padding byte is the number of padding bytes before the
+/// length byte.
 pub(super) fn pad(version: u32, record: &mut [u8], len: usize) {
     let padding = &mut record[len..];
     let count = (padding.len() - 1) as u8;
@@ -56,7 +59,7 @@ pub(super) fn pad(version: u32, record: &mut [u8], len: usize) {
 }
 
 impl Records {
-    /// The MAC of the last record, random if its padding was wrong; empty if there was none.
+    /// The MAC of the last record. It is random if the padding of the record was wrong, and empty if there is no MAC.
     pub(super) fn mac(&self) -> &[u8] {
         if self.mac_is_there { &self.mac[..self.mac_size.min(MAX_MAC)] } else { &[] }
     }
@@ -64,7 +67,7 @@ impl Records {
     /// Returns the length of the payload of a decrypted record, and stores the MAC.
     ///
     /// # Errors
-    /// [`Reason::TlsRecord`] for impossible lengths; without a MAC also for wrong padding.
+    /// [`Reason::TlsRecord`] for impossible lengths, and for wrong padding if the record has no MAC.
     pub(super) fn open(&mut self, record: &[u8]) -> Outcome<usize> {
         self.mac_is_there = false;
         if self.mac_size > MAX_MAC {
@@ -106,7 +109,7 @@ impl Records {
     }
 }
 
-/// Length of the padding with its length byte (0 if it is wrong), and whether it is right.
+/// The length of the padding including its length byte (0 if the padding is wrong), and whether the padding is right.
 fn padding(payload: &[u8], mac_size: usize, ssl_3: bool) -> (u32, Choice) {
     let count = payload[payload.len() - 1];
     let most = payload.len() - 1 - mac_size;
@@ -117,24 +120,26 @@ fn padding(payload: &[u8], mac_size: usize, ssl_3: bool) -> (u32, Choice) {
     } else {
         let seen = payload.iter().rev().take(MAX_PADDING);
         for (i, byte) in seen.enumerate() {
-            // A byte is outside of the padding, or has the required value. There are at most 256 bytes, so that i fits.
+            // Each byte must be outside of the padding or have the required value. There are at most 256 bytes, so that
+            // `i` fits into a `u8`.
             good &= (i as u8).ct_gt(&count) | byte.ct_eq(&count);
         }
     }
     (u32::conditional_select(&0, &(u32::from(count) + 1), good), good)
 }
 
-/// Copies the bytes that start at the secret position `start` in the last `MAX_PADDING + mac.len()` bytes of the
-/// payload.
+/// Copies the bytes of `payload` that start at the secret position `start` to `mac`. The position is within the last
+/// `MAX_PADDING + mac.len()` bytes.
 ///
-/// Every byte is read in order, and each byte of the MAC is stored at its position modulo the length of the MAC. The
-/// result is the MAC rotated by a secret number of bytes; the rotation is undone in steps of powers of two.
+/// All of these bytes are read in order, and each byte of the MAC is stored at its position modulo the length of the
+/// MAC. The result is the MAC, rotated by a secret number of bytes. The rotation is then undone in steps of powers of
+/// two.
 fn copy_secret(payload: &[u8], start: u64, mac: &mut [u8]) {
     let len = mac.len();
     let first = payload.len().saturating_sub(len + MAX_PADDING);
     let mut rotated = [0u8; MAX_MAC];
     let mut place = 0;
-    // The MAC starts between `first` and the end. Its position in `rotated` is the rotation.
+    // The MAC starts at `first` or later. The index of its first byte in `rotated` is the rotation.
     let mut rotation = 0u8;
     for (i, byte) in payload.iter().enumerate().skip(first) {
         let i = i as u64;
@@ -204,7 +209,8 @@ mod tests {
                 bytes[at] ^= 0x40;
                 let mut records = records(TLS_1_2, 20);
                 let len = records.open_with(&bytes, &RANDOM).unwrap();
-                // If the length byte itself is changed, another padding may be valid by chance; not with these values.
+                // A change of the length byte itself could make another padding valid by chance. With these values it
+                // does not.
                 assert_eq!(len, bytes.len() - 16 - 20, "the length without any padding");
                 assert_eq!(records.mac(), &RANDOM[..20]);
             }

@@ -53,8 +53,8 @@ impl Cipher for Xts {
                 return Err(Reason::KeyLength);
             }
             let (data, tweak) = key.split_at(key.len() / 2);
-            // With equal halves the first tweak leaks (FIPS guidance to SP 800-38E). Decryption of existing data stays
-            // possible.
+            // If the halves of the key are equal, the first tweak leaks (FIPS guidance to SP 800-38E). Decryption is
+            // still allowed, for existing data.
             if encrypts && bool::from(data.ct_eq(tweak)) {
                 return Err(Reason::XtsEqualKeys);
             }
@@ -127,7 +127,7 @@ impl Cipher for Xts {
 impl Xts {
     /// Processes a data unit that ends with a partial block, by ciphertext stealing: the last whole block and the
     /// partial block exchange places and share bytes. Decryption processes the last whole block first, with the later
-    /// tweak.
+    /// of the last two tweaks.
     #[inline(never)]
     fn update_stealing(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let Some([key, tweak_key]) = &self.keys else { return Err(Reason::NoKey) };
@@ -170,7 +170,7 @@ impl Xts {
         Ok(len)
     }
 
-    /// One block with its tweak.
+    /// Encrypts or decrypts one block with its tweak.
     fn single(&self, key: &ContextKey, tweak: &mut Block, block: &mut Block) {
         let data = lockstep::hazmat::inline::Span::in_place(block);
         if self.encrypts {

@@ -1,8 +1,8 @@
-//! Input and output of one call: two ranges of memory that may be the same, apart, or overlap.
+//! Input and output of one call: two ranges of memory that may be identical, separate or overlapping.
 //!
-//! OpenSSL's documentation forbids partial overlap, but its own default ciphers handle many cases of it, so programs
-//! may depend on that. Here overlap is never an error: where necessary, the input is first moved to the position of the
-//! output.
+//! OpenSSL's documentation forbids partial overlap. The ciphers of OpenSSL's default provider nevertheless handle many
+//! cases of partial overlap, and programs may depend on that. In this provider, overlap is never an error: where
+//! necessary, the input is first moved to the position of the output.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -25,7 +25,7 @@ pub(crate) struct Buffers<'a> {
 }
 
 impl<'a> Buffers<'a> {
-    /// The same memory as input and output.
+    /// Uses the same memory as input and output.
     pub(crate) fn in_place_of(data: &'a mut [u8]) -> Self {
         let output = data.as_mut_ptr();
         let len = data.len();
@@ -33,8 +33,8 @@ impl<'a> Buffers<'a> {
     }
 
     /// # Safety
-    /// Unless null, `input` is valid for reads of `len` bytes and `output` for writes of `room` bytes, and nothing else
-    /// accesses them during the call.
+    /// `input` is null or valid for reads of `len` bytes. `output` is null or valid for writes of `room` bytes. Nothing
+    /// else accesses this memory during the call.
     ///
     /// # Errors
     /// [`Reason::NullBuffer`] if a pointer is null and its length is not 0.
@@ -46,12 +46,12 @@ impl<'a> Buffers<'a> {
         if len > isize::MAX as usize / 8 {
             return Err(Reason::Length);
         }
-        // Some callers pass an unrealistically large size; more than this cannot be written anyway.
+        // Some callers pass an unrealistically large size. No buffer is larger than `isize::MAX` bytes.
         let room = room.min(isize::MAX as usize);
         Ok(Buffers { input, len, output, room, bits: 8 * len, memory: PhantomData })
     }
 
-    /// Sets the length in bits, for callers that count bits. The length in bytes must be that of these bits.
+    /// Sets the length in bits, for callers that count bits. The length in bytes must match this number of bits.
     pub(crate) fn with_bits(self, bits: usize) -> Self {
         debug_assert_eq!(bits.div_ceil(8), self.len);
         Buffers { bits, ..self }
@@ -74,7 +74,7 @@ impl<'a> Buffers<'a> {
         self.room
     }
 
-    /// True if there is no input at all, not even an empty one.
+    /// True if the input pointer is null. The pointer of an empty input is not null.
     pub(crate) fn has_no_input(&self) -> bool {
         self.input.is_null()
     }
@@ -88,42 +88,43 @@ impl<'a> Buffers<'a> {
     pub(crate) fn read(&self, at: usize, into: &mut [u8]) {
         assert!(at <= self.len && into.len() <= self.len - at, "reading beyond the input");
         if !into.is_empty() {
-            // SAFETY: inside the input, as just checked; `into` is a mutable borrow, so it does not overlap.
+            // SAFETY: the range is inside the input, as just checked. `into` is a mutable borrow, so it does not
+            // overlap the input.
             unsafe { ptr::copy_nonoverlapping(self.input.add(at), into.as_mut_ptr(), into.len()) }
         }
     }
 
-    /// The input from offset `at`, borrowed so that nothing is written meanwhile.
+    /// `len` bytes of the input from offset `at`. The borrow prevents writes while the slice is in use.
     pub(crate) fn input(&self, at: usize, len: usize) -> &[u8] {
         assert!(at <= self.len && len <= self.len - at, "reading beyond the input");
         if len == 0 {
             return &[];
         }
-        // SAFETY: inside the input, as just checked, and borrowed as long as the slice lives.
+        // SAFETY: the range is inside the input, as just checked, and is borrowed as long as the slice lives.
         unsafe { slice::from_raw_parts(self.input.add(at), len) }
     }
 
-    /// The written output from offset `at`.
+    /// `len` bytes of the written output from offset `at`.
     pub(crate) fn output(&self, at: usize, len: usize) -> &[u8] {
         assert!(at <= self.room && len <= self.room - at, "reading beyond the output");
         if len == 0 {
             return &[];
         }
-        // SAFETY: inside the output, as just checked, and borrowed as long as the slice lives.
+        // SAFETY: the range is inside the output, as just checked, and is borrowed as long as the slice lives.
         unsafe { slice::from_raw_parts(self.output.add(at), len) }
     }
 
-    /// Wipes the first `len` bytes of the output, which the caller must not see.
+    /// Wipes the first `len` bytes of the output, because the caller must not see them.
     pub(crate) fn wipe_output(&mut self, len: usize) {
         assert!(len <= self.room, "writing beyond the output");
         if len > 0 {
-            // SAFETY: inside the output, as just checked.
+            // SAFETY: the range is inside the output, as just checked.
             unsafe { slice::from_raw_parts_mut(self.output, len) }.zeroize();
         }
     }
 
-    /// Moves the input if input and output overlap partially. After this they are the same memory or do not overlap,
-    /// and can be processed piece by piece from start to end.
+    /// Moves the input if input and output overlap partially. After this call, input and output are the same memory or
+    /// do not overlap. They can then be processed piece by piece from start to end.
     ///
     /// # Errors
     /// [`Reason::OutputTooSmall`]
@@ -133,7 +134,7 @@ impl<'a> Buffers<'a> {
         }
         let apart = (self.input as usize).abs_diff(self.output as usize) >= self.len;
         if !apart && !self.in_place() {
-            // SAFETY: both are valid for `len` bytes; `copy` allows overlap.
+            // SAFETY: both pointers are valid for `len` bytes, and `copy` allows overlap.
             unsafe { ptr::copy(self.input, self.output, self.len) };
             self.input = self.output;
         }
@@ -144,12 +145,13 @@ impl<'a> Buffers<'a> {
     pub(crate) fn write(&mut self, at: usize, from: &[u8]) {
         assert!(at <= self.room && from.len() <= self.room - at, "writing beyond the output");
         if !from.is_empty() {
-            // SAFETY: inside the output, as just checked; `from` is borrowed, so it does not overlap.
+            // SAFETY: the range is inside the output, as just checked. `from` is borrowed, so it does not overlap the
+            // output.
             unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
         }
     }
 
-    /// The whole input with output of the same length, from the start of each.
+    /// The whole input, with output of the same length. Both begin at offset 0.
     ///
     /// # Errors
     /// [`Reason::OutputTooSmall`]
@@ -161,8 +163,8 @@ impl<'a> Buffers<'a> {
         Ok(self.part(0, 0, self.len))
     }
 
-    /// `len` bytes of input at offset `from`, whose output is at offset `to`. Any other input must have been read
-    /// before: the output may overlap it.
+    /// `len` bytes of input at offset `from`, with their output at offset `to`. The output may overlap other parts of
+    /// the input, so all other input must have been read before.
     #[inline(always)]
     pub(crate) fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
         assert!(from <= self.len && len <= self.len - from, "reading beyond the input");
@@ -170,22 +172,23 @@ impl<'a> Buffers<'a> {
         if len == 0 {
             return Span::in_place(&mut []);
         }
-        // SAFETY: inside both ranges, as just checked.
+        // SAFETY: the offsets are inside both ranges, as just checked.
         let (mut input, output) = unsafe { (self.input.add(from), self.output.add(to)) };
         let apart = (input as usize).abs_diff(output as usize) >= len;
         if !apart && !ptr::eq(input, output) {
-            // SAFETY: both are valid for `len` bytes; `copy` allows overlap.
+            // SAFETY: both pointers are valid for `len` bytes, and `copy` allows overlap.
             unsafe { ptr::copy(input, output, len) };
             input = output;
         }
-        // SAFETY: valid for `len` bytes for as long as `self` is borrowed, and now equal or without overlap.
+        // SAFETY: both pointers are valid for `len` bytes as long as `self` is borrowed. The two ranges are now equal
+        // or do not overlap.
         unsafe { Span::from_raw(input, output, len) }
     }
 
-    /// `len` bytes of a call that works in place: the input, and output space behind it.
+    /// The first `len` bytes of a call that works in place: the input, and output space after the input.
     ///
     /// # Errors
-    /// [`Reason::NotInPlace`] if input and output differ, [`Reason::OutputTooSmall`] if there is less space.
+    /// [`Reason::NotInPlace`] if input and output differ, [`Reason::OutputTooSmall`] if there is less space than `len`.
     pub(crate) fn as_in_place(&mut self, len: usize) -> Outcome<&mut [u8]> {
         if !self.in_place() || self.output.is_null() {
             return Err(Reason::NotInPlace);

@@ -1,4 +1,5 @@
-//! The functions of ciphers (provider-cipher(7)): one set for each type of context, with the algorithm as a constant.
+//! The functions of ciphers (provider-cipher(7)): one set of functions for each type of context, with the algorithm as
+//! a constant parameter.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_int, c_void};
@@ -23,7 +24,7 @@ use crate::cipher::{Blocks, Ccm, Cipher, Gcm, Streams, Xts};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 
-/// The property definition of the algorithms. It does not contain `fips=yes`: the code is not validated.
+/// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
 pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
 
 /// The object behind OpenSSL's context pointer.
@@ -33,7 +34,7 @@ struct Context<C> {
     algorithm: &'static Algorithm,
     /// True if calls are counted.
     traced: bool,
-    /// A call has panicked. Its work may be half done, and continuing could use keystream twice.
+    /// True if a call has panicked. Its work may be incomplete, and further calls could use keystream twice.
     broken: bool,
 }
 
@@ -76,7 +77,8 @@ impl<C: Cipher, const ID: usize> Functions<C, ID> {
     ];
 }
 
-/// The context type of each algorithm, by its number. A test checks it against the algorithm's mode.
+/// The context type of each algorithm, by its number. A compile-time assertion checks the type against the algorithm's
+/// mode.
 macro_rules! dispatch_tables {
     ($($context:ident: $($id:literal)*;)*) => {
         /// The functions of each algorithm.
@@ -99,7 +101,7 @@ macro_rules! dispatch_tables {
     };
 }
 
-/// The context types, for the check above.
+/// The context types, for the assertion above.
 #[derive(Clone, Copy)]
 enum Context_ {
     Blocks,
@@ -161,9 +163,9 @@ impl<C> Context<C> {
     }
 }
 
-/// Maximum number of bytes of an update that is not guarded against panics: a guard costs a nanosecond, which is a
-/// twentieth of the time of some blocks. A panic in such an update, which would be a bug in this crate, aborts the
-/// process at the boundary (Rust's rule for `extern "C"` functions); it does not unwind into C.
+/// Maximum number of bytes of an update that is not guarded against panics. A guard takes a nanosecond, which is a
+/// twentieth of the time of an update of a few blocks. A panic in such an update would be a bug in this crate. It would
+/// abort the process at the boundary, which is Rust's rule for `extern "C"` functions, and would not unwind into C.
 const MAX_UNGUARDED: usize = 256;
 
 /// Runs a call on a context and puts its error, if any, on OpenSSL's error stack. A panic makes the context unusable
@@ -201,7 +203,7 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
 unsafe extern "C" fn free_context<C: Cipher>(pointer: *mut c_void) {
     guarded((), || {
         if !pointer.is_null() {
-            // SAFETY: a context from `allocate`, freed once; all its parts wipe themselves on drop.
+            // SAFETY: the context comes from `allocate` and is freed once. All its parts wipe themselves on drop.
             unsafe {
                 ptr::drop_in_place(pointer.cast::<Context<C>>());
                 dealloc(pointer.cast(), Layout::new::<Context<C>>());
@@ -291,13 +293,13 @@ unsafe extern "C" fn update<C: Cipher>(
     // SAFETY: OpenSSL passes a context of this provider.
     let context = unsafe { context::<C>(pointer) };
     if len > MAX_UNGUARDED || output.is_null() || context.broken || context.cipher.counts_bits() {
-        // SAFETY: the arguments of this call.
+        // SAFETY: these are the arguments of this call.
         return unsafe { update_guarded::<C>(pointer, output, written, room, input, len) };
     }
     // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
     let outcome =
         unsafe { Buffers::new(input, len, output, room) }.and_then(|data| context.cipher.update(data));
-    // SAFETY: null, or a valid place for the length.
+    // SAFETY: `written` is null or a valid place for the length.
     let outcome = unsafe { complete_update(context, outcome, len, written) };
     context.to_status(outcome)
 }
@@ -305,7 +307,7 @@ unsafe extern "C" fn update<C: Cipher>(
 /// An update of any size.
 ///
 /// # Safety
-/// As OpenSSL calls [`update`].
+/// The requirements are those of [`update`].
 #[inline(never)]
 unsafe fn update_guarded<C: Cipher>(
     pointer: *mut c_void,
@@ -327,7 +329,7 @@ unsafe fn update_guarded<C: Cipher>(
                 Buffers::new(input, len, output, room).and_then(|data| context.cipher.update(data))
             }
         };
-        // SAFETY: null, or a valid place for the length.
+        // SAFETY: `written` is null or a valid place for the length.
         unsafe { complete_update(context, outcome, len, written) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
@@ -343,7 +345,7 @@ unsafe extern "C" fn one_shot<C: Cipher>(
     len: usize,
 ) -> c_int {
     if input.is_null() && len == 0 {
-        // SAFETY: OpenSSL's contract for this function.
+        // SAFETY: OpenSSL passes arguments that are valid for this function.
         return unsafe { finish::<C>(pointer, output, written, room) };
     }
     let body = |context: &mut Context<C>| {
@@ -361,7 +363,7 @@ unsafe extern "C" fn one_shot<C: Cipher>(
                     .map(|_| len)
             }
         };
-        // SAFETY: null, or a valid place for the length.
+        // SAFETY: `written` is null or a valid place for the length.
         unsafe { complete_update(context, outcome, len, written) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
@@ -371,7 +373,7 @@ unsafe extern "C" fn one_shot<C: Cipher>(
 /// An update without output: additional data, or the length of the message.
 ///
 /// # Safety
-/// `input` is null or has `len` bytes.
+/// `input` is null or valid for reads of `len` bytes.
 unsafe fn without_output<C: Cipher>(cipher: &mut C, input: *const u8, len: usize) -> Outcome<usize> {
     if input.is_null() {
         cipher.set_message_len(len)?;
@@ -419,7 +421,7 @@ unsafe extern "C" fn finish<C: Cipher>(
     room: usize,
 ) -> c_int {
     let body = |context: &mut Context<C>| {
-        // Without an output pointer there is no space, whatever size is passed.
+        // If the output pointer is null, there is no space, even if the passed size is not 0.
         let room = if output.is_null() { 0 } else { room };
         // SAFETY: OpenSSL's caller guarantees that the output is valid.
         let outcome = unsafe { Buffers::new(output, 0, output, room) }
@@ -428,7 +430,7 @@ unsafe extern "C" fn finish<C: Cipher>(
                 Reason::OutputTooSmall if output.is_null() => Reason::NullBuffer,
                 reason => reason,
             });
-        // SAFETY: null, or a valid place for the length.
+        // SAFETY: `written` is null or a valid place for the length.
         if let Some(written) = unsafe { written.as_mut() } {
             *written = outcome.unwrap_or(0);
         }

@@ -38,8 +38,8 @@ impl Core {
         let mut core =
             Core { handle, get_params: None, new_error: None, set_error_debug: None, vset_error: None };
         let mut next = functions;
-        // SAFETY: entries up to the one with number 0 are valid; each function has the type that core_dispatch.h
-        // defines for its number, which never changes.
+        // SAFETY: the entries before the entry with number 0 are valid. Each function has the type that core_dispatch.h
+        // defines for its number. These definitions never change.
         unsafe {
             while let Some(&Dispatch { id, function: Some(function) }) = next.as_ref()
                 && id != 0
@@ -73,8 +73,8 @@ impl Core {
             return;
         };
         let (number, advice) = match reason.shared() {
-            // ERR_PACK of openssl/err.h. With ERR_LIB_PROV OpenSSL reads the reason as one of its own providers'
-            // reasons.
+            // ERR_PACK of openssl/err.h. With ERR_LIB_PROV, OpenSSL interprets the reason as a reason of its own
+            // providers.
             Some((number, advice)) => (57 << 23 | number, advice),
             None => (reason as u32, c""),
         };
@@ -82,15 +82,15 @@ impl Core {
         let format = detail.and_then(|text| CString::new(text.replace('%', "%%")).ok());
         let format = match &format {
             Some(text) => text.as_ptr(),
-            // Constant texts need no memory.
+            // Constant texts need no allocation.
             None if !advice.is_empty() => advice.as_ptr(),
             None => null(),
         };
         // The type va_list differs between processors, but on all of them a pointer to zeros can be passed, as long as
         // no argument is read.
         let mut no_arguments = [0u64; 8];
-        // SAFETY: libcrypto's functions, called in the order that provider-base(7) requires; all strings end with NUL,
-        // and the format has no arguments.
+        // SAFETY: the functions of libcrypto are called in the order that provider-base(7) requires. All strings end
+        // with NUL, and the format has no arguments.
         unsafe {
             new(self.handle);
             debug(self.handle, c"lockstep".as_ptr(), 0, c"".as_ptr());
@@ -105,12 +105,12 @@ impl Section for Core {
         let get = self.get_params?;
         let mut value: *const c_char = null();
         let mut request = [utf8_ptr_request(name, &raw mut value), END];
-        // SAFETY: an array of one parameter, whose data is a pointer as its type says.
+        // SAFETY: the array has one parameter and an end. The data of the parameter is a pointer, as its type requires.
         let found = unsafe { get(self.handle, request.as_mut_ptr()) } == 1;
         if !found || value.is_null() {
             return None;
         }
-        // SAFETY: libcrypto has set it to a C string of its own.
+        // SAFETY: libcrypto has set `value` to a C string that libcrypto owns.
         Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
     }
 
@@ -120,7 +120,7 @@ impl Section for Core {
         let mut value: *const c_char = null();
         let mut request: Vec<_> =
             names.iter().map(|name| utf8_ptr_request(name, &raw mut value)).chain([END]).collect();
-        // SAFETY: an array of parameters whose data are pointers as their types say, with an end.
+        // SAFETY: the array has an end. The data of each parameter is a pointer, as its type requires.
         unsafe { get(self.handle, request.as_mut_ptr()) };
         request[..names.len()].iter().position(|param| param.return_size != PARAM_UNMODIFIED)
     }

@@ -1,11 +1,13 @@
-//! Writes to files without side effects on the program that has loaded this module: no signal, no waiting, no change of
-//! `errno`, and none of the program's descriptors is closed or written to.
+//! Writes to files without side effects on the program that has loaded this module. A write raises no signal in the
+//! program, does not wait, and does not change `errno`. Descriptors that the program has opened are neither closed nor
+//! written to.
 //!
 //! Regular files, FIFOs and devices that are opened by name, and terminals and pipes that are opened once more
 //! ([`super::standard`]), are written with `O_NONBLOCK`. Other files are written if `poll` reports that there is room.
 //!
-//! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write`, and no others unless it fails.
-//! Sandboxes end a program for a call that they do not allow; that of OpenSSH's server refuses the first.
+//! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write`, and no others unless it fails. A
+//! sandbox may end a program that makes a system call that is not allowed. The sandbox of OpenSSH's server refuses
+//! `fstat`.
 
 use std::ffi::{CStr, CString, c_int};
 use std::io::{self, Error, ErrorKind};
@@ -30,8 +32,8 @@ impl Identity {
 /// A descriptor that the provider has opened.
 pub(crate) struct Descriptor {
     number: c_int,
-    /// The file that it was opened for. Programs may close descriptors that they have not opened (`closefrom`), and get
-    /// the same numbers for other files.
+    /// The file for which the descriptor was opened. Programs may close descriptors that they have not opened
+    /// (`closefrom`), and the system may then give the same numbers to other files.
     identity: Identity,
 }
 
@@ -39,18 +41,18 @@ impl Descriptor {
     /// A copy of a descriptor of the program, such as that of standard error.
     ///
     /// # Errors
-    /// If it is not open, or no more descriptors are available.
+    /// If `number` is not open, or no more descriptors are available.
     pub(crate) fn copy_of(number: c_int) -> io::Result<Descriptor> {
         preserve_errno(|| Descriptor::new(above_standard(number)?))
     }
 
     /// Opens a file for appending, and creates it if necessary. It may be a regular file, a FIFO with a reader, or a
     /// character device. Symbolic links are not followed. Regular files with more than one name, and regular files and
-    /// FIFOs that belong to another user than this one or root, are refused: a user with write access to the folder
-    /// must not be able to redirect the output to another file of the program.
+    /// FIFOs that belong neither to this user nor to root, are refused: a user with write access to the folder must not
+    /// be able to redirect the output to another file of the program.
     ///
     /// # Errors
-    /// A message that says why it cannot be opened.
+    /// A message that says why the file cannot be opened.
     pub(crate) fn append_to(path: &Path) -> io::Result<Descriptor> {
         preserve_errno(|| {
             let name = CString::new(path.as_os_str().as_bytes())?;
@@ -64,7 +66,7 @@ impl Descriptor {
         match status(number) {
             Ok(found) => Ok(Descriptor { number, identity: Identity::of(&found) }),
             Err(error) => {
-                // SAFETY: it has just been opened here.
+                // SAFETY: the descriptor has just been opened here.
                 unsafe { libc::close(number) };
                 Err(error)
             }
@@ -75,7 +77,7 @@ impl Descriptor {
         self.identity
     }
 
-    /// Writes all of it, if that is possible without waiting.
+    /// Writes all bytes, if that is possible without waiting.
     ///
     /// # Errors
     /// [`ErrorKind::WouldBlock`] if the reader is too slow; other errors are final.
@@ -91,7 +93,7 @@ impl Descriptor {
     /// True if the descriptor still refers to the same file.
     ///
     /// # Errors
-    /// If that cannot be determined: a sandbox forbids the call.
+    /// If that cannot be determined, because a sandbox forbids the call.
     fn is_open(&self) -> io::Result<bool> {
         match status(self.number) {
             Ok(found) => Ok(Identity::of(&found) == self.identity),
@@ -104,7 +106,7 @@ impl Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         preserve_errno(|| {
-            // The program may have closed it and opened the same file under its number.
+            // The program may have closed this descriptor and opened the same file with the same number.
             if self.is_open().unwrap_or(false) && closes_on_exec(self.number) {
                 // SAFETY: the descriptor is still the provider's.
                 unsafe { libc::close(self.number) };
@@ -116,9 +118,9 @@ impl Drop for Descriptor {
 /// How to open a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenFlags {
-    /// Create it if necessary; do not follow symbolic links.
+    /// Create the file if necessary. Do not follow symbolic links.
     Create,
-    /// It exists. Follow links, such as those of `/proc/self/fd`.
+    /// The file exists. Follow symbolic links, such as those of `/proc/self/fd`.
     Existing,
 }
 
@@ -129,14 +131,15 @@ pub(super) fn open(name: &CStr, how: OpenFlags) -> io::Result<Descriptor> {
         OpenFlags::Create => libc::O_CREAT | libc::O_NOFOLLOW,
         OpenFlags::Existing => 0,
     };
-    // SAFETY: a C string; the mode is an unsigned int, as C passes variable arguments.
+    // SAFETY: `name` is a C string. The mode is passed as an unsigned int, as C passes variable arguments.
     let number = unsafe { libc::open(name.as_ptr(), flags | more, 0o600 as libc::c_uint) };
     match number {
         ..0 => Err(Error::last_os_error()),
         0..=libc::STDERR_FILENO => {
-            // Standard input, output or error is closed: the program must not find this file under that number.
+            // Standard input, output or error was closed, and the new file has received the number of that stream. The
+            // program must not use this file as a standard stream, so the file is moved to another number.
             let moved = above_standard(number);
-            // SAFETY: it has just been opened here.
+            // SAFETY: the descriptor has just been opened here.
             unsafe { libc::close(number) };
             Descriptor::new(moved?)
         }
@@ -146,23 +149,23 @@ pub(super) fn open(name: &CStr, how: OpenFlags) -> io::Result<Descriptor> {
 
 /// A copy with a number above those of standard input, output and error.
 fn above_standard(number: c_int) -> io::Result<c_int> {
-    // SAFETY: a call on a number, which may be that of no open file.
+    // SAFETY: the call accepts any number, even if no file is open with that number.
     match unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) } {
         -1 => Err(Error::last_os_error()),
         copy => Ok(copy),
     }
 }
 
-/// True for an open descriptor that is closed on `exec`, as all of the provider's are.
+/// True for an open descriptor that is closed on `exec`. All descriptors of the provider are closed on `exec`.
 pub(super) fn closes_on_exec(number: c_int) -> bool {
-    // SAFETY: a call on a number, which may be that of no open file.
+    // SAFETY: the call accepts any number, even if no file is open with that number.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
     flags >= 0 && flags & libc::FD_CLOEXEC != 0
 }
 
 pub(super) fn status(number: c_int) -> io::Result<libc::stat> {
     let mut found = std::mem::MaybeUninit::uninit();
-    // SAFETY: space for the result, which is read only if the call has succeeded.
+    // SAFETY: `found` has space for the result. It is read only if the call has succeeded.
     unsafe {
         match libc::fstat(number, found.as_mut_ptr()) {
             0 => Ok(found.assume_init()),
@@ -180,7 +183,7 @@ fn check(number: c_int) -> io::Result<()> {
             Err(Error::other("it has more than one name (hard links), and may be another program's file"))
         }
         libc::S_IFREG | libc::S_IFIFO => {
-            // SAFETY: reads an attribute of the process.
+            // SAFETY: the call only reads an attribute of the process.
             let user = unsafe { libc::geteuid() };
             match found.st_uid {
                 0 => Ok(()),
@@ -208,9 +211,9 @@ pub(super) fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
     write_without_signals(|| {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // Not every descriptor has O_NONBLOCK, and setting it would change it for the program too.
+            // Not every descriptor has O_NONBLOCK, and setting this flag would also affect the program.
             let mut poll_fd = libc::pollfd { fd: number, events: libc::POLLOUT, revents: 0 };
-            // SAFETY: one entry, which is a local variable.
+            // SAFETY: the array has one entry, which is a local variable.
             match unsafe { libc::poll(&raw mut poll_fd, 1, 0) } {
                 1 if poll_fd.revents & libc::POLLOUT != 0 => {}
                 1 => return Err(ErrorKind::BrokenPipe.into()),
@@ -232,7 +235,7 @@ pub(super) fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
 /// Restores `errno` after `body`.
 pub(super) fn preserve_errno<T>(body: impl FnOnce() -> T) -> T {
     let errno = errno();
-    // SAFETY: the address of this thread's own variable, which lives as long as the thread.
+    // SAFETY: `errno` is the address of this thread's variable, which lives as long as the thread.
     let before = unsafe { *errno };
     let result = body();
     // SAFETY: as above.
@@ -241,7 +244,7 @@ pub(super) fn preserve_errno<T>(body: impl FnOnce() -> T) -> T {
 }
 
 fn errno() -> *mut c_int {
-    // SAFETY: returns the address of this thread's variable, without other effects.
+    // SAFETY: the call returns the address of this thread's variable and has no other effect.
     #[cfg(any(target_os = "linux", target_os = "hurd"))]
     return unsafe { libc::__errno_location() };
     // SAFETY: as above.
@@ -309,7 +312,7 @@ mod tests {
     #[test]
     fn errors_are_returned_and_errno_is_preserved() {
         let full = Descriptor::append_to(Path::new("/dev/full")).unwrap();
-        // SAFETY: this thread's own variable.
+        // SAFETY: the address is that of this thread's own variable.
         unsafe { *errno() = 77 };
         let error = full.write(b"line\n").unwrap_err();
         // SAFETY: as above.
@@ -331,7 +334,7 @@ mod tests {
         };
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         assert!(lines > 0);
-        // It continues when there is room again.
+        // Writing continues when there is room again.
         let mut read = vec![0; lines * 1000];
         io::Read::read_exact(&mut reader, &mut read).unwrap();
         copy.write(b"line\n").unwrap();
@@ -345,11 +348,12 @@ mod tests {
         let trace = Descriptor::append_to(&folder.path().join("trace")).unwrap();
         let number = trace.number;
         let theirs = std::fs::File::create(folder.path().join("trace")).unwrap();
-        // SAFETY: as below. The new descriptor stays open on `exec`.
+        // SAFETY: the test replaces a descriptor that it has not opened, as a program may do. The new descriptor stays
+        // open on `exec`.
         assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), number) }, number);
         drop(trace);
         assert!(status(number).is_ok(), "the program's file was closed");
-        // SAFETY: it belongs to this test.
+        // SAFETY: the descriptor belongs to this test.
         unsafe { libc::close(number) };
     }
 
@@ -358,14 +362,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let trace = Descriptor::append_to(&folder.path().join("trace")).unwrap();
         let theirs = std::fs::File::create(folder.path().join("theirs")).unwrap();
-        // SAFETY: the test does the same as a daemon: it closes all descriptors that it has not opened, and opens a
-        // file.
+        // SAFETY: the test does the same as a daemon that closes all descriptors that it has not opened and then opens
+        // a file.
         assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), trace.number) }, trace.number);
         assert!(trace.write(b"line\n").is_err());
         let number = trace.number;
         drop(trace);
         assert!(status(number).is_ok(), "the program's file was closed");
-        // SAFETY: it belongs to this test.
+        // SAFETY: the descriptor belongs to this test.
         unsafe { libc::close(number) };
         assert_eq!(theirs.metadata().unwrap().len(), 0);
     }

@@ -74,27 +74,28 @@ pub(crate) struct SetParam<'a>(&'a OsslParam);
 /// A parameter whose value the caller requests.
 pub(crate) struct GetParam<'a>(&'a mut OsslParam);
 
-/// Iterates over the parameters of an array whose values are set.
+/// Iterates over an array of parameters whose values the caller has set.
 ///
 /// # Safety
-/// `array` is null or points to an array that ends with an entry without a name, and is valid as its entries state, for
-/// `'a`.
+/// `array` is null or points to an array that ends with an entry without a name. The array and the data that its
+/// entries describe are valid for `'a`.
 pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterator<Item = SetParam<'a>> {
     let mut next = array;
     let mut array = PhantomData::<&'a OsslParam>;
     std::iter::from_fn(move || {
         let _ = &mut array;
-        // SAFETY: null, or an entry of the array: the caller guarantees that the last one has no name.
+        // SAFETY: `next` is null or points to an entry of the array. The caller guarantees that the last entry has no
+        // name.
         let param = unsafe { next.as_ref::<'a>() }.filter(|param| !param.key.is_null())?;
         next = next.wrapping_add(1);
         Some(SetParam(param))
     })
 }
 
-/// Iterates over the parameters of an array whose values are requested.
+/// Iterates over an array of parameters whose values the caller requests.
 ///
 /// # Safety
-/// As [`iter_set_params`]; nothing else reads or writes the array meanwhile.
+/// The requirements of [`iter_set_params`]. In addition, nothing else reads or writes the array during the iteration.
 pub(crate) unsafe fn iter_get_params<'a>(array: *mut OsslParam) -> impl Iterator<Item = GetParam<'a>> {
     let mut next = array;
     std::iter::from_fn(move || {
@@ -161,7 +162,8 @@ impl SetParam<'_> {
         }
     }
 
-    /// `len` bytes, if they were passed with length -1: the receiver knows their number.
+    /// Returns `len` bytes if the caller has passed bytes with length -1. In this case the context determines the
+    /// number of bytes.
     pub(crate) fn octets_without_len(&self, len: usize) -> Outcome<Option<&[u8]>> {
         if self.0.data_type != PARAM_OCTET_STRING || self.0.data_size != usize::MAX {
             return Ok(None);
@@ -174,7 +176,7 @@ impl SetParam<'_> {
         Ok(Some(unsafe { slice::from_raw_parts(self.0.data.cast(), len) }))
     }
 
-    /// The length of optional bytes: the length of a tag is set in this way.
+    /// Bytes that may be missing, and their length. The length of a tag is set by a parameter without bytes.
     pub(crate) fn octets_or_len(&self) -> Outcome<(Option<&[u8]>, usize)> {
         match self.0.data_type {
             PARAM_OCTET_STRING if self.0.data.is_null() => Ok((None, self.0.data_size)),
@@ -191,7 +193,7 @@ struct Number {
 }
 
 impl Number {
-    /// From bytes in the machine's byte order.
+    /// Converts bytes in the machine's byte order.
     fn native(bytes: &[u8]) -> Number {
         let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
         let value = if cfg!(target_endian = "little") {
@@ -247,8 +249,8 @@ impl GetParam<'_> {
         Ok(())
     }
 
-    /// Returns bytes: copies them, or returns a pointer to them if a pointer is requested. They must live as long as
-    /// the context.
+    /// Returns bytes: copies them, or returns a pointer to them if a pointer is requested. The bytes must live as long
+    /// as the context.
     pub(crate) fn octets(&mut self, value: &[u8]) -> Outcome<()> {
         match self.0.data_type {
             PARAM_OCTET_STRING => {
@@ -270,8 +272,8 @@ impl GetParam<'_> {
         }
     }
 
-    /// Returns bytes that `fill` creates: as many as requested, or `all` if 0 are requested; the caller then has space
-    /// for `all`.
+    /// Returns bytes that `fill` creates: as many bytes as the caller requests. If the caller requests 0 bytes, `all`
+    /// bytes are returned, for which the caller has space.
     pub(crate) fn octets_into(
         &mut self,
         all: usize,
@@ -284,8 +286,8 @@ impl GetParam<'_> {
             return Err(Reason::NullBuffer);
         }
         let len = if self.0.data_size == 0 { all } else { self.0.data_size };
-        // SAFETY: data has room for data_size bytes, or for `all` by the meaning of 0. The memory is initialised in the
-        // sense of C: the caller owns it.
+        // SAFETY: data has room for data_size bytes, or for `all` bytes if data_size is 0. The memory belongs to C
+        // code, so it counts as initialised.
         fill(unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), len) })?;
         self.0.return_size = len;
         Ok(())
@@ -316,7 +318,7 @@ impl GetParam<'_> {
     fn pointer(&mut self, value: *const c_void, len: usize) -> Outcome<()> {
         self.0.return_size = len;
         if !self.0.data.is_null() {
-            // SAFETY: the data of parameters of pointer types is a pointer.
+            // SAFETY: the data of a parameter of a pointer type is a pointer.
             unsafe { self.0.data.cast::<*const c_void>().write_unaligned(value) };
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Forks: resources of a process are not used by its child processes.
+//! Handling of forks: a child process does not use the resources of its parent process.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -8,8 +8,8 @@ use std::sync::{Once, OnceLock};
 /// Number of forks between the process that loaded this module and the current one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Identifies a process and distinguishes it from its parents and children. The process number alone would not do: the
-/// first process of a container can have the same number as a process outside of the container.
+/// Identifies a process and distinguishes it from its parents and children. The process number alone is not sufficient:
+/// the first process of a container can have the same number as a process outside of the container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Process {
     number: u32,
@@ -30,13 +30,13 @@ pub(super) fn count_forks() {
     }
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the handler stays in memory, as this module is never unloaded (`-z nodelete`), and only performs an
-        // atomic addition. If the registration fails, the process number still distinguishes almost all forks.
+        // SAFETY: the handler stays in memory, because this module is never unloaded (`-z nodelete`). It only performs
+        // an atomic addition. If the registration fails, the process number still distinguishes almost all forks.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }
 
-/// Registers a function that runs when the process ends by `exit`; once, however often it is called.
+/// Registers a function that runs when the process ends by `exit`. Only the first call has an effect.
 pub(crate) fn at_exit(body: fn()) {
     static BODY: OnceLock<fn()> = OnceLock::new();
     extern "C" fn run() {
@@ -48,14 +48,14 @@ pub(crate) fn at_exit(body: fn()) {
     static REGISTERED: Once = Once::new();
     let _ = BODY.set(body);
     REGISTERED.call_once(|| {
-        // SAFETY: the handler stays in memory, as this module is never unloaded.
+        // SAFETY: the handler stays in memory, because this module is never unloaded.
         unsafe { libc::atexit(run) };
     });
 }
 
 /// True in set-user-ID programs and programs with capabilities.
 pub(super) fn is_privileged() -> bool {
-    // SAFETY: these read attributes of the process.
+    // SAFETY: these calls only read attributes of the process.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     // SAFETY: as above.
@@ -65,8 +65,9 @@ pub(super) fn is_privileged() -> bool {
 
 /// A value that each process creates for itself on first use.
 ///
-/// A list that only grows, without locks: each entry holds the process that it belongs to, and a fork at any time finds
-/// the list consistent. (A `OnceLock` would not do: a fork can happen while it is being set.)
+/// The values are in a list that only grows and has no locks. Each entry contains the process that it belongs to. The
+/// list is consistent at any time, so a fork can happen at any time. (A `OnceLock` is not suitable, because a fork can
+/// happen while it is being set.)
 pub(crate) struct PerProcess<T> {
     newest: AtomicPtr<Node<T>>,
 }
@@ -101,8 +102,8 @@ impl<T> PerProcess<T> {
         None
     }
 
-    /// The value of this process, created if necessary. If two threads create one at the same time, `spare` gets the
-    /// second.
+    /// The value of this process, created if necessary. If two threads create a value at the same time, the second
+    /// value is passed to `spare`.
     pub(crate) fn get_or_make<E>(
         &self,
         make: impl FnOnce() -> Result<T, E>,
@@ -120,10 +121,10 @@ impl<T> PerProcess<T> {
                 spare(unsafe { Box::from_raw(node) }.value);
                 return Ok(value);
             }
-            // SAFETY: as above; the exchange publishes it, if no other node was added meanwhile.
+            // SAFETY: the node is not shared yet. The exchange below publishes it if no other node was added meanwhile.
             unsafe { (*node).older = newest };
             if self.newest.compare_exchange(newest, node, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                // SAFETY: it lives until the list is dropped.
+                // SAFETY: the node lives until the list is dropped.
                 return Ok(unsafe { &(*node).value });
             }
         }
@@ -134,7 +135,7 @@ impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
         let mut next = *self.newest.get_mut();
         while !next.is_null() {
-            // SAFETY: nodes come from boxes, are in one list, and are not referenced any more.
+            // SAFETY: each node comes from a box, is in one list only, and is no longer referenced.
             let node = unsafe { Box::from_raw(next) };
             next = node.older;
             if node.process != Process::current() {
@@ -150,15 +151,15 @@ struct Leaked<T> {
     _value: T,
 }
 
-/// Leaks a value that belongs to the parent process: its threads and devices do not exist in this process. It stays
-/// reachable, so that leak checkers do not report it.
+/// Leaks a value that belongs to the parent process, because its threads and devices do not exist in this process. The
+/// value stays reachable, so that leak checkers do not report it.
 fn leak_for_child<T>(value: T) {
     static NEWEST: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     let mut older = NEWEST.load(Ordering::Acquire);
     let left = Box::into_raw(Box::new(Leaked { _older: older, _value: value }));
     while let Err(newest) = NEWEST.compare_exchange(older, left.cast(), Ordering::AcqRel, Ordering::Acquire) {
         older = newest;
-        // SAFETY: it is not shared before it is in the list.
+        // SAFETY: the new entry is not shared before it is in the list.
         unsafe { (*left)._older = older };
     }
 }
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(list.get(), None);
         assert_eq!(list.get_or_make(|| Ok::<_, ()>(1), |_| ()), Ok(&1));
         assert_eq!(list.get_or_make(|| Ok::<_, ()>(2), |_| ()), Ok(&1));
-        // The effect of a fork.
+        // This has the effect of a fork.
         FORKS.fetch_add(1, Ordering::Relaxed);
         assert_eq!(list.get(), None);
         assert_eq!(list.get_or_make(|| Err(3), |_| ()), Err(3));

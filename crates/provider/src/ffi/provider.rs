@@ -21,13 +21,14 @@ use crate::instance::Instance;
 use crate::message::escaped;
 use crate::reason::Reason;
 
-/// Returns a reference to the instance behind a provider's context, which is an `Arc` that `teardown` releases.
+/// Returns a reference to the instance behind a provider's context. The context is an `Arc` that `teardown` releases.
 ///
 /// # Safety
 /// `context` was returned by [`OSSL_provider_init`] and is not torn down.
 pub(super) unsafe fn instance(context: *const c_void) -> Arc<Instance> {
     let instance: *const Instance = context.cast();
-    // SAFETY: it came from `Arc::into_raw`; the incremented count belongs to the reference that is created here.
+    // SAFETY: the pointer comes from `Arc::into_raw`. The incremented count belongs to the reference that is created
+    // here.
     unsafe {
         Arc::increment_strong_count(instance);
         Arc::from_raw(instance)
@@ -47,8 +48,8 @@ const fn function(id: c_int, function: Function) -> Dispatch {
 /// Converts a function to the type in the tables.
 macro_rules! erased {
     ($function:expr, $type:ty) => {
-        // SAFETY: function pointers have the same size, and OpenSSL converts this one back to its own type by its
-        // number.
+        // SAFETY: all function pointers have the same size. OpenSSL converts the pointer back to the type of the
+        // function, which it determines by the number of the entry.
         unsafe { std::mem::transmute::<$type, Function>($function as $type) }
     };
 }
@@ -135,7 +136,7 @@ static GETTABLE: Table<[OsslParam; 5]> = Table([
 /// The entry point of the module.
 ///
 /// # Safety
-/// Only OpenSSL calls it, as described in provider(7).
+/// Only OpenSSL may call this function, as described in provider(7).
 #[unsafe(no_mangle)]
 #[allow(unreachable_pub)] // The linker exports it.
 pub unsafe extern "C" fn OSSL_provider_init(
@@ -149,7 +150,8 @@ pub unsafe extern "C" fn OSSL_provider_init(
         // SAFETY: libcrypto's arguments are valid for as long as the provider is loaded.
         let core = unsafe { Core::new(handle.cast::<CoreHandle>(), functions.cast::<Dispatch>()) };
         let reporter = core.clone();
-        // A program with more rights than its user must not write to files that this user names.
+        // A program with more rights than its user must not write to files that this user names, so its environment is
+        // ignored.
         let secure = process::is_privileged();
         let environment = |name: &str| match secure {
             true => None,
@@ -159,7 +161,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
         standard::report_panics();
         match Instance::new(core, environment) {
             Ok(instance) => {
-                // SAFETY: libcrypto passes valid places for both.
+                // SAFETY: libcrypto passes valid places for both results.
                 unsafe {
                     *context = Arc::into_raw(instance).cast_mut().cast();
                     *out = (&raw const FUNCTIONS.0).cast();
@@ -169,8 +171,8 @@ pub unsafe extern "C" fn OSSL_provider_init(
             Err(detail) => {
                 let detail = escaped(&detail);
                 reporter.raise(Reason::Setting, Some(&detail));
-                // OpenSSL does not report errors of its configuration file, and a program would continue without the
-                // provider unnoticed.
+                // OpenSSL does not report errors of its configuration file. Without this message, a program would
+                // silently continue without the provider.
                 write_message(&format!("{detail}; the provider is not loaded"));
                 0
             }
@@ -180,7 +182,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
 
 unsafe extern "C" fn teardown(context: *mut c_void) {
     guarded((), || {
-        // SAFETY: it is the context that `OSSL_provider_init` has returned, and is torn down once.
+        // SAFETY: the context is the one that `OSSL_provider_init` has returned, and it is torn down once.
         let instance = unsafe { Arc::from_raw(context.cast::<Instance>().cast_const()) };
         instance.shut_down();
     });
@@ -211,7 +213,7 @@ unsafe extern "C" fn query_operation(
     operation: c_int,
     no_cache: *mut c_int,
 ) -> *const OsslAlgorithm {
-    // SAFETY: null, or a valid place for the result.
+    // SAFETY: `no_cache` is null or a valid place for the result.
     if let Some(no_cache) = unsafe { no_cache.as_mut() } {
         *no_cache = 0;
     }

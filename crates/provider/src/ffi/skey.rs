@@ -1,8 +1,8 @@
 //! Symmetric key objects (provider-skeymgmt(7), OpenSSL 3.5 and later).
 //!
-//! If a program prefers this provider and creates an `EVP_SKEY` of type AES, it gets one of this provider, and a cipher
-//! only accepts keys of its own provider: without this module such a key could not be used with the provider's ciphers.
-//! OpenSSL passes the bytes to the ordinary init function of the cipher.
+//! A cipher accepts only key objects of its own provider. This module lets a program that prefers this provider create
+//! an `EVP_SKEY` of type AES and use it with the provider's ciphers. OpenSSL passes the bytes of the key to the
+//! ordinary init function of the cipher.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_void};
@@ -98,7 +98,7 @@ unsafe extern "C" fn export(
             params[0] = entry(c"raw-bytes", Kind::Octets, key.len);
             params[0].data = key.bytes.as_mut_ptr().cast();
         }
-        // SAFETY: OpenSSL's function, with an array that has an end and the argument that belongs to it.
+        // SAFETY: `callback` is a function of OpenSSL. The array has an end, and `argument` belongs to the function.
         unsafe { callback(params.as_ptr(), argument) }
     })
 }
@@ -106,7 +106,7 @@ unsafe extern "C" fn export(
 unsafe extern "C" fn free(key: *mut c_void) {
     guarded((), || {
         if !key.is_null() {
-            // SAFETY: a key from `import`, freed once.
+            // SAFETY: the key comes from `import` and is freed once.
             unsafe {
                 key.cast::<SecretKey>().drop_in_place();
                 dealloc(key.cast(), Layout::new::<SecretKey>());

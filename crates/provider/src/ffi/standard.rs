@@ -1,8 +1,8 @@
 //! The files of standard output and standard error, and messages on standard error.
 //!
-//! In a program that was started without them (`2>&-`), the next files that it opens get their numbers, and a message
-//! must not be written to such a file. So the files that have these numbers when the provider is first loaded are
-//! recorded, and nothing is written to any other.
+//! If a program is started with standard output or standard error closed (`2>&-`), a file that the program opens later
+//! gets the same number. Messages must not be written to such a file. The provider therefore records which files have
+//! these numbers when it is first loaded, and does not write to any other file with these numbers.
 
 use std::ffi::c_int;
 use std::io::{self, Error};
@@ -35,7 +35,7 @@ fn inherited(number: c_int) -> Option<Identity> {
 /// The status of a descriptor, if its file is the recorded one.
 ///
 /// # Errors
-/// If it is another file, or that cannot be determined.
+/// If the descriptor refers to another file, or if its file cannot be determined.
 fn recorded(number: c_int) -> io::Result<libc::stat> {
     let first = FIRST.get().and_then(|files| files[usize::from(number == libc::STDERR_FILENO)]);
     let first = first.ok_or_else(|| Error::other("the program was started without it"))?;
@@ -49,7 +49,7 @@ fn recorded(number: c_int) -> io::Result<libc::stat> {
 /// A copy of the descriptor of standard output or standard error. Writes to terminals and pipes do not wait.
 ///
 /// # Errors
-/// If it is not open, is another file than the recorded one, or no more descriptors are available.
+/// If the descriptor is not open or does not refer to the recorded file, or if no more descriptors are available.
 pub(crate) fn copy(number: c_int) -> io::Result<Descriptor> {
     preserve_errno(|| {
         let found = recorded(number)?;
@@ -61,12 +61,13 @@ fn own(number: c_int, found: &libc::stat) -> io::Result<Descriptor> {
     reopened(number, found).map_or_else(|| Descriptor::copy_of(number), Ok)
 }
 
-/// Opens the terminal or the pipe of a descriptor once more, with a mode of its own: `O_NONBLOCK` on the descriptor
-/// itself would also change it for the program and for other processes that have it. `None` for other files, and if the
-/// system refuses, for example because the terminal or pipe belongs to another user.
+/// Opens the terminal or the pipe of a descriptor once more, so that the new descriptor can have the flag `O_NONBLOCK`.
+/// Setting the flag of the original descriptor would also affect the program and other processes that share the
+/// descriptor. Returns `None` for other files, or if the system refuses, for example because the terminal or pipe
+/// belongs to another user.
 fn reopened(number: c_int, found: &libc::stat) -> Option<Descriptor> {
     let is_pipe = found.st_mode & libc::S_IFMT == libc::S_IFIFO;
-    // SAFETY: a call on a number.
+    // SAFETY: the call accepts any number.
     if !is_pipe && unsafe { libc::isatty(number) } != 1 {
         return None;
     }
@@ -80,7 +81,8 @@ pub(crate) fn write_message(message: &str) {
     write(message, reopened);
 }
 
-/// Writes a message after loading. It opens no file: the program may have entered a sandbox that forbids it.
+/// Writes a message after the provider has been loaded. This function opens no file, because the program may have
+/// entered a sandbox that forbids opening files.
 pub(crate) fn write_message_after_load(message: &str) {
     write(message, |_, _| None);
 }
@@ -88,7 +90,7 @@ pub(crate) fn write_message_after_load(message: &str) {
 fn write(message: &str, reopen: impl FnOnce(c_int, &libc::stat) -> Option<Descriptor>) {
     const NUMBER: c_int = libc::STDERR_FILENO;
     preserve_errno(|| {
-        // If that cannot be determined, because a sandbox refuses the call, nothing is written: a failed write makes
+        // If the file cannot be determined because a sandbox refuses the call, nothing is written: a failed write makes
         // system calls for which a sandbox may end the program.
         let Ok(found) = recorded(NUMBER) else { return };
         let line = format!("lockstep: {}\n", escaped(message));
@@ -100,8 +102,8 @@ fn write(message: &str, reopen: impl FnOnce(c_int, &libc::stat) -> Option<Descri
     });
 }
 
-/// Reports panics, which are bugs in this crate, by messages of this module: Rust's own message goes to descriptor 2
-/// whatever file it is, waits, and may raise a signal.
+/// Reports panics, which are bugs in this crate, with messages of this module. Rust's own panic message is written to
+/// descriptor 2 even if that is another file, may wait, and may raise a signal.
 pub(crate) fn report_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| panic::set_hook(Box::new(|info| write_message_after_load(&info.to_string()))));
@@ -117,13 +119,13 @@ mod tests {
 
     use super::*;
 
-    /// Bytes of a line: more than the free space of a terminal for which `poll` reports room.
+    /// Bytes of a line. This is more than the free space of a terminal for which `poll` reports room.
     const LINE: usize = 4001;
 
-    /// Writes lines until a write would wait; fails if one does wait.
+    /// Writes lines until a write would wait. The test fails if a write does wait.
     fn writes_until_full(number: c_int) -> (Descriptor, usize) {
         let (done, result) = mpsc::channel();
-        // A thread that hangs is abandoned.
+        // If this thread hangs, it is abandoned.
         std::thread::spawn(move || {
             let copy = own(number, &status(number).unwrap()).unwrap();
             let mut lines = 0;
@@ -136,22 +138,22 @@ mod tests {
         result.recv_timeout(Duration::from_secs(60)).expect("the write waits")
     }
 
-    /// `poll` may report room although there is not enough for a line.
+    /// `poll` may report room although there is not enough room for a line.
     #[test]
     fn a_write_to_a_full_terminal_does_not_wait() {
         let (mut master, mut slave) = (-1, -1);
-        // SAFETY: places for two numbers; the other arguments are optional.
+        // SAFETY: the first two arguments are places for numbers. The other arguments are optional.
         let opened =
             unsafe { libc::openpty(&raw mut master, &raw mut slave, null_mut(), null_mut(), null_mut()) };
         if opened != 0 {
             eprintln!("NOT TESTED, there are no pseudo-terminals here: {}", Error::last_os_error());
             return;
         }
-        // SAFETY: they have just been opened here.
+        // SAFETY: both descriptors have just been opened here.
         let _both = [master, slave].map(|number| unsafe { OwnedFd::from_raw_fd(number) });
         let (_copy, lines) = writes_until_full(slave);
         assert!(lines > 0);
-        // SAFETY: a call on an open descriptor.
+        // SAFETY: the descriptor is open.
         let flags = unsafe { libc::fcntl(slave, libc::F_GETFL) };
         assert_eq!(flags & libc::O_NONBLOCK, 0, "the mode of the program's descriptor has changed");
     }
@@ -160,7 +162,7 @@ mod tests {
     fn a_write_to_a_full_pipe_does_not_wait() {
         let (mut reader, writer) = io::pipe().unwrap();
         let (copy, lines) = writes_until_full(writer.as_raw_fd());
-        // The reader gets the end of file when the program and the copy have closed it.
+        // The reader gets the end of file when both the writer and the copy are closed.
         drop((writer, copy));
         let mut read = Vec::new();
         reader.read_to_end(&mut read).unwrap();

@@ -15,13 +15,14 @@ pub(crate) fn spawn_without_signals(
     Builder::new().name(name.into()).spawn(body).ok()
 }
 
-/// Signals that a write sends to the writing thread: the other end of a pipe is closed, or the file size limit of the
-/// process is exceeded. Their default action ends the program.
+/// Signals that a write sends to the writing thread, if the other end of a pipe is closed or if the file size limit of
+/// the process is exceeded. Their default action ends the program.
 const OF_WRITES: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
-/// Runs `body` with all signals blocked. Threads that it starts inherit the mask and never receive signals: the
-/// program's handlers expect the program's threads. Signals caused by writes in `body` are discarded; the program's
-/// signal handlers are not changed. If the signals cannot be blocked, `body` runs nevertheless.
+/// Runs `body` with all signals blocked. Threads that `body` starts inherit the mask and never receive signals, because
+/// the program's signal handlers expect to run on the program's threads. Signals caused by writes in `body` are
+/// discarded; the program's signal handlers are not changed. If the signals cannot be blocked, `body` runs
+/// nevertheless.
 pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
     let mut blocked = Blocked::new();
     if let Ok(blocked) = &mut blocked {
@@ -30,11 +31,12 @@ pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Runs a write with all signals blocked. If nothing fails, it makes no system call except the one that sets the
-/// thread's mask: in a sandbox others may end the program.
+/// Runs a write with all signals blocked. If nothing fails, this function itself only makes the system calls that set
+/// the thread's mask, because a sandbox may end the program for other calls. (If the program itself blocks a signal of
+/// [`OF_WRITES`], the pending signals are also read.)
 ///
 /// # Errors
-/// Those of the body, which does not run if signals cannot be blocked.
+/// The errors of `body`, or an error if signals cannot be blocked. In the latter case `body` does not run.
 pub(crate) fn write_without_signals<T>(body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut blocked = Blocked::new()?;
     let result = body();
@@ -47,15 +49,15 @@ pub(crate) fn write_without_signals<T>(body: impl FnOnce() -> io::Result<T>) -> 
 struct Blocked {
     /// The previous mask of the thread.
     mask: libc::sigset_t,
-    /// Which of [`OF_WRITES`] were pending before.
+    /// Which of the signals [`OF_WRITES`] were pending before.
     pending: [bool; OF_WRITES.len()],
-    /// True if signals of [`OF_WRITES`] that have arrived since are discarded.
+    /// True if signals of [`OF_WRITES`] that have arrived since then are discarded on drop.
     drops: bool,
 }
 
 impl Blocked {
     /// # Errors
-    /// If the mask cannot be set, as in a sandbox that refuses the call. It is unchanged then.
+    /// If the mask cannot be set, as in a sandbox that refuses the call. The mask is then unchanged.
     fn new() -> io::Result<Blocked> {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
@@ -70,7 +72,7 @@ impl Blocked {
         if error != 0 {
             return Err(io::Error::from_raw_os_error(error));
         }
-        // Signals that were not blocked were not pending.
+        // A signal that was not blocked before was not pending.
         let blocked = OF_WRITES.iter().any(|signal| contains(&mask, *signal));
         Ok(Blocked { mask, pending: if blocked { pending() } else { Default::default() }, drops: false })
     }
@@ -85,17 +87,17 @@ impl Drop for Blocked {
                 }
             }
         }
-        // SAFETY: a set that the system has initialised.
+        // SAFETY: the system has initialised the set.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, null_mut()) };
     }
 }
 
 fn contains(set: &libc::sigset_t, signal: c_int) -> bool {
-    // SAFETY: a set that the system has initialised, and a signal number.
+    // SAFETY: the system has initialised the set, and `signal` is a signal number.
     unsafe { libc::sigismember(set, signal) == 1 }
 }
 
-/// Which of [`OF_WRITES`] are pending for this thread.
+/// Which of the signals [`OF_WRITES`] are pending for this thread.
 fn pending() -> [bool; OF_WRITES.len()] {
     let mut set = MaybeUninit::uninit();
     // SAFETY: the set is emptied before it is read, and stays empty if the call fails.
@@ -116,8 +118,8 @@ fn take(signal: c_int) {
         libc::sigaddset(set.as_mut_ptr(), signal);
         #[cfg(not(target_os = "macos"))]
         libc::sigtimedwait(set.as_ptr(), null_mut(), &libc::timespec { tv_sec: 0, tv_nsec: 0 });
-        // There is no form with a timeout on this system. The call does not wait, since the signal is pending for this
-        // thread.
+        // This system has no variant of the call with a timeout. The call does not wait, since the signal is pending
+        // for this thread.
         #[cfg(target_os = "macos")]
         libc::sigwait(set.as_ptr(), &mut 0);
     }
@@ -141,7 +143,7 @@ mod tests {
             without_signals(|| {
                 raise(libc::SIGXFSZ);
                 without_signals(|| raise(libc::SIGXFSZ));
-                // The signal was pending before the inner one.
+                // The signal was pending before the inner call, so it was not discarded.
                 assert_eq!(pending(), [false, true]);
             });
             assert_eq!(pending(), [false, false]);

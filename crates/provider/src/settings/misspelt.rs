@@ -1,9 +1,10 @@
 //! Detection of misspelt setting names in the provider's section.
 //!
 //! OpenSSL (3.0 to 4.0: `core_get_params` in crypto/provider_core.c) returns the value of a given name. It cannot list
-//! the names in a section, and `core_gettable_params` lists only those of the library. So this module looks up likely
-//! mistakes: every mistake of one letter, the usual pairs of mistakes, other spellings, and synonyms. These are 6,000
-//! names, looked up in one call for each setting, which takes 0.3 ms in total. Other mistakes are not found.
+//! the names in a section, and `core_gettable_params` lists only the parameters of the library. So this module looks up
+//! likely mistakes: every mistake of one letter, the usual pairs of mistakes, other spellings, and synonyms. In total
+//! there are 6,000 names. One call for each setting looks them up, which takes 0.3 ms in total. Other mistakes are not
+//! found.
 
 use std::ffi::CStr;
 
@@ -63,10 +64,10 @@ pub(super) fn misspelt(section: &impl Section) -> Option<(String, &'static str)>
     })
 }
 
-/// Names in one allocation: there are many, and each program that loads the provider generates them.
+/// Names in one allocation. There are many names, and they are generated in each program that loads the provider.
 #[derive(Default)]
 struct Names {
-    /// The names, each with a NUL.
+    /// The names, each followed by a NUL.
     text: Vec<u8>,
     /// The offset of each name.
     starts: Vec<usize>,

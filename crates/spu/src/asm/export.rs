@@ -40,7 +40,7 @@ impl Image {
                 let _ = writeln!(out, "{prefix}{at:x}:");
             }
             let word = self.word(at).expect("inside");
-            // Not every executed word can be written as an instruction.
+            // A word that has no form in assembly text is written as data.
             let same = |inst: &Inst| self.code.contains(&at) && inst.is_writable() && inst.encode() == word;
             match Inst::decode(word).filter(same) {
                 Some(inst) => {
@@ -58,9 +58,9 @@ impl Image {
         out
     }
 
-    /// An instruction with labels instead of relative addresses, where their targets are inside the program.
+    /// The text of an instruction. Relative addresses are written as labels if their targets are inside the program.
     fn with_labels(&self, inst: &Inst, at: u32, prefix: &str) -> String {
-        // Targets outside the program are written as distances.
+        // A target outside the program is written as a distance.
         let label = |place: u32, words: i32| match place >= self.origin && place + 4 <= self.end() {
             true => format!("{prefix}{place:x}"),
             false => (words * 4).to_string(),
@@ -71,7 +71,7 @@ impl Image {
             (Format::HintIndirect, _, Some(branch)) => {
                 format!("{mnemonic} {},{}", label(branch, to_branch), inst.ra)
             }
-            // The GNU assembler would leave a label to the linker.
+            // The address is a number, because the GNU assembler would leave the resolution of a label to the linker.
             (Format::HintAbsolute, Some(to), Some(branch)) => {
                 format!("{mnemonic} {},{to:#x}", label(branch, to_branch))
             }
@@ -85,7 +85,7 @@ impl Image {
     }
 }
 
-/// The address that an instruction refers to, if it is relative to the instruction or a hint.
+/// The target address of an instruction with a relative address, or of a hint with an address.
 fn target(inst: &Inst, at: u32) -> Option<u32> {
     use Format::*;
     match inst.op.format() {

@@ -1,5 +1,6 @@
-//! Expressions of assembly text: integers, symbols, and the operators of the GNU assembler with its precedence, which
-//! differs from C: shifts have the precedence of products, and `|`, `^` and `&` a higher one than sums.
+//! Expressions of assembly text: integers, symbols, and the operators of the GNU assembler. Their precedence is that of
+//! the GNU assembler, not that of C: shifts have the precedence of products, and `|`, `^` and `&` have a higher
+//! precedence than sums.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Value {
     pub number: i64,
-    /// Number of addresses in it, subtracted ones counted as negative: 1 means an address, 0 a number.
+    /// Number of added addresses minus number of subtracted addresses: 1 for an address, 0 for a number.
     pub addresses: i32,
     /// For an address, the run that contains it: see [`Place::run`].
     run: usize,
@@ -25,30 +26,30 @@ impl Value {
 pub(super) struct Place {
     pub section: usize,
     pub offset: u32,
-    /// Within a run the distance between two positions is known when it is read. An alignment starts a new run, even if
-    /// it adds no padding.
+    /// The number of the run that contains the position. Within a run, the distance between two positions is known
+    /// while the program is being read. An alignment starts a new run, even if it adds no padding.
     pub run: usize,
-    /// Number of statements before it.
+    /// Number of statements before this position.
     pub order: usize,
 }
 
-/// A value that `.set` assigns to a name, valid from its position on.
+/// A value that `.set` assigns to a name. It is valid from the position of the `.set` on.
 #[derive(Debug, Clone)]
 pub(super) struct Definition {
     pub place: Place,
     pub line: usize,
     pub text: String,
-    /// True if the text is a number that was known when it was read.
+    /// True if the value was known when the `.set` was read. The text is then a number.
     pub known: bool,
 }
 
 /// The values of symbols.
 pub(super) struct Symbols<'a> {
     pub labels: &'a HashMap<String, Place>,
-    /// The definitions by `.set`, by name, in order.
+    /// For each name, its definitions by `.set`, in the order of the program.
     pub sets: &'a HashMap<String, Vec<Definition>>,
-    /// Start addresses of the sections; `None` while the program is being read: then only numbers and differences
-    /// within a run have a value, and addresses are relative to their section.
+    /// Start addresses of the sections, or `None` while the program is being read. Without start addresses, only
+    /// numbers and differences within a run have a value, and addresses are relative to their section.
     pub bases: Option<&'a [u32]>,
 }
 
@@ -66,7 +67,7 @@ struct Parser<'a> {
     atoms: &'a Cell<u32>,
 }
 
-/// Operators by precedence, lowest first. An operator that is a prefix of another one comes after it.
+/// Operators by precedence, lowest first. An operator that is a prefix of a longer operator comes after the longer one.
 const LEVELS: [&[&str]; 6] = [
     &["||"],
     &["&&"],
@@ -76,10 +77,10 @@ const LEVELS: [&[&str]; 6] = [
     &["*", "/", "%", "<<", ">>"],
 ];
 
-/// Maximum nesting depth. A deeper expression contains a cycle of `.set`.
+/// Maximum nesting depth. This limit also detects cycles of `.set`.
 const MAX_DEPTH: u32 = 64;
 
-/// Maximum number of atoms: chains of `.set` can grow exponentially.
+/// Maximum number of atoms. The limit is needed because chains of `.set` can grow exponentially.
 const MAX_ATOMS: u32 = 100_000;
 
 impl Parser<'_> {
@@ -186,7 +187,7 @@ impl Parser<'_> {
         if depth > MAX_DEPTH {
             return Err(format!("`{token}` is defined by itself"));
         }
-        // Names in a definition have the values that are valid at its position.
+        // Names in a definition have the values that are valid at the position of the definition.
         let place = Place { order: definition.place.order - 1, ..definition.place };
         let rest = &definition.text;
         Parser { rest, symbols: self.symbols, place, depth, atoms: self.atoms }.whole()
@@ -197,7 +198,7 @@ impl Parser<'_> {
         Value { number: i64::from(base + place.offset), addresses: 1, run: place.run }
     }
 
-    /// The latest definition before this position. A later one counts if it is the only one.
+    /// The latest definition before this position. A later definition is used if it is the only one.
     fn definition(&self, name: &str) -> Result<&Definition, String> {
         let Some(all) = self.symbols.sets.get(name) else {
             return Err(format!("unknown symbol `{name}`: expected a label or a name set by .set"));
@@ -220,13 +221,13 @@ pub(super) fn number(token: &str) -> Result<u128, String> {
         [b'0', _, ..] => (&lower[1..], 8),
         _ => (&lower[..], 10),
     };
-    // The library function would accept a sign.
+    // `from_str_radix` accepts a plus sign, which is not allowed here.
     let value = u128::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'));
     value.ok_or_else(|| format!("`{token}` is no number"))
 }
 
-/// Refuses expressions that have no value before the sections are laid out, as the GNU assembler does, which only knows
-/// distances between positions whose distance is final.
+/// Refuses expressions that have no value before the sections are laid out. The GNU assembler does the same: it accepts
+/// a distance only if no later step can change it.
 fn known_now(operator: &str, left: Value, right: Value) -> Result<(), String> {
     let known = match (left.addresses, right.addresses) {
         (_, 0) => true,

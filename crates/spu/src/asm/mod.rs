@@ -21,13 +21,13 @@ pub struct Image {
     pub origin: u32,
     /// Code and data.
     pub bytes: Vec<u8>,
-    /// The addresses of instructions; the rest is data.
+    /// The addresses of the instructions. All other bytes are data.
     pub code: Range<u32>,
     /// The start address of execution.
     pub entry: u32,
     /// Labels and their addresses.
     pub symbols: BTreeMap<String, u32>,
-    /// Data within the code, in order: a store to them is allowed unless they have been executed.
+    /// Ranges of data within the code, in order. Stores to these data are allowed unless the data have been executed.
     pub constants: Vec<Range<u32>>,
 }
 
@@ -89,7 +89,7 @@ fn set_target(inst: &mut Inst, at: u32, target: u32) -> Result<(), String> {
         Ri16Absolute | Ri16AbsoluteStore | HintAbsolute => (target >> 2) as i32,
         _ => words_between(at, target),
     };
-    // Sixteen bits of words cover the whole local store.
+    // A 16-bit number of words covers the whole local store.
     inst.imm = words << 16 >> 16;
     Ok(())
 }

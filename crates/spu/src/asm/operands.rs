@@ -7,7 +7,7 @@ use crate::isa::{Format, Inst, Op, Reg};
 /// The text of an operand.
 pub(super) struct OperandText {
     pub text: String,
-    /// True for a number that was known when it was read.
+    /// True if the value was known when the operand was read.
     pub known: bool,
 }
 
@@ -60,10 +60,10 @@ pub(super) fn instruction(
     let value = |text: &str| evaluate(text, symbols, place);
     let is_absolute =
         matches!(op.format(), Format::Ri16Absolute | Format::Ri16AbsoluteStore | Format::HintAbsolute);
-    // A number is a distance if the instruction takes one, otherwise an address.
+    // A number is a distance if `distances` is set, and an address otherwise.
     let address = |OperandText { text, known }: &OperandText, distances: bool| {
         let found = match value(text)? {
-            // The GNU assembler treats unknown values as addresses.
+            // The GNU assembler treats values that are not known yet as addresses, so this assembler refuses them.
             Value { addresses: 0, .. } if distances && !known => {
                 return Err(format!(
                     "`{text}` is not known yet: expected a number set before, or an address"
@@ -75,7 +75,7 @@ pub(super) fn instruction(
                     return Err(format!("{number} is too far: expected -262144 to 262143 bytes, or a label"));
                 }
             },
-            // For example `.-8` in the first word: distances wrap at the size of the local store.
+            // A negative address, such as `.-8` in the first word, wraps at the size of the local store.
             Value { number: number @ -0x4_0000..=-1, addresses: 1, .. } if distances => number & 0x3_ffff,
             Value { number, addresses: 0 | 1, .. } => number,
             _ => return Err(format!("`{text}` is neither a number nor an address")),
@@ -132,7 +132,7 @@ fn register(text: &str, place: Place, symbols: &Symbols<'_>) -> Result<Reg, Stri
     let number = match name.to_ascii_lowercase().as_str() {
         "lr" => 0,
         "sp" => 1,
-        // The GNU assembler only compares this prefix.
+        // The GNU assembler compares only the first two letters.
         lower if lower.starts_with("lr") || lower.starts_with("sp") => {
             return Err(format!(
                 "`{text}` is no register: names that begin with lr or sp stand for $lr and $sp"

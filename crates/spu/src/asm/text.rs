@@ -1,7 +1,7 @@
 //! The assembler for text in GNU syntax: statements, labels, directives, registers by name.
 //!
-//! Sections are laid out with `.text` first, then all others in the order of their first appearance. Each starts at a
-//! multiple of its largest `.align`, at least 16 bytes.
+//! Sections are laid out with `.text` first, then all others in the order of their first appearance. Each section
+//! starts at a multiple of its largest `.align`, which is at least 16 bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,8 +14,8 @@ use crate::sim::LOCAL_STORE;
 
 /// Assembles the text of a file. `file` is its name, for messages.
 ///
-/// Text that the GNU assembler would interpret differently is refused: an accepted program has the same meaning for
-/// both.
+/// Text that the GNU assembler would interpret differently is refused. An accepted program has the same meaning for
+/// both assemblers.
 ///
 /// # Errors
 /// The error, its line, and what was expected.
@@ -29,7 +29,7 @@ pub fn assemble(file: &str, source: &str) -> Result<Image, AsmError> {
         last = i + 1;
         let statements = statements(std::mem::take(&mut begun), line, &mut in_comment);
         let mut statements = statements.map_err(at_line(last))?;
-        // A comment over several lines separates words, not statements.
+        // A comment that spans several lines does not end the statement.
         if in_comment {
             begun = statements.pop().unwrap_or_default();
         }
@@ -43,8 +43,8 @@ pub fn assemble(file: &str, source: &str) -> Result<Image, AsmError> {
     program.lay_out().map_err(|(line, message)| at_line(line)(message))
 }
 
-/// Splits a line into statements, the first of which may continue the previous line: separated by `;`, without
-/// comments, which start with `#` or are enclosed in `/*` and `*/`.
+/// Splits a line into statements at `;` and removes comments. Comments start with `#` or are enclosed in `/*` and `*/`.
+/// The first statement continues `begun`, the unfinished statement of the previous line.
 fn statements(begun: String, line: &str, in_comment: &mut bool) -> Result<Vec<String>, String> {
     let mut found = vec![begun];
     let mut in_string = false;
@@ -81,7 +81,7 @@ fn statements(begun: String, line: &str, in_comment: &mut bool) -> Result<Vec<St
             }
         }
     }
-    // The GNU assembler would continue the string on the next line.
+    // The GNU assembler would continue the string on the next line, so this assembler refuses it.
     if in_string { Err("a string is not closed on its line: expected `\"`".into()) } else { Ok(found) }
 }
 
@@ -114,9 +114,9 @@ enum Item {
     /// Number of bytes of an integer, and the expression.
     Data(u32, String),
     Bytes([u8; 16]),
-    /// A number of bytes with this value.
+    /// The number of bytes, and the value of each byte.
     Space(u32, u8),
-    /// Padding to an alignment: in code `nop` and `lnop`.
+    /// The number of bytes of padding before an alignment. In code the padding consists of `nop` and `lnop`.
     Fill(u32),
 }
 
@@ -136,7 +136,7 @@ impl Program {
 
     fn enter(&mut self, name: &str) {
         self.current = self.sections.iter().position(|section| section.name == name).unwrap_or_else(|| {
-            // Data are loaded as quadwords.
+            // Data are loaded as quadwords, which are aligned to 16 bytes.
             self.sections.push(Section { name: name.into(), size: 0, align: 16, items: Vec::new() });
             self.sections.len() - 1
         });
@@ -199,7 +199,7 @@ impl Program {
         if text.is_empty() {
             return Err(format!("`{name}` is set to nothing: expected a number or a symbol"));
         }
-        // A known value is stored as a number; addresses and later names are evaluated at the end.
+        // A known value is stored as a number. Addresses and names that are defined later are evaluated at the end.
         let evaluate_now = self.evaluate_now(text).map(|number| number.to_string());
         let known = evaluate_now.is_ok();
         let text = evaluate_now.unwrap_or_else(|_| text.to_string());
@@ -303,7 +303,7 @@ impl Program {
                 if !(0..=0x4_0000).contains(&repeat) || ![1, 2, 4, 8].contains(&size) {
                     return Err(".fill: expected a count, a size of 1, 2, 4 or 8, and a value".into());
                 }
-                // For a size of 8 the last four bytes are zero, whatever the value, as in the GNU assembler.
+                // For a size of 8 the last four bytes are always zero, as in the GNU assembler.
                 let value = if size < 8 { value } else { in_bits(value, 32)? << 32 };
                 for _ in 0..repeat {
                     self.add(line, size as u32, Item::Data(size as u32, value.to_string()))?;
@@ -329,7 +329,7 @@ impl Program {
                     self.add(line, size, Item::Data(size, operand.clone()))?;
                 }
             }
-            // Directives about symbols for a linker, which are not needed here.
+            // These directives describe symbols for a linker, and this assembler needs no linker.
             "global" | "globl" | "type" | "size" | "file" | "ident" | "extern" | "local" => {}
             _ => {
                 return Err(format!("unknown directive `.{name}`: expected .set, .align, .long, .octa, ..."));
@@ -338,7 +338,7 @@ impl Program {
         Ok(())
     }
 
-    /// The value of an expression that is needed immediately, so that it must not contain addresses.
+    /// The value of an expression that is needed immediately. The value must not be an address.
     fn evaluate_now(&self, text: &str) -> Result<i64, String> {
         let symbols = Symbols { labels: &self.labels, sets: &self.sets, bases: None };
         let value = evaluate(text, &symbols, self.here())?;

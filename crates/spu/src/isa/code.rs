@@ -34,8 +34,8 @@ impl Format {
 }
 
 impl Op {
-    /// The valid immediates: those that the GNU assembler accepts without a warning. The range is larger than the
-    /// signed one if a field can also be unsigned.
+    /// The valid immediates: those that the GNU assembler accepts without a warning. If a field can be signed or
+    /// unsigned, the range covers both.
     pub(crate) const fn range(self) -> (i32, i32) {
         use Format::*;
         match (self, self.format()) {
@@ -87,7 +87,7 @@ fn field_mask(format: Format) -> u32 {
     mask
 }
 
-/// Indexed by the leftmost eleven bits.
+/// The operation for each value of the leftmost eleven bits.
 static BY_OPCODE: LazyLock<Vec<Option<Op>>> = LazyLock::new(|| {
     let mut table = vec![None; 1 << 11];
     for &op in Op::ALL {
@@ -158,7 +158,7 @@ impl Inst {
         if bits > 0 {
             inst.imm = match format {
                 Format::Ri18 | Format::StopCode => (word >> start & ((1 << bits) - 1)) as i32,
-                // Left shifts have an unsigned count.
+                // The count of a left shift is unsigned.
                 Format::Ri7 if op.range().0 == 0 => (word >> start & 0x7f) as i32,
                 _ => sign_extend(word >> start & ((1 << bits) - 1), bits),
             };

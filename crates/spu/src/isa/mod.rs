@@ -1,7 +1,7 @@
 //! The instruction set of the SPU: instructions, encoding, pipes and latencies.
 //!
-//! Big-endian; a word has 32 bits, bit 0 is the most significant. Element 0 of a register is its preferred slot, which
-//! holds scalars: addresses, conditions, counts.
+//! The SPU is big-endian. A word has 32 bits, and bit 0 is the most significant. Element 0 of a register is its
+//! preferred slot, which holds scalars such as addresses, conditions and counts.
 
 mod code;
 mod show;
@@ -65,7 +65,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The pipe that executes it.
+    /// The executing pipe.
     pub const fn pipe(self) -> Pipe {
         match self {
             Class::Fx | Class::Ws | Class::Nop => Pipe::Even,
@@ -92,25 +92,25 @@ pub enum Format {
     Rrr,
     /// `rt,ra,rb`
     Rr,
-    /// `rt,ra,rb`; the target is read too.
+    /// `rt,ra,rb`; RT is also read.
     RrInOut,
-    /// `rt,ra,rb`; the first is stored.
+    /// `rt,ra,rb`; RT is stored.
     RrStore,
     /// `rt,ra`
     RrA,
-    /// `rt,ra,count`: seven bits.
+    /// `rt,ra,count`; the count has seven bits.
     Ri7,
-    /// `rt,ra,value`: ten bits with sign.
+    /// `rt,ra,value`; the value has ten bits and is signed.
     Ri10,
-    /// `rt,ra,value`: a byte, with or without sign.
+    /// `rt,ra,value`; the value is a signed or unsigned byte.
     Ri10Byte,
-    /// `rt,offset(ra)`: quadwords, written in bytes.
+    /// `rt,offset(ra)`; the offset is encoded in quadwords and written in bytes.
     Ri10Quad,
     /// As [`Format::Ri10Quad`], for a store.
     Ri10QuadStore,
-    /// `rt,value`: sixteen bits.
+    /// `rt,value`; the value has sixteen bits.
     Ri16,
-    /// `rt,value`; the target is read too.
+    /// `rt,value`; RT is also read.
     Ri16InOut,
     /// `rt,address`
     Ri16Absolute,
@@ -120,15 +120,15 @@ pub enum Format {
     Ri16Relative,
     /// As [`Format::Ri16Relative`], for a store.
     Ri16RelativeStore,
-    /// `rt,value`: eighteen bits without sign.
+    /// `rt,value`; the value has eighteen bits and is unsigned.
     Ri18,
     /// `address`
     Branch,
-    /// `rt,address`; the first is tested.
+    /// `rt,address`; RT is tested.
     BranchIf,
     /// `ra`
     Indirect,
-    /// `rt,ra`; the first is tested.
+    /// `rt,ra`; RT is tested.
     IndirectIf,
     /// `branch,ra`
     HintIndirect,
@@ -155,25 +155,25 @@ pub struct Inst {
     pub rb: Reg,
     /// Third source.
     pub rc: Reg,
-    /// The immediate as encoded: addresses, relative or absolute, in words, offsets of `lqd` in quadwords.
+    /// The immediate as encoded: relative and absolute addresses in words, offsets of `lqd` in quadwords.
     pub imm: i32,
     /// For hints: number of words from the hint to the branch.
     pub to_branch: i16,
 }
 
 impl Inst {
-    /// An instruction without operands; the others are derived from it.
+    /// An instruction whose operands are all zero. Other instructions are built from it.
     pub const fn bare(op: Op) -> Inst {
         let zero = Reg::new(0);
         Inst { op, rt: zero, ra: zero, rb: zero, rc: zero, imm: 0, to_branch: 0 }
     }
 
-    /// The register that it writes.
+    /// The register that the instruction writes.
     pub fn target(&self) -> Option<Reg> {
         self.op.format().writes_rt().then_some(self.rt)
     }
 
-    /// The registers that it reads.
+    /// The registers that the instruction reads.
     pub fn sources(&self) -> impl Iterator<Item = Reg> {
         let format = self.op.format();
         let three = format == Format::Rrr;
@@ -268,7 +268,7 @@ macro_rules! define_ops {
                 match self { $(Op::$name => stringify!($mnemonic)),* }
             }
 
-            /// The leftmost eleven bits of the word, with zeros in the fields.
+            /// The leftmost eleven bits of the word. Bits that belong to operand fields are zero.
             pub const fn opcode(self) -> u32 {
                 match self { $(Op::$name => $opcode),* }
             }
@@ -288,7 +288,7 @@ macro_rules! define_ops {
 with_table!(define_ops);
 
 impl Op {
-    /// The pipe that executes it.
+    /// The executing pipe.
     pub const fn pipe(self) -> Pipe {
         self.class().pipe()
     }

@@ -1,4 +1,5 @@
-//! The instruction set as one table with a line for each instruction, from which everything else is derived.
+//! The instruction set as one table with a line for each instruction. Other modules generate their definitions from
+//! this table.
 //!
 //! The columns are: name, mnemonic, the leftmost eleven bits of the word (shorter opcodes padded with zeros), format,
 //! class. The class gives pipe and latency (IBM's table of classes).
@@ -82,7 +83,7 @@ macro_rules! with_table {
             Hbr hbr 0x1ac HintIndirect Hb,
             Hbra hbra 0x080 HintAbsolute Hb,
             Hbrr hbrr 0x090 HintRelative Hb,
-            // No operation, and the end.
+            // No operation, and stop.
             Nop nop 0x201 Bare Nop,
             Lnop lnop 0x001 Bare Lnop,
             Stop stop 0x000 StopCode Br,

@@ -8,8 +8,8 @@ pub(crate) type Block = [u8; 16];
 
 /// An implementation of AES in registers, in one direction.
 ///
-/// Between the rounds a block may have an internal form (another basis, a permutation of the bytes); so have the round
-/// keys.
+/// Between the rounds a block may have an internal form (another basis, or permuted bytes). The round keys have the
+/// same form.
 pub(crate) trait Cipher: Send + Sync {
     /// The round keys, in the order of their use, in the internal form. Constant time.
     fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
@@ -21,12 +21,12 @@ pub(crate) trait Cipher: Send + Sync {
         block
     }
 
-    /// The same conversion outside the SPU program, for chaining values. Constant time.
+    /// As [`Cipher::enter`], but outside the SPU program, for chaining values. Constant time.
     fn enter_block(&self, block: Block) -> Block {
         block
     }
 
-    /// One of the rounds except the last, numbered from 1.
+    /// A round other than the last one. Rounds are numbered from 1.
     fn round(&self, f: &mut Flow, number: usize, x: Value, key: Value) -> Value;
 
     /// The last round. If `chained`, also returns the result in the internal form, without the last round key.
@@ -39,7 +39,8 @@ pub(crate) trait Cipher: Send + Sync {
         chained: bool,
     ) -> (Value, Option<Value>);
 
-    /// All rounds, from a block in the internal form to which the first round key has been added, after `done` rounds.
+    /// All rounds after the first `done` rounds. The block is in the internal form, and the first round key has been
+    /// added to it.
     fn run(
         &self,
         f: &mut Flow,
@@ -61,8 +62,8 @@ pub(crate) trait Cipher: Send + Sync {
 
 /// A cipher that computes the contribution of the first three words of all counter blocks to the first round only once.
 pub(crate) trait Caching {
-    /// The first round of a counter block (in the internal form, with the first round key), given the contribution of
-    /// the first three words.
+    /// The first round of a counter block. `entered` is the block in the internal form with the first round key added,
+    /// and `rest` is the contribution of its first three words.
     fn first_round(&self, f: &mut Flow, entered: Value, rest: Value) -> Value;
 
     /// The contribution of the first three words of a counter block and of the second round key to the first round.

@@ -16,7 +16,7 @@ pub(crate) fn mul(mut a: u8, b: u8) -> u8 {
     product
 }
 
-/// The inverse in GF(2^8), with 0 for 0: the 254th power.
+/// The inverse in GF(2^8), computed as the 254th power. The result for 0 is 0.
 pub(crate) fn inverse(a: u8) -> u8 {
     let mut power = 1;
     for _ in 0..254 {
@@ -77,7 +77,7 @@ pub(crate) fn mul4(a: u8, b: u8) -> u8 {
     product
 }
 
-/// The inverse in GF(2^4), with 0 for 0.
+/// The inverse in GF(2^4). The result for 0 is 0.
 pub(crate) fn inverse4(a: u8) -> u8 {
     let square = mul4(a, a);
     let fourth = mul4(square, square);
@@ -87,7 +87,7 @@ pub(crate) fn inverse4(a: u8) -> u8 {
 
 /// GF(2^8) as pairs over GF(2^4): a byte (i high, k low) represents k + i t with t^2 + a t + a = 0.
 pub(crate) struct Tower {
-    /// The constant a: any for which the polynomial has no root.
+    /// The constant a, chosen such that the polynomial has no root.
     pub a: u8,
     /// Converts a byte of AES to its pair.
     pub from_aes: Linear,

@@ -1,5 +1,6 @@
-//! GHASH by 16 tables of 256 quadwords, as proposed in the paper: for each byte of a block, its contribution to the
-//! product with H. Also a variant without data-dependent addresses: for each of 128 bits its contribution, masked.
+//! GHASH by 16 tables of 256 quadwords, as proposed in the paper. The tables give the contribution of each byte of a
+//! block to the product with H. A second variant has no data-dependent addresses: it masks the contribution of each of
+//! the 128 bits.
 
 use zeroize::Zeroizing;
 
@@ -12,7 +13,7 @@ use crate::schedule::{Flow, Value};
 pub(crate) const POWERS: usize = 128 * 16;
 
 /// H times x^j for each j: bit j counts from the most significant bit of byte 0. No branch depends on H. The values are
-/// computed in place, since a move would leave copies.
+/// computed in place, since moving them would leave copies in memory.
 fn fill_multiples(multiples: &mut [u128; 128], h: &Block) {
     multiples[0] = u128::from_be_bytes(*h);
     for j in 1..128 {
@@ -21,7 +22,7 @@ fn fill_multiples(multiples: &mut [u128; 128], h: &Block) {
     }
 }
 
-/// Fills in the tables of a hash key, with the layout of the cipher's tables: 64 KiB.
+/// Fills the tables of a hash key, which have 64 KiB and the layout of the cipher's tables.
 pub(crate) fn fill_tables(bytes: &mut [u8], h: &Block) {
     let mut multiples = Zeroizing::new([0; 128]);
     fill_multiples(&mut multiples, h);
@@ -38,7 +39,7 @@ pub(crate) fn fill_tables(bytes: &mut [u8], h: &Block) {
     }
 }
 
-/// Fills in the contribution of each bit: 2 KiB.
+/// Fills the table with the contribution of each bit, which has 2 KiB.
 pub(crate) fn fill_powers(bytes: &mut [u8], h: &Block) {
     let mut multiples = Zeroizing::new([0; 128]);
     fill_multiples(&mut multiples, h);
@@ -58,14 +59,16 @@ fn by_tables(f: &mut Flow, x: Value) -> Value {
     add(f, entries[0], &entries[1..])
 }
 
-/// The bitwise product: sixteen bits are spread to sixteen bytes, each of which is then copied to all bytes as a mask.
+/// The bitwise product. Sixteen bits at a time are spread to sixteen bytes. Each of these bytes is then copied to all
+/// bytes of a quadword, which is the mask of its bit.
 fn by_bits(f: &mut Flow, x: Value) -> Value {
-    // They are at address 0. A separate constant for each half, so that the scheduler places the loads near their uses.
+    // The table is at address 0. The address is copied in each iteration, so that the loads depend on an instruction
+    // and the scheduler does not place them last.
     let powers = f.constant([0; 16]);
     let powers = f.copy(powers);
     let mut sums: [Option<Value>; 4] = [None; 4];
     for half in 0..8 {
-        // To the right half of the preferred slot, bytes 2 and 3.
+        // Rotates the next sixteen bits to bytes 2 and 3, the right half of the preferred slot.
         let turned = f.rotate_bytes(x, (2 * half + 14) % 16);
         let masks = f.spread_bits(turned);
         for bit in 0..16 {
@@ -79,8 +82,8 @@ fn by_bits(f: &mut Flow, x: Value) -> Value {
     f.sum(&sums.map(|sum| sum.expect("32 bits each")))
 }
 
-/// The loop: one block after the other; each product depends on the previous one. The running hash is stored after
-/// each.
+/// The loop over blocks, with one block per iteration. Each product depends on the previous one. The running hash is
+/// stored after each block.
 pub(crate) fn build(with_tables: bool) -> (Flow, Vec<Parameter>) {
     let mut f = Flow::new();
     let (hash, y) = f.carried();

@@ -1,10 +1,10 @@
 //! The S-box as 256 bytes in sixteen registers, as in the paper and in the Cell's programming handbook.
 //!
-//! `shufb` looks up one of 32 bytes by five bits; the other three bits select among eight results. Two steps differ
-//! from the paper. First, the top bit is not used for a selection: the lookup is done twice, once with the bit flipped.
-//! A control byte with the top bit set gives a constant that depends only on the next two bits (00, 00, FF, 80), and
-//! the tables are chosen such that the constants cancel. Second, the masks for the other two bits are computed by a
-//! shift on the odd pipe.
+//! `shufb` looks up one of 32 bytes by five bits of the index. The other three bits select among the results of eight
+//! lookups. Two steps differ from the paper. First, the top bit is not used for a selection: the lookup is done twice,
+//! once with the bit flipped. A control byte with the top bit set gives a constant that depends only on the next two
+//! bits (00, 00, FF, 80), and the tables are chosen such that the constants cancel. Second, the masks for the other two
+//! bits can be computed by a shift on the odd pipe.
 
 use super::cipher::{Block, Cipher};
 use super::field::sbox;
@@ -13,15 +13,16 @@ use crate::schedule::{Flow, Value};
 
 /// Encryption by lookups in registers.
 pub(crate) struct Lookup {
-    /// True for many blocks in flight: fewest instructions, balanced over the pipes. False for one chain: the shortest
-    /// latency, with any number of slots.
+    /// True for many blocks in flight: the code has few instructions and balances the pipes. False for one chain of
+    /// dependent blocks: the code has the shortest latency.
     pub balanced: bool,
 }
 
-/// The result of `shufb` for a control byte with the top bit set, by the next two bits.
+/// The result of `shufb` for a control byte with the top bit set, indexed by the next two bits.
 const CONSTANTS: [u8; 4] = [0, 0, 0xff, 0x80];
 
-/// Sixteen bytes of the S-box, with the constant of the flipped lookup removed in advance.
+/// Sixteen bytes of the S-box. The constant that the other of the two lookups returns has been added to them, so that
+/// the constants cancel.
 fn table(quarter: usize, part: usize, flipped: bool) -> Block {
     let start = quarter * 32 + part * 16 + if flipped { 128 } else { 0 };
     std::array::from_fn(|i| sbox((start + i) as u8) ^ CONSTANTS[quarter])
@@ -76,10 +77,10 @@ impl Lookup {
         f.sum(&[keyed, row23, reduced, shifted])
     }
 
-    /// The same with the shortest latency: ten cycles from the sum of rows 0 and 1, without a conflict on the even
-    /// pipe.
+    /// As `mix`, with the shortest latency: ten cycles from the sum of rows 0 and 1, if there is no conflict on the
+    /// even pipe.
     fn mix_shortest(&self, f: &mut Flow, row01: Value, keyed: Value) -> Value {
-        // An addition doubles the bytes like a shift, with half the latency.
+        // An addition doubles the bytes with half the latency of a shift.
         let low = f.and_bytes(row01, 0x7f);
         let doubled = f.add_words(low, low);
         // Both results of the reduction are computed before the selecting bit is known.
@@ -96,7 +97,7 @@ impl Lookup {
             let mask = f.top_bit_set(x);
             f.and_bytes(mask, 0x1b)
         };
-        // Maps FF to 80 to 00, and 00 to 1B.
+        // The first shuffle maps FF to 80 and 00 to 1B. The second maps 80 to 00 and keeps 1B.
         let shuffled = |f: &mut Flow| {
             let mask = f.top_bit_clear(x);
             let poly = f.bytes(0x1b);

@@ -1,4 +1,4 @@
-//! Measurement of kernels, in the paper's terms.
+//! Measurement of kernels, with the quantities that the paper uses.
 
 use super::{Compiled, Loop, MAX_RUN_BYTES, Refused};
 use crate::schedule::Effort;
@@ -7,11 +7,12 @@ use crate::sim::{CLOCK_HZ, Machine, Observer, Rules, Summary, Trace};
 /// The clock counts of a loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clocks {
-    /// Per block in the steady state, for 10, 12 and 14 rounds.
+    /// Clocks per block in the steady state, for 10, 12 and 14 rounds.
     pub block: [f64; 3],
-    /// Per round of a block: the slope over the number of rounds.
+    /// Clocks per round of a block: the slope over the number of rounds.
     pub round: f64,
-    /// Additional clocks per block beyond ten rounds at that slope: the last round, and everything else per block.
+    /// Clocks per block in addition to ten rounds at that slope: those of the last round, and of all other work per
+    /// block.
     pub last: f64,
 }
 
@@ -22,15 +23,15 @@ impl Clocks {
     }
 }
 
-/// Measures a loop as the difference between two lengths, which excludes the fixed costs of a call.
+/// Measures a loop as the difference between calls of two lengths. This excludes the fixed costs of a call.
 ///
 /// # Errors
-/// A message, if it cannot be compiled or stops.
+/// A message, if the loop cannot be compiled or stops with a fault.
 pub fn clocks(of: Loop, effort: Effort) -> Result<Clocks, String> {
     clocks_by(of, effort, Rules::default())
 }
 
-/// Measures a loop on a machine with other rules than those that it was scheduled by.
+/// Measures a loop on a machine whose rules may differ from those that the scheduler assumes.
 ///
 /// # Errors
 /// As [`clocks`].
@@ -55,20 +56,20 @@ fn cycles(compiled: &Compiled, rounds: usize, blocks: usize, rules: Rules) -> Re
     Ok(compiled.run(&mut machine, &keys, &[0; 16], &mut vec![0; 16 * blocks])?.cycles)
 }
 
-/// Totals of a call with the data of one transfer, and its stalls by cause.
+/// Totals of a call with the data of one transfer, including the stalls by cause.
 ///
 /// # Errors
-/// A message, if it cannot be compiled or stops.
+/// A message, if the loop cannot be compiled or stops with a fault.
 pub fn summary(of: Loop, rounds: usize) -> Result<Summary, String> {
     let mut summary = Summary::default();
     observe(of, rounds, &mut summary)?;
     Ok(summary)
 }
 
-/// The trace of both pipes for these cycles of such a call.
+/// The trace of both pipes for these cycles of a call with the data of one transfer.
 ///
 /// # Errors
-/// A message, if it cannot be compiled or stops.
+/// A message, if the loop cannot be compiled or stops with a fault.
 pub fn trace(of: Loop, rounds: usize, cycles: std::ops::Range<u64>) -> Result<Trace, String> {
     let mut trace = Trace::new(cycles);
     observe(of, rounds, &mut trace)?;

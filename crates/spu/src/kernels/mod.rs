@@ -35,15 +35,15 @@ pub enum Way {
     Plain,
     /// Lookups in registers, with a fixed instruction for each step.
     Lookup,
-    /// Lookups in registers, with alternatives on either pipe.
+    /// Lookups in registers, with alternatives for both pipes.
     LookupBalanced,
     /// Vector permutation.
     Vperm,
-    /// Vector permutation, the inverse cipher.
+    /// The inverse cipher by vector permutation.
     VpermInverse,
     /// Tables in the local store.
     Tables,
-    /// GHASH by tables in the local store, for any mode.
+    /// GHASH by tables in the local store. The mode of the loop has no effect.
     Ghash,
     /// GHASH bit by bit, without data-dependent addresses.
     GhashBits,
@@ -52,7 +52,7 @@ pub enum Way {
 impl Way {
     fn cipher(self) -> Box<dyn Cipher> {
         match self {
-            // GHASH has no round keys.
+            // GHASH does not use a cipher, so any cipher can be returned for it.
             Way::Plain | Way::Lookup | Way::Ghash | Way::GhashBits => Box::new(Lookup { balanced: false }),
             Way::LookupBalanced => Box::new(Lookup { balanced: true }),
             Way::Vperm => Box::new(Vperm::encryption()),
@@ -68,7 +68,7 @@ impl Way {
         matches!(self, Way::Ghash | Way::GhashBits)
     }
 
-    /// Bytes of its tables, which are at the start of the local store.
+    /// Bytes of the tables, which are at the start of the local store.
     fn tables(self) -> usize {
         match self {
             Way::Tables | Way::Ghash => tables::TABLES,
@@ -107,7 +107,7 @@ pub struct Compiled {
 /// The reason why a compiled loop does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// It was compiled for another key size.
+    /// The loop was compiled for another key size.
     Keys {
         /// Number of round keys passed.
         found: usize,
@@ -145,7 +145,7 @@ impl From<Fault> for Refused {
     }
 }
 
-/// Maximum bytes of one run: those of a transfer.
+/// Maximum bytes of one run, equal to the maximum of a transfer.
 pub const MAX_RUN_BYTES: usize = 16 * 1024;
 
 /// Space after each buffer for the padding blocks of an incomplete group.
@@ -159,7 +159,7 @@ impl Loop {
     pub fn compile(self, rounds: usize, effort: Effort) -> Result<Compiled, String> {
         let fits = match (self.way, self.mode) {
             (Way::Plain, mode) => mode == Mode::Ctr && self.blocks == 1,
-            // One block after the other, for any mode.
+            // GHASH processes one block after the other, for any mode.
             (Way::Ghash | Way::GhashBits, _) => self.blocks == 1,
             (way, Mode::CtrCached) => way.cipher().caching().is_some(),
             _ => true,
@@ -174,7 +174,7 @@ impl Loop {
                     Way::Ghash | Way::GhashBits => ghash::build(way == Way::Ghash),
                     _ => modes::build(&*way.cipher(), self.mode, rounds, self.blocks),
                 };
-                // Tables are at the start, followed by code and constants.
+                // The tables are at the start of the local store, followed by code and constants.
                 let effort = match effort {
                     Effort::Full if !self.overlaps => Effort::Straight,
                     effort => effort,
@@ -225,7 +225,8 @@ impl Compiled {
         Ok(())
     }
 
-    /// Bytes that [`Compiled::load`] writes to the local store: code, constants and keys; and tables.
+    /// Numbers of bytes that [`Compiled::load`] writes to the local store: for code, constants and keys, and for
+    /// tables.
     pub fn loaded_bytes(&self) -> [usize; 2] {
         [self.program.image.bytes.len(), self.of.way.tables()]
     }
@@ -286,7 +287,7 @@ impl Compiled {
                     write(machine, at, &caching.rest_of_first_round(keys, register));
                 }
                 Parameter::Chain => {
-                    // In the form of a preceding block: without the last round key.
+                    // The chaining value has the form of a preceding block: the last round key is not included.
                     let last = &self.cipher.key_form(keys)[self.rounds];
                     let before = Zeroizing::new(std::array::from_fn(|i| register[i] ^ last[i]));
                     write(machine, at, &Zeroizing::new(self.cipher.enter_block(*before)));
@@ -327,7 +328,7 @@ mod tests {
 
     use super::*;
 
-    /// Compiles only for types that wipe themselves.
+    /// Compiles only for types that wipe their content on drop.
     fn assert_wiped(_: &impl ZeroizeOnDrop) {}
 
     #[test]

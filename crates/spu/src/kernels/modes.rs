@@ -16,7 +16,7 @@ pub enum Mode {
     CbcEncrypt,
     /// CBC decryption: the previous ciphertext block is added to each result.
     CbcDecrypt,
-    /// CFB encryption: the previous ciphertext block is encrypted and added.
+    /// CFB encryption: the previous ciphertext block is encrypted and added to the plaintext.
     CfbEncrypt,
     /// CFB decryption, where all ciphertext is known.
     CfbDecrypt,
@@ -29,8 +29,8 @@ pub enum Mode {
 pub enum Parameter {
     /// A round key in the cipher's form.
     RoundKey(usize),
-    /// The value that chaining adds to each block before the first round: the first round key, plus the last one in the
-    /// internal form.
+    /// The value that chaining adds to each block before the first round: the sum of the first round key and of the
+    /// last round key in the internal form.
     ChainKey,
     /// The counter of the first block.
     Counter,
@@ -58,7 +58,7 @@ pub(super) struct Building<'c> {
     blocks: i32,
 }
 
-/// The body of the loop, and the types of its parameters.
+/// Builds the body of the loop, and the types of its parameters.
 pub(super) fn build(cipher: &dyn Cipher, mode: Mode, rounds: usize, blocks: u32) -> (Flow, Vec<Parameter>) {
     let blocks = if mode.is_chain() { 1 } else { blocks as i32 };
     let mut b = Building { flow: Flow::new(), parameters: Vec::new(), cipher, rounds, blocks };
@@ -120,7 +120,7 @@ impl Building<'_> {
         value
     }
 
-    /// Independent blocks; `before` adds the previous block of each.
+    /// A loop over independent blocks. If `before` is set, the input of the cipher is the previous block.
     fn each(&mut self, finish: impl Fn(&mut Self, Value, i32, Value) -> Value, before: bool) {
         let keys = self.keys();
         let input = self.pointer(Parameter::Input);
@@ -176,8 +176,8 @@ impl Building<'_> {
         self.flow.carry(carried, next);
     }
 
-    /// The chaining value is kept in the internal form and without the last round key, which is added to the plaintext
-    /// in advance: the chain then has a single exclusive or between two blocks.
+    /// CBC encryption. The chaining value is kept in the internal form and without the last round key. That key is
+    /// added to the plaintext in advance, so the chain has only one exclusive or between two blocks.
     fn cbc(&mut self) {
         let keys = self.keys();
         let chain_key = self.parameter(Parameter::ChainKey);
@@ -194,7 +194,7 @@ impl Building<'_> {
         self.flow.carry(carried, chained.expect("it was asked for"));
     }
 
-    /// OFB, and CFB, where the data are part of the chain.
+    /// CFB encryption if `with_data` is set, and OFB otherwise. In CFB the data are part of the chain.
     fn feedback(&mut self, with_data: bool) {
         let keys = self.keys();
         let chain_key = self.parameter(Parameter::ChainKey);

@@ -7,7 +7,7 @@ use super::{Loop, Mode, Way};
 /// A kernel with its name.
 #[derive(Debug)]
 pub struct Named {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// A description for lists.
     pub description: &'static str,

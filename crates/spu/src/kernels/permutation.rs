@@ -8,7 +8,7 @@ pub(crate) const SHIFT_ROWS: Permutation = [0, 5, 10, 15, 4, 9, 14, 3, 8, 13, 2,
 
 pub(crate) const IDENTITY: Permutation = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// Each column rotated: row `r` is taken from row `r + by`.
+/// Rotates each column: row `r` is taken from row `r + by`.
 pub(crate) fn rotated(by: usize) -> Permutation {
     std::array::from_fn(|i| (i / 4 * 4 + (i + by) % 4) as u8)
 }

@@ -1,7 +1,7 @@
 //! `spu/ctr0`: a direct implementation of the cipher with the assembler, without the scheduler.
 //!
-//! A loop over rounds in a loop over blocks; nothing is reordered, hinted or paired. It is the baseline of the other
-//! kernels.
+//! The program is a loop over rounds in a loop over blocks. Instructions are neither reordered nor arranged in pairs,
+//! and branches have no hints. This kernel is the baseline for the other kernels.
 
 use super::field::sbox;
 use super::modes::Parameter;
@@ -24,7 +24,7 @@ const DOUBLED: Reg = r(9);
 const TRIPLED: Reg = r(10);
 const SUM: Reg = r(11);
 const TURNED: Reg = r(12);
-/// The eight lookups, and the selections from them.
+/// The first register of the eight lookups and of the selections from them.
 const PART: u8 = 16;
 const FIRST_ROUND: Reg = r(30);
 const KEYS: Reg = r(31);
@@ -33,10 +33,11 @@ const ROWS: Reg = r(33);
 const INPUT: Reg = r(34);
 const OUTPUT: Reg = r(35);
 const LEFT: Reg = r(36);
-/// The S-box.
+/// The first register of the S-box.
 const TABLE: u8 = 64;
 
-/// The program, and the types of its parameters. One function of more than 80 lines: a listing of instructions in order.
+/// Builds the program, and the types of its parameters. This function is long because it lists the instructions in
+/// order.
 pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String> {
     let mut asm = Assembler::new();
     let names = ["turns", "counter", "input", "output", "one", "rows", "keys", "table"];
@@ -50,17 +51,18 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     for (i, &part) in parts.iter().enumerate() {
         asm.lqa(r(TABLE + i as u8), part);
     }
-    // The round counter counts up to zero; added to the address of the last key but one it gives the address of the
-    // round key.
+    // The round counter counts up to zero. The sum of the counter and the address of the second to last round key is
+    // the address of the current round key.
     let last_but_one = asm.label();
     asm.lqa(KEYS, last_but_one);
     asm.il(FIRST_ROUND, -16 * (rounds as i32 - 1));
-    // The remaining bytes count up to zero in the same way, added to the ends of the buffers.
+    // The negative number of remaining bytes also counts up to zero. It is added to the end addresses of the buffers.
     asm.shli(LEFT, LEFT, 4);
     asm.a(INPUT, INPUT, LEFT);
     asm.a(OUTPUT, OUTPUT, LEFT);
     asm.sfi(LEFT, LEFT, 0);
-    // Makes the loop over rounds, five instructions later, start with a pair, so that some instructions issue in pairs.
+    // The loop over rounds starts five instructions after this padding. The padding aligns the loop to a pair, so that
+    // some instructions issue in pairs.
     asm.align_pair();
     asm.nop();
 

@@ -1,5 +1,6 @@
-//! A loop over the rounds, as in the paper, to measure the gain of unrolling: an iteration is one round of several
-//! blocks, with its branch, its count and its key from the local store. The last round is not part of it.
+//! A loop over the rounds, as in the paper, to measure the gain of unrolling. An iteration is one round of several
+//! blocks, including the branch, the count, and the load of the round key from the local store. The loop does not
+//! include the last round.
 
 use super::cipher::Block;
 use super::{Way, range, scalar, tables, write};
@@ -40,7 +41,8 @@ impl RoundLoop {
         Ok(RoundLoop { way, blocks: blocks as usize, program, keys_at })
     }
 
-    /// Runs all rounds of these keys except the last one, in place; the first key must already be added to the blocks.
+    /// Runs all rounds except the last one with these keys, in place. The first key must already be added to the
+    /// blocks.
     ///
     /// # Errors
     /// [`Fault`] if the program is wrong.

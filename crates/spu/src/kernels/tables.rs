@@ -1,13 +1,14 @@
 //! The cipher by tables in the local store: a table of 256 quadwords for each of the 16 bytes, 64 KiB in total.
 //!
-//! An entry is the result of SubBytes, ShiftRows and MixColumns for one byte: a column, and zeros. A round consists of
-//! 16 lookups and as many additions. The tables start at address 0, and the entries of a value for all 16 positions are
-//! adjacent, so the address of a lookup is 256 times the byte, plus a constant for its position that the load adds.
-//! Addresses have 18 bits, so higher bits are ignored: with every other byte cleared, one shift of all words places a
-//! byte of each of the four words. The other three words each need one rotation into the preferred slot.
+//! An entry is the result of SubBytes, ShiftRows and MixColumns for one byte: one column, and zeros in the other
+//! columns. A round consists of 16 lookups and as many additions. The tables start at address 0, and the entries of a
+//! byte value for all 16 positions are adjacent. So the address of a lookup is 256 times the byte plus a constant for
+//! the position, and the load adds this constant. Addresses have 18 bits, and higher bits are ignored. So after every
+//! other byte has been cleared, one shift gives the address for one byte of each of the four words. A load uses the
+//! address in the preferred slot, so each of the other three words needs one rotation into this slot.
 //!
-//! Addresses depend on the data. A local store has no cache that could leak them, but these kernels are not declared
-//! constant time.
+//! The addresses depend on the data. The local store has no cache that could leak the addresses, but these kernels are
+//! not declared constant time.
 
 use zeroize::Zeroizing;
 
@@ -21,12 +22,12 @@ pub(crate) const TABLES: usize = 16 * 256 * 16;
 
 /// Encryption by tables.
 pub(crate) struct Tables {
-    /// Number of words, without the first, in which the second and the fourth byte share one rotation and are then
-    /// shifted on the even pipe. It balances the pipes.
+    /// Number of words other than the first in which the second and the fourth byte share one rotation and are then
+    /// shifted on the even pipe. This number balances the pipes.
     pub shared: usize,
 }
 
-/// The row, relative to the row of a byte, in which MixColumns multiplies the byte by 1.
+/// The row in which MixColumns multiplies a byte by 1, relative to the row of the byte.
 const ROW_OF_ONE: usize = 1;
 
 /// The result of SubBytes, ShiftRows and MixColumns for a byte at a position.
@@ -52,12 +53,13 @@ pub(crate) fn entries(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
     (0..16).map(|place| f.load_at(addresses[place], 16 * place as i32)).collect()
 }
 
-/// For each byte 256 times its value in the preferred slot; only the address bits are valid.
+/// For each byte of `x`, a quadword with 256 times the byte in the preferred slot. Only the address bits are valid.
 fn addresses(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
     let odd_bytes = f.constant(std::array::from_fn(|i| if i % 2 == 1 { 0xff } else { 0 }));
     let second_and_fourth = f.and(x, odd_bytes);
     let first_and_third = f.and_not(x, odd_bytes);
-    // To bits 8 to 15 of each word; the third byte is already there.
+    // Shifts a byte to the position of the third byte of its word, which has the weight 256. The third byte itself
+    // needs no shift.
     let shifted = |f: &mut Flow, byte: usize, second_and_fourth: Value| match byte {
         0 => f.shift_words_right(first_and_third, 16),
         1 => f.shift_words_right(second_and_fourth, 8),
@@ -84,7 +86,8 @@ impl Cipher for Tables {
         add(f, key, &entries)
     }
 
-    /// The last round needs the S-box only: the byte times 1 of each column, which is one row too low.
+    /// The last round needs only the S-box. Its value is the byte that the entry multiplies by 1. This byte is one row
+    /// too low, so the result is rotated by one row.
     fn last_round(
         &self,
         f: &mut Flow,
@@ -114,7 +117,7 @@ impl Cipher for Tables {
 
 impl Caching for Tables {
     fn first_round(&self, f: &mut Flow, entered: Value, rest: Value) -> Value {
-        // Unused addresses are not computed.
+        // The scheduler removes the addresses that are not used.
         let addresses = addresses(f, entered, 0);
         let entries: Vec<Value> =
             (12..16).map(|place| f.load_at(addresses[place], 16 * place as i32)).collect();
@@ -131,7 +134,8 @@ impl Caching for Tables {
     }
 }
 
-/// The sum of all entries, as two running sums: short latency, and few values live at the same time.
+/// The sum of all entries, computed as two running sums. This has a short latency and keeps few values live at the same
+/// time.
 pub(crate) fn add(f: &mut Flow, first: Value, entries: &[Value]) -> Value {
     let (a, b) = entries.split_at(entries.len() / 2);
     let a = a.iter().fold(first, |sum, &entry| f.xor(sum, entry));

@@ -1,19 +1,21 @@
 //! The S-box by inversion in GF(2^4), the vector-permute method (Hamburg, CHES 2009), adapted to `shufb`.
 //!
-//! A byte represents k + i t over GF(2^4) (see [`Tower`]). With j = i + k its inverse is computed by five lookups of
-//! sixteen entries:
+//! A byte represents k + i t over GF(2^4) (see [`Tower`]). With j = i + k, the inverse of the byte is computed by five
+//! lookups of sixteen entries:
 //!
 //! ```text
 //! P = 1 / (1 / (1/i + a/k) + j)      R = 1 / (1 / (1/j + a/k) + i)
 //! ```
 //!
-//! The inverse is linear in P and R, so that its image under any linear map (the affine part of the S-box times 1, 2 or
-//! 3, in any basis) is the sum of one lookup by each of the last two sums. Infinity is encoded as 80 hex, for which
-//! `shufb` returns 00, as required. Blocks and round keys stay in the tower's basis between the rounds.
+//! The inverse is linear in P and R. So its image under any linear map (the linear part of the affine map times 1, 2 or
+//! 3, in any basis) is the sum of two lookups. The index of each lookup is the denominator of P or of R. Infinity is
+//! encoded as 80 hex, for which `shufb` returns 00, as required. Blocks and round keys stay in the tower's basis
+//! between the rounds.
 //!
-//! ShiftRows needs no instruction: bytes keep their positions, the rotations of MixColumns vary from round to round
-//! instead (with period four), and the last permutation restores the order.
+//! ShiftRows needs no instruction, because bytes keep their positions. Instead, the rotations of MixColumns change from
+//! round to round, with a period of four rounds. The last permutation restores the order.
 
+use lockstep_core::key::inverse_mix_columns;
 use zeroize::Zeroizing;
 
 use super::cipher::{Block, Cipher};
@@ -26,14 +28,15 @@ pub(crate) struct Vperm {
     /// The constant a of the tower.
     a: u8,
     decrypts: bool,
-    /// The conversion of a byte of AES to the internal form: to the tower basis; for decryption after the inverse of
-    /// the S-box's affine map.
+    /// Converts a byte of AES to the internal form, which has the tower basis. For decryption, the inverse of the
+    /// linear part of the S-box's affine map is applied first.
     form: Linear,
-    /// The map after the inversion: from the tower basis, and for encryption the linear part of the affine map.
+    /// The map after the inversion: the conversion from the tower basis and, for encryption, the linear part of the
+    /// affine map.
     substituted: Linear,
 }
 
-/// The two indices for the final lookups, whose results are added.
+/// The indices for the two final lookups. The results of the lookups are added.
 #[derive(Clone, Copy)]
 struct Inverted {
     p: Value,
@@ -72,7 +75,7 @@ impl Vperm {
         if self.decrypts { inverse(&SHIFT_ROWS) } else { SHIFT_ROWS }
     }
 
-    /// The byte of the block at each position after this number of rounds.
+    /// For each position, the index of the byte that is at this position after this number of rounds.
     fn places(&self, rounds: usize) -> Permutation {
         // One ShiftRows is omitted in each round.
         let back = inverse(&self.shift_rows());
@@ -117,7 +120,7 @@ impl Vperm {
         f.xor(p, r)
     }
 
-    /// Rotates columns, whose bytes are permuted by the previous rounds.
+    /// Rotates columns whose bytes have been permuted by the previous rounds.
     fn rotate(&self, f: &mut Flow, x: Value, by: usize, rounds: usize) -> Value {
         let places = self.places(rounds);
         let control = after(&inverse(&places), &after(&rotated(by), &places));
@@ -143,7 +146,7 @@ impl Vperm {
         let twice = times(f, 2);
         let above = self.rotate(f, once, 1, round);
         let below = self.rotate(f, once, 3, round);
-        // 2 r0 + r1, and from it 2 r1 + r2.
+        // `pair` is 2 r0 + r1, and its rotation `next_pair` is 2 r1 + r2.
         let pair = f.xor(above, twice);
         let next_pair = self.rotate(f, pair, 1, round);
         let rest = f.xor(below, key);
@@ -160,7 +163,8 @@ impl Cipher for Vperm {
             let middle = round != 0 && round != rounds;
             let key = if self.decrypts { &keys[rounds - round] } else { &keys[round] };
             let key = Zeroizing::new(if self.decrypts && middle { inverse_mix_columns(key) } else { *key });
-            // The affine map's constant: for decryption before each S-box, for encryption after it.
+            // The round keys include the constant of the affine map: for decryption before each S-box, for encryption
+            // after it.
             let adds = if self.decrypts { round != rounds } else { round != 0 };
             let affine = if adds { 0x63 } else { 0 };
             let places = if round == rounds { IDENTITY } else { self.places(round) };
@@ -211,12 +215,4 @@ impl Cipher for Vperm {
         let out = leave(f, &|byte| byte);
         (f.xor(out, key), chain)
     }
-}
-
-/// InvMixColumns (FIPS 197, 5.3.3), for round keys of the equivalent inverse cipher.
-fn inverse_mix_columns(block: &Block) -> Block {
-    std::array::from_fn(|i| {
-        let row = |by: usize| block[i / 4 * 4 + (i + by) % 4];
-        mul(row(0), 14) ^ mul(row(1), 11) ^ mul(row(2), 13) ^ mul(row(3), 9)
-    })
 }

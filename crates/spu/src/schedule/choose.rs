@@ -1,4 +1,4 @@
-//! Choice between alternatives, such that both pipes have the same load.
+//! Choice between alternatives, to balance the load of both pipes.
 
 use super::Node;
 use super::flow::{CarriedState, Flow, Origin, Value};
@@ -9,10 +9,10 @@ pub(super) struct Body {
     pub nodes: Vec<Node>,
     /// For each value, the index of the node that computes it.
     pub made_by: Vec<Option<usize>>,
-    /// For each value, its quadword in the pool, for constants, parameters and carried values.
+    /// For each constant, parameter and carried value, the index of its quadword in the pool.
     pub pool_of: Vec<Option<usize>>,
     pub carried: Vec<CarriedState>,
-    /// For each value, the index of its carried state.
+    /// For each carried value, the index of its state in `carried`.
     pub carried_of: Vec<Option<usize>>,
     pub pool: Vec<[u8; 16]>,
     pub parameters: Vec<usize>,
@@ -92,8 +92,8 @@ fn wanted(flow: &Flow, taken: &[usize], chosen: &impl Fn(Value) -> Value) -> Vec
     wanted
 }
 
-/// For each choice 0 or 1: starts with all first alternatives, and changes one at a time while the load of the fuller
-/// pipe decreases.
+/// Selects an alternative, 0 or 1, for each choice. The search starts with all first alternatives, and changes one
+/// choice at a time while this decreases the load of the fuller pipe.
 fn decide(flow: &Flow) -> Vec<usize> {
     let mut taken = vec![0; flow.choices.len()];
     let mut load = [0i64; 2];

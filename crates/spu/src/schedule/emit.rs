@@ -10,7 +10,8 @@ use crate::isa::{Format, Inst, Op, Reg};
 /// The instructions of both pipes in a cycle of the loop, with their pipeline stages.
 type Cycle = [Option<(Inst, usize)>; 2];
 
-/// Emits a program: entry, prologue, loop, epilogue. One function, since all parts share the labels and the registers.
+/// Emits a program: entry, prologue, loop, epilogue. This is one function, since all parts share the labels and the
+/// registers.
 pub(super) fn program(
     body: &Body,
     placement: &Placement,
@@ -27,7 +28,7 @@ pub(super) fn program(
         *place = Some((instruction(node, registers), time / interval));
     }
     let mut asm = Assembler::at(origin);
-    // All values that stay in a register.
+    // The values that are loaded into registers before the loop.
     let pool: Vec<_> = body.pool.iter().map(|_| asm.label()).collect();
     let turns = asm.label();
     asm.lqa(registers.turns, turns);
@@ -104,7 +105,7 @@ pub(super) fn program(
     })
 }
 
-/// The instructions of the stages that are active in an iteration before or after the loop.
+/// Emits the instructions of the active stages for one iteration of the prologue or of the epilogue.
 fn copy(asm: &mut Assembler, cycles: &[Cycle], under_way: impl Fn(usize) -> bool, compact: bool) {
     for cycle in cycles {
         let [even, odd] = cycle.map(|slot| slot.filter(|&(_, stage)| under_way(stage)).map(|(inst, _)| inst));
@@ -112,7 +113,8 @@ fn copy(asm: &mut Assembler, cycles: &[Cycle], under_way: impl Fn(usize) -> bool
     }
 }
 
-/// Emits a pair; nothing if both pipes are idle, since the next pair then waits by itself.
+/// Emits a pair. If both pipes are idle, nothing is emitted, since the processor delays the next pair until its
+/// operands are ready.
 fn pair(asm: &mut Assembler, even: Option<Inst>, odd: Option<Inst>, compact: bool) {
     if even.is_none() && odd.is_none() {
         return;

@@ -21,7 +21,7 @@ pub(super) enum Origin {
     /// Carried over from the previous iteration.
     Carried(usize),
     Node,
-    /// One of the two values of a choice.
+    /// The value of one of the two alternatives of a choice.
     Choice(usize),
 }
 
@@ -92,7 +92,7 @@ impl Flow {
         self.value(Origin::Pool(at))
     }
 
-    /// A value that is carried from iteration to iteration, and starts as a parameter.
+    /// A value that is carried from iteration to iteration. Its initial value is a parameter.
     pub fn carried(&mut self) -> (Carried, Value) {
         let start = self.pooled([0; 16]);
         self.parameters.push(start);
@@ -104,17 +104,20 @@ impl Flow {
 
     /// Sets the value for the next iteration.
     pub fn carry(&mut self, carried: Carried, next: Value) {
-        // A separate value, which can be stored in the carried register.
+        // The next value must be the result of an instruction, so that it can be written to the register of the carried
+        // value.
         let next = if self.origins[next.0 as usize] == Origin::Node { next } else { self.copy(next) };
         self.carried[carried.0].next = Some(next);
     }
 
-    /// Assigns the following instructions to this block of those in flight, so that blocks can be staggered.
+    /// Assigns the following instructions to the block with this number among the blocks in flight. The scheduler can
+    /// then stagger the blocks.
     pub fn block_in_flight(&mut self, number: u32) {
         self.lane = number;
     }
 
-    /// The same value by one of two alternatives: the scheduler chooses the one that balances the pipes.
+    /// A value that either of two alternatives can compute. The scheduler chooses the alternative that balances the
+    /// pipes.
     pub fn either(
         &mut self,
         a: impl FnOnce(&mut Flow) -> Value,
@@ -170,12 +173,12 @@ impl Flow {
         self.two(Op::Andc, a, b)
     }
 
-    /// Each byte and a mask.
+    /// Bitwise and of each byte with a mask.
     pub fn and_bytes(&mut self, a: Value, mask: u8) -> Value {
         self.with(Op::Andbi, a, i32::from(mask as i8))
     }
 
-    /// Each byte exclusive or a constant.
+    /// Bitwise exclusive or of each byte with a constant.
     pub fn xor_bytes(&mut self, a: Value, byte: u8) -> Value {
         self.with(Op::Xorbi, a, i32::from(byte as i8))
     }
@@ -185,12 +188,12 @@ impl Flow {
         self.two(Op::A, a, b)
     }
 
-    /// Words plus a small constant.
+    /// Sums of words and a small constant.
     pub fn add_to_words(&mut self, a: Value, imm: i32) -> Value {
         self.with(Op::Ai, a, imm)
     }
 
-    /// Bits of `a` where the mask is zero, of `b` where it is one.
+    /// The bits of `a` where the mask is zero, and the bits of `b` where the mask is one.
     pub fn select(&mut self, a: Value, b: Value, mask: Value) -> Value {
         self.node(Op::Selb, [Some(a), Some(b), Some(mask)], 0)
     }
@@ -236,7 +239,7 @@ impl Flow {
         self.shuffle(a, a, control)
     }
 
-    /// For each of the low 16 bits of the preferred slot a byte of ones or zeros, the leftmost bit first.
+    /// Expands each of the low 16 bits of the preferred slot to a byte of ones or zeros, the leftmost bit first.
     pub fn spread_bits(&mut self, a: Value) -> Value {
         self.node(Op::Fsmb, [Some(a), None, None], 0)
     }
@@ -256,15 +259,15 @@ impl Flow {
         self.with(Op::Rotqbyi, a, bytes)
     }
 
-    /// Loads the quadword at the address in the preferred slot plus a constant.
+    /// Loads a quadword. Its address is the preferred slot of `base` plus a constant.
     ///
-    /// This kernel must not store to a loaded address, unless the store depends on this load: the scheduler moves loads
-    /// before stores of other iterations.
+    /// A kernel must not store to an address that it loads from, unless the store depends on the load. The scheduler
+    /// moves loads before the stores of other iterations.
     pub fn load_at(&mut self, base: Value, offset: i32) -> Value {
         self.with(Op::Lqd, base, offset >> 4)
     }
 
-    /// Stores at the address in the preferred slot plus a constant.
+    /// Stores a quadword. Its address is the preferred slot of `base` plus a constant.
     pub fn store_at(&mut self, value: Value, base: Value, offset: i32) {
         let sources = [Some(base), None, Some(value)];
         self.nodes.push(Node { op: Op::Stqd, out: None, sources, imm: offset >> 4, lane: self.lane });

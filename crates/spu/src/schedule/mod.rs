@@ -1,14 +1,14 @@
-//! Scheduling: from dataflow to code. Determines the cycle and the pipe of each instruction, and the registers of its
-//! values.
+//! The scheduler, which converts dataflow to code. It determines the cycle and the pipe of each instruction, and the
+//! registers of its values.
 //!
-//! A kernel is a [`Flow`]: the body of a loop over groups of blocks as dataflow, in any readable order, with values
-//! instead of registers. [`compile`] converts it to a program:
+//! A kernel is a [`Flow`]: the body of a loop over groups of blocks as dataflow. The instructions are in any readable
+//! order and use values instead of registers. [`compile`] converts it to a program:
 //!
 //! 1. `choose`: if a result can be computed by even- or odd-pipe instructions (`Flow::either`), chooses the alternative
 //!    that balances the pipes.
 //! 2. `place`: modulo scheduling. Each instruction gets a cycle such that one iteration starts every `interval` cycles
 //!    and no two instructions use the same pipe in the same cycle modulo `interval`. Iterations thus overlap.
-//! 3. `registers`: values that live at the same time (on the circle of the interval) get different registers.
+//! 3. `registers`: values that are live at the same time, modulo the interval, get different registers.
 //! 4. `emit`: pairs of even and odd instructions at multiples of 8 bytes, with `nop` and `lnop` for idle pipes; the
 //!    prologue and epilogue of the overlapping iterations; the branch and its hint.
 
@@ -26,7 +26,7 @@ use place::Placement;
 /// The optimisation level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// In the order of the flow, one instruction after the other: the baseline of the scheduler.
+    /// Instructions in the order of the flow, one after the other. This is the baseline for the scheduler.
     Off,
     /// Scheduled without overlapping iterations.
     Straight,
@@ -45,8 +45,8 @@ pub struct Program {
     pub carried: Vec<Reg>,
     /// The address of the number of iterations, a word in the preferred slot.
     pub iterations_at: u32,
-    /// Number of iterations that overlap: the program needs at least this number of iterations, and the loop runs
-    /// `stages - 1` times fewer.
+    /// Number of iterations that overlap. A run needs at least this number of iterations, and its loop runs `stages -
+    /// 1` times fewer.
     pub stages: u64,
     /// Scheduled cycles from the start of an iteration to that of the next.
     pub interval: u64,
@@ -84,7 +84,7 @@ const MAX_STAGES: usize = 4;
 /// Compiles a flow to a program at an address.
 ///
 /// # Errors
-/// A message, if it needs more registers than available.
+/// A message, if the flow needs more registers than are available.
 pub fn compile(flow: &Flow, effort: Effort, origin: u32) -> Result<Program, String> {
     let body = choose::balanced(flow);
     let mut reason = String::from("the body is empty");

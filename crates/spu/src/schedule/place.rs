@@ -1,8 +1,8 @@
 //! Modulo scheduling: the issue cycle of each instruction.
 //!
-//! For an interval the reservation table has two rows (the pipes) of `interval` cycles. Starting with cycle 0, each
-//! pipe whose slot is free modulo the interval issues the ready instruction with the longest remaining path. If the
-//! schedule becomes too long, or a carried value is late, the interval is increased by one cycle.
+//! The reservation table has one row for each pipe, with `interval` cycles. In each cycle, each pipe whose slot is free
+//! modulo the interval issues the ready instruction with the longest remaining path. If the schedule becomes too long,
+//! or a carried value is late, the interval is increased by one cycle.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,14 @@ pub(super) struct Placement {
     pub times: Vec<usize>,
     /// Number of overlapping iterations.
     pub stages: usize,
-    /// The cycle of the count's decrement and the hint in the interval; the branch is in the last cycle.
+    /// The cycle of the interval in which the iteration count is decremented, and the cycle of the hint (`hint_at`).
+    /// The branch is in the last cycle.
     pub count_at: usize,
     pub hint_at: Option<usize>,
 }
 
-/// Minimum and maximum number of cycles from the hint to the branch: hints reach 255 words, two per cycle.
+/// Minimum and maximum number of cycles from the hint to the branch. A hint reaches 255 words, and each cycle has two
+/// words.
 const HINT_DISTANCE_CYCLES: std::ops::RangeInclusive<usize> = 17..=100;
 
 /// Maximum interval relative to the lower bound, in percent.
@@ -54,7 +56,7 @@ pub(super) fn candidates(body: &Body, stages: usize) -> impl Iterator<Item = Pla
     let mut graph = Graph::new(body);
     graph.stages = stages;
     let [even, odd] = body.counts();
-    // The branch and its hint are on the odd pipe, the count on the even one.
+    // The branch and its hint use the odd pipe, and the decrement of the count uses the even pipe.
     let slots = (even + 1).max(odd + 2).max(8);
     let longest = graph.longest_cycle();
     let through = graph.heights.iter().max().map_or(0, |height| height + graph.lead());
@@ -88,10 +90,10 @@ struct Graph {
     lives: Vec<(usize, usize)>,
     /// Number of cycles to the end of the longest path.
     heights: Vec<usize>,
-    /// Nodes that are placed last, as late as possible: loads that depend on nothing of this iteration, and their
-    /// successors, the increments of pointers.
+    /// For each node, whether it is placed after all other nodes, as late as possible. Such nodes are loads that depend
+    /// on no instruction of the iteration, and the increments of pointers that follow these loads.
     late: Vec<Late>,
-    /// A number that is equal for corresponding nodes of different rounds and blocks.
+    /// For each node, a number that is equal for corresponding nodes of different rounds and blocks.
     alike: Vec<u64>,
     /// Maximum number of overlapping iterations.
     stages: usize,
@@ -102,8 +104,8 @@ fn mixed(a: u64, b: u64) -> u64 {
     (a ^ b.rotate_left(23)).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (a >> 29)
 }
 
-/// For each node a hash of its operation and of its predecessors', three levels deep. The index of a parameter is
-/// ignored, since round keys differ from round to round.
+/// For each node, a hash of its operation and of the operations of its predecessors, three levels deep. The index of a
+/// parameter is ignored, since round keys differ from round to round.
 fn alike(body: &Body) -> Vec<u64> {
     let own = body.nodes.iter().map(|node| mixed(node.op as u64, node.imm as u64));
     let mut numbers: Vec<u64> = own.collect();
@@ -130,8 +132,9 @@ enum Late {
     AfterLoads,
 }
 
-/// Number of cycles at the start of an iteration in which only loads are placed: the latency of a load, or more if
-/// iterations overlap, since they cost nothing then.
+/// Number of cycles at the start of an iteration in which only loads are placed. The first number, for iterations that
+/// do not overlap, is the latency of a load. The second is larger, since these cycles cost nothing if iterations
+/// overlap.
 const LEAD: [usize; 2] = [7, 24];
 
 impl Graph {
@@ -166,7 +169,7 @@ impl Graph {
                     let from = maker(next).expect("carried values are made by instructions");
                     graph.carried.push((from, user, body.nodes[from].op.latency() as usize));
                     if from != user {
-                        // It reads the old value before the new one is written.
+                        // The user reads the old value before the new value is written.
                         graph.edge(user, from, 1);
                     }
                 }
@@ -175,7 +178,8 @@ impl Graph {
         for node in 0..count {
             if graph.late[node] == Late::No
                 && graph.before[node].iter().any(|&(from, cycles)| {
-                    // The distance of one cycle is for an old value that is read before the new one is written.
+                    // A distance of one cycle means that `from` reads the old value before this node writes the new
+                    // value.
                     cycles == 1 && graph.late[from] == Late::Load
                 })
             {
@@ -198,7 +202,7 @@ impl Graph {
         self.before[to].push((from, cycles));
     }
 
-    /// All nodes in topological order, otherwise in the original order.
+    /// All nodes in topological order. Independent nodes stay in the original order.
     fn order(&self) -> Vec<usize> {
         let mut missing: Vec<usize> = self.before.iter().map(Vec::len).collect();
         let mut ready: BTreeSet<usize> = (0..missing.len()).filter(|&node| missing[node] == 0).collect();
@@ -240,8 +244,8 @@ impl Graph {
     }
 
     /// Schedules a loop whose length is determined by a chain through the iterations. The result depends on how ties
-    /// are broken, since each conflict on a pipe delays the chain. Tries many seeds without an interval, and then the
-    /// best ones with an interval.
+    /// are broken, since each conflict on a pipe delays the chain. This function first tries many seeds with a long
+    /// interval. It then tries the best seeds with short intervals.
     fn chains(&self, least: usize) -> Vec<Placement> {
         let mut tries: Vec<(usize, u64)> = (0..CHAIN_SEEDS)
             .filter_map(|seed| {
@@ -268,9 +272,9 @@ impl Graph {
         self.place(interval, seed).filter(|placement| self.holds(placement))
     }
 
-    /// The schedule of an interval, if this attempt finds one. The seed selects whether the blocks in flight are
-    /// staggered with priority for older ones (which needs fewer registers), and, for higher seeds, how ties are
-    /// broken.
+    /// The schedule for an interval, or `None` if this attempt finds none. The seed selects whether the blocks in
+    /// flight are staggered and whether older blocks have priority, which needs fewer registers. Higher seeds also
+    /// select how ties are broken.
     fn place(&self, interval: usize, seed: u64) -> Option<Placement> {
         let count = self.pipes.len();
         let mut placement = Placement::new(interval, vec![usize::MAX; count]);
@@ -280,7 +284,8 @@ impl Graph {
         if let Some(at) = placement.hint_at {
             taken[1][at] = true;
         }
-        // A little less than evenly leaves time at the end of the interval for the last block, which is late.
+        // The distance between blocks is a little less than that of even spacing. This leaves time at the end of the
+        // interval for the last block.
         let even = interval / self.lane_count as usize;
         let stagger = match seed % 3 {
             1 => 0,
@@ -341,7 +346,7 @@ impl Graph {
         Some(placement)
     }
 
-    /// Places loads in the latest free slots before their first use, then their successors in the first free ones.
+    /// Places loads in the latest free slots before their first use, and then their successors in the first free slots.
     fn place_late(&self, placement: &mut Placement, taken: &mut [Vec<bool>; 2]) -> bool {
         let interval = placement.interval;
         let latest = |node: usize, times: &[usize]| {
@@ -374,7 +379,7 @@ impl Graph {
         true
     }
 
-    /// True if carried values are in time, and no value is overwritten before it is used.
+    /// True if carried values are ready in time, and no value is overwritten before it is used.
     fn holds(&self, placement: &Placement) -> bool {
         let times = &placement.times;
         let carried = self

@@ -1,8 +1,9 @@
 //! Register allocation.
 //!
-//! In the steady state the loop is a circle of instruction slots. A value lives on an arc of it, from its instruction
-//! to its last use; constants, parameters and carried values live on the whole circle. Values whose arcs overlap get
-//! different registers. The code before and after the loop is a part of the same circle and needs no more registers.
+//! In the steady state the loop is a circle of instruction slots. A value is live on an arc of this circle, from its
+//! instruction to its last use. Constants, parameters and carried values are live on the whole circle. Values whose
+//! arcs overlap get different registers. The code before and after the loop is a part of the same circle and needs no
+//! more registers.
 
 use super::choose::Body;
 use super::flow::Value;
@@ -28,7 +29,7 @@ pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, 
         let most = Reg::COUNT - FIRST;
         format!("{count} values at once: the SPU has {most} registers for them")
     };
-    // Constants and parameters that are used, and carried values with their next values.
+    // Used constants and parameters, and carried values with their next values, are live on the whole circle.
     let mut last_use = vec![0; body.made_by.len()];
     let mut used = vec![false; body.made_by.len()];
     for (i, node) in body.nodes.iter().enumerate() {
@@ -42,7 +43,7 @@ pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, 
     let pooled: Vec<_> = (0..of.len())
         .filter(|value| body.pool_of[*value].is_some() && used[*value] && !carried.contains(value))
         .collect();
-    // One more for the iteration count.
+    // One more register is for the iteration count.
     let whole = 1 + carried.len() + pooled.len();
     if whole > Reg::COUNT - FIRST {
         return Err(too_many(whole));

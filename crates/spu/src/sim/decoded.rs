@@ -1,8 +1,8 @@
-//! Decoded instructions, in the form for the simulator's loop.
+//! Decoded instructions, in the form that the simulator's loop uses.
 
 use crate::isa::{Format, Inst, Op, Pipe};
 
-/// Stands for "no register" in sources and targets; its value and its ready cycle are always zero.
+/// Means "no register" in sources and targets. The value and the ready cycle at this index are always zero.
 pub(super) const NO_REGISTER: u8 = 255;
 
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub(super) struct Decoded {
     pub sources: [u8; 3],
     /// The target register; [`NO_REGISTER`] if there is none.
     pub target: u8,
-    /// The immediate; relative addresses are converted to absolute ones, offsets are in bytes.
+    /// The immediate. Relative addresses are converted to absolute addresses, and offsets are in bytes.
     pub imm: u32,
     /// For hints: the address of the branch.
     pub hinted: u32,
@@ -98,7 +98,7 @@ fn wide(inst: &Inst) -> u128 {
     }
 }
 
-/// Each of the low 16 bits as a byte of zeros or ones, the most significant first.
+/// Expands each of the low 16 bits to a byte of zeros or ones, the most significant bit first.
 pub(super) fn spread(bits: u32) -> u128 {
     (0..16).rev().fold(0, |all, bit| all << 8 | if bits >> bit & 1 == 1 { 0xff } else { 0 })
 }

@@ -1,12 +1,12 @@
-//! An event model of the transfers. Each SPE has two buffers for input and two for output: it processes a piece while
-//! the next one is read and the previous one is written. All SPEs of a chip share its memory.
+//! An event-driven model of the DMA transfers. Each SPE has two buffers for input and two for output: it processes a
+//! piece while the next one is read and the previous one is written. All SPEs of a chip share its memory.
 //!
-//! Public data on the chip: the memory flow controller of an SPE moves 16 bytes in each direction per bus cycle, and
-//! the bus runs at half the processor's clock, which gives 8 bytes per clock and direction; the memory provides 25.6
-//! GB/s for all SPEs and both directions together, which is 8 bytes per clock at 3.2 GHz. A transfer has at most 16
-//! KiB, and its first byte has a latency of some hundred clocks (about 90 ns measured by Kistler, Perrone and Petrini,
-//! IEEE Micro 2006). Commands are queued, so that the latency of one overlaps with other transfers. The model assumes
-//! that concurrent transfers share the memory bandwidth evenly.
+//! The parameters are public data on the chip. The memory flow controller of an SPE moves 16 bytes in each direction
+//! per bus cycle. The bus runs at half the processor's clock, which gives 8 bytes per clock and direction. The memory
+//! provides 25.6 GB/s for all SPEs and both directions together, which is 8 bytes per clock at 3.2 GHz. A transfer has
+//! at most 16 KiB. Its first byte has a latency of some hundred clocks (about 90 ns measured by Kistler, Perrone and
+//! Petrini, IEEE Micro 2006). Commands are queued, so that the latency of a command overlaps with other transfers. The
+//! model assumes that concurrent transfers share the memory bandwidth evenly.
 
 use std::collections::VecDeque;
 
@@ -32,17 +32,18 @@ impl Chip {
     pub const SPES: usize = 8;
 }
 
-/// A piece of work: bytes in, clocks of computation, bytes out.
+/// A piece of work: its input, its computation and its output.
 #[derive(Debug, Clone, Copy)]
 pub struct Transfer {
-    /// Bytes read from memory before.
+    /// Bytes read from memory before the computation.
     pub bytes_in: u64,
     /// Clocks of the kernel.
     pub clocks: u64,
-    /// Bytes written to memory after.
+    /// Bytes written to memory after the computation.
     pub bytes_out: u64,
-    /// True for an exclusive transfer, such as that of a program, which replaces the running one: it is requested after
-    /// all output before it is written, and later input is requested after it is complete.
+    /// True for an exclusive transfer, such as that of a program that replaces the running program. An exclusive
+    /// transfer is requested after all earlier output has been written, and later input is requested after the
+    /// exclusive transfer is complete.
     pub exclusive: bool,
 }
 
@@ -52,7 +53,7 @@ const BUFFERS: usize = 2;
 /// A command of the memory flow controller.
 #[derive(Debug, Clone, Copy)]
 struct Command {
-    /// Clocks until its first byte can move.
+    /// Clocks until the first byte can be transferred.
     wait: f64,
     /// Bytes that are not transferred yet.
     left: f64,
@@ -67,7 +68,8 @@ struct Spe<'p> {
     gone: usize,
     /// Remaining clocks of the piece that is being computed.
     busy: Option<f64>,
-    /// Queued commands for input and output, each processed in order, since each direction has one port.
+    /// The queues of commands for input and for output. Each queue is processed in order, since each direction has one
+    /// port.
     queues: [VecDeque<Command>; 2],
 }
 
@@ -75,7 +77,7 @@ const IN: usize = 0;
 const OUT: usize = 1;
 
 /// Subtracts a step from a remaining time; the result is 0 if the difference is only a rounding error. All times are
-/// relative to the latest event, so that long calls are as exact as short ones.
+/// relative to the latest event, so that rounding errors do not grow with the length of a call.
 fn subtract(clocks: f64, step: f64) -> f64 {
     let same = 1e-9 + 8.0 * f64::EPSILON * step;
     if clocks <= step + same { 0.0 } else { clocks - step }
@@ -96,7 +98,7 @@ impl Spe<'_> {
     }
 
     /// The actions of the program at an event: requests input if a buffer is free, and starts a computation if its
-    /// input is complete and an output buffer is free. Returns true if it has started anything.
+    /// input is complete and an output buffer is free. Returns true if an action was started.
     fn proceed(&mut self, chip: &Chip) -> bool {
         let mut begun = false;
         while self.may_request() {
@@ -119,7 +121,7 @@ impl Spe<'_> {
         self.queues[way].push_back(Command { wait, left: bytes as f64 });
     }
 
-    /// Completes finished commands and computations.
+    /// Completes finished commands and computations. Returns true if there were any.
     fn note(&mut self, chip: &Chip) -> bool {
         let mut over = false;
         for way in [IN, OUT] {
@@ -144,7 +146,7 @@ impl Spe<'_> {
         self.queues.iter().filter_map(VecDeque::front)
     }
 
-    /// Advances time by `step`; `rate` is that of each active transfer.
+    /// Advances time by `step`. `rate` is the rate of each active transfer.
     fn pass(&mut self, step: f64, rate: f64) {
         for queue in &mut self.queues {
             for (place, command) in queue.iter_mut().enumerate() {
@@ -159,8 +161,8 @@ impl Spe<'_> {
     }
 }
 
-/// Clocks until the last byte of the last piece is in memory, for the SPEs of one chip, each with its sequence of
-/// pieces.
+/// Clocks until the last byte of the last piece is in memory. `spes` contains the sequence of pieces of each SPE of one
+/// chip.
 pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
     let mut spes: Vec<Spe<'_>> = spes
         .iter()
@@ -174,10 +176,10 @@ pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
             queues: Default::default(),
         })
         .collect();
-    // Whole clocks, and a fraction.
+    // The time as whole clocks and a fraction.
     let (mut whole, mut part) = (0, 0.0);
     while !spes.iter().all(Spe::is_done) {
-        // Actions at the same time, until none is possible.
+        // Performs all actions that are possible at the current time.
         let mut happens = false;
         for spe in &mut spes {
             happens |= spe.note(chip) | spe.proceed(chip);
@@ -191,7 +193,7 @@ pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
             0.0 => command.left / rate,
             wait => wait,
         });
-        // The next event ends within this step, so that each iteration completes something.
+        // The step ends at the next event, so that each iteration completes a wait, a transfer or a computation.
         let step = ends.chain(spes.iter().filter_map(|spe| spe.busy)).fold(f64::INFINITY, f64::min);
         assert!(step.is_finite(), "an SPE waits for an event that never happens");
         for spe in &mut spes {
@@ -201,6 +203,6 @@ pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
         whole += part as u64;
         part = part.fract();
     }
-    // A rounding error is not a clock.
+    // A fraction that is only a rounding error is not counted.
     whole + u64::from(part > 1e-3)
 }

@@ -1,4 +1,4 @@
-//! The semantics of the instructions. Registers are 128-bit integers, so byte 0 is the most significant.
+//! The semantics of the instructions. A register is a 128-bit integer, and byte 0 is its most significant byte.
 
 use super::decoded::{Decoded, spread};
 use super::{ADDRESS_MASK, LOCAL_STORE};
@@ -30,7 +30,8 @@ fn scalar(value: u128) -> u32 {
     (value >> 96) as u32
 }
 
-/// Elements, least significant first: the order is irrelevant for operations that treat all alike.
+/// The words of a register, the least significant first. The order is irrelevant for operations that treat all words
+/// alike.
 fn words(value: u128) -> [u32; 4] {
     [value as u32, (value >> 32) as u32, (value >> 64) as u32, (value >> 96) as u32]
 }
@@ -68,7 +69,7 @@ fn shift_left_bytes(a: u128, bytes: u32) -> u128 {
 /// The top bit of each byte.
 const TOPS: u128 = 0x8080_8080_8080_8080_8080_8080_8080_8080;
 
-/// 0xff in each byte whose top bit is set; the other bits must be zero.
+/// 0xff in each byte whose top bit is set. All other bits of `tops` must be zero.
 fn spread_tops(tops: u128) -> u128 {
     tops | (tops - (tops >> 7))
 }
@@ -82,7 +83,7 @@ fn shufb(a: u128, b: u128, control: u128) -> u128 {
     if constant == 0 {
         return out;
     }
-    // 10x gives 00, 110 gives FF, 111 gives 80.
+    // By its first three bits, a control byte gives 00 (100 and 101), FF (110) or 80 (111).
     let nonzero = spread_tops(control << 1 & TOPS);
     let small = spread_tops(control << 2 & TOPS);
     let constants = nonzero & (!small | TOPS);
@@ -100,7 +101,8 @@ fn store(address: u32, value: u128) -> Next {
 }
 
 #[inline(always)]
-/// Executes one instruction. A single match over all operations: splitting it would only add a second dispatch.
+/// Executes one instruction. A single match covers all operations, because splitting it would only add a second
+/// dispatch.
 pub(super) fn step(inst: &Decoded, r: &mut Registers, memory: &[u8; LOCAL_STORE]) -> Next {
     let Decoded { imm, wide, .. } = *inst;
     let a = r[usize::from(inst.ra)];

@@ -24,7 +24,7 @@ use decoded::{Decoded, NO_REGISTER};
 pub const LOCAL_STORE: usize = 256 * 1024;
 const ADDRESS_MASK: u32 = LOCAL_STORE as u32 - 1;
 
-/// Parameters of the cycle model. Values other than the SPU's show the effect of a rule.
+/// Parameters of the cycle model. Values that differ from those of the SPU show the effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// Additional cycles of latency for a class of instructions.
@@ -42,13 +42,13 @@ impl Default for Rules {
 
 /// Number of cycles from a hint until its branch can issue without a stall.
 const HINT_CYCLES: u64 = 15;
-/// Minimum number of instructions between a hint and its branch; with fewer the hint has no effect.
+/// Minimum number of instructions between a hint and its branch. With fewer instructions the hint has no effect.
 const HINT_DISTANCE: u64 = 8;
 
 /// The reason why the simulator stopped without a `stop`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The address.
+    /// The address of the instruction.
     pub address: u32,
     /// The kind of fault.
     pub kind: FaultKind,
@@ -140,7 +140,7 @@ impl Machine {
     /// Loads a program into the local store.
     ///
     /// # Panics
-    /// If it does not fit.
+    /// If the program does not fit.
     pub fn load(&mut self, image: &Image) {
         self.memory[image.origin as usize..image.end() as usize].copy_from_slice(&image.bytes);
         self.forget_code();
@@ -168,15 +168,15 @@ impl Machine {
     /// Reads bytes of the local store.
     ///
     /// # Panics
-    /// If the range is outside.
+    /// If the range is outside the local store.
     pub fn memory(&self, range: Range<usize>) -> &[u8] {
         &self.memory[range]
     }
 
-    /// Bytes of the local store for writing from outside.
+    /// Bytes of the local store, to be written from outside the SPU.
     ///
     /// # Panics
-    /// If the range is outside.
+    /// If the range is outside the local store.
     pub fn memory_mut(&mut self, range: Range<usize>) -> &mut [u8] {
         // Rewritten words are decoded again.
         let code = range.start.max(self.code.start as usize)..range.end.min(self.code.end as usize);
@@ -219,7 +219,7 @@ impl Machine {
         let rules = self.rules;
         let mut clock = Clock::new(budget, rules.penalty);
         let mut pc = self.entry;
-        // Locals, so that the loop does not access `self`.
+        // The loop uses local references, so that it does not access `self`.
         let Machine { registers, memory, code, decoded, guarded, .. } = self;
         let registers: &mut [u128; 256] = registers.as_mut_slice().try_into().expect("256 registers");
         let memory: &mut [u8; LOCAL_STORE] = memory.as_mut_slice().try_into().expect("a local store");
@@ -281,7 +281,7 @@ fn decode(memory: &[u8; LOCAL_STORE], code: &Range<u32>, pc: u32, rules: Rules) 
     Ok(decoded)
 }
 
-/// The active hint: the latest one.
+/// The active hint, which is always the latest hint.
 #[derive(Clone, Copy)]
 struct Hint {
     branch: u32,
@@ -292,11 +292,12 @@ struct Hint {
 
 /// The issue logic.
 struct Clock {
-    /// For each register the cycle in which its value can be used.
+    /// For each register, the first cycle in which its value can be used.
     ready: [u64; 256],
-    /// The cycle of the latest issue, or the last one lost to a branch.
+    /// The cycle of the latest issue, or the last cycle that was lost to a branch.
     last: u64,
-    /// True if the latest instruction was the even first of a group, so that an odd one may issue with it.
+    /// True if the latest instruction was an even-pipe instruction in the first word of a pair. An odd-pipe instruction
+    /// may then issue in the same cycle.
     open: bool,
     hint: Hint,
     instructions: u64,

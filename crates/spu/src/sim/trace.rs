@@ -15,9 +15,9 @@ pub struct Issue {
     pub address: u32,
     /// The operation.
     pub op: Op,
-    /// True if it is issued in the same cycle as the previous one.
+    /// True if the instruction is issued in the same cycle as the previous instruction.
     pub dual: bool,
-    /// Number of cycles before it without an issue.
+    /// Number of cycles without an issue before this instruction.
     pub stall: u64,
     /// The cause of the stall.
     pub cause: Cause,
@@ -55,7 +55,7 @@ impl Observer for Silent {
     fn lost(&mut self, _: u64) {}
 }
 
-/// Totals of a run, over a range of addresses.
+/// Totals of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     /// Number of instructions on the even and on the odd pipe, without `nop` and `lnop`.
@@ -75,7 +75,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Number of all cycles: with an issue, or lost.
+    /// Number of all cycles: those with an issue, and the lost ones.
     pub fn cycles(&self) -> u64 {
         self.issuing + self.stalls.values().sum::<u64>()
     }
@@ -156,7 +156,7 @@ impl Observer for Trace {
 }
 
 impl fmt::Display for Trace {
-    /// A line for each cycle: address, even pipe, odd pipe; `=` marks dual issues, `.` lost cycles.
+    /// Writes a line for each cycle: address, even pipe, odd pipe. `=` marks dual issues, and `.` marks lost cycles.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;
         let mut expected = self.issues.first().map_or(0, |issue| issue.cycle);

@@ -1,4 +1,4 @@
-//! `near`: the processor itself, as tests need it: others' results are compared with its own.
+//! A mock CPU: the results of other devices are compared with its results.
 
 use super::MockAsyncDevice;
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};

@@ -12,14 +12,14 @@ use lockstep_core::work::Stream;
 
 pub(super) struct Memory {
     allocations: Arc<Mutex<Allocations>>,
-    /// The device's work, in order.
+    /// The queue of the device's work, which runs in order.
     queue: Arc<Mutex<Sender<Job>>>,
 }
 
 #[derive(Default)]
 struct Allocations {
     by_handle: HashMap<BufferHandle, Vec<u8>>,
-    /// How many there have been. No handle is given out twice, so that use after free is found.
+    /// The number of allocations so far. No handle is used twice, so that tests detect a use after free.
     count: u64,
 }
 
@@ -28,7 +28,7 @@ impl Memory {
         Memory { allocations: Arc::default(), queue: Arc::clone(queue) }
     }
 
-    /// Host data travel with the job; others are read when it runs.
+    /// The input of a job, if it is in host memory. Data elsewhere are read when the job runs, and the result is empty.
     pub(super) fn read_in(&self, data: &Data<'_>) -> Result<Vec<u8>> {
         match data {
             Data::Host(data) => Ok(match data {
@@ -107,7 +107,7 @@ type Parts = Result<Zeroizing<Vec<u8>>>;
 
 struct Fetched {
     parts: Receiver<Parts>,
-    /// What `is_ready` found.
+    /// The result, if `is_ready` has received it.
     early: Mutex<Option<Parts>>,
 }
 

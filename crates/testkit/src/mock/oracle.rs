@@ -5,7 +5,7 @@ use lockstep_reference as reference;
 use lockstep_core::key::Block;
 use lockstep_core::work::{FusedAead, Pass, Status};
 
-/// One segment; returns the output, or the input again if the pass only reads.
+/// Runs a pass on one segment. Returns the output, or the input if the pass only reads.
 pub(crate) fn pass(
     pass: Pass,
     key: &[u8],
@@ -93,7 +93,7 @@ pub(crate) fn pass(
         Pass::XtsEncrypt | Pass::XtsDecrypt => {
             let (tweak_key, position) = tweak.expect("checked by the caller");
             let tweak_aes = reference::Aes::new(tweak_key);
-            // The oracle starts at the beginning of a unit: put as many blocks before the segment.
+            // The oracle starts at the beginning of a data unit, so blocks of zeros are put before the segment.
             let start = 16 * usize::try_from(position).expect("tests stay near the beginning");
             let mut unit = vec![0; start];
             unit.extend(input);
@@ -114,14 +114,14 @@ pub(crate) fn pass(
     }
 }
 
-/// The last 16 bytes of what was there and what came.
+/// Sets the state to the last 16 bytes of the old state followed by `bytes`.
 fn chain(state: &mut Block, bytes: &[u8]) {
     let mut all = state.to_vec();
     all.extend(bytes);
     state.copy_from_slice(&all[all.len() - 16..]);
 }
 
-/// One message: output, full tag, status.
+/// Runs a fused AEAD on one message. Returns the output, the full tag and the status.
 pub(super) fn fused(
     fused: FusedAead,
     key: &[u8],

@@ -1,4 +1,4 @@
-//! GCM, CCM, GMAC and CMAC, one-shot and in batches, and what becomes of forgeries.
+//! GCM, CCM, GMAC and CMAC, one-shot and in batches, and the rejection of forgeries.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn message<'d>(
     AeadMessage { key, nonce, aad, data: Data::in_place(data), tag, status: Status::Pending }
 }
 
-/// A batch of all lengths, sealed and opened, against the oracle.
+/// A batch of messages of all lengths is sealed, compared with the oracle, and opened.
 pub fn gcm_agrees(subject: &Subject) {
     for size in gcm_sizes(subject) {
         let keys: Vec<_> = (0..LENGTHS.len()).map(|i| test_key(i as u64 % 5, size)).collect();
@@ -78,7 +78,7 @@ pub fn gcm_agrees(subject: &Subject) {
     }
 }
 
-/// Key sizes in turn within one batch: each message gets its own answer, in its own place.
+/// Messages with different key sizes in one batch: each result must be at the place of its message.
 pub fn mixed_key_sizes(subject: &Subject) {
     let gcm: (Mode, _) = ((gcm::seal, gcm::open), gcm_sizes(subject));
     let ccm: (Mode, _) = ((ccm::seal, ccm::open), ccm_sizes(subject));
@@ -152,7 +152,7 @@ pub fn gcm_nonces_of_any_length(subject: &Subject) {
     }
 }
 
-/// CCM with every nonce and tag length, associated data around the borders of their length's encoding.
+/// CCM with every nonce and tag length, and with associated data of lengths at which the encoding of the length changes.
 pub fn ccm_agrees(subject: &Subject) {
     for size in ccm_sizes(subject) {
         let key = test_key(4, size);
@@ -190,7 +190,7 @@ pub fn ccm_agrees(subject: &Subject) {
     }
 }
 
-/// One forged message among good ones: it alone is refused, and nothing of it is left.
+/// One of two messages is forged: only this message is refused, and its output is zeroed.
 pub fn forgeries_are_refused(subject: &Subject) {
     let gcm: (Mode, _) = ((gcm::seal, gcm::open), gcm_sizes(subject));
     let ccm: (Mode, _) = ((ccm::seal, ccm::open), ccm_sizes(subject));

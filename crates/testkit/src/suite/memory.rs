@@ -1,4 +1,5 @@
-//! Data on the device and in pinned memory, messages that only the device knows, and completions that are dropped.
+//! Data in device memory and in page-locked memory, messages that are described in device memory, and completions that are
+//! dropped.
 
 use super::passes::{Case, state_is_defined};
 use super::{Subject, noise, test_key};
@@ -24,8 +25,8 @@ fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
     bytes
 }
 
-/// Passes over device memory, in place and from one buffer to another; modes with tails there; a device without
-/// memory refuses.
+/// Passes over device memory, in place and from one buffer to another, and modes with partial blocks in device memory. A
+/// device without memory must refuse such data.
 pub fn device_memory(subject: &Subject) {
     let Some(memory) = subject.device.memory() else {
         let other = crate::mock::MockAsyncDevice::default();
@@ -72,7 +73,7 @@ pub fn device_memory(subject: &Subject) {
             }
         }
     }
-    // Whole modes: stealing and tails of data that lie on the device.
+    // Whole modes in device memory, with ciphertext stealing and partial blocks.
     if subject.does(Pass::XtsEncrypt, KeySize::Aes128) {
         let key = CipherKey::new(Cipher::Xts, &noise(1, 32)).unwrap();
         let data = noise(2, 100);
@@ -106,7 +107,7 @@ pub fn device_memory(subject: &Subject) {
     }
 }
 
-/// Passes over page-locked memory, where the device has any.
+/// Passes over page-locked memory, if the device supports it.
 pub fn pinned_memory(subject: &Subject) {
     let Some(memory) = subject.device.memory() else { return };
     if matches!(memory.allocate_pinned(1), Err(Error::Unsupported { .. })) {
@@ -187,7 +188,7 @@ pub fn tables(subject: &Subject) {
             }
         }
         if operation == Operation::Fused(FusedAead::GcmOpen) {
-            // Message 2 is forged: zeroed, and the others are good.
+            // Message 2 is forged: its output must be zeroed, and the other messages must succeed.
             tags[32] ^= 1;
             expected[offsets[2]..offsets[3]].fill(0);
             statuses[2] = Status::AuthenticationFailed as u8;
@@ -209,7 +210,7 @@ pub fn tables(subject: &Subject) {
             states: states.slice(),
             offsets: offsets.slice(),
             lengths: lens.slice(),
-            // A bound that none reaches: launches have room to spare.
+            // An upper bound above all lengths, so that launches are larger than necessary.
             longest: 1 << 16,
             from: from.slice(),
             to: to.slice(),
@@ -218,7 +219,7 @@ pub fn tables(subject: &Subject) {
         };
         let task = Task::Table(operation, Box::new(table));
         let completion = match subject.device.submit(subject.kernel, task.into()) {
-            // Tables are optional, but a device that does some operations does all.
+            // Tables are optional, but a device must support them for all of its operations or for none.
             Err(Error::Unsupported { .. }) if !has_tables => return,
             submitted => submitted.unwrap(),
         };

@@ -9,7 +9,7 @@ use lockstep_core::key::{Block, KeySize};
 use lockstep_core::work::Pass;
 use lockstep_modes::{Cipher, CipherKey, Direction, Message, xts};
 
-/// Key sizes that a cipher has and the subject does.
+/// Key sizes of the cipher that the subject supports.
 pub(super) fn sizes(subject: &Subject, cipher: Cipher, direction: Direction) -> Vec<KeySize> {
     let mut sizes = KeySize::ALL.to_vec();
     sizes.retain(|&size| {
@@ -23,7 +23,7 @@ pub(super) fn cipher_key(cipher: Cipher, seed: u64, size: KeySize) -> CipherKey 
     CipherKey::new(cipher, &noise(seed ^ 0x6369_7068, keys * size.bytes())).unwrap()
 }
 
-/// A whole message by the oracle.
+/// Processes a whole message with the oracle.
 pub(super) fn expected(
     cipher: Cipher,
     direction: Direction,
@@ -59,7 +59,7 @@ pub(super) fn expected(
     }
 }
 
-/// Lengths that a cipher takes, short ones all, and some long.
+/// Lengths that the cipher accepts: all short lengths, and some long ones.
 pub(super) fn lengths(cipher: Cipher) -> Vec<usize> {
     let mut lengths: Vec<usize> = match cipher {
         Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc => (0..=20).map(|blocks| 16 * blocks).collect(),
@@ -95,7 +95,7 @@ pub fn every_cipher_every_length(subject: &Subject) {
     }
 }
 
-/// Ciphertext stealing out of place: the tail is read before it is overwritten, and the input survives.
+/// Ciphertext stealing out of place: the tail is read before it is overwritten, and the input does not change.
 pub fn xts_steals(subject: &Subject) {
     for direction in [Direction::Encrypt, Direction::Decrypt] {
         for size in sizes(subject, Cipher::Xts, direction) {
@@ -145,7 +145,7 @@ pub fn batches_of_mixed_sizes(subject: &Subject) {
     }
 }
 
-/// Lengths, keys and IVs that a mode does not take are errors, and nothing is changed.
+/// Lengths and keys that a mode does not accept are errors, and the data do not change.
 pub fn wrong_shapes_are_refused(subject: &Subject) {
     let planner = &subject.planner;
     let mut iv = [0; 16];

@@ -1,4 +1,4 @@
-//! Passes as a backend runs them, against the oracle.
+//! Passes that are submitted to the device directly, compared with the oracle.
 
 use super::{Subject, noise, test_block, test_key};
 use crate::mock::oracle_pass;
@@ -7,7 +7,8 @@ use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep_planner::selftest;
 
-/// A kernel that claims nothing would pass everything else.
+/// At least one operation must be supported: the other checks skip operations that the kernel does not support, and would
+/// all pass.
 pub fn it_does_something(subject: &Subject) {
     let supported = Operation::all()
         .filter(|&operation| KeySize::ALL.iter().any(|&size| subject.planner.supports(operation, size)));
@@ -21,7 +22,7 @@ pub fn proves_itself(subject: &Subject) {
     }
 }
 
-/// What one segment needs, kept together.
+/// The values of one segment.
 pub(super) struct Case {
     pub(super) key: Key,
     pub(super) tweak: Key,
@@ -49,7 +50,7 @@ impl Case {
         (output, state)
     }
 
-    /// As a segment in place.
+    /// A segment with these values, in place.
     pub(super) fn segment(&mut self, pass: Pass) -> Segment<'_> {
         let tweak = Tweak { key: &self.tweak, position: self.position };
         Segment {
@@ -77,7 +78,7 @@ pub(super) fn state_is_defined(pass: Pass, len: usize) -> bool {
 fn check(subject: &Subject, pass: Pass, mut case: Case) {
     let len = case.data.len();
     let (output, state) = case.expected(pass);
-    // Out of place first: the input must survive.
+    // The first run is out of place, and must not change the input.
     let mut apart = vec![0xee; len];
     let mut separate_state = case.state;
     if !pass.is_read_only() {
@@ -119,13 +120,13 @@ fn lengths(subject: &Subject, pass: Pass) -> Vec<usize> {
     if slow_pass || subject.slow {
         lengths.retain(|&len| len <= 300);
     } else {
-        // Large enough to be split over threads, with an odd end.
+        // Long enough to be divided among threads, and not a multiple of 8 blocks.
         lengths.push(3 * 1024 * 1024 + 16 * 7);
     }
     lengths
 }
 
-/// Each pass, each key size, in place and not, lengths from nothing to several megabytes.
+/// Each pass and key size, in place and out of place, with lengths from 0 to several megabytes.
 pub fn every_pass_every_length(subject: &Subject) {
     for pass in Pass::ALL {
         for size in KeySize::ALL {
@@ -133,7 +134,7 @@ pub fn every_pass_every_length(subject: &Subject) {
                 continue;
             }
             for (i, len) in lengths(subject, pass).into_iter().enumerate() {
-                // The longest with one key size only: the oracle is slow.
+                // The longest input is tested with one key size only, since the oracle is slow.
                 if len > 1 << 20 && size != KeySize::Aes192 {
                     continue;
                 }
@@ -143,7 +144,7 @@ pub fn every_pass_every_length(subject: &Subject) {
     }
 }
 
-/// A message cut in two segments, in two calls, is the message in one.
+/// A message in two segments, submitted in two calls, gives the same result as in one segment.
 pub fn chaining_states_link_segments(subject: &Subject) {
     for pass in Pass::ALL {
         let size = KeySize::Aes256;
@@ -191,7 +192,7 @@ pub fn counters_wrap(subject: &Subject) {
     }
 }
 
-/// Data at every alignment, input and output apart.
+/// Input and output in separate buffers, at every alignment.
 pub fn unaligned(subject: &Subject) {
     let size = KeySize::Aes128;
     for pass in Pass::ALL {
@@ -223,7 +224,7 @@ pub fn unaligned(subject: &Subject) {
     }
 }
 
-/// Many segments of many lengths, with keys of their own and shared ones, in one call.
+/// Many segments of different lengths in one call; some segments share a key.
 pub fn many_segments(subject: &Subject) {
     for pass in Pass::ALL {
         for size in KeySize::ALL {
@@ -233,7 +234,7 @@ pub fn many_segments(subject: &Subject) {
             for count in [0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 33, 70] {
                 let mut cases: Vec<Case> = (0..count)
                     .map(|i| {
-                        // Lengths go up and down; every third key is the same.
+                        // Lengths increase and decrease; every third segment has the same key.
                         let len = 16 * ((i * 7) % 23) as usize;
                         let mut case = Case::new(i, size, len);
                         if i % 3 == 0 {

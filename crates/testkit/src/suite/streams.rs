@@ -1,4 +1,4 @@
-//! The modes piece by piece, against the one-shot oracle.
+//! Incremental use of the modes, compared with one call of the oracle.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use lockstep_core::work::Pass;
 use lockstep_modes::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
 use lockstep_modes::{Cipher, Direction};
 
-/// Splits that matter: by ones, by odd sizes, across blocks, all at once, with nothing in between.
+/// Splits of a message: single bytes, whole blocks, odd sizes across block boundaries, empty pieces, and one piece.
 fn splits(len: usize) -> Vec<Vec<usize>> {
     let by = |sizes: &[usize]| {
         let mut left = len;
@@ -38,7 +38,7 @@ fn splits(len: usize) -> Vec<Vec<usize>> {
 }
 
 fn ready(subject: &Subject, cipher: Cipher, size: KeySize) -> bool {
-    // CFB128 by pieces encrypts its chaining state by itself.
+    // Incremental CFB128 encrypts its chaining state by an ECB pass.
     cipher != Cipher::Cfb128 || subject.does(Pass::EcbEncrypt, size)
 }
 
@@ -58,9 +58,9 @@ fn run(stream: &mut CipherStream, data: &[u8], split: &[usize]) -> lockstep_core
     Ok(output)
 }
 
-/// Any split gives what one call gives.
+/// Any split of a message gives the same result as one call.
 pub fn any_split_gives_the_same(subject: &Subject) {
-    // How pieces are put together does not depend on the key: one size on devices where each piece takes long.
+    // The code that handles pieces does not depend on the key size, so slow devices are tested with one size.
     let most = if subject.slow { 1 } else { KeySize::ALL.len() };
     for cipher in Cipher::ALL {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -69,7 +69,7 @@ pub fn any_split_gives_the_same(subject: &Subject) {
                     continue;
                 }
                 for len in lengths(cipher) {
-                    // Each piece is a launch: on simulated devices fewer of them.
+                    // Each piece is a launch, so slow devices are tested with fewer lengths.
                     if subject.slow && len > 40 && len % 13 != 0 {
                         continue;
                     }
@@ -81,7 +81,7 @@ pub fn any_split_gives_the_same(subject: &Subject) {
                     let mut stream =
                         CipherStream::new(planner, cipher, direction, Padding::None, key, &iv).unwrap();
                     for split in splits(len) {
-                        // Long data in single bytes take long on slow devices.
+                        // Splits into many pieces take too long on slow devices.
                         if split.len() > 300 {
                             continue;
                         }
@@ -103,7 +103,7 @@ pub fn any_split_gives_the_same(subject: &Subject) {
     }
 }
 
-/// PKCS#7 on and off, by pieces, for every length, and what is no padding.
+/// PKCS#7 padding and its removal in any split, and the rejection of invalid padding.
 pub fn padding_by_pieces(subject: &Subject) {
     for cipher in [Cipher::Ecb, Cipher::Cbc, Cipher::Pcbc] {
         let size = KeySize::Aes128;
@@ -128,7 +128,7 @@ pub fn padding_by_pieces(subject: &Subject) {
             for split in splits(ciphertext.len()) {
                 assert_eq!(run(&mut stream(Direction::Decrypt), &ciphertext, &split).unwrap(), data);
             }
-            // Whole blocks that do not end in padding, and bytes that are no blocks.
+            // Whole blocks that do not end in valid padding.
             let mut last = padded;
             *last.last_mut().unwrap() = 17;
             let ciphertext = expected(cipher, Direction::Encrypt, &key, &iv, &last);
@@ -142,7 +142,7 @@ pub fn padding_by_pieces(subject: &Subject) {
     }
 }
 
-/// CTR goes to any byte, XTS to any block.
+/// Seeks to any byte in CTR, and to any block in XTS.
 pub fn seek_goes_anywhere(subject: &Subject) {
     for cipher in [Cipher::Ctr, Cipher::Xts] {
         for size in sizes(subject, cipher, Direction::Encrypt) {
@@ -171,7 +171,7 @@ pub fn seek_goes_anywhere(subject: &Subject) {
     }
 }
 
-/// GCM and CCM in any split, and their refusals.
+/// GCM and CCM in any split, and the rejection of wrong tags and lengths.
 pub fn aead_by_pieces(subject: &Subject) {
     for size in KeySize::ALL {
         if subject.does_all(&[Pass::Ctr32, Pass::Ghash], size) {
@@ -294,7 +294,7 @@ pub fn cmac_by_pieces(subject: &Subject) {
     }
 }
 
-/// Calls that make no sense are errors.
+/// Calls in an invalid order, or with buffers of the wrong length, are errors.
 pub fn order_is_kept(subject: &Subject) {
     let planner = || Arc::clone(&subject.planner);
     if !sizes(subject, Cipher::Cbc, Direction::Encrypt).is_empty() {

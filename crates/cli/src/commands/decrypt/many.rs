@@ -23,18 +23,18 @@ type EnvelopeId = [u8; 32];
 /// The key in an envelope, or the reason why it cannot be opened.
 type Opened = std::result::Result<Arc<FileKey>, Closed>;
 
-/// Decryption of each file with its key.
+/// Decrypts each file with the key of this file.
 pub(super) struct DecryptMany<'a> {
     pub(super) engine: &'a Engine,
     pub(super) args: &'a Decrypt,
     /// The key of the key file.
     pub(super) key: Option<FileKey>,
-    /// Files of one call of `encrypt` share an envelope. The values are shared pointers: a map that grows must not
-    /// leave copies of keys.
+    /// The keys by envelope, since all files of one call of `encrypt` have the same envelope. The map contains pointers
+    /// to the keys, so that no copies of keys remain in memory when the map grows.
     keys: Mutex<HashMap<EnvelopeId, Opened>>,
 }
 
-/// The reason why an envelope cannot be opened, as a value that can be reported for several files.
+/// The reason why an envelope cannot be opened. It can be cloned, so that it can be reported for several files.
 #[derive(Clone)]
 struct Closed {
     message: String,
@@ -56,7 +56,8 @@ impl Closed {
     }
 }
 
-/// Passphrase and identities, which are read or asked for once. Identities remain on the thread that has read them.
+/// Passphrase and identities, which are read or asked for only once. Only the thread that has read the identities uses
+/// them.
 #[derive(Default)]
 pub(super) struct Unlocks {
     passphrase: Option<Unlock>,
@@ -71,7 +72,7 @@ impl<'a> DecryptMany<'a> {
     /// Finds the key of a file and stores it.
     ///
     /// # Errors
-    /// Passphrase or identities cannot be read: no file that needs them can be opened.
+    /// If the passphrase or the identities cannot be read. No file that needs them can be opened then.
     pub(super) fn prepare(&self, unlocks: &mut Unlocks, input: &mut Input) -> Result<Prepared> {
         let envelope = match Envelope::read(&mut input.reader()) {
             Ok(Start::Envelope(envelope)) => envelope,

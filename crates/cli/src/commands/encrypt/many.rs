@@ -13,13 +13,14 @@ use crate::input::Input;
 use crate::tree::{Existing, Operation, names};
 use crate::wrapping;
 
-/// Encryption of every file with one key. With recipients or a passphrase, all files of a call have the same envelope,
-/// so that decryption needs a passphrase or a hardware key only once.
+/// Encrypts all files of a call with the same key. With recipients or a passphrase, all files of a call have the same
+/// envelope, so that decryption needs a passphrase or a hardware key only once.
 pub(super) struct EncryptMany<'a> {
     pub(super) engine: &'a Engine,
     pub(super) context: &'a str,
     pub(super) kind: KeyKind,
-    /// Set before the first file is processed; with a key file, at once.
+    /// Set before the first file is processed. A key from a key file is set earlier, before existing outputs are
+    /// compared.
     pub(super) key: OnceLock<(FileKey, Option<Envelope>)>,
 }
 
@@ -51,7 +52,7 @@ impl Operation for EncryptMany<'_> {
         let plaintext_len = input.len().unwrap_or(0);
         let is_whole = if self.kind == KeyKind::KeyFile {
             let (key, _) = self.key()?;
-            // Verifies the key, the context and the last chunk.
+            // `Reader::open` verifies the key, the context and the last chunk.
             match Reader::open(self.engine, key, self.context.as_bytes(), Tail::new(output, 0)) {
                 Ok(message) => message.len() == plaintext_len,
                 Err(_) => {
@@ -61,7 +62,8 @@ impl Operation for EncryptMany<'_> {
                 }
             }
         } else {
-            // The recipients of the existing output are unknown: the file has its own key.
+            // The existing output has a key and recipients that are unknown here, so only the type of its envelope and
+            // its length are compared.
             let Ok(Some(envelope)) = Envelope::read_file(output) else {
                 return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
             };

@@ -57,7 +57,7 @@ fn positive(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a number above 0"))
 }
 
-/// Below the smallest plaintext that is measured.
+/// Lower limit for the option `--largest`, in bytes.
 const MIN_SIZE: u64 = 4096;
 
 pub(super) fn run(args: &Cuda) -> Result<()> {
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     let most = usize::try_from(largest).ok().filter(|_| (MIN_SIZE..=1 << 32).contains(&largest));
     let most = most.ok_or_else(|| failed("--largest: give a size from 4K to 4G"))?;
     memory::check(3 * most as u64, "to measure plaintexts of this size; --largest gives a smaller one")?;
-    // An output that cannot be written is reported before the measurement, which takes minutes.
+    // The output file is created before the measurement, which takes minutes, so that an error appears at once.
     let options = OutputOptions { force: args.force, ..Default::default() };
     let mut page = args.html.as_deref().map(|path| GuardedFile::create(path, options)).transpose()?;
     let note = Note::new();
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     drop(note);
     let worth = Worth { dollars: args.dollars, watts: args.watts };
     let report = Report { measured, date: date::today(), worth };
-    // The measurements are printed before the page is written: they took some time.
+    // The measurements took some time, so they are printed before the page is written, which may fail.
     if args.json { print_json(&report.json()) } else { print(&report.text()) }?;
     if let (Some(page), Some(path)) = (&mut page, &args.html) {
         page.file().write_all(report.html().as_bytes()).map_err(Error::io("write", path))?;

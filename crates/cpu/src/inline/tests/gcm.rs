@@ -21,7 +21,7 @@ fn pieces(seed: usize, len: usize) -> Vec<usize> {
     let mut rest = len;
     let mut pieces = Vec::new();
     for word in bytes(seed, 8 * (len + 8)).chunks(8) {
-        // Short pieces as often as long ones.
+        // A random maximum makes short pieces as frequent as long pieces.
         let most = [3, 17, 70, 600, usize::MAX][usize::from(word[0]) % 5].min(rest + 1);
         let piece = u32::from_le_bytes(word[4..].try_into().unwrap()) as usize % most;
         pieces.push(piece);
@@ -142,7 +142,7 @@ fn duplicates_are_independent() {
             drop(copy);
             assert_eq!(early.finish_seal().unwrap(), gcm::gmac(aes, &iv, &aad[..5]), "{what}");
         }
-        // A copy without a message.
+        // A copy that is made when no message is in progress.
         let mut idle = gcm.duplicate().unwrap();
         assert_eq!(idle.finish_seal(), None);
         assert!(idle.start(true, &iv) && idle.aad(&aad));
@@ -163,7 +163,7 @@ fn keys_are_replaced() {
                 let found = feed(&mut gcm, 1, &[7; 100], false);
                 let expected = gcm::seal(&Aes::new(&key), &iv, &[], &[7; 100]);
                 assert_eq!((found, gcm.finish_seal().unwrap()), expected, "{what}");
-                // The next key interrupts a message.
+                // The next call of `set_key` interrupts this message.
                 assert!(gcm.start(round == 0, &iv) && gcm.update(Span::in_place(&mut [1; 5])));
             }
         }
@@ -213,15 +213,15 @@ fn messages_have_a_maximum_length() {
         assert!(gcm.update(Span::in_place(&mut data[..33])), "{what}");
         assert!(!gcm.update(Span::in_place(&mut data[..1])), "{what}");
         assert!(gcm.update(Span::in_place(&mut [])), "{what}");
-        // An invalid span, refused by its length before it is read.
+        // This span is invalid, but `update` refuses its length before reading it.
         assert!(gcm.start(true, &[0; 12]));
         let place = data.as_mut_ptr();
-        // SAFETY: never read or written.
+        // SAFETY: the span is refused, so it is never read or written.
         assert!(!gcm.update(unsafe { Span::from_raw(place, place, (1 << 36) - 31) }), "{what}");
     });
 }
 
-/// After a new key, only the powers of H exist that messages have needed so far: messages of any length must work.
+/// After a key is set, powers of H are computed only when messages need them. Messages of any length must work.
 #[test]
 fn another_key_before_each_message() {
     let lengths = (0..=34).chain([48, 63, 64, 127, 128, 129]).map(|blocks| 16 * blocks).chain([5, 257, 1030]);

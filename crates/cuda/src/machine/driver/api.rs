@@ -1,8 +1,8 @@
-//! The functions of the driver that are used, found at run time.
+//! The driver's functions that this crate uses. They are looked up at run time.
 //!
-//! cudarc opens the library and defines the types. Its functions are not called: they return a Rust enum, for which an
-//! error number of a newer driver is undefined behaviour, and they panic if an older driver lacks a symbol. Here errors
-//! are numbers, and a missing symbol is an error.
+//! cudarc opens the library and defines the types. The functions of cudarc are not called. They return a Rust enum, so
+//! an error number that only a newer driver defines would be undefined behaviour. They also panic if an older driver
+//! lacks a symbol. In this module errors are numbers, and a missing symbol is an error.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -11,22 +11,22 @@ use cudarc::driver::sys::{
 };
 use lockstep_core::backend::Missing;
 
-/// What every function returns; 0 is success.
+/// The result of every function; 0 means success.
 pub(super) type Code = c_uint;
 
 macro_rules! api {
     ($($name:ident: $symbol:literal ($($parameter:ty),*);)*) => {
-        /// The functions, by what they do.
+        /// The functions, named by their purpose.
         #[derive(Clone, Copy)]
         pub(super) struct Api {
             $(pub(super) $name: unsafe extern "system" fn($($parameter),*) -> Code,)*
         }
 
         impl Api {
-            /// Finds them all, or says which one is not there.
+            /// Finds all functions, or returns the symbol that is missing.
             fn find() -> Result<Api, &'static str> {
-                // SAFETY: the library was found to be there by the caller, so this does not panic; the symbols are
-                // functions of these types in the driver's headers (cuda.h), unchanged since CUDA 11.
+                // SAFETY: the caller has checked that the library is present, so `culib` does not panic. The driver's
+                // header cuda.h declares the symbols as functions of these types, unchanged since CUDA 11.
                 unsafe {
                     let library = culib();
                     Ok(Api {
@@ -82,9 +82,9 @@ api! {
 }
 
 impl Api {
-    /// The driver's functions, once it has been found and started.
+    /// Finds and starts the driver, and returns its functions.
     pub(super) fn open() -> Result<Api, Missing> {
-        // SAFETY: runs the library's constructors, as every use of it does.
+        // SAFETY: loading runs the library's constructors, like every other use of the library.
         if !unsafe { is_culib_present() } {
             return Err(missing("no libcuda.so.1", "install the NVIDIA driver"));
         }
@@ -106,7 +106,7 @@ impl Api {
     pub(super) fn describe(&self, code: Code) -> String {
         let text = |function: unsafe extern "system" fn(Code, *mut *const c_char) -> Code| {
             let mut text = std::ptr::null();
-            // SAFETY: gives a constant of the library, or null.
+            // SAFETY: the function sets `text` to a constant of the library, or to null.
             unsafe {
                 let known = function(code, &mut text) == 0 && !text.is_null();
                 known.then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
@@ -119,7 +119,7 @@ impl Api {
     }
 }
 
-/// What an environment variable hides is not the driver's fault.
+/// The error of a driver that does not start. If the driver lists no device, the error is that of [`no_device`].
 fn start_failed(api: &Api, code: Code) -> Missing {
     const NO_DEVICE: Code = 100;
     match code {
@@ -136,7 +136,7 @@ fn start_failed(api: &Api, code: Code) -> Missing {
     }
 }
 
-/// Why the driver sees no device.
+/// The reason why the driver lists no device.
 pub(super) fn no_device() -> Missing {
     match std::env::var("CUDA_VISIBLE_DEVICES") {
         Ok(value) => missing(
