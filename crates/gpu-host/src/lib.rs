@@ -15,11 +15,13 @@
 //! | `kind` | how an operation is divided among threads |
 //! | `messages`, `keys` | what a call works on, and its keys, each once |
 //! | [`compose`] | GCM of a message that is too long for a chunk, composed of passes |
+//! | `context_thread` | a thread that owns the state of a driver that only one thread may use |
 //! | [`table`] | messages that arrays in device memory describe |
 #![deny(unsafe_code)]
 
 mod call;
 pub mod compose;
+mod context_thread;
 mod cut;
 mod keys;
 mod kind;
@@ -31,6 +33,7 @@ pub mod table;
 mod tests;
 
 pub use call::submit;
+pub use context_thread::{ContextThread, Promise};
 pub use cut::Limits;
 pub use keys::PieceKeys;
 pub use kind::{Chain, Kind};

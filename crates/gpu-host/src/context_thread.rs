@@ -1,0 +1,262 @@
+//! A thread that owns a context: the state of a driver that only one thread may use, such as a context of OpenGL.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use lockstep_core::backend::DeviceId;
+use lockstep_core::{Error, Result};
+
+/// Work for the thread.
+type Work<C> = Box<dyn FnOnce(&mut C) -> Ends + Send>;
+
+/// What becomes of the thread after some work.
+enum Ends {
+    No,
+    /// The work panicked, so the state of the context is unknown.
+    Yes,
+}
+
+/// A context and the thread that owns it. Other threads send work, which runs in the order in which it was sent.
+pub struct ContextThread<C> {
+    device: DeviceId,
+    /// The process that started the thread: a child of a fork has the memory of its parent, but not its threads.
+    process: u32,
+    /// None while the thread is being stopped.
+    work: Mutex<Option<Sender<Work<C>>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A result that the thread computes.
+pub struct Promise<T> {
+    device: DeviceId,
+    process: u32,
+    result: Receiver<T>,
+    /// A result that has arrived.
+    arrived: OnceLock<T>,
+}
+
+impl<C: 'static> ContextThread<C> {
+    /// Starts a thread that opens a context, and waits until it is open.
+    ///
+    /// # Errors
+    /// Those of `open`; [`Error::DeviceFailed`] if it panics, or if the system has no thread left.
+    pub fn start(device: DeviceId, open: impl FnOnce() -> Result<C> + Send + 'static) -> Result<Self> {
+        let (work, queue) = channel::<Work<C>>();
+        let (opened, is_open) = channel();
+        let body = move || {
+            let context = catch_unwind(AssertUnwindSafe(open))
+                .unwrap_or_else(|panic| Err(failed(device, &describe(&*panic))));
+            let mut context = match context {
+                Ok(context) => context,
+                Err(error) => return drop(opened.send(Err(error))),
+            };
+            let _ = opened.send(Ok(()));
+            while let Ok(work) = queue.recv() {
+                if let Ends::Yes = work(&mut context) {
+                    // The driver may be in any state: it is not called again, not even to close the context.
+                    std::mem::forget(context);
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("lockstep-{}", device.backend))
+            .spawn(body)
+            .map_err(|error| failed(device, &format!("no thread for its context: {error}")))?;
+        is_open.recv().map_err(|_| failed(device, "its thread has ended"))??;
+        let work = Mutex::new(Some(work));
+        Ok(ContextThread { device, process: std::process::id(), work, thread: Some(thread) })
+    }
+
+    /// Sends work to the thread, and does not wait for it.
+    pub fn send<T: Send + 'static>(&self, work: impl FnOnce(&mut C) -> T + Send + 'static) -> Promise<T> {
+        let (sender, result) = channel();
+        let work: Work<C> = Box::new(move |context| {
+            // A panic is reported by the missing result: `sender` is dropped without it.
+            match catch_unwind(AssertUnwindSafe(|| work(context))) {
+                Ok(value) => {
+                    let _ = sender.send(value);
+                    Ends::No
+                }
+                Err(_) => Ends::Yes,
+            }
+        });
+        if self.process == std::process::id() {
+            let queue = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+            // If the thread has ended, the work is dropped, and with it the sender of the result.
+            let _ = queue.as_ref().map(|queue| queue.send(work));
+        }
+        Promise { device: self.device, process: self.process, result, arrived: OnceLock::new() }
+    }
+
+    /// Runs work on the thread and waits for its result.
+    ///
+    /// # Errors
+    /// Those of the work, and those of [`Promise::wait`].
+    pub fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut C) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.send(work).wait()?
+    }
+}
+
+impl<C> Drop for ContextThread<C> {
+    /// Waits until all work is done and the context is closed.
+    fn drop(&mut self) {
+        self.work.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = self.thread.take() else { return };
+        // The thread itself may drop the last owner; a child of a fork does not have the thread.
+        if self.process == std::process::id() && thread.thread().id() != std::thread::current().id() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<T> Promise<T> {
+    /// True if [`Promise::wait`] would not block.
+    pub fn is_ready(&self) -> bool {
+        if self.arrived.get().is_some() || self.process != std::process::id() {
+            return true;
+        }
+        match self.result.try_recv() {
+            Ok(value) => self.arrived.set(value).is_ok(),
+            Err(TryRecvError::Empty) => false,
+            Err(TryRecvError::Disconnected) => true,
+        }
+    }
+
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// [`Error::DeviceFailed`] if this or earlier work panicked, or if the process is a child of the one that opened the
+    /// context.
+    pub fn wait(self) -> Result<T> {
+        if let Some(value) = self.arrived.into_inner() {
+            return Ok(value);
+        }
+        if self.process != std::process::id() {
+            let reason = "it was opened before the process was forked: open it after the fork";
+            return Err(failed(self.device, reason));
+        }
+        self.result.recv().map_err(|_| failed(self.device, "its driver failed: restart the program"))
+    }
+}
+
+fn failed(device: DeviceId, reason: &str) -> Error {
+    Error::DeviceFailed { device, reason: reason.to_owned() }
+}
+
+/// The message of a panic.
+fn describe(panic: &(dyn Any + Send)) -> String {
+    let message = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
+    message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "its driver failed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread::ThreadId;
+
+    use lockstep_core::backend::Unit;
+
+    use super::*;
+
+    const DEVICE: DeviceId = DeviceId { backend: "test", unit: Unit::Only };
+
+    /// A context that may be used by its thread alone, and records that it was closed.
+    struct Context {
+        owner: ThreadId,
+        calls: usize,
+        closed: Arc<AtomicBool>,
+    }
+
+    impl Context {
+        fn call(&mut self) -> usize {
+            assert_eq!(std::thread::current().id(), self.owner);
+            self.calls += 1;
+            self.calls
+        }
+    }
+
+    impl Drop for Context {
+        fn drop(&mut self) {
+            assert_eq!(std::thread::current().id(), self.owner);
+            self.closed.store(true, Ordering::Release);
+        }
+    }
+
+    fn start() -> (ContextThread<Context>, Arc<AtomicBool>) {
+        let closed = Arc::new(AtomicBool::new(false));
+        let for_context = Arc::clone(&closed);
+        let open = || Ok(Context { owner: std::thread::current().id(), calls: 0, closed: for_context });
+        (ContextThread::start(DEVICE, open).unwrap(), closed)
+    }
+
+    #[test]
+    fn one_thread_does_the_work_of_all() {
+        let (thread, closed) = start();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    (0..100).for_each(|_| assert!(thread.run(|context| Ok(context.call())).unwrap() > 0))
+                });
+            }
+        });
+        assert_eq!(thread.run(|context| Ok(context.call())).unwrap(), 801);
+        drop(thread);
+        assert!(closed.load(Ordering::Acquire), "the context is closed by its thread");
+    }
+
+    #[test]
+    fn work_is_done_in_order_and_results_arrive_later() {
+        let (thread, _) = start();
+        let (go, gate) = channel::<()>();
+        let first = thread.send(move |context| {
+            gate.recv().unwrap();
+            context.call()
+        });
+        let second = thread.send(|context| context.call());
+        assert!(!first.is_ready() && !second.is_ready());
+        go.send(()).unwrap();
+        assert_eq!(second.wait().unwrap(), 2);
+        assert!(first.is_ready() && first.is_ready());
+        assert_eq!(first.wait().unwrap(), 1);
+    }
+
+    #[test]
+    fn work_that_was_sent_is_done_before_the_end() {
+        let (thread, closed) = start();
+        let promises: Vec<_> = (0..100).map(|_| thread.send(|context| context.call())).collect();
+        drop(thread);
+        assert!(closed.load(Ordering::Acquire));
+        let numbers: Vec<usize> = promises.into_iter().map(|promise| promise.wait().unwrap()).collect();
+        assert_eq!(numbers, (1..=100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_failure_to_open_is_an_error() {
+        let error = failed(DEVICE, "on demand");
+        let result = error.clone();
+        assert_eq!(ContextThread::<()>::start(DEVICE, || Err(result)).err(), Some(error));
+        let error = ContextThread::<()>::start(DEVICE, || panic!("no driver")).err();
+        assert_eq!(error, Some(failed(DEVICE, "no driver")));
+    }
+
+    #[test]
+    fn after_a_panic_all_work_fails_and_the_driver_is_not_called() {
+        let (thread, closed) = start();
+        assert_eq!(thread.run(|context| Ok(context.call())).unwrap(), 1);
+        let panics = thread.send(|_| -> usize { panic!("the driver") });
+        let after = thread.send(|context| context.call());
+        assert!(matches!(panics.wait(), Err(Error::DeviceFailed { .. })));
+        assert!(matches!(after.wait(), Err(Error::DeviceFailed { .. })));
+        assert!(matches!(thread.run(|context| Ok(context.call())), Err(Error::DeviceFailed { .. })));
+        drop(thread);
+        assert!(!closed.load(Ordering::Acquire));
+    }
+}
