@@ -59,7 +59,8 @@ impl AnyKernel for AwsLc {
 /// Processes messages one after another. The context of a key is cached only if several messages use it.
 fn run_batch(messages: &mut [AeadMessage<'_>]) {
     let mut i = 0;
-    // All other keys share one context, because allocating and zeroing a context takes longer than expanding a key.
+    // Keys whose context is not cached share this context, because allocating and zeroing a context takes longer than
+    // expanding a key.
     let mut once = None;
     while i < messages.len() {
         let key = messages[i].key;

@@ -1,10 +1,10 @@
-//! Scheduling of serial modes over several messages: which run together, and for how many blocks.
+//! Scheduling of serial modes over several messages: which messages run together, and for how many blocks.
 
 use crate::kernel::Lane;
 
 /// A message in progress.
 pub(crate) struct Slot {
-    /// The index of its lane.
+    /// The index of the message's lane.
     pub(crate) lane: usize,
     /// The next block.
     pub(crate) next: usize,
@@ -13,7 +13,7 @@ pub(crate) struct Slot {
 
 /// Processes all lanes for which `wanted` is true, at most `width` at a time.
 ///
-/// `run` must process the given number of blocks of each message and add it to `next`. When a message ends, another
+/// `run` must process the given number of blocks of each message and add that number to `next`. When a message ends, another
 /// one takes its slot.
 pub(crate) fn interleave<S>(
     lanes: &mut [Lane<'_, S>],

@@ -13,7 +13,8 @@ pub use lockstep_core::data::Span;
 pub struct Lane<'a, S> {
     /// The expanded key of this message.
     pub schedule: &'a S,
-    /// The chaining register: the IV at first; afterwards the value that the next call continues from.
+    /// The chaining register. It holds the IV before the first call and, after a call, the value from which the next call
+    /// continues.
     pub register: &'a mut Block,
     /// Whole blocks.
     pub data: Span<'a>,
@@ -45,8 +46,8 @@ pub trait Kernel: Copy + Send + Sync + 'static {
     /// ECB decryption.
     fn ecb_decrypt(self, key: &Self::Schedule, data: Span<'_>);
 
-    /// CTR with a 128-bit big-endian counter that wraps (SP 800-38A, 6.5). Any length; the counter is increased by the
-    /// number of blocks, including a partial one.
+    /// CTR with a 128-bit big-endian counter that wraps (SP 800-38A, 6.5). The data have any length; the counter is
+    /// increased by the number of blocks, including a partial one.
     fn ctr(self, key: &Self::Schedule, counter: &mut Block, data: Span<'_>);
 
     /// CTR that increments only the last 32 bits (GCM's inc32, SP 800-38D, 6.2). Any length.
@@ -74,8 +75,8 @@ pub trait Kernel: Copy + Send + Sync + 'static {
     /// CBC encryption (SP 800-38A, 6.2) of any number of independent messages, interleaved.
     fn cbc_encrypt(self, lanes: &mut [Lane<'_, Self::Schedule>]);
 
-    /// Encrypts `blocks[i]` under `keys[i]`, interleaved: one step of the other serial modes. The slices have the same
-    /// length, at most [`LANES`].
+    /// Encrypts `blocks[i]` under `keys[i]`, interleaved. This is one step of the serial modes other than CBC. The slices
+    /// have the same length, at most [`LANES`].
     fn encrypt_each(self, keys: &[&Self::Schedule], blocks: &mut [Block]);
 
     /// Decrypts `blocks[i]` under `keys[i]`, interleaved (PCBC decryption is serial).

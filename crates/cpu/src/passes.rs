@@ -1,4 +1,4 @@
-//! Passes over segments by a [`Kernel`]: translates the types of `lockstep-core` to those of kernels.
+//! Runs passes over segments on a [`Kernel`]. Translates the types of `lockstep-core` to those of kernels.
 
 use lockstep_core::backend::Cost;
 use lockstep_core::data::{Data, HostData};
@@ -73,7 +73,7 @@ impl<K: Kernel> AnyKernel for Passes<K> {
     }
 }
 
-/// Checks that all data are in host memory, and writable unless the pass only reads.
+/// Checks that all data are in host memory, and that they are writable unless the pass only reads.
 fn check(pass: Pass, segments: &[Segment<'_>]) -> Result<()> {
     for segment in segments {
         match &segment.data {
@@ -133,7 +133,7 @@ fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
     }
 }
 
-/// The last partial block of CFB decryption.
+/// Decrypts the last, partial block of CFB.
 fn xor_last<K: Kernel>(kernel: K, key: &Key, register: Block, mut tail: HostData<'_>) {
     if tail.is_empty() {
         return;
@@ -146,8 +146,8 @@ fn xor_last<K: Kernel>(kernel: K, key: &Key, register: Block, mut tail: HostData
     }
 }
 
-/// The cost of a pass: rates measured on a Zen 4 core with AES-128 (docs/measured), scaled by the number of rounds for
-/// longer keys. Only the order of the kernels matters, since they all run on the same processor.
+/// The cost of a pass. The rates were measured on a Zen 4 core with AES-128 (docs/measured). They are scaled by the number
+/// of rounds for longer keys. Only the order of the kernels matters, since they all run on the same processor.
 fn pass_cost(kernel: &str, pass: Pass, key: KeySize) -> Cost {
     let (parallel, serial) = match kernel {
         "cpu/vaes512" => (22.0, 1.5),

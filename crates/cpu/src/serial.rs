@@ -32,7 +32,8 @@ pub(crate) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]
     }
 }
 
-/// The block cipher of a kernel with schedules of type `S`. Kernels with the same type share the compiled code below.
+/// The block cipher of a kernel with schedules of type `S`. Kernels with the same schedule type share the compiled code
+/// below.
 struct Cipher<'k, S> {
     schedule: &'k dyn for<'a> Fn(&'a Key) -> &'a S,
     encrypt_each: &'k dyn Fn(&[&S], &mut [Block]),
@@ -51,9 +52,9 @@ fn cbc_encrypt<K: Kernel>(kernel: K, segments: &mut [Segment<'_>]) {
     kernel.cbc_encrypt(&mut segments.iter_mut().map(lane).collect::<Vec<_>>());
 }
 
-/// One step of a serial mode: one block cipher call and what surrounds it.
+/// One step of a serial mode: one block cipher call and the operations before and after it.
 trait Step {
-    /// Bytes of a step; the last step of a message may have fewer.
+    /// Number of bytes of a step; the last step of a message may have fewer.
     const BYTES: usize;
     /// Number of steps on the same bytes: 8 for modes that work on bits.
     const TIMES: usize = 1;
@@ -63,7 +64,7 @@ trait Step {
     /// The input of the block cipher.
     fn before(register: &Block, input: &[u8]) -> Block;
 
-    /// Computes output and register from the result of the block cipher. `output` has the length of `input`.
+    /// Computes the output and the new register from the result of the block cipher. `output` has the length of `input`.
     fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], time: usize);
 }
 
@@ -94,7 +95,7 @@ fn run_interleaved<T, S: Step>(cipher: Cipher<'_, T>, segments: &mut [Segment<'_
         for (key, slot) in keys.iter_mut().zip(&slots[..active]) {
             *key = (cipher.schedule)(segments[slot.segment].key);
         }
-        // The set of messages stays the same until one ends.
+        // The set of messages stays the same until a message ends.
         let mut ended = false;
         while !ended {
             let mut blocks = [[0; 16]; LANES];
@@ -139,7 +140,7 @@ fn run_interleaved<T, S: Step>(cipher: Cipher<'_, T>, segments: &mut [Segment<'_
     }
 }
 
-/// The input of the step at `at`.
+/// The input of the step that starts at byte `at`.
 fn step_of<'s, S: Step>(data: &'s HostData<'_>, at: usize) -> &'s [u8] {
     let input = &data.input()[at..];
     &input[..input.len().min(S::BYTES)]
@@ -255,7 +256,8 @@ impl<const ENCRYPT: bool> Step for Cfb1<ENCRYPT> {
         *register
     }
 
-    /// The most significant bit of the byte is the first. In place, bits not yet done are still input.
+    /// The most significant bit of the byte is processed first. If the operation is in place, the bits that are not yet
+    /// processed still hold the input.
     fn after(register: &mut Block, cipher: &Block, input: &[u8], output: &mut [u8], time: usize) {
         let bit = 7 - time;
         let keystream = (cipher[0] >> 7) << bit;

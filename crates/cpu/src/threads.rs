@@ -3,10 +3,11 @@
 use lockstep_core::share;
 use lockstep_core::work::{AeadMessage, Pass, Segment};
 
-/// Fewest bytes for a thread: at 20 GB/s they take 50 microseconds, longer than starting the thread.
+/// Smallest number of bytes for a thread. At 20 GB/s they take 50 microseconds, which is longer than starting the thread
+/// takes.
 const LEAST_SHARE: usize = 1 << 20;
 
-/// The same for serial passes, which take about 15 times as long for a byte.
+/// Smallest number of bytes for a thread in serial passes, which take about 15 times as long for a byte.
 const LEAST_SERIAL_SHARE: usize = 1 << 16;
 
 /// Runs `run` over all segments, on several threads if there is enough to do.
@@ -24,7 +25,7 @@ pub(crate) fn spread(
     }
     let targets = vec![bytes.div_ceil(shares).next_multiple_of(4096); shares];
     let done = share::segments(pass, segments, &targets, |mut lists| {
-        // No thread for an empty list.
+        // An empty list needs no thread.
         lists.retain(|list| !list.is_empty());
         share::at_once(lists, |segments| run(pass, segments));
         Ok(())

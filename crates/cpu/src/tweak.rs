@@ -2,7 +2,7 @@
 
 use crate::kernel::Block;
 
-/// The tweak of the next block, both as little-endian numbers.
+/// The tweak of the next block. Both tweaks are little-endian numbers.
 #[inline(always)]
 pub(crate) fn double(tweak: u128) -> u128 {
     (tweak << 1) ^ (0x87 & 0u128.wrapping_sub(tweak >> 127))
@@ -19,10 +19,10 @@ pub(crate) fn take(tweak: &mut Block, blocks: usize, mut each: impl FnMut(usize,
     *tweak = t.to_le_bytes();
 }
 
-/// Advances a tweak by `blocks` blocks, by squaring: the time is logarithmic.
+/// Advances a tweak by `blocks` blocks. It uses repeated squaring, so the time is logarithmic in `blocks`.
 pub(crate) fn advance(tweak: &mut Block, blocks: u64) {
     let mut t = u128::from_le_bytes(*tweak);
-    // alpha^blocks by squaring: t * alpha^(2^i) for each bit i that is set.
+    // Multiplies `t` by alpha^(2^i) for each bit i of `blocks` that is set.
     let mut power: u128 = 2;
     let mut left = blocks;
     if left < 16 {

@@ -16,6 +16,7 @@
 //! | `messages`, `keys` | what a call works on, and its keys, each once |
 //! | [`compose`] | GCM of a message that is too long for a chunk, composed of passes |
 //! | `context_thread` | a thread that owns the state of a driver that only one thread may use |
+//! | [`power`] | powers of x, for XTS |
 //! | [`table`] | messages that arrays in device memory describe |
 #![deny(unsafe_code)]
 
@@ -27,6 +28,7 @@ mod keys;
 mod kind;
 mod messages;
 mod pipeline;
+pub mod power;
 mod staging;
 pub mod table;
 #[cfg(test)]

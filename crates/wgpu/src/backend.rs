@@ -1,4 +1,4 @@
-//! Discovery of devices: GPUs, and software that implements their interfaces.
+//! Discovery of devices: GPUs, and software devices that implement the same interfaces.
 
 use std::sync::Arc;
 
@@ -18,29 +18,30 @@ pub const SOFTWARE_GL: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WgpuBackend;
 
-/// The devices that were found, with their own type.
+/// The devices that were found, with their concrete type.
 pub struct Found {
     /// GPUs first.
     pub devices: Vec<WgpuDevice>,
-    /// The reason if there is no GPU.
+    /// The reason why there is no GPU; `None` if there is one.
     pub missing: Option<Missing>,
 }
 
 impl WgpuBackend {
-    /// All devices with Vulkan or Metal; if there are none, those with OpenGL ES, which takes longest to start.
+    /// Finds all devices with Vulkan or Metal. If there are none, finds those with OpenGL ES, which takes the longest time
+    /// to start.
     pub fn find(&self) -> Found {
         let found = found(wgpu::Backends::VULKAN | wgpu::Backends::METAL);
         if found.devices.is_empty() { self.find_by_opengl() } else { found }
     }
 
-    /// All devices with OpenGL ES.
+    /// Finds all devices with OpenGL ES.
     pub fn find_by_opengl(&self) -> Found {
         found(wgpu::Backends::GL)
     }
 }
 
 fn found(backends: wgpu::Backends) -> Found {
-    // Drivers may panic in wgpu.
+    // Some drivers may cause a panic in wgpu.
     let adapters = std::panic::catch_unwind(|| adapters(backends)).unwrap_or_default();
     let (mut devices, mut software): (Vec<WgpuDevice>, Vec<WgpuDevice>) = Default::default();
     for adapter in adapters {
@@ -91,8 +92,8 @@ impl Backend for WgpuBackend {
     }
 }
 
-/// Device files of GPUs on Linux, by directory and beginning of the name: those of drivers in the kernel, NVIDIA, Arm,
-/// Qualcomm, Imagination, and WSL.
+/// Device files of GPUs on Linux: the directory and the beginning of the file name. The files belong to drivers in the
+/// kernel, NVIDIA, Arm, Qualcomm, Imagination, and WSL, in this order.
 const NODES: [(&str, &str); 6] = [
     ("/dev/dri", "renderD"),
     ("/dev", "nvidia"),
@@ -111,7 +112,7 @@ fn has_file(folder: &str, beginning: &str) -> bool {
 fn adapters(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends,
-        // No validation layers and no debug names, even if they are installed.
+        // Disables validation layers and debug names, even if they are installed.
         flags: wgpu::InstanceFlags::empty(),
         ..wgpu::InstanceDescriptor::new_without_display_handle()
     });

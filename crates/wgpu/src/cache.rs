@@ -1,5 +1,5 @@
-//! Compiled programs, stored in the user's cache directory for the next process. Some drivers have a cache themselves, but
-//! wgpu does not report which, so this one is used wherever wgpu offers it.
+//! Compiled programs, stored in the user's cache directory for the next process. Some drivers have their own cache, but wgpu
+//! does not report which drivers do. Therefore this cache is used wherever wgpu supports it.
 #![allow(unsafe_code)] // one call of wgpu
 
 use std::sync::Mutex;
@@ -21,7 +21,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The programs that earlier processes compiled for this adapter and driver. None if wgpu has no key for them.
+    /// The programs that earlier processes compiled for this adapter and driver. None if the device does not support a
+    /// cache.
     pub(crate) fn open(device: &wgpu::Device, info: &wgpu::AdapterInfo, file: &Cache) -> Option<Programs> {
         if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             return None;
@@ -33,13 +34,14 @@ impl Programs {
         Programs::named(device, name, file)
     }
 
-    /// None if the driver refuses: the device then works without a cache, and the next process starts with an empty one.
+    /// None if the driver refuses the data. The device then works without a cache, and the next process starts with an empty
+    /// cache.
     fn named(device: &wgpu::Device, name: String, file: &Cache) -> Option<Programs> {
         let kept = file.read(&name, MOST).and_then(|content| unpacked(&content).map(<[u8]>::to_vec));
         let descriptor =
             wgpu::PipelineCacheDescriptor { label: Some("lockstep"), data: kept.as_deref(), fallback: true };
-        // SAFETY: the data come from `get_data`, protected by a checksum and the permissions of the user's directory; wgpu and
-        // the driver refuse data of other adapters and versions.
+        // SAFETY: the data come from `get_data`. A checksum and the permissions of the user's directory protect them. wgpu
+        // and the driver refuse data of other adapters and versions.
         let (cache, error) = scoped(device, || unsafe { device.create_pipeline_cache(&descriptor) });
         if error.is_some() {
             let _ = file.remove(&name);
@@ -53,7 +55,7 @@ impl Programs {
         &self.cache
     }
 
-    /// Stores new programs. If the directory cannot be written, the next process compiles them again.
+    /// Stores new programs. If the directory cannot be written, the next process compiles the programs again.
     pub(crate) fn store(&self) {
         let mut kept = lock(&self.kept);
         let data = self.cache.get_data();
@@ -64,7 +66,7 @@ impl Programs {
     }
 }
 
-/// FNV-1a, which detects damage, not attacks.
+/// FNV-1a. It detects damage, but not attacks.
 fn checksum(data: &[u8]) -> [u8; 8] {
     let hash = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     data.iter().fold(0xcbf2_9ce4_8422_2325u64, hash).to_le_bytes()
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
     use crate::software;
 
-    /// A device that was opened without the feature refuses to make one.
+    /// A device that was opened without the feature for pipeline caches refuses to create a cache.
     #[test]
     fn a_device_works_without_a_cache() {
         let Some(software) = software::device() else { return };

@@ -1,4 +1,4 @@
-//! A call as chunks, each a submission.
+//! Divides a call into chunks. Each chunk is one submission.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::kernel::{Family, ROWS, WIDE};
 use crate::memory::{download, zero};
 use crate::staging::{Pool, Staging};
 
-/// Pieces of a chunk at most, so that their descriptions stay smaller than the chunk.
+/// Maximum number of pieces of a chunk, so that the descriptions of the pieces stay smaller than the chunk.
 const MOST_PIECES: usize = 16 * 1024;
 
-/// Bytes of a message that are hashed in one go, at most and in chunks: 2^21 blocks, of the 2^24 that GHASH has levels
-/// for.
+/// Limits for the part of a message that is hashed at once, in bytes and in chunks. The limit in bytes is 2^21 blocks; the
+/// levels of GHASH would allow 2^24.
 const HASHED_AT_ONCE: usize = 32 << 20;
 const HASHED_CHUNKS: usize = 8;
 
 /// Blocks that a message of GCM takes in addition to its data.
 const OVERHEAD_BLOCKS: usize = 6;
 
-/// Bytes of a message that a chain works on in one go, which bounds the number of launches.
+/// Number of bytes of a message that a chain processes at once. This limits the number of launches.
 const CHAINED_AT_ONCE: usize = 32 << 10;
 
-/// Bytes of a chunk, by where the data are.
+/// Number of bytes of a chunk, for data in host memory and for data in device memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunks {
     pub(crate) host: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Chunks {
 #[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) pool: Arc<Pool>,
-    /// The kernel; none for the measurement of overheads, where data travel and nothing runs.
+    /// The kernel. None for the measurement of overheads: the data are copied, but no kernel runs.
     pub(crate) family: Option<&'static Family>,
     pub(crate) operation: Operation,
     pub(crate) size: KeySize,
@@ -58,7 +58,8 @@ impl Task {
         Kind::of(self.operation)
     }
 
-    /// How the chaining state moves on from tile to tile. GCM counts, though its messages leave no state.
+    /// How the chaining state changes from tile to tile. GCM uses a counter, although its messages have no final chaining
+    /// state.
     pub(crate) fn chaining(&self) -> ChainingState {
         match self.operation {
             Operation::Pass(pass) => ChainingState::of(pass),
@@ -66,7 +67,7 @@ impl Task {
         }
     }
 
-    /// `Launch::option` of tiles: which bits of a counter count.
+    /// The value of `Launch::option` for tiles: a mask for the carry out of the low 32 bits of a counter.
     pub(crate) fn counter_mask(&self) -> u32 {
         if self.chaining() == ChainingState::Counter32 { 0 } else { u32::MAX }
     }
@@ -76,7 +77,7 @@ impl Task {
         16 * ROWS * if self.wide { WIDE } else { 1 }
     }
 
-    /// Bytes of a message that are hashed in one go.
+    /// Maximum number of bytes of a message that are hashed at once.
     fn most_hashed(&self, resident: bool) -> usize {
         let chunk = if resident { self.chunks.device } else { self.chunks.host };
         HASHED_AT_ONCE.min(chunk.max(16).saturating_mul(HASHED_CHUNKS) / 16 * 16)
@@ -101,7 +102,7 @@ impl Pipeline for Task {
         Limits {
             bytes: if resident { self.chunks.device } else { self.chunks.host },
             pieces: MOST_PIECES,
-            // A message that is not cut exceeds a chunk only if it is alone in it.
+            // A message that is not cut may exceed the size of a chunk only if it is the only message in the chunk.
             least_room: if let Kind::Tiles(_) = kind { 1 } else { usize::MAX },
             tile: self.tile(),
             serial: if let Kind::Chain(_) = kind { CHAINED_AT_ONCE } else { self.most_hashed(resident) },

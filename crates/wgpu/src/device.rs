@@ -17,17 +17,19 @@ use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
 use crate::staging::Pool;
 
-/// Bytes of a chunk: many enough to fill the device and to pay for its launches, few enough to overlap. A software device
-/// shares caches with the threads that fill its buffers.
+/// Number of bytes of a chunk. It is large enough to fill the device and to make the cost of launches small, and small
+/// enough for chunks to overlap. It is smaller for a software device, which shares caches with the threads that fill its
+/// buffers.
 const CHUNK: usize = 4 << 20;
 const SOFTWARE_CHUNK: usize = 1 << 20;
 
-/// Bytes of a chunk in device memory: nothing overlaps, so as many as pay for a submission. Small devices have little
-/// memory and need fewer.
+/// Number of bytes of a chunk in device memory. Nothing overlaps here, so the chunk is large enough to make the cost of a
+/// submission small. Small devices have little memory and need fewer bytes.
 const DEVICE_CHUNK: usize = 32 << 20;
 const SMALL_DEVICE_CHUNK: usize = 8 << 20;
 
-/// From this many bytes of a segment on, invocations share tiles; shorter ones would leave most of a tile empty.
+/// Smallest number of bytes per segment for which invocations share tiles. Shorter segments would leave most of a tile
+/// empty.
 const WIDE_FROM: usize = 8 << 10;
 
 /// A GPU, or a software device.
@@ -68,19 +70,19 @@ impl WgpuDevice {
         }
     }
 
-    /// The same device, with compiled programs stored in another cache.
+    /// Returns the same device, which now stores compiled programs in another cache.
     pub fn with_cache(mut self, cache: Cache) -> WgpuDevice {
         self.cache = Some(cache);
         self
     }
 
-    /// The same device, with work submitted in another way.
+    /// Returns the same device, which now submits work with other options.
     pub fn with_launches(mut self, options: LaunchOptions) -> WgpuDevice {
         self.options = options;
         self
     }
 
-    /// Behaves from now on as if the driver had lost the device, for tests.
+    /// Makes the device behave from now on as if the driver had lost it, for tests.
     ///
     /// # Errors
     /// If the device cannot be opened.
@@ -148,7 +150,7 @@ impl WgpuDevice {
     }
 }
 
-/// True if a family offers an operation. Serial modes have bitsliced programs only.
+/// True if a family supports an operation. Serial modes have bitsliced programs only.
 fn does(family: &Family, operation: Operation) -> bool {
     match operation {
         Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
@@ -166,7 +168,7 @@ fn interface(backend: wgpu::Backend) -> &'static str {
     }
 }
 
-/// The reason if an adapter cannot run the programs.
+/// The reason why an adapter cannot run the programs; `None` if it can.
 fn lacks(adapter: &wgpu::Adapter) -> Option<String> {
     let compute = wgpu::DownlevelFlags::COMPUTE_SHADERS;
     if !adapter.get_downlevel_capabilities().flags.contains(compute) {
@@ -211,7 +213,8 @@ impl Device for WgpuDevice {
         Some(match (self.software, serial) {
             (true, true) => Cost::new(1e6, 0.001),
             (true, false) => Cost::new(1e6, 0.2),
-            // A message occupies one lane of one invocation: the CPU is faster unless there are thousands.
+            // A message occupies only one lane of one invocation, so the CPU is faster unless there are thousands of
+            // messages.
             (false, true) => Cost::new(300_000.0, 0.001),
             (false, false) => Cost::new(300_000.0, 2.0),
         })
@@ -236,7 +239,7 @@ impl Device for WgpuDevice {
         match work.task {
             CoreTask::Pass(_, segments) => self.start(Some(family), operation, Messages::Segments(segments)),
             CoreTask::Fused(_, messages) => self.start(Some(family), operation, Messages::Aead(messages)),
-            // The host expands keys, so it reads the arrays.
+            // The host expands the keys, so it must read the arrays of the table.
             CoreTask::Table(_, table) => {
                 let run = |messages: Messages<'_, '_>| self.start(Some(family), operation, messages)?.wait();
                 run_on_host(self, operation, &table, run).map(|()| Completion::Done)

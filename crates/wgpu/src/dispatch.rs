@@ -1,15 +1,15 @@
-//! The launches of a chunk, their tiles, and where everything lies in the buffer `work`.
+//! The launches of a chunk, their tiles, and the layout of the buffer `work`.
 
 use lockstep_core::data::Data;
 use lockstep_core::work::Tag;
 use lockstep_core::{Block, Result};
+use lockstep_gpu_host::power::{power_of_x, times_power_of_x};
 use lockstep_gpu_host::{Chain, Messages, Piece, with_input};
 
 use crate::chunk::Task;
 use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, WIDE};
 use crate::launch::{Launch, Tile};
 use crate::memory::WORD;
-use crate::power::{power_of_x, times_power_of_x};
 
 /// Sections of `work`, in blocks.
 #[derive(Default)]
@@ -31,28 +31,29 @@ impl Layout {
 pub(crate) struct DispatchList {
     pub(crate) tiles: Vec<Tile>,
     pub(crate) launches: Vec<Launch>,
-    /// The T-tables of launches, by direction.
+    /// The T-tables of the launches: true for a table of the inverse cipher.
     pub(crate) tables: Vec<bool>,
 }
 
-/// First blocks of sections of `work`; those that a pass does not need are empty.
+/// First blocks of sections of `work`; sections that a pass does not need are empty.
 pub(crate) struct Places {
     /// Chaining states, one for each piece.
     pub(crate) states: usize,
     /// Zero blocks, one for each key, which are encrypted to hash keys.
     pub(crate) zeros: usize,
-    /// For GCM: first counters, one for each piece, which are encrypted to masks of tags; then tags and statuses, which come back.
+    /// For GCM: `masks` has the first counter of each piece, which is encrypted to the mask of its tag. `tags` has the tags
+    /// and then the statuses, which are copied back.
     pub(crate) masks: usize,
     pub(crate) tags: usize,
-    /// By piece, for GCM: what is hashed, associated data first.
+    /// For GCM, the input of GHASH for each piece, which starts with the associated data.
     pub(crate) hashed: Vec<usize>,
-    /// By piece: its data.
+    /// The data of each piece.
     pub(crate) data: Vec<usize>,
-    /// Blocks from the input of a piece to its output.
+    /// Distance in blocks from the input of a piece to its output.
     pub(crate) to: usize,
     /// Last words of outputs that end within a word.
     pub(crate) tails: usize,
-    /// True if the data are in device memory, where the host does not see them.
+    /// True if the data are in device memory, where the host cannot access them.
     pub(crate) resident: bool,
 }
 
@@ -65,13 +66,13 @@ struct Hashed {
     output: usize,
 }
 
-/// The chunk that a list is made for.
+/// The chunk for which a [`DispatchList`] is made.
 pub(crate) struct Work<'a, 'w, 'd> {
     pub(crate) task: &'a Task,
     pub(crate) family: &'static Family,
     pub(crate) pieces: &'a [Piece],
     pub(crate) messages: &'a Messages<'w, 'd>,
-    /// By piece: the numbers of its key and of its tweak key.
+    /// The numbers of the key and of the tweak key of each piece.
     pub(crate) numbers: &'a [(u32, u32)],
     pub(crate) keys: usize,
     pub(crate) places: &'a Places,
@@ -98,7 +99,7 @@ impl Work<'_, '_, '_> {
         self.pieces.iter().map(|piece| piece.range.len() as u64).sum()
     }
 
-    /// Encrypts consecutive blocks, each under its key of `keys`.
+    /// Encrypts consecutive blocks; `keys` has the key of each block.
     fn prelude(&self, list: &mut DispatchList, at: usize, keys: impl IntoIterator<Item = u32>) {
         let first = list.tiles.len();
         let tile = |(index, key)| Tile { at: (at + index) as u32, blocks: 1, key, ..Tile::default() };
@@ -108,7 +109,7 @@ impl Work<'_, '_, '_> {
         list.launches.push(self.launch(Program::Blocks, first, tiles, invocations));
     }
 
-    /// A pass in tiles; if it is gated, messages with wrong tags are zeroed in place of it.
+    /// A pass in tiles. If `gated` is true, messages with wrong tags are zeroed instead of processed.
     pub(crate) fn tiles(&self, list: &mut DispatchList, part: Part, gated: bool) {
         let count = self.pieces.len();
         if part.tweaks() {
@@ -169,17 +170,17 @@ impl Work<'_, '_, '_> {
         self.hash(list, layout, hashed.collect())
     }
 
-    /// GCM (SP 800-38D, 7.1 and 7.2): tags are made, or compared before anything is decrypted.
+    /// GCM (SP 800-38D, 7.1 and 7.2). Encryption computes the tags; decryption compares the tags before it decrypts data.
     pub(crate) fn gcm(&self, list: &mut DispatchList, layout: &mut Layout, opens: bool) -> Result<()> {
         let count = self.pieces.len();
         let mut keys: Vec<u32> = (0..self.keys as u32).collect();
         keys.extend(self.numbers.iter().map(|&(key, _)| key));
-        // Masks lie behind the hash keys.
+        // The masks follow the hash keys.
         self.prelude(list, self.places.zeros, keys);
         if !opens {
             self.tiles(list, Part::Ctr, false);
         }
-        // The host has sent padded data already.
+        // If the ciphertext came from the host, the host has already padded it.
         if !opens || self.places.resident {
             self.pads(list);
         }
@@ -187,7 +188,7 @@ impl Work<'_, '_, '_> {
         let hashed = (self.pieces.iter().enumerate()).map(|(index, piece)| Hashed {
             piece: index,
             at: self.places.hashed[index],
-            // With the block of lengths.
+            // Includes the block of lengths.
             blocks: self.places.data[index] - self.places.hashed[index] + piece.range.len().div_ceil(16) + 1,
             state: Block::default(),
             output: hashes + index,
@@ -233,7 +234,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// Keeps the bytes behind outputs that end within a word.
+    /// Keeps the bytes that follow an output in its last word, if the output ends within a word.
     pub(crate) fn tails(&self, list: &mut DispatchList) {
         let first = list.tiles.len();
         for (piece, data) in self.pieces.iter().zip(&self.places.data) {
@@ -268,7 +269,7 @@ impl Work<'_, '_, '_> {
             for message in left {
                 let runs = message.blocks.div_ceil(GHASH_RUN);
                 let output = if runs == 1 { message.output } else { layout.section(runs) };
-                // Runs are counted from the end: the first one is short.
+                // Runs are counted from the end, so the first run may be short.
                 let short = message.blocks - (runs - 1) * GHASH_RUN;
                 for run in 0..runs {
                     let (skip, len) =
@@ -305,10 +306,10 @@ impl Work<'_, '_, '_> {
             extra: (self.places.states + index) as u32,
             state: Block::default(),
         }));
-        // An invocation works as long as its longest message.
+        // Sorts messages by length, because an invocation runs until its longest message ends.
         list.tiles.sort_by_key(|tile| std::cmp::Reverse(tile.blocks));
         let invocations = self.pieces.len().div_ceil(CHAIN_MESSAGES);
-        // Bit planes of round keys, for each invocation.
+        // Space for the bit planes of the round keys of each invocation.
         let scratch = layout.section(invocations * (self.task.size.rounds() + 1) * CHAIN_MESSAGES) as u32;
         let (option, decrypts) = (chain as u32, chain.decrypts());
         let launch =
@@ -323,7 +324,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// How many times a chain runs the cipher for this many bytes.
+/// Number of times that a chain runs the cipher for a message of `bytes` bytes.
 fn steps_of(chain: Chain, bytes: u32) -> u32 {
     match chain {
         Chain::Cfb8Encrypt | Chain::Cfb8Decrypt => bytes,

@@ -1,5 +1,5 @@
-//! A chunk in buffers: their layout, what the host writes to them, and the commands of the submission. Descriptions, keys
-//! and data go to the device, programs run, results come back, and what the device had of them is wiped.
+//! The buffers of a chunk: their layout, the content that the host writes, and the commands of the submission. Descriptions,
+//! keys and data are copied to the device, programs run, results are copied back, and the copies on the device are wiped.
 
 use std::ops::Range;
 
@@ -23,52 +23,52 @@ use crate::staging::{Room, Staging};
 /// A chunk that is ready to be submitted.
 pub(crate) struct Staged {
     pub(crate) commands: wgpu::CommandBuffer,
-    /// True if it reads words of the caller's memory and writes them back with some of their bytes changed.
+    /// True if the chunk reads words of the caller's memory and writes them back with only some of their bytes changed.
     pub(crate) writes_parts_of_words: bool,
     pub(crate) found: Found,
 }
 
-/// What comes back of a chunk, in bytes of the download buffer.
+/// The results of a chunk in the download buffer. Positions are in bytes.
 pub(crate) struct Found {
-    /// By piece: where its output is, if the host gets it.
+    /// The position of the output of each piece, if the outputs are copied to the host.
     pub(crate) outputs: Option<Vec<usize>>,
-    /// True if chaining states come first, 16 bytes each, because the device computed them.
+    /// True if the device computed chaining states. They come first, 16 bytes each.
     pub(crate) states: bool,
-    /// Where last blocks of ciphertexts are, 16 bytes each, of data that the host does not see.
+    /// The position of the last ciphertext blocks, 16 bytes each, if the data are in device memory.
     pub(crate) last_blocks: Option<usize>,
     /// True if tags come first, then statuses, 16 bytes each.
     pub(crate) tags: bool,
     pub(crate) len: usize,
 }
 
-/// The pieces of a chunk, and what follows from them.
+/// The pieces of a chunk, and the values that depend on them.
 pub(crate) struct Chunk<'a, 'w, 'd> {
     task: &'a Task,
     pieces: &'a [Piece],
     messages: &'a Messages<'w, 'd>,
     keys: PieceKeys<'d>,
-    /// By piece: where its input and output are, if the chunk is in device memory.
+    /// The places of the input and of the output of each piece, if the data are in device memory.
     resident: Vec<(Place, Place)>,
 }
 
-/// Where everything of a chunk lies, and what runs.
+/// The layout of a chunk, and its launches.
 struct Description {
     places: Places,
     list: DispatchList,
     parameters: Parameters,
     room: Room,
-    /// Bytes of `work` that come back, one stretch.
+    /// The range of bytes of `work` that is copied back.
     back: Range<usize>,
     last_blocks: bool,
 }
 
-/// What is only read, in one buffer: launches, tiles, round keys with T-tables behind them, each from a multiple of the
-/// alignment on. In bytes.
+/// The layout in bytes of the buffer that programs only read: launches, then tiles, then round keys followed by T-tables.
+/// Each of these three parts starts at a multiple of the alignment.
 struct Parameters {
     tiles: usize,
     tile_bytes: usize,
     schedules: usize,
-    /// Of one key.
+    /// Bytes of the round keys of one key.
     schedule_bytes: usize,
     tables: usize,
     end: usize,
@@ -95,7 +95,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         if room.work / 16 > u32::MAX as usize || room.work > most {
             return Err(gpu.failed("the work is too large for one launch: submit less at once"));
         }
-        // Compilation may take long or fail, so it comes before keys and data are anywhere.
+        // Compilation may take long or fail, so it is done before keys and data are copied.
         for launch in &description.list.launches {
             gpu.pipeline(launch.program)?;
         }
@@ -134,7 +134,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         self.task.kind().looks_back()
     }
 
-    /// True if chaining states are read by the device from `work`.
+    /// True if the device reads chaining states from `work`.
     fn has_states(&self) -> bool {
         match self.task.kind() {
             Kind::Tiles(_) => self.task.kind().tweaks(),
@@ -143,22 +143,24 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         }
     }
 
-    /// True if the device leaves chaining states there.
+    /// True if the device writes chaining states to `work`.
     fn computes_states(&self) -> bool {
         self.task.chaining() == ChainingState::DeviceComputed && self.task.family.is_some()
     }
 
-    /// True if the output of a piece in device memory ends within a word, of which the other bytes stay.
+    /// True if the output of a piece is in device memory and ends within a word. The other bytes of that word must not
+    /// change.
     fn ends_in_word(&self, piece: &Piece) -> bool {
         self.is_resident() && self.writes() && !piece.range.len().is_multiple_of(WORD)
     }
 
-    /// Blocks before a piece that belong to it.
+    /// Number of blocks before a piece that are part of its input.
     fn edge(&self, piece: &Piece) -> usize {
         usize::from(self.looks_back() && piece.range.start > 0)
     }
 
-    /// Sections of `work`: first what is copied there; outputs, if they have a place of their own, are made there.
+    /// Lays out the sections of `work`: first those that data are copied to, then the outputs, if they are not written over
+    /// the input.
     fn places(&self, layout: &mut Layout) -> (Places, Range<usize>) {
         let count = self.pieces.len();
         let states = layout.section(if self.has_states() { count } else { 0 });
@@ -170,7 +172,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         for piece in self.pieces {
             let aad = self.messages.aead(piece.segment).map_or(0, |message| message.aad.len());
             hashed.push(layout.section(aad.div_ceil(16)));
-            // The host does not see the block before data in device memory.
+            // If the data are in device memory, the host cannot read the block before a piece, so that block is copied too.
             layout.section(if self.is_resident() { self.edge(piece) } else { 0 });
             data.push(layout.section(piece.range.len().div_ceil(16)));
             layout.section(usize::from(self.is_gcm()));
@@ -198,7 +200,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         if self.is_resident() && self.writes() {
             work.tails(&mut list);
         }
-        // T-tables lie behind the round keys.
+        // The T-tables follow the round keys.
         for launch in &mut list.launches {
             if let Program::Table { part, .. } = launch.program {
                 let block = 2 * (self.task.size.rounds() + 1) * keys + 64 * list.tables.len();
@@ -332,7 +334,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         Ok(())
     }
 
-    /// Copies of data in device memory, and of what belongs to them, to their places in `work`.
+    /// Records the copies of data in device memory, of their associated data and of their lengths to their places in `work`.
     fn encode_inputs(
         &self,
         staging: &Staging,
@@ -378,12 +380,12 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
     }
 }
 
-/// A range from `start` to the end of the word that it ends in.
+/// The bytes from `start` to the end of the word in which `range` ends.
 fn whole_words(range: &Range<usize>, start: usize) -> Range<usize> {
     start..range.start + range.len().next_multiple_of(WORD)
 }
 
-/// Bytes that the host adds to a message of GCM whose data it does not see: associated data and lengths.
+/// Number of bytes that the host sends for a GCM message whose data are in device memory: associated data and lengths.
 fn extra_bytes(message: &AeadMessage<'_>) -> usize {
     message.aad.len().next_multiple_of(16) + 16
 }

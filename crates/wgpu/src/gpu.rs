@@ -1,5 +1,5 @@
-//! An open device of wgpu. What wgpu refuses is an error of the call, a lost device is an error of all later calls, and
-//! neither is a panic.
+//! An open device of wgpu. If wgpu refuses an operation, the call returns an error. If the device is lost, all later calls
+//! return an error. Neither causes a panic.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,9 +26,9 @@ pub(crate) struct Gpu {
     programs: Option<Programs>,
     /// Device memory of callers.
     pub(crate) allocations: Allocations,
-    /// Locked while words of callers' memory are read and written back with some of their bytes changed.
+    /// Locked while words of callers' memory are read and written back with only some of their bytes changed.
     pub(crate) parts_of_words: Mutex<()>,
-    /// The reason, once the device is unusable.
+    /// The reason why the device is unusable; `None` while it is usable.
     failure: Arc<Mutex<Option<String>>>,
     counters: Mutex<BTreeMap<&'static str, Counter>>,
     /// Makes polls panic, as wgpu does when the driver reports the loss of the device.
@@ -54,8 +54,8 @@ pub(crate) struct Bindings<'a> {
 pub(crate) const ALIGNMENT: usize = 256;
 
 impl Gpu {
-    /// Opens an adapter, with `buffer` as the limit of a buffer in bytes, or the largest it supports. Compiled programs are
-    /// stored in `cache`.
+    /// Opens an adapter. `buffer` is the limit for the size of a buffer in bytes; by default, it is the largest size that
+    /// the adapter supports. Compiled programs are stored in `cache`.
     pub(crate) fn open(
         id: DeviceId,
         adapter: &wgpu::Adapter,
@@ -141,7 +141,7 @@ impl Gpu {
         lock(&self.counters).values().cloned().collect()
     }
 
-    /// An error if the device has ever failed.
+    /// Returns an error if the device has ever failed.
     pub(crate) fn check(&self) -> Result<()> {
         match &*lock(&self.failure) {
             Some(reason) => Err(self.failed(reason.clone())),
@@ -149,13 +149,13 @@ impl Gpu {
         }
     }
 
-    /// Behaves as if the driver had lost the device.
+    /// Makes the device behave from now on as if the driver had lost it.
     pub(crate) fn lose(&self) {
         self.device.destroy();
         lock(&self.failure).get_or_insert_with(|| lost_because("by request"));
     }
 
-    /// Calls wgpu; what wgpu refuses is the error of this call.
+    /// Calls wgpu. If wgpu refuses an operation, this function returns the error.
     pub(crate) fn call<T>(&self, inside: impl FnOnce(&wgpu::Device, &wgpu::Queue) -> T) -> Result<T> {
         self.check()?;
         let (value, error) = scoped(&self.device, || inside(&self.device, &self.queue));
@@ -188,7 +188,7 @@ impl Gpu {
                 module: &module,
                 entry_point: Some("main"),
                 compilation_options: wgpu::PipelineCompilationOptions {
-                    // Workgroup memory is filled before it is read.
+                    // Programs fill workgroup memory before they read it.
                     zero_initialize_workgroup_memory: false,
                     ..Default::default()
                 },
@@ -242,7 +242,7 @@ impl Gpu {
         self.device.limits()
     }
 
-    /// Waits for a submission and all before it.
+    /// Waits for a submission and all earlier submissions.
     pub(crate) fn wait(&self, submission: &wgpu::SubmissionIndex) -> Result<()> {
         self.poll(wgpu::PollType::Wait { submission_index: Some(submission.clone()), timeout: None })
     }
@@ -270,8 +270,8 @@ impl Gpu {
     }
 }
 
-/// The result of a call to wgpu, or None if it panics, as it does when a device is lost during a wait. The device counts as
-/// lost from then on, so no later call sees a state that the panic left inconsistent.
+/// Returns the result of a call to wgpu, or None if the call panics. wgpu panics when a device is lost during a wait. After
+/// a panic, the device is treated as lost, so no later call uses a state that the panic left inconsistent.
 fn catch_loss<T>(failure: &Mutex<Option<String>>, call: impl FnOnce() -> T) -> Option<T> {
     let panicked = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(value) => return Some(value),
@@ -328,7 +328,7 @@ mod tests {
         assert!(reason.contains("lost (Error in Device::poll"), "{reason}");
     }
 
-    /// wgpu reports a loss by a panic of the thread that waits.
+    /// wgpu reports a loss by a panic in the waiting thread.
     #[test]
     fn a_panic_of_wgpu_is_an_error() {
         let small = LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() };
@@ -343,7 +343,7 @@ mod tests {
             let completion = submit(&device, &mut segments).unwrap();
             gpu.poll_panics.store(true, Ordering::SeqCst);
             is_lost(completion.wait());
-            // Results of the longer one have been delivered in part.
+            // Part of the results of the longer message had been delivered, so its output is zeroed.
             assert!(data == if len > 5000 { vec![0; len] } else { plain.clone() });
             is_lost(submit(&device, &mut segment(&key, &mut state, &mut data)));
             is_lost(device.allocate(16));

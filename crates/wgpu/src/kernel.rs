@@ -2,7 +2,7 @@
 
 use lockstep_core::work::Pass;
 
-/// A function that a family of kernels has.
+/// A function that every family of kernels has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     EcbEncrypt,
@@ -15,10 +15,10 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The function of a pass in tiles.
+    /// The function for a pass in tiles.
     ///
     /// # Panics
-    /// For passes that are not in tiles.
+    /// Panics for passes that are not in tiles.
     pub(crate) fn of(pass: Pass) -> Part {
         match pass {
             Pass::EcbEncrypt => Part::EcbEncrypt,
@@ -32,7 +32,7 @@ impl Part {
         }
     }
 
-    /// True if it uses the inverse cipher.
+    /// True if the function uses the inverse cipher.
     pub(crate) fn decrypts(self) -> bool {
         matches!(self, Part::EcbDecrypt | Part::CbcDecrypt | Part::XtsDecrypt)
     }
@@ -83,12 +83,12 @@ pub(crate) const ROWS: usize = 32;
 pub(crate) const WIDE: usize = 32;
 /// Blocks of a run of GHASH.
 pub(crate) const GHASH_RUN: usize = 64;
-/// Levels of GHASH: 64^4 blocks are 2^28 bytes.
+/// Number of levels of GHASH. Four levels of 64 suffice for 64^4 blocks, which are 2^28 bytes.
 pub(crate) const GHASH_LEVELS: usize = 4;
-/// Messages of an invocation of a chain, and blocks of an invocation that encrypts single blocks.
+/// Number of messages that an invocation of a chain processes, and of blocks that an invocation for single blocks encrypts.
 pub(crate) const CHAIN_MESSAGES: usize = 8;
-/// Steps of a launch of a chain. A longer launch could reach the driver's time limit; llvmpipe ends an invocation after 65535
-/// iterations of its loops, of which a step takes up to 31.
+/// Number of steps of a launch of a chain. A longer launch could reach the driver's time limit. In addition, llvmpipe ends
+/// an invocation after 65535 iterations of its loops, and a step takes up to 31 iterations.
 pub(crate) const CHAIN_STEPS: u32 = 1024;
 
 impl Program {
@@ -100,7 +100,7 @@ impl Program {
         }
     }
 
-    /// Its name in counters and errors.
+    /// The name of the program in counters and errors.
     pub(crate) fn name(self) -> &'static str {
         macro_rules! part {
             ($family:literal, $part:expr) => {
@@ -134,8 +134,8 @@ impl Program {
     }
 }
 
-/// A family of programs of one design: an implementation of AES. Serial modes and GHASH have programs that all families
-/// share; these are constant time.
+/// A family of programs that share one implementation of AES. All families use the same programs for serial modes and GHASH;
+/// these programs are constant-time.
 pub(crate) struct Family {
     /// The name for users.
     pub(crate) name: &'static str,
@@ -144,7 +144,7 @@ pub(crate) struct Family {
     pub(crate) program: fn(Part, bool) -> Program,
 }
 
-/// All of them, the default one first.
+/// All families, starting with the default family.
 pub(crate) static FAMILIES: [Family; 2] = [
     Family {
         name: "wgpu/bitslice",
@@ -163,10 +163,11 @@ pub(crate) static FAMILIES: [Family; 2] = [
 /// How work is submitted to a device, for measurements and tests. The defaults are the best known values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchOptions {
-    /// True: always 32 invocations for each tile, which is best for long messages on a GPU; false: never.
+    /// `Some(true)` always uses 32 invocations for each tile, which is best for long messages on a GPU. `Some(false)` never
+    /// does.
     pub wide: Option<bool>,
     /// Bytes of a chunk.
     pub chunk: Option<usize>,
-    /// The limit of a buffer in bytes; the driver refuses to open the device if it supports less.
+    /// The limit for the size of a buffer in bytes. The driver refuses to open the device if it supports less.
     pub buffer: Option<u64>,
 }

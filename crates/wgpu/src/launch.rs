@@ -1,10 +1,10 @@
-//! Parameters of programs, in bytes: the layout is that of `shaders/common.wgsl`.
+//! Parameters of programs as bytes, in the layout of `shaders/common.wgsl`.
 
 use lockstep_core::Block;
 
 use crate::kernel::Program;
 
-/// `struct Tile`.
+/// `struct Tile` of the shaders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tile {
     pub(crate) at: u32,
@@ -27,7 +27,7 @@ impl Tile {
     }
 }
 
-/// `struct Launch`, and its program.
+/// `struct Launch` of the shaders, and the program that is launched.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Launch {
     pub(crate) program: Program,
@@ -39,7 +39,7 @@ pub(crate) struct Launch {
     pub(crate) scratch: u32,
     pub(crate) step: u32,
     pub(crate) steps: u32,
-    /// Invocations; not a parameter of the program.
+    /// Number of invocations. This is not a parameter of the program.
     pub(crate) invocations: usize,
     /// Bytes of data, for the counters.
     pub(crate) bytes: u64,

@@ -1,5 +1,5 @@
-//! The portable GPU backend: AES in WGSL, by wgpu on devices with Vulkan, Metal or OpenGL ES, including software devices
-//! such as Mesa's lavapipe.
+//! The portable GPU backend: AES in WGSL. It uses wgpu and runs on devices with Vulkan, Metal or OpenGL ES, including
+//! software devices such as Mesa's lavapipe.
 //!
 //! | module | what |
 //! |---|---|
@@ -8,10 +8,9 @@
 //! | `kernel` | the kernels and their programs |
 //! | `shader` | the source of the programs |
 //! | `lookup` | the T-tables of `wgpu/table` |
-//! | `chunk`, `encode`, `dispatch` | a call as chunks, each a submission: what lies where, and its launches |
+//! | `chunk`, `encode`, `dispatch` | the chunks of a call: layout, launches and submission |
 //! | `staging` | staging buffers on both sides |
 //! | `memory` | device memory that callers allocate |
-//! | `power` | powers of x, for XTS |
 //! | `launch` | parameters of programs |
 //! | `gpu` | an open device of wgpu, with failures as errors |
 //! | `cache` | compiled programs, stored for the next process |
@@ -30,11 +29,10 @@ mod kernel;
 mod launch;
 mod lookup;
 mod memory;
-mod power;
 mod shader;
 mod staging;
 
-// Unit tests that need a device use the same one as the tests in `tests`.
+// Unit tests that need a device use the same device as the tests in `tests`.
 #[cfg(test)]
 extern crate self as lockstep_wgpu;
 #[cfg(test)]

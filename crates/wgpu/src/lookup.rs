@@ -1,9 +1,9 @@
-//! Computes the T-tables of `wgpu/table`: SubBytes followed by the column that MixColumns makes of a byte.
+//! Computes the T-tables of `wgpu/table`. An entry is the result of SubBytes and MixColumns for one byte: a column.
 
 /// Bytes of a table.
 pub(crate) const BYTES: usize = 1024;
 
-/// The table of a direction for row 0; the tables of other rows are its rotations.
+/// The table for row 0 of one direction; the tables for the other rows are rotations of this table.
 pub(crate) fn bytes(decrypts: bool) -> Vec<u8> {
     let (sbox, inverse) = substitutions();
     let (substituted, factors) = if decrypts { (inverse, [14, 9, 13, 11]) } else { (sbox, [2, 1, 1, 3]) };
@@ -21,8 +21,8 @@ fn times(mut a: u8, mut b: u8) -> u8 {
     sum
 }
 
-/// The S-box (FIPS 197, 5.1.1) and its inverse, from the powers of 3, which are all bytes but 0, and those of its
-/// reciprocal.
+/// The S-box (FIPS 197, 5.1.1) and its inverse. They are computed from the powers of 3, which are all bytes but 0, and the
+/// powers of the reciprocal of 3.
 fn substitutions() -> ([u8; 256], [u8; 256]) {
     let (mut sbox, mut inverse) = ([0; 256], [0; 256]);
     sbox[0] = 0x63;

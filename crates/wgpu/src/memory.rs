@@ -1,7 +1,8 @@
 //! Device memory that callers allocate.
 //!
-//! No caller's buffer is bound to a shader: data are copied on the device into a staging buffer, and results back. So
-//! an allocation may be larger than a binding; if it exceeds the limit of a buffer, it consists of several.
+//! Callers' buffers are never bound to a shader. Data are copied on the device into a staging buffer, and results are copied
+//! back. An allocation may therefore be larger than a binding. If it exceeds the limit of a buffer, it consists of several
+//! buffers.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -24,11 +25,11 @@ use crate::staging::{Pool, Room};
 /// Alignment of copies on the device in bytes.
 pub(crate) const WORD: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 
-/// Bytes of one copy from or to the host.
+/// Maximum number of bytes of one copy from or to the host.
 const AT_ONCE: usize = 4 << 20;
 
-/// The number of the next allocation of any device of this process: the same adapter may be open more than once under one
-/// name, and a handle of one must not be valid for the other.
+/// The number of the next allocation. All devices of this process share it, because the same adapter may be open more than
+/// once under one name, and a handle of one open device must not be valid for another.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// All allocations of callers.
@@ -37,7 +38,7 @@ pub(crate) type Allocations = Mutex<HashMap<BufferHandle, Arc<Allocation>>>;
 /// An allocation.
 pub(crate) struct Allocation {
     buffers: Vec<wgpu::Buffer>,
-    /// Bytes of each but the last.
+    /// Number of bytes of each buffer but the last.
     each: usize,
     len: usize,
 }
@@ -50,7 +51,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The parts of buffers that hold a range, relative to here: each with its offset and length.
+    /// The parts of buffers that hold a range, which is relative to this place. Each part has an offset in its buffer and a
+    /// length.
     pub(crate) fn stretches(&self, range: Range<usize>) -> impl Iterator<Item = (&wgpu::Buffer, u64, usize)> {
         let each = self.allocation.each;
         let (mut at, end) = (self.at + range.start, self.at + range.end);
@@ -65,7 +67,7 @@ impl Place {
         })
     }
 
-    /// True if a copy on the device can begin here.
+    /// True if a copy on the device can begin at this place.
     pub(crate) fn is_aligned(&self) -> bool {
         self.at.is_multiple_of(WORD)
     }
@@ -75,7 +77,7 @@ impl Gpu {
     /// The place of a slice. An empty slice may name any buffer, even one that has been freed.
     ///
     /// # Errors
-    /// [`Error::OutOfReach`] if it is not memory of this device.
+    /// [`Error::OutOfReach`] if the slice is not memory of this device.
     pub(crate) fn place(&self, slice: &DeviceSlice) -> Result<Place> {
         let out_of_reach = || Error::OutOfReach {
             device: self.id(),
@@ -99,7 +101,7 @@ impl Gpu {
     }
 }
 
-/// Zeroes memory, after work that has been submitted.
+/// Zeroes memory after all work that has already been submitted.
 pub(crate) fn zero(pool: &Arc<Pool>, slice: &DeviceSlice) -> Result<()> {
     let place = pool.device().place(slice)?;
     if !place.is_aligned() || !slice.len().is_multiple_of(WORD) {
@@ -114,14 +116,15 @@ pub(crate) fn zero(pool: &Arc<Pool>, slice: &DeviceSlice) -> Result<()> {
     })
 }
 
-/// The words that contain `len` bytes from a place on: their place, the bytes before the first, and the length of all.
+/// The words that contain the `len` bytes at a place. Returns the place of the words, the number of bytes that precede the
+/// `len` bytes in the first word, and the length of all words.
 fn words(place: &Place, len: usize) -> (Place, usize, usize) {
     let before = place.at % WORD;
     let whole = Place { allocation: Arc::clone(&place.allocation), at: place.at - before };
     (whole, before, (before + len).next_multiple_of(WORD))
 }
 
-/// Bytes of one copy that fits into a staging buffer.
+/// Maximum number of bytes of one copy that fits into a staging buffer.
 fn at_once(gpu: &Gpu) -> usize {
     AT_ONCE.min(gpu.limits().max_buffer_size as usize / 4 / WORD * WORD)
 }
@@ -182,10 +185,10 @@ pub(crate) fn download(pool: &Arc<Pool>, from: &Place, to: &mut [u8]) -> Result<
     Ok(())
 }
 
-/// Parts of device memory on their way to the host.
+/// Parts of device memory that are being copied to the host.
 struct Download {
     work: InFlight<Gpu>,
-    /// Of each part, how many bytes of its first word precede it, and its length.
+    /// For each part, the number of bytes that precede it in its first word, and its length.
     parts: Vec<(usize, usize)>,
     total: usize,
 }
@@ -216,7 +219,7 @@ impl Download {
         Ok(Download { work: InFlight::new(pool, staging, submission), parts, total })
     }
 
-    /// Waits, and shows the parts, concatenated.
+    /// Waits, and passes the concatenated parts to `show`.
     fn read(mut self, show: impl FnOnce(&[u8])) -> Result<()> {
         self.work.wait()?;
         let gpu = Arc::clone(self.work.device());
@@ -234,7 +237,7 @@ impl Download {
     }
 }
 
-/// Parts for a caller. None if all are empty.
+/// Parts that a caller fetches. None if all parts are empty.
 struct Fetched(Option<Download>);
 
 impl Fetch for Fetched {
@@ -264,7 +267,8 @@ impl DeviceBuffer for Owned {
 }
 
 impl Drop for Owned {
-    /// Wipes the memory in the order of the queue, so after all work on it; work in flight keeps the buffers.
+    /// Wipes the memory. The queue keeps the order of submissions, so the wipe follows all earlier work on the memory. Work
+    /// in flight keeps the buffers alive.
     fn drop(&mut self) {
         let Some(allocation) = lock(&self.gpu.allocations).remove(&self.slice.buffer()) else { return };
         let _ = self.gpu.call(|device, queue| {
@@ -277,7 +281,7 @@ impl Drop for Owned {
     }
 }
 
-/// Ordinary host memory: wgpu has none that stays mapped while the device uses it.
+/// Ordinary host memory, because wgpu has no memory that stays mapped while the device uses it.
 struct Pinned(Zeroizing<Vec<u8>>);
 
 impl Deref for Pinned {

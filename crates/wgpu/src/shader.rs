@@ -1,4 +1,5 @@
-//! The source of shaders: files of `shaders/`, and generated code where WGSL would need loops over names.
+//! The source of shaders: files of `shaders/`, and generated code for repetitions over names, since WGSL has no loops over
+//! names.
 
 use std::fmt::Write;
 
@@ -92,7 +93,7 @@ fn circuits_of(decrypts: bool) -> [&'static str; 2] {
     if decrypts { ["inverse_sbox", "inverse_column"] } else { ["sbox", "column"] }
 }
 
-/// Appends bit planes and these circuits.
+/// Appends the code for bit planes, and the circuits with these names.
 fn circuits(text: &mut String, names: &[&str]) {
     let head = CIRCUITS.find("\n\n// ").unwrap_or(CIRCUITS.len());
     *text += &CIRCUITS[..head];
@@ -104,7 +105,7 @@ fn circuits(text: &mut String, names: &[&str]) {
     *text += &transpose_bits();
 }
 
-/// Eight blocks as bit planes, with the circuits of a direction.
+/// Appends the code for eight blocks as bit planes, with the circuits of a direction.
 fn columns(text: &mut String, decrypts: bool) {
     *text += &constants(false, decrypts);
     let names = circuits_of(decrypts);
@@ -122,14 +123,14 @@ fn columns(text: &mut String, decrypts: bool) {
     .unwrap();
 }
 
-/// 32 blocks as bit planes, with the circuits of a direction.
+/// Appends the code for 32 blocks as bit planes, with the circuits of a direction.
 fn planes(text: &mut String, decrypts: bool) {
     circuits(text, &circuits_of(decrypts));
     writeln!(text, "struct State {{ {} }}", list(16, |p| format!("p{p}: Byte"))).unwrap();
     *text += &between_groups_and_planes();
 }
 
-/// In each byte of 8 words, rows for columns of the 8 by 8 bits. Its own inverse.
+/// A function that transposes the 8 by 8 bits in each byte of 8 words. It is its own inverse.
 fn transpose_bits() -> String {
     let mut text = String::from("fn transpose_bits(b: Byte) -> Byte {\n");
     let mut names: Vec<String> = (0..8).map(|i| format!("b.b{i}")).collect();
@@ -146,13 +147,13 @@ fn transpose_bits() -> String {
     text
 }
 
-/// The component of a block's word in column `c`.
+/// The vector component that holds column `c` of a block.
 fn component(c: usize) -> &'static str {
     ["x", "y", "z", "w"][c]
 }
 
-/// Moves eight groups into a state and out of it in a loop that rotates the state: loops keep shaders small and quick to
-/// compile.
+/// Functions that move eight groups into a state and out of it. They are called in a loop and rotate the state, because
+/// loops keep shaders small and quick to compile.
 fn between_groups_and_planes() -> String {
     let mut text = String::new();
     let turned = |word: &dyn Fn(usize) -> String| list(16, |p| format!("pushed(s.p{p}, {})", word(p)));
@@ -180,13 +181,14 @@ fn between_groups_and_planes() -> String {
     text
 }
 
-/// The rounds. ShiftRows is a choice of names: byte p of the next state is computed from the bytes that it moves there.
+/// The rounds. ShiftRows needs no instructions: the code for byte p of the next state uses the names of the bytes that
+/// ShiftRows would move there.
 fn cipher(decrypts: bool) -> String {
     let [sbox, column] = circuits_of(decrypts);
     let turn = if decrypts { 12 } else { 4 };
     let source = |p: usize| (p + turn * (p % 4)) % 16;
     let mut text = String::new();
-    // One round with MixColumns, and the last without.
+    // A round with MixColumns, and the last round, which has no MixColumns.
     text += "fn mixed_round(s: State, key: vec4<u32>) -> State {\n";
     for c in 0..4 {
         let bytes = list(4, |row| format!("s.p{}", source(4 * c + row)));
@@ -210,7 +212,7 @@ fn cipher(decrypts: bool) -> String {
     text
 }
 
-/// For each row, the input of the cipher, and what is added to its output beside tweaks.
+/// For each row, the input of the cipher, and the block that is added to the output in addition to tweaks.
 fn rows(text: &mut String, part: Part) {
     let (input, output) = match part {
         Part::EcbEncrypt | Part::EcbDecrypt | Part::XtsEncrypt | Part::XtsDecrypt => {
@@ -245,10 +247,10 @@ fn rows(text: &mut String, part: Part) {
     .unwrap();
 }
 
-/// A loop over groups of rows; `row` is the first of a group.
+/// A loop over groups of rows; `row` is the first row of a group.
 const GROUPS: &str = "    for (var row = 0u; row < 32u; row += 4u) {\n";
 
-/// A function that makes a state from rows, given by an expression of `row`.
+/// A function that builds a state from rows. `row` returns the expression for a row.
 fn state_of_rows(head: &str, row: impl Fn(usize) -> String) -> String {
     let rows: String = (0..4).map(|i| format!("        let r{i} = {};\n", row(i))).collect();
     format!(
@@ -258,7 +260,7 @@ fn state_of_rows(head: &str, row: impl Fn(usize) -> String) -> String {
     )
 }
 
-/// A function with a statement for the blocks of `state` at each `row`.
+/// A function that runs a statement for each block of `state`. `take` returns the statement for a block.
 fn rows_of_state(head: &str, take: impl Fn(usize, &str) -> String) -> String {
     let takes: String = (0..4).map(|i| format!("        {}\n", take(i, &format!("g.b{i}")))).collect();
     format!(
@@ -284,8 +286,8 @@ fn start_blocks(part: Part) -> String {
 /// Bits of a row's number in the order of planes: see `shaders/planes.wgsl`.
 const ROW_NUMBER: [&str; 5] = ["0xff00ff00u", "0xffff0000u", "0xaaaaaaaau", "0xccccccccu", "0xf0f0f0f0u"];
 
-/// Bit planes of counters with the first round key added, without a transposition: row r is the first counter plus
-/// `LANES * r`, an addition of five bits whose carry propagates through the higher bits.
+/// Bit planes of counters with the first round key added. They need no transposition: row r is the first counter plus
+/// `LANES * r`, which is an addition of five bits with a carry through the higher bits.
 fn start_counters(wide: bool) -> String {
     let begin = if wide { 5 } else { 0 };
     let mut text = String::from(

@@ -1,4 +1,4 @@
-//! Staging buffers: buffers on both sides that a chunk passes through.
+//! Staging buffers: the buffers on the host and on the device that a chunk passes through.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use wgpu::BufferUsages;
 
 use crate::gpu::{Gpu, lock};
 
-/// The smallest buffer, in bytes: idle ones then fit small calls.
+/// The smallest size of a buffer in bytes. Idle buffers are then large enough for small calls.
 const SMALLEST: usize = 16 * 1024;
 
-/// The largest that is kept idle: room for a chunk, its results and what belongs to it.
+/// The largest size in bytes of a buffer that is kept while idle. It has room for a chunk, its parameters and its results.
 const LARGEST_IDLE: usize = 128 << 20;
 
 /// A request to map a buffer, and its result.
@@ -36,7 +36,7 @@ impl Mapping {
         lock(&self.0.0).is_some()
     }
 
-    /// Waits for the result, which may come from another thread: the one that polled the end of the submission.
+    /// Waits for the result. It may come from another thread, if that thread polled the end of the submission.
     fn wait(&self, gpu: &Gpu) -> Result<()> {
         let mut state = lock(&self.0.0);
         loop {
@@ -63,7 +63,7 @@ impl Mapping {
 /// The staging buffers of a device.
 pub(crate) type Pool = StagingPool<Gpu>;
 
-/// Buffers of one chunk. While idle, `upload` is mapped.
+/// Buffers of one chunk. While the buffers are idle, `upload` is mapped.
 pub(crate) struct Staging {
     upload: Place,
     pub(crate) parameters: Place,
@@ -111,7 +111,7 @@ impl Place {
     }
 }
 
-/// Bytes that are needed of each buffer.
+/// Number of bytes that are needed in each buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     /// Copied from the host to the buffer of parameters, which programs only read.
@@ -153,7 +153,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Calls `write` to fill the first `len` bytes of the upload buffer: parameters, then the first part of `work`, then others.
+    /// Calls `write` to fill the first `len` bytes of the upload buffer: parameters, then the first part of `work`, then
+    /// other parts of it.
     pub(crate) fn fill(
         &mut self,
         gpu: &Gpu,
@@ -209,7 +210,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Shows the first bytes of the download buffer, after the submission has been waited for.
+    /// Passes the first `len` bytes of the download buffer to `read`. The submission must have ended.
     pub(crate) fn read(&mut self, gpu: &Gpu, len: usize, read: impl FnOnce(&[u8])) -> Result<()> {
         self.downloaded.wait(gpu)?;
         self.uploaded.wait(gpu)?;
@@ -221,8 +222,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Wipes keys and data on both sides, as far as the device still answers. The buffers that only the device reaches
-    /// have been wiped with the work.
+    /// Wipes keys and data in the upload and download buffers, if the device still responds. The buffers that only the
+    /// device can access were wiped by the submission itself.
     fn wipe(&mut self, gpu: &Gpu) -> Result<()> {
         self.downloaded.wait(gpu)?;
         self.uploaded.wait(gpu)?;
@@ -249,7 +250,7 @@ impl Staging {
 impl HostDevice for Gpu {
     type Staging = Staging;
     type Event = wgpu::SubmissionIndex;
-    /// Four for each of two callers.
+    /// Four sets of staging buffers for each of two callers.
     const MOST_IDLE: usize = 8;
     /// Wiping also maps the upload buffer again.
     const WIPES_EACH_CHUNK: bool = true;
@@ -297,7 +298,7 @@ mod tests {
         staging.fill(&gpu, len, |view| view.slice(..).fill(7)).unwrap();
         let upload = staging.upload.buffer.clone().unwrap();
         gpu.discard(staging);
-        // The buffer is mapped for writing only, so the device copies it.
+        // The upload buffer can be mapped for writing only, so the device copies it to another buffer.
         let (size, usage) = (len as u64, BufferUsages::MAP_READ | BufferUsages::COPY_DST);
         let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
         upload.unmap();

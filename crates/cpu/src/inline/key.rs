@@ -85,7 +85,7 @@ macro_rules! modes {
 /// Data are whole blocks unless stated otherwise. Chaining registers and counters are updated, so that the next call
 /// continues the message.
 impl InlineKey {
-    /// Expands a key of 16, 24 or 32 bytes. `None` if it has another length, or if memory cannot be allocated.
+    /// Expands a key of 16, 24 or 32 bytes. `None` if the key has another length, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineKey> {
         if !is_key_length(key.len()) {
             return None;

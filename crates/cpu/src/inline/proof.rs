@@ -9,8 +9,8 @@ const UNKNOWN: u8 = 0;
 const PASSED: u8 = 1;
 const FAILED: u8 = 2;
 
-/// The result of each kernel. There is no lock, because a fork during a self-test could leave a lock held. Running a
-/// self-test twice is harmless.
+/// The result of each kernel's self-test. There is no lock, because a fork during a self-test could leave a lock held.
+/// Running a self-test twice is harmless.
 static OUTCOMES: [(&str, AtomicU8); 5] = [
     ("cpu/vaes512", AtomicU8::new(UNKNOWN)),
     ("cpu/vaes256", AtomicU8::new(UNKNOWN)),
@@ -149,7 +149,7 @@ fn prove_parallel(key: &InlineKey) -> Option<()> {
     let decrypted_unit = run(start, &expected.0, |register, data| key.xts_decrypt(register, data));
     same(decrypted_unit, (*whole, expected.1))?;
 
-    // CBC decryption is ECB decryption, tested above, XORed with the preceding block; CFB decryption is the encrypted
+    // CBC decryption is ECB decryption (tested above) XORed with the preceding block. CFB decryption is the encrypted
     // preceding block XORed with the data.
     let mut expected = by_blocks(start, whole, |before, block| (before, as_block(block)));
     expected.0.iter_mut().zip(decrypted.0).for_each(|(byte, decrypted)| *byte ^= decrypted);

@@ -1,10 +1,10 @@
 //! GHASH (SP 800-38D, 6.4) by integer multiplication, in constant time.
 //!
-//! Carry-less products are computed by integer products of masked factors, as in Thomas Pornin's BearSSL
-//! (`ghash_ctmul64`). If only every fourth bit of the factors may be set, a column of the product is the sum of at most
-//! 16 ones; only a sum of 16 needs a fifth bit and would carry into the next column in use. BearSSL discards the upper
-//! half of each product, where that can happen. Here the products have all 128 bits: the top four bits of the fixed
-//! factor are masked out, so that no sum exceeds 15, and are multiplied separately by masking.
+//! Carry-less products are computed by integer products of masked factors, as in Thomas Pornin's BearSSL (`ghash_ctmul64`).
+//! If only every fourth bit of the factors may be set, a column of the product is the sum of at most 16 ones. Only a sum of
+//! 16 needs a fifth bit, which would carry into the next column in use. That carry falls into the upper half of the product,
+//! which BearSSL discards. This module needs all 128 bits of a product. It clears the top four bits of the fixed factor, so
+//! that no sum exceeds 15, and multiplies by these four bits separately with masks.
 //!
 //! The multiply instruction must be constant-time, as on 64-bit x86 and ARM.
 
@@ -18,9 +18,9 @@ const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
 /// A fixed factor of carry-less products.
 #[derive(Clone, Copy, Default)]
 struct Factor {
-    /// Every fourth bit, starting at bit 0, 1, 2 and 3, without the top four bits.
+    /// Four parts of the factor: `holes[k]` has every fourth bit, starting at bit `k`, without the top four bits.
     holes: [u64; 4],
-    /// The top four bits, each as a mask.
+    /// The top four bits, each expanded to a mask of 64 bits.
     top: [u64; 4],
 }
 
@@ -54,8 +54,8 @@ impl Factor {
 
 /// A GHASH key; zeroed on drop.
 pub struct HashKey {
-    /// The upper half, the lower half and their sum (Karatsuba), as a big-endian number; on the heap, so that moving
-    /// the key leaves no copy behind.
+    /// H is a big-endian number; the factors are its upper half, its lower half and their sum (Karatsuba). They are on the
+    /// heap, so that moving the key leaves no copy behind.
     factors: Box<[Factor; 3]>,
 }
 
@@ -64,7 +64,7 @@ impl HashKey {
         HashKey::fill(Box::new([Factor::default(); 3]), h)
     }
 
-    /// The same; `None` if memory cannot be allocated.
+    /// Like [`HashKey::new`], but `None` if memory cannot be allocated.
     pub(crate) fn try_new(h: &Block) -> Option<Self> {
         Some(HashKey::fill(boxed::try_new([Factor::default(); 3])?, h))
     }
@@ -95,7 +95,7 @@ impl Drop for HashKey {
     }
 }
 
-/// `x` times H. Bits are reflected: the most significant is the coefficient of 1.
+/// `x` times H. Bits are reflected: the most significant bit is the coefficient of x^0.
 #[inline(always)]
 fn multiply(key: &HashKey, x: u128) -> u128 {
     let (x_high, x_low) = ((x >> 64) as u64, x as u64);
@@ -103,7 +103,7 @@ fn multiply(key: &HashKey, x: u128) -> u128 {
     let low = key.factors[1].times(x_low);
     let middle = key.factors[2].times(x_high ^ x_low) ^ high ^ low;
 
-    // The product of reflected 128-bit numbers has 255 bits: shift it to the top of 256.
+    // The product of reflected 128-bit numbers has 255 bits. It is shifted to the top of 256 bits.
     let upper = high ^ (middle >> 64);
     let lower = low ^ (middle << 64);
     let upper = (upper << 1) | (lower >> 127);
@@ -115,8 +115,8 @@ fn multiply(key: &HashKey, x: u128) -> u128 {
 /// The remainder of `upper * 2^128 + lower` modulo the field's polynomial, bits reflected.
 #[inline(always)]
 fn reduce(upper: u128, lower: u128) -> u128 {
-    // x^128 = x^7 + x^2 + x + 1. Coefficients above x^127 are in `lower`; bits that the shifts move out of it are reduced
-    // first.
+    // x^128 = x^7 + x^2 + x + 1. The coefficients above x^127 are in `lower`. The bits that the shifts move out of `lower`
+    // are reduced first.
     let out = (lower << 127) ^ (lower << 126) ^ (lower << 121);
     let lower = lower ^ out;
     upper ^ lower ^ (lower >> 1) ^ (lower >> 2) ^ (lower >> 7)

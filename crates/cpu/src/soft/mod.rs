@@ -1,7 +1,7 @@
 //! AES on any processor, in constant time: bitsliced, without tables and without AES instructions.
 //!
 //! Blocks are transposed to bit planes (`planes`), the S-box is a circuit of ANDs and XORs (`sbox`), and GHASH multiplies
-//! integers with zero bits as carry guards (`ghash`). No branch and no address depends on secrets.
+//! integers in which zero bits absorb the carries (`ghash`). No branch and no address depends on secrets.
 
 mod ghash;
 mod passes;
@@ -20,7 +20,7 @@ use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Lane, Span};
 use passes::Direction::{Decrypt, Encrypt};
 
-/// The portable kernel `cpu/soft`; runs everywhere.
+/// The portable kernel `cpu/soft`, which runs on every processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Soft(());
 

@@ -1,6 +1,7 @@
 //! The data-parallel passes.
 //!
-//! Each pass is generic over the layout of the planes: wide while there are enough blocks to fill it, narrow for the rest.
+//! Each pass is generic over the layout of the planes. It uses the wide layout while there are enough blocks to fill it, and
+//! the narrow layout for the rest.
 
 use zeroize::Zeroize;
 
@@ -21,7 +22,7 @@ pub(crate) enum Direction {
     Decrypt,
 }
 
-/// Fewest blocks for which one wide pass beats several narrow ones.
+/// Smallest number of blocks for which one wide pass is faster than several narrow passes.
 const WIDE_FROM: usize = 25;
 
 /// Buffer for [`Plane::BLOCKS`] blocks; zeroed on drop.
@@ -54,7 +55,7 @@ impl Drop for Buffer {
 #[inline(always)]
 pub(crate) fn load(data: &Span<'_>, index: usize) -> Vector {
     assert!(index < data.len() / 16);
-    // SAFETY: the block lies within the span, whose source is valid for reads; a Block has no alignment.
+    // SAFETY: the block lies within the span, whose source is valid for reads; a Block has alignment 1.
     Vector::from_block(unsafe { data.src().cast::<Block>().add(index).read() })
 }
 
@@ -62,7 +63,7 @@ pub(crate) fn load(data: &Span<'_>, index: usize) -> Vector {
 #[inline(always)]
 pub(crate) fn store(data: &mut Span<'_>, index: usize, block: Vector) {
     assert!(index < data.len() / 16);
-    // SAFETY: the block lies within the span, whose destination is valid for writes; a Block has no alignment.
+    // SAFETY: the block lies within the span, whose destination is valid for writes; a Block has alignment 1.
     unsafe { data.dst().cast::<Block>().add(index).write(block.to_block()) }
 }
 
@@ -87,7 +88,8 @@ fn drive(schedule: &Schedule, data: Span<'_>, mut pass: impl Pass) {
     }
 }
 
-/// The first block of each group and the number of blocks in it, for `blocks` in groups of at most `size`.
+/// Splits `blocks` blocks into groups of at most `size`. Returns the first block of each group and the number of blocks in
+/// the group.
 #[inline(always)]
 fn groups(blocks: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..blocks).step_by(size).map(move |first| (first, size.min(blocks - first)))

@@ -1,14 +1,15 @@
-//! Bit planes: blocks as eight planes, so that one instruction processes one bit of every block.
+//! Bit planes. Blocks are stored as eight planes, so that one instruction processes the same bit of many bytes.
 //!
-//! The passes are generic over two layouts. [`Wide`] holds 32 blocks: a vector for each row of the state, a lane for each
-//! column, a bit of the lane for each block; MixColumns permutes vectors and ShiftRows rotates them. [`Narrow`] holds eight
-//! blocks: a lane for each column, a byte of it for each row, a bit of that for each block.
+//! The passes are generic over two layouts. [`Wide`] holds 32 blocks. It has a vector for each row of the state; the vector
+//! has a lane for each column, and the lane has a bit for each block. MixColumns permutes vectors, and ShiftRows rotates the
+//! lanes of a vector. [`Narrow`] holds eight blocks. It has a lane for each column; the lane has a byte for each row, and
+//! the byte has a bit for each block.
 
 use zeroize::Zeroize;
 
 use super::vector::Vector;
 
-/// The largest number of blocks of a layout.
+/// The largest number of blocks in a layout.
 pub(crate) const MOST: usize = 32;
 
 /// One bit of every byte of every block.
@@ -21,10 +22,10 @@ pub(crate) trait Plane: Copy + Zeroize {
 
     fn xor(self, other: Self) -> Self;
 
-    /// Row `r + 1` (modulo 4) in the place of row `r`.
+    /// Moves row `r + 1` (modulo 4) to the place of row `r`.
     fn up_one(self) -> Self;
 
-    /// Row `r + 2` (modulo 4) in the place of row `r`.
+    /// Moves row `r + 2` (modulo 4) to the place of row `r`.
     fn up_two(self) -> Self;
 
     /// ShiftRows.
@@ -39,15 +40,16 @@ pub(crate) trait Plane: Copy + Zeroize {
     /// Transposes the first [`Plane::BLOCKS`] blocks to planes.
     fn pack(blocks: &[Vector; MOST]) -> [Self; 8];
 
-    /// The planes of equal blocks.
+    /// The planes of blocks that are all equal to `block`.
     fn repeat(block: Vector) -> [Self; 8];
 
     /// The inverse of [`Plane::pack`].
     fn unpack(planes: &[Self; 8], blocks: &mut [Vector; MOST]);
 }
 
-/// Transposes blocks of `2 N` bits of `words`, whose blocks of `N` bits are transposed already: bits of `words[i]`
-/// above `N` are exchanged with bits of `words[i + N]` below.
+/// One step of the transposition of bit matrices. The `N` by `N` submatrices are already transposed, and this step
+/// transposes those of `2 N` by `2 N` bits. In each group of `2 N` bits, it exchanges the upper half of `words[i]` with the
+/// lower half of `words[i + N]`.
 #[inline(always)]
 fn swap_moves<const N: i32>(words: &mut [Vector], mask: u32) {
     let mask = Vector::splat(mask);
@@ -62,7 +64,7 @@ fn swap_moves<const N: i32>(words: &mut [Vector], mask: u32) {
     }
 }
 
-/// Transposes every byte of every lane of eight words.
+/// Transposes the 8 by 8 bit matrices that the bytes of eight words form.
 #[inline(always)]
 fn transpose8(words: &mut [Vector]) {
     swap_moves::<1>(words, 0x5555_5555);
@@ -70,7 +72,7 @@ fn transpose8(words: &mut [Vector]) {
     swap_moves::<4>(words, 0x0f0f_0f0f);
 }
 
-/// Transposes every lane of 32 words.
+/// Transposes the 32 by 32 bit matrices that the lanes of 32 words form.
 #[inline(always)]
 fn transpose32(words: &mut [Vector; 32]) {
     transpose8(words);
@@ -169,7 +171,7 @@ impl Zeroize for Narrow {
     }
 }
 
-/// Row `r` from vector `r`.
+/// Takes row `r` from vector `r`, for each of the four rows.
 #[inline(always)]
 fn select_rows(rows: [Vector; 4]) -> Vector {
     let [a0, a1, a2, a3] = rows;

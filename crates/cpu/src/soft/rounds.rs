@@ -19,7 +19,8 @@ fn times_x<P: Plane>(a: [P; 8]) -> [P; 8] {
     [a[7], a[0].xor(a[7]), a[1], a[2].xor(a[7]), a[3].xor(a[7]), a[4], a[5], a[6]]
 }
 
-/// MixColumns of a plane: `above` is the carry from the next lower plane, `t` the sum of the plane and its next row.
+/// MixColumns of a plane. `above` is the carry from the next lower plane. Returns the sum of the plane and its next row,
+/// which is the carry to the next higher plane.
 #[inline(always)]
 fn mix_plane<P: Plane>(plane: &mut P, a: P, above: P) -> P {
     let next = a.up_one();
@@ -30,8 +31,8 @@ fn mix_plane<P: Plane>(plane: &mut P, a: P, above: P) -> P {
 
 /// MixColumns and AddRoundKey, after `arrange` is applied to each plane.
 ///
-/// With `t_r = a_r + a_(r+1)`, row `r` becomes `x t_r + a_(r+1) + t_(r+2)`. Plane by plane, so that few values are live at
-/// a time.
+/// With `t_r = a_r + a_(r+1)`, row `r` becomes `x t_r + a_(r+1) + t_(r+2)`. Planes are processed one by one, so that few
+/// values are live at a time.
 #[inline(always)]
 fn mix_columns<P: Plane>(state: &mut [P; 8], key: &[P; 8], arrange: impl Fn(P) -> P) {
     let [a0, a1, a2, a3, a4, a5, a6, a7] = state;

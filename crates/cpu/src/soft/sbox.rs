@@ -1,13 +1,13 @@
-//! The S-box and its inverse as straight-line circuits on bit planes: no table, so no secret-dependent address.
+//! The S-box and its inverse as straight-line circuits on bit planes. They use no table, so no address depends on a secret.
 //!
 //! Both are by Joan Boyar and René Peralta: "A New Combinational Logic Minimization Technique with Applications to
 //! Cryptology" (SEA 2010; the 113-gate forward circuit is its later improvement with Çağdaş Çalık) and "A Small
 //! Depth-16 Circuit for the AES S-Box" (SEC 2012) with the 121-gate inverse of the same authors.
 //!
-//! Each is one function: a list of gates, in the order of the papers.
+//! Each circuit is one function: a list of gates, in the order of the papers.
 //!
-//! The affine constant 0x63 is left out of both: it passes through ShiftRows and MixColumns unchanged (a row of the
-//! MixColumns matrix sums to 1), so the key schedule includes it instead ([`AFFINE`]).
+//! Both circuits omit the affine constant 0x63, and the key schedule includes it instead ([`AFFINE`]). This is possible
+//! because ShiftRows and MixColumns do not change the constant (each row of the MixColumns matrix sums to 1).
 
 use std::ops::{BitAnd, BitXor};
 
@@ -141,7 +141,7 @@ pub(crate) fn forward<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 
     [s7, s6, s5, s4, s3, s2, s1, s0]
 }
 
-/// The `x` with `S(x) ^ AFFINE` equal to the byte whose bit `i` is in plane `i`.
+/// The inverse of [`forward`]: finds the `x` for which `S(x) ^ AFFINE` is the byte whose bit `i` is in plane `i`.
 #[inline(always)]
 pub(crate) fn inverse<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 8]) -> [W; 8] {
     let [u7, u6, u5, u4, u3, u2, u1, u0] = x;

@@ -13,7 +13,7 @@ const ROUND_KEYS: usize = 15;
 
 /// Round keys as bit planes, for both directions; zeroed on drop.
 ///
-/// All but the first include the affine constant of the S-box.
+/// All round keys but the first include the affine constant of the S-box.
 pub(crate) struct Keys<P: Plane> {
     planes: [[P; 8]; ROUND_KEYS],
     len: usize,
@@ -30,7 +30,7 @@ impl<P: Plane> Keys<P> {
         (&self.planes[0], &self.planes[1..self.len - 1], &self.planes[self.len - 1])
     }
 
-    /// A different key for each block; all must have the same number of rounds.
+    /// Combines the round keys of `schedules`, one schedule for each block. All keys must have the same number of rounds.
     pub(crate) fn gather(schedules: &[&Schedule]) -> Self {
         let mut keys = Keys::blank(schedules[0].len());
         let mut blocks = [Vector::zero(); MOST];
@@ -64,7 +64,7 @@ pub struct Schedule {
     keys: Box<Both>,
 }
 
-/// The round keys in two formats, with the affine constant in all but the first.
+/// The round keys in two formats. All round keys but the first include the affine constant.
 struct Both {
     bytes: [Block; ROUND_KEYS],
     narrow: Keys<Narrow>,
@@ -89,7 +89,7 @@ impl Schedule {
         Schedule::fill(Box::new(Both::blank(len)), key)
     }
 
-    /// The same; `None` if memory cannot be allocated.
+    /// Like [`Schedule::new`], but `None` if memory cannot be allocated.
     pub(crate) fn try_new(key: &[u8]) -> Option<Self> {
         let len = key.len() / 4 + 7;
         Some(Schedule::fill(boxed::try_new(Both::blank(len))?, key))

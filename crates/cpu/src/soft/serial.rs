@@ -1,4 +1,4 @@
-//! Serial modes of several messages: one block of each at a time, each under its own key.
+//! Serial modes of several messages: one block of each message at a time. Each message has its own key.
 
 use super::passes::{Buffer, Direction, load, store};
 use super::planes::{Narrow, Plane, Wide};
@@ -10,7 +10,7 @@ use crate::kernel::{Block, Lane};
 /// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number are processed together.
 const LENGTHS: [usize; 3] = [11, 13, 15];
 
-/// Fewest lanes for which wide planes are faster.
+/// Smallest number of lanes for which wide planes are faster.
 const WIDE_FROM: usize = 25;
 
 pub(crate) fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) {

@@ -1,6 +1,7 @@
-//! Four 32-bit lanes: a vector register on architectures where every processor has them, four integers elsewhere.
+//! Four 32-bit lanes: a vector register on architectures whose processors all have vector registers, four integers on
+//! others.
 //!
-//! Only bitwise operations, shifts and fixed permutations, which take constant time.
+//! All operations take constant time: bitwise operations, shifts, fixed permutations and comparisons without a branch.
 
 use std::ops::{BitAnd, BitOr, BitXor};
 
@@ -42,7 +43,7 @@ mod lanes {
     #[inline(always)]
     pub(super) fn to_u128(a: Lanes) -> u128 {
         let mut bytes = [0; 16];
-        // SAFETY: every x86-64 processor has SSE2; `bytes` is 16 writable bytes, the store has no alignment.
+        // SAFETY: every x86-64 processor has SSE2; `bytes` is 16 writable bytes, and the store requires no alignment.
         unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), a) };
         u128::from_le_bytes(bytes)
     }
@@ -81,14 +82,15 @@ mod lanes {
     #[inline(always)]
     pub(super) fn from_u128(a: u128) -> Lanes {
         let bytes = a.to_le_bytes();
-        // SAFETY: every processor of this target has NEON; `bytes` is 16 readable bytes, the load has no alignment.
+        // SAFETY: every processor of this target has NEON; `bytes` is 16 readable bytes, and the load requires no alignment.
         unsafe { vreinterpretq_u32_u8(vld1q_u8(bytes.as_ptr())) }
     }
 
     #[inline(always)]
     pub(super) fn to_u128(a: Lanes) -> u128 {
         let mut bytes = [0; 16];
-        // SAFETY: every processor of this target has NEON; `bytes` is 16 writable bytes, the store has no alignment.
+        // SAFETY: every processor of this target has NEON; `bytes` is 16 writable bytes, and the store requires no
+        // alignment.
         unsafe { vst1q_u8(bytes.as_mut_ptr(), vreinterpretq_u8_u32(a)) };
         u128::from_le_bytes(bytes)
     }
@@ -136,7 +138,7 @@ mod portable {
 
     #[inline(always)]
     pub(super) fn equal(a: Lanes, b: Lanes) -> Lanes {
-        // The top bit of d | -d is set if d is not zero: no comparison that could be compiled to a branch.
+        // The top bit of d | -d is set if d is not zero. This avoids a comparison that could be compiled to a branch.
         each(a, b, |a, b| {
             let d = a ^ b;
             ((d | d.wrapping_neg()) >> 31).wrapping_sub(1)
@@ -171,7 +173,7 @@ mod portable {
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 use portable as lanes;
 
-/// One block as four little-endian columns, or four words with a bit for each of 32 blocks.
+/// Either one block as four little-endian columns, or four words that each hold one bit of each of 32 blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct Vector(lanes::Lanes);
 
@@ -209,7 +211,7 @@ impl Vector {
         Vector(lanes::shift_right::<N>(self.0))
     }
 
-    /// Lane `i + n` (modulo 4) in the place of lane `i`.
+    /// Moves lane `i + n` (modulo 4) to the place of lane `i`.
     #[inline(always)]
     pub(crate) fn rotate(self, n: usize) -> Self {
         match n {

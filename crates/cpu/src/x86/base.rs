@@ -1,7 +1,8 @@
 //! The code that kernels share: key expansion, data of less than [`SHORT`] bytes, serial modes of one message, and single
 //! blocks under several keys.
 //!
-//! It uses xmm registers only. It exists in two instruction encodings, since mixing SSE code with AVX code is slow.
+//! This code uses xmm registers only. It is compiled in two instruction encodings, since mixing SSE code with AVX code is
+//! slow.
 //!
 //! [`SHORT`]: super::cipher::SHORT
 
@@ -13,7 +14,7 @@ use crate::kernel::{Block, Span};
 pub(super) use avx::Avx;
 pub(super) use sse::Sse;
 
-/// The shared code in one encoding, in a module and so in a codegen unit of its own.
+/// Defines the shared code in one encoding. The code has its own module and therefore its own codegen unit.
 macro_rules! base {
     (
         $(#[$doc:meta])*
@@ -29,7 +30,7 @@ macro_rules! base {
             impl $base {
                 /// # Safety
                 ///
-                /// The processor has the features.
+                /// The processor has the target features of this encoding.
                 #[inline]
                 pub(in crate::x86) unsafe fn new() -> Self {
                     $base(())

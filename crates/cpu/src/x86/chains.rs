@@ -1,12 +1,13 @@
-//! CBC encryption of many interleaved messages; it is serial within a message.
+//! CBC encryption of many interleaved messages. Within a message, CBC encryption is serial.
 //!
-//! A round has a latency of 4 cycles, and two rounds on xmm or ymm registers can start in each cycle: 8 registers, or 16
-//! messages in ymm, keep the AES units busy. Each place of a vector is one message; when it ends, the next one takes its
-//! place. With zmm 16 messages would suffice too (one round starts per cycle), but assembling and splitting vectors of
-//! four blocks costs more than it saves (Zen 4, GB/s: 17 with ymm, 14 with zmm), so the kernel for zmm uses ymm here.
+//! A round has a latency of 4 cycles, and two rounds on xmm or ymm registers can start in each cycle. Eight registers (16
+//! messages in ymm registers) therefore keep the AES units busy. Each place of a vector holds one message. When a message
+//! ends, the next message takes its place. The kernel for zmm registers uses ymm registers here. With zmm, 16 messages would
+//! suffice too (one round starts per cycle), but assembling and splitting vectors of four blocks costs more than it saves
+//! (Zen 4: 17 GB/s with ymm, 14 GB/s with zmm).
 //!
 //! Round keys are broadcast if all messages have the same key. Otherwise they are read from a table with the keys of each
-//! place, which is on the stack and is zeroed.
+//! place. The table is on the stack and is zeroed on drop.
 
 use std::arch::x86_64::__m128i;
 use std::mem::MaybeUninit;
@@ -26,7 +27,7 @@ const GROUPS: usize = 8;
 trait Keys<V: Vector>: Copy {
     /// # Safety
     ///
-    /// As [`Vector`]; the round exists and the first `V::BLOCKS` places from `place` on are set.
+    /// The same as for [`Vector`]. In addition, the round exists, and the `V::BLOCKS` places that start at `place` are set.
     unsafe fn get(self, round: usize, place: usize) -> V;
 
     /// The same keys, with their origin hidden from the compiler: see [`opaque`].
@@ -40,7 +41,7 @@ struct Shared(*const __m128i);
 impl<V: Vector> Keys<V> for Shared {
     #[inline(always)]
     unsafe fn get(self, round: usize, _: usize) -> V {
-        // SAFETY: the caller guarantees the round and the instructions.
+        // SAFETY: the caller guarantees that the round exists and that the processor has the instructions.
         unsafe { V::broadcast(self.0.add(round)) }
     }
 
@@ -50,14 +51,15 @@ impl<V: Vector> Keys<V> for Shared {
     }
 }
 
-/// A key for each of PLACES messages: `[round][place]`.
+/// One key for each of PLACES messages, stored as `[round][place]`.
 #[derive(Clone, Copy)]
 struct Table<const PLACES: usize>(*const __m128i);
 
 impl<V: Vector, const PLACES: usize> Keys<V> for Table<PLACES> {
     #[inline(always)]
     unsafe fn get(self, round: usize, place: usize) -> V {
-        // SAFETY: the caller guarantees the round, the places and the instructions.
+        // SAFETY: the caller guarantees that the round exists, that the places are set, and that the processor has the
+        // instructions.
         unsafe { V::load(self.0.add(round * PLACES + place).cast()) }
     }
 
@@ -80,7 +82,8 @@ impl<const PLACES: usize> KeyTable<PLACES> {
     ///
     /// The schedule has `rounds` rounds.
     unsafe fn set(&mut self, place: usize, schedule: &Schedule, rounds: usize) {
-        // Every schedule has 11 keys: a loop that the compiler can unroll, and one for the others.
+        // The first range covers the 11 keys that every schedule has, so the compiler can unroll its loop. The second range
+        // covers the other keys.
         for rounds in [0..11, 11..rounds + 1] {
             for round in rounds {
                 // SAFETY: there are rounds + 1 keys.
@@ -101,7 +104,7 @@ impl<const PLACES: usize> Drop for KeyTable<PLACES> {
     fn drop(&mut self) {
         for keys in &mut self.keys {
             for key in &mut keys[..self.used] {
-                // SAFETY: a valid place; volatile, so that the compiler does not remove the write.
+                // SAFETY: `key` is a valid reference. The write is volatile, so that the compiler does not remove it.
                 unsafe { ptr::write_volatile(key, MaybeUninit::zeroed()) };
             }
         }
@@ -109,7 +112,7 @@ impl<const PLACES: usize> Drop for KeyTable<PLACES> {
     }
 }
 
-/// The messages in flight, `count` of them; further places repeat the first one.
+/// The messages in flight. The first `count` places hold messages; further places repeat the first message.
 #[repr(C, align(64))]
 struct Places<const PLACES: usize> {
     registers: [Block; PLACES],
@@ -132,8 +135,8 @@ impl<const PLACES: usize> Places<PLACES> {
         self.lane[place] = lane;
     }
 
-    /// True if all places hold long messages and most of them map to the same set of the L1 cache (8 lines, a page apart):
-    /// such messages would be fetched again in each step.
+    /// True if all places hold long messages and most of these messages map to the same set of the L1 cache (8 lines with
+    /// addresses that differ by multiples of a page). Such messages would be fetched again in each step.
     #[inline(always)]
     fn collide(&self) -> bool {
         let like_the_first = |src: &&*const u8| (src.addr() ^ self.src[0].addr()) & 0xfc0 == 0;
@@ -152,12 +155,13 @@ impl<const PLACES: usize> Places<PLACES> {
     }
 }
 
-/// Processes `steps` blocks of each message of G groups, from place `first` on. Several places may hold the same message; they
-/// compute and write the same values, which is harmless, since all loads of a step come before its stores.
+/// Processes `steps` blocks of each message of G groups, starting at place `first`. Several places may hold the same
+/// message. They compute and write the same values. This is harmless, since all loads of a step come before its stores.
 ///
 /// # Safety
 ///
-/// As [`Vector`]; the places of the groups are set, and have keys and at least `steps` blocks left.
+/// The same as for [`Vector`]. In addition, the places of the groups are set, have keys, and have at least `steps` blocks
+/// left.
 #[inline(always)]
 unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
     rounds: usize,
@@ -169,7 +173,8 @@ unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
     let range = first..first + G * V::BLOCKS;
     let (src, dst) = (places.src[range.clone()].as_ptr(), places.dst[range.clone()].as_ptr());
     let registers: *mut u8 = places.registers[range.clone()].as_mut_ptr().cast();
-    // SAFETY: the caller guarantees the instructions and the places, whose range was checked.
+    // SAFETY: the caller guarantees that the processor has the instructions and that the places are set. Their range was
+    // checked.
     unsafe {
         let mut x = [V::load(registers); G];
         for g in 0..G {
@@ -180,7 +185,7 @@ unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
             for g in 0..G {
                 let text = V::gather(src.add(g * V::BLOCKS), 16 * step);
                 x[g] = x[g].xor(text.xor(keys.get(0, first + g * V::BLOCKS)));
-                // Two rounds here, so that the loads of one group are not adjacent to those of the next.
+                // Two rounds are done here, so that the loads of one group are not adjacent to the loads of the next group.
                 for round in 1..3 {
                     x[g] = x[g].aesenc(keys.get(round, first + g * V::BLOCKS));
                 }
@@ -205,7 +210,7 @@ unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
         }
     }
     for place in range {
-        // SAFETY: that many blocks were there.
+        // SAFETY: each message had at least `steps` blocks left.
         unsafe {
             places.src[place] = places.src[place].add(16 * steps);
             places.dst[place] = places.dst[place].add(16 * steps);
@@ -214,11 +219,11 @@ unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
     }
 }
 
-/// [`run`] for a number of groups, with the key of all messages or those of the table.
+/// Calls [`run`] for `groups` groups, with the shared key if there is one and with the keys of the table otherwise.
 ///
 /// # Safety
 ///
-/// As [`run`].
+/// The same as for [`run`].
 #[inline(always)]
 unsafe fn run_groups<V: Vector, const PLACES: usize>(
     rounds: usize,
@@ -234,7 +239,7 @@ unsafe fn run_groups<V: Vector, const PLACES: usize>(
             run::<V, _, $groups, PLACES>(rounds, $keys, places, first, steps)
         };
     }
-    // SAFETY: as the caller guarantees.
+    // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
         match (shared, groups) {
             (Some(keys), 1) => run!(1, Shared(keys)),
@@ -249,14 +254,15 @@ unsafe fn run_groups<V: Vector, const PLACES: usize>(
     }
 }
 
-/// If messages collide in the cache, these groups (number, index of the first) are advanced by cache lines, in turn.
+/// The groups (number of groups, index of the first group) that are advanced at the start if messages collide in the cache.
+/// Each group is advanced by a different number of cache lines.
 const AHEAD: [(usize, usize); 7] = [(4, 4), (2, 2), (2, 6), (1, 1), (1, 3), (1, 5), (1, 7)];
 
-/// Encrypts all messages whose keys have `rounds` rounds; `shared` is their key if all have the same one.
+/// Encrypts all messages whose keys have `rounds` rounds. `shared` is the key if all messages have the same key.
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 unsafe fn chains<V: Vector, const PLACES: usize>(
     rounds: usize,
@@ -317,10 +323,10 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
             }
             (groups, 0, places.left[..places.count].iter().copied().min().unwrap_or(0))
         };
-        // SAFETY: the places of all groups were set, at least so many blocks are left in each, and the caller guarantees the
-        // instructions.
+        // SAFETY: the places of all groups were set, and each has at least `steps` blocks left. The caller guarantees that
+        // the processor has the instructions.
         unsafe { run_groups::<V, PLACES>(rounds, groups, shared, table.get(), &mut places, first, steps) };
-        // A message that ended is replaced by the next one, or by the last one in flight.
+        // A message that has ended is replaced by the next message or, if there is none, by the last message in flight.
         let mut place = 0;
         while place < places.count {
             if places.left[place] > 0 {
@@ -344,23 +350,23 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [Lane<'_, Schedule>]) {
     debug_assert!(lanes.iter().all(|lane| lane.data.len() % 16 == 0), "whole blocks");
     let first = match lanes {
         [] => return,
-        // A single message needs no set-up. SAFETY: the caller guarantees the instructions.
+        // A single message needs no set-up. SAFETY: the caller guarantees that the processor has the instructions.
         [lane] => return unsafe { cbc_encrypt_single(lane.schedule, lane.register, lane.data.reborrow()) },
         [first, ..] => first.schedule,
     };
     if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(first.encrypt())) };
     }
     for rounds in [10, 12, 14] {
         if lanes.iter().any(|lane| lane.schedule.rounds() == rounds) {
-            // SAFETY: the caller guarantees the instructions.
+            // SAFETY: the caller guarantees that the processor has the instructions.
             unsafe { chains::<V, PLACES>(rounds, lanes, None) };
         }
     }

@@ -7,7 +7,7 @@ use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::Span;
 
-/// Encryption or decryption: which round keys and which instructions.
+/// Encryption or decryption. Selects the round keys and the instructions.
 pub(super) trait Direction {
     /// The round keys in the order of use.
     fn keys(schedule: &Schedule) -> *const __m128i;
@@ -57,25 +57,25 @@ impl Direction for Decrypt {
     }
 }
 
-/// The same pointer, with its origin hidden from the compiler.
+/// Returns the same pointer, with its origin hidden from the compiler.
 ///
-/// Otherwise the compiler loads all round keys before the loop. They do not fit in 16 registers, so it would copy them to
-/// the stack, where they are not zeroed. A broadcast from the schedule in each round costs no time: it serves N
-/// vectors.
+/// Without this function, the compiler would load all round keys before the loop. They do not fit in 16 registers, so the
+/// compiler would copy them to the stack, where they are not zeroed. A broadcast from the schedule in each round costs no
+/// time, because it serves N vectors.
 #[inline(always)]
-#[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read through it.
+#[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read through the pointer.
 pub(super) fn opaque(keys: *const __m128i) -> *const __m128i {
     let mut out = keys;
-    // SAFETY: no instruction at all.
+    // SAFETY: the assembly contains no instruction.
     unsafe { asm!("/* {0} */", inout(reg) out, options(nomem, nostack, preserves_flags)) };
     out
 }
 
-/// Expands to `$body` for the two or four rounds that AES-192 and AES-256 have in addition to those of AES-128, with numbers
-/// from `$from` on.
+/// Expands to `$body` for the rounds that AES-192 (two) and AES-256 (four) have in addition to those of AES-128. The rounds
+/// are numbered from `$from`.
 ///
-/// The rounds of all key sizes share one unrolled copy, with branches around the additional ones. The branches depend only on
-/// the key size and are predicted: a copy for each key size is not faster, and takes three times as long to compile.
+/// The rounds of all key sizes share one unrolled copy, with branches around the additional ones. The branches depend only
+/// on the key size and are predicted. A copy for each key size is not faster, and takes three times as long to compile.
 macro_rules! extra_rounds {
     ($rounds:expr, $from:literal, $round:ident => $body:expr) => {
         if $rounds > 10 {
@@ -103,14 +103,14 @@ macro_rules! middle_rounds {
 }
 pub(super) use middle_rounds;
 
-/// All rounds but the last of N vectors, to which the first round key has been added.
+/// All rounds but the last, for N vectors to which the first round key has already been added.
 ///
-/// The pass adds the first key and does the last round: a mode can combine its own input with these keys, outside of the
-/// dependency chain of the rounds.
+/// The pass adds the first key and does the last round. A mode can therefore combine its own input with these two keys,
+/// outside of the dependency chain of the rounds.
 ///
 /// # Safety
 ///
-/// As [`Vector`]; `keys` has `rounds` + 1 keys.
+/// The same as for [`Vector`]. In addition, `keys` points to `rounds` + 1 keys.
 #[inline(always)]
 pub(super) unsafe fn middle<D: Direction, V: Vector, const N: usize>(
     keys: *const __m128i,
@@ -118,7 +118,7 @@ pub(super) unsafe fn middle<D: Direction, V: Vector, const N: usize>(
     state: &mut [V; N],
 ) {
     middle_rounds!(rounds, round => {
-        // SAFETY: the caller guarantees the keys and instructions.
+        // SAFETY: the caller guarantees the keys, and that the processor has the instructions.
         let key = unsafe { V::broadcast(keys.add(round)) };
         for x in state.iter_mut() {
             *x = D::round(*x, key);
@@ -126,14 +126,14 @@ pub(super) unsafe fn middle<D: Direction, V: Vector, const N: usize>(
     });
 }
 
-/// The part of a vector that a step processes; less than the whole at the end of the data.
+/// The part of a vector that a step processes. At the end of the data, it may be less than the whole vector.
 pub(super) trait Extent: Copy {
     /// True for whole vectors.
     const WHOLE: bool = false;
 
     /// # Safety
     ///
-    /// As [`Vector`]; `ptr` is valid for reads of the bytes in the extent.
+    /// The same as for [`Vector`]. In addition, `ptr` is valid for reads of the bytes in the extent.
     unsafe fn load<V: Vector>(self, ptr: *const u8) -> V;
     /// # Safety
     ///
@@ -150,49 +150,49 @@ impl Extent for Whole {
 
     #[inline(always)]
     unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe { V::load(ptr) }
     }
 
     #[inline(always)]
     unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe { vector.store(ptr) }
     }
 }
 
-/// Fewer blocks than a vector.
+/// A number of blocks that is less than a vector.
 #[derive(Clone, Copy)]
 pub(super) struct Blocks(pub(super) usize);
 
 impl Extent for Blocks {
     #[inline(always)]
     unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe { V::load_blocks(ptr, self.0) }
     }
 
     #[inline(always)]
     unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe { vector.store_blocks(ptr, self.0) }
     }
 }
 
-/// Fewer bytes than a vector.
+/// A number of bytes that is less than a vector.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes(pub(super) usize);
 
 impl Extent for Bytes {
     #[inline(always)]
     unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe { V::load_bytes(ptr, self.0) }
     }
 
     #[inline(always)]
     unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe { vector.store_bytes(ptr, self.0) }
     }
 }
@@ -210,24 +210,25 @@ pub(super) trait Pass<V: Vector> {
     ///
     /// # Safety
     ///
-    /// As [`Vector`]; `src` and `dst` are valid for N vectors, or for the bytes in the extent.
+    /// The same as for [`Vector`]. In addition, `src` and `dst` are valid for N vectors or, if the extent is not [`Whole`],
+    /// for its bytes.
     unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8);
 }
 
-/// Runs a pass over data: the widest steps, then steps of half as many vectors and so on, then a partial vector.
+/// Runs a pass over data: the widest steps, then steps of 4, 2 and 1 vectors, then a partial vector.
 ///
 /// Narrow steps are independent of each other, so the processor overlaps them.
 ///
 /// # Safety
 ///
-/// As [`Vector`]. Data are whole blocks, unless [`Pass::BYTES`] is set.
+/// The same as for [`Vector`]. Data are whole blocks, unless [`Pass::BYTES`] is set.
 #[inline(always)]
 pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -> P {
     let (mut src, mut dst, mut left) = (data.src(), data.dst(), data.len());
     macro_rules! steps {
         ($n:literal, $again:tt) => {
             $again left >= $n * V::BYTES {
-                // SAFETY: N vectors are left in the span; the caller guarantees the instructions.
+                // SAFETY: N vectors are left in the span; the caller guarantees that the processor has the instructions.
                 unsafe {
                     pass.step::<$n, _>(Whole, src, dst);
                     (src, dst) = (src.add($n * V::BYTES), dst.add($n * V::BYTES));
@@ -244,7 +245,7 @@ pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -
     steps!(4, if);
     steps!(2, if);
     steps!(1, if);
-    // SAFETY: less than a vector is left in the span; the caller guarantees the instructions.
+    // SAFETY: less than a vector is left in the span; the caller guarantees that the processor has the instructions.
     unsafe {
         if V::BLOCKS > 1 && left >= 16 && left % 16 == 0 {
             pass.step::<1, _>(Blocks(left / 16), src, dst);
@@ -255,15 +256,15 @@ pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -
     pass
 }
 
-/// Data of fewer bytes are processed in xmm registers: wide vectors are not faster there, and a wide or partial load often
-/// cannot be forwarded from the stores of the previous call.
+/// Data of fewer bytes than this are processed in xmm registers. Wide vectors are not faster for them, and a wide or partial
+/// load often cannot be forwarded from the stores of the previous call.
 pub(super) const SHORT: usize = 128;
 
-/// [`drive`] for less than [`SHORT`] bytes.
+/// Like [`drive`], for less than [`SHORT`] bytes.
 ///
 /// # Safety
 ///
-/// As [`drive`].
+/// The same as for [`drive`].
 #[inline(always)]
 pub(super) unsafe fn drive_short<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P {
     let (mut src, mut dst, len) = (data.src(), data.dst(), data.len());
@@ -271,7 +272,7 @@ pub(super) unsafe fn drive_short<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P
     macro_rules! steps {
         ($n:literal) => {
             if len & (16 * $n) != 0 {
-                // SAFETY: N blocks are left in the span; the caller guarantees the instructions.
+                // SAFETY: N blocks are left in the span; the caller guarantees that the processor has the instructions.
                 unsafe {
                     pass.step::<$n, _>(Whole, src, dst);
                     (src, dst) = (src.add(16 * $n), dst.add(16 * $n));
@@ -283,14 +284,14 @@ pub(super) unsafe fn drive_short<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P
     steps!(2);
     steps!(1);
     if P::BYTES && len % 16 != 0 {
-        // SAFETY: less than a block is left in the span; the caller guarantees the instructions.
+        // SAFETY: less than a block is left in the span; the caller guarantees that the processor has the instructions.
         unsafe { pass.step::<1, _>(Bytes(len % 16), src, dst) };
     }
     pass
 }
 
-/// Expands to `$body` for each of eight vectors, with its number as a constant: an array that is indexed only by constants
-/// stays in registers.
+/// Expands to `$body` for each of eight vectors, with the number of the vector as a constant. An array that is indexed only
+/// by constants stays in registers.
 macro_rules! for_eight {
     ($i:ident => $body:expr) => {
         for_eight!(@ $i, $body, 0 1 2 3 4 5 6 7)

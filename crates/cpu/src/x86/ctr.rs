@@ -1,11 +1,11 @@
 //! CTR with a counter of 128 or of 32 bits.
 //!
-//! Counters are kept as little-endian numbers, one for each block, and are byte-reversed before encryption. Additions are modulo
-//! 2^32, as GCM requires. For a 128-bit counter, data is split where the low 32 bits wrap (at most once in 64 GiB), so
-//! that both widths share one loop.
+//! Counters are kept as little-endian numbers, one for each block, and are byte-reversed before encryption. Additions are
+//! modulo 2^32, as GCM requires. For a 128-bit counter, the data are split where the low 32 bits wrap (at most once in 64
+//! GiB), so that counters of both widths share one loop.
 //!
-//! In GCM, the counter depends on the hash key if the IV does not have 12 bytes, so it is secret. Nothing branches on a 32-bit
-//! counter.
+//! In GCM, the counter depends on the hash key if the IV does not have 12 bytes. The counter is then secret, so no branch
+//! depends on a 32-bit counter.
 
 use std::arch::x86_64::__m128i;
 
@@ -30,7 +30,8 @@ impl<V: Vector> Pass<V> for Ctr<V> {
     #[inline(always)]
     unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller guarantees the instructions and N vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
+        // `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
@@ -47,17 +48,17 @@ impl<V: Vector> Pass<V> for Ctr<V> {
     }
 }
 
-/// CTR of less than [`SHORT`] bytes, with a 32-bit counter or one whose low 32 bits do not wrap.
+/// CTR of less than [`SHORT`] bytes, with a 32-bit counter, or with a 128-bit counter whose low 32 bits do not wrap.
 ///
-/// The counter is loaded and stored as one vector: a vector load cannot be forwarded from two smaller stores.
+/// The counter is loaded and stored as one vector, because a vector load cannot be forwarded from two smaller stores.
 ///
 /// # Safety
 ///
-/// As [`Vector`] for [`Xmm`].
+/// The same as for [`Vector`], with [`Xmm`] as the vector.
 #[inline(always)]
 pub(super) unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
     let (keys, rounds) = (schedule.encrypt(), schedule.rounds());
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let (counters, stride) = (Xmm::load(counter.as_ptr()).reversed(), Xmm::number(1));
         let after = drive_short(Ctr::<Xmm> { keys, rounds, counters, stride }, data).counters;
@@ -65,7 +66,8 @@ pub(super) unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: S
     }
 }
 
-/// True if [`ctr_short`] applies, for a counter of `BITS` bits. A partial block is faster in a vector type with masks.
+/// True if [`ctr_short`] applies, for a counter of `BITS` bits. It does not apply to a partial block if the vector type has
+/// masks, since processing the block with masks is faster.
 #[inline(always)]
 pub(super) fn is_short<V: Vector, const BITS: u32>(counter: &Block, len: usize) -> bool {
     len < SHORT
@@ -83,7 +85,7 @@ fn blocks_before_wrap(counter: u128) -> u64 {
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ctr<V: Vector, const BITS: u32>(
     schedule: &Schedule,
@@ -103,7 +105,7 @@ pub(super) unsafe fn ctr<V: Vector, const BITS: u32>(
         let cut = rest.len().div_ceil(16) as u64 > room;
         let part = if cut { 16 * room as usize } else { rest.len() };
         let (head, tail) = rest.split_at(part);
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
             let counters = V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3]));
             let stride = V::numbers([V::BLOCKS as u128; 4]);

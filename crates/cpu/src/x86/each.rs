@@ -1,21 +1,21 @@
 //! Single blocks under several keys: one step of a serial mode.
 //!
-//! With a key for each block, wider vectors would have to be assembled from 16-byte loads in each round. So all kernels use
-//! xmm registers: two rounds start in each cycle, and 8 blocks fill the 4 cycles of latency.
+//! With a key for each block, wider vectors would have to be assembled from 16-byte loads in each round. All kernels
+//! therefore use xmm registers: two rounds start in each cycle, and 8 blocks fill the 4 cycles of latency.
 
 use super::cipher::{Direction, middle_rounds};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, LANES};
 
-/// N blocks under N keys of `rounds` rounds.
+/// Processes N blocks under N keys of `rounds` rounds.
 ///
 /// # Safety
 ///
-/// As [`Vector`] for [`Xmm`]; there are N keys, all of `rounds` rounds, and N blocks.
+/// The same as for [`Vector`], with [`Xmm`] as the vector. In addition, there are N keys of `rounds` rounds, and N blocks.
 #[inline(always)]
 unsafe fn interleaved<D: Direction, const N: usize>(rounds: usize, keys: &[&Schedule], blocks: &mut [Block]) {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
         let key = |i: usize, round: usize| Xmm::broadcast(D::keys(keys.get_unchecked(i)).add(round));
         let blocks: *mut u8 = blocks.as_mut_ptr().cast();
@@ -34,11 +34,11 @@ unsafe fn interleaved<D: Direction, const N: usize>(rounds: usize, keys: &[&Sche
     }
 }
 
-/// `blocks[i]` under `keys[i]`.
+/// Encrypts or decrypts `blocks[i]` under `keys[i]`.
 ///
 /// # Safety
 ///
-/// As [`Vector`] for [`Xmm`].
+/// The same as for [`Vector`], with [`Xmm`] as the vector.
 #[inline(always)]
 pub(super) unsafe fn each<D: Direction>(keys: &[&Schedule], blocks: &mut [Block]) {
     assert_eq!(keys.len(), blocks.len(), "as many keys as blocks");
@@ -46,12 +46,13 @@ pub(super) unsafe fn each<D: Direction>(keys: &[&Schedule], blocks: &mut [Block]
     let mut start = 0;
     while start < keys.len() {
         let (keys, blocks) = (&keys[start..], &mut blocks[start..]);
-        // The largest power of two of blocks whose keys have the same length.
+        // Processes the next blocks whose keys have the same length: 8, 4, 2 or 1 of them.
         let rounds = keys[0].rounds();
         let alike = keys.iter().take(8).take_while(|key| key.rounds() == rounds).count();
         macro_rules! interleaved {
             ($n:literal) => {{
-                // SAFETY: the caller guarantees the instructions; at least N keys are alike.
+                // SAFETY: the caller guarantees that the processor has the instructions. The next N keys have the same
+                // length.
                 unsafe { interleaved::<D, $n>(rounds, keys, blocks) };
                 start += $n;
             }};

@@ -18,7 +18,8 @@ impl<D: Direction, V: Vector> Pass<V> for Ecb<D> {
     #[inline(always)]
     unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller guarantees the instructions and N vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
+        // `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
@@ -44,10 +45,10 @@ impl<D: Direction> Ecb<D> {
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ecb<D: Direction, V: Vector>(schedule: &Schedule, data: Span<'_>) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe { drive::<V, _>(Ecb::<D>::new(schedule), data) };
 }
 
@@ -55,9 +56,9 @@ pub(super) unsafe fn ecb<D: Direction, V: Vector>(schedule: &Schedule, data: Spa
 ///
 /// # Safety
 ///
-/// As [`Vector`] for [`Xmm`](super::vector::Xmm).
+/// The same as for [`Vector`], with [`Xmm`](super::vector::Xmm) as the vector.
 #[inline(always)]
 pub(super) unsafe fn ecb_short<D: Direction>(schedule: &Schedule, data: Span<'_>) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe { drive_short(Ecb::<D>::new(schedule), data) };
 }

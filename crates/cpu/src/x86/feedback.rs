@@ -7,25 +7,25 @@ use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
 
-/// The ciphertext that precedes vector i of a step by one block. For all but the first it is loaded again, which is cheaper
-/// than keeping 2 N vectors in 16 registers.
+/// The ciphertext that precedes vector i of a step by one block. For all vectors but the first, the ciphertext is loaded
+/// again, which is cheaper than keeping 2 N vectors in 16 registers.
 ///
 /// # Safety
 ///
-/// As [`Vector`]; i + 1 whole vectors at `src` if i is not 0.
+/// The same as for [`Vector`]. In addition, `src` is valid for reads of i + 1 whole vectors if i is not 0.
 #[inline(always)]
 unsafe fn preceding<V: Vector>(src: *const u8, i: usize, first: V, before: V) -> V {
     if i == 0 {
         return first.after(before);
     }
-    // SAFETY: i > 0, so the load stays in the data that the caller guarantees.
+    // SAFETY: i > 0, so the load stays within the vectors at `src` that the caller guarantees.
     unsafe { V::load(src.add(i * V::BYTES - 16)) }
 }
 
 struct Cbc<V> {
     keys: *const __m128i,
     rounds: usize,
-    /// Its last block is the last ciphertext block.
+    /// The last block of this vector is the preceding ciphertext block.
     before: V,
 }
 
@@ -33,7 +33,8 @@ impl<V: Vector> Pass<V> for Cbc<V> {
     #[inline(always)]
     unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller guarantees the instructions and N vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
+        // `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
@@ -56,7 +57,7 @@ impl<V: Vector> Pass<V> for Cbc<V> {
 struct Cfb<V> {
     keys: *const __m128i,
     rounds: usize,
-    /// Its last block is the last ciphertext block.
+    /// The last block of this vector is the preceding ciphertext block.
     before: V,
 }
 
@@ -64,7 +65,8 @@ impl<V: Vector> Pass<V> for Cfb<V> {
     #[inline(always)]
     unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
-        // SAFETY: the caller guarantees the instructions and N vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
+        // `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
@@ -97,7 +99,7 @@ macro_rules! decryption {
         ///
         /// # Safety
         ///
-        /// As [`Vector`].
+        /// The same as for [`Vector`].
         #[inline(always)]
         pub(super) unsafe fn $name<V: Vector>(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
             if data.is_empty() {
@@ -105,7 +107,7 @@ macro_rules! decryption {
             }
             let register = Aligned(std::mem::replace(iv, last_block(&data)));
             let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
-            // SAFETY: the caller guarantees the instructions; the register is an aligned block.
+            // SAFETY: the caller guarantees that the processor has the instructions; the register is an aligned block.
             unsafe {
                 let before = V::broadcast((&raw const register).cast());
                 drive::<V, _>($pass::<V> { keys, rounds, before }, data);
@@ -113,15 +115,15 @@ macro_rules! decryption {
         }
 
         $(#[$doc])*
-        /// Of less than [`SHORT`](super::cipher::SHORT) bytes.
+        /// The data have less than [`SHORT`](super::cipher::SHORT) bytes.
         ///
         /// # Safety
         ///
-        /// As [`Vector`] for [`Xmm`].
+        /// The same as for [`Vector`], with [`Xmm`] as the vector.
         #[inline(always)]
         pub(super) unsafe fn $name_short(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
             let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
-            // SAFETY: the caller guarantees the instructions.
+            // SAFETY: the caller guarantees that the processor has the instructions.
             unsafe {
                 let before = Xmm::load(iv.as_ptr());
                 let pass = drive_short($pass::<Xmm> { keys, rounds, before }, data);
@@ -131,7 +133,7 @@ macro_rules! decryption {
     };
 }
 
-/// A block that a vector may be loaded from.
+/// A block with the alignment that [`Vector::broadcast`] requires.
 #[repr(C, align(16))]
 struct Aligned(Block);
 

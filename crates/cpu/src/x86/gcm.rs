@@ -1,9 +1,9 @@
-//! GCM's CTR and GHASH in one loop: they use different execution units.
+//! GCM's CTR and GHASH in one loop, since they use different execution units.
 //!
-//! A step is eight vectors of four blocks. The products of GHASH are computed between the rounds of CTR, one vector after each
-//! round: of the ciphertext of the previous step when encrypting, of this step when decrypting. As in [`super::ghash`],
-//! each place of a vector is a separate hash with the same power of H; the blocks of the last step are multiplied by
-//! different powers.
+//! A step is eight vectors of four blocks. The products of GHASH are computed between the rounds of CTR, one vector after
+//! each round. They use the ciphertext of the previous step when encrypting, and that of the current step when decrypting.
+//! As in [`super::ghash`], each place of a vector holds a separate hash, and all places are multiplied by the same power of
+//! H. The blocks of the last step are multiplied by different powers.
 
 use std::arch::x86_64::__m128i;
 
@@ -23,7 +23,7 @@ pub(super) const STEP: usize = WIDTH * 64;
 struct Gcm<V: Vector> {
     keys: *const __m128i,
     rounds: usize,
-    /// Counters of the next vector, and the number of blocks in a vector, as little-endian numbers.
+    /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers.
     counters: V,
     stride: V,
     modulus: V,
@@ -32,15 +32,15 @@ struct Gcm<V: Vector> {
 }
 
 impl<V: Vector> Gcm<V> {
-    /// Encrypts or decrypts a step, and adds the step of ciphertext at `hashed` to the hash. (Whether there is one is known at
-    /// compile time.)
+    /// Encrypts or decrypts a step, and adds the step of ciphertext at `hashed` to the hash. Whether `hashed` is `None` is
+    /// known at compile time.
     ///
     /// # Safety
     ///
-    /// As [`Vector`]; the three are valid for a step, and there are `rounds` + 1 keys.
+    /// The same as for [`Vector`]. In addition, the three pointers are valid for a step, and there are `rounds` + 1 keys.
     #[inline(always)]
     unsafe fn step(&mut self, src: *const u8, dst: *mut u8, hashed: Option<(*const u8, &HashKey<V::Raw>)>) {
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
             let keys = opaque(self.keys);
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
@@ -50,7 +50,8 @@ impl<V: Vector> Gcm<V> {
                 self.counters = self.counters.add32(self.stride);
             });
             let mut sum = Sum::zero(self.hash);
-            // First, so that the rounds after them and what uses their result are one basic block.
+            // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
+            // block.
             extra_rounds!(self.rounds, 1, round => {
                 let key = V::broadcast(keys.add(round));
                 for_eight!(I => x[I] = x[I].aesenc(key));
@@ -60,7 +61,7 @@ impl<V: Vector> Gcm<V> {
                 let key = V::broadcast(keys.add(ROUND + 1));
                 for_eight!(I => x[I] = x[I].aesenc(key));
                 if let Some((hashed, hash_key)) = hashed {
-                    // The first vector comes last: it depends on the hash of the previous step.
+                    // The first vector is hashed last, because it depends on the hash of the previous step.
                     let vector = WIDTH - 1 - ROUND;
                     let mut text = V::load(hashed.add(vector * V::BYTES)).reversed();
                     if vector == 0 {
@@ -86,10 +87,10 @@ impl<V: Vector> Gcm<V> {
     ///
     /// # Safety
     ///
-    /// As [`Gcm::step`].
+    /// The same as for [`Gcm::step`].
     #[inline(always)]
     unsafe fn last(&self, hashed: *const u8, hash_key: &HashKey<V::Raw>) -> Xmm {
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
             let mut sum = Sum::zero(self.hash);
             for_eight!(I => {
@@ -104,11 +105,11 @@ impl<V: Vector> Gcm<V> {
     }
 }
 
-/// Encrypts or decrypts whole steps, at least one, and adds the ciphertext to the GHASH state. The counter is advanced.
+/// Encrypts or decrypts one or more whole steps, and adds the ciphertext to the GHASH state. The counter is advanced.
 ///
 /// # Safety
 ///
-/// As [`Vector`], whose blocks are four.
+/// The same as for [`Vector`]. In addition, a vector has four blocks.
 #[inline(always)]
 pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
     schedule: &Schedule,
@@ -122,8 +123,8 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
     let start = u128::from_be_bytes(*counter);
     *counter = Low32::advance(start, data.len() as u128 / 16).to_be_bytes();
     let (src, dst) = (data.src(), data.dst());
-    // SAFETY: the caller guarantees the instructions; each step lies in the span, and what is hashed has been written
-    // before when encrypting, and is overwritten afterwards when decrypting.
+    // SAFETY: the caller guarantees that the processor has the instructions. Each step lies in the span. When encrypting,
+    // ciphertext is hashed after it is written. When decrypting, it is hashed before it is overwritten.
     unsafe {
         let mut gcm = Gcm::<V> {
             keys: schedule.encrypt(),

@@ -1,12 +1,12 @@
-//! GHASH by carry-less multiplication, many blocks for each reduction.
+//! GHASH by carry-less multiplication, with one reduction for many blocks.
 //!
-//! Blocks are byte-reversed, which gives polynomials with their bits in reverse (RFC 8452, appendix A, POLYVAL). A product of
-//! two of them lacks one factor x, which the key contains, and reduction works from the low end (Montgomery), by two
-//! products with the upper half of the modulus.
+//! Blocks are byte-reversed, which gives polynomials with their bits in reverse (RFC 8452, appendix A, POLYVAL). A product
+//! of two such polynomials lacks one factor x, so the prepared key contains this factor. Reduction works from the low end
+//! (Montgomery), with two products by the upper half of the modulus.
 //!
 //! With precomputed powers H^1, H^2, ..., the products of N vectors are added without reduction and the sum is reduced once.
-//! In the loop, each place of a vector is a separate hash with the same power: places are added only at the end. The
-//! last vectors are multiplied by the powers of their blocks.
+//! In the loop, each place of a vector holds a separate hash, and all places are multiplied by the same power. The places
+//! are added only at the end, where each block of the last vectors is multiplied by its own power.
 
 use std::arch::x86_64::*;
 
@@ -18,14 +18,14 @@ use crate::kernel::Block;
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
 pub(super) const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
 
-/// Powers of H: 8 for each block of a vector of type R; zeroed on drop.
+/// Powers of H: eight vectors of type R, with one power for each block of a vector; zeroed on drop.
 #[repr(C, align(64))]
 pub struct HashKey<R: Zeroize> {
     /// In descending order, so that consecutive blocks match consecutive powers.
     powers: [R; 8],
-    /// The exclusive or of their halves, in both halves.
+    /// For each power, the exclusive or of its two halves, stored in both halves.
     sums: [R; 8],
-    /// Number of vectors that have been computed, from the end: 1, 2, 4 or 8. The others are zero.
+    /// Number of vectors that have been computed, counted from the end: 1, 2, 4 or 8. The others are zero.
     made: usize,
 }
 
@@ -40,18 +40,18 @@ impl<R: Zeroize> HashKey<R> {
     /// Number of powers.
     const POWERS: usize = 8 * size_of::<R>() / 16;
 
-    /// Vector `i` from the lowest.
+    /// Vector `i`, counted from the vector of the lowest powers.
     ///
     /// # Safety
     ///
-    /// As [`Vector`].
+    /// The same as for [`Vector`].
     #[inline(always)]
     unsafe fn vector<V: Vector<Raw = R>>(&self, i: usize) -> V {
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe { V::load((&raw const self.powers[7 - i]).cast()) }
     }
 
-    /// Sets vector `i` from the lowest.
+    /// Sets vector `i`, counted from the vector of the lowest powers.
     #[inline(always)]
     fn put<V: Vector<Raw = R>>(&mut self, i: usize, powers: V) {
         self.powers[7 - i] = powers.raw();
@@ -62,11 +62,11 @@ impl<R: Zeroize> HashKey<R> {
     ///
     /// # Safety
     ///
-    /// As [`Vector`]; `power` is at least 1 and at most [`Self::POWERS`].
+    /// The same as for [`Vector`]. In addition, `power` is at least 1 and at most [`Self::POWERS`].
     #[inline(always)]
     pub(super) unsafe fn power<V: Vector>(&self, power: usize) -> Factor<V> {
         let at = Self::POWERS - power;
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
             Factor {
                 whole: V::broadcast(self.powers.as_ptr().cast::<__m128i>().add(at)),
@@ -75,15 +75,16 @@ impl<R: Zeroize> HashKey<R> {
         }
     }
 
-    /// H^power and the lower ones.
+    /// A vector of H^power and the next lower powers.
     ///
     /// # Safety
     ///
-    /// As [`Vector`]; `power` is at most [`Self::POWERS`] and at least the blocks of a vector.
+    /// The same as for [`Vector`]. In addition, `power` is at most [`Self::POWERS`] and at least the number of blocks in a
+    /// vector.
     #[inline(always)]
     pub(super) unsafe fn powers<V: Vector>(&self, power: usize) -> Factor<V> {
         let at = Self::POWERS - power;
-        // SAFETY: as the caller guarantees.
+        // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
             Factor {
                 whole: V::load(self.powers.as_ptr().cast::<u8>().add(16 * at)),
@@ -113,14 +114,14 @@ impl<V: Vector> Factor<V> {
     }
 }
 
-/// A sum of unreduced products, by Karatsuba: three multiplications instead of four, since a carry-less one occupies its
-/// unit for two cycles (Zen 4), whatever the width.
+/// A sum of unreduced products. Karatsuba's method needs three multiplications instead of four. A carry-less multiplication
+/// of any width occupies its unit for two cycles (Zen 4).
 pub(super) struct Sum<V> {
-    /// At x^0.
+    /// The coefficient of x^0.
     low: V,
-    /// At x^64, plus low and high.
+    /// The coefficient of x^64, plus `low` and `high`.
     middle: V,
-    /// At x^128.
+    /// The coefficient of x^128.
     high: V,
 }
 
@@ -156,7 +157,7 @@ impl<V: Vector> Sum<V> {
         }
     }
 
-    /// Folds the low 64 bits into what is above them, twice.
+    /// Folds the low 64 bits into the bits above them, twice.
     #[inline(always)]
     pub(super) fn reduced(self, modulus: V) -> V {
         let middle = self.middle.xor(self.low).xor(self.high);
@@ -169,18 +170,18 @@ impl<V: Vector> Sum<V> {
 ///
 /// # Safety
 ///
-/// As [`Vector`], of the widest vector and of [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
 #[inline(always)]
 unsafe fn lowest_powers<V: Vector>(h: &Block) -> V {
     let h = u128::from_be_bytes(*h);
-    // Times x: RFC 8452, appendix A, mulX_POLYVAL.
+    // Multiplies H by x (RFC 8452, appendix A, mulX_POLYVAL).
     let carry = ((h as i128) >> 127) as u128;
     let first = (h << 1) ^ (carry & 0xc200_0000_0000_0000_0000_0000_0000_0001);
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let modulus = Xmm::numbers([MODULUS; 4]);
         let mut lowest = [Xmm::number(first); 4];
-        // By doubling the exponents, so that the dependency chain is short.
+        // Each power is the product of two powers of about half its exponent, so that the dependency chain is short.
         for i in 1..V::BLOCKS {
             let (a, b) = (lowest[i / 2], lowest[(i - 1) / 2]);
             lowest[i] = Sum::product(a, Factor::of(b)).reduced(modulus);
@@ -190,14 +191,14 @@ unsafe fn lowest_powers<V: Vector>(h: &Block) -> V {
     }
 }
 
-/// The next vector of powers: a known one times the highest known power.
+/// The next vector of powers: a known vector times the highest known power.
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let highest = V::splat(last_known.lowest());
         Sum::product(known, Factor::of(highest)).reduced(V::numbers([MODULUS; 4]))
@@ -208,17 +209,17 @@ unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
 ///
 /// # Safety
 ///
-/// As [`Vector`], of the widest vector and of [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
 #[inline(always)]
 pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let mut vectors = [lowest_powers::<V>(h); 8];
         for i in 1..8usize {
             let known = 1 << i.ilog2();
             vectors[i] = next_powers(vectors[i - known], vectors[known - 1]);
         }
-        // Returned by value from here, not through a pointer, so that no copy is left on the stack.
+        // The key is returned by value, not through a pointer, so that no copy is left on the stack.
         HashKey {
             powers: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| vectors[i].raw()),
             sums: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| Factor::of(vectors[i]).sum.raw()),
@@ -231,10 +232,10 @@ pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
 ///
 /// # Safety
 ///
-/// As [`hash_key`].
+/// The same as for [`hash_key`].
 #[inline(always)]
 pub(super) unsafe fn hash_key_into<V: Vector>(h: &Block, place: &mut HashKey<V::Raw>) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     let lowest = unsafe { lowest_powers::<V>(h) };
     place.put(0, lowest);
     // The powers of the previous key are erased.
@@ -248,10 +249,10 @@ pub(super) unsafe fn hash_key_into<V: Vector>(h: &Block, place: &mut HashKey<V::
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Raw>, blocks: usize) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         while key.made < 8 && key.made * V::BLOCKS < blocks {
             let known = key.made;
@@ -264,25 +265,26 @@ pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Raw>, blocks:
     }
 }
 
-/// Adds whole blocks to a GHASH state. The powers for them have been computed.
+/// Adds whole blocks to a GHASH state. The caller must have computed the powers for them with [`ensure_powers`].
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, data: &[u8]) {
-    /// Vectors for each reduction: one less than there are powers, since the end of the data may have one more.
+    /// Number of vectors for each reduction. It is one less than the number of vectors of powers, since the end of the data
+    /// may need one more vector of powers.
     const N: usize = 7;
     let (mut ptr, mut left) = (data.as_ptr(), data.len() / 16);
     if left == 0 {
         return;
     }
-    // SAFETY: the caller guarantees the instructions, and each access lies inside the `left` blocks at `ptr`, the
-    // powers of the key or the state.
+    // SAFETY: the caller guarantees that the processor has the instructions. Each access lies inside the `left` blocks at
+    // `ptr`, the powers of the key or the state.
     unsafe {
         let modulus = V::numbers([MODULUS; 4]);
         let mut hash = V::widen(Xmm::load(state.as_ptr()).reversed());
-        // Leaves at least one vector, so that each hash is added to a block in its place.
+        // The loop leaves at least one vector, so that the hash in each place can be added to a block in the same place.
         while left >= (N + 1) * V::BLOCKS {
             let mut x: V = V::load(ptr).reversed().xor(hash);
             let mut sum = Sum::product(x, key.power(N * V::BLOCKS));
@@ -294,7 +296,7 @@ pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, 
             ptr = ptr.add(N * V::BYTES);
             left -= N * V::BLOCKS;
         }
-        // Each block with its own power; the hashes so far are added to the first blocks.
+        // Each block is multiplied by its own power. The hashes so far are added to the first blocks.
         let zero = hash.xor(hash);
         let mut sum = Sum::zero(hash);
         while left >= V::BLOCKS {

@@ -3,11 +3,12 @@
 //! # Shape
 //!
 //! Each pass is written once, generic over a `vector::Vector` and the direction, in functions that are all
-//! `#[inline(always)]`. The entry functions (`entries!`) have the `#[target_feature]`s of their kernel, and everything
-//! is inlined into them: there alone the intrinsics become instructions.
+//! `#[inline(always)]`. The entry functions (`entries!`) have the `#[target_feature]`s of their kernel, and all other
+//! functions are inlined into them. The intrinsics are compiled to instructions only there.
 //!
-//! Every entry function costs compile time. No two differ only in the key size (see `cipher::extra_rounds`), and the
-//! work in xmm registers exists twice, not once for each kernel: in `base`, for the encodings of SSE and AVX.
+//! Every entry function costs compile time. Therefore no two entry functions differ only in the key size (see
+//! `cipher::extra_rounds`). The code for xmm registers is in `base` and is compiled only twice, in the encodings of SSE and
+//! AVX, not once for each kernel.
 //!
 //! | file | content |
 //! |---|---|
@@ -23,7 +24,8 @@
 //!
 //! # Number of interleaved vectors
 //!
-//! A round depends on the one before. To keep the AES units busy, latency x throughput vectors must be in flight:
+//! A round depends on the previous round. To keep the AES units busy, the number of vectors in flight must be at least
+//! latency x throughput:
 //!
 //! | processor | latency | xmm, ymm per cycle | zmm per cycle | needed |
 //! |---|---|---|---|---|
@@ -31,10 +33,10 @@
 //! | Ice Lake and later | 3 | 2 | 1 | 6, 6, 3 |
 //! | Skylake, Zen 2 | 4 | 1, 2 (xmm only) | | 4, 8 |
 //!
-//! So the widest step has 8 vectors everywhere (6 for XTS in 16 registers, since tweaks need registers too), with steps of
-//! 4, 2, 1 and a partial vector for the rest. With zmm, the 4 vectors more than needed cover the work between the rounds of
-//! two steps. Round keys are broadcast from memory in each round: one load serves 8 vectors, and 16 registers would not
-//! hold the keys.
+//! The widest step therefore has 8 vectors on every processor (6 for XTS with 16 registers, since tweaks need registers
+//! too). Steps of 4, 2 and 1 vectors and a partial vector process the rest. With zmm, 4 of the 8 vectors are not needed for
+//! the AES units; they cover the work between the rounds of two steps. Round keys are broadcast from memory in each round:
+//! one load serves 8 vectors, and 16 registers would not hold the keys.
 
 // Loops use the index for both `x[i]` and the address of vector i.
 #![allow(clippy::needless_range_loop)]
@@ -44,7 +46,7 @@ use std::arch::x86_64::{__m128i, __m256i, __m512i};
 use crate::inline::{SingleStreamKernel, xts_unit};
 use crate::kernel::{Block, Kernel, Lane, Span};
 
-/// Safe methods on a token type, each of which calls a function with the target features that the token proves.
+/// Defines safe methods on a token type. Each method calls a function with the target features that the token proves.
 macro_rules! entries {
     ($features:literal,
         $($vis:vis fn $entry:ident($($arg:ident: $type:ty),*) -> $result:ty { $($body:tt)* })*
@@ -83,9 +85,9 @@ pub use schedule::Schedule;
 pub use vaes256::Vaes256;
 pub use vaes512::Vaes512;
 
-/// A kernel: its token and its entry functions, in a module and so in a codegen unit of its own. `chains` is the vector type of
-/// CBC encryption and the number of messages in flight. `gcm` contains the items of [`SingleStreamKernel`] that only some
-/// kernels implement.
+/// Defines a kernel: its token and its entry functions. A kernel has its own module and therefore its own codegen unit.
+/// `chains` is the vector type of CBC encryption and the number of messages in flight. `gcm` contains the items of
+/// [`SingleStreamKernel`] that only some kernels implement.
 macro_rules! kernel {
     (
         $(#[$doc:meta])*
@@ -144,7 +146,7 @@ macro_rules! kernel {
 
                 fn detect() -> Option<Self> {
                     let found = $(std::arch::is_x86_feature_detected!($feature))&&*;
-                    // SAFETY: the features include those of the base.
+                    // SAFETY: the features of the kernel include those of the base.
                     found.then(|| $kernel { base: unsafe { $base::new() } })
                 }
 

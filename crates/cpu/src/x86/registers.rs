@@ -32,7 +32,8 @@ vector! {
         #[inline(always)]
         unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
             let mut whole = [0; 16];
-            // SAFETY: bytes < 16 on either side; the caller guarantees `ptr` and the instructions.
+            // SAFETY: `bytes` is less than 16, the size of `whole`. The caller guarantees `ptr`, and that the processor has
+            // the instructions.
             unsafe {
                 copy_below_16(ptr, whole.as_mut_ptr(), bytes);
                 Self::load(whole.as_ptr())
@@ -41,7 +42,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller guarantees one pointer and its block.
+            // SAFETY: the caller guarantees one pointer to a valid block.
             unsafe { Self::load((*ptrs).add(offset)) }
         }
 
@@ -53,7 +54,7 @@ vector! {
         #[inline(always)]
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
             let mut whole = [0; 16];
-            // SAFETY: bytes < 16 on either side; the caller guarantees `ptr`.
+            // SAFETY: `bytes` is less than 16, the size of `whole`. The caller guarantees `ptr`.
             unsafe {
                 self.store(whole.as_mut_ptr());
                 copy_below_16(whole.as_ptr(), ptr, bytes);
@@ -62,7 +63,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller guarantees one pointer and its block.
+            // SAFETY: the caller guarantees one pointer to a valid block.
             unsafe { self.store((*ptrs).add(offset)) }
         }
     }
@@ -85,7 +86,7 @@ vector! {
     {
         #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
-            // SAFETY: the caller guarantees the instructions.
+            // SAFETY: the caller guarantees that the processor has the instructions.
             unsafe {
                 let low = _mm256_castsi128_si256(blocks[0].0);
                 Ymm(_mm256_inserti128_si256::<1>(low, blocks[1].0))
@@ -94,13 +95,14 @@ vector! {
 
         #[inline(always)]
         unsafe fn load_blocks(ptr: *const u8, _: usize) -> Self {
-            // SAFETY: fewer than two blocks and more than none: one; the caller guarantees it.
+            // SAFETY: the number of blocks is less than two and not zero, so it is one. The caller guarantees that `ptr` is
+            // valid for this block.
             unsafe { Ymm(_mm256_zextsi128_si256(_mm_loadu_si128(ptr.cast()))) }
         }
 
         #[inline(always)]
         unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
-            // SAFETY: either part is below 16 bytes or just that, and inside what the caller guarantees.
+            // SAFETY: each part has at most 16 bytes and lies inside the bytes that the caller guarantees.
             unsafe {
                 if bytes < 16 {
                     Ymm(_mm256_castsi128_si256(Xmm::load_bytes(ptr, bytes).0))
@@ -113,7 +115,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller guarantees two pointers and their blocks.
+            // SAFETY: the caller guarantees two pointers to valid blocks.
             unsafe {
                 let blocks = [Xmm::gather(ptrs, offset), Xmm::gather(ptrs.add(1), offset)];
                 Self::join([blocks[0], blocks[1], blocks[0], blocks[1]])
@@ -122,13 +124,14 @@ vector! {
 
         #[inline(always)]
         unsafe fn store_blocks(self, ptr: *mut u8, _: usize) {
-            // SAFETY: fewer than two blocks and more than none: one; the caller guarantees it.
+            // SAFETY: the number of blocks is less than two and not zero, so it is one. The caller guarantees that `ptr` is
+            // valid for this block.
             unsafe { _mm_storeu_si128(ptr.cast(), _mm256_castsi256_si128(self.0)) }
         }
 
         #[inline(always)]
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
-            // SAFETY: either part is below 16 bytes or just that, and inside what the caller guarantees.
+            // SAFETY: each part has at most 16 bytes and lies inside the bytes that the caller guarantees.
             unsafe {
                 let low = Xmm(_mm256_castsi256_si128(self.0));
                 if bytes < 16 {
@@ -142,7 +145,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller guarantees two pointers and their blocks.
+            // SAFETY: the caller guarantees two pointers to valid blocks.
             unsafe {
                 Xmm(_mm256_castsi256_si128(self.0)).scatter(ptrs, offset);
                 Xmm(_mm256_extracti128_si256::<1>(self.0)).scatter(ptrs.add(1), offset);
@@ -168,7 +171,7 @@ vector! {
     {
         #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
-            // SAFETY: the caller guarantees the instructions.
+            // SAFETY: the caller guarantees that the processor has the instructions.
             unsafe {
                 let low = _mm512_castsi256_si512(Ymm::join(blocks).0);
                 let high = Ymm::join([blocks[2], blocks[3], blocks[2], blocks[3]]).0;
@@ -176,10 +179,10 @@ vector! {
             }
         }
 
-        // By halves, not by masks: a masked store is not forwarded to a later load.
+        // This function loads halves and does not use masks, because a masked store is not forwarded to a later load.
         #[inline(always)]
         unsafe fn load_blocks(ptr: *const u8, blocks: usize) -> Self {
-            // SAFETY: one, two or three blocks, which the caller guarantees.
+            // SAFETY: the caller guarantees that `ptr` is valid for the one, two or three blocks.
             unsafe {
                 if blocks == 1 {
                     return Self::widen(Xmm::load(ptr));
@@ -200,7 +203,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller guarantees four pointers and their blocks.
+            // SAFETY: the caller guarantees four pointers to valid blocks.
             unsafe {
                 let low = _mm512_castsi256_si512(Ymm::gather(ptrs, offset).0);
                 Zmm(_mm512_inserti64x4::<1>(low, Ymm::gather(ptrs.add(2), offset).0))
@@ -209,7 +212,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn store_blocks(self, ptr: *mut u8, blocks: usize) {
-            // SAFETY: one, two or three blocks, which the caller guarantees.
+            // SAFETY: the caller guarantees that `ptr` is valid for the one, two or three blocks.
             unsafe {
                 if blocks == 1 {
                     return Xmm(_mm512_castsi512_si128(self.0)).store(ptr);
@@ -229,7 +232,7 @@ vector! {
 
         #[inline(always)]
         unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller guarantees four pointers and their blocks.
+            // SAFETY: the caller guarantees four pointers to valid blocks.
             unsafe {
                 Ymm(_mm512_castsi512_si256(self.0)).scatter(ptrs, offset);
                 Ymm(_mm512_extracti64x4_epi64::<1>(self.0)).scatter(ptrs.add(2), offset);
@@ -239,56 +242,56 @@ vector! {
 }
 
 impl Xmm {
-    /// A little-endian number, built in registers: two 8-byte stores would not be forwarded to a 16-byte load.
+    /// A little-endian number. It is built in registers, because two 8-byte stores would not be forwarded to a 16-byte load.
     ///
     /// # Safety
     ///
-    /// As [`Vector`].
+    /// The same as for [`Vector`].
     #[inline(always)]
     pub(super) unsafe fn number(value: u128) -> Xmm {
-        // SAFETY: the caller guarantees the instruction.
+        // SAFETY: the caller guarantees that the processor has the instruction.
         Xmm(unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) })
     }
 
-    /// The byte in the first place; the others are zero.
+    /// A vector with `value` in the first byte; the other bytes are zero.
     ///
     /// # Safety
     ///
-    /// As [`Vector`].
+    /// The same as for [`Vector`].
     #[inline(always)]
     pub(super) unsafe fn byte(value: u8) -> Xmm {
-        // SAFETY: the caller guarantees the instruction.
+        // SAFETY: the caller guarantees that the processor has the instruction.
         Xmm(unsafe { _mm_cvtsi32_si128(i32::from(value)) })
     }
 
     /// The first byte.
     #[inline(always)]
     pub(super) fn first_byte(self) -> u8 {
-        // SAFETY: a vector exists only where its instructions do.
+        // SAFETY: a vector exists only if the processor has its instructions.
         unsafe { _mm_cvtsi128_si32(self.0) as u8 }
     }
 
     /// The top bit of the first byte, as a number.
     #[inline(always)]
     pub(super) fn top_of_first_byte(self) -> Xmm {
-        // SAFETY: a vector exists only where its instructions do.
+        // SAFETY: a vector exists only if the processor has its instructions.
         Xmm(unsafe { _mm_and_si128(_mm_srli_epi64::<7>(self.0), _mm_set_epi64x(0, 1)) })
     }
 
     /// The little-endian number times two, modulo 2^128.
     #[inline(always)]
     pub(super) fn doubled(self) -> Xmm {
-        // SAFETY: a vector exists only where its instructions do.
+        // SAFETY: a vector exists only if the processor has its instructions.
         Xmm(unsafe {
             let carry = _mm_bslli_si128::<8>(_mm_srli_epi64::<63>(self.0));
             _mm_or_si128(_mm_add_epi64(self.0, self.0), carry)
         })
     }
 
-    /// All bytes but the first, and after them the first of `next`.
+    /// All bytes but the first, followed by the first byte of `next`.
     #[inline(always)]
     pub(super) fn shifted_in(self, next: Xmm) -> Xmm {
-        // SAFETY: a vector exists only where its instructions do (SSSE3 is among those of every kernel).
+        // SAFETY: a vector exists only if the processor has its instructions (every kernel requires SSSE3).
         Xmm(unsafe { _mm_alignr_epi8::<1>(next.0, self.0) })
     }
 }
@@ -297,7 +300,7 @@ impl Xmm {
 ///
 /// # Safety
 ///
-/// None; it is unsafe to have the type of an intrinsic.
+/// No conditions. The function is unsafe only because it must have the type of an intrinsic.
 #[inline(always)]
 unsafe fn identity(vector: __m128i) -> __m128i {
     vector
@@ -313,7 +316,7 @@ unsafe fn copy_below_16(src: *const u8, dst: *mut u8, len: usize) {
     macro_rules! words {
         ($word:ty) => {{
             let last = len - size_of::<$word>();
-            // SAFETY: `len` is at least a word, so both words lie inside.
+            // SAFETY: `len` is at least the size of a word, so both words lie inside the `len` bytes.
             unsafe {
                 let (a, b) =
                     (src.cast::<$word>().read_unaligned(), src.add(last).cast::<$word>().read_unaligned());

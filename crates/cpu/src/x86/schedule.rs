@@ -1,8 +1,8 @@
 //! Round keys: expansion (FIPS 197, 5.2) and the format of the kernels.
 //!
-//! SubWord is done by `aesenclast` on a word repeated four times: ShiftRows then changes nothing, and the round
-//! constant goes in as the round key. It is constant time like `aeskeygenassist`, and four times as fast where that
-//! is microcoded. The recurrence of the words of one step is a prefix sum of exclusive ors.
+//! SubWord is computed by `aesenclast` on a word repeated four times. ShiftRows does not change such a block, and the round
+//! constant is passed as the round key. `aesenclast` takes constant time like `aeskeygenassist`, and is four times as fast
+//! on processors where `aeskeygenassist` is microcoded. The words of one step are computed as a prefix sum of exclusive ors.
 
 use std::arch::x86_64::*;
 
@@ -12,9 +12,10 @@ use zeroize::Zeroize;
 #[repr(C, align(64))]
 pub struct Schedule {
     encrypt: [__m128i; 15],
-    /// 10, 12 or 14; placed between the keys, where alignment leaves room.
+    /// 10, 12 or 14. The field is between the two arrays, where alignment leaves room.
     rounds: usize,
-    /// For the equivalent inverse cipher: in the order of use, with InvMixColumns applied to all but the first and last.
+    /// Round keys of the equivalent inverse cipher, in the order of use. InvMixColumns is applied to all but the first and
+    /// the last.
     decrypt: [__m128i; 15],
 }
 
@@ -52,15 +53,15 @@ impl Drop for Schedule {
 
 /// Expands a key of 16, 24 or 32 bytes.
 ///
-/// By value and with constant bounds: the compiler writes the round keys from registers to the place of the schedule, without
-/// a copy on the stack.
+/// The schedule is returned by value and the loops have constant bounds. The compiler therefore writes the round keys from
+/// registers directly to the place of the schedule, without a copy on the stack.
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
 pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         match key.len() {
             16 => both::<10>(expand_128(key)),
@@ -75,10 +76,10 @@ pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
 ///
 /// # Safety
 ///
-/// As [`expand`].
+/// The same as for [`expand`].
 #[inline(always)]
 pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         expand_to_encrypt_into(key, place);
         match key.len() {
@@ -93,11 +94,11 @@ pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
 ///
 /// # Safety
 ///
-/// As [`expand`].
+/// The same as for [`expand`].
 #[inline(always)]
 pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
     let mut put = |i: usize, round_key| place.encrypt[i] = round_key;
-    // SAFETY: the caller guarantees the instructions, which include SSE2.
+    // SAFETY: the caller guarantees that the processor has the instructions, which include SSE2.
     unsafe {
         let rounds = match key.len() {
             16 => {
@@ -131,7 +132,7 @@ impl Schedule {
     #[inline(always)]
     unsafe fn invert<const ROUNDS: usize>(&mut self) {
         for i in 0..15 {
-            // SAFETY: the caller guarantees the instruction.
+            // SAFETY: the caller guarantees that the processor has the instruction.
             self.decrypt[i] = unsafe { inverse::<ROUNDS>(&self.encrypt, i) };
         }
     }
@@ -141,10 +142,10 @@ impl Schedule {
 ///
 /// # Safety
 ///
-/// As [`expand`].
+/// The same as for [`expand`].
 #[inline(always)]
 pub(super) unsafe fn expand_to_encrypt(key: &[u8]) -> Schedule {
-    // SAFETY: the caller guarantees the instructions, which include SSE2.
+    // SAFETY: the caller guarantees that the processor has the instructions, which include SSE2.
     let (encrypt, rounds) = unsafe {
         match key.len() {
             16 => (expand_128(key), 10),
@@ -166,7 +167,7 @@ pub(super) unsafe fn expand_to_encrypt(key: &[u8]) -> Schedule {
 unsafe fn inverse<const ROUNDS: usize>(encrypt: &[__m128i; 15], i: usize) -> __m128i {
     match i {
         _ if i == 0 || i == ROUNDS => encrypt[ROUNDS - i],
-        // SAFETY: the caller guarantees the instruction.
+        // SAFETY: the caller guarantees that the processor has the instruction.
         _ if i < ROUNDS => unsafe { _mm_aesimc_si128(encrypt[ROUNDS - i]) },
         _ => encrypt[i],
     }
@@ -179,7 +180,7 @@ unsafe fn inverse<const ROUNDS: usize>(encrypt: &[__m128i; 15], i: usize) -> __m
 unsafe fn both<const ROUNDS: usize>(encrypt: [__m128i; 15]) -> Schedule {
     let mut decrypt = encrypt;
     for i in 0..15 {
-        // SAFETY: the caller guarantees the instruction.
+        // SAFETY: the caller guarantees that the processor has the instruction.
         decrypt[i] = unsafe { inverse::<ROUNDS>(&encrypt, i) };
     }
     Schedule { encrypt, rounds: ROUNDS, decrypt }
@@ -188,17 +189,18 @@ unsafe fn both<const ROUNDS: usize>(encrypt: [__m128i; 15]) -> Schedule {
 /// Shuffles that copy the last word of a vector to every word: unchanged, or rotated by a byte (RotWord).
 const LAST: i32 = 0x0f0e_0d0c;
 const LAST_ROTATED: i32 = 0x0c0f_0e0d;
-/// The same for the second word.
+/// A shuffle that copies the second word to every word, rotated by a byte.
 const SECOND_ROTATED: i32 = 0x0407_0605;
 
-/// SubWord of the word that `order` selects, XORed with the round constant, in every word.
+/// Computes SubWord of the word that `order` selects, XORed with the round constant. Every word of the result has this
+/// value.
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
 unsafe fn sub_word(words: __m128i, order: i32, constant: i32) -> __m128i {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe { _mm_aesenclast_si128(_mm_shuffle_epi8(words, _mm_set1_epi32(order)), _mm_set1_epi32(constant)) }
 }
 
@@ -209,7 +211,7 @@ unsafe fn sub_word(words: __m128i, order: i32, constant: i32) -> __m128i {
 /// The processor has SSE2.
 #[inline(always)]
 unsafe fn prefix(words: __m128i) -> __m128i {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let words = _mm_xor_si128(words, _mm_bslli_si128::<4>(words));
         _mm_xor_si128(words, _mm_bslli_si128::<8>(words))
@@ -224,7 +226,7 @@ unsafe fn prefix(words: __m128i) -> __m128i {
 #[inline(always)]
 unsafe fn each_of_128(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
     const CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
-    // SAFETY: the caller guarantees the instructions and the length.
+    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
     unsafe {
         let mut words = _mm_loadu_si128(key.as_ptr().cast());
         put(0, words);
@@ -242,7 +244,7 @@ unsafe fn each_of_128(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
 unsafe fn six_words(four: __m128i, two: __m128i, constant: i32) -> (__m128i, __m128i) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let four = _mm_xor_si128(prefix(four), sub_word(two, SECOND_ROTATED, constant));
         let pair = _mm_xor_si128(two, _mm_bslli_si128::<4>(two));
@@ -250,19 +252,19 @@ unsafe fn six_words(four: __m128i, two: __m128i, constant: i32) -> (__m128i, __m
     }
 }
 
-/// As [`each_of_128`].
+/// Like [`each_of_128`].
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3; the key has 24 bytes.
 #[inline(always)]
 unsafe fn each_of_192(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
-    // SAFETY: the caller guarantees the instructions and the length.
+    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
     unsafe {
-        // Six words: four, and two in the lower half.
+        // The six words of the key: four in one vector, and two in the lower half of another.
         let mut four = _mm_loadu_si128(key.as_ptr().cast());
         let mut two = _mm_loadl_epi64(key.as_ptr().add(16).cast());
-        // Two times six words are three round keys.
+        // Twelve words are three round keys.
         for i in 0..5 {
             put(3 * i, four);
             if i < 4 {
@@ -275,14 +277,14 @@ unsafe fn each_of_192(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
     }
 }
 
-/// As [`each_of_128`].
+/// Like [`each_of_128`].
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3; the key has 32 bytes.
 #[inline(always)]
 unsafe fn each_of_256(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
-    // SAFETY: the caller guarantees the instructions and the length.
+    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
     unsafe {
         let mut even = _mm_loadu_si128(key.as_ptr().cast());
         let mut odd = _mm_loadu_si128(key.as_ptr().add(16).cast());
@@ -299,14 +301,14 @@ unsafe fn each_of_256(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
     }
 }
 
-/// All round keys, by value.
+/// Returns all round keys by value.
 ///
 /// # Safety
 ///
-/// As [`each_of_128`].
+/// The same as for [`each_of_128`].
 #[inline(always)]
 unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller guarantees the instructions and the length.
+    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
         each_of_128(key, |i, round_key| keys[i] = round_key);
@@ -314,14 +316,14 @@ unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
     }
 }
 
-/// All round keys, by value.
+/// Returns all round keys by value.
 ///
 /// # Safety
 ///
-/// As [`each_of_192`].
+/// The same as for [`each_of_192`].
 #[inline(always)]
 unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller guarantees the instructions and the length.
+    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
         each_of_192(key, |i, round_key| keys[i] = round_key);
@@ -329,14 +331,14 @@ unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
     }
 }
 
-/// All round keys, by value.
+/// Returns all round keys by value.
 ///
 /// # Safety
 ///
-/// As [`each_of_256`].
+/// The same as for [`each_of_256`].
 #[inline(always)]
 unsafe fn expand_256(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller guarantees the instructions and the length.
+    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
         each_of_256(key, |i, round_key| keys[i] = round_key);

@@ -1,8 +1,8 @@
 //! The serial modes of one message, in one xmm register.
 //!
-//! The time is that of the dependency chain from one block to the next, which should be the rounds only. So the first round
-//! key, and the text where a mode adds it, are XORed into the last round key of the previous block. The output is
-//! corrected outside of the chain.
+//! The time of a serial mode is the latency of the dependency chain from one block to the next. To keep everything except
+//! the rounds out of this chain, the first round key (and the text, if the mode adds it) is XORed into the last round key of
+//! the previous block. The output is corrected outside of the chain.
 
 use super::cipher::{middle_rounds, opaque};
 use super::schedule::Schedule;
@@ -13,12 +13,13 @@ use crate::kernel::{Block, Span};
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 unsafe fn rounds(schedule: &Schedule, mut x: Xmm) -> Xmm {
     let keys = opaque(schedule.encrypt());
     middle_rounds!(schedule.rounds(), round => {
-        // SAFETY: the caller guarantees the instructions and one key more than there are rounds.
+        // SAFETY: the caller guarantees that the processor has the instructions. There is one key more than there are
+        // rounds.
         x = x.aesenc(unsafe { Xmm::broadcast(keys.add(round)) });
     });
     x
@@ -28,11 +29,11 @@ unsafe fn rounds(schedule: &Schedule, mut x: Xmm) -> Xmm {
 ///
 /// # Safety
 ///
-/// As [`rounds`].
+/// The same as for [`rounds`].
 #[inline(always)]
 unsafe fn ends(schedule: &Schedule) -> (Xmm, Xmm) {
     let keys = opaque(schedule.encrypt());
-    // SAFETY: the caller guarantees the instructions; there is one key more than rounds.
+    // SAFETY: the caller guarantees that the processor has the instructions. There is one key more than there are rounds.
     unsafe { (Xmm::broadcast(keys), Xmm::broadcast(keys.add(schedule.rounds()))) }
 }
 
@@ -40,10 +41,10 @@ unsafe fn ends(schedule: &Schedule) -> (Xmm, Xmm) {
 ///
 /// # Safety
 ///
-/// As [`rounds`].
+/// The same as for [`rounds`].
 #[inline(always)]
 pub(super) unsafe fn encrypted(schedule: &Schedule, block: Xmm) -> Xmm {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
         let (first, last) = ends(schedule);
         rounds(schedule, first.xor(block)).aesenclast(last)
@@ -54,11 +55,11 @@ pub(super) unsafe fn encrypted(schedule: &Schedule, block: Xmm) -> Xmm {
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
     let block = block.as_mut_ptr();
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe { encrypted(schedule, Xmm::load(block)).store(block) };
 }
 
@@ -66,7 +67,7 @@ pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn cbc_encrypt(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst, blocks) = (data.src(), data.dst(), data.len() / 16);
@@ -74,7 +75,7 @@ pub(super) unsafe fn cbc_encrypt(schedule: &Schedule, iv: &mut Block, data: Span
     if blocks == 0 {
         return;
     }
-    // SAFETY: the caller guarantees the instructions; the blocks lie in the span.
+    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
     unsafe {
         let (first, last) = ends(schedule);
         let mut x = Xmm::load(iv).xor(first.xor(Xmm::load(src)));
@@ -93,12 +94,12 @@ pub(super) unsafe fn cbc_encrypt(schedule: &Schedule, iv: &mut Block, data: Span
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn cfb128_encrypt(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
-    // SAFETY: the caller guarantees the instructions; the blocks lie in the span.
+    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
     unsafe {
         let (first, last) = ends(schedule);
         let last = last.xor(first);
@@ -115,12 +116,12 @@ pub(super) unsafe fn cfb128_encrypt(schedule: &Schedule, iv: &mut Block, data: S
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ofb(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
-    // SAFETY: the caller guarantees the instructions; the blocks lie in the span.
+    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
     unsafe {
         let (first, last) = ends(schedule);
         let last = last.xor(first);
@@ -137,7 +138,7 @@ pub(super) unsafe fn ofb(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn cbc_mac(schedule: &Schedule, state: &mut Block, data: &[u8]) {
     let (src, blocks) = (data.as_ptr(), data.len() / 16);
@@ -145,7 +146,7 @@ pub(super) unsafe fn cbc_mac(schedule: &Schedule, state: &mut Block, data: &[u8]
     if blocks == 0 {
         return;
     }
-    // SAFETY: the caller guarantees the instructions; the blocks lie in the slice.
+    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the slice.
     unsafe {
         let (first, last) = ends(schedule);
         let between = last.xor(first);
@@ -162,12 +163,12 @@ pub(super) unsafe fn cbc_mac(schedule: &Schedule, state: &mut Block, data: &[u8]
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn cfb8<const ENCRYPT: bool>(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
-    // SAFETY: the caller guarantees the instructions; the bytes lie in the span.
+    // SAFETY: the caller guarantees that the processor has the instructions; the bytes lie in the span.
     unsafe {
         let (first, last) = ends(schedule);
         let mut register = Xmm::load(iv);
@@ -185,7 +186,7 @@ pub(super) unsafe fn cfb8<const ENCRYPT: bool>(schedule: &Schedule, iv: &mut Blo
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
     schedule: &Schedule,
@@ -196,8 +197,8 @@ pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
     assert!(bits.div_ceil(8) <= data.len(), "fewer bytes than bits");
     let (src, dst) = (data.src(), data.dst());
     let register = register.as_mut_ptr();
-    // SAFETY: the caller guarantees the instructions; the bytes lie in the span, and the output is read only where it has
-    // bits that must not change.
+    // SAFETY: the caller guarantees that the processor has the instructions. The bytes lie in the span. An output byte is
+    // read only if some of its bits must not change.
     unsafe {
         let (first, last) = ends(schedule);
         let mut number = Xmm::load(register).reversed();

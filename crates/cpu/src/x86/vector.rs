@@ -1,10 +1,10 @@
-//! One register of AES blocks: 1 in an xmm, 2 in a ymm, 4 in a zmm.
+//! AES blocks in one register: one block in xmm, two in ymm, four in zmm.
 //!
-//! The three impls (`registers`) come from one macro, since they differ only in the names of the intrinsics. A vector can only be
-//! created by a load, which is unsafe: the caller guarantees that the processor has the instructions. So a value proves
-//! that they exist, and arithmetic on it is safe.
+//! The three impls (`registers`) come from one macro, since they differ only in the names of the intrinsics. A vector can
+//! only be created by a load, which is unsafe: the caller guarantees that the processor has the instructions. A vector value
+//! therefore proves that the processor has them, and arithmetic on the value is safe.
 //!
-//! Everything here is `#[inline(always)]`: the intrinsics must end up in the body of an entry function that has the
+//! All functions here are `#[inline(always)]`, because the intrinsics must be inlined into an entry function that has the
 //! target features (see [`super`]).
 
 use std::arch::x86_64::__m128i;
@@ -25,23 +25,23 @@ pub(super) trait Vector: Copy {
     /// Bytes in a register.
     const BYTES: usize = 16 * Self::BLOCKS;
 
-    /// A whole vector from memory of any alignment.
+    /// Loads a whole vector from memory of any alignment.
     unsafe fn load(ptr: *const u8) -> Self;
-    /// The first `blocks` blocks, fewer than a vector; the others are zero.
+    /// Loads `blocks` blocks, fewer than a vector; the other blocks are zero.
     unsafe fn load_blocks(ptr: *const u8, blocks: usize) -> Self;
-    /// The first `bytes` bytes, fewer than a vector; the others are unspecified.
+    /// Loads `bytes` bytes, fewer than a vector; the other bytes are unspecified.
     unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self;
-    /// The block at `ptr`, aligned, in every place.
+    /// Loads the block at `ptr`, which is aligned, into every place.
     unsafe fn broadcast(ptr: *const __m128i) -> Self;
-    /// The first blocks of `blocks`, each as a little-endian number; for constants.
+    /// A vector of the first numbers of `blocks`, each stored as a little-endian block; for constants.
     unsafe fn numbers(blocks: [u128; 4]) -> Self;
-    /// The block in every place.
+    /// A vector with the block in every place.
     unsafe fn splat(block: Xmm) -> Self;
-    /// The block in the first place; the others are zero.
+    /// A vector with the block in the first place; the other places are zero.
     unsafe fn widen(block: Xmm) -> Self;
-    /// The first blocks of `blocks`.
+    /// A vector of the first blocks of `blocks`.
     unsafe fn join(blocks: [Xmm; 4]) -> Self;
-    /// Block `i` from `ptrs[i] + offset`.
+    /// Loads block `i` from `ptrs[i] + offset`.
     unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self;
 
     /// Writes the whole vector.
@@ -68,7 +68,7 @@ pub(super) trait Vector: Copy {
 
     /// The bytes of each block in reverse.
     fn reversed(self) -> Self;
-    /// Adds to each 32-bit quarter.
+    /// Adds the 32-bit words of both vectors, modulo 2^32.
     fn add32(self, other: Self) -> Self;
     /// The blocks shifted up by one place; the last block of `before` becomes the first.
     fn after(self, before: Self) -> Self;
@@ -121,105 +121,106 @@ macro_rules! vector {
 
             #[inline(always)]
             unsafe fn load(ptr: *const u8) -> Self {
-                // SAFETY: the caller guarantees the instruction and a whole vector at `ptr`.
+                // SAFETY: the caller guarantees that the processor has the instruction, and a whole vector at `ptr`.
                 unsafe { $name($load(ptr.cast())) }
             }
 
             #[inline(always)]
             unsafe fn broadcast(ptr: *const __m128i) -> Self {
-                // SAFETY: the caller guarantees the instruction and an aligned block at `ptr`.
+                // SAFETY: the caller guarantees that the processor has the instruction, and an aligned block at `ptr`.
                 unsafe { Self::splat(Xmm(*ptr)) }
             }
 
             #[inline(always)]
             unsafe fn splat(block: Xmm) -> Self {
-                // SAFETY: the caller guarantees the instruction.
+                // SAFETY: the caller guarantees that the processor has the instruction.
                 unsafe { $name($splat(block.0)) }
             }
 
             #[inline(always)]
             unsafe fn widen(block: Xmm) -> Self {
-                // SAFETY: the caller guarantees the instruction.
+                // SAFETY: the caller guarantees that the processor has the instruction.
                 unsafe { $name($widen(block.0)) }
             }
 
             #[inline(always)]
             unsafe fn numbers(blocks: [u128; 4]) -> Self {
-                // SAFETY: four blocks are at least a vector; the caller guarantees the instruction.
+                // SAFETY: four blocks are at least a vector; the caller guarantees that the processor has the instruction.
                 unsafe { Self::load(blocks.as_ptr().cast()) }
             }
 
             #[inline(always)]
             unsafe fn store(self, ptr: *mut u8) {
-                // SAFETY: a vector exists only where its instructions do; the caller guarantees the memory.
+                // SAFETY: a vector exists only if the processor has its instructions; the caller guarantees the memory.
                 unsafe { $store(ptr.cast(), self.0) }
             }
 
             $(#[inline(always)]
             fn $two(self, other: Self) -> Self {
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { $name($two_op(self.0, other.0)) }
             })*
 
             #[inline(always)]
             fn reversed(self) -> Self {
                 const ORDER: [u128; 4] = [0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f; 4];
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { $name($shuffle(self.0, Self::numbers(ORDER).0)) }
             }
 
             #[inline(always)]
             fn after(self, before: Self) -> Self {
                 let ($this, $before) = (self.0, before.0);
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { $name($after) }
             }
 
             #[inline(always)]
             fn clmul_low(self, other: Self) -> Self {
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { $name($clmul::<0x00>(self.0, other.0)) }
             }
 
             #[inline(always)]
             fn clmul_high(self, other: Self) -> Self {
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { $name($clmul::<0x11>(self.0, other.0)) }
             }
 
             #[inline(always)]
             fn clmul_high_low(self, other: Self) -> Self {
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { $name($clmul::<0x01>(self.0, other.0)) }
             }
 
             #[inline(always)]
             fn swapped(self) -> Self {
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { $name($words::<0x4e>(self.0)) }
             }
 
             #[inline(always)]
             fn lowest(self) -> Xmm {
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { Xmm($lowest(self.0)) }
             }
 
             #[inline(always)]
             fn folded(self) -> Xmm {
                 let $fold = self.0;
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { Xmm($folded) }
             }
 
             #[inline(always)]
             fn times_alpha(self, power: usize, modulus: Self) -> Self {
-                // SAFETY: a vector exists only where its instructions do.
+                // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe {
                     match power {
                         0 => self,
                         $($power => {
-                            // The bits shifted out of each half: into the upper half, or back times 0x87.
+                            // The bits shifted out of the lower half move to the upper half. Those shifted out of the upper
+                            // half are multiplied by 0x87 and added.
                             let out = $right::<{ 64 - $power }>(self.0);
                             let up = $name($left_bytes::<8>(out));
                             $name($left::<$power>(self.0)).xor(up).xor($name(out).clmul_high_low(modulus))
@@ -233,10 +234,10 @@ macro_rules! vector {
             fn times_alpha_8(self, bytes: usize) -> Self {
                 macro_rules! times {
                     ($bytes:literal) => {{
-                        // SAFETY: a vector exists only where its instructions do.
+                        // SAFETY: a vector exists only if the processor has its instructions.
                         unsafe {
-                            // The bytes shifted out come back times 0x87 = 1 + x + x^2 + x^7. The rotation adds the first
-                            // term, instead of two shifts.
+                            // The bytes shifted out are multiplied by 0x87 = 1 + x + x^2 + x^7 and added. The rotation adds
+                            // the first term and replaces two shifts.
                             let rotated = $name($align::<{ 16 - $bytes }>(self.0, self.0));
                             let out = rotated.and(Self::numbers([(1 << (8 * $bytes)) - 1; 4])).0;
                             let back = $name($left::<1>(out)).xor($name($left::<2>(out)));

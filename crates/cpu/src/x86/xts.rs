@@ -1,10 +1,10 @@
 //! XTS of whole blocks, either direction.
 //!
-//! All tweaks of a step are computed from its first vector of tweaks, by a shift and a reduction. So only one multiplication
-//! links a step to the next, whatever the width.
+//! All tweaks of a step are computed from its first vector of tweaks, by a shift and a reduction. Only one multiplication
+//! therefore links a step to the next, for steps of any width.
 //!
-//! Shifts by bytes (powers of alpha^8) are reduced by shifts and exclusive ors. Only the vectors before the first whole byte
-//! need a carry-less product, which occupies AES units for two cycles on Zen 4.
+//! A multiplication by a power of alpha^8 is a shift by whole bytes, which is reduced by shifts and exclusive ors. Only
+//! vectors with a power of alpha below 8 need a carry-less product, which occupies AES units for two cycles on Zen 4.
 
 use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
@@ -27,8 +27,8 @@ struct Xts<D, V> {
     rounds: usize,
     /// Tweaks of the next vector.
     tweaks: V,
-    /// For the widest steps with vectors of four blocks: the tweaks of the next eight vectors, computed between the rounds of
-    /// the step before.
+    /// The tweaks of the next eight vectors, for the widest steps with vectors of four blocks. They are computed between the
+    /// rounds of the previous step.
     following: [V; 8],
     modulus: V,
     direction: PhantomData<D>,
@@ -41,7 +41,7 @@ impl<D: Direction, V: Vector> Xts<D, V> {
         Xts { keys, rounds, tweaks, following: [tweaks; 8], modulus, direction: PhantomData }
     }
 
-    /// Computes the tweaks of the first of the widest steps, if `len` contains one.
+    /// Computes the tweaks of the first of the widest steps, if `len` bytes contain such a step.
     #[inline(always)]
     fn ready_for(mut self, len: usize) -> Self {
         if V::BLOCKS == 4 && len >= 8 * V::BYTES {
@@ -54,10 +54,10 @@ impl<D: Direction, V: Vector> Xts<D, V> {
         self
     }
 
-    /// The tweaks of vector `vectors` from here; `known` contains those before it.
+    /// The tweaks of the vector that is `vectors` vectors ahead. `known` contains the tweaks of the vectors before it.
     #[inline(always)]
     fn tweaks_after(&self, vectors: usize, known: &[V]) -> V {
-        // Vectors per shift by a byte.
+        // Number of vectors after which tweaks are shifted by one byte.
         let period = 8 / V::BLOCKS;
         let (whole, part) = (vectors / period, vectors % period);
         if whole == 0 {
@@ -73,21 +73,23 @@ impl<D: Direction, V: Vector> Xts<D, V> {
 impl<D: Direction, V: Vector> Xts<D, V> {
     /// A step of eight vectors of four blocks.
     ///
-    /// The tweaks of the next step are computed between the rounds, where they use execution units that are idle. Before the
-    /// rounds, they would fill the reorder buffer.
+    /// The tweaks of the next step are computed between the rounds, where they use execution units that are idle. If they
+    /// were computed before the rounds, they would fill the reorder buffer.
     ///
     /// # Safety
     ///
-    /// As [`Pass::step`].
+    /// The same as for [`Pass::step`].
     #[inline(always)]
     unsafe fn widest(&mut self, keys: *const __m128i, src: *const u8, dst: *mut u8) {
-        // SAFETY: the caller guarantees the instructions and eight vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of eight vectors. There are
+        // `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let tweaks = self.following;
             let mut x = [first; 8];
             for_eight!(I => x[I] = first.xor(tweaks[I]).xor(V::load(src.add(I * V::BYTES))));
-            // First, so that the rounds after them and what uses their result are one basic block.
+            // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
+            // block.
             extra_rounds!(self.rounds, 1, round => {
                 let key = V::broadcast(keys.add(round));
                 for_eight!(I => x[I] = D::round(x[I], key));
@@ -96,7 +98,7 @@ impl<D: Direction, V: Vector> Xts<D, V> {
             for_eight!(ROUND => {
                 let key = V::broadcast(keys.add(ROUND + 1));
                 for_eight!(I => x[I] = D::round(x[I], key));
-                // Eight vectors of four blocks are 32: alpha to that power is a shift by four bytes.
+                // Eight vectors of four blocks are 32 blocks. A multiplication by alpha^32 is a shift by four bytes.
                 self.following[ROUND] = tweaks[ROUND].times_alpha_8(4);
             });
             let key = V::broadcast(keys.add(9));
@@ -117,15 +119,16 @@ impl<D: Direction, V: Vector> Pass<V> for Xts<D, V> {
         if N >= 4 && V::BLOCKS == 4 {
             // Tweaks and rounds fill the reorder buffer, so the processor does not reach the next loads early enough.
             for i in 0..N {
-                // SAFETY: a prefetch never faults, so any address will do; SSE is among the instructions of x86-64.
+                // SAFETY: a prefetch never faults, so every address is allowed. Every x86-64 processor has SSE.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(src.wrapping_add(AHEAD + i * V::BYTES).cast()) };
             }
         }
         if N == 8 && V::BLOCKS == 4 {
-            // SAFETY: as the caller guarantees.
+            // SAFETY: the caller guarantees the conditions of this function.
             return unsafe { self.widest(keys, src, dst) };
         }
-        // SAFETY: the caller guarantees the instructions and N vectors; there are `rounds` + 1 keys.
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
+        // `rounds` + 1 keys.
         unsafe {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
@@ -145,15 +148,15 @@ impl<D: Direction, V: Vector> Pass<V> for Xts<D, V> {
     }
 }
 
-/// XTS under the data key, from an encrypted tweak.
+/// XTS under the data key, starting from an encrypted tweak.
 ///
 /// # Safety
 ///
-/// As [`Vector`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register: &mut Block, data: Span<'_>) {
     let data_blocks = data.len() / 16;
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let start = u128::from_le_bytes(*register);
         let mut first = [Xmm::number(start); 4];
@@ -172,14 +175,14 @@ pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register:
     }
 }
 
-/// The same for less than [`SHORT`](super::cipher::SHORT) bytes.
+/// Like [`xts`], for less than [`SHORT`](super::cipher::SHORT) bytes.
 ///
 /// # Safety
 ///
-/// As [`Vector`] for [`Xmm`].
+/// The same as for [`Vector`], with [`Xmm`] as the vector.
 #[inline(always)]
 pub(super) unsafe fn xts_short<D: Direction>(schedule: &Schedule, register: &mut Block, data: Span<'_>) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let (tweak, modulus) = (Xmm::load(register.as_ptr()), Xmm::number(MODULUS));
         let after = drive_short(Xts::<D, Xmm>::new(schedule, tweak, modulus), data).tweaks;
@@ -187,14 +190,14 @@ pub(super) unsafe fn xts_short<D: Direction>(schedule: &Schedule, register: &mut
     }
 }
 
-/// XTS of the whole blocks of a data unit, from its start, for less than [`SHORT`](super::cipher::SHORT) bytes. `number` is the
-/// number of the unit; `after` is set to the tweak of the block after the data.
+/// XTS of the whole blocks of a data unit, from the start of the unit, for less than [`SHORT`](super::cipher::SHORT) bytes.
+/// `number` is the number of the unit; `after` is set to the tweak of the block that follows the data.
 ///
-/// The number is not copied first: a vector load cannot be forwarded from a copy made by two smaller stores.
+/// The number is not copied first, because a vector load cannot be forwarded from a copy that two smaller stores made.
 ///
 /// # Safety
 ///
-/// As [`Vector`] for [`Xmm`].
+/// The same as for [`Vector`], with [`Xmm`] as the vector.
 #[inline(always)]
 pub(super) unsafe fn unit_short<D: Direction>(
     schedule: &Schedule,
@@ -203,7 +206,7 @@ pub(super) unsafe fn unit_short<D: Direction>(
     after: Option<&mut Block>,
     data: Span<'_>,
 ) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let tweak = single_stream::encrypted(tweak_schedule, Xmm::load(number.as_ptr()));
         let pass = Xts::<D, Xmm>::new(schedule, tweak, Xmm::number(MODULUS));

@@ -1,11 +1,11 @@
-//! Powers of x in GF(2^128) as in XTS (IEEE 1619, 5.2): bit i is the coefficient of x^i. The exponent, a place in a data
-//! unit, is public.
+//! Powers of x in GF(2^128) as in XTS (IEEE 1619, 5.2): bit i is the coefficient of x^i. The exponent is public: it is a
+//! position in a data unit.
 
 /// x^128 modulo the polynomial of the field.
 const FOLD: u128 = 0x87;
 
 /// x to a power.
-pub(crate) fn power_of_x(exponent: u64) -> u128 {
+pub fn power_of_x(exponent: u64) -> u128 {
     let mut power = 1u128;
     for bit in (0..64).rev() {
         power = times(power, power);
@@ -17,10 +17,10 @@ pub(crate) fn power_of_x(exponent: u64) -> u128 {
 }
 
 /// An element times x^count.
-pub(crate) fn times_power_of_x(mut element: u128, count: u32) -> u128 {
+pub fn times_power_of_x(mut element: u128, count: u32) -> u128 {
     let mut count = count;
     while count > 0 {
-        // What overflows x^127 in a step of 64 reduces to at most 71 bits.
+        // In a step of 64, the bits above x^127 reduce to at most 71 bits.
         let step = count.min(64);
         let top = element >> (128 - step);
         element = element << step ^ top ^ top << 1 ^ top << 2 ^ top << 7;
