@@ -39,7 +39,7 @@ python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
 # The tests of the provider link to OpenSSL; the build of another release requires Perl with its modules.
 echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
 perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
-# The backend wgpu is tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL ES.
+# The backends wgpu and opengl are tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL.
 if [ "${1:-}" = gpus ]; then
     ls /usr/share/vulkan/icd.d/lvp_icd.*json >/dev/null 2>&1 || missing+=(mesa-vulkan-drivers)
     libraries=$(ldconfig -p 2>/dev/null || true)

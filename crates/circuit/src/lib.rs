@@ -1,15 +1,18 @@
 //! Circuits of 3-input lookup tables. They are parsed from `aes.circuit`, evaluated, and translated to the languages of
-//! kernels by [`cuda()`] and [`wgsl()`]. Only tests use this crate; the translated files are checked in with the kernels.
+//! kernels by [`cuda()`], [`wgsl()`] and [`glsl()`]. Only tests use this crate; the translated files are checked in with
+//! the kernels.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 
 mod cuda;
 mod expression;
+mod glsl;
 mod wgsl;
 
 pub use cuda::cuda;
 pub use expression::cheapest;
+pub use glsl::glsl;
 pub use wgsl::wgsl;
 
 /// The circuit file.

@@ -16,7 +16,7 @@ use std::fmt;
 /// Former names of backends: `vulkan:0` still selects `wgpu:0`.
 const ALIASES: [(&str, &str); 1] = [("vulkan", "wgpu")];
 
-/// The name of a backend: `cpu`, `cuda`, `wgpu`. Aliases are replaced.
+/// The name of a backend: `cpu`, `cuda`, `wgpu`, `opengl`. Aliases are replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BackendName(String);
 

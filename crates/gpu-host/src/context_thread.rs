@@ -33,7 +33,7 @@ pub struct ContextThread<C> {
 pub struct Promise<T> {
     device: DeviceId,
     process: u32,
-    result: Receiver<T>,
+    receiver: Receiver<T>,
     /// A result that has arrived.
     arrived: OnceLock<T>,
 }
@@ -73,7 +73,7 @@ impl<C: 'static> ContextThread<C> {
 
     /// Sends work to the thread, and does not wait for it.
     pub fn send<T: Send + 'static>(&self, work: impl FnOnce(&mut C) -> T + Send + 'static) -> Promise<T> {
-        let (sender, result) = channel();
+        let (sender, receiver) = channel();
         let work: Work<C> = Box::new(move |context| {
             // A panic is reported by the missing result: `sender` is dropped without it.
             match catch_unwind(AssertUnwindSafe(|| work(context))) {
@@ -89,7 +89,7 @@ impl<C: 'static> ContextThread<C> {
             // If the thread has ended, the work is dropped, and with it the sender of the result.
             let _ = queue.as_ref().map(|queue| queue.send(work));
         }
-        Promise { device: self.device, process: self.process, result, arrived: OnceLock::new() }
+        Promise { device: self.device, process: self.process, receiver, arrived: OnceLock::new() }
     }
 
     /// Runs work on the thread and waits for its result.
@@ -122,11 +122,20 @@ impl<T> Promise<T> {
         if self.arrived.get().is_some() || self.process != std::process::id() {
             return true;
         }
-        match self.result.try_recv() {
+        match self.receiver.try_recv() {
             Ok(value) => self.arrived.set(value).is_ok(),
             Err(TryRecvError::Empty) => false,
             Err(TryRecvError::Disconnected) => true,
         }
+    }
+
+    /// Waits for the result and takes it.
+    ///
+    /// # Errors
+    /// Those of [`Promise::result`].
+    pub fn wait(self) -> Result<T> {
+        self.result()?;
+        Ok(self.arrived.into_inner().expect("set by `result`"))
     }
 
     /// Waits for the result.
@@ -134,15 +143,19 @@ impl<T> Promise<T> {
     /// # Errors
     /// [`Error::DeviceFailed`] if this or earlier work panicked, or if the process is a child of the one that opened the
     /// context.
-    pub fn wait(self) -> Result<T> {
-        if let Some(value) = self.arrived.into_inner() {
+    pub fn result(&self) -> Result<&T> {
+        if let Some(value) = self.arrived.get() {
             return Ok(value);
         }
         if self.process != std::process::id() {
             let reason = "it was opened before the process was forked: open it after the fork";
             return Err(failed(self.device, reason));
         }
-        self.result.recv().map_err(|_| failed(self.device, "its driver failed: restart the program"))
+        let value = self
+            .receiver
+            .recv()
+            .map_err(|_| failed(self.device, "its driver failed: restart the program"))?;
+        Ok(self.arrived.get_or_init(|| value))
     }
 }
 

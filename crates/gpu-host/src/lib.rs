@@ -16,6 +16,7 @@
 //! | `messages`, `keys` | what a call works on, and its keys, each once |
 //! | [`compose`] | GCM of a message that is too long for a chunk, composed of passes |
 //! | `context_thread` | a thread that owns the state of a driver that only one thread may use |
+//! | `nodes` | whether this machine has a GPU at all |
 //! | [`power`] | powers of x, for XTS |
 //! | [`table`] | messages that arrays in device memory describe |
 #![deny(unsafe_code)]
@@ -27,6 +28,7 @@ mod cut;
 mod keys;
 mod kind;
 mod messages;
+mod nodes;
 mod pipeline;
 pub mod power;
 mod staging;
@@ -40,5 +42,6 @@ pub use cut::Limits;
 pub use keys::PieceKeys;
 pub use kind::{Chain, Kind};
 pub use messages::{Messages, Piece, Results, with_input, with_output};
+pub use nodes::may_have_gpu;
 pub use pipeline::{Overhead, Pipeline};
 pub use staging::{HostDevice, InFlight, StagingPool};

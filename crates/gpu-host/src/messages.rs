@@ -41,9 +41,14 @@ impl Results<'_, '_, '_> {
     /// # Panics
     /// If `bytes` is shorter than the piece.
     pub fn set_output(&mut self, piece: &Piece, bytes: &[u8]) {
+        self.write_output(piece, |output| output.copy_from_slice(&bytes[..output.len()]));
+    }
+
+    /// Shows the output of a piece in host or pinned memory, to be written; without effect on data that are only read.
+    pub fn write_output(&mut self, piece: &Piece, write: impl FnOnce(&mut [u8])) {
         with_output(self.messages.data_mut(piece.segment), |output| {
             if let Some(output) = output.get_mut(piece.range.clone()) {
-                output.copy_from_slice(&bytes[..output.len()]);
+                write(output);
             }
         });
     }

@@ -29,7 +29,8 @@ pub fn times_power_of_x(mut element: u128, count: u32) -> u128 {
     element
 }
 
-fn times(a: u128, b: u128) -> u128 {
+/// The product of two elements. The time depends on `b`, which must be public, and not on `a`.
+pub fn times(a: u128, b: u128) -> u128 {
     (0..128).rev().fold(0, |product: u128, bit| {
         let doubled = (product << 1) ^ ((product >> 127) * FOLD);
         doubled ^ if b >> bit & 1 == 1 { a } else { 0 }

@@ -42,6 +42,8 @@ pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
         Box::new(lockstep_cuda::CudaBackend),
         #[cfg(feature = "wgpu")]
         Box::new(lockstep_wgpu::WgpuBackend),
+        #[cfg(feature = "opengl")]
+        Box::new(lockstep_opengl::OpenGlBackend),
         #[cfg(feature = "lab")]
         Box::new(lockstep_spu::device::SpuBackend),
     ]

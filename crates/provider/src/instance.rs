@@ -215,6 +215,8 @@ const BACKENDS: &[&str] = &[
     "cuda",
     #[cfg(feature = "wgpu")]
     "wgpu",
+    #[cfg(feature = "opengl")]
+    "opengl",
     #[cfg(feature = "lab")]
     "spu",
 ];

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lockstep_core::backend::{Backend, Device, DeviceId, DeviceSelector, Discovery, Missing, Unit};
+use lockstep_gpu_host::may_have_gpu;
 
 use crate::device::WgpuDevice;
 
@@ -57,7 +58,9 @@ fn found(backends: wgpu::Backends) -> Found {
         }
     }
     let missing = devices.is_empty().then(|| missing(!software.is_empty()));
-    devices.append(&mut software);
+    if cfg!(feature = "software") {
+        devices.append(&mut software);
+    }
     Found { devices, missing }
 }
 
@@ -67,10 +70,7 @@ impl Backend for WgpuBackend {
     }
 
     fn certainly_missing(&self) -> Option<Missing> {
-        // Only Linux has these files.
-        let may_be_here =
-            !cfg!(target_os = "linux") || NODES.iter().any(|(folder, name)| has_file(folder, name));
-        (!may_be_here).then(|| missing(false))
+        (!may_have_gpu()).then(|| missing(false))
     }
 
     fn discover(&self) -> Discovery {
@@ -80,7 +80,7 @@ impl Backend for WgpuBackend {
     }
 
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
-        if *name != SOFTWARE_GL {
+        if *name != SOFTWARE_GL || !cfg!(feature = "software") {
             return None;
         }
         let found = self.find_by_opengl();
@@ -90,23 +90,6 @@ impl Backend for WgpuBackend {
             remedy: "install Mesa's libEGL and its software driver".into(),
         }))
     }
-}
-
-/// Device files of GPUs on Linux: the directory and the beginning of the file name. The files belong to drivers in the
-/// kernel, NVIDIA, Arm, Qualcomm, Imagination, and WSL, in this order.
-const NODES: [(&str, &str); 6] = [
-    ("/dev/dri", "renderD"),
-    ("/dev", "nvidia"),
-    ("/dev", "mali"),
-    ("/dev", "kgsl"),
-    ("/dev", "pvr"),
-    ("/dev", "dxg"),
-];
-
-fn has_file(folder: &str, beginning: &str) -> bool {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names = entries.map(|entry| entry.file_name());
-    names.any(|name| name.to_string_lossy().starts_with(beginning))
 }
 
 fn adapters(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {

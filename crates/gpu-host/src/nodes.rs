@@ -1,0 +1,24 @@
+//! Device files of GPUs, which show quickly whether a machine has one.
+
+/// Device files of GPUs on Linux, by directory and beginning of the name: those of drivers in the kernel, NVIDIA, Arm,
+/// Qualcomm, Imagination, and WSL.
+const NODES: [(&str, &str); 6] = [
+    ("/dev/dri", "renderD"),
+    ("/dev", "nvidia"),
+    ("/dev", "mali"),
+    ("/dev", "kgsl"),
+    ("/dev", "pvr"),
+    ("/dev", "dxg"),
+];
+
+/// False if this machine has no GPU. True if it has the device file of one, or if the system has no such files.
+pub fn may_have_gpu() -> bool {
+    // Only Linux has these files.
+    !cfg!(target_os = "linux") || NODES.iter().any(|(folder, name)| has_file(folder, name))
+}
+
+fn has_file(folder: &str, beginning: &str) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    names.any(|name| name.to_string_lossy().starts_with(beginning))
+}

@@ -1,0 +1,63 @@
+//! Discovery of devices: GPUs, and software that implements OpenGL.
+
+use std::sync::Arc;
+
+use lockstep_core::backend::{Backend, Device, DeviceId, Discovery, Missing, Unit};
+use lockstep_gpu_host::may_have_gpu;
+
+use crate::device::OpenGlDevice;
+use crate::egl::Library;
+
+const BACKEND: &str = "opengl";
+
+/// The name of a software device, such as Mesa's llvmpipe.
+pub const SOFTWARE: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("software") };
+
+/// The backend of all devices with OpenGL: `opengl:0` and so on, and `opengl:software`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenGlBackend;
+
+impl OpenGlBackend {
+    /// The devices with their own type, GPUs first; and the reason if there is no GPU. Contexts are opened later, at the first
+    /// use of a device.
+    pub fn find(&self) -> (Vec<OpenGlDevice>, Option<Missing>) {
+        let Some(library) = Library::open() else {
+            let remedy = "install the GPU's driver and libEGL.so.1".into();
+            return (Vec::new(), Some(Missing { reason: "no libEGL.so.1".into(), remedy }));
+        };
+        let (software, places): (Vec<_>, Vec<_>) =
+            library.places().into_iter().partition(|place| place.is_software);
+        let numbered = places.into_iter().enumerate().map(|(number, place)| {
+            let id = DeviceId { backend: BACKEND, unit: Unit::Number(number as u16) };
+            OpenGlDevice::new(id, library.clone(), place)
+        });
+        let mut devices: Vec<OpenGlDevice> = numbered.collect();
+        let missing = devices.is_empty().then(missing);
+        if cfg!(feature = "software") {
+            devices.extend(
+                software.into_iter().take(1).map(|place| OpenGlDevice::new(SOFTWARE, library.clone(), place)),
+            );
+        }
+        (devices, missing)
+    }
+}
+
+fn missing() -> Missing {
+    Missing { reason: "no GPU that supports OpenGL".into(), remedy: "install the GPU's driver".into() }
+}
+
+impl Backend for OpenGlBackend {
+    fn name(&self) -> &'static str {
+        BACKEND
+    }
+
+    fn certainly_missing(&self) -> Option<Missing> {
+        (!may_have_gpu()).then(missing)
+    }
+
+    fn discover(&self) -> Discovery {
+        let (devices, missing) = self.find();
+        let devices = devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect();
+        Discovery { devices, missing }
+    }
+}

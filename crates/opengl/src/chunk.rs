@@ -1,0 +1,331 @@
+//! A call as chunks, each a draw.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lockstep_core::backend::DeviceId;
+use lockstep_core::chaining::{ChainingState, counter_after};
+use lockstep_core::data::DeviceSlice;
+use lockstep_core::work::{Operation, Pass};
+use lockstep_core::{Block, Error, KeySize, Result};
+use lockstep_gpu_host::power::{power_of_x, times, times_power_of_x};
+use lockstep_gpu_host::{
+    ContextThread, HostDevice, Limits, Messages, Piece, PieceKeys, Pipeline, Promise, Results, StagingPool,
+    with_input,
+};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::gl::{Draw, Gl};
+use crate::kernel::Program;
+use crate::keys::planes;
+use crate::layout::{Tiling, WIDTH, rows};
+
+/// Maximum number of pieces of a chunk: in tiles of 64 blocks they fill 512 rows of a texture.
+const MOST_PIECES: usize = 8 * 1024;
+
+/// An open device.
+pub(crate) struct Driver {
+    pub(crate) id: DeviceId,
+    pub(crate) thread: ContextThread<Gl>,
+}
+
+/// The draws of a chunk. The host fills them in, and the thread of the context replaces the halves by the results.
+pub(crate) type Staging = Arc<Mutex<Chunk>>;
+
+/// What a chunk consists of.
+#[derive(Default)]
+pub(crate) struct Chunk {
+    /// For XTS: encrypts the tweaks first.
+    tweaks: Option<Tweaks>,
+    draw: Option<Draw>,
+    /// Memory of an earlier chunk.
+    spare: [Zeroizing<Vec<u8>>; 2],
+}
+
+/// The tweaks of a chunk, the one of each piece in a tile of its own.
+struct Tweaks {
+    draw: Draw,
+    /// Of each piece: blocks of the data unit before it, and its tiles.
+    pieces: Vec<(u64, usize)>,
+}
+
+fn lock(chunk: &Staging) -> MutexGuard<'_, Chunk> {
+    chunk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl HostDevice for Driver {
+    type Staging = Staging;
+    type Event = Promise<std::result::Result<(), String>>;
+    const MOST_IDLE: usize = 4;
+    const WIPES_EACH_CHUNK: bool = false;
+
+    fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    fn allocate_staging(self: &Arc<Self>) -> Result<Staging> {
+        Ok(Staging::default())
+    }
+
+    fn wipe(&self, staging: &mut Staging) -> bool {
+        *lock(staging) = Chunk::default();
+        // Later work of the thread comes after it; an error is one of that work, too.
+        drop(self.thread.send(Gl::wipe));
+        true
+    }
+
+    fn is_past(&self, _: &Staging, event: &Self::Event) -> bool {
+        event.is_ready()
+    }
+
+    fn wait(&self, event: &Self::Event) -> Result<()> {
+        event.result()?.clone().map_err(|reason| Error::DeviceFailed { device: self.id, reason })
+    }
+}
+
+/// One call.
+pub(crate) struct Task {
+    pub(crate) pool: Arc<StagingPool<Driver>>,
+    pub(crate) operation: Operation,
+    pub(crate) pass: Pass,
+    pub(crate) size: KeySize,
+    pub(crate) tiling: Tiling,
+    /// Bytes of a chunk.
+    pub(crate) chunk: usize,
+}
+
+impl Pipeline for Task {
+    type Device = Driver;
+    type Staged = ();
+    type Found = ();
+
+    fn pool(&self) -> &Arc<StagingPool<Driver>> {
+        &self.pool
+    }
+
+    fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    fn limits(&self, _: bool) -> Limits {
+        Limits {
+            bytes: self.chunk,
+            pieces: MOST_PIECES,
+            least_room: 1,
+            tile: self.tiling.bytes(),
+            serial: usize::MAX,
+            aead_overhead: 0,
+        }
+    }
+
+    fn stage(&self, staging: &mut Staging, pieces: &mut [Piece], messages: &Messages<'_, '_>) -> Result<()> {
+        let chunk = &mut *lock(staging);
+        let keys = PieceKeys::of(pieces, messages);
+        let program = |operation, one_key| {
+            let program = Program::of(operation, self.size, one_key);
+            program.ok_or_else(|| operation.unsupported_by("opengl"))
+        };
+        let numbers: Vec<u32> = keys.numbers.iter().map(|&(key, _)| key).collect();
+        let program_of_data = program(self.operation, is_one(&numbers))?;
+        let old = chunk.draw.take().map_or_else(|| std::mem::take(&mut chunk.spare), |draw| draw.halves);
+        chunk.draw = Some(Draw {
+            program: program_of_data,
+            tiling: self.tiling,
+            halves: self.halves(old, pieces, messages),
+            tile_count: pieces.iter().map(|piece| self.tiling.tiles_of(piece)).sum(),
+            tiles: self.tiles(pieces, messages, &numbers),
+            keys: key_planes(&keys, &numbers, program_of_data.decrypts),
+        });
+        chunk.tweaks = None;
+        if self.pass.is_xts() {
+            let numbers: Vec<u32> = keys.numbers.iter().map(|&(_, tweak)| tweak).collect();
+            let program = program(Operation::Pass(Pass::EcbEncrypt), is_one(&numbers))?;
+            let pieces_of_tweaks = pieces.iter().map(|piece| (piece.position, self.tiling.tiles_of(piece)));
+            chunk.tweaks = Some(Tweaks {
+                draw: tweak_draw(program, pieces, &keys, &numbers),
+                pieces: pieces_of_tweaks.collect(),
+            });
+        }
+        Ok(())
+    }
+
+    fn launch(
+        &self,
+        staging: &mut Staging,
+        (): (),
+        _: &[Piece],
+        _: &Messages<'_, '_>,
+    ) -> Result<(Promise<std::result::Result<(), String>>, ())> {
+        let chunk = Arc::clone(staging);
+        let work = move |gl: &mut Gl| {
+            let Chunk { tweaks, draw: Some(draw), .. } = &mut *lock(&chunk) else { return Ok(()) };
+            if let Some(tweaks) = tweaks {
+                gl.draw(&mut tweaks.draw)?;
+                set_tweaks(draw, tweaks);
+            }
+            gl.draw(draw)
+        };
+        Ok((self.pool.device().thread.send(work), ()))
+    }
+
+    fn read_back(
+        &self,
+        staging: &mut Staging,
+        (): &(),
+        pieces: &[Piece],
+        results: &mut Results<'_, '_, '_>,
+    ) -> Result<()> {
+        let chunk = lock(staging);
+        let Some(draw) = &chunk.draw else { return Ok(()) };
+        let tiling = self.tiling;
+        let mut first_tile = 0;
+        for piece in pieces {
+            let tiles = tiling.tiles_of(piece);
+            results.write_output(piece, |output| {
+                for (tile, half) in (0..tiles).flat_map(|tile| [(tile, 0), (tile, 1)]) {
+                    let bytes = tiling.bytes_at(piece, tile, half);
+                    let at = (first_tile + tile) * tiling.half();
+                    output[bytes.clone()].copy_from_slice(&draw.halves[half][at..at + bytes.len()]);
+                }
+            });
+            first_tile += tiles;
+        }
+        Ok(())
+    }
+
+    fn zero(&self, _: &[DeviceSlice]) {}
+}
+
+impl Task {
+    /// The blocks of all pieces in the halves of their tiles; after the end of a piece, zeros.
+    fn halves(
+        &self,
+        mut halves: [Zeroizing<Vec<u8>>; 2],
+        pieces: &[Piece],
+        messages: &Messages<'_, '_>,
+    ) -> [Zeroizing<Vec<u8>>; 2] {
+        let tiling = self.tiling;
+        let tiles: usize = pieces.iter().map(|piece| tiling.tiles_of(piece)).sum();
+        let len = 16 * WIDTH * rows(tiles * tiling.half() / 16);
+        for half in &mut halves {
+            half.resize(len, 0);
+            half.truncate(len);
+            half[tiles * tiling.half()..].zeroize();
+        }
+        let mut first_tile = 0;
+        for piece in pieces {
+            let tiles = tiling.tiles_of(piece);
+            with_input(messages.data(piece.segment), |input| {
+                let input = &input[piece.range.clone()];
+                for (tile, half) in (0..tiles).flat_map(|tile| [(tile, 0), (tile, 1)]) {
+                    let bytes = tiling.bytes_at(piece, tile, half);
+                    let at = (first_tile + tile) * tiling.half();
+                    let (to, padding) = halves[half][at..at + tiling.half()].split_at_mut(bytes.len());
+                    to.copy_from_slice(&input[bytes]);
+                    padding.fill(0);
+                }
+            });
+            first_tile += tiles;
+        }
+        halves
+    }
+
+    /// Two texels for each tile: the chaining state before it (for XTS it is set later), and the number of its key.
+    fn tiles(&self, pieces: &[Piece], messages: &Messages<'_, '_>, numbers: &[u32]) -> Zeroizing<Vec<u8>> {
+        let tiling = self.tiling;
+        let mut tiles = Zeroizing::new(Vec::new());
+        let chaining = ChainingState::of(self.pass);
+        for (piece, number) in pieces.iter().zip(numbers) {
+            with_input(messages.data(piece.segment), |input| {
+                let input = &input[piece.range.clone()];
+                for tile in 0..tiling.tiles_of(piece) {
+                    let at = tile * tiling.bytes();
+                    let state: Block = match chaining {
+                        ChainingState::Counter | ChainingState::Counter32 => {
+                            counter_after(self.pass, &piece.state, at as u128 / 16)
+                        }
+                        ChainingState::LastCiphertext if tile > 0 => {
+                            input[at - 16..at].try_into().expect("16 bytes")
+                        }
+                        _ => piece.state,
+                    };
+                    push_tile(&mut tiles, &state, *number);
+                }
+            });
+        }
+        whole_rows(tiles)
+    }
+}
+
+fn is_one(numbers: &[u32]) -> bool {
+    numbers.iter().all(|number| *number == numbers[0])
+}
+
+fn push_tile(tiles: &mut Vec<u8>, state: &Block, number: u32) {
+    tiles.extend_from_slice(state);
+    tiles.extend_from_slice(&number.to_ne_bytes());
+    tiles.extend_from_slice(&[0; 12]);
+}
+
+/// Appends zeros up to the end of a row of a texture.
+fn whole_rows(mut bytes: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
+    let len = 16 * WIDTH * rows(bytes.len() / 16);
+    bytes.resize(len, 0);
+    bytes
+}
+
+/// The bit planes of the only key of some tiles, or of all keys in whole rows of a texture.
+fn key_planes(keys: &PieceKeys<'_>, numbers: &[u32], decrypts: bool) -> Zeroizing<Vec<u32>> {
+    if is_one(numbers) {
+        return planes(keys.all[numbers[0] as usize], decrypts);
+    }
+    let mut words = Zeroizing::new(Vec::new());
+    for key in &keys.all {
+        words.extend_from_slice(&planes(key, decrypts));
+    }
+    let len = 4 * WIDTH * rows(words.len() / 4);
+    words.resize(len, 0);
+    words
+}
+
+/// The encryption of the tweaks of all pieces.
+fn tweak_draw(program: Program, pieces: &[Piece], keys: &PieceKeys<'_>, numbers: &[u32]) -> Draw {
+    let (mut blocks, mut tiles) = (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new()));
+    for (piece, number) in pieces.iter().zip(numbers) {
+        blocks.extend_from_slice(&piece.state);
+        push_tile(&mut tiles, &Block::default(), *number);
+    }
+    let blocks = whole_rows(blocks);
+    let nothing = Zeroizing::new(vec![0; blocks.len()]);
+    Draw {
+        program,
+        tiling: Tiling::SMALL,
+        halves: [blocks, nothing],
+        tile_count: pieces.len(),
+        tiles: whole_rows(tiles),
+        keys: key_planes(keys, numbers, false),
+    }
+}
+
+/// Sets the chaining states of all tiles to the encrypted tweaks times powers of x (IEEE 1619, 5.2).
+fn set_tweaks(draw: &mut Draw, tweaks: &Tweaks) {
+    let encrypted = tweaks.draw.halves[0].as_chunks::<16>().0;
+    let mut states = draw.tiles.chunks_exact_mut(32);
+    for (&(position, tiles), tweak) in tweaks.pieces.iter().zip(encrypted) {
+        let mut tweak = times(u128::from_le_bytes(*tweak), power_of_x(position));
+        for state in states.by_ref().take(tiles) {
+            state[..16].copy_from_slice(&tweak.to_le_bytes());
+            tweak = times_power_of_x(tweak, draw.tiling.blocks() as u32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_filled_up() {
+        assert_eq!(whole_rows(Zeroizing::new(vec![1; 32])).len(), 16 * WIDTH);
+        assert_eq!(whole_rows(Zeroizing::new(Vec::new())).len(), 0);
+    }
+}

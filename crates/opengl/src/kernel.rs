@@ -1,0 +1,96 @@
+//! The kernels and their shaders.
+
+use lockstep_core::KeySize;
+use lockstep_core::work::{Operation, Pass};
+
+/// A kernel.
+#[derive(Debug)]
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) constant_time: bool,
+}
+
+/// All kernels, the default first.
+pub(crate) const FAMILIES: [Family; 1] = [Family {
+    name: "opengl/fixslice",
+    description: "bit planes of two blocks in each fragment, ShiftRows left out; OpenGL 3.3 or OpenGL ES 3.0",
+    constant_time: true,
+}];
+
+/// What a shader does with blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Mode {
+    Ecb,
+    Ctr,
+    Cbc,
+    Cfb,
+    Xts,
+}
+
+/// A fragment shader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Program {
+    pub(crate) mode: Mode,
+    /// True for the inverse cipher.
+    pub(crate) decrypts: bool,
+    /// Bits of the counter that count.
+    pub(crate) counter_bits: u32,
+    pub(crate) size: KeySize,
+    /// True if all tiles have the same key, which is then in uniforms.
+    pub(crate) one_key: bool,
+}
+
+impl Program {
+    /// The program of an operation, or `None` if the backend does not support it: serial passes, GHASH and fused AEADs.
+    pub(crate) fn of(operation: Operation, size: KeySize, one_key: bool) -> Option<Program> {
+        let Operation::Pass(pass) = operation else { return None };
+        let (mode, decrypts) = match pass {
+            Pass::EcbEncrypt => (Mode::Ecb, false),
+            Pass::EcbDecrypt => (Mode::Ecb, true),
+            Pass::Ctr | Pass::Ctr32 => (Mode::Ctr, false),
+            Pass::CbcDecrypt => (Mode::Cbc, true),
+            Pass::Cfb128Decrypt => (Mode::Cfb, false),
+            Pass::XtsEncrypt => (Mode::Xts, false),
+            Pass::XtsDecrypt => (Mode::Xts, true),
+            _ => return None,
+        };
+        let counter_bits = if pass == Pass::Ctr { 128 } else { 32 };
+        Some(Program { mode, decrypts, counter_bits, size, one_key })
+    }
+
+    /// The source of the fragment shader, without the line with the version of GLSL.
+    pub(crate) fn fragment_shader(self) -> String {
+        let modes = ["ECB", "CTR", "CBC", "CFB", "XTS"];
+        let mut text = String::from("precision highp float;\nprecision highp int;\n");
+        for (number, mode) in modes.iter().enumerate() {
+            text += &format!("#define {mode} {number}\n");
+        }
+        let chains = matches!(self.mode, Mode::Cbc | Mode::Cfb);
+        let settings = [
+            ("MODE", self.mode as usize),
+            ("CHAINS", usize::from(chains)),
+            ("DECRYPTS", usize::from(self.decrypts)),
+            ("COUNTER_BITS", self.counter_bits as usize),
+            ("ROUNDS", self.size.rounds()),
+            ("ONE_KEY", usize::from(self.one_key)),
+        ];
+        for (name, value) in settings {
+            text += &format!("#define {name} {value}\n");
+        }
+        text += include_str!("../shaders/sbox.glsl");
+        // Declarations come first: the cipher fetches round keys.
+        let (declarations, main) =
+            include_str!("../shaders/tiles.glsl").split_once("void main").expect("a main function");
+        text += declarations;
+        text += include_str!("../shaders/fixslice.glsl");
+        text + "void main" + main
+    }
+}
+
+/// A triangle that covers the whole target.
+pub(crate) const VERTEX_SHADER: &str = "\
+void main() {
+    gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0);
+}
+";

@@ -1,0 +1,56 @@
+//! Where the blocks of a chunk lie in textures.
+//!
+//! A tile has two halves, each in a texture of its own, so that a fragment reads and writes the same place of both.
+
+use std::ops::Range;
+
+use lockstep_gpu_host::Piece;
+
+/// The size of tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tiling {
+    /// A tile has 2^half_shift blocks in each half.
+    pub(crate) half_shift: u32,
+}
+
+impl Tiling {
+    /// For long messages. The shader multiplies tweaks of XTS by x to at most the power of 63.
+    pub(crate) const LARGE: Tiling = Tiling { half_shift: 5 };
+    /// For short messages, which would fill the smallest part of a large tile.
+    pub(crate) const SMALL: Tiling = Tiling { half_shift: 0 };
+
+    /// Blocks of a tile.
+    pub(crate) const fn blocks(self) -> usize {
+        2 << self.half_shift
+    }
+
+    /// Bytes of half a tile.
+    pub(crate) const fn half(self) -> usize {
+        16 << self.half_shift
+    }
+
+    /// Bytes of a tile.
+    pub(crate) const fn bytes(self) -> usize {
+        2 * self.half()
+    }
+
+    /// Tiles of a piece.
+    pub(crate) fn tiles_of(self, piece: &Piece) -> usize {
+        piece.range.len().div_ceil(self.bytes())
+    }
+
+    /// The bytes of a piece that lie in a half of one of its tiles, relative to the piece; empty if the piece ends before.
+    pub(crate) fn bytes_at(self, piece: &Piece, tile: usize, half: usize) -> Range<usize> {
+        let start = tile * self.bytes() + half * self.half();
+        let end = piece.range.len().min(start + self.half());
+        start.min(end)..end
+    }
+}
+
+/// Texels of a row of each texture: all devices have textures of 1024 by 1024 texels.
+pub(crate) const WIDTH: usize = 512;
+
+/// Rows for a number of texels.
+pub(crate) const fn rows(texels: usize) -> usize {
+    texels.div_ceil(WIDTH)
+}

@@ -1,0 +1,23 @@
+//! The software device that tests run on, or the device that LOCKSTEP_TEST_DEVICE names.
+
+use std::io::Write;
+
+use lockstep_core::backend::Device;
+use lockstep_opengl::{OpenGlBackend, OpenGlDevice, SOFTWARE};
+
+/// The device that is tested. If this machine does not have it, prints NOT TESTED and returns None; where `CI` is set that is
+/// a failure.
+pub(crate) fn device() -> Option<OpenGlDevice> {
+    let name = std::env::var("LOCKSTEP_TEST_DEVICE").unwrap_or(SOFTWARE.to_string());
+    let device = OpenGlBackend.find().0.into_iter().find(|device| device.id().to_string() == name);
+    if device.is_none() {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "no {name}: install Mesa's software drivers: tools/setup.sh"
+        );
+        // Not by `eprintln!`, which the test harness swallows.
+        let _ =
+            writeln!(std::io::stderr(), "NOT TESTED: there is no {name}: install Mesa's software drivers");
+    }
+    device
+}
