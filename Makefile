@@ -15,7 +15,7 @@ INSTALL ?= install
 
 .PHONY: help build provider provider-lab dist install run test test-release test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist soak soak-check soak-module lint bench bench-files \
-	bench-provider timing leak-test asan miri fuzz arm64-test kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu tools-present clean
+	bench-provider timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu tools-present clean
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
@@ -65,7 +65,7 @@ install:
 	$(INSTALL) -m 644 docs/lockstep-provider.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	$(DIST)/lockstep man --out-dir $(DESTDIR)$(PREFIX)/share/man/man1
 
-## make test              all tests except the longest; installs nginx, Apache, curl and wrk for the provider, Mesa for GPUs
+## make test              all tests except the longest; installs missing programs, such as Mesa's software devices
 test: tools-present
 	tools/setup.sh gpus
 	$(CARGO) test $(WORKSPACE)
@@ -73,9 +73,9 @@ test: tools-present
 	tools/setup.sh browser
 	tools/page_check.py $(TESTED)
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
-	tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED)
+	tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle
 
-## make test-release      the scripts of make test, on the release builds of the command and of both modules
+## make test-release      the scripts of make test, nginx, Apache and Python, on the release builds of the command and of both modules
 test-release: build provider provider-lab
 	@tools/run.sh $(LOCKSTEP)
 	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see crates/cuda/src/machine/failing.rs' >&2; exit 1; }
@@ -126,8 +126,8 @@ test-wgpu:
 ## make test-full         make test, and: formatting, clippy, docs, release builds, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
 test-full: lint test test-release leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, OpenSSL 3.5
-nightly: asan miri fuzz test-dist test-openssl-3.5
+## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, OpenSSL 3.5, more on Arm
+nightly: asan miri fuzz test-dist test-openssl-3.5 arm64-test-all
 
 # The command of `make dist` on a file, and the openssl program on its module.
 test-dist: dist
@@ -177,6 +177,10 @@ fuzz:
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:
 	tools/arm64-test.sh
+
+# Also what does not depend on the processor.
+arm64-test-all:
+	tools/arm64-test.sh -p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu
 
 ## make kernel-report     write docs/kernels.md: instructions per byte in the machine code of the CUDA kernels (no GPU needed)
 kernel-report:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the arm64 tests on an x86-64 machine with Debian or a derivative, under QEMU's user-mode emulation.
 #
-#   tools/arm64-test.sh [cargo test arguments]     default: -p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu
+#   tools/arm64-test.sh [cargo test arguments]     default: -p lockstep-core -p lockstep-modes -p lockstep-cpu
 #
 # rustup's toolchain may lack the arm64 standard library. Debian's rustc-web and its arm64 library have it. They conflict with
 # other Rust packages, so they are unpacked into a cache folder and not installed. The cross compiler (for the linker
@@ -136,7 +136,7 @@ export AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
 export LOCKSTEP_ARM64_TEST=1
 
 arguments=("$@")
-[ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu)
+[ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-modes -p lockstep-cpu)
 # By default all tests except documentation tests, which would require a cross rustdoc.
 case " ${arguments[*]} " in
     *' --lib '* | *' --test '* | *' --tests '* | *' --bin '* | *' --bins '* | *' --all-targets '*) ;;

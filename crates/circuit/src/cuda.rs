@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use crate::{Circuit, Place, place};
 
-/// The CUDA header, with a function for each circuit. The function replaces its arguments, which are bytes of 32 blocks as
-/// bit planes.
+/// The CUDA header, with one function for each circuit. The arguments of a function are bytes of 32 blocks as bit planes.
+/// The function replaces them by the results.
 pub fn cuda(circuits: &[Circuit]) -> String {
     let mut out = String::from(
         "// Made from crates/circuit/aes.circuit: do not edit. crates/cuda/tests/circuit.rs makes it anew.\n\

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-/// The last operation of an expression of three bits in `&`, `|`, `^` and `~`; a `u8` is the table of an operand.
+/// The last operation of an expression that combines three bits by `&`, `|`, `^` and `~`. A `u8` is the truth table of an
+/// operand of this operation.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Operand(usize),
@@ -11,10 +12,10 @@ enum Step {
     Two(char, u8, u8),
 }
 
-/// For each table, the last operation of its shortest expression, and the number of operations of this expression.
+/// For each truth table, the last operation of its shortest expression, and the number of operations of this expression.
 type Ways = [Option<(Step, u32)>; 256];
 
-/// The tables of the operands themselves.
+/// The truth tables of the expressions that consist of one of the three bits.
 const OPERANDS: [u8; 3] = [0xF0, 0xCC, 0xAA];
 
 /// Finds the shortest expressions of all functions of three bits by relaxation, which ends when no expression can be
@@ -52,8 +53,8 @@ fn ways() -> &'static Ways {
     })
 }
 
-/// The shortest expression of the table in its operands, and the number of operations. Each operation except the outermost
-/// is in parentheses.
+/// The shortest expression that computes the truth table from the operands, and the number of its operations. Each operation
+/// except the outermost is in parentheses.
 pub fn cheapest(table: u8, operands: [&str; 3]) -> (String, u32) {
     let mut text = String::new();
     let cost = ways()[usize::from(table)].map_or(0, |(_, cost)| cost);

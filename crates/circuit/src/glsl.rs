@@ -1,11 +1,11 @@
-//! Writes the circuits of a byte as functions in GLSL, where a lookup table is an expression.
+//! Writes circuits that process one byte, such as the S-box, as functions in GLSL, where a lookup table is an expression.
 
 use std::fmt::Write;
 
 use crate::{Circuit, Place, cheapest, place};
 
-/// Shader code with a function for each circuit of a byte. The function replaces its argument: bit planes, bit 0 the least
-/// significant. Circuits of columns are left out.
+/// Shader code with one function for each circuit that processes a single byte, such as the S-box. A function maps a state
+/// of bit planes to a new one. Circuits that process a column and a round key are left out.
 pub fn glsl(circuits: &[Circuit]) -> String {
     let mut out = String::from(
         "// Made from crates/circuit/aes.circuit: do not edit. crates/opengl/tests/circuit.rs makes it anew.\n\

@@ -119,7 +119,8 @@ impl Circuit {
     }
 }
 
-/// The variable in kernel code for a name of the circuit file. In kernel code, bit 0 of a byte is the least significant.
+/// The variable in kernel code that a name in the circuit file stands for. In kernel code, bit 0 of a byte is the least
+/// significant.
 enum Place {
     Input { row: usize, bit: usize },
     Key { row: usize, bit: usize },

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{Circuit, Place, cheapest, place};
 
-/// Shader code with a function for each circuit. Its arguments are bytes of 32 blocks as bit planes.
+/// Shader code with one function for each circuit. The arguments of a function are bytes of 32 blocks as bit planes.
 pub fn wgsl(circuits: &[Circuit]) -> String {
     let mut out = String::from(
         "// Made from crates/circuit/aes.circuit: do not edit. crates/wgpu/tests/circuit.rs makes it anew.\n\

@@ -11,8 +11,8 @@ use crate::{memory, text};
 
 const MAGIC: &[u8] = b"age-encryption.org/";
 const ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
-/// Maximum length of a header, about 2500 recipients. Longer headers take too long: for each line that it reads, the
-/// age crate parses the header again from its start.
+/// Maximum length of a header, about 2500 recipients. Longer headers take too long, since the age crate parses the
+/// header again from its start for each line that it reads.
 const MAX_HEADER: usize = 256 << 10;
 /// Maximum length of a line of an armored file. Valid lines have 64 characters, but the age crate reads the whole line
 /// into memory before it checks the length.
@@ -22,7 +22,8 @@ const CHUNK: u64 = 64 << 10;
 const ENCRYPTED_CHUNK: u64 = CHUNK + 16;
 const NONCE: u64 = 16;
 
-/// True if `first_bytes` are the start of an age file. Bytes after the end of `first_bytes` are not checked.
+/// True if `first_bytes` match the start of an age file. At least 16 bytes are needed; the magic of the format may be
+/// longer.
 pub(crate) fn is_age_file(first_bytes: &[u8]) -> bool {
     let begins_with =
         |magic: &[u8]| first_bytes.len() >= 16 && first_bytes.iter().zip(magic).all(|(a, b)| a == b);

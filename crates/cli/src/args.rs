@@ -79,8 +79,8 @@ impl OutputArgs {
     }
 }
 
-/// True if the path means standard output: `-` or `/dev/stdout`. The latter is a symbolic link, and `--force` would
-/// replace this link if its target is a regular file.
+/// True if the path means standard output: `-` or `/dev/stdout`. `/dev/stdout` must not be treated as the name of a
+/// file: it is a symbolic link, which `--force` would replace if standard output is a regular file.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout"].map(Path::new).contains(&path)
 }

@@ -116,7 +116,7 @@ fn is_wrong_data(error: &lockstep::Error) -> bool {
         )
 }
 
-/// The library's message. Where the message advises the user, it names options of this command.
+/// The library's message, with advice that names the options of this command.
 fn with_options(error: &lockstep::Error) -> String {
     match error {
         lockstep::Error::Exists { path } => {

@@ -5,7 +5,7 @@ use lockstep_report::hang;
 
 use crate::text;
 
-/// Maximum number of other kernels that are listed.
+/// Maximum number of kernels that are listed after the chosen kernel.
 const MAX_OTHERS: usize = 4;
 
 /// The decisions of a planner, as text.

@@ -1,4 +1,5 @@
-//! Identities that open a file: age identities, SSH private keys, age plugins; and the passphrases that protect them.
+//! Reads the identities that open a file (age identities, SSH private keys, age plugins), and the passphrases of files
+//! and of encrypted identities.
 //!
 //! This module and [`crate::recipients`] do not use the feature `cli-common` of the crate age, for these reasons:
 //!
@@ -6,7 +7,7 @@
 //! - The feature cannot read a passphrase from a file.
 //! - If a question could not be asked, the feature does not return the reason.
 //! - The feature copies identity files through buffers that are not wiped.
-//! - Its error messages contain the text of an invalid recipient, which may be a secret.
+//! - The error messages of the feature contain the text of an invalid recipient, which may be a secret.
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
@@ -77,7 +78,7 @@ fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Ve
     Ok(identities.into_iter().map(|identity| identity as _).collect())
 }
 
-/// An identity file encrypted with a passphrase, in the format of age.
+/// Parses an identity file that is an age file with a passphrase.
 fn parse_encrypted(name: &str, bytes: &[u8], answers: &Answers) -> Result<Box<dyn Identity>> {
     let in_file = |error: Error| match error {
         Error::OutOfMemory(why) => Error::OutOfMemory(format!("{name}: {why}")),
@@ -119,8 +120,8 @@ impl Answers {
         Answers { max_work, ..self }
     }
 
-    /// Takes the error of the first question that could not be asked, if any. The identity or plugin that needed the
-    /// answer could not be used.
+    /// Takes the error of the first question that could not be asked, if any. If there is such an error, the identity
+    /// or plugin that needed the answer could not be used.
     pub(crate) fn problem(&self) -> Option<Error> {
         self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }

@@ -31,7 +31,7 @@ impl Input {
         } else {
             None
         };
-        // Files in /proc and /sys report length 0 although they have content.
+        // Some files, such as those in /proc, report length 0 although they have content.
         let len = len.filter(|_| metadata.len() > 0 || !is_special(path));
         Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
     }

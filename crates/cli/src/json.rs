@@ -33,7 +33,8 @@ pub(crate) fn store_warning(message: &str) -> bool {
     is_requested()
 }
 
-/// Prints a message that is not the final one. With `--json`, stores the message for the object at the end instead.
+/// Prints a message that precedes the final message. With `--json`, stores the message for the object at the end
+/// instead.
 pub(crate) fn print_or_keep(message: &str) {
     if !store_warning(message) {
         terminal::print_message(message);

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
             json::show_stored_warnings();
             ExitCode::SUCCESS
         }
-        // After a signal, reads fail with other errors. These are replaced by the error for a signal.
+        // A signal makes reads fail with other errors. The error for the signal replaces them.
         Err(_) if signals::stopped() => fail(&Error::Stopped),
         Err(error) => fail(&error),
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::text;
 
 /// Sizes below this limit are not compared with the free memory: reading the amount of free memory would take too long
-/// for them.
+/// for such small sizes.
 const SMALL: u64 = 16 << 20;
 
 /// Reserves this number of additional bytes in a buffer.
@@ -51,7 +51,7 @@ fn free() -> Option<u64> {
     [machine, group].into_iter().flatten().min()
 }
 
-/// The sum of the memory that is free or can be freed, and the free swap space, from `/proc/meminfo`.
+/// The memory that is free or can be freed, plus the free swap space, from `/proc/meminfo`.
 fn free_of_machine(meminfo: &str) -> Option<u64> {
     let kib = |name: &str| {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -60,8 +60,8 @@ fn free_of_machine(meminfo: &str) -> Option<u64> {
     Some((kib("MemAvailable")? + kib("SwapFree").unwrap_or(0)) << 10)
 }
 
-/// The smallest amount of memory that is left in the control groups (version 2) of this process. `/proc/self/cgroup`
-/// contains the path of the innermost group.
+/// The memory that the control groups (version 2) of this process leave: the minimum over the innermost group and its
+/// ancestors. `/proc/self/cgroup` contains the path of the innermost group.
 fn free_of_groups(groups: &str) -> Option<u64> {
     let innermost = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let root = Path::new("/sys/fs/cgroup");

@@ -65,9 +65,9 @@ impl Output {
             return Ok(Output::Stdout { stdout, sync: args.sync });
         };
         file::check_not_same(input.file(), path)?;
-        // A guard is only for a new file. Opening a FIFO creates no file and waits for a reader, and without a guard a
-        // signal can end the program during the wait. If another process replaces the name before this call opens it, a
-        // signal may be handled late or may leave an empty file.
+        // Only a new file gets a guard. Opening a FIFO creates no file but waits for a reader; without a guard, a
+        // signal can end the program during this wait. If another process replaces the file after this check and before
+        // the file is opened, a signal may be handled late or may leave an empty file.
         let direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
         let guard = (!direct).then(Guard::creating);
         let output = OutputFile::create(path, options(args, input)?)?;
@@ -124,7 +124,7 @@ impl GuardedFile {
     }
 }
 
-/// A new file gets the permission bits of the input.
+/// The options of the output file. A new file gets the permission bits of the input.
 fn options(args: &OutputArgs, input: &Input) -> Result<OutputOptions> {
     let mode = FileMode::of_input(input.file())?;
     Ok(OutputOptions { force: args.force, mode, sync: args.sync, regular_only: false })

@@ -240,7 +240,7 @@ fn enlarged(bytes: &[u8], purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
 }
 
 /// Refuses input whose length is impossible for ciphertext with padding. A wrong key cannot be the cause of such a
-/// length, so the error is not one of authentication.
+/// length, so the error is not an authentication failure.
 fn check_padded(cipher: Cipher, total: u64) -> Result<()> {
     let name = cipher.name();
     match total {
@@ -259,7 +259,7 @@ fn write(output: &mut Output, bytes: &[u8]) -> Result<()> {
     Ok(output.write_all(bytes).map_err(lockstep::Error::Write)?)
 }
 
-/// Checks that the device has processed all messages before they are written.
+/// Checks that the device has processed all messages. The caller writes them only after this check.
 fn check_done(messages: &[AeadMessage<'_>]) -> Result<()> {
     if messages.iter().all(|message| message.status == Status::Done) {
         return Ok(());

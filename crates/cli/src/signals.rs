@@ -1,10 +1,11 @@
-//! SIGINT and other signals that end the program: temporary files are removed, and the exit code is that of the signal.
+//! SIGINT and other signals that end the program: temporary files are removed, and the exit code is 128 plus the number
+//! of the signal.
 //!
 //! A thread waits for signals. When a signal comes, the thread sets a flag. If there are no temporary files and no
 //! results to print, the thread ends the program at once. Otherwise the thread waits while the work reads the flag,
 //! stops, removes its temporary file and prints its results. If the work does not stop in time (for example because a
-//! system call blocks), or if another signal comes, the thread itself removes the file. There is no time limit while
-//! results remain to be printed: only another signal ends the program before that.
+//! system call blocks), or if another signal comes, the thread itself removes the file. While results remain to be
+//! printed there is no time limit, and only another signal ends the program earlier.
 
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
@@ -30,7 +31,7 @@ const SAME: Duration = Duration::from_millis(500);
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-/// The files and folders to remove, each with the number of its guard.
+/// The files and folders to remove after a signal, each with the number of its guard.
 static CLEANUPS: Mutex<Vec<(u64, Cleanup)>> = Mutex::new(Vec::new());
 /// True while there are results that are not printed yet.
 static RESULTS: AtomicBool = AtomicBool::new(false);
@@ -47,8 +48,8 @@ pub(crate) fn install() -> Result<()> {
         .into_iter()
         .filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new(wanted).map_err(cannot)?;
-    // Without a handler this signal would end the program. With a handler, a write beyond the limit on file sizes
-    // returns an error, which is handled like other errors.
+    // Without a handler SIGXFSZ would end the program. With a handler, a write beyond the limit on file sizes returns
+    // an error, which is handled like other errors.
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
     let wait = move || {
         let Some(signal) = signals.forever().next() else { return };

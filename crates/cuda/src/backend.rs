@@ -31,7 +31,7 @@ impl Backend for CudaBackend {
     }
 }
 
-/// All devices, with the emulator last, and the reason if there is no GPU.
+/// All devices, with the emulator last. If there is no GPU, also the reason.
 pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
     let (machines, missing) = match driver::discover() {
         Ok(machines) => (machines, None),
@@ -48,7 +48,8 @@ pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
     (devices, missing)
 }
 
-/// The emulator as a device. With debug assertions, the environment can make calls fail: see `machine::failing`.
+/// The emulator as a device. In builds with debug assertions, an environment variable can make calls fail: see
+/// `machine::failing`.
 #[cfg(feature = "emulator")]
 pub fn emulator() -> Cuda {
     #[cfg(debug_assertions)]

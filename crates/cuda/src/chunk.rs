@@ -36,13 +36,13 @@ pub(crate) struct Task {
     pub(crate) stream: Stream,
     /// Handles that keep the caller's device memory allocated.
     holds: Vec<Hold>,
-    /// Pinned buffers of the caller, with the events that end their uses before this call.
+    /// Pinned buffers of the caller, each with the events after which its earlier uses have ended.
     earlier_uses: Vec<(PinnedBuffer, Vec<Event>)>,
 }
 
 /// Where results are in a staging buffer.
 pub(crate) struct Found {
-    /// The index and the place of each piece in borrowed host memory.
+    /// For each piece whose data are in borrowed host memory: its index, and the place of its output.
     outputs: Vec<(usize, usize)>,
     /// The place of the segments' descriptions, if the device writes chaining states to them.
     segments: Option<usize>,
@@ -75,7 +75,7 @@ impl Task {
         ChainingState::of_operation(self.operation)
     }
 
-    /// True if the chaining states after the pieces are copied from the device.
+    /// True if the final chaining state of each piece is copied back from the device.
     fn device_knows_states(&self, resident: bool) -> bool {
         self.family.is_some()
             && match self.chaining() {
@@ -107,7 +107,7 @@ impl Pipeline for Task {
         self.operation
     }
 
-    /// Work on data in device memory is one launch sequence without limits.
+    /// Work on data in device memory is a single chunk, whatever its size.
     fn limits(&self, resident: bool) -> Limits {
         let all = usize::MAX;
         if resident {

@@ -93,7 +93,8 @@ fn built_in<'c>(
 ) -> Option<(&'c str, &'static [u8])> {
     let of_module = || all.iter().filter(|(name, _, _)| *name == module);
     let exact = of_module().filter(|(_, target, _)| architecture.runs(target));
-    // The newest target that runs. The length is compared first, because `sm_100` is newer than `sm_90`.
+    // Chooses the newest target that runs. Names are compared by length first, because `sm_100` is newer than `sm_90`
+    // but sorts before it.
     let best = exact.max_by_key(|(_, target, _)| (target.len(), *target));
     best.or_else(|| of_module().find(|(_, target, _)| *target == "ptx"))
         .map(|(_, target, code)| (*target, *code))

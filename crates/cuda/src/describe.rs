@@ -24,7 +24,8 @@ pub(crate) struct Places {
     states: usize,
     tweak_segments: usize,
     tweak_first_tile: usize,
-    /// For GCM, otherwise empty: the [`Extra`] of each message, then the tags and the statuses, which are copied back.
+    /// Only for GCM: the [`Extra`] of each message, then the tags, then the statuses. The tags and the statuses are
+    /// copied back.
     extras: usize,
     pub(crate) tags: usize,
     pub(crate) statuses: usize,
@@ -32,7 +33,7 @@ pub(crate) struct Places {
     aads: Vec<usize>,
     /// For each level of GHASH, the first tiles of the messages.
     level_tiles: Vec<usize>,
-    /// Data in borrowed host memory. They are copied in each direction with one copy.
+    /// The data in borrowed host memory. They are contiguous, so one copy in each direction is enough.
     pub(crate) host_data: Range<usize>,
     /// The data of each piece, if they are copied through the staging buffer.
     pub(crate) data: Vec<usize>,

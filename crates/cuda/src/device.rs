@@ -32,7 +32,7 @@ pub struct Cuda {
 const COMPILATION_NS: f64 = 60e9;
 
 impl Cuda {
-    /// `missing` is the reason if the kernels of the device cannot run.
+    /// `missing` is the reason why the kernels cannot run on the device; `None` if they can.
     pub(crate) fn new(
         id: DeviceId,
         machine: Box<dyn Machine>,
@@ -63,7 +63,7 @@ impl Cuda {
         Cuda { options, ..self.clone() }
     }
 
-    /// Executes all steps of a pass over the segments except the kernels.
+    /// Executes all steps of a pass over the segments, but runs no kernel.
     ///
     /// # Errors
     /// As [`Device::submit`].
@@ -157,8 +157,8 @@ impl Device for Cuda {
         let at_hand = self.gpu().is_at_hand(family.expand(key))
             && family.tilings().all(|tiling| self.gpu().is_at_hand(tiling.entry(Part::EcbEncrypt, key)));
         if !at_hand {
-            // The time of a compilation exceeds any gain. So kernels that must be compiled first are used only if the
-            // caller names the device.
+            // A compilation takes longer than the GPU can save. So kernels that must be compiled first are used only if
+            // the caller names the device.
             return Some(Cost::new(COMPILATION_NS, 0.1));
         }
         Some(if self.simulated {

@@ -1,4 +1,4 @@
-//! Energy counters of GPUs. They are read with NVML, the library behind `nvidia-smi`, which is opened at run time.
+//! Energy counters of GPUs. NVML, the library behind `nvidia-smi`, reads them. NVML is opened at run time.
 #![allow(unsafe_code, reason = "calls into a C library")]
 
 use std::ffi::{OsStr, c_uint, c_ulonglong, c_void};
@@ -33,7 +33,7 @@ impl Energy {
         Energy::open_library("libnvidia-ml.so.1".as_ref())
     }
 
-    /// As [`Energy::open`], with the library of this name or path.
+    /// Like [`Energy::open`], but opens the library with this name or path.
     ///
     /// # Errors
     /// As [`Energy::open`].
@@ -58,7 +58,8 @@ impl Energy {
             )
         };
         let mut energy = Energy { total, counting: Vec::new(), _library: library };
-        // NVML is never shut down, because other code in this process may use it. SAFETY: no conditions.
+        // NVML is never shut down, because other code in this process may use it.
+        // SAFETY: the function has no preconditions.
         let code = unsafe { start() };
         let mut devices: c_uint = 0;
         // SAFETY: NVML has been started if `code` is 0. The function writes one number.
@@ -90,7 +91,8 @@ impl Energy {
         self.counting.len()
     }
 
-    /// The sum of all counters in millijoules since the driver was loaded. `None` if a counter cannot be read.
+    /// The energy in millijoules that all these GPUs together have used since the driver was loaded. `None` if a
+    /// counter cannot be read.
     pub fn millijoules(&self) -> Option<u64> {
         self.counting.iter().map(|device| self.of(*device)).sum()
     }
@@ -106,7 +108,7 @@ impl Energy {
 /// A function of the library.
 ///
 /// # Safety
-/// The function has this type and is called only while the library is loaded.
+/// The function must have the type `T`. The caller must use the function only while the library is loaded.
 unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, Missing> {
     // SAFETY: the caller guarantees the type of the function.
     let found = unsafe { library.get::<T>(name.as_bytes()) };

@@ -101,9 +101,9 @@ fn every_allocation_may_fail() {
 
 #[test]
 fn a_large_call_that_fails_late_is_zeroed() {
-    // A chunk has two launches: key expansion and the pass. The sixth chunk fails after results of the first chunk have
-    // been written. Three chunks end inside `submit`, with two waits each. The other chunks end later, with one or two
-    // waits each.
+    // A chunk has two launches: key expansion and the pass. Launch 10, counted from 0, is in the sixth chunk, and
+    // results of the first chunk have been written before it. `submit` finishes three chunks, with two waits each. The
+    // other chunks finish later, with one or two waits each.
     let len = 7 * CHUNK;
     for (launch, wait) in [(Some(10), None), (None, Some(4)), (None, Some(6)), (None, Some(9))] {
         let (device, control) = device();
@@ -256,8 +256,8 @@ fn a_wrong_byte_is_detected() {
             let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data }];
             let resident = segments[0].data.device();
             let plan = planner.plan(Operation::Pass(Pass::Ctr), KeySize::Aes128, 16, resident).unwrap();
-            // The next copy to the host contains the result. For data in device memory, a copy of the input precedes
-            // it.
+            // For data in host memory, the next copy to the host contains the result. For data in device memory, the
+            // next copy contains the input, and the copy after it contains the result.
             *control.wrong_copy.lock().unwrap() =
                 Some(control.copies.load(SeqCst) + u64::from(resident.is_some()));
             plan.run(Task::Pass(Pass::Ctr, &mut segments))
@@ -278,7 +278,7 @@ fn a_wrong_byte_is_detected() {
     }
 }
 
-/// The planner never chooses a kernel that must be compiled first.
+/// The cost of a kernel that must be compiled first is so high that the planner avoids the kernel.
 #[test]
 fn kernels_that_must_be_compiled_first_cost_much() {
     let (device, control) = device();

@@ -2,8 +2,8 @@
 //! state of a lost device.
 //!
 //! Pinned memory records the streams that use it, and every access from the host first waits for these streams. So the
-//! device never writes to memory that the host reads, frees or reuses, even after an early return or after a completion
-//! has been dropped.
+//! device never writes to memory that the host reads, frees or reuses, even if a call returns early or a caller drops a
+//! completion.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ impl Gpu {
         self.call(|machine| machine.synchronise_stream(stream))
     }
 
-    /// A caller's stream. The stream must exist until the work has ended.
+    /// A caller's stream. The caller must keep the stream until all work on it has ended.
     pub(crate) fn callers_stream(self: &Arc<Self>, stream: work::Stream) -> Stream {
         let handle = StreamHandle(stream.0);
         Stream(Arc::new(StreamOwner { gpu: Arc::clone(self), handle, owned: false }))
@@ -164,8 +164,8 @@ impl Gpu {
         self.inside(from.len, &range)?;
         self.inside(to.len, &(at..at.saturating_add(range.len())))?;
         from.uses.begin(stream);
-        // SAFETY: the ranges are inside both memories. The pinned memory is marked as in use, and the buffer waits for
-        // the machine when it is dropped.
+        // SAFETY: the ranges are inside both memories. The pinned memory is marked as in use, and dropping the buffer
+        // waits for the machine.
         self.call(|machine| unsafe {
             machine.copy_in(
                 stream.handle(),
@@ -237,7 +237,8 @@ impl Gpu {
         })
     }
 
-    /// The uses of a caller's pinned memory, and the address of the slice. The memory must belong to this device.
+    /// The uses of a caller's pinned memory, and the address of the slice. Returns an error if the memory does not
+    /// belong to this device.
     fn claim(&self, slice: &PinnedSlice) -> Result<(Arc<Uses>, u64)> {
         let uses = lock(&self.pinned).get(&slice.buffer().address()).and_then(Weak::upgrade);
         let foreign =
@@ -245,7 +246,7 @@ impl Gpu {
         Ok((uses.ok_or_else(foreign)?, slice.buffer().address() + slice.range().start as u64))
     }
 
-    /// The events that end the previous uses of a caller's pinned memory.
+    /// The events after which the previous uses of a caller's pinned memory have ended.
     pub(crate) fn uses(&self, slice: &PinnedSlice) -> Result<Vec<Event>> {
         let (uses, _) = self.claim(slice)?;
         let events = lock(&uses.list).iter().filter_map(|(_, event)| event.clone()).collect();
@@ -262,7 +263,7 @@ impl Gpu {
     /// Queues zeroing of a part of the buffer.
     pub(crate) fn zero(&self, stream: &Stream, buffer: &Buffer, range: Range<usize>) -> Result<()> {
         self.inside(buffer.len, &range)?;
-        // SAFETY: the range is inside the buffer, and the buffer waits for the machine when it is dropped.
+        // SAFETY: the range is inside the buffer, and dropping the buffer waits for the machine.
         self.call(|machine| unsafe {
             machine.zero(stream.handle(), buffer.address + range.start as u64, range.len())
         })
@@ -275,8 +276,8 @@ impl Gpu {
         self.call(|machine| unsafe { machine.zero(stream.handle(), slice.offset(), slice.len()) })
     }
 
-    /// Zeroes a caller's memory after its work has failed, and waits for the end. This has no effect if the device no
-    /// longer works.
+    /// Zeroes a caller's memory after work on it has failed, and waits until this is done. The function has no effect
+    /// if the device no longer works.
     pub(crate) fn zero_outputs(&self, stream: &Stream, outputs: &[DeviceSlice]) {
         for slice in outputs {
             let _ = self.zero_slice(stream, slice);
@@ -284,8 +285,8 @@ impl Gpu {
         stream.drain();
     }
 
-    /// Keeps a caller's memory allocated. The memory must belong to this device; the offset of the slice is then its
-    /// address.
+    /// Holds a caller's memory: see [`Machine::hold`]. Returns an error if the memory does not belong to this device,
+    /// or if the slice does not name the memory by its address. The offset of the slice is the address.
     pub(crate) fn hold(&self, slice: &DeviceSlice) -> Result<Hold> {
         if slice.device() != self.id {
             let what = format!("memory of {}", slice.device());
@@ -457,7 +458,7 @@ impl Uses {
         }
     }
 
-    /// Waits until nothing uses the memory. A failure also ends a use.
+    /// Waits until nothing uses the memory. If waiting fails, the work has ended too, so the error is ignored.
     fn wait(&self) {
         let list = std::mem::take(&mut *lock(&self.list));
         for (stream, event) in list {

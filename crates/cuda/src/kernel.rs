@@ -25,7 +25,8 @@ impl Part {
         match kind {
             Kind::Tiles(pass) => Part::of(pass),
             Kind::Gcm { .. } => Part::Ctr32,
-            // These kinds have their own kernels. Every family has this function.
+            // Serial modes and GHASH use kernels that all families share. Requiring `EcbEncrypt` excludes no family,
+            // because every family has it.
             Kind::Chain(_) | Kind::Ghash => Part::EcbEncrypt,
         }
     }
@@ -112,7 +113,7 @@ pub(crate) struct Tiling {
     names: &'static Names,
     /// Bytes that a group of threads works on at once.
     pub(crate) tile: usize,
-    /// Threads of such a group.
+    /// Threads of a group.
     tile_threads: u32,
     /// Groups of a thread block.
     block_tiles: u32,
@@ -120,7 +121,7 @@ pub(crate) struct Tiling {
     shared: u32,
     /// The limit of thread blocks, for kernels whose blocks loop over tiles.
     most: BlockLimit,
-    /// True if the tiling is for segments that would leave most of a wide tile empty.
+    /// True if the tiling is for short segments, which would leave most of a wide tile empty.
     narrow: bool,
     /// `Launch::option`.
     pub(crate) option: u32,
@@ -277,7 +278,7 @@ const fn of_a_paper(name: &'static str, description: &'static str) -> Family {
 }
 
 /// The tiling of a kernel from a paper. The number of threads of a thread block determines the tile and the size of the
-/// state in shared memory. The state follows `tables` bytes of tables.
+/// state in shared memory. The state comes after the tables, which have `tables` bytes.
 fn paper(
     module: &'static str,
     names: &'static Names,
@@ -356,8 +357,8 @@ impl Tiling {
     pub(crate) fn shape(&self, limits: &Limits, tiles: u64) -> Option<Shape> {
         let (tiles_of_block, most) = match self.most {
             BlockLimit::Any => (self.block_tiles, u32::MAX),
-            // These kernels distribute tiles over thread blocks first, so that even a small amount of work uses all
-            // multiprocessors.
+            // In these kernels, each thread block gets one tile before any thread block gets a second tile. So even a
+            // small amount of work uses all multiprocessors.
             BlockLimit::Resident(blocks) => (1, blocks * limits.multiprocessors.max(1)),
             BlockLimit::Blocks(blocks) => (self.block_tiles, blocks.max(1)),
         };
@@ -400,10 +401,11 @@ pub(crate) mod helper {
     pub(crate) const GHASH_POWERS: Entry = Entry { module: "ghash", name: "ghash_powers" };
     pub(crate) const GHASH_TILES: Entry = Entry { module: "ghash", name: "ghash_tiles" };
     pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each" };
-    /// Makes or compares tags; zeroes the output of messages with wrong tags.
+    /// The first kernel makes or compares tags. The second kernel zeroes the output of messages with wrong tags.
     pub(crate) const GCM_TAGS: Entry = Entry { module: "ghash", name: "gcm_tags" };
     pub(crate) const GCM_ZERO: Entry = Entry { module: "ghash", name: "gcm_zero" };
-    /// Describes the messages of a table for GCM, and sets their numbers of tiles at a level of GHASH.
+    /// The first kernel describes the messages of a table for GCM. The second kernel sets their numbers of tiles at a
+    /// level of GHASH.
     pub(crate) const GCM_MESSAGES: Entry = Entry { module: "ghash", name: "gcm_messages" };
     pub(crate) const UNIFORM_TILES: Entry = Entry { module: "ghash", name: "uniform_tiles" };
 

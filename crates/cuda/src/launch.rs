@@ -16,7 +16,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) const SIZE: usize = 80;
-    /// Offsets of `reg` and `next`.
+    /// Offsets of the fields `reg` and `next` of `struct Segment`.
     pub(crate) const STATE: usize = 48;
     const NEXT: usize = 64;
 
@@ -65,7 +65,7 @@ impl Launch {
     }
 }
 
-/// A parameter buffer: each parameter at a multiple of its size.
+/// A parameter buffer. The offset of each parameter is a multiple of its size.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Parameters(Vec<u8>);
 

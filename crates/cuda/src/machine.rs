@@ -126,11 +126,12 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Frees device memory.
     ///
     /// # Safety
-    /// The memory was allocated by this machine with this length, and no queued work uses it.
+    /// This machine must have allocated the memory with this length, and no queued work may use the memory.
     unsafe fn free(&self, address: u64, len: usize);
 
-    /// Keeps a range of device memory allocated even if a caller frees it too early, if the machine supports this.
-    /// Returns an error if the machine detects that the range is not allocated.
+    /// Returns a value that keeps a range of device memory allocated while the value exists, even if a caller frees the
+    /// memory. A machine that cannot do this returns a value without effect. Returns an error if the machine detects
+    /// that the range is not allocated.
     fn hold(&self, address: u64, len: usize) -> Outcome<Hold>;
 
     /// Allocates page-locked host memory of undefined content, at a multiple of 16.
@@ -139,13 +140,13 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Frees page-locked host memory.
     ///
     /// # Safety
-    /// The memory was allocated by this machine with this length, and no queued work uses it.
+    /// This machine must have allocated the memory with this length, and no queued work may use the memory.
     unsafe fn free_pinned(&self, address: *mut u8, len: usize);
 
     /// Queues a copy to the device.
     ///
     /// # Safety
-    /// Both ranges are allocated. Until the copy has run, nothing else uses or frees them.
+    /// Both ranges must be allocated. Until the copy has run, nothing else may use or free them.
     unsafe fn copy_in(&self, stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()>;
 
     /// Queues a copy from the device.
@@ -157,13 +158,13 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Queues zeroing of device memory.
     ///
     /// # Safety
-    /// The range stays allocated until the zeroing has run.
+    /// The range must stay allocated until the zeroing has run.
     unsafe fn zero(&self, stream: StreamHandle, address: u64, len: usize) -> Outcome<()>;
 
     /// Queues a launch. The parameters have the layout of CUDA's parameter buffer. The call copies them.
     ///
     /// # Safety
-    /// All memory that the kernel reads and writes stays allocated until the kernel has run.
+    /// All memory that the kernel reads and writes must stay allocated until the kernel has run.
     unsafe fn launch(
         &self,
         stream: StreamHandle,

@@ -32,8 +32,8 @@ pub(crate) struct Tiled {
 pub(crate) struct Tweaks {
     /// Segments that contain the blocks, one for each run of blocks with the same key.
     pub(crate) over: Tiled,
-    /// The address of the blocks: chaining states in the order of the segments, or zero blocks in the order of the
-    /// keys.
+    /// The address of the blocks. For XTS, the chaining states are in the order of the segments. For GHASH and GCM, the
+    /// zero blocks are in the order of the keys.
     pub(crate) states: u64,
 }
 
@@ -47,8 +47,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) tweaks: Option<Tweaks>,
     /// The address of the expanded keys, each for both directions.
     pub(crate) schedules: u64,
-    /// The address of scratch memory: 16 bytes for each tile if a tile reads the block before it; for serial modes the
-    /// bit planes of round keys.
+    /// The address of scratch memory. If tiles read the block before them, it has 16 bytes for each tile. For serial
+    /// modes it has the bit planes of the round keys.
     pub(crate) scratch: u64,
     /// For GHASH and GCM.
     pub(crate) hashing: Option<&'a Hashing>,
@@ -64,7 +64,8 @@ impl Batch<'_> {
         match kind {
             Kind::Tiles(pass) => {
                 if kind.looks_back() {
-                    // In place, the work on the previous tile overwrites the block before a tile.
+                    // If the data are processed in place, the work on the previous tile overwrites the block that a
+                    // tile reads.
                     self.edges()?;
                 }
                 self.tweaks()?;

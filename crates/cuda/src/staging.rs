@@ -1,4 +1,4 @@
-//! Staging buffers: a stream with memory on both sides, pinned on the host and plain on the device.
+//! Staging buffers. Each consists of a stream, pinned memory on the host, and memory on the device.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use zeroize::Zeroize;
 
 use crate::gpu::{Buffer, Event, Gpu, Pinned, Stream};
 
-/// The smallest size of the memory of a staging buffer, in bytes. Idle staging buffers are then large enough for small
-/// calls.
+/// The smallest size of the memory of a staging buffer, in bytes. It is large enough for small calls.
 const SMALLEST: usize = 64 * 1024;
 
 /// The largest size, in bytes, of a staging buffer that is kept when it is idle. It is large enough for a chunk and its

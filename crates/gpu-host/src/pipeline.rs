@@ -28,8 +28,8 @@ pub trait Pipeline {
     /// How the data of the call are cut: data in device memory if `resident` is true, otherwise all other data.
     fn limits(&self, resident: bool) -> Limits;
 
-    /// Checks, before any work, that the device can access the data of a message. The data are not empty and do not belong
-    /// to another device. Also keeps memory that the call uses allocated until the call has ended.
+    /// Checks, before any work, that the device can access the data of a message. The caller has already skipped empty data
+    /// and refused data of another device. This function also keeps memory that the call uses allocated until the call has ended.
     ///
     /// # Errors
     /// [`lockstep_core::Error::OutOfReach`], [`lockstep_core::Error::DeviceFailed`].

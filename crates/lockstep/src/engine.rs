@@ -69,7 +69,7 @@ pub fn discover(options: &BackendOptions) -> Discovered {
 const PROCESSOR: &str = "cpu";
 
 /// Returns a planner and the list of backends without a device. The planner discovers devices other than the CPU only
-/// when there is enough work for them, since the discovery starts drivers. The list is set by this discovery.
+/// when there is enough work for them, since the discovery starts drivers. The list is not set before this discovery.
 fn planner_with_lazy_discovery(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc<OnceLock<MissingBackends>>) {
     let (initial, mut others): (Vec<_>, Vec<_>) =
         backends.into_iter().partition(|backend| backend.name() == PROCESSOR);

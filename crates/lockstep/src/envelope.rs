@@ -8,8 +8,8 @@
 //! | rest | the message |
 //!
 //! All bytes before the message are the context of the message, so they are authenticated. A file that does not start
-//! with these 17 bytes is a bare message. The first bytes of a bare message are random. This crate does not interpret
-//! the age file.
+//! with the 17 bytes of the first row is a bare message. The first bytes of a bare message are random. This crate does
+//! not interpret the age file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -68,9 +68,9 @@ pub enum Error {
         how = if now < before { "shorter" } else { "longer" }
     )]
     InputChanged {
-        /// Its size in bytes when it was opened.
+        /// The size of the file in bytes when it was opened.
         before: u64,
-        /// Its size in bytes later.
+        /// The size of the file in bytes after the change.
         now: u64,
     },
     /// Output could not be written.
@@ -150,7 +150,7 @@ impl Error {
         }
     }
 
-    /// True if the process that reads the output has closed the pipe, such as `head`. Most programs treat this as
+    /// True if the process that reads the output, such as `head`, has closed the pipe. Most programs treat this case as
     /// success.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)

@@ -105,8 +105,8 @@ pub fn open_input(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Returns an error if a file is now shorter than `before`. Call this function at the end of the file. It returns no
-/// error for files of `/sys`, whose reported length is too large but does not change.
+/// Returns an error if a file is now shorter than `before`. Call this function after a read has reached the end of the
+/// file. The function returns no error for files of `/sys`, whose reported length is too large but does not change.
 ///
 /// # Errors
 /// [`Error::InputChanged`], [`Error::Read`].

@@ -5,8 +5,9 @@
 //!
 //! - **A nonce that is used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM and CCM; in GCM it
 //!   also reveals the authentication key, so that anyone can forge messages. The caller must generate unique nonces.
-//! - **ECB, CBC, CFB, OFB, CTR, XTS and PCBC do not authenticate.** An attacker can change plaintexts through them, and
-//!   a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over the ciphertext.
+//! - **ECB, CBC, CFB, OFB, CTR, XTS and PCBC do not authenticate.** An attacker who changes the ciphertext changes the
+//!   plaintext unnoticed, and a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over
+//!   the ciphertext.
 //! - **Incremental decryption of GCM and CCM** returns plaintext before the tag is checked. Do not use the plaintext
 //!   until `finish` has succeeded.
 //! - **ECB reveals equal blocks.** XTS is for disk sectors.

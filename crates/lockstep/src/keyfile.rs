@@ -99,7 +99,7 @@ pub fn create(path: &Path, key: &FileKey) -> Result<()> {
     file.commit()
 }
 
-/// True if users other than the owner can read or change a key file, which should cause a warning.
+/// True if users other than the owner can read or change a key file. Callers should then print a warning.
 ///
 /// # Errors
 /// [`Error::File`].

@@ -38,7 +38,7 @@ pub enum TraceTo {
     Stderr,
     /// Standard output.
     Stdout,
-    /// Appended to a file, by its absolute path.
+    /// A file with this absolute path, to which the trace is appended.
     File(PathBuf),
 }
 
@@ -65,8 +65,8 @@ pub struct Settings {
 
 impl Settings {
     /// Sets the setting with this name, which is one of [`NAMES`]. `auto` selects the default, with two exceptions: for
-    /// the device it selects the planner's choice, and the trace does not accept it. [`Settings::engine`] opens devices
-    /// and kernels.
+    /// the device it selects the planner's choice, and the trace does not accept `auto`. The names of devices and
+    /// kernels are checked only by [`Settings::engine`].
     ///
     /// # Errors
     /// A description of the values that the setting accepts. In messages it follows the word "give".

@@ -1,4 +1,4 @@
-//! A call as chunks, each a draw.
+//! A call, which is processed in chunks. Each chunk is one draw; with XTS, another draw encrypts the tweaks first.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,23 +28,23 @@ pub(crate) struct Driver {
     pub(crate) thread: ContextThread<Gl>,
 }
 
-/// The draws of a chunk. The host fills them in, and the thread of the context replaces the halves by the results.
+/// The draws of a chunk. The host fills in the input, and the thread of the context replaces `Draw::halves` by the results.
 pub(crate) type Staging = Arc<Mutex<Chunk>>;
 
 /// What a chunk consists of.
 #[derive(Default)]
 pub(crate) struct Chunk {
-    /// For XTS: encrypts the tweaks first.
+    /// For XTS: the draw that encrypts the tweaks, before `draw`.
     tweaks: Option<Tweaks>,
     draw: Option<Draw>,
-    /// Memory of an earlier chunk.
+    /// Memory of an earlier chunk, for reuse.
     spare: [Zeroizing<Vec<u8>>; 2],
 }
 
-/// The tweaks of a chunk, the one of each piece in a tile of its own.
+/// The tweaks of a chunk. A piece has one tweak, which has a tile of its own.
 struct Tweaks {
     draw: Draw,
-    /// Of each piece: blocks of the data unit before it, and its tiles.
+    /// For each piece: the number of blocks before it in its data unit, and the number of its tiles.
     pieces: Vec<(u64, usize)>,
 }
 
@@ -68,7 +68,7 @@ impl HostDevice for Driver {
 
     fn wipe(&self, staging: &mut Staging) -> bool {
         *lock(staging) = Chunk::default();
-        // Later work of the thread comes after it; an error is one of that work, too.
+        // The thread does later work only after wiping. An error is ignored here, because it is also an error of that work.
         drop(self.thread.send(Gl::wipe));
         true
     }
@@ -196,7 +196,7 @@ impl Pipeline for Task {
 }
 
 impl Task {
-    /// The blocks of all pieces in the halves of their tiles; after the end of a piece, zeros.
+    /// Fills the halves of the tiles with the blocks of all pieces. The rest of the last tile of each piece is zeros.
     fn halves(
         &self,
         mut halves: [Zeroizing<Vec<u8>>; 2],
@@ -273,7 +273,8 @@ fn whole_rows(mut bytes: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
     bytes
 }
 
-/// The bit planes of the only key of some tiles, or of all keys in whole rows of a texture.
+/// The bit planes of the key that all tiles share; without such a key, the bit planes of all keys, in whole rows of a
+/// texture.
 fn key_planes(keys: &PieceKeys<'_>, numbers: &[u32], decrypts: bool) -> Zeroizing<Vec<u32>> {
     if is_one(numbers) {
         return planes(keys.all[numbers[0] as usize], decrypts);
@@ -287,7 +288,7 @@ fn key_planes(keys: &PieceKeys<'_>, numbers: &[u32], decrypts: bool) -> Zeroizin
     words
 }
 
-/// The encryption of the tweaks of all pieces.
+/// The draw that encrypts the tweaks of all pieces.
 fn tweak_draw(program: Program, pieces: &[Piece], keys: &PieceKeys<'_>, numbers: &[u32]) -> Draw {
     let (mut blocks, mut tiles) = (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new()));
     for (piece, number) in pieces.iter().zip(numbers) {

@@ -17,11 +17,12 @@ use crate::kernel::{FAMILIES, Program};
 use crate::layout::Tiling;
 
 /// Bytes of a chunk: enough to fill the device and to outweigh the cost of a draw, but so few that copies and draws overlap.
-/// A software device shares caches with the threads that fill its textures.
+/// The chunks of a software device are smaller, because it shares caches with the threads that fill its textures.
 const CHUNK: usize = 4 << 20;
 const SOFTWARE_CHUNK: usize = 1 << 20;
 
-/// From this average number of bytes on, messages are in tiles of 64 blocks. Shorter ones would leave most of a tile empty.
+/// Messages that have at least this number of bytes on average are divided into tiles of 64 blocks. Shorter messages would
+/// leave most of such a tile empty.
 const LARGE_TILES_FROM: usize = 1024;
 
 /// A GPU, or a software device.

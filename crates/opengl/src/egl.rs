@@ -9,13 +9,13 @@ use lockstep_gpu_host::may_have_gpu;
 
 type Egl = egl::DynamicInstance<egl::EGL1_4>;
 
-// Of EGL_EXT_platform_base, EGL_EXT_device_query, EGL_EXT_platform_device and EGL_MESA_platform_surfaceless.
+// Constants of EGL_EXT_platform_base, EGL_EXT_device_query, EGL_EXT_platform_device and EGL_MESA_platform_surfaceless.
 const PLATFORM_DEVICE: u32 = 0x313F;
 const PLATFORM_SURFACELESS: u32 = 0x31DD;
 const DEVICE_DRM_NODE: egl::Int = 0x3377;
 const DEVICE_DRM_MASTER: egl::Int = 0x3233;
 
-/// Devices that are listed at most.
+/// Maximum number of devices that are listed.
 const MOST_DEVICES: usize = 64;
 
 type GetPlatformDisplay = extern "system" fn(u32, *mut c_void, *const egl::Int) -> egl::EGLDisplay;

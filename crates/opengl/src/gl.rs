@@ -11,16 +11,16 @@ use crate::kernel::{Program, VERTEX_SHADER};
 use crate::keys::PLANES;
 use crate::layout::{Tiling, WIDTH, rows};
 
-/// The draw of a chunk. The halves are replaced by the results.
+/// A draw. [`Gl::draw`] replaces the halves by the results.
 pub(crate) struct Draw {
     pub(crate) program: Program,
     pub(crate) tiling: Tiling,
-    /// All tiles' halves, a whole number of rows each.
+    /// The first halves of all tiles, and the second halves; each a whole number of rows of a texture.
     pub(crate) halves: [Zeroizing<Vec<u8>>; 2],
     pub(crate) tile_count: usize,
     /// Two texels for each tile, a whole number of rows.
     pub(crate) tiles: Zeroizing<Vec<u8>>,
-    /// The bit planes of all round keys, a whole number of rows.
+    /// The bit planes of all round keys; a whole number of rows, unless the program has one key (`one_key`).
     pub(crate) keys: Zeroizing<Vec<u32>>,
 }
 
@@ -54,12 +54,12 @@ const UNIFORMS: [&str; 7] =
 /// An open context.
 pub(crate) struct Gl {
     gl: glow::Context,
-    /// The limit of both edges of a texture.
+    /// Maximum width and height of a texture.
     largest: usize,
     textures: HashMap<Slot, Texture>,
     programs: HashMap<Program, Compiled>,
     framebuffer: glow::Framebuffer,
-    /// A context needs an array of vertices for any draw, even if shaders read none.
+    /// OpenGL needs a vertex array for any draw, even if the shaders read no vertices.
     vertices: glow::VertexArray,
     /// For tests: draws until the context behaves as if the driver had lost it.
     draws_left: Option<u32>,

@@ -34,7 +34,7 @@ pub(crate) struct Program {
     pub(crate) mode: Mode,
     /// True for the inverse cipher.
     pub(crate) decrypts: bool,
-    /// Bits of the counter that count.
+    /// Number of bits of the counter block that are incremented.
     pub(crate) counter_bits: u32,
     pub(crate) size: KeySize,
     /// True if all tiles have the same key, which is then in uniforms.
@@ -79,7 +79,7 @@ impl Program {
             text += &format!("#define {name} {value}\n");
         }
         text += include_str!("../shaders/sbox.glsl");
-        // Declarations come first: the cipher fetches round keys.
+        // The declarations come first, because the cipher uses them to fetch round keys.
         let (declarations, main) =
             include_str!("../shaders/tiles.glsl").split_once("void main").expect("a main function");
         text += declarations;

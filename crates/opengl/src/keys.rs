@@ -6,7 +6,8 @@ use zeroize::Zeroizing;
 /// Words of one round key: eight bit planes of two blocks.
 pub(crate) const PLANES: usize = 8;
 
-/// The round keys of a key in the order of use, as bit planes: bit 8 * row + 2 * column + block of a plane.
+/// The round keys of a key in the order of use, as bit planes. Bit 8 * row + 2 * column + block of a plane belongs to the
+/// byte in this row and column of this block (0 or 1).
 ///
 /// The shader leaves ShiftRows out, so that in round r its state is r ShiftRows behind (ahead, for decryption). The bytes of
 /// the round key are moved in the same way, except before the first and after the last round.

@@ -14,9 +14,9 @@ pub(crate) struct Tiling {
 }
 
 impl Tiling {
-    /// For long messages. The shader multiplies tweaks of XTS by x to at most the power of 63.
+    /// For long messages. The shader multiplies tweaks of XTS by at most x^63.
     pub(crate) const LARGE: Tiling = Tiling { half_shift: 5 };
-    /// For short messages, which would fill the smallest part of a large tile.
+    /// For short messages, which would fill only a small part of a large tile.
     pub(crate) const SMALL: Tiling = Tiling { half_shift: 0 };
 
     /// Blocks of a tile.
@@ -39,7 +39,8 @@ impl Tiling {
         piece.range.len().div_ceil(self.bytes())
     }
 
-    /// The bytes of a piece that lie in a half of one of its tiles, relative to the piece; empty if the piece ends before.
+    /// The bytes of a piece that lie in one half of one of its tiles, as a range from the start of the piece; empty if the
+    /// piece ends before this half.
     pub(crate) fn bytes_at(self, piece: &Piece, tile: usize, half: usize) -> Range<usize> {
         let start = tile * self.bytes() + half * self.half();
         let end = piece.range.len().min(start + self.half());
@@ -47,7 +48,7 @@ impl Tiling {
     }
 }
 
-/// Texels of a row of each texture: all devices have textures of 1024 by 1024 texels.
+/// Texels in a row of each texture. All devices support textures of 1024 by 1024 texels.
 pub(crate) const WIDTH: usize = 512;
 
 /// Rows for a number of texels.

@@ -98,7 +98,7 @@ struct State {
     ended: bool,
 }
 
-/// Locks a mutex even if it is poisoned: no critical section leaves its data inconsistent, even if it panics.
+/// Locks a mutex even if it is poisoned: a panic in a critical section never leaves the protected data inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -122,7 +122,7 @@ impl KeystreamPool {
         (!lock(&worker.shared.queue).closed).then_some(worker)
     }
 
-    /// Ends the worker of this process. After that no context is accepted.
+    /// Ends the worker of this process. After that, no more contexts can use it.
     pub(crate) fn close(&self) {
         if let Some(worker) = self.workers.get() {
             worker.close();
@@ -273,7 +273,7 @@ pub(crate) struct KeystreamAhead {
     pass: Pass,
     /// Number of consecutive small updates.
     run: u32,
-    /// The counter of the next update if it is consecutive.
+    /// The counter at the end of the last update. An update that starts with another counter is not consecutive.
     next: Block,
     member: Option<PoolMember>,
 }
@@ -284,7 +284,7 @@ struct PoolMember {
     shared: Arc<Shared>,
     /// The job of this context. After a fork, the child process neither uses nor drops the job.
     job: Arc<KeystreamJob>,
-    /// The current segment, and the number of its bytes that are used.
+    /// The current segment; `used` is the number of its bytes that have been XORed with data.
     current: Option<Keystream>,
     used: usize,
 }

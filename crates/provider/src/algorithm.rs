@@ -95,7 +95,8 @@ macro_rules! algorithms {
     };
 }
 
-// The order is that of `dispatch_tables` in `ffi::cipher`, which contains a check of the order.
+// The order must match `dispatch_tables` in `ffi::cipher`. A compile-time assertion there checks the mode at each
+// position.
 algorithms! {
     Ecb 16: c"AES-128-ECB:2.16.840.1.101.3.4.1.1", c"AES-128 in ECB mode by Lockstep";
     Ecb 24: c"AES-192-ECB:2.16.840.1.101.3.4.1.21", c"AES-192 in ECB mode by Lockstep";

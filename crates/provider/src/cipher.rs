@@ -45,7 +45,7 @@ pub(crate) trait Cipher: Sized {
     /// Returns a copy with the same state.
     fn duplicate(&self) -> Outcome<Self>;
 
-    /// Starts a message with a new key, a new IV, or the previous ones.
+    /// Starts a message. If `key` or `iv` is `None`, the context keeps its key or IV.
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()>;
 
     /// True once a key is set.
@@ -61,7 +61,7 @@ pub(crate) trait Cipher: Sized {
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
         match aad {
             _ if !self.has_key() => Err(Reason::NoKey),
-            // A missing output is accepted if the length is 0.
+            // A null output pointer is accepted if there are no additional data.
             [] => Ok(()),
             _ => Err(Reason::NullBuffer),
         }
@@ -76,7 +76,7 @@ pub(crate) trait Cipher: Sized {
         }
     }
 
-    /// Ends the message. `output` contains no input bytes.
+    /// Ends the message. `output` only provides space for output: its input is empty.
     fn finish(&mut self, output: Buffers<'_>) -> Outcome<usize>;
 
     /// Implements `EVP_Cipher`: processes data without buffering or padding.

@@ -40,9 +40,9 @@ pub(crate) struct Instance {
     settings: Settings,
     kernel: InlineKernel,
     threshold: usize,
-    /// The worker that computes keystream ahead, if that is enabled.
+    /// The worker that computes keystream ahead; `None` if no keystream is computed ahead.
     pub(crate) keystream_pool: Option<KeystreamPool>,
-    /// The devices that each process has opened: a child process must not use those of its parent.
+    /// The devices that each process has opened: a child process must not use the devices of its parent.
     engines: PerProcess<Engine>,
     /// Number of device incidents that have been written to the trace.
     reported: AtomicUsize,
@@ -73,7 +73,8 @@ impl Instance {
         let ahead = match settings.ahead {
             Ahead::On => true,
             Ahead::Off => false,
-            // On CPUs, keystream computed ahead is only useful with a second CPU for the worker.
+            // On CPUs, computing keystream ahead is only useful if the kernel has no AES instructions and a second CPU
+            // can run the worker.
             Ahead::Auto => device_is_named || !kernel.has_aes_instructions() && processors() > 1,
         };
         let engines = PerProcess::new();
@@ -113,7 +114,7 @@ impl Instance {
     }
 
     /// Called when the provider is unloaded: ends the background work and writes the totals to the trace. Contexts that
-    /// still exist, for example in exit handlers, then work inline.
+    /// still exist, for example in exit handlers, then work without the worker.
     pub(crate) fn shut_down(&self) {
         if let Some(keystream_pool) = &self.keystream_pool {
             keystream_pool.close();
@@ -123,7 +124,7 @@ impl Instance {
         }
     }
 
-    /// Writes the device incidents since the last call to the trace.
+    /// Writes to the trace all device incidents that it does not contain yet.
     pub(crate) fn trace_incidents(&self, engine: &Engine) {
         if let Some(trace) = &self.trace {
             let incidents = engine.planner().incidents();
@@ -155,7 +156,7 @@ impl Instance {
     }
 }
 
-/// Instances whose totals are written when the process ends, if they are not unloaded by then.
+/// Instances with a trace. When the process ends, the totals of the instances that still exist are written.
 static TRACED: Mutex<Vec<Weak<Instance>>> = Mutex::new(Vec::new());
 
 fn write_totals_at_exit(instance: &Arc<Instance>) {

@@ -21,7 +21,7 @@ pub(crate) struct ContextKey {
     inline: InlineKey,
     bytes: Zeroizing<[u8; 32]>,
     len: usize,
-    /// The same key for the planner, created for the first large call.
+    /// The key for the planner, created for the first large call.
     planned: OnceLock<Key>,
 }
 
@@ -41,11 +41,11 @@ impl ContextKey {
         Ok(ContextKey { instance, inline, bytes, len: key.len(), planned: OnceLock::new() })
     }
 
-    /// Replaces the key of a context if `key` is given. The old key is wiped first. If the length of the new key is
-    /// wrong, the old key is kept.
+    /// Replaces the key of a context if `key` is given. The old key is wiped before the new key is expanded. If the
+    /// length of the new key is wrong, the old key is kept.
     ///
     /// # Errors
-    /// [`Reason::KeyLength`] if the length is not that of the algorithm, and the errors of [`ContextKey::new`].
+    /// [`Reason::KeyLength`] if the algorithm has another key length, and the errors of [`ContextKey::new`].
     pub(crate) fn replace(
         place: &mut Option<ContextKey>,
         instance: &Arc<Instance>,
@@ -80,8 +80,8 @@ impl ContextKey {
         &self.inline
     }
 
-    /// Runs a pass over whole blocks (for CTR over any number of bytes), inline or planned. `state` is the IV or
-    /// counter, and is updated for the next call.
+    /// Runs a pass over whole blocks (for CTR over any number of bytes), inline or through the planner. `state` is the
+    /// IV or counter, and is updated for the next call.
     ///
     /// # Errors
     /// [`Reason::Device`]
@@ -94,7 +94,7 @@ impl ContextKey {
         Ok(())
     }
 
-    /// Runs a pass on this thread, whatever its size.
+    /// Runs a pass on this thread, whatever the size of the data.
     #[inline(always)]
     pub(crate) fn run_inline(&self, pass: Pass, state: &mut Block, data: Span<'_>) {
         let Ok(()) = Inline(&self.inline).run(pass, state, data) else {
@@ -177,7 +177,7 @@ impl ContextKey {
         tweak: Option<Tweak<'_>>,
         data: &mut HostData<'_>,
     ) -> Outcome<bool> {
-        // Devices start threads when they are opened, tested and used.
+        // Devices start threads when they are opened, tested and used. These threads must not receive signals.
         let engine = match thread::without_signals(|| self.instance.engine()) {
             Ok(engine) => engine,
             Err(why) => return self.fall_back_inline(&why),
@@ -239,7 +239,7 @@ impl KeyedExecutor for &ContextKey {
     }
 }
 
-/// A key whose passes run on the caller's thread, whatever their size.
+/// A key whose passes run on the caller's thread, whatever the size of the data.
 pub(crate) struct Inline<'k>(pub(crate) &'k InlineKey);
 
 impl KeyedExecutor for Inline<'_> {

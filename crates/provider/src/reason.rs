@@ -100,11 +100,11 @@ reasons! {
     MessageTooLong = c"message too long for its mode or iv",
     /// The message has ended.
     Finished = c"the message has ended: set a new iv",
-    /// Additional data of a TLS record that are not 13 bytes or contradict the record.
+    /// Additional data of a TLS record that are not 13 bytes long or contradict the record.
     TlsAad as 108: c"additional data of a tls record",
     /// A TLS record of an impossible length.
     TlsRecord = c"tls record of an impossible length",
-    /// IV parts for TLS that do not match.
+    /// Invalid parts of an IV for TLS.
     TlsIv = c"invalid iv parts for tls",
     /// More records than allowed for one key.
     TooManyRecords as 126: c"",

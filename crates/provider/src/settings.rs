@@ -81,7 +81,8 @@ impl Found {
 /// # Errors
 /// A message that describes the valid values.
 fn set_from(settings: &mut Settings, name: &str, value: &OsStr) -> Result<(), String> {
-    // The value must not be converted, because it could become the name of another file.
+    // A value that is not UTF-8 is refused. A conversion with substituted characters could yield the name of another
+    // file.
     let value = value.to_str().ok_or("give a value in UTF-8")?;
     settings.set(name, value).map_err(|expected| format!("give {expected}"))
 }

@@ -6,8 +6,8 @@
 //! later can still write to it. Only sizes and counts are written.
 //!
 //! Failures of the trace do not affect the program: the provider loads even if the file cannot be opened, and a write
-//! neither waits nor raises a signal ([`crate::ffi::descriptor`]). The first failure is reported on standard error,
-//! once in a process.
+//! neither waits nor raises a signal ([`crate::ffi::descriptor`]). Only the first failure in a process is reported on
+//! standard error.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -94,7 +94,8 @@ impl Trace {
         self.ways[way as usize].fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Records the failure of a device; its work was done inline, or the failure was returned to the program.
+    /// Records the failure of a device. The work of the device was done inline, or the failure was returned to the
+    /// program.
     pub(crate) fn write_failure(&self, what: &str) {
         let process = self.enter();
         self.write_line(process, what);
@@ -120,7 +121,7 @@ impl Trace {
         let line = format!("lockstep[{process}]: {}\n", escaped(text));
         match self.to.write(line.as_bytes()) {
             Ok(()) => {}
-            // There may be space again later.
+            // There may be space again later, so later lines are still written.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 report(
                     standard::write_message_after_load,

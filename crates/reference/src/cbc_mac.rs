@@ -4,8 +4,8 @@
 
 use crate::{Aes, Block, blocks, xor};
 
-/// Continues a CBC-MAC over whole blocks: Y_i = CIPH_K(B_i ^ Y_(i-1)), where Y_0 is `state`, which is zero for the first
-/// blocks of a message (SP 800-38C, section 6.1, steps 2 to 3).
+/// Continues a CBC-MAC over whole blocks: Y_i = CIPH_K(B_i ^ Y_(i-1)), where Y_0 is `state` (SP 800-38C, section 6.1, steps
+/// 2 to 3). For the first blocks of a message, `state` is zero.
 ///
 /// # Panics
 ///

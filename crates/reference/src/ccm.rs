@@ -62,7 +62,8 @@ fn counter_block(nonce: &[u8], i: u64) -> Block {
 
 /// flags || nonce || the number, big-endian, in the remaining bytes.
 fn with_number(flags: u8, nonce: &[u8], number: u64) -> Block {
-    // The number takes at most the last eight bytes, which remain free after a nonce of seven bytes.
+    // The number takes at most the last eight bytes of the block. The shortest nonce, of seven bytes, leaves exactly these
+    // bytes free.
     let mut block = u128::from(number).to_be_bytes();
     block[0] = flags;
     block[1..=nonce.len()].copy_from_slice(nonce);

@@ -2,8 +2,7 @@
 
 use crate::{Aes, Block, cbc_mac, xor};
 
-/// The tag of 16 bytes of a message of any length (SP 800-38B, section 6.2); a shorter tag is its first
-/// bytes.
+/// The 16-byte tag of a message of any length (SP 800-38B, section 6.2). A shorter tag consists of its first bytes.
 pub fn cmac(aes: &Aes, data: &[u8]) -> Block {
     let (k1, k2) = subkeys(aes);
     // M_1 to M_(n-1) are whole blocks; M_n* has 1 to 16 bytes, or none if the message is empty (steps 2 and

@@ -43,7 +43,7 @@ impl Bars {
         let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
         let most = bars().map(|bar| bar.value.max(bar.spread.1)).fold(0.0, f64::max);
         let rows: f64 = self.groups.iter().map(|(_, bars)| bars.len() as f64 * THICK + GAP).sum();
-        // The width, 730, is that of a plot.
+        // The width is 730, as in a plot.
         let legend = TOP + rows + 18.0;
         let mut out = frame(&self.title, 730.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
         let scale = if most > 0.0 { wide / most } else { 0.0 };

@@ -5,8 +5,8 @@
 //!
 //! The crate plotters (0.3) is not used. Its SVG has no classes, so a plot cannot follow the colour scheme of the page. The
 //! SVG has no `<title>`, its coordinates are whole pixels, and each dash of a line is a separate element: a plot of four
-//! lines with 13 points takes 56 kB, and 13 kB here. Its legend covers part of the plot, and it has no grouped horizontal
-//! bars, so the layout of legends and of [`crate::bars`] would still be necessary here.
+//! lines with 13 points takes 56 kB, and 13 kB here. The legend of plotters covers part of the plot. plotters has no grouped
+//! horizontal bars, so the layout of legends and of [`crate::bars`] would still be necessary here.
 
 use std::fmt::Write;
 
@@ -91,7 +91,7 @@ fn extent(values: impl Iterator<Item = f64>, scale: Scale) -> Option<(f64, f64)>
 }
 
 impl Axis {
-    /// A range between powers of two, with at most 13 labels.
+    /// A range whose ends are powers of two, with at most 13 labels.
     fn powers_of_two((low, high): (f64, f64)) -> Axis {
         // A rounding error of the logarithm must not add a power.
         let (low, high) = ((low.log2() + 1e-9).floor(), (high.log2() - 1e-9).ceil());
@@ -107,7 +107,7 @@ impl Axis {
         }
     }
 
-    /// A range between 1, 2 or 5 times powers of ten.
+    /// A range whose ends are 1, 2 or 5 times a power of ten.
     fn decades((low, high): (f64, f64)) -> Axis {
         let (first, last) = (low.log10().floor() as i32 - 1, high.log10().ceil() as i32 + 1);
         let steps = |digits: &'static [f64]| {

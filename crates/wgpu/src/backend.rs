@@ -28,8 +28,8 @@ pub struct Found {
 }
 
 impl WgpuBackend {
-    /// Finds all devices with Vulkan or Metal. If there are none, finds those with OpenGL ES, which takes the longest time
-    /// to start.
+    /// Finds all devices with Vulkan or Metal. If there are none, finds all devices with OpenGL ES, which takes the longest
+    /// time to start.
     pub fn find(&self) -> Found {
         let found = found(wgpu::Backends::VULKAN | wgpu::Backends::METAL);
         if found.devices.is_empty() { self.find_by_opengl() } else { found }

@@ -8,7 +8,7 @@ use lockstep_cache::Cache;
 
 use crate::gpu::{lock, scoped};
 
-/// Longer files are not read.
+/// Maximum number of bytes of a file. Longer files are not read.
 const MOST: u64 = 64 << 20;
 
 /// The programs that the driver has compiled, and the file that stores them.

@@ -26,7 +26,7 @@ const HASHED_CHUNKS: usize = 8;
 /// Blocks that a message of GCM takes in addition to its data.
 const OVERHEAD_BLOCKS: usize = 6;
 
-/// Number of bytes of a message that a chain processes at once. This limits the number of launches.
+/// Maximum number of bytes of a message in one chunk, for serial modes. This limits the number of launches of the chunk.
 const CHAINED_AT_ONCE: usize = 32 << 10;
 
 /// Number of bytes of a chunk, for data in host memory and for data in device memory.
@@ -44,7 +44,7 @@ pub(crate) struct Task {
     pub(crate) family: Option<&'static Family>,
     pub(crate) operation: Operation,
     pub(crate) size: KeySize,
-    /// True if invocations share tiles.
+    /// True if 32 invocations share each tile.
     pub(crate) wide: bool,
     pub(crate) chunks: Chunks,
 }

@@ -38,7 +38,7 @@ pub struct WgpuDevice {
     pub(crate) adapter: wgpu::Adapter,
     description: String,
     software: bool,
-    /// Opened at its first use.
+    /// The staging buffers. The device is opened at its first use.
     pool: OnceLock<Result<Arc<Pool>>>,
     infos: Vec<KernelInfo>,
     options: LaunchOptions,
@@ -94,7 +94,7 @@ impl WgpuDevice {
     /// Does everything that a pass over the segments does except running the kernel.
     ///
     /// # Errors
-    /// Those of [`Device::submit`].
+    /// As [`Device::submit`].
     pub fn overhead<'w, 'd: 'w>(
         &self,
         kind: Overhead,

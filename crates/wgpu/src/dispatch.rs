@@ -31,7 +31,7 @@ impl Layout {
 pub(crate) struct DispatchList {
     pub(crate) tiles: Vec<Tile>,
     pub(crate) launches: Vec<Launch>,
-    /// The T-tables of the launches: true for a table of the inverse cipher.
+    /// For each T-table that the launches use: true if it belongs to the inverse cipher.
     pub(crate) tables: Vec<bool>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Places {
     pub(crate) data: Vec<usize>,
     /// Distance in blocks from the input of a piece to its output.
     pub(crate) to: usize,
-    /// Last words of outputs that end within a word.
+    /// For each output that ends within a word: the previous content of that word.
     pub(crate) tails: usize,
     /// True if the data are in device memory, where the host cannot access them.
     pub(crate) resident: bool,
@@ -234,7 +234,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// Keeps the bytes that follow an output in its last word, if the output ends within a word.
+    /// If an output ends within a word, restores the bytes of this word that do not belong to the output.
     pub(crate) fn tails(&self, list: &mut DispatchList) {
         let first = list.tiles.len();
         for (piece, data) in self.pieces.iter().zip(&self.places.data) {
@@ -324,7 +324,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// Number of times that a chain runs the cipher for a message of `bytes` bytes.
+/// Number of times that a serial mode runs the cipher for a message of `bytes` bytes.
 fn steps_of(chain: Chain, bytes: u32) -> u32 {
     match chain {
         Chain::Cfb8Encrypt | Chain::Cfb8Decrypt => bytes,

@@ -32,11 +32,11 @@ pub(crate) struct Staged {
 pub(crate) struct Found {
     /// The position of the output of each piece, if the outputs are copied to the host.
     pub(crate) outputs: Option<Vec<usize>>,
-    /// True if the device computed chaining states. They come first, 16 bytes each.
+    /// True if the device computed chaining states. The results then start with the chaining states, 16 bytes each.
     pub(crate) states: bool,
     /// The position of the last ciphertext blocks, 16 bytes each, if the data are in device memory.
     pub(crate) last_blocks: Option<usize>,
-    /// True if tags come first, then statuses, 16 bytes each.
+    /// True if the results start with the tags, followed by the statuses, 16 bytes each.
     pub(crate) tags: bool,
     pub(crate) len: usize,
 }
@@ -159,8 +159,8 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         usize::from(self.looks_back() && piece.range.start > 0)
     }
 
-    /// Lays out the sections of `work`: first those that data are copied to, then the outputs, if they are not written over
-    /// the input.
+    /// Lays out the sections of `work`: first the sections that data are copied to, then the sections of the outputs, unless
+    /// the outputs overwrite the input.
     fn places(&self, layout: &mut Layout) -> (Places, Range<usize>) {
         let count = self.pieces.len();
         let states = layout.section(if self.has_states() { count } else { 0 });
@@ -258,7 +258,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
             }
             put(parameters.tiles, &list.tiles.iter().flat_map(Tile::bytes).collect::<Vec<u8>>());
             for (number, key) in self.keys.all.iter().enumerate() {
-                // The round keys for encryption, then those for decryption.
+                // The round keys for encryption, then the round keys for decryption.
                 let (keys, at) =
                     (key.round_keys(), parameters.schedules + parameters.schedule_bytes * number);
                 put(at, keys.as_blocks().as_flattened());
@@ -334,7 +334,8 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         Ok(())
     }
 
-    /// Records the copies of data in device memory, of their associated data and of their lengths to their places in `work`.
+    /// If the data are in device memory, records the copies of the data to `work` and of the last ciphertext blocks to the
+    /// download buffer. For GCM, also records the copies of the associated data and of the lengths to `work`.
     fn encode_inputs(
         &self,
         staging: &Staging,

@@ -45,7 +45,7 @@ impl Part {
         matches!(self, Part::XtsEncrypt | Part::XtsDecrypt)
     }
 
-    /// True if the output needs a place of its own, because another invocation still reads the input.
+    /// True if the output must not overwrite the input, because another invocation still reads the input.
     pub(crate) fn looks_back(self) -> bool {
         matches!(self, Part::CbcDecrypt | Part::CfbDecrypt)
     }
@@ -83,12 +83,14 @@ pub(crate) const ROWS: usize = 32;
 pub(crate) const WIDE: usize = 32;
 /// Blocks of a run of GHASH.
 pub(crate) const GHASH_RUN: usize = 64;
-/// Number of levels of GHASH. Four levels of 64 suffice for 64^4 blocks, which are 2^28 bytes.
+/// Number of levels of GHASH. With runs of 64 blocks, four levels are enough for 64^4 blocks, which are 2^28 bytes.
 pub(crate) const GHASH_LEVELS: usize = 4;
-/// Number of messages that an invocation of a chain processes, and of blocks that an invocation for single blocks encrypts.
+/// Number of messages that an invocation of a serial mode processes. Also the number of blocks that an invocation of
+/// `Program::Blocks` encrypts.
 pub(crate) const CHAIN_MESSAGES: usize = 8;
-/// Number of steps of a launch of a chain. A longer launch could reach the driver's time limit. In addition, llvmpipe ends
-/// an invocation after 65535 iterations of its loops, and a step takes up to 31 iterations.
+/// Maximum number of steps of one launch of a serial mode. A step runs the cipher once for each message. A longer launch
+/// could reach the driver's time limit. In addition, llvmpipe ends an invocation after 65535 iterations of its loops, and a
+/// step takes up to 31 iterations.
 pub(crate) const CHAIN_STEPS: u32 = 1024;
 
 impl Program {

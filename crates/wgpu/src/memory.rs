@@ -1,8 +1,8 @@
 //! Device memory that callers allocate.
 //!
 //! Callers' buffers are never bound to a shader. Data are copied on the device into a staging buffer, and results are copied
-//! back. An allocation may therefore be larger than a binding. If it exceeds the limit of a buffer, it consists of several
-//! buffers.
+//! back. An allocation may therefore be larger than a binding. An allocation that exceeds the limit of a buffer consists of
+//! several buffers.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -140,7 +140,7 @@ fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     let has_neighbours = len != from.len();
     let _guard = has_neighbours.then(|| lock(&gpu.parts_of_words));
     if has_neighbours {
-        // Other bytes of the same words do not change.
+        // The other bytes of the same words must not change, so the words are read first.
         bytes.resize(len, 0);
         download(pool, &whole, &mut bytes)?;
         bytes[before..before + from.len()].copy_from_slice(from);

@@ -1,5 +1,5 @@
-//! The source of shaders: files of `shaders/`, and generated code for repetitions over names, since WGSL has no loops over
-//! names.
+//! The source of shaders: the files of `shaders/`, and generated code that repeats a statement for many names, because WGSL
+//! cannot loop over names.
 
 use std::fmt::Write;
 
@@ -88,12 +88,12 @@ fn list(count: usize, item: impl Fn(usize) -> String) -> String {
     (0..count).map(item).collect::<Vec<_>>().join(", ")
 }
 
-/// The names of the circuits of a direction: S-box and column.
+/// The functions of `shaders/aes.wgsl` for encryption or decryption: the S-box, and a round of one column.
 fn circuits_of(decrypts: bool) -> [&'static str; 2] {
     if decrypts { ["inverse_sbox", "inverse_column"] } else { ["sbox", "column"] }
 }
 
-/// Appends the code for bit planes, and the circuits with these names.
+/// Appends the code for bit planes, and the functions of `shaders/aes.wgsl` with these names.
 fn circuits(text: &mut String, names: &[&str]) {
     let head = CIRCUITS.find("\n\n// ").unwrap_or(CIRCUITS.len());
     *text += &CIRCUITS[..head];
@@ -105,7 +105,7 @@ fn circuits(text: &mut String, names: &[&str]) {
     *text += &transpose_bits();
 }
 
-/// Appends the code for eight blocks as bit planes, with the circuits of a direction.
+/// Appends the code that encrypts or decrypts eight blocks as bit planes.
 fn columns(text: &mut String, decrypts: bool) {
     *text += &constants(false, decrypts);
     let names = circuits_of(decrypts);
@@ -123,14 +123,15 @@ fn columns(text: &mut String, decrypts: bool) {
     .unwrap();
 }
 
-/// Appends the code for 32 blocks as bit planes, with the circuits of a direction.
+/// Appends the code that 32 blocks as bit planes need for encryption or decryption.
 fn planes(text: &mut String, decrypts: bool) {
     circuits(text, &circuits_of(decrypts));
     writeln!(text, "struct State {{ {} }}", list(16, |p| format!("p{p}: Byte"))).unwrap();
     *text += &between_groups_and_planes();
 }
 
-/// A function that transposes the 8 by 8 bits in each byte of 8 words. It is its own inverse.
+/// A function that transposes the 8 by 8 bits at each byte position of 8 words. Applying the function twice restores the
+/// words.
 fn transpose_bits() -> String {
     let mut text = String::from("fn transpose_bits(b: Byte) -> Byte {\n");
     let mut names: Vec<String> = (0..8).map(|i| format!("b.b{i}")).collect();
@@ -152,8 +153,8 @@ fn component(c: usize) -> &'static str {
     ["x", "y", "z", "w"][c]
 }
 
-/// Functions that move eight groups into a state and out of it. They are called in a loop and rotate the state, because
-/// loops keep shaders small and quick to compile.
+/// Functions that move eight groups into a state and out of it. Loops call them, and each call rotates the state. Loops keep
+/// shaders small and quick to compile.
 fn between_groups_and_planes() -> String {
     let mut text = String::new();
     let turned = |word: &dyn Fn(usize) -> String| list(16, |p| format!("pushed(s.p{p}, {})", word(p)));
@@ -212,7 +213,8 @@ fn cipher(decrypts: bool) -> String {
     text
 }
 
-/// For each row, the input of the cipher, and the block that is added to the output in addition to tweaks.
+/// Appends functions for a row, which is a block of a tile. They return the input of the cipher, the block that is XORed
+/// with the output, and the tweak.
 fn rows(text: &mut String, part: Part) {
     let (input, output) = match part {
         Part::EcbEncrypt | Part::EcbDecrypt | Part::XtsEncrypt | Part::XtsDecrypt => {
@@ -231,7 +233,7 @@ fn rows(text: &mut String, part: Part) {
     } else {
         ("vec4(0u)", "tweak")
     };
-    // CTR of a GCM message depends on its status, whose values are in shaders/gcm_tags.wgsl.
+    // For GCM, CTR refuses messages with a wrong tag. The values of statuses are in shaders/gcm_tags.wgsl.
     let refused = if part.counts() { "launch.step == 1u && data[tile.extra].x != 1u" } else { "false" };
     writeln!(
         text,
@@ -283,11 +285,12 @@ fn start_blocks(part: Part) -> String {
     })
 }
 
-/// Bits of a row's number in the order of planes: see `shaders/planes.wgsl`.
+/// The bit planes of the numbers of the 32 rows. `shaders/planes.wgsl` describes the order of rows in a plane.
 const ROW_NUMBER: [&str; 5] = ["0xff00ff00u", "0xffff0000u", "0xaaaaaaaau", "0xccccccccu", "0xf0f0f0f0u"];
 
-/// Bit planes of counters with the first round key added. They need no transposition: row r is the first counter plus
-/// `LANES * r`, which is an addition of five bits with a carry through the higher bits.
+/// A function that computes the bit planes of counters, XORed with the first round key. It needs no transposition: the
+/// counter of row r is the first counter plus `LANES * r`. This addition adds the five bits of r and propagates the carry
+/// through the higher bits.
 fn start_counters(wide: bool) -> String {
     let begin = if wide { 5 } else { 0 };
     let mut text = String::from(

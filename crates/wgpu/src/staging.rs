@@ -10,7 +10,7 @@ use wgpu::BufferUsages;
 
 use crate::gpu::{Gpu, lock};
 
-/// The smallest size of a buffer in bytes. Idle buffers are then large enough for small calls.
+/// The smallest size of a buffer in bytes. It is large enough for small calls.
 const SMALLEST: usize = 16 * 1024;
 
 /// The largest size in bytes of a buffer that is kept while idle. It has room for a chunk, its parameters and its results.
@@ -21,7 +21,7 @@ const LARGEST_IDLE: usize = 128 << 20;
 struct Mapping(Arc<(Mutex<Option<bool>>, Condvar)>);
 
 impl Mapping {
-    /// Requests the mapping, which ends when the device has finished using the buffer.
+    /// Requests the mapping. The result arrives when the device has finished using the buffer.
     fn begin(buffer: &wgpu::Buffer, mode: wgpu::MapMode, len: usize) -> Mapping {
         let mapping = Mapping::default();
         let state = Arc::clone(&mapping.0);
@@ -36,7 +36,7 @@ impl Mapping {
         lock(&self.0.0).is_some()
     }
 
-    /// Waits for the result. It may come from another thread, if that thread polled the end of the submission.
+    /// Waits for the result. If another thread polls the device when the submission ends, that thread reports the result.
     fn wait(&self, gpu: &Gpu) -> Result<()> {
         let mut state = lock(&self.0.0);
         loop {
@@ -85,7 +85,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes room for new content. True if the buffer is new.
+    /// Makes room for new content. Returns true if the buffer is new.
     fn reserve(&mut self, gpu: &Gpu, len: usize, usage: BufferUsages, mapped: bool) -> Result<bool> {
         if self.buffer.is_some() && self.len >= len {
             return Ok(false);
@@ -153,8 +153,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Calls `write` to fill the first `len` bytes of the upload buffer: parameters, then the first part of `work`, then
-    /// other parts of it.
+    /// Calls `write` to fill the first `len` bytes of the upload buffer: parameters, then the content of the first part of
+    /// `work`, then the content of other parts of `work`.
     pub(crate) fn fill(
         &mut self,
         gpu: &Gpu,
@@ -252,7 +252,7 @@ impl HostDevice for Gpu {
     type Event = wgpu::SubmissionIndex;
     /// Four sets of staging buffers for each of two callers.
     const MOST_IDLE: usize = 8;
-    /// Wiping also maps the upload buffer again.
+    /// Wiping also unmaps the download buffer, so that the next chunk can use it.
     const WIPES_EACH_CHUNK: bool = true;
 
     fn id(&self) -> DeviceId {

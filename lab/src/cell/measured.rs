@@ -80,7 +80,7 @@ pub(super) fn loops() -> Vec<(&'static Named, Pass, Loop)> {
     all
 }
 
-/// Measures a loop, unless the same loop of another kernel has already been measured.
+/// Measures a loop. If another kernel with the same loop has already been measured, copies that measurement.
 ///
 /// # Errors
 /// [`Error::Kernel`] if the kernel does not run, which is a bug.

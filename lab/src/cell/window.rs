@@ -71,7 +71,7 @@ struct Steady {
     turn: u64,
 }
 
-/// Length in bytes of the call in which the steady state is searched.
+/// Length in bytes of the call in which the steady state is searched for.
 const ENOUGH: usize = 128 * 16;
 
 /// Cycles that are observed after a window; no stall is longer.
@@ -197,7 +197,8 @@ fn by_cycle(issues: &[Issue], range: Range<u64>) -> Vec<Cycle> {
     let mut cycles: Vec<Cycle> = Vec::new();
     let mut next = range.start.max(1);
     for issue in issues {
-        // The last lost cycles before an issue are the stall of this instruction; earlier ones were caused by a branch.
+        // The last lost cycles before an issue are the stall of the issued instruction. A branch caused the lost cycles
+        // before them.
         while next < issue.cycle.min(range.end) {
             let lost = if issue.cycle - next > issue.stall {
                 Lost::Branch

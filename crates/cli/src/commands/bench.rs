@@ -18,7 +18,7 @@ use crate::progress::Note;
 use crate::signals::{self, Guard, Results};
 use crate::{date, json, memory, terminal, text};
 
-/// Maximum total size of the messages of one call in bytes, and so also of one message.
+/// Maximum total size in bytes of the messages of one call, and therefore also the maximum size of one message.
 const MAX_SIZE: u64 = bench::MAX_CALL_BYTES as u64;
 const MAX_MESSAGES: u64 = 1 << 20;
 

@@ -54,7 +54,8 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
         }
     });
     drop(note);
-    // The measurements took some time, so they are printed before the cache is checked.
+    // The measurements took some time. They are printed before the check of the cache, so that a failure of the check
+    // does not lose them.
     if args.json { super::print_json(&as_json(&findings)) } else { super::print(&table(&findings)) }?;
     check_kept()
 }
@@ -134,7 +135,8 @@ fn table(findings: &[Finding]) -> String {
     text
 }
 
-/// The kernels that are the fastest for one message, each with its shortest length.
+/// For each range of message lengths, the kernel that is the fastest for one message, with the length at which the
+/// range starts.
 fn fastest_by_length(candidates: &[&Finding]) -> String {
     let mut fastest = Vec::new();
     // Lengths from 16 bytes to 1 GiB, with eight steps for each doubling of the length.
@@ -152,8 +154,8 @@ fn fastest_by_length(candidates: &[&Finding]) -> String {
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-/// The finding that the planner would choose. Among the kernels of one device, a kernel must be faster by the factor
-/// [`MIN_SPEEDUP`] than a kernel earlier in the device's list.
+/// The finding that the planner would choose. Among the kernels of one device, a kernel replaces one that is earlier in
+/// the device's list only if it is faster by the factor [`MIN_SPEEDUP`].
 fn fastest_of<'f>(candidates: &[&'f Finding], bytes: usize) -> Option<&'f Finding> {
     let ns = |finding: &Finding| finding.timing.ns(Shape::from(bytes));
     let mut best: Option<&Finding> = None;

@@ -206,7 +206,7 @@ fn key(args: &Cipher) -> Result<Zeroizing<Vec<u8>>> {
     read_raw_key(path, args.messages.quiet)
 }
 
-/// A key as raw bytes in a file.
+/// Reads a key from a file that contains it as raw bytes.
 pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>>> {
     let name = quoted(path);
     let bytes = read_small(path, "file with a raw key", 256)?;
@@ -216,7 +216,7 @@ pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>
             "{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"
         )));
     }
-    // A random key has this form with a probability of less than 2^-48.
+    // The probability that a random key consists of hex digits and white space is less than 2^-48.
     if bytes.len() >= 16 && bytes.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()) {
         return Err(failed(format!(
             "{name} holds hex digits: make raw bytes of them (`xxd -r -p`), or give --key-hex"

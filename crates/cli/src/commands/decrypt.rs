@@ -143,7 +143,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         Some(envelope) => envelope.as_bytes(),
         None => args.context.as_deref().unwrap_or_default().as_bytes(),
     };
-    // From here on, the length of the input is that of the message without the envelope.
+    // From here on, the length of the input is the length of the message, without the envelope.
     let before = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
     input.skipped(before);
     if input.len().is_some() && !first_bytes.is_empty() {
@@ -294,8 +294,7 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
         return Err(failed("this is an age file, which is decrypted as a whole: leave out --range"));
     }
     let unlock = find_unlock(args, &file.header)?;
-    // The plaintext is opened before the output is created, so that no output is created for a file that cannot be
-    // opened.
+    // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
     let total = input.len().and_then(|len| file.plaintext_len(len));
     let mut plaintext = file.decrypt(&unlock)?;
     let output = Output::open(&args.output, input, Content::Unknown)?;
@@ -317,8 +316,8 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     })
 }
 
-/// True if the bytes are probably a damaged magic of an envelope: at least half of them match it. The first bytes of a
-/// bare message are random.
+/// True if the bytes are probably the damaged or truncated magic of an envelope: at least 8 of the 17 bytes of the
+/// magic match, or all given bytes match. The first bytes of a bare message are random.
 fn resembles_magic(first_bytes: &[u8]) -> bool {
     let same = first_bytes.iter().zip(MAGIC).filter(|(byte, magic)| byte == magic).count();
     same >= MAGIC.len() / 2 || (!first_bytes.is_empty() && same == first_bytes.len())

@@ -16,8 +16,8 @@ use crate::error::Result;
 /// Message sizes for which the chosen kernel is reported: a small and a large message.
 const SIZES: [usize; 2] = [1024, 16 << 20];
 
-/// Texts in place of the name of a kernel, for an operation that is composed of others and for an operation that no
-/// kernel supports.
+/// Texts in the place of a kernel name: for an operation that is composed of other operations, and for an operation
+/// that no kernel supports.
 const COMPOSED: &str = "composed";
 const NONE: &str = "not supported";
 
@@ -100,7 +100,8 @@ fn passes() -> impl Iterator<Item = Operation> {
     Operation::all().filter(|operation| matches!(operation, Operation::Pass(_)))
 }
 
-/// True if a kernel of the device supports the operation. The function `cost` also determines which work is refused.
+/// True if a kernel of the device supports the operation. A kernel supports an operation if its `cost` is not
+/// `None`; the planner chooses only such kernels.
 fn supports(device: &dyn Device, operation: Operation) -> bool {
     let kernels = device.kernels().iter().enumerate().filter(|(_, info)| info.missing.is_none());
     kernels
@@ -131,7 +132,7 @@ fn device_json(device: &dyn Device) -> Value {
     })
 }
 
-/// The kernels that are chosen for an operation, one for each size.
+/// The kernels that are chosen for an operation, one for each of [`SIZES`].
 struct Choice {
     operation: Operation,
     kernels: [String; 2],

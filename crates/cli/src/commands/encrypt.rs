@@ -26,7 +26,7 @@ use crate::{sources, wrapping};
 /// Maximum number of bytes to read from a key file. Valid key files are shorter.
 const MAX_KEY_FILE: usize = 256;
 
-/// The value of an option that was given without a value. No argument can contain this character.
+/// The value that stands for `-r` without a value. No argument can contain this character.
 const NO_VALUE: &str = "\0";
 
 /// Encrypt a file, or standard input; or many files (-O)
@@ -142,7 +142,7 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         Ok(())
     };
     if kind == KeyKind::KeyFile {
-        // The comparison with existing outputs needs this key.
+        // The comparison with existing outputs needs the key of the key file.
         set_key()?;
     }
     let mut prepare = |_: &mut Input| set_key().map(|()| Prepared::Ready);
@@ -210,7 +210,8 @@ fn sources_of(args: &Encrypt) -> Vec<(&str, &Path)> {
     key.chain(passphrase).chain(recipients).collect()
 }
 
-/// Returns the key of `--key`. Without this option, generates a key and returns it with the envelope that contains it.
+/// Returns the key in the file that `--key` names. Without `--key`, generates a key and returns it with the envelope
+/// that contains the key.
 fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<Envelope>)> {
     if let Some(path) = &args.key {
         return Ok((read_key(path, args.messages.quiet)?, None));

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
             age_report(file, &input)?
         }
         Ok(Start::Bare(mut first_bytes)) => {
-            // Another 128 bytes are enough to recognise any other type of file.
+            // Another 128 bytes are enough to recognise any type of file other than an envelope and an age file.
             let read = first_bytes.len();
             first_bytes.resize(read + 128, 0);
             let got = read_full(&mut reader, &mut first_bytes[read..])?;

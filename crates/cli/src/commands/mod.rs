@@ -53,7 +53,8 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
     }
 }
 
-/// Discovers all devices of this machine. Adds the devices that only the engine has, because the user named them.
+/// Discovers all devices of this machine. Adds those devices of the engine that discovery does not return: the engine
+/// has opened them because the user named them.
 fn discover(engine: &Engine) -> Discovered {
     let mut found = lockstep::engine::discover(&BackendOptions { threads: engine.threads() });
     let is_new = |device: &&Arc<dyn Device>| found.devices.iter().all(|other| other.id() != device.id());
@@ -67,7 +68,7 @@ fn print(text: &str) -> Result<()> {
     Ok(Stdout::open()?.write_all(text.as_bytes()).map_err(lockstep::Error::Write)?)
 }
 
-/// Prints JSON to standard output, one value with line breaks.
+/// Prints one JSON value to standard output, with line breaks and indentation.
 pub(crate) fn print_json(value: &serde_json::Value) -> Result<()> {
     print(&format!("{value:#}\n"))
 }

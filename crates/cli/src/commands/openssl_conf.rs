@@ -9,12 +9,12 @@ use lockstep::provider_settings::{self, Settings};
 use crate::error::{Error, Result, failed};
 use crate::terminal;
 
-/// The configuration that `make install` installs. The output of this command is the same file with other values of
-/// settings.
+/// The configuration that `make install` installs. The output of this command is this file with the settings of the
+/// command line.
 const TEMPLATE: &str = include_str!("../../../provider/lockstep.cnf");
 /// The file names of the module, as installed and as built.
 const NAMES: [&str; 2] = ["lockstep.so", "liblockstep_provider.so"];
-/// Strings that the C library replaces in the names of modules.
+/// Names that, after a `$`, the dynamic loader replaces in the path of a module.
 const REPLACED: [&str; 3] = ["ORIGIN", "LIB", "PLATFORM"];
 
 /// Print an OpenSSL configuration that makes Lockstep's provider the preferred one
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
     super::print(&text)
 }
 
-/// The settings of the options, in the order of the configuration.
+/// The settings that the options give, in the order of the configuration.
 fn given_settings(args: &OpensslConf) -> Vec<(&'static str, &str)> {
     let OpensslConf { module: _, device, kernel, threads, threshold, verify, calibrate, ahead, trace } = args;
     let all = [device, kernel, threads, threshold, verify, calibrate, ahead, trace];
@@ -157,7 +157,7 @@ fn quoted(path: &Path) -> Result<String> {
     Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
-/// Sets a value. In the template, each setting is a commented line, which is replaced.
+/// Sets a value: replaces the line of the template in which the setting is commented out.
 fn set(text: &mut String, name: &str, value: &str) {
     let shown = format!("# {name} = ");
     let line = |line: &str| match line.starts_with(&shown) {

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     drop(png);
     picture.encrypt(engine.planner(), cipher, &key)?;
     let encoded = picture.encode().map_err(failed)?;
-    // After this point only the write can fail.
+    // After this point only the output can fail.
     let mut out = Output::open(&output, &input, Content::Binary)?;
     out.write_all(&encoded).map_err(|error| match args.output.as_path() {
         path if path == Path::new("-") => lockstep::Error::Write(error).into(),

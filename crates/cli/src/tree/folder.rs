@@ -42,8 +42,8 @@ impl Folder {
         Ok(id(&fstat(&self.0)?))
     }
 
-    /// The sorted names in the folder with the path `relative` below this one, each with its status. An empty path
-    /// means this folder.
+    /// Lists the folder with the path `relative` below this folder: its names, sorted, each with its status. An empty
+    /// path means this folder.
     pub(crate) fn list(&self, relative: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
         let mut folder = self.0.try_clone()?;
         for name in names(relative)? {
@@ -100,7 +100,8 @@ impl Folder {
         Ok(openat(&self.0, ".", LIST, Mode::empty())?)
     }
 
-    /// Returns the parent folder of `relative` (`None` if it is this folder) and the last component of `relative`.
+    /// Returns the parent folder of `relative` (`None` if the parent is this folder) and the last component of
+    /// `relative`.
     fn walk_to<'p>(&self, relative: &'p Path) -> io::Result<(Option<OwnedFd>, &'p OsStr)> {
         let mut folder: Option<OwnedFd> = None;
         let mut names = names(relative)?;

@@ -16,8 +16,8 @@ use crate::error::{Error, Result, failed};
 pub(crate) struct Found {
     /// The path for messages.
     pub(crate) path: PathBuf,
-    /// The folder of the command line that contains the file, and the path of the file below this folder. `None` for a
-    /// file that the command line names.
+    /// The folder named on the command line in which the file was found, and the path of the file below this folder.
+    /// `None` for a file that is itself named on the command line.
     pub(crate) below: Option<(Arc<Root>, PathBuf)>,
     /// The folder of the output file, as a path below the output folder.
     pub(crate) place: PathBuf,
@@ -45,7 +45,7 @@ impl Root {
     }
 }
 
-/// A folder of the output.
+/// A folder to create for the outputs: its path below the output folder, and its permission bits.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
@@ -66,10 +66,12 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// Lists the paths of the command line and, with `recursive`, the content of folders. Symbolic links are not
-    /// followed. The existing output folder, whose identity is `output`, is skipped.
+    /// followed. If an input folder contains the output folder, whose identity is `output`, the output folder is
+    /// skipped.
     ///
     /// # Errors
-    /// If a path does not exist, is a folder and `recursive` is false, or means standard input.
+    /// If a path does not exist, means standard input or is the output folder; if a path is a folder, but `recursive`
+    /// is false.
     pub(crate) fn find(given: &[PathBuf], recursive: bool, output: Option<Id>) -> Result<Inputs> {
         let mut inputs = Inputs::default();
         for path in given {
@@ -91,7 +93,7 @@ impl Inputs {
             }
         }
         if inputs.files.iter().any(|file| file.below.is_none()) {
-            // This is the output folder itself.
+            // The empty path means the output folder itself.
             inputs.places.push(Place { path: PathBuf::new(), mode: 0o777 });
         }
         Ok(inputs)
@@ -108,8 +110,8 @@ impl Inputs {
         }
     }
 
-    /// A folder `a/b` becomes the folder `b` of the output. A folder without a name, such as `.`, becomes the output
-    /// folder itself.
+    /// Adds a folder and its content. An input folder `a/b` becomes the folder `b` in the output folder. An input
+    /// folder without a name, such as `.`, becomes the output folder itself.
     fn add_folder(&mut self, path: &Path, stat: &Stat, output: Option<Id>) -> Result<()> {
         if output == Some(id(stat)) {
             return Err(failed(format!(
@@ -121,7 +123,7 @@ impl Inputs {
         let folder = root.open().map_err(Error::io("open", path))?;
         let base = path.file_name().map(PathBuf::from).unwrap_or_default();
         self.places.push(Place { path: base.clone(), mode: folder_mode(stat) });
-        // The paths below the root of the folders that are not listed yet. The last folder of the list is read next.
+        // The folders that are not listed yet, as paths below the root. The last of these folders is listed next.
         let mut pending = vec![PathBuf::new()];
         while let Some(relative) = pending.pop() {
             let entries = match folder.list(&relative) {
@@ -165,7 +167,7 @@ fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// By POSIX, a path that ends in a slash refers to the folder that a symbolic link points to.
+/// If the path of a symbolic link has a trailing slash, POSIX requires that the link is followed.
 fn has_trailing_slash(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b"/")
 }

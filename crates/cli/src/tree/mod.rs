@@ -31,7 +31,7 @@ pub(crate) trait Operation: Sync {
     /// The verb for messages: `encrypted`.
     fn done(&self) -> &'static str;
 
-    /// The name of the output for an input, if it has one.
+    /// The name of the output for an input with this name; `None` if there is to be no output.
     fn output_name(&self, input: &OsStr) -> Option<OsString>;
 
     /// Compares an existing output with its input. `same_time` is true if their modification times agree.
@@ -89,8 +89,8 @@ pub(crate) struct Options<'a> {
 /// `prepare` finds keys and asks for passphrases. It is called on this thread for each file, before the first file is
 /// processed.
 ///
-/// Returns an error that prevents the work from starting, including errors of `prepare`. Returns [`Error::Reported`] if
-/// some files have failed and were listed.
+/// If the work cannot start, returns the reason, such as an error of `prepare`. If some files have failed, prints a
+/// list of them and returns [`Error::Reported`].
 pub(crate) fn run(
     engine: &Engine,
     operation: &dyn Operation,

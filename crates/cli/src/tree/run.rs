@@ -1,6 +1,6 @@
 //! Processing of the files. Long files are processed one after the other, each on all cores. Then the other files are
-//! processed in parallel, each on one core. Both steps can use all cores, and the number of threads does not exceed
-//! that of the engine.
+//! processed in parallel, each on one core. Both steps can use all cores, and neither step uses more threads than the
+//! engine.
 
 use std::fs::File;
 use std::io;
@@ -25,11 +25,12 @@ use crate::progress::{FileProgress, Progress};
 use crate::signals;
 
 /// Files of at least this length are processed by all cores. A file of 8 MiB has at least 16 pieces of up to 512 KiB,
-/// so each of a few cores has several pieces.
+/// so a few cores get several pieces each.
 const LONG: u64 = 8 << 20;
-/// Maximum number of open files for one file in process: input, output, their folders, and the listing of a folder.
+/// Maximum number of file descriptors for one file that is being processed: input, output, their folders, and the
+/// listing of a folder.
 const OPEN_FILES: u64 = 8;
-/// Number of open files of the rest of the program.
+/// Number of file descriptors for the rest of the program.
 const OTHER_OPEN_FILES: u64 = 32;
 
 /// The results of all files.
@@ -130,7 +131,7 @@ pub(crate) fn make_output(path: &Path, sync: bool) -> io::Result<Folder> {
         opened => return opened,
     }
     let (parent, name) = split(path)?;
-    // An existing parent is opened by the recursive call.
+    // The recursive call creates the parent if it is missing, and opens it.
     make_output(parent, sync)?.make_folder(Path::new(name), 0o777, sync)
 }
 
@@ -250,8 +251,8 @@ impl Work<'_> {
     /// Processes a file and returns the number of plaintext bytes.
     fn try_process(&self, job: &Job, threads: usize, progress: &FileProgress<'_>) -> Result<u64> {
         let mut input = open_input(job)?;
-        // The modification time is read before the first byte. If the input changes afterwards, its time will differ
-        // from that of the output.
+        // The modification time is read before the first byte. If the input changes afterwards, its modification time
+        // will differ from the time that the output gets here.
         let modified = input.file().metadata().and_then(|metadata| metadata.modified());
         let modified = modified.map_err(Error::io("look at", &job.input.path))?;
         let folder = self.output.make_folder(&job.input.place, 0o777, self.options.sync);

@@ -1,7 +1,7 @@
 //! XTS of whole blocks, either direction.
 //!
-//! All tweaks of a step are computed from its first vector of tweaks, by a shift and a reduction. Only one multiplication
-//! therefore links a step to the next, for steps of any width.
+//! All tweaks of a step are computed from its first vector of tweaks, by a shift and a reduction. The
+//! first tweaks of the next step therefore depend on those of this step by a single multiplication, whatever the width.
 //!
 //! A multiplication by a power of alpha^8 is a shift by whole bytes, which is reduced by shifts and exclusive ors. Only
 //! vectors with a power of alpha below 8 need a carry-less product, which occupies AES units for two cycles on Zen 4.

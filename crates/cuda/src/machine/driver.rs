@@ -19,7 +19,7 @@ use crate::compile::{self, Architecture};
 mod api;
 use api::{Api, Code, missing, no_device};
 
-/// The pinned compiler, version 13.0, makes the machine code. Older drivers refuse this code.
+/// Version 13.0 of the compiler makes the machine code. Older drivers refuse this code.
 const OLDEST_DRIVER: c_int = 13_000;
 
 // Values of `enum CUdevice_attribute` in cuda.h.
@@ -43,11 +43,11 @@ const SHARED_UNASKED: u32 = 48 * 1024;
 /// The devices that the driver lists.
 ///
 /// # Errors
-/// The reason if there is no device.
+/// The reason why there is no device to use.
 pub(crate) fn discover() -> Result<Vec<(u16, Driver)>, Missing> {
     let api = Api::open()?;
     let (mut version, mut count) = (0, 0);
-    // SAFETY: each argument is a place for an integer.
+    // SAFETY: each function writes one integer to its argument.
     let codes = unsafe { [(api.version)(&mut version), (api.device_count)(&mut count)] };
     if let Some(&code) = codes.iter().find(|&&code| code != 0) {
         return Err(missing(&api.describe(code), "see whether nvidia-smi works"));
@@ -108,7 +108,7 @@ impl Driver {
     fn new(api: Api, number: c_int) -> Result<Driver, Code> {
         let check = |code| if code == 0 { Ok(()) } else { Err(code) };
         let (mut device, mut name, mut memory) = (0, [0u8; 128], 0);
-        // SAFETY: places of the stated types and lengths.
+        // SAFETY: the arguments have the types and the lengths that the functions write.
         unsafe {
             check((api.device)(&mut device, number))?;
             check((api.device_name)(name.as_mut_ptr().cast(), name.len() as c_int, device))?;
@@ -116,7 +116,7 @@ impl Driver {
         }
         let attribute = |which| {
             let mut value = 0;
-            // SAFETY: a place for an integer.
+            // SAFETY: the function writes one integer to `value`.
             check(unsafe { (api.device_attribute)(&mut value, which, device) }).map(|()| value.max(0) as u32)
         };
         let pci = |[domain, bus, device]: [c_int; 3]| -> Result<String, Code> {
@@ -141,7 +141,7 @@ impl Driver {
         })
     }
 
-    /// The reason if the kernels cannot run on this GPU.
+    /// The reason why the kernels cannot run on this GPU; `None` if they can.
     pub(crate) fn missing(&self) -> Option<String> {
         compile::available(self.architecture).err().map(|missing| missing.to_string())
     }
@@ -158,7 +158,7 @@ impl Driver {
     fn open(&self) -> Outcome<&Opened> {
         let open = || {
             let mut context: CUcontext = null_mut();
-            // SAFETY: `context` is a place for the context, which is released when this value is dropped.
+            // SAFETY: the function writes the context to `context`. Dropping the `Driver` releases the context.
             self.check(unsafe { (self.api.retain)(&mut context, self.device) })?;
             let (modules, functions) = Default::default();
             Ok(Opened { context: context as usize, modules, functions })
@@ -173,7 +173,7 @@ impl Driver {
         self.check(unsafe { (self.api.push)(opened.context as CUcontext) })?;
         let outcome = call(opened);
         let mut popped: CUcontext = null_mut();
-        // SAFETY: the context was pushed above, and `popped` is a place for the context that is removed.
+        // SAFETY: the context was pushed above, and the function writes the removed context to `popped`.
         let code = unsafe { (self.api.pop)(&mut popped) };
         let value = outcome?;
         self.check(code).map(|()| value)
@@ -257,7 +257,7 @@ unsafe impl Machine for Driver {
     fn allocate(&self, len: usize) -> Outcome<u64> {
         self.within(|_| {
             let mut address = 0;
-            // SAFETY: a place for the address.
+            // SAFETY: the function writes the address to `address`.
             match unsafe { (self.api.allocate)(&mut address, len) } {
                 0 => Ok(address),
                 OUT_OF_MEMORY => Err(Fault::OutOfMemory { bytes: len, what: "memory of the GPU" }),
@@ -281,7 +281,7 @@ unsafe impl Machine for Driver {
         const PORTABLE: c_uint = 1;
         self.within(|_| {
             let mut address = null_mut();
-            // SAFETY: a place for the address.
+            // SAFETY: the function writes the address to `address`.
             match unsafe { (self.api.allocate_pinned)(&mut address, len, PORTABLE) } {
                 0 => Ok(address.cast()),
                 OUT_OF_MEMORY => Err(Fault::OutOfMemory { bytes: len, what: "pinned host memory" }),
@@ -364,7 +364,7 @@ unsafe impl Machine for Driver {
         const NON_BLOCKING: c_uint = 1;
         self.within(|_| {
             let mut stream: CUstream = null_mut();
-            // SAFETY: a place for the stream.
+            // SAFETY: the function writes the stream to `stream`.
             self.check(unsafe { (self.api.new_stream)(&mut stream, NON_BLOCKING) })?;
             Ok(StreamHandle(stream as u64))
         })
@@ -381,7 +381,7 @@ unsafe impl Machine for Driver {
     }
 
     fn synchronise(&self) -> Outcome<()> {
-        // SAFETY: no conditions.
+        // SAFETY: the function has no preconditions.
         self.within(|_| self.check(unsafe { (self.api.synchronise)() }))
     }
 
@@ -389,7 +389,7 @@ unsafe impl Machine for Driver {
         const NO_TIMING: c_uint = 2;
         self.within(|_| {
             let mut event: CUevent = null_mut();
-            // SAFETY: `event` is a place for the event, and the stream belongs to this context.
+            // SAFETY: `new_event` writes the event to `event`, and the stream belongs to this context.
             unsafe {
                 self.check((self.api.new_event)(&mut event, NO_TIMING))?;
                 self.check((self.api.record)(event, stream_of(stream))).inspect_err(|_| {

@@ -57,7 +57,7 @@ pub(crate) fn constant(name: &str) -> Option<u64> {
 /// Runs a kernel to its end.
 ///
 /// # Safety
-/// All memory that the kernel reads and writes is allocated.
+/// All memory that the kernel reads and writes must be allocated.
 unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Result<(), String> {
     let name = CString::new(name).map_err(|_| "the name of a kernel contains a zero".to_owned())?;
     // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; the caller guarantees the rest.
@@ -105,7 +105,7 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // SAFETY: this is the only owner, and the layout is that of the allocation.
+        // SAFETY: this is the only owner, and `layout` is the layout with which the memory was allocated.
         unsafe {
             std::slice::from_raw_parts_mut(self.address, self.layout.size()).zeroize();
             dealloc(self.address, self.layout);
@@ -229,8 +229,8 @@ unsafe impl Machine for Emulator {
     }
 
     fn limits(&self) -> Limits {
-        // There are few multiprocessors, so that kernels that fill tables run in few thread blocks. The shared memory
-        // is that of sm_90.
+        // With few multiprocessors, kernels that fill tables run in few thread blocks. The limit of shared memory is
+        // the limit of sm_90.
         Limits { multiprocessors: 2, shared: 227 * 1024 }
     }
 
@@ -272,7 +272,7 @@ unsafe impl Machine for Emulator {
         let (from, to) = (Place(from.cast_mut()), Place(to as *mut u8));
         self.queue(Box::new(move || {
             let _held = allocation;
-            // SAFETY: the target is held; the caller guarantees the source.
+            // SAFETY: `_held` keeps the target allocated; the caller guarantees the source.
             unsafe { std::ptr::copy(from.get().cast_const(), to.get(), len) };
             Ok(())
         }))
@@ -283,7 +283,7 @@ unsafe impl Machine for Emulator {
         let (from, to) = (Place(from as *mut u8), Place(to));
         self.queue(Box::new(move || {
             let _held = allocation;
-            // SAFETY: the source is held; the caller guarantees the target.
+            // SAFETY: `_held` keeps the source allocated; the caller guarantees the target.
             unsafe { std::ptr::copy(from.get().cast_const(), to.get(), len) };
             Ok(())
         }))
@@ -294,7 +294,7 @@ unsafe impl Machine for Emulator {
         let place = Place(address as *mut u8);
         self.queue(Box::new(move || {
             let _held = allocation;
-            // SAFETY: the range is held.
+            // SAFETY: `_held` keeps the range allocated.
             unsafe { place.get().write_bytes(0, len) };
             Ok(())
         }))
@@ -385,7 +385,7 @@ mod tests {
         let entry = Entry { module: "none", name: "no_such_kernel" };
         assert!(emulator.lacks(entry));
         let shape = Shape { grid: 1, threads: 1, shared: 0 };
-        // SAFETY: the kernel does not run.
+        // SAFETY: no kernel has this name, so nothing runs.
         unsafe { emulator.launch(ANY, entry, shape, &[]) }.unwrap();
         assert!(matches!(emulator.synchronise(), Err(Fault::Lost(_))));
         let event = emulator.record(ANY).unwrap();

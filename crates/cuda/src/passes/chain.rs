@@ -1,5 +1,5 @@
-//! Serial modes. The first launch makes the bit planes of all round keys. In the second launch, each bit of a thread's
-//! planes belongs to one message.
+//! Serial modes. The first launch makes the bit planes of all round keys. In the second launch, each thread processes
+//! 32 messages, one in each bit position of its words.
 
 use lockstep_core::{KeySize, Result};
 use lockstep_gpu_host::Chain;

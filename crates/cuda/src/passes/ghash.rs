@@ -8,15 +8,15 @@ use crate::kernel::{GHASH_LEVELS, GHASH_TILE_BLOCKS, GHASH_WARPS, helper, one_ea
 use crate::launch::Parameters;
 use crate::machine::{Limits, Shape};
 
-/// Resident threads of a multiprocessor, as set by `KERNEL_BOUNDS` of both kernels.
+/// Resident threads of a multiprocessor, as set by `KERNEL_BOUNDS` of `ghash_tiles` and `ghash_each`.
 const RESIDENT: u64 = 512;
 
 /// Products that a lane computes for a whole tile: one for each of its 16 blocks (512 blocks over 32 lanes), and one
 /// with the power of the hash key for the lane.
 const TILE_PRODUCTS: u64 = 17;
 
-/// Products that a lane computes for a key and a level: a square and a selected product for each of six bits, and three
-/// more squares.
+/// Products that a lane computes for a key and a level, with square-and-multiply: a square and a product for each of
+/// the six bits of an exponent, and three more squares.
 const POWER_PRODUCTS: u64 = 15;
 
 /// The tiles of each message at each level.
@@ -60,8 +60,8 @@ impl Levels {
     }
 }
 
-/// True if one thread for each message is faster than one warp for each tile. The comparison uses the number of
-/// products that a lane computes in sequence if all resident threads of the device work at the same time.
+/// True if one thread for each message is faster than one warp for each tile. The function compares the numbers of
+/// products that one thread computes in sequence, if all resident threads of the device work at the same time.
 pub(crate) fn by_messages(limits: &Limits, longest: u64, messages: u64, tiles: u64, keys: u64) -> bool {
     let lanes = RESIDENT * u64::from(limits.multiprocessors.max(1));
     let rounds = |threads: u64| threads.div_ceil(lanes).max(1);
@@ -92,7 +92,8 @@ pub(crate) struct Hashing {
     pub(crate) rows: u64,
 }
 
-/// Hashes the segments, for GCM also the associated data and the lengths, and writes the results to the segments.
+/// Hashes the segments and writes the results to the segments. For GCM, also hashes the associated data and the
+/// lengths.
 pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
     let Some(hashing) = batch.hashing else { return Ok(()) };
     let (segments, count) = (batch.work.segments, batch.work.count);

@@ -25,7 +25,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Allocates space for `chunks` chunks. All of them may be full.
+    /// Allocates space for `chunks` full chunks.
     pub(super) fn new(chunks: usize) -> Piece {
         Piece { buffer: Zeroizing::new(vec![0; chunks * ENCRYPTED_CHUNK]), first: 0, full: 0, tail: None }
     }
@@ -35,7 +35,7 @@ impl Piece {
         self.buffer.len() / ENCRYPTED_CHUNK
     }
 
-    /// The slots for plaintext, limited to the first `len` bytes.
+    /// The slots for the first `len` bytes of plaintext, one slot for each chunk.
     pub(super) fn plain_slots(&mut self, len: usize) -> Vec<IoSliceMut<'_>> {
         let mut left = len;
         let slots = self.buffer.chunks_exact_mut(ENCRYPTED_CHUNK).map_while(|chunk| {
@@ -81,7 +81,7 @@ impl Piece {
     }
 
     /// Sets the number of encrypted bytes in the slot. `ends` is true if the message ends with these bytes. Returns
-    /// false if a message cannot end after this number of bytes.
+    /// false if `ends` is true but a message cannot end after this number of bytes.
     #[must_use]
     pub(super) fn set_encrypted(&mut self, len: usize, ends: bool) -> bool {
         self.full = len / ENCRYPTED_CHUNK;

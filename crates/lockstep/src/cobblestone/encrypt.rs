@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 use crate::file::check_not_shrunk;
 
 /// Regular files of at least this length are read by all workers at the same time. Shorter files are read sequentially,
-/// since parallel reads would not be faster. This also avoids errors for the files of `/sys`, which report a wrong
-/// length below this limit.
+/// since parallel reads would not be faster. Sequential reads also avoid errors for the files of `/sys`, which report a
+/// wrong length below this limit.
 const POSITIONED: u64 = 1 << 20;
 
 /// Encrypts all data from `reader` and writes the message to `writer`, with all threads of the engine and less than 64
@@ -63,8 +63,8 @@ pub(crate) fn encrypt_open_file(
 ) -> Result<Summary> {
     let rest = rest_of_file(file)?;
     let Some((start, len)) = rest.filter(|(_, len)| *len >= POSITIONED) else {
-        // The length is used to choose small buffers, since each buffer is wiped after use. The file may become longer
-        // than this.
+        // The length is used only to choose small buffers for a short file, since each buffer is wiped after use. The
+        // file may become longer than `len`.
         let len = rest.map(|(_, len)| len);
         return encrypt_stream(engine, key, context, &mut WholeFile::new(file)?, len, writer, options);
     };
@@ -141,7 +141,7 @@ impl<'a> Stage for Encrypt<'a> {
     }
 }
 
-/// Encrypts a file of known length. All workers read up to that length at the same time. If the file has grown, the
+/// Encrypts a file of known length. All workers read at the same time, up to this length. If the file has grown, the
 /// rest is read sequentially.
 struct EncryptAt<'a> {
     engine: &'a Engine,

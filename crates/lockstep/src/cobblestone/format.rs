@@ -76,8 +76,8 @@ pub fn ciphertext_len(plaintext_len: u64) -> Result<u64> {
 /// Length of the plaintext of a message of this length, in bytes.
 ///
 /// # Errors
-/// [`Error::Truncated`] for a length that no message has, since the end must be missing. [`Error::TooLong`] for more
-/// than [`MAX_CHUNKS`] chunks.
+/// [`Error::Truncated`] for a length that no complete message has: the end of the message must be missing.
+/// [`Error::TooLong`] for more than [`MAX_CHUNKS`] chunks.
 pub fn plaintext_len(ciphertext_len: u64) -> Result<u64> {
     let truncated = Err(Error::Truncated { got: ciphertext_len });
     let Some(body) = ciphertext_len.checked_sub(HEADER as u64) else {

@@ -37,7 +37,7 @@ impl MessageKey {
     }
 }
 
-/// Creates the header of a new message, with a random salt, and its key.
+/// Creates the header of a new message, with a random salt, and derives the key of the message.
 pub(super) fn create(key: &FileKey, context: &[u8]) -> Result<([u8; HEADER], MessageKey)> {
     let mut salt = [0; SALT];
     random(&mut salt)?;

@@ -14,8 +14,9 @@ use crate::file::check_not_shrunk;
 const MAX_WORKERS: usize = 256;
 /// Maximum total size of the pieces of all workers in bytes.
 const MEMORY: usize = 32 << 20;
-/// Number of chunks in a piece, if memory allows. Such a piece is large enough to make the cost of system calls small,
-/// and small enough for the cache. The CPU backend does not divide such a piece among its own threads.
+/// Number of chunks in a piece, unless the pieces of all workers would exceed [`MEMORY`]. A piece of this size makes
+/// the cost of system calls small and still fits in the cache. The CPU backend does not divide a piece of this size
+/// among its own threads.
 const PIECE_CHUNKS: usize = 32;
 
 /// The number of workers to use.
@@ -44,7 +45,7 @@ pub(super) struct Sink<'w> {
 }
 
 impl Sink<'_> {
-    /// Writes the bytes of a piece that has `plaintext` bytes of plaintext.
+    /// Writes the bytes of a piece with `plain` bytes of plaintext.
     pub(super) fn put(
         &mut self,
         slices: &mut [IoSlice<'_>],

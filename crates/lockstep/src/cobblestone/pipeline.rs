@@ -2,8 +2,8 @@
 //!
 //! Each worker has one slot and repeats these steps: read the next piece (exclusively), process it, wait until all
 //! earlier pieces are written, write it (exclusively). Therefore the number of workers limits the memory. The output
-//! and the error do not depend on the number of workers: the error is that of the first piece that fails, and all
-//! pieces before this piece have been written.
+//! and the error do not depend on the number of workers: the run returns the error of the first piece that fails, and
+//! writes all pieces before this piece.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};

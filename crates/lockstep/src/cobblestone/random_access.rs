@@ -85,7 +85,7 @@ impl<T: ReadAt + Send + ?Sized> ReadAt for Arc<T> {
     }
 }
 
-/// A source without its first bytes, such as those of an envelope.
+/// A source without its first bytes, for example a file without its envelope.
 #[derive(Debug, Clone)]
 pub struct Tail<S> {
     inner: S,

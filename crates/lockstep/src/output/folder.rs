@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{self, Access, AtFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result, retry_on_intr};
 
-/// A system call; the tests refer to it by this name.
+/// A kind of system call. Tests name the kind before which they change the folder, or which they make fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     OpenFolder,
@@ -34,8 +34,8 @@ pub(super) struct Folder {
     synced: Option<OwnedFd>,
 }
 
-/// Opens a folder for path lookups only, which needs no permission to list the folder. On other systems the folder is
-/// opened for reading.
+/// On Linux and Android a folder is opened for path lookups only, which needs no permission to list the folder. On
+/// other systems it is opened for reading.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const NAMES_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -145,7 +145,8 @@ pub(super) fn sync_file(file: &std::fs::File) -> Result<()> {
     fs::fsync(file)
 }
 
-/// Called before every system call. Tests use it to change the folder as an attacker would, or to make the call fail.
+/// Called before every system call that has a [`Step`]. Tests use this function to change the folder as an attacker
+/// would, or to make the call fail.
 #[cfg(not(test))]
 fn before(_step: Step) -> Result<()> {
     Ok(())
@@ -168,7 +169,7 @@ thread_local! {
     static HOOK: std::cell::RefCell<Option<Hook>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Runs `run` with a hook that is called before each of this thread's system calls.
+/// Runs `run` with a hook that is called before each [`Step`] on this thread.
 #[cfg(test)]
 pub(super) fn with_hook<T>(hook: impl FnMut(Step) -> Result<()> + 'static, run: impl FnOnce() -> T) -> T {
     HOOK.set(Some(Box::new(hook)));

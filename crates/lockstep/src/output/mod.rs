@@ -159,8 +159,8 @@ impl OutputFile {
     }
 }
 
-/// Removes this user's temporary files from a folder, if they are left from processes that were killed. Files of
-/// running processes are locked and are kept. Returns the number of files removed.
+/// Removes the temporary files that killed processes of this user have left in a folder. Files of running processes are
+/// locked and are kept. Returns the number of files removed.
 ///
 /// # Errors
 /// If the folder cannot be read. A file that cannot be removed is skipped.

@@ -193,7 +193,7 @@ fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// True if the sticky bit prevents a user from replacing a file of this owner.
+/// True if the sticky bit of the folder prevents `user` from replacing a file of `owner`.
 fn is_protected(folder: &Stat, owner: u32, user: u32) -> bool {
     folder.st_mode & STICKY != 0 && user != owner && user != folder.st_uid
 }

@@ -149,7 +149,7 @@ impl Temporary {
         synced
     }
 
-    /// True if the temporary name still belongs to this file. Another process with write access to the folder may have
+    /// True if the temporary name still refers to this file. Another process with write access to the folder may have
     /// replaced the file.
     fn bears_its_name(&self) -> Result<bool> {
         let ours = fstat(&self.file)?;
@@ -199,8 +199,8 @@ fn create(folder: &Folder, mode: u32) -> Result<(OsString, File)> {
     loop {
         let name = unused_name()?;
         let file = File::from(folder.create(&name, mode)?);
-        // Errors other than `WOULDBLOCK` are ignored. On a file system without locks, [`remove_abandoned`] removes no
-        // files.
+        // Errors other than `WOULDBLOCK` are ignored: on a file system without locks, [`remove_abandoned`] cannot lock
+        // files either, and so removes none.
         let is_locked_by_another =
             flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
         // Another process may have removed the file as abandoned before this process locked it.

@@ -19,8 +19,8 @@ const FORCE: OutputOptions =
     OutputOptions { force: true, mode: FileMode(0o640), sync: false, regular_only: false };
 const KEEP: OutputOptions = OutputOptions { force: false, ..FORCE };
 
-/// The files of a test. `shared/out` is a file of the attacker. `shared/link` is a symbolic link to a file of the
-/// victim in another folder. `evil` is a symbolic link to this folder, which also contains a file `out`.
+/// The files of a test. `shared/out` is a file of the attacker. `shared/link` is a symbolic link to a file in the
+/// folder `victim`. `evil` is a symbolic link to the folder `victim`, which also contains a file `out`.
 struct Scene {
     folder: tempfile::TempDir,
     victims: Vec<(PathBuf, fs::Metadata)>,
@@ -132,7 +132,7 @@ fn the_output_is_replaced_by_a_link_at_every_step() {
                 scene.assert_victims_untouched(when);
                 assert!(outcome.is_ok(), "{when}");
                 assert_eq!(temporary_names(&scene.path("shared")), [] as [PathBuf; 0], "{when}");
-                // An attack before this step follows the rename, so it moves the new file.
+                // The folder is synced after the rename, so an attack before this step moves the new file.
                 let moved = step == Step::SyncFolder;
                 assert_new_file(&scene.path(if moved { "shared/link" } else { "shared/out" }), when);
             },

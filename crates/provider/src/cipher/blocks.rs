@@ -30,7 +30,7 @@ pub(crate) struct Blocks {
     buffer: BlockBuffer,
     /// The parameter `num`. It has no effect on block modes and is stored only so that it can be read back.
     num: u32,
-    /// Set if updates are TLS records.
+    /// The format of TLS records. Its version is 0 if updates are not TLS records.
     records: Records,
 }
 
@@ -68,7 +68,7 @@ impl Cipher for Blocks {
             if let Some(iv) = iv {
                 self.first_iv = Some(iv_of(iv)?);
             }
-            // Without a new IV the message starts with the previous one, as in OpenSSL 1.1.1.
+            // If no new IV is given, the message starts with the IV that was set last, as in OpenSSL 1.1.1.
             if let Some(first) = self.first_iv {
                 self.buffer.restart(first);
             }

@@ -22,8 +22,8 @@ use crate::reason::{Outcome, Reason};
 const TLS_EXPLICIT_IV: usize = 8;
 const TLS_FIXED_IV: usize = 4;
 
-/// The MAC and the cipher process the data in pieces of this number of bytes, one after the other, so that each piece
-/// stays in the cache.
+/// Bytes of a piece of data. The MAC and the cipher both process a piece before the next piece is read, so that the
+/// piece stays in the cache.
 const PIECE: usize = 8192;
 
 /// A context of CCM.
@@ -35,7 +35,7 @@ pub(crate) struct Ccm {
     /// The nonce: `15 - length_bytes` bytes.
     iv: [u8; 13],
     iv_is_set: bool,
-    /// Bytes of the message's length: L of RFC 3610, q of SP 800-38C.
+    /// Number of bytes in which the message's length is encoded: L of RFC 3610, q of SP 800-38C.
     length_bytes: usize,
     /// Bytes of the tag.
     tag_len: usize,
@@ -134,7 +134,7 @@ impl Cipher for Ccm {
             return Err(Reason::NoKey);
         }
         if data.has_no_input() && self.record_aad.is_none() {
-            // This is a call of EVP_EncryptFinal or EVP_DecryptFinal, which has no output.
+            // A null input is a call of EVP_EncryptFinal or EVP_DecryptFinal, which returns no bytes.
             return Ok(0);
         }
         self.run(data)

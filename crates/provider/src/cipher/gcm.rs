@@ -21,9 +21,9 @@ const MAX_IV: usize = 128;
 /// Bytes of the additional data of a TLS 1.2 record: sequence number, type, version, length.
 pub(super) const TLS_AAD: usize = 13;
 
-/// The part of the IV that is sent in a record.
+/// Bytes of the IV that are sent in a record.
 const TLS_EXPLICIT_IV: usize = 8;
-/// The part of the IV that is not sent.
+/// Bytes of the IV that are not sent.
 const TLS_FIXED_IV: usize = 4;
 const TLS_TAG: usize = 16;
 
@@ -387,7 +387,8 @@ impl Gcm {
         Ok(())
     }
 
-    /// Sets the fixed part of the IVs of records. The rest of the IV is a counter that starts at a random value.
+    /// Sets the fixed part of the IVs of records. The rest of the IV is a counter. For encryption, it starts at a
+    /// random value.
     fn set_fixed_iv(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         if let Some(iv) = param.octets_without_len(self.iv_len)? {
             // EVP_CTRL_GCM_SET_IV_FIXED with length -1 sets all of the IV.

@@ -132,7 +132,7 @@ impl Cipher for Streams {
         let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
         let Streams { algorithm, encrypts, padding, counts_bits, first_iv, num, .. } = *self;
         let (instance, state) = (Arc::clone(&self.instance), self.state.clone());
-        // Keystream computed ahead is not shared: the copy computes its own when needed.
+        // Keystream computed ahead is not shared: the copy computes its own keystream when needed.
         let ahead = None;
         Ok(Streams { instance, algorithm, encrypts, padding, counts_bits, key, first_iv, num, state, ahead })
     }
@@ -143,7 +143,8 @@ impl Cipher for Streams {
         self.ahead = None;
         let next = match (iv, self.first_iv) {
             (Some(iv), _) => *self.first_iv.insert(iv_of(iv)?),
-            // All modes but CTR restart with their previous IV, as in OpenSSL 1.1.1.
+            // Without a new IV, CTR continues with its counter. All other modes restart with the IV that was set last,
+            // as in OpenSSL 1.1.1.
             (None, Some(first)) if self.algorithm.mode != Mode::Ctr => first,
             (None, _) => *self.state.iv(),
         };
@@ -238,14 +239,14 @@ impl Streams {
         if is_remembered { self.num } else { self.state.used() }
     }
 
-    /// Sets the position inside the current block: `used` of its bytes are used. For OFB and CFB, the IV determines the
-    /// keystream of this block. For CTR, the counter is the counter of the next block.
+    /// Sets the position inside the current block: the first `used` bytes of the block are used. For OFB and CFB, the
+    /// IV contains the keystream for the rest of this block. For CTR, the IV is the counter of the next block.
     fn resume(&mut self, used: usize) -> Outcome<()> {
         self.num = used;
         self.ahead = None;
         match (&mut self.state, &self.key) {
             (State::Keystream(keystream), Some(key)) => keystream.resume(&mut &*key, used),
-            // Without a key there is no keystream yet, and setting a key starts a message.
+            // Without a key there is no keystream yet. Setting a key later starts a message, which resets the position.
             (State::Keystream(_), None) => Ok(()),
             (State::Feedback(feedback), _) => {
                 feedback.resume(used);
@@ -256,8 +257,8 @@ impl Streams {
     }
 }
 
-/// An executor for CTR only. The compiler can then remove the selection of the pass, which takes noticeable time in a
-/// call on one block.
+/// An executor for CTR only. Because the pass is constant, the compiler removes the code that selects a pass. This code
+/// would take noticeable time in a call on one block.
 struct PlainCtr<'k>(&'k ContextKey);
 
 impl KeyedExecutor for PlainCtr<'_> {

@@ -44,8 +44,8 @@ impl Default for Records {
     }
 }
 
-/// Pads a record of `len` bytes to its end. The value of each padding byte is the number of padding bytes before the
-/// length byte.
+/// Fills `record` with padding after its first `len` bytes. The last byte is the length byte: its value is the number
+/// of padding bytes before it. These bytes have the same value, except in SSL 3.0, where they are 0.
 pub(super) fn pad(version: u32, record: &mut [u8], len: usize) {
     let padding = &mut record[len..];
     let count = (padding.len() - 1) as u8;
@@ -120,20 +120,20 @@ fn padding(payload: &[u8], mac_size: usize, ssl_3: bool) -> (u32, Choice) {
     } else {
         let seen = payload.iter().rev().take(MAX_PADDING);
         for (i, byte) in seen.enumerate() {
-            // Each byte must be outside of the padding or have the required value. There are at most 256 bytes, so that
-            // `i` fits into a `u8`.
+            // Each byte must be outside of the padding or have the required value. There are at most 256 bytes, so `i`
+            // fits into a `u8`.
             good &= (i as u8).ct_gt(&count) | byte.ct_eq(&count);
         }
     }
     (u32::conditional_select(&0, &(u32::from(count) + 1), good), good)
 }
 
-/// Copies the bytes of `payload` that start at the secret position `start` to `mac`. The position is within the last
-/// `MAX_PADDING + mac.len()` bytes.
+/// Copies `mac.len()` bytes of `payload` to `mac`. They start at the secret position `start`, which is within the last
+/// `MAX_PADDING + mac.len()` bytes of `payload`.
 ///
-/// All of these bytes are read in order, and each byte of the MAC is stored at its position modulo the length of the
-/// MAC. The result is the MAC, rotated by a secret number of bytes. The rotation is then undone in steps of powers of
-/// two.
+/// All bytes that may belong to the MAC are read in order. Each byte that belongs to it is stored at its position
+/// modulo the length of the MAC. The result is the MAC, rotated by a secret number of bytes. The rotation is then
+/// undone in steps of powers of two.
 fn copy_secret(payload: &[u8], start: u64, mac: &mut [u8]) {
     let len = mac.len();
     let first = payload.len().saturating_sub(len + MAX_PADDING);

@@ -125,9 +125,9 @@ impl Cipher for Xts {
 }
 
 impl Xts {
-    /// Processes a data unit that ends with a partial block, by ciphertext stealing: the last whole block and the
-    /// partial block exchange places and share bytes. Decryption processes the last whole block first, with the later
-    /// of the last two tweaks.
+    /// Processes a data unit that ends with a partial block, by ciphertext stealing: the last whole block is encrypted,
+    /// the end of the result fills up the partial block, and the start of the result becomes the end of the ciphertext.
+    /// Decryption processes the last whole block first, with the later of the last two tweaks.
     #[inline(never)]
     fn update_stealing(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let Some([key, tweak_key]) = &self.keys else { return Err(Reason::NoKey) };

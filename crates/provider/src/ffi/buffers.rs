@@ -37,7 +37,7 @@ impl<'a> Buffers<'a> {
     /// else accesses this memory during the call.
     ///
     /// # Errors
-    /// [`Reason::NullBuffer`] if a pointer is null and its length is not 0.
+    /// [`Reason::NullBuffer`] if a pointer is null and `len` is not 0, [`Reason::Length`] if `len` is too large.
     #[inline(always)]
     pub(crate) unsafe fn new(input: *const u8, len: usize, output: *mut u8, room: usize) -> Outcome<Self> {
         if (input.is_null() || output.is_null()) && len != 0 {
@@ -74,7 +74,7 @@ impl<'a> Buffers<'a> {
         self.room
     }
 
-    /// True if the input pointer is null. The pointer of an empty input is not null.
+    /// True if the input pointer is null. This is not the same as an empty input, whose pointer may be valid.
     pub(crate) fn has_no_input(&self) -> bool {
         self.input.is_null()
     }
@@ -185,10 +185,12 @@ impl<'a> Buffers<'a> {
         unsafe { Span::from_raw(input, output, len) }
     }
 
-    /// The first `len` bytes of a call that works in place: the input, and output space after the input.
+    /// The first `len` bytes of the memory of a call that works in place. They start with the input; if `len` is larger
+    /// than the input, output space follows.
     ///
     /// # Errors
-    /// [`Reason::NotInPlace`] if input and output differ, [`Reason::OutputTooSmall`] if there is less space than `len`.
+    /// [`Reason::NotInPlace`] if input and output are at different addresses, [`Reason::OutputTooSmall`] if there is
+    /// less space than `len`.
     pub(crate) fn as_in_place(&mut self, len: usize) -> Outcome<&mut [u8]> {
         if !self.in_place() || self.output.is_null() {
             return Err(Reason::NotInPlace);

@@ -119,7 +119,7 @@ dispatch_tables! {
     Ccm: 26 27 28;
 }
 
-/// Allocates a context. A failed allocation returns null, which OpenSSL's callers handle.
+/// Allocates a context. Returns null if the allocation fails, as OpenSSL expects.
 fn allocate<C>(context: Context<C>) -> *mut c_void {
     let layout = Layout::new::<Context<C>>();
     // SAFETY: the layout is that of a context, whose size is not 0; the new memory is large enough and aligned for it.
@@ -165,14 +165,14 @@ impl<C> Context<C> {
 
 /// Maximum number of bytes of an update that is not guarded against panics. A guard takes a nanosecond, which is a
 /// twentieth of the time of an update of a few blocks. A panic in such an update would be a bug in this crate. It would
-/// abort the process at the boundary, which is Rust's rule for `extern "C"` functions, and would not unwind into C.
+/// not unwind into C: Rust aborts the process if a panic reaches the boundary of an `extern "C"` function.
 const MAX_UNGUARDED: usize = 256;
 
 /// Runs a call on a context and puts its error, if any, on OpenSSL's error stack. A panic makes the context unusable
 /// until a new key is set.
 ///
 /// # Safety
-/// As [`context`].
+/// The requirements of [`context`].
 #[inline(always)]
 unsafe fn call<C>(pointer: *mut c_void, body: impl FnOnce(&mut Context<C>) -> Outcome<()>) -> c_int {
     // SAFETY: guaranteed by the caller.

@@ -5,9 +5,9 @@
 //! Regular files, FIFOs and devices that are opened by name, and terminals and pipes that are opened once more
 //! ([`super::standard`]), are written with `O_NONBLOCK`. Other files are written if `poll` reports that there is room.
 //!
-//! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write`, and no others unless it fails. A
-//! sandbox may end a program that makes a system call that is not allowed. The sandbox of OpenSSH's server refuses
-//! `fstat`.
+//! A write makes the system calls `fstat`, `rt_sigprocmask`, `poll` and `write`, and no others unless it fails. The
+//! reason is that a sandbox may end a program that makes a forbidden system call. In the sandbox of OpenSSH's server,
+//! `fstat` fails, and nothing is written.
 
 use std::ffi::{CStr, CString, c_int};
 use std::io::{self, Error, ErrorKind};
@@ -38,7 +38,7 @@ pub(crate) struct Descriptor {
 }
 
 impl Descriptor {
-    /// A copy of a descriptor of the program, such as that of standard error.
+    /// A copy of a descriptor of the program, such as standard error.
     ///
     /// # Errors
     /// If `number` is not open, or no more descriptors are available.
@@ -47,9 +47,9 @@ impl Descriptor {
     }
 
     /// Opens a file for appending, and creates it if necessary. It may be a regular file, a FIFO with a reader, or a
-    /// character device. Symbolic links are not followed. Regular files with more than one name, and regular files and
-    /// FIFOs that belong neither to this user nor to root, are refused: a user with write access to the folder must not
-    /// be able to redirect the output to another file of the program.
+    /// character device. Symbolic links are not followed. Regular files with more than one name are refused. So are
+    /// regular files and FIFOs that belong neither to this user nor to root. Otherwise a user with write access to the
+    /// folder could redirect the output to another file of the program.
     ///
     /// # Errors
     /// A message that says why the file cannot be opened.
@@ -106,7 +106,8 @@ impl Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         preserve_errno(|| {
-            // The program may have closed this descriptor and opened the same file with the same number.
+            // The program may have closed this descriptor and opened the same file with the same number. A descriptor
+            // that is not closed on `exec` is therefore left open.
             if self.is_open().unwrap_or(false) && closes_on_exec(self.number) {
                 // SAFETY: the descriptor is still the provider's.
                 unsafe { libc::close(self.number) };
@@ -211,7 +212,8 @@ pub(super) fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
     write_without_signals(|| {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // Not every descriptor has O_NONBLOCK, and setting this flag would also affect the program.
+            // `poll` is needed because some descriptors lack O_NONBLOCK. Setting this flag would also affect the
+            // program.
             let mut poll_fd = libc::pollfd { fd: number, events: libc::POLLOUT, revents: 0 };
             // SAFETY: the array has one entry, which is a local variable.
             match unsafe { libc::poll(&raw mut poll_fd, 1, 0) } {

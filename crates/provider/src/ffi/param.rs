@@ -171,12 +171,13 @@ impl SetParam<'_> {
         if self.0.data.is_null() {
             return Err(Reason::NullBuffer);
         }
-        // SAFETY: by passing this length the caller guarantees that it has passed the number of bytes that the context
+        // SAFETY: by passing length -1, the caller guarantees that it has passed the number of bytes that the context
         // expects.
         Ok(Some(unsafe { slice::from_raw_parts(self.0.data.cast(), len) }))
     }
 
-    /// Bytes that may be missing, and their length. The length of a tag is set by a parameter without bytes.
+    /// The bytes of a parameter, or `None` if its pointer is null, and their length. To set only the length of a tag, a
+    /// caller passes a null pointer with this length.
     pub(crate) fn octets_or_len(&self) -> Outcome<(Option<&[u8]>, usize)> {
         match self.0.data_type {
             PARAM_OCTET_STRING if self.0.data.is_null() => Ok((None, self.0.data_size)),
@@ -272,8 +273,8 @@ impl GetParam<'_> {
         }
     }
 
-    /// Returns bytes that `fill` creates: as many bytes as the caller requests. If the caller requests 0 bytes, `all`
-    /// bytes are returned, for which the caller has space.
+    /// Returns bytes that `fill` creates: as many bytes as the caller requests. If the caller requests 0 bytes, it gets
+    /// `all` bytes, and guarantees that it has space for them.
     pub(crate) fn octets_into(
         &mut self,
         all: usize,

@@ -1,8 +1,9 @@
 //! The files of standard output and standard error, and messages on standard error.
 //!
 //! If a program is started with standard output or standard error closed (`2>&-`), a file that the program opens later
-//! gets the same number. Messages must not be written to such a file. The provider therefore records which files have
-//! these numbers when it is first loaded, and does not write to any other file with these numbers.
+//! gets the descriptor number of the closed stream. Messages must not be written to such a file. The provider therefore
+//! records which files have these numbers when it is first loaded, and does not write to any other file with these
+//! numbers.
 
 use std::ffi::c_int;
 use std::io::{self, Error};
@@ -14,8 +15,8 @@ use super::descriptor::{
 };
 use crate::message::escaped;
 
-/// The files of standard output and standard error when the provider was first loaded. `None` if closed or not
-/// inherited.
+/// The files of standard output and standard error when the provider was first loaded. `None` for a stream that was
+/// closed or not inherited.
 static FIRST: OnceLock<[Option<Identity>; 2]> = OnceLock::new();
 
 /// Records the files of standard output and standard error, the first time that the provider is loaded.
@@ -102,8 +103,8 @@ fn write(message: &str, reopen: impl FnOnce(c_int, &libc::stat) -> Option<Descri
     });
 }
 
-/// Reports panics, which are bugs in this crate, with messages of this module. Rust's own panic message is written to
-/// descriptor 2 even if that is another file, may wait, and may raise a signal.
+/// Reports panics, which are bugs in this crate, with messages of this module. Rust's default hook writes to descriptor
+/// 2 even if descriptor 2 is another file. Its write may also wait or raise a signal.
 pub(crate) fn report_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| panic::set_hook(Box::new(|info| write_message_after_load(&info.to_string()))));

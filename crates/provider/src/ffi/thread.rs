@@ -49,9 +49,9 @@ pub(crate) fn write_without_signals<T>(body: impl FnOnce() -> io::Result<T>) -> 
 struct Blocked {
     /// The previous mask of the thread.
     mask: libc::sigset_t,
-    /// Which of the signals [`OF_WRITES`] were pending before.
+    /// Which of the signals [`OF_WRITES`] were pending before the signals were blocked.
     pending: [bool; OF_WRITES.len()],
-    /// True if signals of [`OF_WRITES`] that have arrived since then are discarded on drop.
+    /// True if signals of [`OF_WRITES`] that arrive after the creation of this value are discarded on drop.
     drops: bool,
 }
 
@@ -112,14 +112,13 @@ fn pending() -> [bool; OF_WRITES.len()] {
 /// Discards a signal that is pending and blocked.
 fn take(signal: c_int) {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the set is emptied before it is read; no place is passed for information about the signal.
+    // SAFETY: the set is emptied before it is read. The pointer for information about the signal may be null.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), signal);
         #[cfg(not(target_os = "macos"))]
         libc::sigtimedwait(set.as_ptr(), null_mut(), &libc::timespec { tv_sec: 0, tv_nsec: 0 });
-        // This system has no variant of the call with a timeout. The call does not wait, since the signal is pending
-        // for this thread.
+        // macOS has no `sigtimedwait`. `sigwait` does not wait here, because the signal is pending for this thread.
         #[cfg(target_os = "macos")]
         libc::sigwait(set.as_ptr(), &mut 0);
     }
@@ -131,7 +130,7 @@ mod tests {
 
     /// Sends a signal to this thread alone.
     fn raise(signal: c_int) {
-        // SAFETY: the thread is this one.
+        // SAFETY: `pthread_self` returns this thread, which is running.
         assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), signal) }, 0);
     }
 

@@ -20,17 +20,17 @@ use crate::wrapping;
 
 /// The SHA-256 digest of an envelope.
 type EnvelopeId = [u8; 32];
-/// The key in an envelope, or the reason why it cannot be opened.
+/// The key in an envelope, or the reason why the envelope cannot be opened.
 type Opened = std::result::Result<Arc<FileKey>, Closed>;
 
-/// Decrypts each file with the key of this file.
+/// Decrypts many files, each with the key in its envelope or, without an envelope, with the key of the key file.
 pub(super) struct DecryptMany<'a> {
     pub(super) engine: &'a Engine,
     pub(super) args: &'a Decrypt,
     /// The key of the key file.
     pub(super) key: Option<FileKey>,
-    /// The keys by envelope, since all files of one call of `encrypt` have the same envelope. The map contains pointers
-    /// to the keys, so that no copies of keys remain in memory when the map grows.
+    /// The keys by envelope. All files of one call of `encrypt` have the same envelope, which is opened only once. The
+    /// map contains pointers to the keys, so that no copies of keys remain in memory when the map grows.
     keys: Mutex<HashMap<EnvelopeId, Opened>>,
 }
 

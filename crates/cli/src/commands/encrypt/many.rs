@@ -62,8 +62,8 @@ impl Operation for EncryptMany<'_> {
                 }
             }
         } else {
-            // The existing output has a key and recipients that are unknown here, so only the type of its envelope and
-            // its length are compared.
+            // The existing output has a key and recipients that are unknown here, so only the type of the envelope and
+            // the length of the output are compared.
             let Ok(Some(envelope)) = Envelope::read_file(output) else {
                 return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
             };

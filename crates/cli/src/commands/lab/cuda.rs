@@ -75,7 +75,8 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     drop(note);
     let worth = Worth { dollars: args.dollars, watts: args.watts };
     let report = Report { measured, date: date::today(), worth };
-    // The measurements took some time, so they are printed before the page is written, which may fail.
+    // The measurements took some time. They are printed before the page is written, so that a failure of the write does
+    // not lose them.
     if args.json { print_json(&report.json()) } else { print(&report.text()) }?;
     if let (Some(page), Some(path)) = (&mut page, &args.html) {
         page.file().write_all(report.html().as_bytes()).map_err(Error::io("write", path))?;

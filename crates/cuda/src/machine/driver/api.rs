@@ -94,7 +94,7 @@ impl Api {
                 "install driver 580 or newer",
             )
         })?;
-        // SAFETY: no conditions.
+        // SAFETY: the function has no preconditions.
         let code = unsafe { (api.init)(0) };
         if code != 0 {
             return Err(start_failed(&api, code));
@@ -119,7 +119,7 @@ impl Api {
     }
 }
 
-/// The error of a driver that does not start. If the driver lists no device, the error is that of [`no_device`].
+/// The error for a driver that does not start. If the driver lists no device, [`no_device`] makes the error.
 fn start_failed(api: &Api, code: Code) -> Missing {
     const NO_DEVICE: Code = 100;
     match code {
