@@ -48,7 +48,7 @@ struct State {
     ended: bool,
 }
 
-/// Maximum number of samples. If there are more, pairs of samples are merged, because a plot cannot show more.
+/// Maximum number of samples. Beyond this number, pairs of samples are merged, because a plot cannot show so many.
 const MAX_SAMPLES: usize = 2000;
 
 impl Curve {
@@ -105,7 +105,7 @@ impl State {
         let Some((name, since, used)) = &self.now else { return };
         let (now, cpu) = (Instant::now(), process_time());
         let elapsed = now - *since;
-        // This interval is too short for the resolution of the clocks.
+        // The time since the last sample is too short for the resolution of the clocks.
         if elapsed < self.interval / 3 {
             return;
         }
@@ -201,7 +201,7 @@ mod tests {
         let samples = curve.finish();
         let of = |name: &str| samples.iter().filter(move |sample| &*sample.name == name).collect::<Vec<_>>();
         assert!(!of("busy").is_empty() && !of("idle").is_empty());
-        // Other tests of this process may run at the same time, so the idle stretch may have CPU time too.
+        // Other tests of this process may run at the same time, so CPU time may also be counted in the idle stretch.
         assert!(of("busy").iter().any(|sample| sample.processors > 0.0), "{samples:?}");
         assert!(samples.windows(2).all(|pair| pair[0].at < pair[1].at));
     }

@@ -78,7 +78,7 @@ impl Meter {
         let mut unavailable = None;
         for entry in entries.flatten() {
             let zone = entry.path();
-            // These zones are a second interface to the counter of the same package.
+            // A zone with this name is a second interface to the counter of a package.
             if entry.file_name().to_string_lossy().starts_with("intel-rapl-mmio") {
                 continue;
             }
@@ -201,7 +201,7 @@ mod tests {
         let mut unknown = meter.clone();
         unknown.packages.iter_mut().for_each(|package| package.range = None);
         assert_eq!(unknown.since(&before), Joules::default());
-        // The energy is also unknown if the value of the counter was above its range.
+        // The energy is also unknown if the first value of the counter exceeds the range of the counter.
         put("intel-rapl:1", "package-1", 2_000_000);
         let beyond = meter.read();
         put("intel-rapl:1", "package-1", 0);

@@ -112,8 +112,8 @@ pub(crate) fn check_memory(host: &dyn Host, bytes: usize) -> Result<()> {
     )
 }
 
-/// Measures all contenders on calls of `bytes` bytes. After the first call and after each timed stretch, the output of a
-/// contender is compared with that of its verifier for the same calls on the same data.
+/// Measures all contenders on calls of `bytes` bytes. After the first call and after each timed stretch, the verifier
+/// of the contender makes the same calls on the same data, and both outputs are compared.
 pub(crate) fn rounds(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Measured>> {
     rounds_with(setting, contenders, bytes, |_| Ok(()))
 }
@@ -143,7 +143,7 @@ pub(crate) fn rounds_with(
     for round in 0..=setting.rounds {
         for turn in 0..contenders.len() {
             setting.host.check_stopped()?;
-            // Each round starts with another contender.
+            // The contender that runs first changes from round to round.
             let index = (turn + round) % contenders.len();
             let contender = &mut contenders[index];
             renew_data(&mut data, &mut check);
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// A single call with wrong data or a wrong digest is detected among many calls.
+    /// A single call that gives wrong data or a wrong digest is detected among many correct calls.
     #[test]
     fn one_wrong_call_is_found() {
         for wrong_data in [true, false] {

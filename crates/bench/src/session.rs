@@ -65,7 +65,7 @@ pub struct Session {
 /// Device, kernel and threads of an engine.
 type Key = (String, Option<String>, Option<usize>);
 
-/// The name that stands for the device that the planner chooses.
+/// The name for the planner's choice of a device.
 pub(crate) const AUTO: &str = "auto";
 
 /// Time of a contender in a round of a quick run.
@@ -123,7 +123,7 @@ impl Session {
     /// The workloads that the options select, or else the workloads with the names in `usual`.
     ///
     /// # Errors
-    /// If no workload has a name with one of the prefixes of the options.
+    /// If no workload has a name that begins with one of the prefixes in the options.
     pub(crate) fn works(&self, usual: &[&str]) -> Result<Vec<Workload>> {
         if self.options.modes.is_empty() {
             let named = usual.iter().map(|name| workload::named(name).expect("a work of ours"));
@@ -264,7 +264,7 @@ impl Session {
                 return Ok(engine);
             }
         }
-        // The CPU has no other kernel for this workload. Its default kernel then verifies the other devices.
+        // The CPU has no other kernel for this workload, so the default kernel of the CPU is the verifier.
         Ok(cpu)
     }
 
@@ -286,7 +286,7 @@ impl Session {
             return Ok(None);
         }
         if !self.options.quick {
-            // Otherwise the planner might calibrate during the measurement.
+            // Without this call, the planner might calibrate during the measurement.
             work.settle(&subject.engine);
         }
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Workloads by name. Each is a call that can be made any number of times on the same buffer.
+//! Workloads by name. A workload is a call that can be made any number of times on the same buffer.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use lockstep::hazmat::{self, Block, Key};
 
 /// A call on a buffer, in place. The second argument is the number of the call. IVs and nonces depend on this number,
 /// so that no call reverses the previous one: the buffer is correct after many calls only if each call was correct.
-/// Returns a digest of the output that is not in the buffer (tags). If each call writes the same bytes, the digest
-/// covers the written bytes.
+/// Returns a digest of the tags, which are not in the buffer. If all calls write the same bytes, the digest covers a
+/// part of these bytes instead (see [`checking_each_write`]).
 pub(crate) type Run = Box<dyn FnMut(&mut [u8], u64) -> hazmat::Result<u128>>;
 
 /// A workload by name, such as `ctr-128` or `cbc-256-decrypt`.

@@ -18,8 +18,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// `lockstep/PART` in the user's cache directory. This is the first of `$XDG_CACHE_HOME`, `$HOME/.cache` and
-    /// `%LOCALAPPDATA%` whose variable is set to an absolute path.
+    /// `lockstep/PART` in the user's cache directory. The cache directory is `$XDG_CACHE_HOME`, `$HOME/.cache` or
+    /// `%LOCALAPPDATA%`: the first of these whose environment variable contains an absolute path.
     pub fn of_user(part: &str) -> Option<Cache> {
         Cache::of(part, crate::environment::variable)
     }
@@ -138,7 +138,8 @@ impl Cache {
 /// driver.
 const KEEP: Duration = Duration::from_secs(180 * 24 * 3600);
 
-/// Reading a file renews its modification time, but at most once in this time, to avoid a write at every read.
+/// Reading a file sets its modification time to the current time, unless the modification time is more recent than this.
+/// Most reads therefore cause no write.
 const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// Unfinished files are removed after this time. Writing a file takes only milliseconds.

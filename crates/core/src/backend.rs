@@ -67,7 +67,7 @@ impl DeviceProperties {
     /// The properties of emulators and simulators.
     pub const SIMULATOR: DeviceProperties =
         DeviceProperties { simulated: true, by_name_only: true, slow: true };
-    /// The properties of software that is reached through the interface of real devices, and of devices for tests.
+    /// The properties of devices for tests, and of software that offers the interface of real devices.
     pub const SOFTWARE: DeviceProperties =
         DeviceProperties { simulated: false, by_name_only: true, slow: true };
 }
@@ -151,14 +151,14 @@ pub struct Counter {
     pub name: &'static str,
     /// Number of launches.
     pub launches: u64,
-    /// Bytes of data that it processed, as far as the host knows.
+    /// Bytes of data that the entry point processed, as far as the host knows.
     pub bytes: u64,
 }
 
 /// A linear model of an operation's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// Nanoseconds of a call, independent of its length.
+    /// The part of a call's time that does not depend on the number of bytes, in nanoseconds.
     pub fixed_ns: f64,
     /// Nanoseconds of each byte.
     pub ns_per_byte: f64,

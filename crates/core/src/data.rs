@@ -18,7 +18,7 @@ pub enum Data<'a> {
     Pinned {
         /// The input.
         from: PinnedSlice,
-        /// The output: the same range or a disjoint one.
+        /// The output: the range of the input, or a range disjoint from it.
         to: PinnedSlice,
     },
     /// Memory of the device. Work on this memory runs on the stream of the [`crate::work::Work`] that contains it.
@@ -26,7 +26,7 @@ pub enum Data<'a> {
     Device {
         /// The input.
         from: DeviceSlice,
-        /// The output: the same range or a disjoint one.
+        /// The output: the range of the input, or a range disjoint from it.
         to: DeviceSlice,
     },
 }
@@ -204,7 +204,7 @@ pub struct DeviceSlice {
 }
 
 impl DeviceSlice {
-    /// A whole buffer of `len` bytes, of a device whose backend looks up handles and refuses unknown ones.
+    /// A whole buffer of `len` bytes. The backend of `device` must look up each handle and refuse unknown handles.
     ///
     /// # Panics
     /// If the handle is [`BufferHandle::ADDRESS_SPACE`]. Use [`DeviceSlice::from_raw`] for memory at an address.
@@ -293,7 +293,7 @@ impl PinnedBuffer {
         PinnedBuffer { device, storage: Arc::new(Mutex::new(storage)), address, len }
     }
 
-    /// The address of the memory, by which the device identifies the buffer that it made.
+    /// The address of the memory. The device uses it to recognize buffers that it made.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -310,7 +310,7 @@ impl PinnedBuffer {
 
     /// Gives access from the host. Waits while a device uses the memory.
     pub fn lock(&self) -> MutexGuard<'_, Box<dyn PinnedStorage>> {
-        // A panic in another thread cannot leave plain bytes in an invalid state.
+        // The lock is used even if another thread panicked while holding it, because bytes are valid with any value.
         self.storage.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

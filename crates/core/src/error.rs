@@ -9,7 +9,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A key whose length is not one of AES.
+    /// A key whose length is not one of the three AES key lengths.
     #[error("a key of {got} bytes: AES keys have 16, 24 or 32 bytes")]
     KeyLength {
         /// Bytes given.

@@ -225,7 +225,7 @@ impl<'a> Span<'a> {
     pub fn read(&self, into: &mut [u8]) {
         assert_eq!(into.len(), self.len, "the lengths differ");
         if self.len > 0 {
-            // SAFETY: both are valid for `len` bytes, and `into` is borrowed, so it does not overlap.
+            // SAFETY: `src` and `into` are valid for `len` bytes. `into` is borrowed exclusively, so the two do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(self.src, into.as_mut_ptr(), self.len) }
         }
     }
@@ -235,7 +235,7 @@ impl<'a> Span<'a> {
     pub fn write(&mut self, from: &[u8]) {
         assert_eq!(from.len(), self.len, "the lengths differ");
         if self.len > 0 {
-            // SAFETY: both are valid for `len` bytes, and `from` is borrowed, so it does not overlap.
+            // SAFETY: `from` and `dst` are valid for `len` bytes. `dst` is borrowed exclusively, so the two do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.dst, self.len) }
         }
     }

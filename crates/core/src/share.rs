@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::key::{Block, Key};
 use crate::work::{Pass, Segment, Tweak};
 
-/// Segments are cut at multiples of this number of bytes: a page, and a multiple of a block.
+/// Segments are cut at multiples of this number of bytes, which is the size of a page and a multiple of 16.
 const GRAIN: usize = 4096;
 
 /// A part of a segment, and the share that it belongs to.
@@ -81,7 +81,7 @@ pub fn items<'i, T>(items: &'i mut [T], targets: &[usize], weight: impl Fn(&T) -
 }
 
 /// Does all pieces of work at the same time, each on a thread. The calling thread is one of the threads. If no more threads
-/// can be started, it does the remaining work.
+/// can be started, the running threads do the remaining work.
 ///
 /// Each call starts its own threads, which end with the call. Starting them costs about 30 microseconds, while such work
 /// takes milliseconds. No thread is left when the process forks or the library is unloaded.

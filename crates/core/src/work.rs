@@ -127,7 +127,7 @@ pub enum FusedAead {
     /// GCM encryption (SP 800-38D, 7.1) with a 96-bit IV.
     GcmSeal,
     /// GCM decryption (SP 800-38D, 7.2) with a 96-bit IV: the tag is checked in constant time before the plaintext
-    /// is released; the output of a message that fails is zeroed.
+    /// is released; the output of a message with a wrong tag is zeroed.
     GcmOpen,
 }
 
@@ -301,7 +301,7 @@ pub struct Table {
     pub longest: usize,
     /// The input.
     pub from: DeviceSlice,
-    /// The output: the same range or a disjoint one.
+    /// The output: the range of the input, or a range disjoint from it.
     pub to: DeviceSlice,
     /// For fused AEADs: a tag of 16 bytes for each message, which is written or compared.
     pub tags: Option<DeviceSlice>,

@@ -36,7 +36,8 @@ struct Call<'w, 'd, P: Pipeline> {
     window: VecDeque<Chunk<P>>,
     pipeline: P,
     messages: Messages<'w, 'd>,
-    /// For each segment: the chaining state after the part that has been cut, as far as it is known.
+    /// For each segment: the chaining state after the part that has already been divided into chunks, as far as the host
+    /// knows this state.
     states: Zeroizing<Vec<Block>>,
     /// For each segment: true if the output may have been written, in whatever memory it is.
     begun: Vec<bool>,
@@ -103,8 +104,8 @@ impl<P: Pipeline> Call<'_, '_, P> {
                 .collect();
             let mut chunks = cut(&limits, operation, &self.messages, &mut self.states, parts);
             if resident && chaining == ChainingState::LastCiphertext {
-                // A chunk reads the last block of the preceding chunk. In place, the preceding chunk would overwrite this
-                // block if it ran first.
+                // The chunks run in reverse order: a chunk reads the last input block of the chunk before it in the message,
+                // and if the data are in place, that chunk overwrites this block.
                 chunks.reverse();
             }
             for pieces in chunks {
@@ -131,7 +132,8 @@ impl<P: Pipeline> Call<'_, '_, P> {
         let mut staging = if self.window.iter().filter(|chunk| same(chunk)).count() < WINDOW {
             self.pipeline.take_staging()?
         } else {
-            // The oldest chunk with the same value of `resident`. The other chunks may wait for earlier work of the caller.
+            // Wait for the oldest chunk with the same value of `resident`. Chunks with the other value are not waited
+            // for: a chunk whose data are in device memory may itself be waiting for earlier work of the caller.
             let oldest = self.window.iter().position(same).and_then(|oldest| self.window.remove(oldest));
             let chunk = oldest.expect("a full window");
             chunk.work.wait()?;

@@ -29,8 +29,8 @@ pub trait PassRunner {
     fn zero(&self, slice: &DeviceSlice) -> Result<()>;
 }
 
-/// Seals or opens a message. Sets `begun` when the output has been written. After an error, output that was begun is
-/// invalid.
+/// Seals or opens a message. Sets `begun` when the output has been written. If this returns an error and `begun` is true,
+/// the output is invalid.
 ///
 /// # Errors
 /// Errors of the device.

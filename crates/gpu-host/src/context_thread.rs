@@ -22,7 +22,7 @@ enum Ends {
 /// A context and the thread that owns it. Other threads send work, which runs in the order in which it was sent.
 pub struct ContextThread<C> {
     device: DeviceId,
-    /// The process that started the thread: a child of a fork has the memory of its parent, but not its threads.
+    /// The process that started the thread. A child process made by `fork` has a copy of this value, but not the thread.
     process: u32,
     /// None while the thread is being stopped.
     work: Mutex<Option<Sender<Work<C>>>>,
@@ -42,7 +42,7 @@ impl<C: 'static> ContextThread<C> {
     /// Starts a thread that opens a context, and waits until it is open.
     ///
     /// # Errors
-    /// Those of `open`; [`Error::DeviceFailed`] if it panics, or if the system has no thread left.
+    /// The errors of `open`; [`Error::DeviceFailed`] if `open` panics, or if the system has no thread left.
     pub fn start(device: DeviceId, open: impl FnOnce() -> Result<C> + Send + 'static) -> Result<Self> {
         let (work, queue) = channel::<Work<C>>();
         let (opened, is_open) = channel();
@@ -75,7 +75,7 @@ impl<C: 'static> ContextThread<C> {
     pub fn send<T: Send + 'static>(&self, work: impl FnOnce(&mut C) -> T + Send + 'static) -> Promise<T> {
         let (sender, receiver) = channel();
         let work: Work<C> = Box::new(move |context| {
-            // A panic is reported by the missing result: `sender` is dropped without it.
+            // After a panic, `sender` is dropped without having sent a result, which `Promise::wait` reports as an error.
             match catch_unwind(AssertUnwindSafe(|| work(context))) {
                 Ok(value) => {
                     let _ = sender.send(value);
@@ -95,7 +95,7 @@ impl<C: 'static> ContextThread<C> {
     /// Runs work on the thread and waits for its result.
     ///
     /// # Errors
-    /// Those of the work, and those of [`Promise::wait`].
+    /// The errors of the work and of [`Promise::wait`].
     pub fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut C) -> Result<T> + Send + 'static,
@@ -109,7 +109,8 @@ impl<C> Drop for ContextThread<C> {
     fn drop(&mut self) {
         self.work.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = self.thread.take() else { return };
-        // The thread itself may drop the last owner; a child of a fork does not have the thread.
+        // Not joined in two cases: a child process made by `fork` does not have the thread, and a thread cannot join itself
+        // (work on the thread may drop the last reference to this value).
         if self.process == std::process::id() && thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
         }
@@ -132,7 +133,7 @@ impl<T> Promise<T> {
     /// Waits for the result and takes it.
     ///
     /// # Errors
-    /// Those of [`Promise::result`].
+    /// The errors of [`Promise::result`].
     pub fn wait(self) -> Result<T> {
         self.result()?;
         Ok(self.arrived.into_inner().expect("set by `result`"))
@@ -141,8 +142,8 @@ impl<T> Promise<T> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// [`Error::DeviceFailed`] if this or earlier work panicked, or if the process is a child of the one that opened the
-    /// context.
+    /// [`Error::DeviceFailed`] if this or earlier work panicked, or if another process opened the context and this
+    /// process is a child of it, made by `fork`.
     pub fn result(&self) -> Result<&T> {
         if let Some(value) = self.arrived.get() {
             return Ok(value);
@@ -181,7 +182,7 @@ mod tests {
 
     const DEVICE: DeviceId = DeviceId { backend: "test", unit: Unit::Only };
 
-    /// A context that may be used by its thread alone, and records that it was closed.
+    /// A context that checks that only its own thread uses it, and that records when it is closed.
     struct Context {
         owner: ThreadId,
         calls: usize,

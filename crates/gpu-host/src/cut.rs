@@ -22,8 +22,8 @@ pub struct Limits {
     pub least_room: usize,
     /// Segments are cut at multiples of this number of bytes, which is itself a multiple of 16.
     pub tile: usize,
-    /// Maximum bytes of a segment in one chunk, a multiple of 16, if only the device can compute the chaining state after
-    /// them. The rest of the segment follows when that state is known.
+    /// Maximum bytes of a segment in one chunk, for operations whose chaining state only the device can compute; a multiple
+    /// of 16. The rest of the segment follows when the device has returned the chaining state.
     pub serial: usize,
     /// Bytes that a message of an AEAD takes in addition to its data and associated data.
     pub aead_overhead: usize,

@@ -44,7 +44,7 @@ impl Results<'_, '_, '_> {
         self.write_output(piece, |output| output.copy_from_slice(&bytes[..output.len()]));
     }
 
-    /// Shows the output of a piece in host or pinned memory, to be written; without effect on data that are only read.
+    /// Calls `write` with the output of a piece in host or pinned memory. Has no effect on read-only data.
     pub fn write_output(&mut self, piece: &Piece, write: impl FnOnce(&mut [u8])) {
         with_output(self.messages.data_mut(piece.segment), |output| {
             if let Some(output) = output.get_mut(piece.range.clone()) {

@@ -1,7 +1,7 @@
 //! Device files of GPUs, which show quickly whether a machine has one.
 
-/// Device files of GPUs on Linux, by directory and beginning of the name: those of drivers in the kernel, NVIDIA, Arm,
-/// Qualcomm, Imagination, and WSL.
+/// Device files of GPUs on Linux: the directory, and the beginning of the file name. In this order, they belong to drivers
+/// of the Linux kernel (DRI), NVIDIA, Arm, Qualcomm, Imagination, and WSL.
 const NODES: [(&str, &str); 6] = [
     ("/dev/dri", "renderD"),
     ("/dev", "nvidia"),
@@ -11,9 +11,9 @@ const NODES: [(&str, &str); 6] = [
     ("/dev", "dxg"),
 ];
 
-/// False if this machine has no GPU. True if it has the device file of one, or if the system has no such files.
+/// False if this machine has no GPU. True if it has the device file of a GPU, or if the operating system is not Linux.
 pub fn may_have_gpu() -> bool {
-    // Only Linux has these files.
+    // On other systems, the absence of these files proves nothing.
     !cfg!(target_os = "linux") || NODES.iter().any(|(folder, name)| has_file(folder, name))
 }
 

@@ -29,7 +29,8 @@ pub trait Pipeline {
     fn limits(&self, resident: bool) -> Limits;
 
     /// Checks, before any work, that the device can access the data of a message. The caller has already skipped empty data
-    /// and refused data of another device. This function also keeps memory that the call uses allocated until the call has ended.
+    /// and refused data of another device. This function also prevents the release of memory that the call uses, until the
+    /// call has ended.
     ///
     /// # Errors
     /// [`lockstep_core::Error::OutOfReach`], [`lockstep_core::Error::DeviceFailed`].

@@ -43,7 +43,7 @@ pub trait HostDevice: Send + Sync + 'static {
     /// Waits for the event.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::DeviceFailed`] if the work before it failed.
+    /// [`lockstep_core::Error::DeviceFailed`] if the work before the event failed.
     fn wait(&self, event: &Self::Event) -> Result<()>;
 }
 

@@ -1,6 +1,6 @@
 //! CCM (SP 800-38C): CTR and a CBC-MAC, which is serial within a message and parallel across messages.
 //!
-//! Nonces have 7 to 13 bytes and must never repeat under one key; the longer the nonce, the shorter the messages.
+//! Nonces have 7 to 13 bytes and must never repeat under one key. A longer nonce lowers the maximum message length.
 
 use zeroize::Zeroize;
 

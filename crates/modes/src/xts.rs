@@ -1,5 +1,6 @@
 //! XTS with ciphertext stealing (IEEE 1619, 5.3 and 5.4). The first pass processes whole blocks. If there is a partial
-//! block, a second pass of one block per message exchanges it with the last whole block. Decryption needs a third such pass.
+//! block, ciphertext stealing takes a second pass over one block of each message. For decryption, it also takes a third pass
+//! over one block of each message.
 
 use zeroize::Zeroize;
 
@@ -75,13 +76,15 @@ struct Stealing<'m> {
     direction: Direction,
     key: &'m crate::CipherKey,
     data: Data<'m>,
-    /// Number of whole blocks of the data, and of blocks of the unit before them.
+    /// Number of whole blocks of `data`.
     blocks: usize,
+    /// Number of blocks of the data unit before `data`.
     start: u64,
-    /// The block that is processed separately, and its position in the unit.
+    /// The block that is processed separately.
     scratch: Block,
+    /// The position of this block in the data unit.
     position: u64,
-    /// A copy of the tweak of the unit, for the passes.
+    /// A copy of the tweak of the data unit, for the passes.
     tweak: Block,
 }
 

@@ -97,8 +97,8 @@ const COMPILATION_NS: f64 = 1e9;
 /// `cpu/aesni`, 40 for `cpu/soft`) are not faster by [`crate::MIN_SPEEDUP`] at any length.
 const MAX_SLOWDOWN: f64 = 2.0;
 
-/// Two kernels of a device run the same code if their stated times differ by less than this, as for serial passes of the
-/// CPU. Stated rates have two digits.
+/// If the stated times of two kernels of a device differ by less than this, both are taken to run the same code, and only
+/// the first is measured. This occurs for serial passes of the CPU. Stated rates have two digits.
 const SAME_COST: f64 = 0.02;
 
 /// Bytes of long work: 16 MiB, the longest length that is measured.
@@ -150,7 +150,8 @@ impl Calibrator {
                     Measured { host: of(Place::Host), device: of(Place::Device) }
                 })
                 .collect();
-            // The measurement of one kernel of each device is sufficient, because other kernels may have failed.
+            // The measurements are complete if one kernel of each device has been measured: the other kernels may have
+            // failed in the measurement.
             let has_any = |entry: usize| {
                 let mut of_device = choice.candidates.iter().zip(&found).filter(|(it, _)| it.entry == entry);
                 of_device.any(|(_, measured)| measured.host.is_some())

@@ -15,8 +15,8 @@ use lockstep_core::messages::Messages;
 use lockstep_core::share;
 use lockstep_core::work::{AeadMessage, Operation, Task, Work};
 
-/// Minimum number of bytes of a share. At the 6 GB/s that a CUDA device states for host memory, they take 170 µs. This is
-/// twice the time to start a thread and a launch.
+/// Minimum number of bytes of a share. At the 6 GB/s that a CUDA device states for host memory, a share of this size takes
+/// 170 µs, which is twice the time to start a thread and a launch.
 const MIN_SHARE: usize = 1 << 20;
 
 /// Nanoseconds to start and join a thread: see [`share::at_once`].
@@ -74,8 +74,8 @@ impl Group {
         let most = (bytes / self.min_share).clamp(1, costs.len().max(1)).min(costs.len());
         let speed = |cost: &Cost| 1.0 / cost.ns_per_byte.max(f64::MIN_POSITIVE);
         let mut working: Vec<&Cost> = costs[..most].iter().collect();
-        // At the time `end`, the sum of (end - fixed) * speed over the working members equals all bytes. Members that take
-        // longer than this to start are left out.
+        // At the time `end`, the sum of (end - fixed) * speed over the working members equals all bytes. Members whose fixed
+        // time is not below `end` are left out.
         let end = loop {
             let lost: f64 = working.iter().map(|cost| cost.fixed_ns * speed(cost)).sum();
             let together: f64 = working.iter().map(|cost| speed(cost)).sum();
@@ -118,7 +118,7 @@ impl Group {
     }
 }
 
-/// Returns the text with the lifetime of the program. Each distinct text is allocated once.
+/// Returns a copy of the text that is never freed. Each distinct text is allocated once.
 fn interned(text: &str) -> &'static str {
     static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,7 +37,8 @@ const MIN_COUNTED_BYTES: usize = 16 << 10;
 /// other device, discovery takes 60 ms, which is 3 % of this value.
 const DISCOVERY_AFTER_NS: u64 = 2_000_000_000;
 
-/// The same limit if another device was measured earlier. A driver takes 50 to 500 ms to start (docs/planner.md).
+/// Replaces [`DISCOVERY_AFTER_NS`] if an earlier process has measured another device. A driver takes 50 to 500 ms to start
+/// (docs/planner.md).
 const REDISCOVERY_AFTER_NS: u64 = 200_000_000;
 
 /// Estimated total time of an operation before the operation is measured, in nanoseconds. Measuring an operation with keys

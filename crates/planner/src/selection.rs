@@ -45,7 +45,8 @@ pub(crate) fn select(
         };
         kernel_by_name(&**device, name.as_str())?;
         devices.retain(|device| backend == device.id().backend);
-        // If only a kernel is named, devices that are used by name only are selected only if there are no other devices.
+        // If the user names a kernel but no device, devices that are used by name only are left out, unless there are no
+        // other devices.
         if selection.device.is_none() && devices.iter().any(|device| !device.properties().by_name_only) {
             devices.retain(|device| !device.properties().by_name_only);
         }

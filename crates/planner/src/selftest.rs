@@ -1,8 +1,9 @@
 //! Known-answer tests that a kernel must pass before its first use for an operation, on the device itself.
 //!
-//! The inputs are generated. They are long enough (for serial passes: numerous enough) to enter every interleaved loop and
-//! every tail. The tests use distinct and shared keys, and work in place and out of place. The reference implementation
-//! computed the answers, of which only a digest is stored. A test in this crate fails if the digests must be updated.
+//! The inputs are generated. They make the kernel enter every interleaved loop and every tail: the messages are long enough
+//! for this or, for serial passes, which interleave messages, numerous enough. The tests use distinct and shared keys, and
+//! work in place and out of place. The reference implementation computed the answers, of which only a digest is stored. A
+//! test in this crate fails if the digests must be updated.
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
@@ -135,8 +136,8 @@ fn run_messages(
     Ok(digest(&parts))
 }
 
-/// True if the chaining state is part of the answer. It is not for ECB, which has no chaining state, and for CFB128 and OFB,
-/// whose messages end with a partial block.
+/// True if the chaining state is part of the answer. False for ECB, which has no chaining state. Also false for CFB128 and
+/// OFB, because their messages end with a partial block.
 fn sets_state(pass: Pass) -> bool {
     !matches!(
         pass,

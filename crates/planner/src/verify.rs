@@ -1,10 +1,11 @@
 //! Verification: results of devices are compared with results of the processor that runs this program, because GPUs can
 //! return wrong results.
 //!
-//! Work on host memory by any other device is verified before its results are returned: a sample of the blocks, or all of
-//! them, are computed again. If the result is wrong, the trusted planner does the work again, and
-//! [`crate::Planner::incidents`] reports the error. The same happens if the device failed and the user did not name a device
-//! or kernel. To make this possible, input that the work overwrites is copied first. Chaining states are compared as well.
+//! Work on host memory by any other device is verified before its results are returned: the processor computes a sample
+//! of the blocks, or all blocks, again. If the result is wrong, the trusted planner does the work again, and
+//! [`crate::Planner::incidents`] reports the error. The same happens if the device failed and the user did not name a
+//! device or kernel. To make this possible, input that the work overwrites is copied first. Chaining states are compared
+//! as well.
 //!
 //! A sample of blocks does not verify MACs and tags. Therefore, one in 256 messages is computed again as a whole. For work
 //! on device memory and on page-locked memory, samples of blocks are compared too, but tags and MACs are not: see
@@ -104,8 +105,8 @@ impl Originals {
     }
 }
 
-/// True for host memory of the kind that the work needs. The device refuses other memory, or `resident.rs` verifies the
-/// work.
+/// True if the data are in host memory and fit the work: read-only data are allowed only if `reads_only` is true. If the
+/// result is false, either the device refuses the data, or `resident.rs` verifies the work.
 fn is_host(data: &Data<'_>, reads_only: bool) -> bool {
     match data {
         Data::Host(HostData::ReadOnly(_)) => reads_only,

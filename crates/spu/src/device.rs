@@ -176,8 +176,8 @@ impl Spu {
             work.map(one).collect()
         } else {
             std::thread::scope(|scope| {
-                // If a thread cannot be started for a share, this thread runs the share after all other threads have
-                // been started.
+                // If no thread can be started for the share of an SPE, the calling thread runs this share after it has
+                // started all other threads.
                 let begin = |share| {
                     let share = Arc::new(Mutex::new(Some(share)));
                     let theirs = Arc::clone(&share);
@@ -255,8 +255,8 @@ fn cut(
     while at < input.len() {
         let mut len = largest.min(input.len() - at);
         if pass == Pass::Ctr {
-            // The loop increments only the last 32 bits of the counter. So a piece ends where they wrap, and the next
-            // piece starts with the incremented higher bits.
+            // The loop increments only the last 32 bits of the counter. So a piece ends where these bits wrap to zero,
+            // and the next piece starts with a counter whose higher bits are incremented.
             let low = u32::from_be_bytes(register[12..].try_into().expect("four bytes"));
             let until_wrap = (1u64 << 32) - u64::from(low);
             len = (len as u64).min(until_wrap * 16) as usize;
@@ -266,8 +266,8 @@ fn cut(
             true => register.clone(),
             false => Zeroizing::new(register_after(pass, &register, &data, &[])),
         };
-        // Each piece starts with its own register. After the pass, the register of the last piece is that of the
-        // segment.
+        // Each piece starts with a different value of the register. After the pass, the register of the segment gets
+        // the value of the last piece.
         let own = std::mem::replace(&mut register, next);
         pieces.push(Piece {
             segment,
@@ -344,12 +344,12 @@ fn run_share(
 }
 
 /// Prepares an SPE: loads its local store, and computes the values that are derived from the key. Loading replaces the
-/// previous content of the local store, so its transfers are exclusive.
+/// previous content of the local store, so the transfers of this function are exclusive.
 fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block], done: &mut Share) -> Result<(), String> {
     let bytes = |compiled: &Compiled| compiled.loaded_bytes().iter().sum::<usize>() as u64;
     if compiled.of.way.is_hash() {
-        // The hash key is the encryption of the zero block, which is loaded with the program. The main processor then
-        // computes the tables of the loop from the hash key.
+        // The hash key is the encryption of the zero block. The zero block is loaded with the program. The main
+        // processor then computes the tables of the loop from the hash key.
         let encrypt = self::compiled(HASH_KEY, keys.len() - 1)?;
         encrypt.load(machine, keys).map_err(message_of)?;
         let mut h = Zeroizing::new([0; 16]);
@@ -399,7 +399,7 @@ impl Device for Spu {
     fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
         let Operation::Pass(pass) = operation else { return None };
         KERNELS.get(usize::from(kernel.0))?.loop_for(pass)?;
-        // The cost of the simulation, not of the chip: about 200 instructions per block.
+        // The cost of the simulation on the host, not the cost on the chip: about 200 instructions per block.
         Some(Cost::new(100_000.0, 0.005))
     }
 

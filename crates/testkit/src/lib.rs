@@ -9,7 +9,7 @@ pub mod mock;
 pub mod properties;
 pub mod suite;
 
-/// The code of the guide is compiled and run.
+/// Makes `cargo test` compile and run the code of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/adding-a-backend.md")]
 pub struct AddingABackend;

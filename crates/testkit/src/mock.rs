@@ -2,7 +2,7 @@
 //!
 //! The device has memory of its own, which host pointers cannot reach. Work takes a configurable time (a delay and a rate),
 //! completes later on a thread of the device, and fails on demand. The oracle computes the results. The whole shared suite
-//! runs on this device, so code in core that assumes data in host memory fails the tests.
+//! runs on this device, so shared code that assumes data in host memory fails the tests.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};

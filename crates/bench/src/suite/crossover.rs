@@ -77,7 +77,8 @@ fn best(outcome: &Outcome) -> Option<&Measured> {
     devices(outcome).max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))
 }
 
-/// The sizes at which the fastest device changes. They are the intersections of the lines between measured points.
+/// The sizes at which the fastest device changes. At these sizes the lines of the previous and of the new fastest
+/// device cross in the plot.
 fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
     let mut found = Vec::new();
     for pair in outcomes.windows(2) {

@@ -275,7 +275,7 @@ fn measure(session: &Session, files: &TestFiles, contenders: &mut [Contender]) -
     Ok(())
 }
 
-/// Reads the output file and compares it with the plaintext.
+/// Reads the output file, decrypts it if it is encrypted, and compares the result with the plaintext.
 fn verify(files: &TestFiles, contender: &Contender, out: &Path) -> Result<()> {
     if matches!(contender.output, Output::Nothing) {
         return Ok(());

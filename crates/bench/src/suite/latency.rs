@@ -113,7 +113,7 @@ fn clock() -> f64 {
     times[times.len() / 2]
 }
 
-/// Rounds as in the other suites, but with each call timed.
+/// Runs rounds as in the other suites, but times each call separately.
 fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Times>> {
     let mut data = random(bytes);
     let mut check = vec![0; bytes];

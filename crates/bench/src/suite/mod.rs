@@ -24,7 +24,7 @@ pub enum Suite {
     Throughput,
     /// Each device and the planner's choice, by size.
     Crossover,
-    /// Many messages in a call, each with a key of its own.
+    /// Many messages in a call; each message has a different key.
     Batch,
     /// Encryption and decryption of files, compared with `cp` and `openssl enc`.
     Files,
@@ -110,7 +110,8 @@ impl Suite {
             match session.host.check_stopped().and_then(|()| suite.run(session)) {
                 Ok(section) => sections.push(section),
                 Err(error) => {
-                    // A signal also makes the measured programs fail. Such a failure is reported as `Error::Stopped`.
+                    // A signal can also make a measured program fail. The error is then `Error::Stopped`, not the
+                    // failure of the program.
                     let stopped = session.host.is_stopped();
                     let error = if stopped { Error::Stopped } else { error };
                     sections.push(Section::failed(suite, &error));

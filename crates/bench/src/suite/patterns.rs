@@ -1,4 +1,4 @@
-//! Dependence of the speed on the data. The patterns are those of a thesis on AES with CUDA and OpenSSL: see
+//! Dependence of the speed on the data. The patterns come from a thesis on AES with CUDA and OpenSSL: see
 //! `docs/benchmarks.md`.
 
 use std::hint::black_box;
@@ -113,8 +113,8 @@ pub(super) fn run(session: &Session) -> Result<Section> {
 struct Comparison {
     /// The difference between the medians of the fastest and the slowest pattern, relative to the fastest.
     difference: f64,
-    /// For each pattern: the difference between the fastest and the slowest round, relative to the median. This is the
-    /// largest of these values.
+    /// The difference between the fastest and the slowest round of a pattern, relative to the median of the pattern.
+    /// The largest value over all patterns.
     spread: f64,
 }
 

@@ -15,7 +15,7 @@ use crate::session::{AUTO, Subject};
 use crate::workload::{self, Shape, Workload};
 use crate::{Session, openssl, peers};
 
-/// A workload, or a batch of messages of a workload, with a separate name.
+/// A workload with one message per call, or with a batch of messages. A batch has a different name from the workload.
 struct Entry {
     name: String,
     work: Workload,

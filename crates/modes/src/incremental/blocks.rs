@@ -25,8 +25,8 @@ pub trait BlockIo {
     /// Copies input from offset `at`.
     fn read(&self, at: usize, into: &mut [u8]);
 
-    /// Returns `len` bytes of input at offset `from`, with their output at offset `to`. All other input has already been
-    /// read, because the output may overlap it.
+    /// Returns `len` bytes of input at offset `from`, with their output at offset `to`. The caller must have read all other
+    /// input before, because this output may overlap that input.
     fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_>;
 
     /// Writes output at offset `at`.
@@ -202,8 +202,8 @@ impl BlockBuffer {
         Ok(out)
     }
 
-    /// Ends the message. Returns the number of bytes of the last block that are output. For XTS, the caller ends the data
-    /// unit with the [`pending`](BlockBuffer::pending) bytes instead.
+    /// Ends the message. Returns the last block, and how many of its first bytes are output. Not for XTS: there, the caller
+    /// processes the [`pending`](BlockBuffer::pending) bytes to end the data unit.
     ///
     /// # Errors
     /// [`Error::NotWholeBlocks`], with the pending bytes unchanged; [`Error::Padding`]; errors of the executor.

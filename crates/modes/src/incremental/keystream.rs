@@ -43,7 +43,8 @@ impl Keystream {
         self.used = 0;
     }
 
-    /// Continues inside a block after its first `used` bytes, below 16. The chaining state must be the one after that block.
+    /// Continues inside a block after its first `used` bytes, below 16. The current chaining state must be the state after
+    /// that block.
     ///
     /// # Errors
     /// Errors of the executor.

@@ -33,7 +33,7 @@ struct Parts {
 enum Phase {
     Aad,
     Data,
-    /// A device has failed during a call. The message cannot continue, because this could use keystream twice.
+    /// A device has failed during a call. The message cannot continue, because keystream could then be used twice.
     Failed,
 }
 
@@ -73,7 +73,7 @@ impl Parts {
         Ok(())
     }
 
-    /// CTR before or after the MAC: the MAC of GCM is computed over the ciphertext, that of CCM over the plaintext.
+    /// CTR before or after the MAC: the MAC of GCM is computed over the ciphertext, and the MAC of CCM over the plaintext.
     fn update(&mut self, data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
         let total = self.data.saturating_add(data.len() as u64);
         self.attempt(|parts| parts.run(data, mac_of_ciphertext))?;
@@ -258,7 +258,8 @@ impl CcmStream {
     /// [`CcmStream::verify`].
     ///
     /// # Errors
-    /// [`Error::OutputLength`], [`Error::Order`] if the lengths differ from those that were set, and errors of devices.
+    /// [`Error::OutputLength`], [`Error::Order`] if the lengths differ from the lengths that were set at the start, and
+    /// errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
         self.update_data(HostData::copy(input, output)?)
     }
@@ -286,7 +287,7 @@ impl CcmStream {
         self.parts.enter_data()
     }
 
-    /// Ends an encryption, and writes its tag, of the length that was set.
+    /// Ends an encryption, and writes its tag. `tag` must have the length that was set at the start.
     ///
     /// # Errors
     /// [`Error::TagLength`], [`Error::Order`] if data are missing or for a decryption, and errors of devices.

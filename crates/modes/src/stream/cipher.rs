@@ -23,8 +23,8 @@ pub enum Padding {
 
 /// A cipher for a message in pieces of any length. The total output equals that of a single call.
 ///
-/// ECB, CBC and PCBC output whole blocks and hold back the rest; for decryption with padding, and for XTS, they also
-/// hold back the last whole block, since it may be the end.
+/// The streams of ECB, CBC, PCBC and XTS output whole blocks and hold back a partial block. XTS also holds back the last
+/// whole block, because it may be the end of the message. Decryption with padding does this if there is no partial block.
 pub struct CipherStream {
     executor: Arc<dyn Executor>,
     cipher: Cipher,
@@ -40,7 +40,7 @@ enum State {
     Keystream(Keystream),
     /// CFB128.
     Feedback(Feedback),
-    /// CFB8 and CFB1. Their passes process any number of bytes, so only the chaining state is needed.
+    /// CFB8 and CFB1. The passes of these modes process any number of bytes, so only the chaining state is needed.
     Bytes(Zeroizing<Block>),
     /// ECB, CBC, PCBC, XTS.
     Blocks {
@@ -194,10 +194,11 @@ impl CipherStream {
     }
 
     /// Moves to byte `position` of the message that started with `iv`. CTR supports any position. XTS supports block
-    /// boundaries that at least one more block follows.
+    /// boundaries, and at least one more block must follow.
     ///
     /// # Errors
-    /// [`Error::Order`] for other modes, and for XTS inside a block; errors of devices.
+    /// [`Error::Order`] for other modes, and for XTS inside a block; [`Error::TooLong`] for XTS beyond the maximum data
+    /// unit; errors of devices.
     pub fn seek(&mut self, iv: &Block, position: u64) -> Result<()> {
         match self.cipher {
             Cipher::Ctr => {

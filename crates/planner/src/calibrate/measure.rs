@@ -32,9 +32,9 @@ impl Place {
 /// beyond 16 MiB.
 const LENGTHS: [usize; 5] = [64, 4 << 10, 64 << 10, 1 << 20, 16 << 20];
 
-/// Maximum time of a run in nanoseconds. A run is omitted if its time, estimated from shorter runs, is longer. The value is
-/// the time of 16 MiB at 2.8 GB/s. With this value and two to nine runs, the calibration of a processor took 1.0 s
-/// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
+/// Maximum time of a run in nanoseconds. A run is omitted if its time, estimated from shorter runs, exceeds this. The
+/// value is the time of 16 MiB at 2.8 GB/s. With this value and two to nine runs, the calibration of a processor took
+/// 1.0 s (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 const MAX_RUN_NS: f64 = 6e6;
 
 /// Runs of one shape are repeated until their total time reaches this value, but at least twice and at most nine times. The

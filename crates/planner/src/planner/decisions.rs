@@ -20,7 +20,7 @@ pub struct Considered {
     pub ns: f64,
     /// True if the time is based on measurements, false if the device states it.
     pub is_measured: bool,
-    /// The reason why the candidate was not considered although it may be the fastest.
+    /// If the candidate has failed its self-test, or its device has failed too often: a description of this failure.
     pub passed_over: Option<String>,
     /// True for the chosen candidate.
     pub is_chosen: bool,

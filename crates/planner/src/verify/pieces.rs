@@ -62,7 +62,7 @@ pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize]) -> Ve
     let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
     let first = verifier.seed % MESSAGE_STRIDE.min(count.max(1));
     let chosen = lengths.iter().enumerate().skip(first).step_by(MESSAGE_STRIDE);
-    // Each message counts as one block more than its bytes, so that empty messages count too.
+    // The size of a message is taken as its bytes plus one block, so that empty messages do not have size 0.
     chosen.filter(|(_, bytes)| 16 * (*bytes + 16) <= total + 16 * count).map(|(index, _)| index).collect()
 }
 

@@ -3,8 +3,10 @@
 //! for immediately. Their input is read before the work starts, after all other users of that memory have finished.
 //!
 //! The work is not repeated, because its input may have been overwritten. If the output is wrong, it is zeroed, and the
-//! completion fails. The following is never compared: messages described in device memory ([`Task::Table`]), because their
-//! keys never reach the host; chaining states, tags and MACs; and calls whose data are in memory of several kinds.
+//! completion fails. The following is never compared:
+//! - messages described in device memory ([`Task::Table`]), because their keys never reach the host
+//! - chaining states, tags and MACs
+//! - calls whose data are in memory of several kinds
 
 use zeroize::Zeroizing;
 
@@ -69,7 +71,7 @@ enum Places {
 
 /// Work that was started.
 pub(super) enum Started<'w, 'd> {
-    /// Its results are not verified.
+    /// Work whose results are not verified.
     Unverified(Completion<'w>),
     Verified(Box<Verified<'w, 'd>>),
 }

@@ -4,7 +4,7 @@ use super::{AsmError, Image, set_branch, set_target};
 use crate::isa::{Inst, Op, Reg, with_table};
 use crate::sim::LOCAL_STORE;
 
-/// A position in a program, which may be bound after its first use.
+/// A label: a name for a position in a program. Instructions may refer to a label before it is bound to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(usize);
 
@@ -47,7 +47,7 @@ impl Assembler {
         self.labels[label.0] = Some(self.words.len());
     }
 
-    /// Binds a label to the current position and adds its name to the image's symbols.
+    /// Binds a label to the current position and adds it to the image's symbols as `name`.
     pub fn bind_named(&mut self, label: Label, name: &str) {
         self.bind(label);
         self.names.push((name.into(), label));

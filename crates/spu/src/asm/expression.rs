@@ -1,6 +1,6 @@
-//! Expressions of assembly text: integers, symbols, and the operators of the GNU assembler. Their precedence is that of
-//! the GNU assembler, not that of C: shifts have the precedence of products, and `|`, `^` and `&` have a higher
-//! precedence than sums.
+//! Expressions of assembly text: integers, symbols, and the operators of the GNU assembler. The precedence of the
+//! operators follows the GNU assembler and differs from C: shifts have the precedence of products, and `|`, `^` and `&`
+//! have a higher precedence than sums.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -26,8 +26,9 @@ impl Value {
 pub(super) struct Place {
     pub section: usize,
     pub offset: u32,
-    /// The number of the run that contains the position. Within a run, the distance between two positions is known
-    /// while the program is being read. An alignment starts a new run, even if it adds no padding.
+    /// The number of the run that contains the position. A run is a part of the program in which the distance between
+    /// two positions is known while the program is being read. An alignment starts a new run, even if it adds no
+    /// padding.
     pub run: usize,
     /// Number of statements before this position.
     pub order: usize,
@@ -39,7 +40,7 @@ pub(super) struct Definition {
     pub place: Place,
     pub line: usize,
     pub text: String,
-    /// True if the value was known when the `.set` was read. The text is then a number.
+    /// True if the value was known when the `.set` was read. In this case `text` is a number.
     pub known: bool,
 }
 

@@ -23,11 +23,12 @@ pub struct Image {
     pub bytes: Vec<u8>,
     /// The addresses of the instructions. All other bytes are data.
     pub code: Range<u32>,
-    /// The start address of execution.
+    /// The address at which execution starts.
     pub entry: u32,
     /// Labels and their addresses.
     pub symbols: BTreeMap<String, u32>,
-    /// Ranges of data within the code, in order. Stores to these data are allowed unless the data have been executed.
+    /// Ranges of data within the code, in order. Stores to these data are allowed unless the data have been executed as
+    /// instructions.
     pub constants: Vec<Range<u32>>,
 }
 

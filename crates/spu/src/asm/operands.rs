@@ -132,7 +132,8 @@ fn register(text: &str, place: Place, symbols: &Symbols<'_>) -> Result<Reg, Stri
     let number = match name.to_ascii_lowercase().as_str() {
         "lr" => 0,
         "sp" => 1,
-        // The GNU assembler compares only the first two letters.
+        // The GNU assembler recognises `lr` and `sp` by their first two letters, so this assembler refuses longer
+        // names.
         lower if lower.starts_with("lr") || lower.starts_with("sp") => {
             return Err(format!(
                 "`{text}` is no register: names that begin with lr or sp stand for $lr and $sp"

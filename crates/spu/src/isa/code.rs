@@ -57,7 +57,7 @@ impl Op {
     }
 }
 
-/// The operand fields of the formats, as masks of bits that may be set.
+/// The operand fields of a format, as a mask of the bits that may be set.
 fn field_mask(format: Format) -> u32 {
     use Format::*;
     let (start, bits) = format.immediate();

@@ -106,7 +106,7 @@ pub enum Format {
     Ri10Byte,
     /// `rt,offset(ra)`; the offset is encoded in quadwords and written in bytes.
     Ri10Quad,
-    /// As [`Format::Ri10Quad`], for a store.
+    /// The store form of [`Format::Ri10Quad`].
     Ri10QuadStore,
     /// `rt,value`; the value has sixteen bits.
     Ri16,
@@ -114,11 +114,11 @@ pub enum Format {
     Ri16InOut,
     /// `rt,address`
     Ri16Absolute,
-    /// As [`Format::Ri16Absolute`], for a store.
+    /// The store form of [`Format::Ri16Absolute`].
     Ri16AbsoluteStore,
     /// `rt,address`, relative to the instruction.
     Ri16Relative,
-    /// As [`Format::Ri16Relative`], for a store.
+    /// The store form of [`Format::Ri16Relative`].
     Ri16RelativeStore,
     /// `rt,value`; the value has eighteen bits and is unsigned.
     Ri18,

@@ -21,7 +21,7 @@ pub(crate) trait Cipher: Send + Sync {
         block
     }
 
-    /// As [`Cipher::enter`], but outside the SPU program, for chaining values. Constant time.
+    /// Does the same as [`Cipher::enter`] outside the SPU program. It is used for chaining values. Constant time.
     fn enter_block(&self, block: Block) -> Block {
         block
     }
@@ -39,8 +39,8 @@ pub(crate) trait Cipher: Send + Sync {
         chained: bool,
     ) -> (Value, Option<Value>);
 
-    /// All rounds after the first `done` rounds. The block is in the internal form, and the first round key has been
-    /// added to it.
+    /// All rounds after the first `done` rounds. `entered` is in the internal form. It is the result of the first
+    /// `done` rounds or, if `done` is 0, the block with the first round key added.
     fn run(
         &self,
         f: &mut Flow,
@@ -60,10 +60,11 @@ pub(crate) trait Cipher: Send + Sync {
     }
 }
 
-/// A cipher that computes the contribution of the first three words of all counter blocks to the first round only once.
+/// A cipher that computes a part of the first round only once per call. The counter blocks of a call differ only in the
+/// last word, so the contribution of the first three words to the first round is constant.
 pub(crate) trait Caching {
     /// The first round of a counter block. `entered` is the block in the internal form with the first round key added,
-    /// and `rest` is the contribution of its first three words.
+    /// and `rest` is the result of [`Caching::rest_of_first_round`].
     fn first_round(&self, f: &mut Flow, entered: Value, rest: Value) -> Value;
 
     /// The contribution of the first three words of a counter block and of the second round key to the first round.

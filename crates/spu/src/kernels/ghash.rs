@@ -9,7 +9,7 @@ use super::modes::Parameter;
 use super::tables::{add, entries};
 use crate::schedule::{Flow, Value};
 
-/// Bytes of the table for the bitwise loop.
+/// Size in bytes of the table for the bitwise loop.
 pub(crate) const POWERS: usize = 128 * 16;
 
 /// H times x^j for each j: bit j counts from the most significant bit of byte 0. No branch depends on H. The values are
@@ -22,7 +22,7 @@ fn fill_multiples(multiples: &mut [u128; 128], h: &Block) {
     }
 }
 
-/// Fills the tables of a hash key, which have 64 KiB and the layout of the cipher's tables.
+/// Fills the 64 KiB of tables for the hash key `h`. Their layout is the layout of the cipher's tables.
 pub(crate) fn fill_tables(bytes: &mut [u8], h: &Block) {
     let mut multiples = Zeroizing::new([0; 128]);
     fill_multiples(&mut multiples, h);
@@ -39,7 +39,7 @@ pub(crate) fn fill_tables(bytes: &mut [u8], h: &Block) {
     }
 }
 
-/// Fills the table with the contribution of each bit, which has 2 KiB.
+/// Fills the 2 KiB table that contains the contribution of each bit.
 pub(crate) fn fill_powers(bytes: &mut [u8], h: &Block) {
     let mut multiples = Zeroizing::new([0; 128]);
     fill_multiples(&mut multiples, h);
@@ -48,7 +48,7 @@ pub(crate) fn fill_powers(bytes: &mut [u8], h: &Block) {
     }
 }
 
-/// Writes sixteen bytes without leaving copies.
+/// Writes sixteen bytes, and wipes the temporary copy.
 fn write(bytes: &mut [u8], value: u128) {
     bytes.copy_from_slice(&*Zeroizing::new(value.to_be_bytes()));
 }
@@ -59,8 +59,8 @@ fn by_tables(f: &mut Flow, x: Value) -> Value {
     add(f, entries[0], &entries[1..])
 }
 
-/// The bitwise product. Sixteen bits at a time are spread to sixteen bytes. Each of these bytes is then copied to all
-/// bytes of a quadword, which is the mask of its bit.
+/// The bitwise product. Expands sixteen bits at a time to sixteen bytes of ones or zeros. Each byte is then copied to
+/// all bytes of a quadword. This quadword is the mask for the table entry of the bit.
 fn by_bits(f: &mut Flow, x: Value) -> Value {
     // The table is at address 0. The address is copied in each iteration, so that the loads depend on an instruction
     // and the scheduler does not place them last.

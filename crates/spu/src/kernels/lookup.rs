@@ -1,10 +1,10 @@
 //! The S-box as 256 bytes in sixteen registers, as in the paper and in the Cell's programming handbook.
 //!
 //! `shufb` looks up one of 32 bytes by five bits of the index. The other three bits select among the results of eight
-//! lookups. Two steps differ from the paper. First, the top bit is not used for a selection: the lookup is done twice,
-//! once with the bit flipped. A control byte with the top bit set gives a constant that depends only on the next two
-//! bits (00, 00, FF, 80), and the tables are chosen such that the constants cancel. Second, the masks for the other two
-//! bits can be computed by a shift on the odd pipe.
+//! lookups. Two steps differ from the paper. First, the top bit is not used for a selection. Instead, each lookup is
+//! done twice, once with the top bit flipped, and the two results are added. The control byte with the top bit set
+//! gives a constant that depends only on the next two bits (00, 00, FF or 80). The tables include this constant, so
+//! that it cancels in the sum. Second, the masks for the other two bits can be computed by a shift on the odd pipe.
 
 use super::cipher::{Block, Cipher};
 use super::field::sbox;
@@ -21,8 +21,8 @@ pub(crate) struct Lookup {
 /// The result of `shufb` for a control byte with the top bit set, indexed by the next two bits.
 const CONSTANTS: [u8; 4] = [0, 0, 0xff, 0x80];
 
-/// Sixteen bytes of the S-box. The constant that the other of the two lookups returns has been added to them, so that
-/// the constants cancel.
+/// Sixteen bytes of the S-box. Each lookup is done twice, and one of the two results is a constant. This constant has
+/// been added to the bytes of the table, so that it cancels in the sum of both results.
 fn table(quarter: usize, part: usize, flipped: bool) -> Block {
     let start = quarter * 32 + part * 16 + if flipped { 128 } else { 0 };
     std::array::from_fn(|i| sbox((start + i) as u8) ^ CONSTANTS[quarter])
@@ -77,8 +77,8 @@ impl Lookup {
         f.sum(&[keyed, row23, reduced, shifted])
     }
 
-    /// As `mix`, with the shortest latency: ten cycles from the sum of rows 0 and 1, if there is no conflict on the
-    /// even pipe.
+    /// Does the same as `mix` with the shortest latency: ten cycles from the sum of rows 0 and 1, if there is no
+    /// conflict on the even pipe.
     fn mix_shortest(&self, f: &mut Flow, row01: Value, keyed: Value) -> Value {
         // An addition doubles the bytes with half the latency of a shift.
         let low = f.and_bytes(row01, 0x7f);

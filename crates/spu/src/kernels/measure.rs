@@ -9,10 +9,10 @@ use crate::sim::{CLOCK_HZ, Machine, Observer, Rules, Summary, Trace};
 pub struct Clocks {
     /// Clocks per block in the steady state, for 10, 12 and 14 rounds.
     pub block: [f64; 3],
-    /// Clocks per round of a block: the slope over the number of rounds.
+    /// Clocks for one more round of a block: the slope of the clocks per block over the number of rounds.
     pub round: f64,
-    /// Clocks per block in addition to ten rounds at that slope: those of the last round, and of all other work per
-    /// block.
+    /// Clocks per block for a cipher of ten rounds, minus ten times `round`: the additional cost of the last round, and
+    /// all other work per block.
     pub last: f64,
 }
 
@@ -56,7 +56,7 @@ fn cycles(compiled: &Compiled, rounds: usize, blocks: usize, rules: Rules) -> Re
     Ok(compiled.run(&mut machine, &keys, &[0; 16], &mut vec![0; 16 * blocks])?.cycles)
 }
 
-/// Totals of a call with the data of one transfer, including the stalls by cause.
+/// Totals of a call on [`MAX_RUN_BYTES`] bytes, including the stalls by cause.
 ///
 /// # Errors
 /// A message, if the loop cannot be compiled or stops with a fault.
@@ -66,7 +66,7 @@ pub fn summary(of: Loop, rounds: usize) -> Result<Summary, String> {
     Ok(summary)
 }
 
-/// The trace of both pipes for these cycles of a call with the data of one transfer.
+/// The trace of both pipes for these cycles of a call on [`MAX_RUN_BYTES`] bytes.
 ///
 /// # Errors
 /// A message, if the loop cannot be compiled or stops with a fault.

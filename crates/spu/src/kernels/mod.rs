@@ -31,7 +31,7 @@ use crate::sim::{Fault, LOCAL_STORE, Machine, Observer, Run, Silent};
 /// The implementation of the cipher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Way {
-    /// Lookups in registers, without the scheduler; only CTR, one block.
+    /// Lookups in registers, written without the scheduler. This way supports only CTR with one block per iteration.
     Plain,
     /// Lookups in registers, with a fixed instruction for each step.
     Lookup,
@@ -104,7 +104,7 @@ pub struct Compiled {
     output_at: u32,
 }
 
-/// The reason why a compiled loop does not run.
+/// The reason why a run of a compiled loop failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// The loop was compiled for another key size.
@@ -225,8 +225,8 @@ impl Compiled {
         Ok(())
     }
 
-    /// Numbers of bytes that [`Compiled::load`] writes to the local store: for code, constants and keys, and for
-    /// tables.
+    /// Numbers of bytes that [`Compiled::load`] or [`Compiled::load_hash_key`] writes to the local store. The first
+    /// number is for code, constants and keys, the second for tables.
     pub fn loaded_bytes(&self) -> [usize; 2] {
         [self.program.image.bytes.len(), self.of.way.tables()]
     }
@@ -236,7 +236,7 @@ impl Compiled {
         if keys.len() == expected { Ok(()) } else { Err(Refused::Keys { found: keys.len(), expected }) }
     }
 
-    /// Loads a program for GHASH, which has a hash key.
+    /// Loads a program for GHASH, and fills its tables for the hash key `h`.
     pub fn load_hash_key(&self, machine: &mut Machine, h: &Block) {
         machine.load(&self.program.image);
         let tables = machine.memory_mut(range(0, self.of.way.tables()));
@@ -287,7 +287,8 @@ impl Compiled {
                     write(machine, at, &caching.rest_of_first_round(keys, register));
                 }
                 Parameter::Chain => {
-                    // The chaining value has the form of a preceding block: the last round key is not included.
+                    // The loop expects the chaining value in the internal form and without the last round key, as it is
+                    // after a block.
                     let last = &self.cipher.key_form(keys)[self.rounds];
                     let before = Zeroizing::new(std::array::from_fn(|i| register[i] ^ last[i]));
                     write(machine, at, &Zeroizing::new(self.cipher.enter_block(*before)));

@@ -10,7 +10,8 @@ pub enum Mode {
     Ecb,
     /// Counter blocks, whose last 32 bits are incremented.
     Ctr,
-    /// CTR, with the contribution of all but the last word to the first round computed once per call.
+    /// CTR; the contribution of the first three words of the counter block to the first round is computed once per
+    /// call.
     CtrCached,
     /// CBC encryption: each ciphertext block is added to the next plaintext block.
     CbcEncrypt,
@@ -34,13 +35,14 @@ pub enum Parameter {
     ChainKey,
     /// The counter of the first block.
     Counter,
-    /// The contribution of the first three words of all counter blocks to the first round.
+    /// The contribution of the first three words of all counter blocks, and of the second round key, to the first
+    /// round.
     FirstRound,
     /// The running hash.
     Hash,
     /// The chaining value in the internal form, without the last round key.
     Chain,
-    /// The address of the input in the preferred slot. The quadword before it is the previous block (IV).
+    /// The address of the input, in the preferred slot. The quadword before the input is the previous block or the IV.
     Input,
     /// The address of the output.
     Output,
@@ -104,8 +106,8 @@ impl Building<'_> {
         (0..=self.rounds).map(|round| self.parameter(Parameter::RoundKey(round))).collect()
     }
 
-    /// An address that advances with each group of blocks. Distant loads and stores use separate pointers, so that
-    /// iterations can overlap.
+    /// An address that advances with each group of blocks. Loads and stores that are far apart in an iteration use
+    /// separate pointers, so that iterations can overlap.
     fn pointer(&mut self, what: Parameter) -> Value {
         self.parameters.push(what);
         let (carried, value) = self.flow.carried();
@@ -194,7 +196,8 @@ impl Building<'_> {
         self.flow.carry(carried, chained.expect("it was asked for"));
     }
 
-    /// CFB encryption if `with_data` is set, and OFB otherwise. In CFB the data are part of the chain.
+    /// CFB encryption if `with_data` is set, and OFB otherwise. In CFB the plaintext is added to the next chaining
+    /// value.
     fn feedback(&mut self, with_data: bool) {
         let keys = self.keys();
         let chain_key = self.parameter(Parameter::ChainKey);

@@ -13,7 +13,7 @@ pub struct Named {
     pub description: &'static str,
     /// False if addresses depend on data.
     pub constant_time: bool,
-    /// The paper's clocks per round of a block, and its additional clocks for the last round.
+    /// Values from the paper: clocks per round of a block, and additional clocks for the last round.
     pub paper: Option<(f64, f64)>,
     /// The loops; the first one is used for measurements.
     pub loops: &'static [(Pass, Loop)],

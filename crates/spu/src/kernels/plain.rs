@@ -24,7 +24,8 @@ const DOUBLED: Reg = r(9);
 const TRIPLED: Reg = r(10);
 const SUM: Reg = r(11);
 const TURNED: Reg = r(12);
-/// The first register of the eight lookups and of the selections from them.
+/// The first of the registers that hold the results of the eight lookups, and then the bytes selected from these
+/// results.
 const PART: u8 = 16;
 const FIRST_ROUND: Reg = r(30);
 const KEYS: Reg = r(31);
@@ -56,7 +57,8 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     let last_but_one = asm.label();
     asm.lqa(KEYS, last_but_one);
     asm.il(FIRST_ROUND, -16 * (rounds as i32 - 1));
-    // The negative number of remaining bytes also counts up to zero. It is added to the end addresses of the buffers.
+    // The number of remaining bytes is kept as a negative number, which also counts up to zero. The address of a block
+    // is this number plus the end address of the buffer.
     asm.shli(LEFT, LEFT, 4);
     asm.a(INPUT, INPUT, LEFT);
     asm.a(OUTPUT, OUTPUT, LEFT);
@@ -130,7 +132,7 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     asm.quadword(super::scalar(at));
 
     let image = asm.finish().map_err(|error| error.to_string())?;
-    // An estimate with a penalty for each branch; only the cycle budget depends on it.
+    // An estimate that includes a penalty for each branch. It is used only for the cycle budget.
     let interval = 90 * rounds as u64;
     let program = Program {
         image,

@@ -48,7 +48,8 @@ impl RoundLoop {
     /// [`Fault`] if the program is wrong.
     ///
     /// # Panics
-    /// If the number of blocks differs from the compiled one, or there are too few keys for the overlapping iterations.
+    /// If the number of blocks differs from the number passed to [`RoundLoop::compile`], or there are too few keys for
+    /// the overlapping iterations.
     pub fn run(&self, keys: &[Block], blocks: &mut [Block]) -> Result<Run, Fault> {
         let overlapping = self.program.stages as usize;
         assert!(blocks.len() == self.blocks, "{} blocks, not {}", self.blocks, blocks.len());

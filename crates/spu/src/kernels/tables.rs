@@ -5,7 +5,7 @@
 //! byte value for all 16 positions are adjacent. So the address of a lookup is 256 times the byte plus a constant for
 //! the position, and the load adds this constant. Addresses have 18 bits, and higher bits are ignored. So after every
 //! other byte has been cleared, one shift gives the address for one byte of each of the four words. A load uses the
-//! address in the preferred slot, so each of the other three words needs one rotation into this slot.
+//! address in the preferred slot, so the addresses in the other three words must be rotated into this slot.
 //!
 //! The addresses depend on the data. The local store has no cache that could leak the addresses, but these kernels are
 //! not declared constant time.
@@ -22,12 +22,13 @@ pub(crate) const TABLES: usize = 16 * 256 * 16;
 
 /// Encryption by tables.
 pub(crate) struct Tables {
-    /// Number of words other than the first in which the second and the fourth byte share one rotation and are then
-    /// shifted on the even pipe. This number balances the pipes.
+    /// Number of words, not counting the first, whose second and fourth byte are rotated into the preferred slot
+    /// together and then shifted separately on the even pipe. In the other words each address is rotated separately.
+    /// This number balances the pipes.
     pub shared: usize,
 }
 
-/// The row in which MixColumns multiplies a byte by 1, relative to the row of the byte.
+/// A row in which MixColumns multiplies a byte by 1, relative to the row of the byte.
 const ROW_OF_ONE: usize = 1;
 
 /// The result of SubBytes, ShiftRows and MixColumns for a byte at a position.
@@ -86,8 +87,8 @@ impl Cipher for Tables {
         add(f, key, &entries)
     }
 
-    /// The last round needs only the S-box. Its value is the byte that the entry multiplies by 1. This byte is one row
-    /// too low, so the result is rotated by one row.
+    /// The last round has no MixColumns, so it needs only the S-box value of each byte. An entry contains this value,
+    /// multiplied by 1, one row below the row of the byte. So the result is rotated by one row.
     fn last_round(
         &self,
         f: &mut Flow,

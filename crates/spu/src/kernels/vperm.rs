@@ -75,7 +75,8 @@ impl Vperm {
         if self.decrypts { inverse(&SHIFT_ROWS) } else { SHIFT_ROWS }
     }
 
-    /// For each position, the index of the byte that is at this position after this number of rounds.
+    /// For each position, the index (in the order of FIPS 197) of the byte that is at this position after `rounds`
+    /// rounds.
     fn places(&self, rounds: usize) -> Permutation {
         // One ShiftRows is omitted in each round.
         let back = inverse(&self.shift_rows());

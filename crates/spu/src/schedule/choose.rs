@@ -71,7 +71,8 @@ pub(super) fn balanced(flow: &Flow) -> Body {
     Body { nodes, made_by, pool_of, carried, carried_of, pool, parameters, lanes }
 }
 
-/// For each node, true if it belongs to the chosen alternative and its result is used.
+/// For each node, true if it is needed: it does not belong to a rejected alternative, and it is a store or its result
+/// is used.
 fn wanted(flow: &Flow, taken: &[usize], chosen: &impl Fn(Value) -> Value) -> Vec<bool> {
     let mut needed = vec![false; flow.origins.len()];
     for next in flow.carried.iter().filter_map(|state| state.next) {

@@ -1,16 +1,16 @@
 //! The scheduler, which converts dataflow to code. It determines the cycle and the pipe of each instruction, and the
-//! registers of its values.
+//! register of each value.
 //!
 //! A kernel is a [`Flow`]: the body of a loop over groups of blocks as dataflow. The instructions are in any readable
-//! order and use values instead of registers. [`compile`] converts it to a program:
+//! order and use values instead of registers. [`compile`] converts the flow to a program:
 //!
 //! 1. `choose`: if a result can be computed by even- or odd-pipe instructions (`Flow::either`), chooses the alternative
 //!    that balances the pipes.
 //! 2. `place`: modulo scheduling. Each instruction gets a cycle such that one iteration starts every `interval` cycles
 //!    and no two instructions use the same pipe in the same cycle modulo `interval`. Iterations thus overlap.
 //! 3. `registers`: values that are live at the same time, modulo the interval, get different registers.
-//! 4. `emit`: pairs of even and odd instructions at multiples of 8 bytes, with `nop` and `lnop` for idle pipes; the
-//!    prologue and epilogue of the overlapping iterations; the branch and its hint.
+//! 4. `emit`: writes the program. It consists of pairs of even and odd instructions at multiples of 8 bytes, with `nop`
+//!    and `lnop` for idle pipes; the prologue and epilogue of the overlapping iterations; the branch and its hint.
 
 mod choose;
 mod emit;
@@ -43,12 +43,12 @@ pub struct Program {
     pub parameters: Vec<u32>,
     /// The register of each carried value at the end of the program, in the order of creation.
     pub carried: Vec<Reg>,
-    /// The address of the number of iterations, a word in the preferred slot.
+    /// The address of the number of times that the loop is executed, a word in the preferred slot.
     pub iterations_at: u32,
-    /// Number of iterations that overlap. A run needs at least this number of iterations, and its loop runs `stages -
-    /// 1` times fewer.
+    /// Number of iterations that overlap. A run needs at least this number of iterations. Because of the prologue and
+    /// the epilogue, the loop is executed `stages - 1` times less often than the number of iterations.
     pub stages: u64,
-    /// Scheduled cycles from the start of an iteration to that of the next.
+    /// Scheduled cycles from the start of an iteration to the start of the next one.
     pub interval: u64,
     /// Number of even and odd instructions of an iteration.
     pub counts: [usize; 2],

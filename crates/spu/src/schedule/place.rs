@@ -84,9 +84,11 @@ struct Graph {
     /// For each node: its successors in the same iteration, and the minimum distance in cycles.
     after: Vec<Vec<(usize, usize)>>,
     before: Vec<Vec<(usize, usize)>>,
-    /// Source, target in the next iteration, minimum distance in cycles.
+    /// For each carried value: the node that computes it, the node that uses it in the next iteration, and the minimum
+    /// distance in cycles.
     carried: Vec<(usize, usize, usize)>,
-    /// Producer and consumer in the same iteration: the consumer must issue before the producer's next issue.
+    /// Producer and consumer in the same iteration: the consumer must issue before the producer issues again in the
+    /// next iteration.
     lives: Vec<(usize, usize)>,
     /// Number of cycles to the end of the longest path.
     heights: Vec<usize>,
@@ -244,8 +246,8 @@ impl Graph {
     }
 
     /// Schedules a loop whose length is determined by a chain through the iterations. The result depends on how ties
-    /// are broken, since each conflict on a pipe delays the chain. This function first tries many seeds with a long
-    /// interval. It then tries the best seeds with short intervals.
+    /// are broken, since each conflict on a pipe delays the chain. This function first tries many seeds of
+    /// [`Graph::place`] with a long interval. It then tries the best seeds with short intervals.
     fn chains(&self, least: usize) -> Vec<Placement> {
         let mut tries: Vec<(usize, u64)> = (0..CHAIN_SEEDS)
             .filter_map(|seed| {
@@ -273,8 +275,8 @@ impl Graph {
     }
 
     /// The schedule for an interval, or `None` if this attempt finds none. The seed selects whether the blocks in
-    /// flight are staggered and whether older blocks have priority, which needs fewer registers. Higher seeds also
-    /// select how ties are broken.
+    /// flight are staggered, and whether older blocks have priority. Priority for older blocks needs fewer registers.
+    /// Seeds from 3 on also select how ties are broken.
     fn place(&self, interval: usize, seed: u64) -> Option<Placement> {
         let count = self.pipes.len();
         let mut placement = Placement::new(interval, vec![usize::MAX; count]);
@@ -284,8 +286,8 @@ impl Graph {
         if let Some(at) = placement.hint_at {
             taken[1][at] = true;
         }
-        // The distance between blocks is a little less than that of even spacing. This leaves time at the end of the
-        // interval for the last block.
+        // The distance between staggered blocks is 55 to 100 % of even spacing. A smaller distance leaves time at the
+        // end of the interval for the last block.
         let even = interval / self.lane_count as usize;
         let stagger = match seed % 3 {
             1 => 0,

@@ -43,7 +43,7 @@ pub(super) fn allocate(body: &Body, placement: &Placement) -> Result<Registers, 
     let pooled: Vec<_> = (0..of.len())
         .filter(|value| body.pool_of[*value].is_some() && used[*value] && !carried.contains(value))
         .collect();
-    // One more register is for the iteration count.
+    // One more register holds the iteration count.
     let whole = 1 + carried.len() + pooled.len();
     if whole > Reg::COUNT - FIRST {
         return Err(too_many(whole));

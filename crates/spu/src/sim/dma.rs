@@ -1,12 +1,12 @@
 //! An event-driven model of the DMA transfers. Each SPE has two buffers for input and two for output: it processes a
 //! piece while the next one is read and the previous one is written. All SPEs of a chip share its memory.
 //!
-//! The parameters are public data on the chip. The memory flow controller of an SPE moves 16 bytes in each direction
-//! per bus cycle. The bus runs at half the processor's clock, which gives 8 bytes per clock and direction. The memory
-//! provides 25.6 GB/s for all SPEs and both directions together, which is 8 bytes per clock at 3.2 GHz. A transfer has
-//! at most 16 KiB. Its first byte has a latency of some hundred clocks (about 90 ns measured by Kistler, Perrone and
-//! Petrini, IEEE Micro 2006). Commands are queued, so that the latency of a command overlaps with other transfers. The
-//! model assumes that concurrent transfers share the memory bandwidth evenly.
+//! The parameters come from published data on the chip. The memory flow controller of an SPE moves 16 bytes in each
+//! direction per bus cycle. The bus runs at half the processor's clock, which gives 8 bytes per clock and direction.
+//! The memory provides 25.6 GB/s for all SPEs and both directions together, which is 8 bytes per clock at 3.2 GHz. A
+//! transfer has at most 16 KiB. The first byte of a transfer has a latency of a few hundred clocks (about 90 ns
+//! measured by Kistler, Perrone and Petrini, IEEE Micro 2006). Commands are queued, so that the latency of a command
+//! overlaps with other transfers. The model assumes that concurrent transfers share the memory bandwidth evenly.
 
 use std::collections::VecDeque;
 
@@ -41,9 +41,9 @@ pub struct Transfer {
     pub clocks: u64,
     /// Bytes written to memory after the computation.
     pub bytes_out: u64,
-    /// True for an exclusive transfer, such as that of a program that replaces the running program. An exclusive
-    /// transfer is requested after all earlier output has been written, and later input is requested after the
-    /// exclusive transfer is complete.
+    /// True for an exclusive transfer, such as the transfer of a program that replaces the running program. An
+    /// exclusive transfer is requested after all earlier output has been written, and later input is requested after
+    /// the exclusive transfer is complete.
     pub exclusive: bool,
 }
 

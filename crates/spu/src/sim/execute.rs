@@ -15,7 +15,7 @@ pub(super) enum Next {
         branch: u32,
         target: u32,
     },
-    /// A store to the quadword at this address, which the caller performs after checking for code.
+    /// A store to the quadword at this address. The caller performs it after a check that it does not overwrite code.
     Store {
         at: u32,
         value: u128,
@@ -69,7 +69,7 @@ fn shift_left_bytes(a: u128, bytes: u32) -> u128 {
 /// The top bit of each byte.
 const TOPS: u128 = 0x8080_8080_8080_8080_8080_8080_8080_8080;
 
-/// 0xff in each byte whose top bit is set. All other bits of `tops` must be zero.
+/// 0xff in each byte of `tops` whose top bit is set. The seven lower bits of each byte must be zero.
 fn spread_tops(tops: u128) -> u128 {
     tops | (tops - (tops >> 7))
 }
@@ -83,7 +83,7 @@ fn shufb(a: u128, b: u128, control: u128) -> u128 {
     if constant == 0 {
         return out;
     }
-    // By its first three bits, a control byte gives 00 (100 and 101), FF (110) or 80 (111).
+    // The first three bits of a control byte select the constant: 100 and 101 give 00, 110 gives FF, and 111 gives 80.
     let nonzero = spread_tops(control << 1 & TOPS);
     let small = spread_tops(control << 2 & TOPS);
     let constants = nonzero & (!small | TOPS);

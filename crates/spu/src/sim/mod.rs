@@ -1,7 +1,7 @@
 //! The simulator of the SPU: results of the instructions, and their issue cycles.
 //!
-//! Instructions are decoded when they are first executed, and must not be overwritten. One loop maintains both the
-//! functional state and the clock; an [`Observer`] receives each issue.
+//! Instructions are decoded when they are first executed. A program that overwrites its instructions stops with a
+//! fault. One loop maintains both the functional state and the clock; an [`Observer`] receives each issue.
 
 mod decoded;
 mod dma;
@@ -24,7 +24,8 @@ use decoded::{Decoded, NO_REGISTER};
 pub const LOCAL_STORE: usize = 256 * 1024;
 const ADDRESS_MASK: u32 = LOCAL_STORE as u32 - 1;
 
-/// Parameters of the cycle model. Values that differ from those of the SPU show the effect of a rule.
+/// Parameters of the cycle model. The default values describe the SPU. Other values show how a rule affects the number
+/// of cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// Additional cycles of latency for a class of instructions.
@@ -106,7 +107,7 @@ pub struct Machine {
     code: Range<u32>,
     /// The decoded instruction of each word.
     decoded: Vec<Decoded>,
-    /// For each quadword: true if it contains instructions, or data that have been executed.
+    /// For each quadword: true if it contains instructions, or data that have been executed as instructions.
     guarded: Vec<bool>,
     entry: u32,
     rules: Rules,
@@ -156,7 +157,7 @@ impl Machine {
         }
     }
 
-    /// Resets the state of the previous program's code.
+    /// Discards the decoded instructions and the write protection of the previous program.
     fn forget_code(&mut self) {
         // Only addresses inside the code are executed, so nothing else is decoded.
         let old = self.code.start as usize..self.code.end as usize;

@@ -80,7 +80,7 @@ impl Summary {
         self.issuing + self.stalls.values().sum::<u64>()
     }
 
-    /// The fraction of issuing cycles with two useful instructions.
+    /// Of the cycles with an issue, the fraction in which two useful instructions were issued.
     pub fn dual_rate(&self) -> f64 {
         self.dual as f64 / self.issuing.max(1) as f64
     }

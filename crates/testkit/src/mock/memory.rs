@@ -28,7 +28,8 @@ impl Memory {
         Memory { allocations: Arc::default(), queue: Arc::clone(queue) }
     }
 
-    /// The input of a job, if it is in host memory. Data elsewhere are read when the job runs, and the result is empty.
+    /// The input of a job, if it is in host memory. For data in pinned or device memory, the result is empty, and the job
+    /// reads the data when it runs.
     pub(super) fn read_in(&self, data: &Data<'_>) -> Result<Vec<u8>> {
         match data {
             Data::Host(data) => Ok(match data {
