@@ -26,6 +26,8 @@ help:
 # All crates, with the emulator and the simulators in the provider too. All tests use the same features, so that nothing is
 # compiled twice.
 WORKSPACE = --workspace --locked --features lockstep-provider/lab
+# Without the examples: `make lint` compiles them.
+TESTS = $(WORKSPACE) --lib --bins --tests
 # `lockstep --version --json` prints the commit of the build.
 export LOCKSTEP_COMMIT = $(shell git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null)
 
@@ -68,7 +70,8 @@ install:
 ## make test              all tests except the longest; installs missing programs, such as Mesa's software devices
 test: tools-present
 	tools/setup.sh gpus
-	$(CARGO) test $(WORKSPACE)
+	$(CARGO) test $(TESTS)
+	$(CARGO) test $(WORKSPACE) --doc
 	tools/pyca_interop.py $(TESTED)
 	tools/setup.sh browser
 	tools/page_check.py $(TESTED)
@@ -115,7 +118,7 @@ soak-check: soak-module
 # With debug assertions: only such a module has a device that fails on demand. `make test` builds the same module.
 soak-module: tools-present
 	tools/setup.sh programs
-	$(CARGO) test $(WORKSPACE) --no-run --quiet
+	$(CARGO) test $(TESTS) --no-run --quiet
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 
 ## make test-wgpu         the tests of the portable GPU backend, on Mesa's software devices

@@ -25,7 +25,8 @@ asan() {
 if [ $# -gt 0 ]; then
     asan "$@"
 else
-    asan -p lockstep-cpu --lib --test x86_kernels --test soft_kernel --test threads --test streams --test wycheproof
+    asan -p lockstep-cpu --lib
+    asan -p lockstep-cpu --test cpu -- x86_kernels:: soft_kernel:: threads:: streams:: wycheproof::
     # Of the shared suite only the narrowest vectors, and the widest ones on several threads, since it takes the longest.
-    asan -p lockstep-cpu --test suite -- aesni:: vaes512_threads::
+    asan -p lockstep-cpu --test cpu -- suite::aesni:: suite::vaes512_threads::
 fi

@@ -21,7 +21,7 @@ export RUSTFLAGS
 unset RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS
 run() {
     # ThreadSanitizer requires a fixed address layout.
-    setarch "$(uname -m)" -R cargo test -p lockstep-cuda --target-dir "${CARGO_TARGET_DIR:-target}/cuda-tsan" --test "$1" -- --test-threads=1 "${@:2}"
+    setarch "$(uname -m)" -R cargo test -p lockstep-cuda --target-dir "${CARGO_TARGET_DIR:-target}/cuda-tsan" --test cuda -- --test-threads=1 "$@"
 }
 log=$(mktemp)
 suppressions=$(mktemp)
@@ -30,10 +30,10 @@ trap 'rm -f "$log" "$suppressions"' EXIT
 # tested here, have no frames of Rust.
 printf 'race:%s\n' library/std library/core library/alloc >"$suppressions"
 export TSAN_OPTIONS="suppressions=$suppressions${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
-if run races --ignored a_race >"$log" 2>&1 || ! grep -q "WARNING: ThreadSanitizer: data race" "$log"; then
+if run --ignored races::a_race >"$log" 2>&1 || ! grep -q "WARNING: ThreadSanitizer: data race" "$log"; then
     cat "$log" >&2
     echo "a race made on purpose was not seen" >&2
     exit 1
 fi
-run races --nocapture every_kernel_runs
-[ -n "${1:-}" ] || run serial_kernels
+run --nocapture races::every_kernel_runs
+[ -n "${1:-}" ] || run serial_kernels::

@@ -21,8 +21,8 @@ build() {
     cargo build --release --locked -p lockstep --example device_speed
     local backend suite
     for backend in cuda wgpu; do
-        suite=$(cargo test --release --locked -p lockstep-$backend --test suite --no-run 2>&1 | sed -n 's/.*(\(.*suite-[0-9a-f]*\))$/\1/p')
-        cp "$suite" "$folder/suite-$backend"
+        suite=$(cargo test --release --locked -p lockstep-$backend --test $backend --no-run 2>&1 | sed -n "s/.*(\(.*$backend-[0-9a-f]*\))$/\1/p")
+        cp "$suite" "$folder/tests-$backend"
     done
     cp "$target/release/lockstep" "$target/release/examples/device_speed" "$folder/"
     cp "$target/release/liblockstep_provider.so" "$folder/lockstep.so"
@@ -46,9 +46,9 @@ run() {
         step "the machine" sh -c 'nvidia-smi || true; lscpu | head -20'
         step "devices" "$folder/lockstep" devices
         step "self-tests" "$folder/lockstep" selftest --device "$device"
-        LOCKSTEP_TEST_DEVICE=$device step "the shared suite" "$folder/suite-cuda"
+        LOCKSTEP_TEST_DEVICE=$device step "the shared suite" "$folder/tests-cuda" suite::
         if command -v compute-sanitizer >/dev/null; then
-            LOCKSTEP_TEST_DEVICE=$device step "sanitizer" compute-sanitizer --error-exitcode 9 "$folder/suite-cuda" bitslice::many
+            LOCKSTEP_TEST_DEVICE=$device step "sanitizer" compute-sanitizer --error-exitcode 9 "$folder/tests-cuda" suite::bitslice::many
         else
             echo "NOT TESTED: compute-sanitizer is not here"
         fi
@@ -61,7 +61,7 @@ run() {
             local other
             other=$(named "$portable")
             step "self-tests by wgpu" "$folder/lockstep" selftest --device "$portable"
-            LOCKSTEP_TEST_DEVICE=$portable step "the shared suite by wgpu" "$folder/suite-wgpu"
+            LOCKSTEP_TEST_DEVICE=$portable step "the shared suite by wgpu" "$folder/tests-wgpu" suite::
             LIMIT=${BENCH_LIMIT:-300} step "benchmark by wgpu" "$folder/device_speed" "$portable" "$out/$other.json" "$out/$other.md" \
                 "${LARGEST:-1073741824}"
             step "wgpu beside CUDA" python3 tools/gpu_ratio.py "$out/$other.json" "$out/$name.json"

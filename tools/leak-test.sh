@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks under valgrind that no branch and no address of the default kernels depends on keys or data.
 #
-#   tools/leak-test.sh                          everything: crates/cpu/tests/leak.rs
+#   tools/leak-test.sh                          everything: crates/cpu/tests/cpu/leak.rs
 #   tools/leak-test.sh KERNEL [OPERATION]       one kernel, with debug information: reports name functions and lines
 #
 # The test builds its probe with the release profile, stripped, so its reports have addresses only.
@@ -16,7 +16,7 @@ if ! command -v valgrind >/dev/null; then
 fi
 if [ $# -eq 0 ]; then
     # With the features of `make test`, so that its builds are used.
-    exec cargo test --workspace --locked --features lockstep-provider/lab --test leak -- --ignored
+    exec cargo test --workspace --locked --features lockstep-provider/lab --test cpu -- --ignored leak::
 fi
 export CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_DEBUG=1
 folder=${CARGO_TARGET_DIR:-target}/leak

@@ -3,6 +3,7 @@
 Imported by the scripts in this folder; not run directly.
 """
 
+import contextlib
 import glob
 import os
 import re
@@ -19,6 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Seconds after which a program counts as hung. No test measures time.
 PATIENCE = 120
+# Seconds after a signal until programs that have not ended are killed, and until the script exits in any case.
+TERMINATION_SECONDS, ENDING_SECONDS = 10, 15
 # lockstep.cnf of the crate without its comments, for folders that lack the file.
 CONFIGURATION = """
 openssl_conf = openssl_init
@@ -101,9 +104,11 @@ class Test:
         self.lock = threading.Lock()
 
     def __enter__(self):
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
         self.temporary = tempfile.TemporaryDirectory(prefix="lockstep-provider-")
         self.folder = self.temporary.name
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, lambda number, _: end_by_signal(number, self.folder))
         # Workers of servers that dropped root's privileges read files in this folder.
         os.chmod(self.folder, 0o755)
         self.default_conf = self.write("default.cnf", DEFAULT_CONFIGURATION)
@@ -219,8 +224,8 @@ def ending_with_us(command):
     """The command line of a program that SIGTERM ends when this process, or the thread that has started it, ends.
 
     So nothing stays behind if a script is killed: a server ends its workers on SIGTERM. The shell does not start the
-    program if this process ended before setpriv was at work. A preexec_fn would need no other programs, but Python
-    ignores exceptions while it forks for one, and so SystemExit of a handler of signals.
+    program if this process ended before setpriv was at work. A preexec_fn would need no other programs, but is unsafe in a
+    process with threads.
     """
     guard = '[ "$PPID" = "$0" ] && exec "$@"'
     return [program("setpriv"), "--pdeathsig", "TERM", "sh", "-c", guard, str(os.getpid()), *command]
@@ -305,6 +310,39 @@ class Process:
         for reader in self.readers:
             reader.join(10)
         return code
+
+
+def child_processes():
+    """The process ids of this process's children, of all of its threads."""
+    found = []
+    for path in glob.glob("/proc/self/task/*/children"):
+        with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
+            found += [int(child) for child in file.read().split()]
+    return found
+
+
+def end_by_signal(number, folder):
+    """A handler of signals that ends the child processes, removes the folder and exits.
+
+    It raises no exception: one that is raised within `subprocess` or `threading` can leave a lock of theirs held, and the
+    code that then ends the processes would wait for that lock forever.
+    """
+    signal.signal(number, signal.SIG_IGN)
+    begun = time.monotonic()
+    sent = {}
+    while (seconds := time.monotonic() - begun) < ENDING_SECONDS and (children := child_processes()):
+        for child in children:
+            # Again after each second: a server that is starting may miss the first one.
+            if sent.get(child) != int(seconds):
+                sent[child] = int(seconds)
+                with contextlib.suppress(OSError):
+                    os.kill(child, signal.SIGTERM if seconds < TERMINATION_SECONDS else signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.waitpid(child, os.WNOHANG)
+        time.sleep(0.02)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.write(2, f"ended by {signal.Signals(number).name}\n".encode())
+    os._exit(1)
 
 
 def fail(why):

@@ -389,9 +389,6 @@ class Soak:
 
 
 def main():
-    # Also where they are ignored, as SIGINT is in the background of a shell.
-    for number in (signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, lambda number, _: sys.exit(f"ended by {signal.Signals(number).name}"))
     test = common.Test(__doc__, "soak")
     with test:
         return Soak(test).run()

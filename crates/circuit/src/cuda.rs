@@ -9,7 +9,7 @@ use crate::{Circuit, Place, place};
 /// The function replaces them by the results.
 pub fn cuda(circuits: &[Circuit]) -> String {
     let mut out = String::from(
-        "// Made from crates/circuit/aes.circuit: do not edit. crates/cuda/tests/circuit.rs makes it anew.\n\
+        "// Made from crates/circuit/aes.circuit: do not edit. crates/cuda/tests/cuda/circuit.rs makes it anew.\n\
          //\n\
          // Bytes are bit planes, bit 0 the least significant. A column's `keys.quad(2 * row + half)` gives the\n\
          // planes of bits 4 * half to 4 * half + 3 of the round key's byte in that row.\n\

@@ -8,7 +8,7 @@ use crate::{Circuit, Place, cheapest, place};
 /// of bit planes to a new one. Circuits that process a column and a round key are left out.
 pub fn glsl(circuits: &[Circuit]) -> String {
     let mut out = String::from(
-        "// Made from crates/circuit/aes.circuit: do not edit. crates/opengl/tests/circuit.rs makes it anew.\n\
+        "// Made from crates/circuit/aes.circuit: do not edit. crates/opengl/tests/opengl/circuit.rs makes it anew.\n\
          //\n\
          // A state is eight bit planes, `low.x` the least significant bit of all bytes and `high.w` the most significant.\n\
          struct State { uvec4 low; uvec4 high; };\n",

@@ -7,7 +7,7 @@ use crate::{Circuit, Place, cheapest, place};
 /// Shader code with one function for each circuit. The arguments of a function are bytes of 32 blocks as bit planes.
 pub fn wgsl(circuits: &[Circuit]) -> String {
     let mut out = String::from(
-        "// Made from crates/circuit/aes.circuit: do not edit. crates/wgpu/tests/circuit.rs makes it anew.\n\
+        "// Made from crates/circuit/aes.circuit: do not edit. crates/wgpu/tests/wgpu/circuit.rs makes it anew.\n\
          //\n\
          // A byte is its bit planes, bit 0 the least significant. The key of a column is its word, row 0 in the lowest\n\
          // byte; `all_bits` repeats one bit of it.\n",

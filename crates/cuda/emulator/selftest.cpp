@@ -1,4 +1,4 @@
-// Kernels with which tests/emulator.rs tests the emulator itself.
+// Kernels with which tests/cuda/emulator.rs tests the emulator itself.
 #include "../kernels/common/platform.cuh"
 
 // out[block * threads + i] = sum of what the block's threads i+1, i+2, ... (cyclically, 3 of them) wrote.

@@ -1,4 +1,4 @@
-// Made from crates/circuit/aes.circuit: do not edit. crates/opengl/tests/circuit.rs makes it anew.
+// Made from crates/circuit/aes.circuit: do not edit. crates/opengl/tests/opengl/circuit.rs makes it anew.
 //
 // A state is eight bit planes, `low.x` the least significant bit of all bytes and `high.w` the most significant.
 struct State { uvec4 low; uvec4 high; };

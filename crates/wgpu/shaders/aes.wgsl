@@ -1,4 +1,4 @@
-// Made from crates/circuit/aes.circuit: do not edit. crates/wgpu/tests/circuit.rs makes it anew.
+// Made from crates/circuit/aes.circuit: do not edit. crates/wgpu/tests/wgpu/circuit.rs makes it anew.
 //
 // A byte is its bit planes, bit 0 the least significant. The key of a column is its word, row 0 in the lowest
 // byte; `all_bits` repeats one bit of it.

@@ -36,7 +36,7 @@ mod staging;
 #[cfg(test)]
 extern crate self as lockstep_wgpu;
 #[cfg(test)]
-#[path = "../tests/software/mod.rs"]
+#[path = "../tests/wgpu/software/mod.rs"]
 mod software;
 
 pub use backend::{Found, SOFTWARE, SOFTWARE_GL, WgpuBackend};

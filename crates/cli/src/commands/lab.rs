@@ -118,21 +118,22 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
 
 fn report(args: &Cell) -> Result<()> {
     match &args.page {
-        Some(file) => write_page(&Report::measure()?, file),
+        Some(file) => write_page(file),
         None if args.json => print_json(&Report::measure()?.json()),
         // Each section is printed before the next section is measured, since a measurement takes seconds.
         None => cell::sections().try_for_each(|section| print(&section?)),
     }
 }
 
-fn write_page(report: &Report, file: &Path) -> Result<()> {
+fn write_page(file: &Path) -> Result<()> {
     let folder = file.with_extension("");
     let name = folder.file_name().and_then(|name| name.to_str());
     let (Some(name), true) = (name, folder != file) else {
         return Err(failed(format!("{}: name a file that ends in .md", quoted(file))));
     };
-    let page = cell::page(report, name)?;
+    // Before the measurement, which takes seconds.
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    let page = cell::page(&Report::measure()?, name)?;
     let pictures = page.pictures.iter().map(|(name, picture)| (folder.join(name), picture));
     for (path, content) in pictures.chain([(file.to_owned(), &page.markdown)]) {
         fs::write(&path, content).map_err(Error::io("write", &path))?;

@@ -204,6 +204,12 @@ pub(crate) fn data(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
+/// Copies the command by another program: while this process has a file open for writing, a child process that another test
+/// starts inherits it, and the file cannot be executed.
+pub(crate) fn copy_program(to: &Path) {
+    assert!(Command::new("cp").arg(LOCKSTEP).arg(to).status().unwrap().success());
+}
+
 /// True if a program that a test needs exists. Its absence is printed, and with `CI` set it is a failure.
 pub(crate) fn have(program: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())

@@ -9,10 +9,6 @@ use crate::common::*;
 #[test]
 fn the_tables_of_the_cell() {
     let folder = Folder::new();
-    let text = folder.run(["lab", "cell"]).succeeded();
-    for words in ["Table 1", "Table 2", "Table 3", "spu/ctr-vperm", "824"] {
-        assert!(text.text().contains(words), "{words}: {}", text.text());
-    }
     let report = folder.run(["lab", "cell", "--json"]).succeeded().json();
     assert_eq!(report["table_2"][0]["ours"]["clocks"], serde_json::json!([824.0, 994.0, 1164.0]));
     folder.run(["lab"]).failed_silently(2);
@@ -37,6 +33,7 @@ fn sections_are_written_as_they_are_measured() {
     assert!(first.starts_with("AES on one SPE") && !first.contains("Table 1"), "{first}");
     assert!(second.contains("Table 1") && !second.contains("Table 2"), "{second}");
     assert!(third.contains("Table 2") && !third.contains("Table 3"), "{third}");
+    assert!(third.contains("CTR0") && third.contains("824"), "{third}");
 }
 
 #[test]
@@ -56,12 +53,11 @@ fn both_pipes_are_shown() {
 #[test]
 fn the_page_is_written() {
     let folder = Folder::new();
-    folder.run(["lab", "cell", "--page", "page.md"]).succeeded();
-    assert!(folder.has("page/ctr4.svg"));
-    let page = String::from_utf8(folder.read("page.md")).unwrap();
-    assert!(page.contains("](page/ctr4.svg)") && !page.contains("{{"));
     folder.run(["lab", "cell", "--page", "nowhere/page.md"]).succeeded();
-    folder.run(["lab", "cell", "--page", "page.md/page.md"]).failed(2, "page.md");
+    assert!(folder.has("nowhere/page/ctr4.svg"));
+    let page = String::from_utf8(folder.read("nowhere/page.md")).unwrap();
+    assert!(page.contains("](page/ctr4.svg)") && !page.contains("{{"));
+    folder.run(["lab", "cell", "--page", "nowhere/page.md/page.md"]).failed(2, "page.md");
 }
 
 #[test]

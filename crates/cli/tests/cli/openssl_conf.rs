@@ -16,7 +16,7 @@ fn installed() -> Folder {
     let ours = folder.path("bin/lockstep");
     // A hard link, since the program resolves a symbolic link; across file systems a copy.
     if fs::hard_link(LOCKSTEP, &ours).is_err() {
-        fs::copy(LOCKSTEP, &ours).unwrap();
+        copy_program(&ours);
     }
     pretend_openssl(&folder, "exit 1");
     folder

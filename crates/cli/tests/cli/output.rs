@@ -138,8 +138,7 @@ fn a_file_of_another_user_in_a_sticky_folder_is_refused_before_input_is_read() {
     // Anyone may write to the folder, but not replace the file.
     fs::set_permissions(folder.path("roots"), PermissionsExt::from_mode(0o666)).unwrap();
     // The program may be in a folder that is not accessible to other users.
-    fs::copy(LOCKSTEP, folder.path("program")).unwrap();
-    fs::set_permissions(folder.path("program"), PermissionsExt::from_mode(0o755)).unwrap();
+    copy_program(&folder.path("program"));
     let mut input = File::open(folder.path("input")).unwrap();
     let mut command = folder.program(folder.path("program").to_str().unwrap());
     command.args(["encrypt", "-q", "-k", "key", "-f", "-o", "roots"]);

@@ -335,7 +335,9 @@ fn secrets_that_others_can_read_cause_a_warning() {
         ("raw", "key file", "cipher -m ecb --key-file raw plain"),
     ];
     for (name, what, command) in cases {
-        for mode in [0o644, 0o640, 0o604, 0o620] {
+        // A passphrase takes a second to derive a key from, so these files have one mode.
+        let modes = if name == "passphrase" { &[0o640][..] } else { &[0o644, 0o640, 0o604, 0o620] };
+        for &mode in modes {
             set_mode(name, mode);
             let ended = folder.run(command.split(' ')).succeeded();
             let expected = format!(

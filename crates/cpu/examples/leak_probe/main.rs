@@ -10,7 +10,7 @@
 //! `verdicts` runs what must branch on a secret once: the comparison of a tag, and the removal of padding. The number of
 //! reports must not depend on the place of the fault. `early-exit` is its control.
 //!
-//! `crates/cpu/tests/leak.rs` runs all of it.
+//! `crates/cpu/tests/cpu/leak.rs` runs all of it.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod probe;

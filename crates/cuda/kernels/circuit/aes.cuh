@@ -1,4 +1,4 @@
-// Made from crates/circuit/aes.circuit: do not edit. crates/cuda/tests/circuit.rs makes it anew.
+// Made from crates/circuit/aes.circuit: do not edit. crates/cuda/tests/cuda/circuit.rs makes it anew.
 //
 // Bytes are bit planes, bit 0 the least significant. A column's `keys.quad(2 * row + half)` gives the
 // planes of bits 4 * half to 4 * half + 3 of the round key's byte in that row.

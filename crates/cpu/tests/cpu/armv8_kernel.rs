@@ -1,0 +1,16 @@
+//! The Arm kernel against the oracle; `tools/arm64-test.sh` runs this test in an emulator.
+#![cfg(target_arch = "aarch64")]
+
+use crate::kernel_checks;
+
+use lockstep_cpu::armv8::Armv8;
+
+#[test]
+fn the_emulator_has_the_instructions() {
+    use lockstep_cpu::kernel::Kernel;
+    if std::env::var_os("LOCKSTEP_ARM64_TEST").is_some() {
+        assert!(Armv8::detect().is_some(), "run qemu-aarch64 with -cpu max");
+    }
+}
+
+kernel_checks::checks!(Armv8: fips_197, ecb, ctr, cbc_decrypt, cfb128_decrypt, xts, ghash, cbc_encrypt, each);

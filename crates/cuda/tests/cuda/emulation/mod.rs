@@ -1,0 +1,72 @@
+//! Calls kernels on the emulator directly, by the ABI of kernels/common/work.cuh, without the backend.
+
+pub(crate) mod passes;
+
+use std::ffi::{CStr, CString, c_char, c_void};
+
+use lockstep_cuda as _;
+
+unsafe extern "C" {
+    fn lockstep_emu_kernel(index: u32) -> *const c_char;
+    fn lockstep_emu_constant(name: *const c_char, value: *mut u64) -> i32;
+    fn lockstep_emu_launches(name: *const c_char) -> u64;
+    fn lockstep_emu_launch(
+        name: *const c_char,
+        grid_x: u32,
+        block_x: u32,
+        dynamic_shared: u32,
+        params: *const c_void,
+        params_len: usize,
+    ) -> i32;
+    fn lockstep_emu_error(error: i32) -> *const c_char;
+}
+
+/// Names of all kernels.
+pub(crate) fn kernels() -> Vec<String> {
+    (0..)
+        // SAFETY: any index is allowed.
+        .map(|index| unsafe { lockstep_emu_kernel(index) })
+        .take_while(|name| !name.is_null())
+        // SAFETY: names are constants of the program.
+        .map(|name| unsafe { CStr::from_ptr(name) }.to_str().unwrap().to_owned())
+        .collect()
+}
+
+/// How often a kernel was launched in this process.
+pub(crate) fn launches(name: &str) -> u64 {
+    let name = CString::new(name).unwrap();
+    // SAFETY: a terminated string.
+    unsafe { lockstep_emu_launches(name.as_ptr()) }
+}
+
+/// A constant that a kernel's header exports.
+pub(crate) fn constant(name: &str) -> usize {
+    let c_name = CString::new(name).unwrap();
+    let mut value = 0;
+    // SAFETY: a terminated string, and a place for the value.
+    let found = unsafe { lockstep_emu_constant(c_name.as_ptr(), &mut value) };
+    assert_eq!(found, 1, "no constant {name}");
+    value as usize
+}
+
+/// Launches a kernel. `P` is laid out as CUDA lays out the parameters, and what it points to is the test's memory.
+pub(crate) fn launch<P>(
+    name: &str,
+    grid: usize,
+    block: usize,
+    shared: usize,
+    params: &P,
+) -> Result<(), (i32, String)> {
+    let c_name = CString::new(name).unwrap();
+    let params: *const P = params;
+    // SAFETY: the kernel reads and writes the memory of the test; the tests check that it accesses nothing else.
+    let rc = unsafe {
+        let (grid, block, shared) = (grid as u32, block as u32, shared as u32);
+        lockstep_emu_launch(c_name.as_ptr(), grid, block, shared, params.cast(), size_of::<P>())
+    };
+    match rc {
+        0 => Ok(()),
+        // SAFETY: words are valid until this thread's next launch.
+        rc => Err((rc, unsafe { CStr::from_ptr(lockstep_emu_error(rc)) }.to_str().unwrap().to_owned())),
+    }
+}

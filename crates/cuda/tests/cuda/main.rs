@@ -1,0 +1,11 @@
+//! The CUDA backend on the emulator: the shared suite, each kernel alone, large work, data races and the emulator itself.
+
+mod circuit;
+mod emulation;
+mod emulator;
+mod energy;
+mod large;
+mod races;
+mod serial_kernels;
+mod suite;
+mod table_kernels;

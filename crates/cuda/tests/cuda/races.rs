@@ -1,0 +1,96 @@
+//! Runs every kernel once with little work. tools/cuda_tsan.sh runs this under ThreadSanitizer, with an operating system
+//! thread for each CUDA thread.
+#![cfg(feature = "emulator")]
+
+use crate::emulation;
+
+use std::sync::Arc;
+
+use emulation::passes::{Family, Piece, block, check, expanded, key};
+use emulation::{kernels, launch, launches};
+use lockstep_core::backend::KernelId;
+use lockstep_core::data::Data;
+use lockstep_core::work::{Operation, Pass, Segment, Stream, Task};
+use lockstep_core::{Key, backend::Device};
+use lockstep_planner::selftest;
+use lockstep_testkit::suite::{self, Subject};
+
+/// Two messages in place: one that fills tiles and one with a tail where the pass has tails.
+fn run_pass(family: Family, pass: &str, bits: usize) {
+    let tail = if matches!(pass, "ctr" | "ctr32" | "cfb_decrypt") { 5 } else { 0 };
+    let piece = |key, len, misaligned| Piece {
+        key,
+        len,
+        misaligned,
+        reg: block(len as u64),
+        position: 7,
+        extra_tiles: 0,
+    };
+    let pieces = [piece(0, family.tile_bytes + 64, 0), piece(2, 3 * 16 + tail, tail)];
+    check(family, pass, bits, &pieces, true, None);
+}
+
+/// Runs a kernel of a pass or a key expansion, which are called `family_pass_bits`.
+fn run_by_name(name: &str) {
+    let Some((rest, Ok(bits))) = name.rsplit_once('_').map(|(rest, bits)| (rest, bits.parse::<usize>()))
+    else {
+        return;
+    };
+    if let Some(family) = rest.strip_suffix("_expand") {
+        let keys: Vec<u8> = (0..40).flat_map(|index| key(bits, index)).collect();
+        expanded(family, bits, &keys, 2);
+        return;
+    }
+    let families = [
+        Family::bitslice("bitslice_lane"),
+        Family::bitslice("bitslice"),
+        Family::table("table_small"),
+        Family::table("table"),
+        Family::of_the_paper("coarse_shared", 64),
+        Family::of_the_paper("coarse_constant", 64),
+        Family::of_the_paper("fine_shared", 64),
+        Family::of_the_paper("fine_constant", 64),
+        Family::of_the_thesis(32, 2),
+    ];
+    let pass_of = |family: &Family| rest.strip_prefix(family.name)?.strip_prefix('_');
+    if let Some((family, pass)) = families.iter().find_map(|family| Some((family, pass_of(family)?))) {
+        run_pass(*family, pass, bits);
+    }
+}
+
+#[test]
+fn every_kernel_runs() {
+    let only = std::env::var("LOCKSTEP_TEST_KERNEL").unwrap_or_default();
+    // Those of emulator/selftest.cpp fail on purpose.
+    let mut names = kernels();
+    names.retain(|name| !name.starts_with("emulator_") && name.contains(&only));
+    for name in &names {
+        run_by_name(name);
+    }
+    // The others run through the device: all operations of the default kernel, and tables.
+    let device = Arc::new(lockstep_cuda::emulator());
+    for operation in Operation::all() {
+        selftest::run(&*device, KernelId(0), operation).unwrap();
+    }
+    let name = device.kernels()[0].name;
+    suite::memory::tables(&Subject::new(Arc::clone(&device) as _, name).unwrap());
+    // Short messages, which another kernel hashes than those of the self-test.
+    let (key, mut states) = (Key::new(&key(128, 0)).unwrap(), [[1; 16]; 3]);
+    let hash = |state| Segment { key: &key, tweak: None, state, data: Data::read_only(&[2; 32]) };
+    let mut segments: Vec<_> = states.iter_mut().map(hash).collect();
+    device.submit(KernelId(0), Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
+    let memory = device.memory().unwrap();
+    let buffer = memory.allocate(100).unwrap();
+    let parts = [buffer.slice().slice(3..99), buffer.slice().slice(0..1)];
+    assert_eq!(memory.fetch(&parts, Stream::default()).unwrap().wait().unwrap()[..], [0; 97]);
+    names.retain(|name| launches(name) == 0);
+    assert!(names.is_empty(), "not run: {names:?}");
+}
+
+/// ThreadSanitizer must report this one.
+#[test]
+#[ignore = "races on purpose: for tools/cuda_tsan.sh"]
+fn a_race() {
+    let mut out = [0u32; 64];
+    launch("emulator_race", 1, 64, 0, &out.as_mut_ptr()).unwrap();
+}

@@ -1,0 +1,9 @@
+//! The library: streams, files, parts of messages, damaged messages and other implementations of the formats.
+
+mod adaptors;
+mod common;
+mod files;
+mod interop;
+mod random_access;
+mod streams;
+mod tampering;

@@ -1,0 +1,4 @@
+//! The engine of the incremental modes, and the limits of the modes.
+
+mod incremental;
+mod limits;

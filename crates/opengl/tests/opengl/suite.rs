@@ -1,0 +1,15 @@
+//! The shared suite, for every kernel, on a software device; or on the device that LOCKSTEP_TEST_DEVICE names.
+
+use crate::software;
+
+use std::sync::{Arc, OnceLock};
+
+use lockstep_core::backend::Device;
+
+/// One device for all tests, so that shaders are compiled once.
+fn device() -> Arc<dyn Device> {
+    static DEVICE: OnceLock<Arc<dyn Device>> = OnceLock::new();
+    Arc::clone(DEVICE.get_or_init(|| Arc::new(software::device().expect("a device"))))
+}
+
+lockstep_testkit::backend_suite!(fixslice, device(), "opengl/fixslice");

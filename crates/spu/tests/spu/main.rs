@@ -1,0 +1,12 @@
+//! The simulated Cell: the shared suite, instruction set, assembler, scheduler, kernels, clocks and transfers.
+
+mod assembler;
+mod bad_input;
+mod clocks;
+mod device;
+mod dma;
+mod isa;
+mod kernels;
+mod schedule;
+mod suite;
+mod timing;

@@ -1,0 +1,165 @@
+//! Fused GCM in shapes that the suite does not reach on a software device, and its number of submissions.
+
+use crate::software;
+
+use lockstep_core::backend::{Device, KernelId};
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
+use lockstep_core::{Key, KeySize, Result};
+use lockstep_reference::{Aes, gcm};
+use lockstep_testkit::suite::{noise, test_key};
+use lockstep_wgpu::{LaunchOptions, WgpuDevice};
+
+struct Message {
+    key: usize,
+    nonce: Vec<u8>,
+    aad: Vec<u8>,
+    data: Vec<u8>,
+    tag: Vec<u8>,
+}
+
+fn run(
+    device: &WgpuDevice,
+    kernel: u16,
+    fused: FusedAead,
+    keys: &[Key],
+    messages: &mut [Message],
+) -> Result<Vec<Status>> {
+    let each = messages.iter_mut().map(|message| AeadMessage {
+        key: &keys[message.key],
+        nonce: &message.nonce,
+        aad: &message.aad,
+        data: Data::in_place(&mut message.data),
+        tag: match fused {
+            FusedAead::GcmSeal => Tag::Write(&mut message.tag),
+            FusedAead::GcmOpen => Tag::Expect(&message.tag),
+        },
+        status: Status::Pending,
+    });
+    let mut each: Vec<_> = each.collect();
+    device.submit(KernelId(kernel), Task::Fused(fused, &mut each).into())?.wait()?;
+    Ok(each.iter().map(|message| message.status).collect())
+}
+
+/// Seals and opens messages, some of them forged.
+fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize)]) {
+    let keys: Vec<_> = (0..3).map(|seed| test_key(seed, size)).collect();
+    for kernel in 0..device.kernels().len() as u16 {
+        let message = |(index, &(aad, len)): (usize, &(usize, usize))| {
+            let (seed, tag) = (index as u64, [16, 12, 4][index % 3]);
+            let (nonce, aad, data) = (noise(seed, 12), noise(seed + 50, aad), noise(seed + 100, len));
+            Message { key: index % 3, nonce, aad, data, tag: vec![0; tag] }
+        };
+        let mut messages: Vec<_> = shapes.iter().enumerate().map(message).collect();
+        let statuses = run(device, kernel, FusedAead::GcmSeal, &keys, &mut messages).unwrap();
+        assert!(statuses.iter().all(|&status| status == Status::Done));
+        for (index, message) in messages.iter().enumerate() {
+            let aes = Aes::new(keys[message.key].bytes());
+            let plain = noise(index as u64 + 100, message.data.len());
+            let (sealed, tag) = gcm::seal(&aes, &message.nonce, &message.aad, &plain);
+            assert!(message.data == sealed, "message {index} by kernel {kernel}");
+            assert_eq!(message.tag, tag[..message.tag.len()], "message {index} by kernel {kernel}");
+        }
+        let is_forged = |index: usize| index % 4 == 1;
+        for (index, message) in messages.iter_mut().enumerate().filter(|(index, _)| is_forged(*index)) {
+            let last = message.tag.len() - 1;
+            message.tag[last] ^= 1 << (index % 8);
+        }
+        let statuses = run(device, kernel, FusedAead::GcmOpen, &keys, &mut messages).unwrap();
+        for (index, message) in messages.iter().enumerate() {
+            let len = message.data.len();
+            let (status, plain) = if is_forged(index) {
+                (Status::AuthenticationFailed, vec![0; len])
+            } else {
+                (Status::Done, noise(index as u64 + 100, len))
+            };
+            assert_eq!(statuses[index], status, "message {index} by kernel {kernel}");
+            assert!(message.data == plain, "message {index} by kernel {kernel}");
+        }
+    }
+}
+
+/// Lengths around multiples of blocks, runs of GHASH and tiles.
+const SHAPES: [(usize, usize); 12] = [
+    (0, 0),
+    (20, 0),
+    (0, 1),
+    (16, 16),
+    (5, 1023),
+    (0, 1008),
+    (1009, 33),
+    (13, 16_384),
+    (0, 16_401),
+    (70_000, 7),
+    (3, 20_000),
+    (64, 5000),
+];
+
+#[test]
+fn invocations_share_tiles() {
+    let Some(device) = software::device() else { return };
+    let device = device.with_launches(LaunchOptions { wide: Some(true), ..LaunchOptions::default() });
+    check(&device, KeySize::Aes192, &SHAPES);
+}
+
+/// Several chunks in flight, and messages that are too long for one.
+#[test]
+fn messages_of_any_length() {
+    let Some(device) = software::device() else { return };
+    let device = device.with_launches(LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() });
+    let mut shapes = SHAPES.to_vec();
+    shapes.extend([(0, 32_768), (0, 32_769), (40_000, 100), (40_001, 50_003), (0, 0)]);
+    check(&device, KeySize::Aes256, &shapes);
+}
+
+/// Many messages of 16 KiB under one key, as in a file of Cobblestone.
+#[test]
+fn a_batch_takes_few_submissions() {
+    let Some(device) = software::device() else { return };
+    let keys = [test_key(1, KeySize::Aes256)];
+    let message = |index: u64| Message {
+        key: 0,
+        nonce: noise(index, 12),
+        aad: Vec::new(),
+        data: noise(index, 16 << 10),
+        tag: vec![0; 16],
+    };
+    let mut messages: Vec<_> = (0..130).map(message).collect();
+    run(&device, 0, FusedAead::GcmSeal, &keys, &mut messages).unwrap();
+    let aes = Aes::new(keys[0].bytes());
+    for index in [0, 60, 129] {
+        let (sealed, tag) = gcm::seal(&aes, &messages[index].nonce, &[], &noise(index as u64, 16 << 10));
+        assert!(messages[index].data == sealed && messages[index].tag == tag, "message {index}");
+    }
+    // Chunks of a megabyte on software, each with one launch of each program.
+    let launches =
+        |name: &str| device.counters().iter().find(|counter| counter.name == name).map(|it| it.launches);
+    assert!(launches("gcm_tags").unwrap() <= 3, "{:?}", device.counters());
+    assert!(launches("bitslice_lane_ctr").unwrap() <= 3, "{:?}", device.counters());
+}
+
+/// A call that fails leaves no statuses, tags or data.
+#[test]
+fn nothing_counts_of_a_call_that_fails() {
+    let Some(device) = software::device() else { return };
+    let device = device.with_launches(LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() });
+    let key = test_key(1, KeySize::Aes128);
+    let (mut one, mut other, mut tags) = (noise(1, 40_000), noise(2, 500), [[7; 16]; 2]);
+    let [first, second] = &mut tags;
+    let mut messages = [(&mut one, first), (&mut other, second)].map(|(data, tag)| AeadMessage {
+        key: &key,
+        nonce: &[1; 12],
+        aad: b"",
+        data: Data::in_place(data),
+        tag: Tag::Write(tag),
+        status: Status::Pending,
+    });
+    // The long one has ended when the other is in flight.
+    let completion =
+        device.submit(KernelId(0), Task::Fused(FusedAead::GcmSeal, &mut messages).into()).unwrap();
+    device.lose().unwrap();
+    completion.wait().unwrap_err();
+    assert!(messages.iter().all(|message| message.status == Status::Pending));
+    assert_eq!(tags, [[0; 16]; 2]);
+    assert!(one.iter().all(|&byte| byte == 0) && other.iter().all(|&byte| byte == 0), "a part of a result");
+}

@@ -1,0 +1,16 @@
+//! The shared suite, for every kernel, on a software device; or on the device that LOCKSTEP_TEST_DEVICE names.
+
+use crate::software;
+
+use std::sync::{Arc, OnceLock};
+
+use lockstep_core::backend::Device;
+
+/// One device for all tests, so that programs are compiled once.
+fn device() -> Arc<dyn Device> {
+    static DEVICE: OnceLock<Arc<dyn Device>> = OnceLock::new();
+    Arc::clone(DEVICE.get_or_init(|| software::or_absent(software::device())))
+}
+
+lockstep_testkit::backend_suite!(bitslice, device(), "wgpu/bitslice");
+lockstep_testkit::backend_suite!(table, device(), "wgpu/table");

@@ -1,0 +1,170 @@
+//! Tests of the lab for the Cell.
+
+use lockstep_core::work::Pass;
+use lockstep_lab::cell::{self, Error, Lost, Window, paper};
+use lockstep_spu::kernels::Way;
+use lockstep_spu::sim::{Chip, Transfer, clocks};
+
+fn window(name: &str, bits: u32, cycles: Option<u64>) -> Window {
+    let kernel = cell::kernel(name).unwrap();
+    Window::of_kernel(kernel, kernel.loops[0], cell::rounds(bits).unwrap(), cycles).unwrap()
+}
+
+#[test]
+fn every_figure_of_the_paper_is_reached() {
+    let report = &*crate::REPORT;
+    for row in paper::TABLE_1.iter().chain(paper::TABLE_2).chain(paper::TABLE_3) {
+        let ours = report.ours(row).clocks;
+        assert!(ours.block.iter().zip(row.clocks()).all(|(ours, theirs)| *ours <= theirs), "{}", row.name);
+    }
+    // The kernel that calibrates the model equals the paper in every printed figure.
+    let table = report.table_2();
+    let row = |whose| table.rows.iter().find(|row| row[..2] == ["CTR0", whose]).unwrap();
+    let (theirs, ours) = (row("paper"), row("ours"));
+    assert_eq!(theirs[2..11], ours[2..11]);
+    assert_eq!(theirs[3..8], ["824", "994", "1164", "85", "-26"]);
+
+    let json = report.json();
+    assert_eq!(json["clock_hz"], 3.192e9);
+    assert_eq!(json["table_1"].as_array().unwrap().len(), 4);
+    assert_eq!(json["table_2"].as_array().unwrap().len(), 12);
+    assert_eq!(json["table_3"].as_array().unwrap().len(), 4);
+    let ctr4 = &json["table_2"][4];
+    assert_eq!((&ctr4["name"], &ctr4["ours"]["kernel"]), (&"CTR4".into(), &"spu/ctr4".into()));
+    assert!(ctr4["difference_percent"][0].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn the_first_section_needs_no_measurement() {
+    let mut sections = cell::sections();
+    let first = sections.next().unwrap().unwrap();
+    assert!(first.starts_with("AES on one SPE"), "{first}");
+    assert!(sections.report().measured().is_empty(), "measured before the first line");
+    // Table 1 needs only some of the kernels.
+    let second = sections.next().unwrap().unwrap();
+    assert!(second.starts_with("\nTable 1"), "{second}");
+    assert_eq!(sections.report().measured().len(), paper::TABLE_1.len());
+}
+
+#[test]
+fn modes_are_the_sums_of_their_passes() {
+    let report = &*crate::REPORT;
+    let json = report.json();
+    let clocks = |kernel: &str, mode: &str| {
+        let all = json["composed"].as_array().unwrap();
+        let one = all.iter().find(|one| one["kernel"] == kernel && one["mode"] == mode).unwrap();
+        one["clocks"][0].as_f64().unwrap()
+    };
+    let of = |kernel: &str, pass| report.find(kernel, pass).unwrap().clocks.block[0];
+    let ctr = of("spu/vperm", Pass::Ctr);
+    assert_eq!(clocks("spu/gcm", "GCM"), ctr + of("spu/gcm", Pass::Ghash));
+    assert_eq!(clocks("spu/vperm", "GCM"), ctr + of("spu/vperm", Pass::Ghash));
+    assert_eq!(clocks("spu/vperm", "CCM"), ctr + of("spu/vperm", Pass::CbcEncrypt));
+    assert_eq!(clocks("spu/vperm", "CMAC"), of("spu/vperm", Pass::CbcEncrypt));
+}
+
+#[test]
+fn fixed_costs_are_reported() {
+    let report = &*crate::REPORT;
+    for one in report.measured() {
+        let tables = match one.of.way {
+            Way::Tables | Way::Ghash => 65536,
+            Way::GhashBits => 2048,
+            _ => 0,
+        };
+        assert_eq!(one.loaded[1], tables);
+        // Code and at least 11 keys; some hundred clocks for start and end.
+        assert!(one.loaded[0] > 500 && one.loaded[0] < 32768, "{}: {:?}", one.kernel.name, one.loaded);
+        let once = one.once_a_call();
+        assert!(once > 0.0 && once < 400.0, "{}: {once}", one.kernel.name);
+        let bytes_in = one.loaded.iter().sum::<usize>() as u64;
+        let load = Transfer { bytes_in, clocks: 0, bytes_out: 0, exclusive: true };
+        assert_eq!(clocks(&Chip::CELL, &[vec![load]]), one.load_clocks().ceil() as u64);
+    }
+}
+
+#[test]
+fn text_and_json_contain_the_figures_of_the_page() {
+    let report = &*crate::REPORT;
+    let json = report.json();
+    let text = cell::sections().map(Result::unwrap).collect::<String>();
+    for table in [report.table_1(), report.table_2(), report.table_3(), report.further(), report.composed()]
+        .into_iter()
+        .chain([report.besides(), report.cycles(), report.rolled(), report.other_rules()])
+    {
+        assert!(text.contains(&table.text()), "{}", table.title);
+    }
+    assert!(text.contains("all rounds") && text.contains("loads take 7"), "{text}");
+    let chain = &json["rolled"][0];
+    assert_eq!((&chain["kernel"], &chain["kernel_in_flight"]), (&"spu/cbc2".into(), &1.into()));
+    assert_eq!(chain["a_round_a_turn"], report.find("spu/cbc2", Pass::CbcEncrypt).unwrap().clocks.round);
+    let rules = json["other_rules"].as_array().unwrap();
+    let as_it_is = &rules[0]["clocks"];
+    assert_eq!(as_it_is["spu/ctr0"], 824.0);
+    // Nine branches are taken without a hint: eight between rounds, one to the next block.
+    assert_eq!(rules[1]["rules"], "a branch costs 19");
+    assert_eq!(rules[1]["clocks"]["spu/ctr0"], 824.0 + 9.0);
+}
+
+#[test]
+fn an_iteration_takes_the_measured_cycles() {
+    // A block in ten rounds, as measured by the difference of two calls.
+    for (name, cycles) in [("ctr0", 824), ("spu/cbc2", 312)] {
+        let window = window(name, 128, None);
+        assert_eq!(window.cycles.len(), cycles, "{}", window.title);
+    }
+    assert_eq!(window("ctr0", 256, None).cycles.len(), 1164);
+}
+
+#[test]
+fn causes_are_reported() {
+    // The eight branches to the next round and the one to the next block are taken, and none has a hint.
+    let (_, lost) = window("ctr0", 128, None).totals();
+    assert_eq!(lost[&Lost::Branch], 18 * 9);
+    assert!(lost[&Lost::Dependency] > 300);
+    let best = window("ctr-vperm", 128, None);
+    let (dual, lost) = best.totals();
+    assert!(dual * 100 > best.cycles.len() * 98, "{}", best.summary());
+    assert!(lost.values().sum::<usize>() < 6, "{}", best.summary());
+
+    let text = window("ctr0", 128, Some(100)).to_string();
+    let lines: Vec<_> = text.lines().collect();
+    // Title, legend, names of columns, cycles, totals.
+    assert_eq!(lines.len(), 4 + 100 + 2, "{text}");
+    assert!(lines.iter().any(|line| line.contains("shufb $")));
+    assert!(lines.iter().any(|line| line.ends_with(".  branch")));
+    assert!(lines.iter().any(|line| line.ends_with(".  dependency")));
+    assert!(lines.iter().any(|line| line.contains(" =  ")));
+}
+
+#[test]
+fn a_window_ends_with_the_call() {
+    let window = window("ctr-vperm", 128, Some(u64::from(u32::MAX)));
+    assert!(window.cycles.len() > 10_000 && window.cycles.len() < 200_000);
+}
+
+#[test]
+fn errors_are_reported() {
+    let error = cell::kernel("abacus").err().unwrap();
+    assert!(matches!(error, Error::UnknownKernel { .. }));
+    assert!(error.to_string().contains("spu/ctr4"), "{error}");
+    let error = cell::the_loop(cell::kernel("ctr4").unwrap(), Some("Ofb")).unwrap_err();
+    assert_eq!(error.to_string(), "spu/ctr4 does not support Ofb: it supports Ctr, Ctr32");
+    assert!(cell::the_loop(cell::kernel("vperm").unwrap(), Some("cbcdecrypt")).is_ok());
+    assert!(cell::rounds(64).is_err());
+}
+
+#[test]
+fn programs_are_listed_and_run() {
+    let source = "start: il $3,5\n shufb $4,$3,$3,$3\n stop 7\n .section .rodata\n .long 0x12345678\n";
+    let text = cell::listing("a.s", source).unwrap();
+    assert!(text.starts_with("start:\n0x00000  40800283  il $3,5\n"), "{text}");
+    assert!(text.contains("12345678  .long"), "{text}");
+    let text = cell::run("a.s", source, 10, 100).unwrap();
+    assert!(text.starts_with("a.s: 3 instructions in 4 cycles, then stop 0x7\n"), "{text}");
+    assert!(text.contains("shufb $4,$3,$3,$3"), "{text}");
+    let error = cell::listing("a.s", "nop\n frob $3\n").unwrap_err().to_string();
+    assert!(error.starts_with("a.s:2: "), "{error}");
+    let error = cell::run("a.s", "again: br again\n", 10, 1000).unwrap_err().to_string();
+    assert!(error.starts_with("a.s: 0x00000: ") && error.contains("1000 cycles"), "{error}");
+}
