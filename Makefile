@@ -25,7 +25,7 @@ help:
 
 # All crates, with the emulator and the simulators in the provider too. All tests use the same features, so that nothing is
 # compiled twice.
-WORKSPACE = --workspace --locked --features lockstep-provider/lab
+WORKSPACE = --workspace --locked --features lockstep-provider/lab,lockstep-provider/opengl
 # Without the examples: `make lint` compiles them.
 TESTS = $(WORKSPACE) --lib --bins --tests
 # `lockstep --version --json` prints the commit of the build.
@@ -45,9 +45,9 @@ provider: tools-present
 	$(CARGO) build --release --locked -p lockstep-provider
 	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER)
 
-## make provider-lab      the module with the emulator and the simulators, for tests and study: target/release/lockstep-lab.so
+## make provider-lab      the module with the emulator, the simulators and OpenGL in software, for tests and study: target/release/lockstep-lab.so
 provider-lab: tools-present
-	$(CARGO) build --release --locked -p lockstep-provider --features lab
+	$(CARGO) build --release --locked -p lockstep-provider --features lab,opengl
 	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER_LAB)
 
 ## make dist              command and module for installation and packages, with link-time optimisation: target/dist
@@ -90,7 +90,7 @@ test-release: build provider provider-lab
 
 ## make test-provider     the tests of the provider: loaded by OpenSSL, and real programs on it
 test-provider: build provider-lab
-	$(CARGO) test -p lockstep-provider --features lab --locked
+	$(CARGO) test -p lockstep-provider --features lab,opengl --locked
 	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
 
 ## make test-provider-oldest  the provider loaded by OpenSSL 3.0.2, which is built first (minutes, once)
