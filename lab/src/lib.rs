@@ -2,4 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+mod data;
 pub mod geforce;
+pub mod opengl;

@@ -35,7 +35,7 @@ impl OpenSsl {
     }
 
     /// Bytes per second of a cipher on buffers of `size` bytes, measured over one second.
-    pub(crate) fn speed(&self, cipher: &str, decrypt: bool, size: usize) -> Option<f64> {
+    pub fn speed(&self, cipher: &str, decrypt: bool, size: usize) -> Option<f64> {
         let mut command = self.command();
         command.args([
             "speed",

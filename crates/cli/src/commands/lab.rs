@@ -13,6 +13,7 @@ use crate::error::{Error, Result, failed};
 use crate::input::Input;
 
 mod cuda;
+mod opengl;
 
 /// Reproduce published papers: their tables compared with Lockstep's results
 #[derive(Debug, Args)]
@@ -25,6 +26,8 @@ pub(crate) struct Lab {
 enum Paper {
     Cell(Cell),
     Cuda(cuda::Cuda),
+    #[command(name = "opengl")]
+    OpenGl(opengl::OpenGl),
 }
 
 /// Implementing AES on the CellBE (Canright and others, 2009), on a simulated SPU
@@ -108,6 +111,7 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
     let args = match &args.paper {
         Paper::Cell(args) => args,
         Paper::Cuda(args) => return cuda::run(args),
+        Paper::OpenGl(args) => return opengl::run(args),
     };
     match &args.more {
         Some(More::Trace(args)) => trace(args),

@@ -1,0 +1,176 @@
+//! `lockstep lab opengl`
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueHint};
+use lockstep::OutputOptions;
+use lockstep::engine::{self, BackendOptions, Engine};
+use lockstep::hazmat::Key;
+use lockstep::hazmat::backend::Device;
+use lockstep::hazmat::mode::{Cipher, CipherKey};
+use lockstep_bench::OpenSsl;
+use lockstep_lab::opengl::{self, Conditions, EDGE, Report, paper};
+
+use crate::commands::{print, print_json};
+use crate::date;
+use crate::error::{Error, Result, failed};
+use crate::memory;
+use crate::output::GuardedFile;
+use crate::progress::Note;
+use crate::text::parse_size;
+
+/// AES Encryption and Decryption on the GPU (Yamanouchi, GPU Gems 3, chapter 36, 2007), by OpenGL
+///
+/// Measures the chapter's vertex program and fragment program, and Lockstep's kernel, by batch size as in Figure 36-9;
+/// for comparison, `openssl speed`, and a CUDA GPU if there is one.
+#[derive(Debug, Args)]
+pub(crate) struct OpenGl {
+    /// Measure this device, such as `opengl:software` [default: the first GPU]
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    /// Size of the plaintext [default: 128M; for a software device 4M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    total: Option<u64>,
+
+    /// Do not run `openssl speed`
+    #[arg(long)]
+    no_openssl: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Also write the plot to this file, as SVG
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    plot: Option<PathBuf>,
+
+    /// Measure nothing; encrypt a picture with letters as in Figures 36-11 and 36-13, and write plain.png, ecb.png and
+    /// cbc.png to this folder
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, conflicts_with_all = ["total", "no_openssl", "json", "plot"])]
+    pictures: Option<PathBuf>,
+
+    /// Replace files that exist
+    #[arg(long)]
+    force: bool,
+}
+
+/// Limits of the option `--total`, in bytes.
+const MIN_SIZE: u64 = 4096;
+const MAX_SIZE: u64 = 1 << 30;
+/// Size of the plaintext for a software device, which takes minutes for the chapter's size.
+const SOFTWARE_TOTAL: u64 = 4 << 20;
+
+pub(super) fn run(args: &OpenGl) -> Result<()> {
+    let device = device(args.device.as_deref())?;
+    if let Some(folder) = &args.pictures {
+        return write_pictures(&*device, folder, args.force);
+    }
+    let mut conditions = Conditions::of_the_chapter();
+    let is_slow = device.properties().by_name_only;
+    let total = args.total.unwrap_or(if is_slow { SOFTWARE_TOTAL } else { conditions.total as u64 });
+    let fits = usize::try_from(total).ok().filter(|_| (MIN_SIZE..=MAX_SIZE).contains(&total));
+    conditions.total = fits.ok_or_else(|| failed("--total: give a size from 4K to 1G"))?;
+    memory::check(4 * total, "to measure a plaintext of this size; --total gives a smaller one")?;
+    // The output file is created before the measurement, which takes minutes, so that an error appears at once.
+    let options = OutputOptions { force: args.force, ..Default::default() };
+    let mut file = args.plot.as_deref().map(|path| GuardedFile::create(path, options)).transpose()?;
+    let openssl = if args.no_openssl { None } else { OpenSsl::find(Path::new("openssl")) };
+    let cuda = cuda();
+    let mut devices = vec![&*device];
+    devices.extend(cuda.as_deref());
+    let processor = Engine::builder().device("cpu").build()?;
+    let note = Note::new();
+    let measured = opengl::measure(
+        &devices,
+        conditions,
+        |key, data| encrypt(&processor, Cipher::Ecb, key, &mut [0; 16], data),
+        |batch| openssl.as_ref()?.speed("aes-128-ecb", false, batch).map(|rate| rate / 1e6),
+        |step| note.show(&step),
+    )
+    .map_err(|error| failed(error.to_string()))?;
+    drop(note);
+    let report = Report { measured, date: date::today() };
+    // Printed before the plot is written, so that a failure of the write does not lose the measurements.
+    if args.json { print_json(&report.json()) } else { print(&report.text()) }?;
+    if let (Some(mut file), Some(path)) = (file.take(), &args.plot) {
+        file.file().write_all(report.plot().svg().as_bytes()).map_err(Error::io("write", path))?;
+        file.commit()?;
+    }
+    Ok(())
+}
+
+fn encrypt(
+    engine: &Engine,
+    cipher: Cipher,
+    key: &Key,
+    iv: &mut [u8; 16],
+    data: &mut [u8],
+) -> lockstep::hazmat::Result<()> {
+    cipher.encrypt(&**engine.planner(), &CipherKey::new(cipher, key.bytes())?, iv, data)
+}
+
+/// All devices of this machine.
+fn all() -> Vec<Arc<dyn Device>> {
+    engine::discover(&BackendOptions { threads: 1 }).devices
+}
+
+/// The OpenGL device of this name, or the first GPU.
+fn device(name: Option<&str>) -> Result<Arc<dyn Device>> {
+    let devices: Vec<_> = all().into_iter().filter(|device| device.id().backend == "opengl").collect();
+    let known: Vec<String> = devices.iter().map(|device| device.id().to_string()).collect();
+    let wanted = |device: &Arc<dyn Device>| match name {
+        Some(name) => device.id().to_string() == name,
+        None => !device.properties().by_name_only,
+    };
+    devices.into_iter().find(wanted).ok_or_else(|| match name {
+        _ if known.is_empty() => {
+            failed("there is no device with OpenGL: install the GPU's driver and libEGL.so.1")
+        }
+        Some(name) => failed(format!("no device `{name}`: there are {}", known.join(", "))),
+        None => failed("there is no GPU with OpenGL; use a software device: --device opengl:software"),
+    })
+}
+
+/// The first GPU with CUDA.
+fn cuda() -> Option<Arc<dyn Device>> {
+    all().into_iter().find(|device| device.id().backend == "cuda" && !device.properties().by_name_only)
+}
+
+fn write_pictures(device: &dyn Device, folder: &Path, force: bool) -> Result<()> {
+    let processor = Engine::builder().device("cpu").build()?;
+    let cbc = |key: &Key, iv: &[u8; 16], data: &mut [u8]| {
+        encrypt(&processor, Cipher::Cbc, key, &mut iv.clone(), data)
+    };
+    // The default kernel if the device cannot run the chapter's fragment program.
+    let kernel =
+        device.kernels().iter().find(|info| info.name == paper::KERNELS[1] && info.missing.is_none());
+    let kernel = kernel.unwrap_or(&device.kernels()[0]).name;
+    let pictures = opengl::pictures(device, kernel, cbc).map_err(|error| failed(error.to_string()))?;
+    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    let files = [("plain.png", pictures.plain), ("ecb.png", pictures.ecb), ("cbc.png", pictures.cbc)];
+    for (name, pixels) in files {
+        let path = folder.join(name);
+        let options = OutputOptions { force, ..Default::default() };
+        let mut file = GuardedFile::create(&path, options)?;
+        file.file().write_all(&png(&pixels)?).map_err(Error::io("write", &path))?;
+        file.commit()?;
+    }
+    print(&format!("{}: {kernel}: plain.png, ecb.png, cbc.png\n", device.id()))
+}
+
+/// A PNG of a picture of the lab.
+fn png(pixels: &[u8]) -> Result<Vec<u8>> {
+    let cannot = |error: png::EncodingError| failed(format!("cannot make a PNG: {error}"));
+    let mut out = Vec::new();
+    let mut encoder = png::Encoder::new(&mut out, EDGE as u32, EDGE as u32);
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(png::Compression::High);
+    let mut writer = encoder.write_header().map_err(cannot)?;
+    writer.write_image_data(pixels).map_err(cannot)?;
+    writer.finish().map_err(cannot)?;
+    Ok(out)
+}

@@ -1,0 +1,203 @@
+//! The chapter's Figure 36-9 with the new measurements.
+
+use lockstep_report::Table;
+use lockstep_report::plot::{self, Line, Plot, Scale};
+use lockstep_report::text::{WIDTH, wrap};
+use serde_json::{Value, json};
+
+use super::measure::Measured;
+use super::paper;
+
+/// The measurements with their date.
+pub struct Report {
+    /// The measurements.
+    pub measured: Measured,
+    /// The day, as 2026-01-31.
+    pub date: String,
+}
+
+impl Report {
+    /// What was measured, in a sentence or two.
+    fn introduction(&self) -> String {
+        let conditions = &self.measured.conditions;
+        format!(
+            "AES-128-ECB as in Figure 36-9 of GPU Gems 3 (T. Yamanouchi, chapter 36, 2007), from host to host. Each of {} \
+             runs encrypts {}B of random data batch by batch, after a warm-up run. The rates are means, in MB/s of 10^6 \
+             bytes. Every output was compared with the CPU's. `openssl` is `openssl speed` on one thread.",
+            conditions.runs,
+            plot::bytes(conditions.total as f64),
+        )
+    }
+
+    /// Names of kernels, in the order of the first batch size.
+    fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for point in &self.measured.points {
+            if !names.contains(&point.name.as_str()) {
+                names.push(&point.name);
+            }
+        }
+        names
+    }
+
+    /// The kernels with the rates of each batch size, and the chapter's rates at its batch size.
+    pub fn table(&self) -> Table {
+        let batches: Vec<usize> = self.batches();
+        let head: Vec<String> = ["".into(), "whose".into()]
+            .into_iter()
+            .chain(batches.iter().map(|batch| plot::bytes(*batch as f64)))
+            .collect();
+        let head: Vec<&str> = head.iter().map(String::as_str).collect();
+        let mut table = Table::new("Figure 36-9: MB/s by bytes of a batch", &head, 2);
+        let theirs = [
+            ("vertex program", paper::VERTEX),
+            ("fragment program", paper::FRAGMENT),
+            ("openssl", paper::OPENSSL),
+        ];
+        for (name, rate) in theirs {
+            let mut row = vec![name.to_owned(), "chapter".into()];
+            let at = |batch: &usize| if *batch == paper::BATCH { format!("{rate:.0}") } else { "-".into() };
+            row.extend(batches.iter().map(at));
+            table.rows.push(row);
+        }
+        for name in self.names() {
+            let mut row = vec![name.to_owned(), "here".into()];
+            let rate = |batch: &usize| {
+                self.measured.find(name, *batch).map_or("-".into(), |point| rounded(point.rate))
+            };
+            row.extend(batches.iter().map(rate));
+            table.rows.push(row);
+        }
+        table
+    }
+
+    fn batches(&self) -> Vec<usize> {
+        let mut batches: Vec<usize> = self.measured.points.iter().map(|point| point.batch).collect();
+        batches.dedup();
+        batches
+    }
+
+    /// Throughput by batch size.
+    pub fn plot(&self) -> Plot {
+        let line = |name: &&str| {
+            let points = self.measured.points.iter().filter(|point| point.name == **name);
+            Line {
+                name: (*name).into(),
+                points: points.clone().map(|point| (point.batch as f64, point.rate)).collect(),
+                spread: points.map(|point| point.spread).collect(),
+            }
+        };
+        Plot {
+            title: "AES-128-ECB by batch size (Figure 36-9)".into(),
+            across: ("bytes of a batch".into(), plot::bytes),
+            up: "MB/s".into(),
+            scale: Scale::Logarithmic,
+            lines: self.names().iter().map(line).collect(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// How the fragment program compares with the vertex program, here and in the chapter.
+    fn findings(&self) -> String {
+        let rate = |name| self.measured.find(name, paper::BATCH).map(|point| point.rate);
+        let [vertex, fragment] = [rate(paper::KERNELS[0]), rate(paper::KERNELS[1])];
+        let theirs = paper::FRAGMENT / paper::VERTEX;
+        match fragment.zip(vertex) {
+            Some((fragment, vertex)) => format!(
+                "With batches of 1 MiB the fragment program is {:.2} times as fast as the vertex program; in the chapter, \
+                 {theirs:.2} times.",
+                fragment / vertex
+            ),
+            None => format!(
+                "In the chapter the fragment program is {theirs:.2} times as fast as the vertex program."
+            ),
+        }
+    }
+
+    /// The report for a terminal.
+    pub fn text(&self) -> String {
+        let lines = |text: &str| wrap(text, WIDTH).join("\n");
+        let devices: Vec<String> = self.measured.devices.iter().map(|device| lines(device)).collect();
+        format!(
+            "{}\n\n{}\n{}\n\n{}\n{}\n",
+            lines(&self.introduction()),
+            devices.join("\n"),
+            self.date,
+            self.table().text(),
+            lines(&self.findings())
+        )
+    }
+
+    /// The report as JSON. Rates are in bytes per second.
+    pub fn json(&self) -> Value {
+        let point = |point: &super::Point| {
+            json!({
+                "name": point.name, "batch_bytes": point.batch, "bytes_per_second": point.rate * 1e6,
+                "slowest": point.spread.0 * 1e6, "fastest": point.spread.1 * 1e6,
+            })
+        };
+        let conditions = &self.measured.conditions;
+        json!({
+            "devices": self.measured.devices,
+            "date": self.date,
+            "total_bytes": conditions.total,
+            "runs": conditions.runs,
+            "points": self.measured.points.iter().map(point).collect::<Vec<_>>(),
+            "chapter": {
+                "batch_bytes": paper::BATCH,
+                "vertex": paper::VERTEX * 1e6,
+                "fragment": paper::FRAGMENT * 1e6,
+                "openssl": paper::OPENSSL * 1e6,
+            },
+        })
+    }
+}
+
+/// A rate in MB/s, with a decimal below 100.
+fn rounded(rate: f64) -> String {
+    if rate < 100.0 { format!("{rate:.1}") } else { format!("{rate:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opengl::{Conditions, Point};
+
+    fn report() -> Report {
+        let point = |name: &str, batch, rate| Point { name: name.into(), batch, rate, spread: (rate, rate) };
+        let points = vec![
+            point("opengl/gems-vertex", 4096, 1.5),
+            point("opengl/gems-vertex", 1 << 20, 100.0),
+            point("opengl/gems-fragment", 1 << 20, 250.0),
+            point("openssl", 1 << 20, 9000.0),
+        ];
+        let conditions = Conditions { total: 1 << 22, runs: 10, batches: vec![4096, 1 << 20] };
+        let measured = Measured { devices: vec!["opengl:0: any".into()], conditions, points };
+        Report { measured, date: "2026-01-31".into() }
+    }
+
+    #[test]
+    fn the_table_has_the_chapter_above_the_kernels() {
+        let table = report().table();
+        let rows: Vec<String> = table.rows.iter().map(|row| row.join(" ")).collect();
+        assert_eq!(
+            rows[..3],
+            ["vertex program chapter - 53", "fragment program chapter - 95", "openssl chapter - 55"]
+        );
+        assert_eq!(rows[3..5], ["opengl/gems-vertex here 1.5 100", "opengl/gems-fragment here - 250"]);
+        assert_eq!(rows[5], "openssl here - 9000");
+    }
+
+    #[test]
+    fn text_fits_and_has_the_ratio() {
+        let text = report().text();
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(
+            text.replace('\n', " ")
+                .contains("2.50 times as fast as the vertex program; in the chapter, 1.79"),
+            "{text}"
+        );
+        assert_eq!(report().json()["points"][2]["bytes_per_second"], 250e6);
+        assert_eq!(report().plot().lines.len(), 3);
+    }
+}
