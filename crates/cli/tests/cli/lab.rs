@@ -179,3 +179,34 @@ fn the_cuda_paper() {
     folder.run(["lab", "cuda", "--largest", "4095"]).failed(2, "");
     folder.run(["lab", "cuda", "--dollars", "0"]).failed_usage("--dollars");
 }
+
+#[test]
+fn opengl_is_measured_by_batch_size() {
+    let folder = Folder::new();
+    folder.run(["lab", "opengl", "--device", "opengl:abacus"]).failed(2, "opengl");
+    let devices = folder.run(["devices", "--json"]).succeeded().json();
+    let is_there =
+        devices["devices"].as_array().unwrap().iter().any(|device| device["name"] == "opengl:software");
+    if !is_there {
+        assert!(std::env::var_os("CI").is_none(), "no opengl:software: tools/setup.sh gpus installs it");
+        eprintln!("NOT TESTED: there is no opengl:software on this machine");
+        return;
+    }
+    let lab = ["lab", "opengl", "--device", "opengl:software"];
+    let with = |more: &[&str]| folder.run([&lab, more].concat());
+    let report = with(&["--total", "20K", "--no-openssl", "--json", "--plot", "plot.svg"]).succeeded().json();
+    let points = report["points"].as_array().unwrap();
+    assert!(points.iter().any(|point| point["name"] == "opengl/fixslice" && point["batch_bytes"] == 16384));
+    assert!(
+        points.iter().all(|point| point["batch_bytes"].as_u64() < Some(20_480) && point["name"] != "openssl")
+    );
+    assert!(String::from_utf8(folder.read("plot.svg")).unwrap().contains("Figure 36-9"));
+    with(&["--total", "20K", "--plot", "plot.svg"]).failed(2, "plot.svg");
+    with(&["--total", "20"]).failed(2, "--total");
+    with(&["--pictures", "pictures"]).succeeded();
+    assert!(folder.read("pictures/ecb.png").len() < folder.read("pictures/cbc.png").len() / 10);
+    with(&["--pictures", "pictures"]).failed(2, "plain.png");
+    with(&["--pictures", "pictures", "--force"]).succeeded();
+    with(&["--pictures", "pictures/ecb.png"]).failed(2, "ecb.png");
+    with(&["--pictures", "pictures", "--no-openssl"]).failed_usage("--no-openssl");
+}

@@ -161,16 +161,17 @@ fn write_pictures(device: &dyn Device, folder: &Path, force: bool) -> Result<()>
     print(&format!("{}: {kernel}: plain.png, ecb.png, cbc.png\n", device.id()))
 }
 
-/// A PNG of a picture of the lab.
+/// A PNG of a picture of the lab. Opacity is left out: that of a ciphertext is random.
 fn png(pixels: &[u8]) -> Result<Vec<u8>> {
+    let colours: Vec<u8> = pixels.chunks_exact(4).flat_map(|pixel| &pixel[..3]).copied().collect();
     let cannot = |error: png::EncodingError| failed(format!("cannot make a PNG: {error}"));
     let mut out = Vec::new();
     let mut encoder = png::Encoder::new(&mut out, EDGE as u32, EDGE as u32);
-    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_compression(png::Compression::High);
     let mut writer = encoder.write_header().map_err(cannot)?;
-    writer.write_image_data(pixels).map_err(cannot)?;
+    writer.write_image_data(&colours).map_err(cannot)?;
     writer.finish().map_err(cannot)?;
     Ok(out)
 }
