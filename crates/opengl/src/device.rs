@@ -10,11 +10,12 @@ use lockstep_core::work::{Operation, Task as CoreTask, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::{ContextThread, Messages, StagingPool, submit};
 
-use crate::chunk::{Driver, Task};
+use crate::blocks;
+use crate::driver::Driver;
 use crate::egl::{Library, Place};
+use crate::fixslice::{self, Tiling};
 use crate::gl::Gl;
-use crate::kernel::{FAMILIES, Program};
-use crate::layout::Tiling;
+use crate::kernel::{Family, KERNELS};
 
 /// Bytes of a chunk: enough to fill the device and to outweigh the cost of a draw, but so few that copies and draws overlap.
 /// The chunks of a software device are smaller, because it shares caches with the threads that fill its textures.
@@ -34,23 +35,24 @@ pub struct OpenGlDevice {
     /// Opened at its first use.
     opened: OnceLock<Result<Opened>>,
     chunk: usize,
-    draws: AtomicU64,
-    bytes: AtomicU64,
+    /// For each kernel: calls and their bytes.
+    counters: [(AtomicU64, AtomicU64); KERNELS.len()],
 }
 
 #[derive(Clone)]
 struct Opened {
-    pool: Arc<StagingPool<Driver>>,
+    fixslice: Arc<StagingPool<Driver<fixslice::Chunk>>>,
+    blocks: Arc<StagingPool<Driver<blocks::Chunk>>>,
     renderer: String,
     version: String,
 }
 
 impl OpenGlDevice {
     pub(crate) fn new(id: DeviceId, library: Library, place: Place) -> OpenGlDevice {
-        let infos = FAMILIES.iter().map(|family| KernelInfo {
-            name: family.name,
-            description: family.description,
-            constant_time: family.constant_time,
+        let infos = KERNELS.iter().map(|kernel| KernelInfo {
+            name: kernel.name,
+            description: kernel.description,
+            constant_time: kernel.constant_time,
             missing: None,
         });
         OpenGlDevice {
@@ -60,8 +62,7 @@ impl OpenGlDevice {
             opened: OnceLock::new(),
             chunk: if place.is_software { SOFTWARE_CHUNK } else { CHUNK },
             place,
-            draws: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
+            counters: Default::default(),
         }
     }
 
@@ -76,7 +77,7 @@ impl OpenGlDevice {
     /// # Errors
     /// If the device cannot be opened.
     pub fn lose_after(&self, draws: u32) -> Result<()> {
-        self.opened()?.pool.device().thread.send(move |gl| gl.lose_after(draws)).wait()
+        self.opened()?.fixslice.device().thread.send(move |gl| gl.lose_after(draws)).wait()
     }
 
     fn opened(&self) -> Result<&Opened> {
@@ -86,8 +87,10 @@ impl OpenGlDevice {
                 Gl::open(&library, &place).map_err(|reason| Error::DeviceFailed { device: id, reason })
             })?;
             let (renderer, version) = thread.run(|gl| Ok(gl.names()))?;
-            let pool = Arc::new(StagingPool::new(Arc::new(Driver { id, thread })));
-            Ok(Opened { pool, renderer, version })
+            let thread = Arc::new(thread);
+            let fixslice = StagingPool::new(Arc::new(Driver::new(id, Arc::clone(&thread))));
+            let blocks = StagingPool::new(Arc::new(Driver::new(id, thread)));
+            Ok(Opened { fixslice: Arc::new(fixslice), blocks: Arc::new(blocks), renderer, version })
         };
         self.opened.get_or_init(open).as_ref().map_err(Clone::clone)
     }
@@ -122,34 +125,57 @@ impl Device for OpenGlDevice {
     }
 
     fn cost(&self, kernel: KernelId, operation: Operation, size: KeySize) -> Option<Cost> {
-        self.infos.get(usize::from(kernel.0))?;
-        Program::of(operation, size, true)?;
+        let kernel = KERNELS.get(usize::from(kernel.0))?;
+        supports(kernel.family, operation, size).then_some(())?;
         // Estimates: these devices differ widely.
         Some(if self.place.is_software { Cost::new(1e6, 0.1) } else { Cost::new(500_000.0, 1.0) })
     }
 
     fn counters(&self) -> Vec<Counter> {
-        let (launches, bytes) = (self.draws.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
-        vec![Counter { name: FAMILIES[0].name, launches, bytes }]
+        let used = KERNELS.iter().zip(&self.counters).map(|(kernel, (launches, bytes))| Counter {
+            name: kernel.name,
+            launches: launches.load(Ordering::Relaxed),
+            bytes: bytes.load(Ordering::Relaxed),
+        });
+        used.filter(|counter| counter.launches > 0).collect()
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let operation = work.task.operation();
-        let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
+        let index = usize::from(kernel.0);
+        let Some(kernel) = KERNELS.get(index) else { return Err(operation.unsupported_by("this device")) };
         let CoreTask::Pass(pass, segments) = work.task else {
-            return Err(operation.unsupported_by(name));
+            return Err(operation.unsupported_by(kernel.name));
         };
         let Some(first) = segments.first() else { return Ok(Completion::Done) };
         let size = first.key.size();
-        if Program::of(operation, size, true).is_none() || usize::from(kernel.0) >= self.infos.len() {
-            return Err(operation.unsupported_by(name));
+        if !supports(kernel.family, operation, size) {
+            return Err(operation.unsupported_by(kernel.name));
         }
         let bytes: usize = segments.iter().map(|segment| segment.data.len()).sum();
-        let tiling = if bytes / segments.len() < LARGE_TILES_FROM { Tiling::SMALL } else { Tiling::LARGE };
-        self.draws.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        let task =
-            Task { pool: Arc::clone(&self.opened()?.pool), operation, pass, size, tiling, chunk: self.chunk };
-        submit(task, Messages::Segments(segments))
+        let opened = self.opened()?;
+        self.counters[index].0.fetch_add(1, Ordering::Relaxed);
+        self.counters[index].1.fetch_add(bytes as u64, Ordering::Relaxed);
+        let chunk = self.chunk;
+        match kernel.family {
+            Family::Fixslice => {
+                let tiling =
+                    if bytes / segments.len() < LARGE_TILES_FROM { Tiling::SMALL } else { Tiling::LARGE };
+                let pool = Arc::clone(&opened.fixslice);
+                let task = fixslice::Task { pool, operation, pass, size, tiling, chunk };
+                submit(task, Messages::Segments(segments))
+            }
+            Family::Blocks(kernel) => {
+                let task = blocks::Task { pool: Arc::clone(&opened.blocks), kernel, pass, size, chunk };
+                submit(task, Messages::Segments(segments))
+            }
+        }
+    }
+}
+
+fn supports(family: Family, operation: Operation, size: KeySize) -> bool {
+    match family {
+        Family::Fixslice => fixslice::Program::of(operation, size, true).is_some(),
+        Family::Blocks(kernel) => kernel.supports(operation),
     }
 }

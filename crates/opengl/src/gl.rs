@@ -1,32 +1,28 @@
-//! An open context: programs, textures and draws, with failures as errors. One thread owns it.
+//! An open context: programs, textures, buffers and draws, with failures as errors. One thread owns it. Each family of kernels
+//! adds its own draws.
 #![allow(unsafe_code, reason = "functions of OpenGL")]
 
 use std::collections::HashMap;
 
 use glow::HasContext;
-use zeroize::Zeroizing;
 
 use crate::egl::{self, Interface, Library, Place};
-use crate::kernel::{Program, VERTEX_SHADER};
-use crate::keys::PLANES;
-use crate::layout::{Tiling, WIDTH, rows};
+use crate::kernel::Program;
 
-/// A draw. [`Gl::draw`] replaces the halves by the results.
-pub(crate) struct Draw {
-    pub(crate) program: Program,
-    pub(crate) tiling: Tiling,
-    /// The first halves of all tiles, and the second halves; each a whole number of rows of a texture.
-    pub(crate) halves: [Zeroizing<Vec<u8>>; 2],
-    pub(crate) tile_count: usize,
-    /// Two texels for each tile, a whole number of rows.
-    pub(crate) tiles: Zeroizing<Vec<u8>>,
-    /// The bit planes of all round keys; a whole number of rows, unless the program has one key (`one_key`).
-    pub(crate) keys: Zeroizing<Vec<u32>>,
+/// Texels in a row of each texture of data. All devices support textures of 1024 by 1024 texels.
+pub(crate) const WIDTH: usize = 512;
+
+/// Maximum number of targets of a draw.
+const MOST_TARGETS: usize = 2;
+
+/// Rows for a number of texels.
+pub(crate) const fn rows(texels: usize) -> usize {
+    texels.div_ceil(WIDTH)
 }
 
-/// The textures of a context.
+/// The textures of data of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Slot {
+pub(crate) enum Slot {
     FirstInput,
     SecondInput,
     Tiles,
@@ -35,6 +31,16 @@ enum Slot {
     SecondOutput,
 }
 
+/// The buffers of data of a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum BufferSlot {
+    /// Attributes of vertices.
+    Vertices,
+    /// Results of transform feedback.
+    Feedback,
+}
+
+/// A texture of data, [`WIDTH`] texels wide, of four 32-bit words a texel.
 struct Texture {
     texture: glow::Texture,
     rows: usize,
@@ -42,25 +48,54 @@ struct Texture {
     used: usize,
 }
 
-/// A program and the locations of its uniforms.
-struct Compiled {
-    program: glow::Program,
-    uniforms: HashMap<&'static str, Option<glow::UniformLocation>>,
+struct Buffer {
+    buffer: glow::Buffer,
+    bytes: usize,
+    /// Bytes that may be data.
+    used: usize,
 }
 
-const UNIFORMS: [&str; 7] =
-    ["first_blocks", "second_blocks", "tiles", "width", "tile_count", "half_shift", "round_keys"];
+/// The shaders of a program, without the line with the version of GLSL.
+pub(crate) struct Sources {
+    pub(crate) vertex: String,
+    pub(crate) fragment: String,
+    /// The output of the vertex shader that transform feedback records.
+    pub(crate) feedback: Option<&'static str>,
+    /// All uniforms.
+    pub(crate) uniforms: &'static [&'static str],
+    /// The uniform array of vectors of four words that holds round keys, and its length.
+    pub(crate) round_keys: Option<(&'static str, usize)>,
+}
+
+/// A program and the locations of its uniforms.
+pub(crate) struct Compiled {
+    pub(crate) program: glow::Program,
+    uniforms: HashMap<&'static str, Option<glow::UniformLocation>>,
+    round_keys: Option<(&'static str, usize)>,
+}
+
+impl Compiled {
+    /// The location of a uniform; `None` if the compiler removed it.
+    pub(crate) fn uniform(&self, name: &str) -> Option<&glow::UniformLocation> {
+        self.uniforms[name].as_ref()
+    }
+}
 
 /// An open context.
 pub(crate) struct Gl {
-    gl: glow::Context,
+    pub(crate) gl: glow::Context,
     /// Maximum width and height of a texture.
     largest: usize,
     textures: HashMap<Slot, Texture>,
+    buffers: HashMap<BufferSlot, Buffer>,
     programs: HashMap<Program, Compiled>,
+    /// Tables that do not depend on keys or data, by name, with the buffers that hold them.
+    pub(crate) tables: HashMap<&'static str, (glow::Texture, Option<glow::Buffer>)>,
     framebuffer: glow::Framebuffer,
-    /// OpenGL needs a vertex array for any draw, even if the shaders read no vertices.
-    vertices: glow::VertexArray,
+    /// OpenGL needs a vertex array for any draw, even if the shaders read no vertices. This one has no attributes.
+    no_vertices: glow::VertexArray,
+    /// The vertex array of draws whose vertices have an attribute.
+    pub(crate) vertices: glow::VertexArray,
     /// For tests: draws until the context behaves as if the driver had lost it.
     draws_left: Option<u32>,
     /// Last, so that the context is closed after its objects are freed.
@@ -78,12 +113,12 @@ impl Gl {
         unsafe {
             let gl = glow::Context::from_loader_function(|name| context.function(name));
             let largest = usize::try_from(gl.get_parameter_i32(glow::MAX_TEXTURE_SIZE)).unwrap_or(0);
-            if largest < WIDTH || gl.get_parameter_i32(glow::MAX_COLOR_ATTACHMENTS) < 2 {
+            if largest < WIDTH || gl.get_parameter_i32(glow::MAX_COLOR_ATTACHMENTS) < MOST_TARGETS as i32 {
                 return Err("its textures are too small for the kernels: update the driver".into());
             }
             let framebuffer = gl.create_framebuffer()?;
-            let vertices = gl.create_vertex_array()?;
-            gl.bind_vertex_array(Some(vertices));
+            let (no_vertices, vertices) = (gl.create_vertex_array()?, gl.create_vertex_array()?);
+            gl.bind_vertex_array(Some(no_vertices));
             gl.bind_framebuffer(glow::FRAMEBUFFER, Some(framebuffer));
             gl.disable(glow::DITHER);
             gl.disable(glow::BLEND);
@@ -93,8 +128,11 @@ impl Gl {
                 gl,
                 largest,
                 textures: HashMap::new(),
+                buffers: HashMap::new(),
                 programs: HashMap::new(),
+                tables: HashMap::new(),
                 framebuffer,
+                no_vertices,
                 vertices,
                 draws_left: None,
                 context,
@@ -108,103 +146,76 @@ impl Gl {
         unsafe { (self.gl.get_parameter_string(glow::RENDERER), self.gl.get_parameter_string(glow::VERSION)) }
     }
 
+    /// The programming interface of the context.
+    pub(crate) fn interface(&self) -> Interface {
+        self.context.interface
+    }
+
     /// Behaves after this number of draws as if the driver had lost the context, for tests.
     pub(crate) fn lose_after(&mut self, draws: u32) {
         self.draws_left = Some(draws);
     }
 
-    /// Draws a chunk, and replaces its halves by the results.
-    ///
-    /// # Errors
-    /// What failed, and what to do about it. The halves are then undefined.
-    pub(crate) fn draw(&mut self, draw: &mut Draw) -> Result<(), String> {
-        self.compile(draw.program)?;
-        let data_rows = draw.halves[0].len() / (16 * WIDTH);
-        let [first, second] = &draw.halves;
-        self.upload(Slot::FirstInput, first)?;
-        self.upload(Slot::SecondInput, second)?;
-        self.upload(Slot::Tiles, &draw.tiles)?;
-        if !draw.program.one_key {
-            let bytes: Zeroizing<Vec<u8>> =
-                Zeroizing::new(draw.keys.iter().flat_map(|word| word.to_ne_bytes()).collect());
-            self.upload(Slot::Keys, &bytes)?;
-        }
-        self.make_room(Slot::FirstOutput, data_rows)?;
-        self.make_room(Slot::SecondOutput, data_rows)?;
-        let compiled = &self.programs[&draw.program];
-        let texture = |slot| self.textures.get(&slot).map(|texture| texture.texture);
-        let gl = &self.gl;
-        let uniform = |name| compiled.uniforms[name].as_ref();
-        // SAFETY: the context is current; textures and framebuffer are its own.
-        unsafe {
-            gl.use_program(Some(compiled.program));
-            let inputs = [
-                ("first_blocks", Slot::FirstInput),
-                ("second_blocks", Slot::SecondInput),
-                ("tiles", Slot::Tiles),
-                ("round_keys", Slot::Keys),
-            ];
-            let inputs = &inputs[..if draw.program.one_key { 3 } else { 4 }];
-            for (unit, &(name, slot)) in inputs.iter().enumerate() {
-                gl.active_texture(glow::TEXTURE0 + unit as u32);
-                gl.bind_texture(glow::TEXTURE_2D, texture(slot));
-                gl.uniform_1_i32(uniform(name), unit as i32);
-            }
-            if draw.program.one_key {
-                gl.uniform_4_u32_slice(uniform("round_keys"), &draw.keys[..]);
-            }
-            gl.uniform_1_i32(uniform("width"), WIDTH as i32);
-            gl.uniform_1_i32(uniform("tile_count"), draw.tile_count as i32);
-            gl.uniform_1_i32(uniform("half_shift"), draw.tiling.half_shift as i32);
-            for (index, slot) in [Slot::FirstOutput, Slot::SecondOutput].into_iter().enumerate() {
-                let attachment = glow::COLOR_ATTACHMENT0 + index as u32;
-                gl.framebuffer_texture_2d(glow::FRAMEBUFFER, attachment, glow::TEXTURE_2D, texture(slot), 0);
-            }
-            gl.draw_buffers(&[glow::COLOR_ATTACHMENT0, glow::COLOR_ATTACHMENT1]);
-            gl.viewport(0, 0, WIDTH as i32, data_rows as i32);
-            gl.draw_arrays(glow::TRIANGLES, 0, 3);
-            for (index, half) in draw.halves.iter_mut().enumerate() {
-                gl.read_buffer(glow::COLOR_ATTACHMENT0 + index as u32);
-                gl.read_pixels(
-                    0,
-                    0,
-                    WIDTH as i32,
-                    data_rows as i32,
-                    glow::RGBA_INTEGER,
-                    glow::UNSIGNED_INT,
-                    glow::PixelPackData::Slice(Some(&mut half[..])),
-                );
-            }
-        }
+    /// Ends a draw: an error if the driver has reported one.
+    pub(crate) fn end_draw(&mut self) -> Result<(), String> {
         self.check("a draw")?;
         self.draws_left = self.draws_left.map(|draws| draws - 1);
         Ok(())
     }
 
-    /// Overwrites all that keys and data have left in textures and uniforms.
-    ///
-    /// # Errors
-    /// What failed.
-    pub(crate) fn wipe(&mut self) -> Result<(), String> {
-        let most = self.textures.values().map(|texture| texture.used).max().unwrap_or(0);
-        let zeros = vec![0; 16 * WIDTH * most];
-        for texture in self.textures.values_mut() {
-            fill(&self.gl, texture, &zeros[..16 * WIDTH * texture.used]);
-            texture.used = 0;
+    /// Compiles a program at its first use.
+    pub(crate) fn compile(&mut self, program: Program) -> Result<(), String> {
+        if self.programs.contains_key(&program) {
+            return Ok(());
         }
-        for (program, compiled) in self.programs.iter().filter(|(program, _)| program.one_key) {
-            let zeros = vec![0; PLANES * (program.size.rounds() + 1)];
-            // SAFETY: the context is current; the uniform is an array of this length.
-            unsafe {
-                self.gl.use_program(Some(compiled.program));
-                self.gl.uniform_4_u32_slice(compiled.uniforms["round_keys"].as_ref(), &zeros);
+        let version = match self.context.interface {
+            Interface::Desktop => "#version 330 core\n",
+            Interface::Embedded => "#version 300 es\n",
+        };
+        let sources = program.sources(self.context.interface);
+        let gl = &self.gl;
+        // SAFETY: the context is current.
+        let compiled = unsafe {
+            let linked = gl.create_program()?;
+            let stages = [(glow::VERTEX_SHADER, &sources.vertex), (glow::FRAGMENT_SHADER, &sources.fragment)];
+            let mut shaders = Vec::new();
+            for (stage, source) in stages {
+                let shader = gl.create_shader(stage)?;
+                gl.shader_source(shader, &format!("{version}{source}"));
+                gl.compile_shader(shader);
+                if !gl.get_shader_compile_status(shader) {
+                    let log = gl.get_shader_info_log(shader);
+                    return Err(rejected(&log));
+                }
+                gl.attach_shader(linked, shader);
+                shaders.push(shader);
             }
-        }
-        self.check("wiping")
+            if let Some(output) = sources.feedback {
+                gl.transform_feedback_varyings(linked, &[output], glow::INTERLEAVED_ATTRIBS);
+            }
+            gl.link_program(linked);
+            for shader in shaders {
+                gl.detach_shader(linked, shader);
+                gl.delete_shader(shader);
+            }
+            if !gl.get_program_link_status(linked) {
+                return Err(rejected(&gl.get_program_info_log(linked)));
+            }
+            let uniforms = sources.uniforms.iter().map(|&name| (name, gl.get_uniform_location(linked, name)));
+            Compiled { program: linked, uniforms: uniforms.collect(), round_keys: sources.round_keys }
+        };
+        self.check("a shader")?;
+        self.programs.insert(program, compiled);
+        Ok(())
     }
 
-    /// Fills the first rows of a texture.
-    fn upload(&mut self, slot: Slot, bytes: &[u8]) -> Result<(), String> {
+    /// A program that was compiled.
+    pub(crate) fn compiled(&self, program: Program) -> &Compiled {
+        &self.programs[&program]
+    }
+
+    /// Fills the first rows of a texture of data.
+    pub(crate) fn upload(&mut self, slot: Slot, bytes: &[u8]) -> Result<(), String> {
         self.make_room(slot, bytes.len() / (16 * WIDTH))?;
         if let Some(texture) = self.textures.get_mut(&slot) {
             fill(&self.gl, texture, bytes);
@@ -213,7 +224,7 @@ impl Gl {
     }
 
     /// Makes a texture have at least this number of rows, and counts them as used.
-    fn make_room(&mut self, slot: Slot, rows: usize) -> Result<(), String> {
+    pub(crate) fn make_room(&mut self, slot: Slot, rows: usize) -> Result<(), String> {
         if rows > self.largest {
             return Err(format!("a texture of {rows} rows is larger than its limit of {}", self.largest));
         }
@@ -228,8 +239,23 @@ impl Gl {
             unsafe { self.gl.delete_texture(old.texture) };
         }
         let room = rows.next_power_of_two().min(self.largest);
+        let texture =
+            self.texture_2d(glow::RGBA32UI, (WIDTH, room), glow::RGBA_INTEGER, glow::UNSIGNED_INT, None)?;
+        self.textures.insert(slot, Texture { texture, rows: room, used: rows });
+        Ok(())
+    }
+
+    /// A new texture without filtering, from its internal format, width and height, and the format and type of its content.
+    pub(crate) fn texture_2d(
+        &self,
+        internal: u32,
+        (width, height): (usize, usize),
+        format: u32,
+        ty: u32,
+        content: Option<&[u8]>,
+    ) -> Result<glow::Texture, String> {
         let gl = &self.gl;
-        // SAFETY: the context is current.
+        // SAFETY: the context is current; the caller's content is as long as the texture.
         let texture = unsafe {
             let texture = gl.create_texture()?;
             gl.bind_texture(glow::TEXTURE_2D, Some(texture));
@@ -241,70 +267,133 @@ impl Gl {
             ] {
                 gl.tex_parameter_i32(glow::TEXTURE_2D, name, value as i32);
             }
-            gl.tex_image_2d(
-                glow::TEXTURE_2D,
-                0,
-                glow::RGBA32UI as i32,
-                WIDTH as i32,
-                room as i32,
-                0,
-                glow::RGBA_INTEGER,
-                glow::UNSIGNED_INT,
-                glow::PixelUnpackData::Slice(None),
-            );
+            let (width, height) = (width as i32, height as i32);
+            let content = glow::PixelUnpackData::Slice(content);
+            gl.tex_image_2d(glow::TEXTURE_2D, 0, internal as i32, width, height, 0, format, ty, content);
             texture
         };
         self.check("a texture")?;
-        self.textures.insert(slot, Texture { texture, rows: room, used: rows });
-        Ok(())
+        Ok(texture)
     }
 
-    fn compile(&mut self, program: Program) -> Result<(), String> {
-        if self.programs.contains_key(&program) {
-            return Ok(());
+    /// Binds textures of data to texture units, and sets their uniforms.
+    pub(crate) fn bind_inputs(&self, compiled: &Compiled, inputs: &[(&str, Slot)]) {
+        for (unit, (name, slot)) in inputs.iter().enumerate() {
+            let texture = self.textures.get(slot).map(|texture| texture.texture);
+            // SAFETY: the context is current; the texture is its own.
+            unsafe {
+                self.gl.active_texture(glow::TEXTURE0 + unit as u32);
+                self.gl.bind_texture(glow::TEXTURE_2D, texture);
+                self.gl.uniform_1_i32(compiled.uniform(name), unit as i32);
+            }
         }
-        let version = match self.context.interface {
-            Interface::Desktop => "#version 330 core\n",
-            Interface::Embedded => "#version 300 es\n",
-        };
-        let gl = &self.gl;
+    }
+
+    /// Makes textures the targets of the next draws. Other targets are detached, because draws are limited to the area that
+    /// all targets have.
+    pub(crate) fn attach(&self, outputs: &[Slot]) {
+        let attachment = |index: usize| glow::COLOR_ATTACHMENT0 + index as u32;
+        for index in 0..MOST_TARGETS {
+            let texture = outputs.get(index).and_then(|slot| self.textures.get(slot));
+            let texture = texture.map(|texture| texture.texture);
+            // SAFETY: the context is current; the texture is its own.
+            unsafe {
+                self.gl.framebuffer_texture_2d(
+                    glow::FRAMEBUFFER,
+                    attachment(index),
+                    glow::TEXTURE_2D,
+                    texture,
+                    0,
+                );
+            }
+        }
+        let attachments: Vec<u32> = (0..outputs.len()).map(attachment).collect();
         // SAFETY: the context is current.
-        let compiled = unsafe {
-            let linked = gl.create_program()?;
-            let sources = [
-                (glow::VERTEX_SHADER, VERTEX_SHADER.to_owned()),
-                (glow::FRAGMENT_SHADER, program.fragment_shader()),
-            ];
-            let mut shaders = Vec::new();
-            for (stage, source) in sources {
-                let shader = gl.create_shader(stage)?;
-                gl.shader_source(shader, &format!("{version}{source}"));
-                gl.compile_shader(shader);
-                if !gl.get_shader_compile_status(shader) {
-                    let log = gl.get_shader_info_log(shader);
-                    return Err(rejected(&log));
-                }
-                gl.attach_shader(linked, shader);
-                shaders.push(shader);
-            }
-            gl.link_program(linked);
-            for shader in shaders {
-                gl.detach_shader(linked, shader);
-                gl.delete_shader(shader);
-            }
-            if !gl.get_program_link_status(linked) {
-                return Err(rejected(&gl.get_program_info_log(linked)));
-            }
-            let uniforms = UNIFORMS.map(|name| (name, gl.get_uniform_location(linked, name)));
-            Compiled { program: linked, uniforms: uniforms.into() }
+        unsafe { self.gl.draw_buffers(&attachments) };
+    }
+
+    /// Draws a triangle that covers the first rows of the targets.
+    pub(crate) fn cover(&self, rows: usize) {
+        // SAFETY: the context is current.
+        unsafe {
+            self.gl.bind_vertex_array(Some(self.no_vertices));
+            self.gl.viewport(0, 0, WIDTH as i32, rows as i32);
+            self.gl.draw_arrays(glow::TRIANGLES, 0, 3);
+        }
+    }
+
+    /// Reads the first rows of a target: 16 bytes for each texel.
+    pub(crate) fn read(&self, target: usize, bytes: &mut [u8]) {
+        let rows = rows(bytes.len() / 16);
+        assert_eq!(bytes.len(), 16 * WIDTH * rows, "whole rows");
+        // SAFETY: the context is current; the bytes are whole rows.
+        unsafe {
+            self.gl.read_buffer(glow::COLOR_ATTACHMENT0 + target as u32);
+            self.gl.read_pixels(
+                0,
+                0,
+                WIDTH as i32,
+                rows as i32,
+                glow::RGBA_INTEGER,
+                glow::UNSIGNED_INT,
+                glow::PixelPackData::Slice(Some(bytes)),
+            );
+        }
+    }
+
+    /// A buffer with at least this number of bytes, which are counted as used.
+    pub(crate) fn buffer(&mut self, slot: BufferSlot, bytes: usize) -> Result<glow::Buffer, String> {
+        if let Some(buffer) = self.buffers.get_mut(&slot).filter(|buffer| buffer.bytes >= bytes) {
+            buffer.used = buffer.used.max(bytes);
+            return Ok(buffer.buffer);
+        }
+        if let Some(old) = self.buffers.remove(&slot) {
+            clear(&self.gl, &old);
+            // SAFETY: the buffer is this context's, and no longer used.
+            unsafe { self.gl.delete_buffer(old.buffer) };
+        }
+        let room = bytes.next_power_of_two();
+        let size = i32::try_from(room).map_err(|_| "a buffer is larger than 1 GiB: use smaller calls")?;
+        // SAFETY: the context is current.
+        let buffer = unsafe {
+            let buffer = self.gl.create_buffer()?;
+            self.gl.bind_buffer(glow::ARRAY_BUFFER, Some(buffer));
+            self.gl.buffer_data_size(glow::ARRAY_BUFFER, size, glow::STREAM_COPY);
+            buffer
         };
-        self.check("a shader")?;
-        self.programs.insert(program, compiled);
-        Ok(())
+        self.check("a buffer")?;
+        self.buffers.insert(slot, Buffer { buffer, bytes: room, used: bytes });
+        Ok(buffer)
+    }
+
+    /// Overwrites all that keys and data have left in textures, buffers and uniforms.
+    ///
+    /// # Errors
+    /// What failed.
+    pub(crate) fn wipe(&mut self) -> Result<(), String> {
+        let most = self.textures.values().map(|texture| texture.used).max().unwrap_or(0);
+        let zeros = vec![0; 16 * WIDTH * most];
+        for texture in self.textures.values_mut() {
+            fill(&self.gl, texture, &zeros[..16 * WIDTH * texture.used]);
+            texture.used = 0;
+        }
+        for buffer in self.buffers.values_mut() {
+            clear(&self.gl, buffer);
+            buffer.used = 0;
+        }
+        for compiled in self.programs.values() {
+            let Some((name, vectors)) = compiled.round_keys else { continue };
+            // SAFETY: the context is current; the uniform is an array of this length.
+            unsafe {
+                self.gl.use_program(Some(compiled.program));
+                self.gl.uniform_4_u32_slice(compiled.uniform(name), &vec![0; 4 * vectors]);
+            }
+        }
+        self.check("wiping")
     }
 
     /// An error if the driver has reported one since the last check, or if the context is lost.
-    fn check(&self, what: &str) -> Result<(), String> {
+    pub(crate) fn check(&self, what: &str) -> Result<(), String> {
         if self.draws_left == Some(0) {
             return Err("its context is lost: restart the program".into());
         }
@@ -342,6 +431,15 @@ fn fill(gl: &glow::Context, texture: &mut Texture, bytes: &[u8]) {
     }
 }
 
+/// Overwrites the used bytes of a buffer.
+fn clear(gl: &glow::Context, buffer: &Buffer) {
+    // SAFETY: the context is current; the buffer has at least this number of bytes.
+    unsafe {
+        gl.bind_buffer(glow::ARRAY_BUFFER, Some(buffer.buffer));
+        gl.buffer_sub_data_u8_slice(glow::ARRAY_BUFFER, 0, &vec![0; buffer.used]);
+    }
+}
+
 /// The first line of a compiler's messages.
 fn rejected(log: &str) -> String {
     let line = log.lines().next().unwrap_or("no message").trim();
@@ -355,8 +453,14 @@ impl Drop for Gl {
         // SAFETY: the context is current, and the objects are its own.
         unsafe {
             self.textures.values().for_each(|texture| gl.delete_texture(texture.texture));
+            self.buffers.values().for_each(|buffer| gl.delete_buffer(buffer.buffer));
             self.programs.values().for_each(|compiled| gl.delete_program(compiled.program));
+            for (texture, buffer) in self.tables.values() {
+                gl.delete_texture(*texture);
+                buffer.iter().for_each(|buffer| gl.delete_buffer(*buffer));
+            }
             gl.delete_framebuffer(self.framebuffer);
+            gl.delete_vertex_array(self.no_vertices);
             gl.delete_vertex_array(self.vertices);
         }
     }

@@ -1,95 +1,85 @@
-//! The kernels and their shaders.
+//! The kernels and their programs.
 
-use lockstep_core::KeySize;
-use lockstep_core::work::{Operation, Pass};
+use crate::blocks::{self, Stage, Tables};
+use crate::egl::Interface;
+use crate::fixslice;
+use crate::gl::Sources;
 
 /// A kernel.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     pub(crate) constant_time: bool,
+    pub(crate) family: Family,
+}
+
+/// The families of kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Modes in the shader, on tiles of blocks.
+    Fixslice,
+    /// The block cipher in the shader, on one block in each vertex or fragment; the host does the rest of a mode.
+    Blocks(blocks::Kernel),
+}
+
+const fn gems(stage: Stage, tables: Tables) -> Family {
+    Family::Blocks(blocks::Kernel::Gems(stage, tables))
 }
 
 /// All kernels, the default first.
-pub(crate) const FAMILIES: [Family; 1] = [Family {
-    name: "opengl/fixslice",
-    description: "bit planes of two blocks in each fragment, ShiftRows left out; OpenGL 3.3 or OpenGL ES 3.0",
-    constant_time: true,
-}];
+pub(crate) const KERNELS: [Kernel; 5] = [
+    Kernel {
+        name: "opengl/fixslice",
+        description: "bit planes of two blocks in each fragment, ShiftRows left out; OpenGL 3.3 or OpenGL ES 3.0",
+        constant_time: true,
+        family: Family::Fixslice,
+    },
+    Kernel {
+        name: "opengl/gems-vertex",
+        description: "GPU Gems 3, chapter 36: one block in each vertex, transform feedback, tables in textures",
+        constant_time: false,
+        family: gems(Stage::Vertex, Tables::Textures),
+    },
+    Kernel {
+        name: "opengl/gems-fragment",
+        description: "GPU Gems 3, chapter 36: one block in each fragment, tables in textures",
+        constant_time: false,
+        family: gems(Stage::Fragment, Tables::Textures),
+    },
+    Kernel {
+        name: "opengl/gems-vertex-uniform",
+        description: "opengl/gems-vertex with tables in uniform arrays",
+        constant_time: false,
+        family: gems(Stage::Vertex, Tables::Uniforms),
+    },
+    Kernel {
+        name: "opengl/gems-fragment-uniform",
+        description: "opengl/gems-fragment with tables in uniform arrays",
+        constant_time: false,
+        family: gems(Stage::Fragment, Tables::Uniforms),
+    },
+];
 
-/// What a shader does with blocks.
+/// A program of any kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Mode {
-    Ecb,
-    Ctr,
-    Cbc,
-    Cfb,
-    Xts,
-}
-
-/// A fragment shader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Program {
-    pub(crate) mode: Mode,
-    /// True for the inverse cipher.
-    pub(crate) decrypts: bool,
-    /// Number of bits of the counter block that are incremented.
-    pub(crate) counter_bits: u32,
-    pub(crate) size: KeySize,
-    /// True if all tiles have the same key, which is then in uniforms.
-    pub(crate) one_key: bool,
+pub(crate) enum Program {
+    Fixslice(fixslice::Program),
+    Gems(blocks::gems::Program),
 }
 
 impl Program {
-    /// The program of an operation, or `None` if the backend does not support it: serial passes, GHASH and fused AEADs.
-    pub(crate) fn of(operation: Operation, size: KeySize, one_key: bool) -> Option<Program> {
-        let Operation::Pass(pass) = operation else { return None };
-        let (mode, decrypts) = match pass {
-            Pass::EcbEncrypt => (Mode::Ecb, false),
-            Pass::EcbDecrypt => (Mode::Ecb, true),
-            Pass::Ctr | Pass::Ctr32 => (Mode::Ctr, false),
-            Pass::CbcDecrypt => (Mode::Cbc, true),
-            Pass::Cfb128Decrypt => (Mode::Cfb, false),
-            Pass::XtsEncrypt => (Mode::Xts, false),
-            Pass::XtsDecrypt => (Mode::Xts, true),
-            _ => return None,
-        };
-        let counter_bits = if pass == Pass::Ctr { 128 } else { 32 };
-        Some(Program { mode, decrypts, counter_bits, size, one_key })
-    }
-
-    /// The source of the fragment shader, without the line with the version of GLSL.
-    pub(crate) fn fragment_shader(self) -> String {
-        let modes = ["ECB", "CTR", "CBC", "CFB", "XTS"];
-        let mut text = String::from("precision highp float;\nprecision highp int;\n");
-        for (number, mode) in modes.iter().enumerate() {
-            text += &format!("#define {mode} {number}\n");
+    /// The shaders of the program, for one of the programming interfaces.
+    pub(crate) fn sources(self, interface: Interface) -> Sources {
+        match self {
+            Program::Fixslice(program) => program.sources(),
+            Program::Gems(program) => program.sources(interface),
         }
-        let chains = matches!(self.mode, Mode::Cbc | Mode::Cfb);
-        let settings = [
-            ("MODE", self.mode as usize),
-            ("CHAINS", usize::from(chains)),
-            ("DECRYPTS", usize::from(self.decrypts)),
-            ("COUNTER_BITS", self.counter_bits as usize),
-            ("ROUNDS", self.size.rounds()),
-            ("ONE_KEY", usize::from(self.one_key)),
-        ];
-        for (name, value) in settings {
-            text += &format!("#define {name} {value}\n");
-        }
-        text += include_str!("../shaders/sbox.glsl");
-        // The declarations come first, because the cipher uses them to fetch round keys.
-        let (declarations, main) =
-            include_str!("../shaders/tiles.glsl").split_once("void main").expect("a main function");
-        text += declarations;
-        text += include_str!("../shaders/fixslice.glsl");
-        text + "void main" + main
     }
 }
 
 /// A triangle that covers the whole target.
-pub(crate) const VERTEX_SHADER: &str = "\
+pub(crate) const COVERING_VERTICES: &str = "\
 void main() {
     gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0);
 }

@@ -4,24 +4,24 @@
 //! |---|---|
 //! | `backend` | discovery of devices |
 //! | [`device`] | a device of `lockstep-core` |
+//! | `driver` | the thread of a context, as a device of `lockstep-gpu-host` |
 //! | `egl` | libEGL, its devices, and contexts without a window |
-//! | `gl` | an open context: programs, textures, draws, with failures as errors |
-//! | `kernel` | the kernels and their shaders |
-//! | `keys` | round keys in the format of `opengl/fixslice` |
-//! | `layout` | where the blocks of a chunk lie in textures |
-//! | `chunk` | a call as chunks, each a draw |
+//! | `gl` | an open context: programs, textures, buffers, draws, with failures as errors |
+//! | `kernel` | the list of kernels, and their programs |
+//! | `fixslice` | the default kernel: modes on bit planes, constant time |
+//! | `blocks` | kernels of published systems: the block cipher on the GPU, the rest of a mode on the host |
 //!
 //! The shaders are in `shaders/`.
 #![deny(unsafe_code)]
 
 mod backend;
-mod chunk;
+mod blocks;
 pub mod device;
+mod driver;
 mod egl;
+mod fixslice;
 mod gl;
 mod kernel;
-mod keys;
-mod layout;
 
 pub use backend::{OpenGlBackend, SOFTWARE};
 pub use device::OpenGlDevice;

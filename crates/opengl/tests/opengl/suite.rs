@@ -13,3 +13,7 @@ fn device() -> Arc<dyn Device> {
 }
 
 lockstep_testkit::backend_suite!(fixslice, device(), "opengl/fixslice");
+lockstep_testkit::backend_suite!(gems_vertex, device(), "opengl/gems-vertex");
+lockstep_testkit::backend_suite!(gems_fragment, device(), "opengl/gems-fragment");
+lockstep_testkit::backend_suite!(gems_vertex_uniform, device(), "opengl/gems-vertex-uniform");
+lockstep_testkit::backend_suite!(gems_fragment_uniform, device(), "opengl/gems-fragment-uniform");

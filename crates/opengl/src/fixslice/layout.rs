@@ -47,11 +47,3 @@ impl Tiling {
         start.min(end)..end
     }
 }
-
-/// Texels in a row of each texture. All devices support textures of 1024 by 1024 texels.
-pub(crate) const WIDTH: usize = 512;
-
-/// Rows for a number of texels.
-pub(crate) const fn rows(texels: usize) -> usize {
-    texels.div_ceil(WIDTH)
-}

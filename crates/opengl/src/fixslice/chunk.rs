@@ -1,35 +1,24 @@
 //! A call, which is processed in chunks. Each chunk is one draw; with XTS, another draw encrypts the tweaks first.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use lockstep_core::backend::DeviceId;
 use lockstep_core::chaining::{ChainingState, counter_after};
 use lockstep_core::data::DeviceSlice;
 use lockstep_core::work::{Operation, Pass};
-use lockstep_core::{Block, Error, KeySize, Result};
+use lockstep_core::{Block, KeySize, Result};
 use lockstep_gpu_host::power::{power_of_x, times, times_power_of_x};
-use lockstep_gpu_host::{
-    ContextThread, HostDevice, Limits, Messages, Piece, PieceKeys, Pipeline, Promise, Results, StagingPool,
-    with_input,
-};
+use lockstep_gpu_host::{Limits, Messages, Piece, PieceKeys, Pipeline, Results, StagingPool, with_input};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::gl::{Draw, Gl};
-use crate::kernel::Program;
-use crate::keys::planes;
-use crate::layout::{Tiling, WIDTH, rows};
+use super::draw::Draw;
+use super::keys::planes;
+use super::layout::Tiling;
+use super::program::Program;
+use crate::driver::{Drawn, Driver, Staging, lock};
+use crate::gl::{Gl, WIDTH, rows};
 
 /// Maximum number of pieces of a chunk: in tiles of 64 blocks they fill 512 rows of a texture.
 const MOST_PIECES: usize = 8 * 1024;
-
-/// An open device.
-pub(crate) struct Driver {
-    pub(crate) id: DeviceId,
-    pub(crate) thread: ContextThread<Gl>,
-}
-
-/// The draws of a chunk. The host fills in the input, and the thread of the context replaces `Draw::halves` by the results.
-pub(crate) type Staging = Arc<Mutex<Chunk>>;
 
 /// What a chunk consists of.
 #[derive(Default)]
@@ -48,43 +37,9 @@ struct Tweaks {
     pieces: Vec<(u64, usize)>,
 }
 
-fn lock(chunk: &Staging) -> MutexGuard<'_, Chunk> {
-    chunk.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl HostDevice for Driver {
-    type Staging = Staging;
-    type Event = Promise<std::result::Result<(), String>>;
-    const MOST_IDLE: usize = 4;
-    const WIPES_EACH_CHUNK: bool = false;
-
-    fn id(&self) -> DeviceId {
-        self.id
-    }
-
-    fn allocate_staging(self: &Arc<Self>) -> Result<Staging> {
-        Ok(Staging::default())
-    }
-
-    fn wipe(&self, staging: &mut Staging) -> bool {
-        *lock(staging) = Chunk::default();
-        // The thread does later work only after wiping. An error is ignored here, because it is also an error of that work.
-        drop(self.thread.send(Gl::wipe));
-        true
-    }
-
-    fn is_past(&self, _: &Staging, event: &Self::Event) -> bool {
-        event.is_ready()
-    }
-
-    fn wait(&self, event: &Self::Event) -> Result<()> {
-        event.result()?.clone().map_err(|reason| Error::DeviceFailed { device: self.id, reason })
-    }
-}
-
 /// One call.
 pub(crate) struct Task {
-    pub(crate) pool: Arc<StagingPool<Driver>>,
+    pub(crate) pool: Arc<StagingPool<Driver<Chunk>>>,
     pub(crate) operation: Operation,
     pub(crate) pass: Pass,
     pub(crate) size: KeySize,
@@ -94,11 +49,11 @@ pub(crate) struct Task {
 }
 
 impl Pipeline for Task {
-    type Device = Driver;
+    type Device = Driver<Chunk>;
     type Staged = ();
     type Found = ();
 
-    fn pool(&self) -> &Arc<StagingPool<Driver>> {
+    fn pool(&self) -> &Arc<StagingPool<Driver<Chunk>>> {
         &self.pool
     }
 
@@ -117,7 +72,12 @@ impl Pipeline for Task {
         }
     }
 
-    fn stage(&self, staging: &mut Staging, pieces: &mut [Piece], messages: &Messages<'_, '_>) -> Result<()> {
+    fn stage(
+        &self,
+        staging: &mut Staging<Chunk>,
+        pieces: &mut [Piece],
+        messages: &Messages<'_, '_>,
+    ) -> Result<()> {
         let chunk = &mut *lock(staging);
         let keys = PieceKeys::of(pieces, messages);
         let program = |operation, one_key| {
@@ -150,26 +110,26 @@ impl Pipeline for Task {
 
     fn launch(
         &self,
-        staging: &mut Staging,
+        staging: &mut Staging<Chunk>,
         (): (),
         _: &[Piece],
         _: &Messages<'_, '_>,
-    ) -> Result<(Promise<std::result::Result<(), String>>, ())> {
+    ) -> Result<(Drawn, ())> {
         let chunk = Arc::clone(staging);
         let work = move |gl: &mut Gl| {
             let Chunk { tweaks, draw: Some(draw), .. } = &mut *lock(&chunk) else { return Ok(()) };
             if let Some(tweaks) = tweaks {
-                gl.draw(&mut tweaks.draw)?;
+                tweaks.draw.run(gl)?;
                 set_tweaks(draw, tweaks);
             }
-            gl.draw(draw)
+            draw.run(gl)
         };
         Ok((self.pool.device().thread.send(work), ()))
     }
 
     fn read_back(
         &self,
-        staging: &mut Staging,
+        staging: &mut Staging<Chunk>,
         (): &(),
         pieces: &[Piece],
         results: &mut Results<'_, '_, '_>,

@@ -1,0 +1,161 @@
+//! A call on a kernel of blocks, which is processed in chunks. A chunk is one draw for each run of pieces with the same key.
+
+use std::sync::Arc;
+
+use lockstep_core::chaining::{ChainingState, counter_after};
+use lockstep_core::data::DeviceSlice;
+use lockstep_core::work::{Operation, Pass};
+use lockstep_core::{KeySize, Result};
+use lockstep_gpu_host::{Limits, Messages, Piece, PieceKeys, Pipeline, Results, StagingPool, with_input};
+use zeroize::Zeroizing;
+
+use super::{Kernel, Run};
+use crate::driver::{Drawn, Driver, Staging, lock};
+use crate::gl::{Gl, WIDTH, rows};
+
+/// Maximum number of pieces of a chunk. With a key each, they are as many draws, each with a row of a texture.
+const MOST_PIECES: usize = 512;
+
+/// What a chunk consists of.
+#[derive(Default)]
+pub(crate) struct Chunk {
+    runs: Vec<Run>,
+    /// For each piece: the index of its run, and the position of its blocks there in bytes.
+    places: Vec<(usize, usize)>,
+    /// For CTR and CBC: what is added to the results of all pieces, in whole blocks.
+    mask: Zeroizing<Vec<u8>>,
+}
+
+/// One call.
+pub(crate) struct Task {
+    pub(crate) pool: Arc<StagingPool<Driver<Chunk>>>,
+    pub(crate) kernel: Kernel,
+    pub(crate) pass: Pass,
+    pub(crate) size: KeySize,
+    /// Bytes of a chunk.
+    pub(crate) chunk: usize,
+}
+
+impl Pipeline for Task {
+    type Device = Driver<Chunk>;
+    type Staged = ();
+    type Found = ();
+
+    fn pool(&self) -> &Arc<StagingPool<Driver<Chunk>>> {
+        &self.pool
+    }
+
+    fn operation(&self) -> Operation {
+        Operation::Pass(self.pass)
+    }
+
+    fn limits(&self, _: bool) -> Limits {
+        Limits {
+            bytes: self.chunk,
+            pieces: MOST_PIECES,
+            least_room: 1,
+            tile: 16,
+            serial: usize::MAX,
+            aead_overhead: 0,
+        }
+    }
+
+    fn stage(
+        &self,
+        staging: &mut Staging<Chunk>,
+        pieces: &mut [Piece],
+        messages: &Messages<'_, '_>,
+    ) -> Result<()> {
+        let chunk = &mut *lock(staging);
+        chunk.mask.clear();
+        chunk.places.clear();
+        let keys = PieceKeys::of(pieces, messages);
+        let mut spare: Vec<_> = std::mem::take(&mut chunk.runs).into_iter().map(|run| run.blocks).collect();
+        let mut last = None;
+        for (piece, &(number, _)) in pieces.iter().zip(&keys.numbers) {
+            if last != Some(number) {
+                last = Some(number);
+                let mut blocks = spare.pop().unwrap_or_default();
+                blocks.clear();
+                let round_keys = keys.all[number as usize].round_keys().as_blocks().concat();
+                chunk.runs.push(Run {
+                    kernel: self.kernel,
+                    size: self.size,
+                    decrypts: matches!(self.pass, Pass::EcbDecrypt | Pass::CbcDecrypt),
+                    round_keys: Zeroizing::new(round_keys),
+                    blocks,
+                    count: 0,
+                });
+            }
+            let index = chunk.runs.len() - 1;
+            let run = &mut chunk.runs[index];
+            chunk.places.push((index, run.blocks.len()));
+            with_input(messages.data(piece.segment), |input| {
+                self.stage_piece(piece, &input[piece.range.clone()], run, &mut chunk.mask);
+            });
+        }
+        for run in &mut chunk.runs {
+            run.blocks.resize(16 * WIDTH * rows(run.count), 0);
+        }
+        Ok(())
+    }
+
+    fn launch(
+        &self,
+        staging: &mut Staging<Chunk>,
+        (): (),
+        _: &[Piece],
+        _: &Messages<'_, '_>,
+    ) -> Result<(Drawn, ())> {
+        let chunk = Arc::clone(staging);
+        let work = move |gl: &mut Gl| lock(&chunk).runs.iter_mut().try_for_each(|run| run.draw(gl));
+        Ok((self.pool.device().thread.send(work), ()))
+    }
+
+    fn read_back(
+        &self,
+        staging: &mut Staging<Chunk>,
+        (): &(),
+        pieces: &[Piece],
+        results: &mut Results<'_, '_, '_>,
+    ) -> Result<()> {
+        let chunk = lock(staging);
+        let mut mask = &chunk.mask[..];
+        for (piece, &(run, at)) in pieces.iter().zip(&chunk.places) {
+            results.write_output(piece, |output| {
+                output.copy_from_slice(&chunk.runs[run].blocks[at..at + output.len()]);
+                for (to, from) in output.iter_mut().zip(mask) {
+                    *to ^= from;
+                }
+            });
+            mask = mask.get(piece.range.len().next_multiple_of(16)..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn zero(&self, _: &[DeviceSlice]) {}
+}
+
+impl Task {
+    /// Appends the blocks of a piece that the kernel encrypts or decrypts, and what is added to the results.
+    fn stage_piece(&self, piece: &Piece, input: &[u8], run: &mut Run, mask: &mut Vec<u8>) {
+        let count = input.len().div_ceil(16);
+        let padding = 16 * count - input.len();
+        run.count += count;
+        match ChainingState::of(self.pass) {
+            ChainingState::Counter | ChainingState::Counter32 => {
+                for block in 0..count as u128 {
+                    run.blocks.extend_from_slice(&counter_after(self.pass, &piece.state, block));
+                }
+                mask.extend_from_slice(input);
+                mask.extend_from_slice(&[0; 16][..padding]);
+            }
+            ChainingState::LastCiphertext => {
+                run.blocks.extend_from_slice(input);
+                mask.extend_from_slice(&piece.state);
+                mask.extend_from_slice(&input[..input.len() - 16]);
+            }
+            _ => run.blocks.extend_from_slice(input),
+        }
+    }
+}

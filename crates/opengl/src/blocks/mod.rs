@@ -1,0 +1,60 @@
+//! Kernels that follow published systems: the GPU encrypts or decrypts blocks, each in a vertex or a fragment of its own, and
+//! the host does the rest of the mode. Their tables make them depend on keys and data in time.
+
+mod chunk;
+pub(crate) mod gems;
+mod tables;
+
+use lockstep_core::KeySize;
+use lockstep_core::work::{Operation, Pass};
+use zeroize::Zeroizing;
+
+pub(crate) use chunk::{Chunk, Task};
+pub(crate) use gems::{Stage, Tables};
+
+use crate::gl::Gl;
+
+/// A kernel of this family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// GPU Gems 3, chapter 36.
+    Gems(Stage, Tables),
+}
+
+impl Kernel {
+    /// True if the kernel supports an operation: ECB, CTR and CBC decryption.
+    pub(crate) fn supports(self, operation: Operation) -> bool {
+        let Operation::Pass(pass) = operation else { return false };
+        match self {
+            Kernel::Gems(..) => matches!(
+                pass,
+                Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::Ctr | Pass::Ctr32 | Pass::CbcDecrypt
+            ),
+        }
+    }
+}
+
+/// Blocks of one key, which one draw encrypts or decrypts.
+pub(crate) struct Run {
+    pub(crate) kernel: Kernel,
+    pub(crate) size: KeySize,
+    /// True for the inverse cipher.
+    pub(crate) decrypts: bool,
+    /// The round keys in the order of the key schedule, 16 bytes each.
+    pub(crate) round_keys: Zeroizing<Vec<u8>>,
+    /// A whole number of rows of a texture. [`Run::draw`] replaces the first `count` blocks by the results.
+    pub(crate) blocks: Zeroizing<Vec<u8>>,
+    pub(crate) count: usize,
+}
+
+impl Run {
+    /// Encrypts or decrypts the blocks.
+    ///
+    /// # Errors
+    /// What failed, and what to do about it. The blocks are then undefined.
+    fn draw(&mut self, gl: &mut Gl) -> Result<(), String> {
+        match self.kernel {
+            Kernel::Gems(stage, tables) => gems::draw(self, stage, tables, gl),
+        }
+    }
+}

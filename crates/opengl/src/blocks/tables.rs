@@ -1,0 +1,67 @@
+//! Tables of AES, computed from FIPS 197.
+
+use std::sync::LazyLock;
+
+/// x times the polynomial x in GF(2^8) (FIPS 197, section 4.2.1).
+fn doubled(byte: u8) -> u8 {
+    byte << 1 ^ if byte & 0x80 != 0 { 0x1b } else { 0 }
+}
+
+/// The product in GF(2^8).
+fn times(a: u8, b: u8) -> u8 {
+    let mut power = a;
+    let mut sum = 0;
+    for bit in 0..8 {
+        if b >> bit & 1 == 1 {
+            sum ^= power;
+        }
+        power = doubled(power);
+    }
+    sum
+}
+
+/// The S-box (FIPS 197, section 5.1.1): the multiplicative inverse, and an affine map.
+pub(crate) static SBOX: LazyLock<[u8; 256]> = LazyLock::new(|| {
+    let mut table = [0; 256];
+    for (byte, entry) in (0..=255u8).zip(&mut table) {
+        let inverse = (0..=255u8).find(|&other| times(byte, other) == 1).unwrap_or(0);
+        let turned = |bits| inverse.rotate_left(bits);
+        *entry = inverse ^ turned(1) ^ turned(2) ^ turned(3) ^ turned(4) ^ 0x63;
+    }
+    table
+});
+
+/// The inverse S-box.
+pub(crate) static INVERSE_SBOX: LazyLock<[u8; 256]> = LazyLock::new(|| {
+    let mut table = [0; 256];
+    for (byte, &entry) in (0..=255u8).zip(SBOX.iter()) {
+        table[usize::from(entry)] = byte;
+    }
+    table
+});
+
+/// What a byte of row 0 adds to its column in MixColumns (FIPS 197, section 5.1.3): bytes of rows 0 to 3, the first in the low
+/// bits. For a byte of row r the word is rotated by r bytes.
+pub(crate) static MIX_COLUMNS: LazyLock<[u32; 256]> = LazyLock::new(|| column([2, 1, 1, 3]));
+
+/// The same for InvMixColumns (FIPS 197, section 5.3.3).
+pub(crate) static INVERSE_MIX_COLUMNS: LazyLock<[u32; 256]> = LazyLock::new(|| column([14, 9, 13, 11]));
+
+fn column(factors: [u8; 4]) -> [u32; 256] {
+    std::array::from_fn(|byte| u32::from_le_bytes(factors.map(|factor| times(byte as u8, factor))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_those_of_the_standard() {
+        // FIPS 197, figure 7 and figure 14.
+        assert_eq!((SBOX[0x00], SBOX[0x53], SBOX[0xff]), (0x63, 0xed, 0x16));
+        assert_eq!((INVERSE_SBOX[0x63], INVERSE_SBOX[0x52]), (0x00, 0x48));
+        assert_eq!((MIX_COLUMNS[1], INVERSE_MIX_COLUMNS[1]), (0x0301_0102, 0x0b0d_090e));
+        // Section 4.2: {57} times {83} is {c1}.
+        assert_eq!(times(0x57, 0x83), 0xc1);
+    }
+}

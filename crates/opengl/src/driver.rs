@@ -1,0 +1,62 @@
+//! An open device as a device of `lockstep-gpu-host`: the thread of its context, and the staging of a family of kernels.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lockstep_core::backend::DeviceId;
+use lockstep_core::{Error, Result};
+use lockstep_gpu_host::{ContextThread, HostDevice, Promise};
+
+use crate::gl::Gl;
+
+/// An open device. `C` is what a family of kernels keeps of a chunk.
+pub(crate) struct Driver<C> {
+    pub(crate) id: DeviceId,
+    pub(crate) thread: Arc<ContextThread<Gl>>,
+    chunk: std::marker::PhantomData<fn() -> C>,
+}
+
+/// The draws of a chunk. The host fills in the input, and the thread of the context replaces it by the results.
+pub(crate) type Staging<C> = Arc<Mutex<C>>;
+
+/// What the thread of the context reports of a chunk: nothing, or the reason of a failure.
+pub(crate) type Drawn = Promise<std::result::Result<(), String>>;
+
+impl<C> Driver<C> {
+    pub(crate) fn new(id: DeviceId, thread: Arc<ContextThread<Gl>>) -> Driver<C> {
+        Driver { id, thread, chunk: std::marker::PhantomData }
+    }
+}
+
+pub(crate) fn lock<C>(chunk: &Staging<C>) -> MutexGuard<'_, C> {
+    chunk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<C: Default + Send + 'static> HostDevice for Driver<C> {
+    type Staging = Staging<C>;
+    type Event = Drawn;
+    const MOST_IDLE: usize = 4;
+    const WIPES_EACH_CHUNK: bool = false;
+
+    fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    fn allocate_staging(self: &Arc<Self>) -> Result<Staging<C>> {
+        Ok(Staging::default())
+    }
+
+    fn wipe(&self, staging: &mut Staging<C>) -> bool {
+        *lock(staging) = C::default();
+        // The thread does later work only after wiping. An error is ignored here, because it is also an error of that work.
+        drop(self.thread.send(Gl::wipe));
+        true
+    }
+
+    fn is_past(&self, _: &Staging<C>, event: &Self::Event) -> bool {
+        event.is_ready()
+    }
+
+    fn wait(&self, event: &Self::Event) -> Result<()> {
+        event.result()?.clone().map_err(|reason| Error::DeviceFailed { device: self.id, reason })
+    }
+}

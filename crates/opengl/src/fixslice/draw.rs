@@ -1,0 +1,69 @@
+//! A draw of `opengl/fixslice`.
+#![allow(unsafe_code, reason = "functions of OpenGL")]
+
+use glow::HasContext;
+use zeroize::Zeroizing;
+
+use super::layout::Tiling;
+use super::program::Program;
+use crate::gl::{Gl, Slot, WIDTH};
+use crate::kernel;
+
+/// A draw. [`Draw::run`] replaces the halves by the results.
+pub(crate) struct Draw {
+    pub(crate) program: Program,
+    pub(crate) tiling: Tiling,
+    /// The first halves of all tiles, and the second halves; each a whole number of rows of a texture.
+    pub(crate) halves: [Zeroizing<Vec<u8>>; 2],
+    pub(crate) tile_count: usize,
+    /// Two texels for each tile, a whole number of rows.
+    pub(crate) tiles: Zeroizing<Vec<u8>>,
+    /// The bit planes of all round keys; a whole number of rows, unless the program has one key (`one_key`).
+    pub(crate) keys: Zeroizing<Vec<u32>>,
+}
+
+impl Draw {
+    /// Draws, and replaces the halves by the results.
+    ///
+    /// # Errors
+    /// What failed, and what to do about it. The halves are then undefined.
+    pub(crate) fn run(&mut self, gl: &mut Gl) -> Result<(), String> {
+        let program = kernel::Program::Fixslice(self.program);
+        gl.compile(program)?;
+        let rows = self.halves[0].len() / (16 * WIDTH);
+        gl.upload(Slot::FirstInput, &self.halves[0])?;
+        gl.upload(Slot::SecondInput, &self.halves[1])?;
+        gl.upload(Slot::Tiles, &self.tiles)?;
+        if !self.program.one_key {
+            let bytes: Zeroizing<Vec<u8>> =
+                Zeroizing::new(self.keys.iter().flat_map(|word| word.to_ne_bytes()).collect());
+            gl.upload(Slot::Keys, &bytes)?;
+        }
+        gl.make_room(Slot::FirstOutput, rows)?;
+        gl.make_room(Slot::SecondOutput, rows)?;
+        let compiled = gl.compiled(program);
+        // SAFETY: the context is current, and the uniforms are those of the program.
+        unsafe {
+            gl.gl.use_program(Some(compiled.program));
+            if self.program.one_key {
+                gl.gl.uniform_4_u32_slice(compiled.uniform("round_keys"), &self.keys[..]);
+            }
+            gl.gl.uniform_1_i32(compiled.uniform("width"), WIDTH as i32);
+            gl.gl.uniform_1_i32(compiled.uniform("tile_count"), self.tile_count as i32);
+            gl.gl.uniform_1_i32(compiled.uniform("half_shift"), self.tiling.half_shift as i32);
+        }
+        let inputs = [
+            ("first_blocks", Slot::FirstInput),
+            ("second_blocks", Slot::SecondInput),
+            ("tiles", Slot::Tiles),
+            ("round_keys", Slot::Keys),
+        ];
+        gl.bind_inputs(compiled, &inputs[..if self.program.one_key { 3 } else { 4 }]);
+        gl.attach(&[Slot::FirstOutput, Slot::SecondOutput]);
+        gl.cover(rows);
+        for (target, half) in self.halves.iter_mut().enumerate() {
+            gl.read(target, half);
+        }
+        gl.end_draw()
+    }
+}
