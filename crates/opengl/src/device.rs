@@ -72,6 +72,12 @@ impl OpenGlDevice {
         self
     }
 
+    /// The same device by OpenGL ES instead of OpenGL, for tests.
+    pub fn by_opengl_es(mut self) -> OpenGlDevice {
+        self.place.is_embedded = true;
+        self
+    }
+
     /// Behaves after this number of draws as if the driver had lost the context, for tests.
     ///
     /// # Errors

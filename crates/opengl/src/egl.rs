@@ -35,6 +35,8 @@ pub(crate) struct Place {
     device: Option<DevicePointer>,
     /// True if the device is software.
     pub(crate) is_software: bool,
+    /// For tests: true if OpenGL ES is used even where there is OpenGL.
+    pub(crate) is_embedded: bool,
     /// The device file, such as `/dev/dri/renderD128`; empty if it is unknown.
     pub(crate) node: String,
 }
@@ -72,7 +74,7 @@ impl Library {
         if !listed.is_empty() {
             return listed;
         }
-        vec![Place { device: None, is_software: !may_have_gpu(), node: String::new() }]
+        vec![Place { device: None, is_software: !may_have_gpu(), is_embedded: false, node: String::new() }]
     }
 
     fn devices(&self) -> Vec<Place> {
@@ -110,7 +112,12 @@ impl Library {
             } else {
                 String::new()
             };
-            Place { device: Some(DevicePointer(device)), is_software: has("EGL_MESA_device_software"), node }
+            Place {
+                device: Some(DevicePointer(device)),
+                is_software: has("EGL_MESA_device_software"),
+                is_embedded: false,
+                node,
+            }
         };
         let count = usize::try_from(count).unwrap_or(0).min(MOST_DEVICES);
         devices[..count].iter().map(place).collect()
@@ -138,6 +145,9 @@ impl Library {
         let failed = |what: &'static str| move |error: egl::Error| format!("{what}: {error}");
         self.egl.initialize(display).map_err(failed("its driver does not start"))?;
         for interface in [Interface::Desktop, Interface::Embedded] {
+            if place.is_embedded && interface == Interface::Desktop {
+                continue;
+            }
             if let Ok(context) = self.context_of(display, interface) {
                 self.egl
                     .make_current(display, None, None, Some(context))

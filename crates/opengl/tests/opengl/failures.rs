@@ -1,4 +1,4 @@
-//! Chunks of other sizes, and contexts that are lost.
+//! Chunks of other sizes, OpenGL ES, and contexts that are lost.
 
 use crate::software;
 
@@ -10,38 +10,69 @@ use lockstep_core::work::{Pass, Segment, Task, Work};
 use lockstep_core::{Error, Key, Result};
 use lockstep_testkit::suite::{self, Subject};
 
+/// The kernels, by what they do differently: modes in the shader; blocks in fragments; blocks in vertices.
+const KERNELS: [&str; 3] = ["opengl/fixslice", "opengl/gems-fragment", "opengl/gems-vertex"];
+
 fn ctr(device: &dyn Device, data: &mut [u8]) -> Result<()> {
+    ctr_by(device, KERNELS[0], data)
+}
+
+fn ctr_by(device: &dyn Device, kernel: &str, data: &mut [u8]) -> Result<()> {
+    let kernel = lockstep_core::backend::kernel_by_name(device, kernel)?;
     let key = Key::new(&[7; 16])?;
     let mut state = [0xff; 16];
     let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data: Data::in_place(data) }];
     let work = Work::from(Task::Pass(Pass::Ctr, &mut segments));
-    device.submit(KernelId(0), work).and_then(|completion| completion.wait())
+    device.submit(kernel, work).and_then(|completion| completion.wait())
+}
+
+fn check_shapes(device: Arc<dyn Device>, kernel: &str) {
+    let subject = Subject::new(device, kernel).expect("the kernel runs everywhere");
+    suite::passes::many_segments(&subject);
+    suite::passes::chaining_states_link_segments(&subject);
+    suite::messages::batches_of_mixed_sizes(&subject);
 }
 
 #[test]
 fn chunks_of_any_size_give_the_same_bytes() {
-    for chunk in [5000, 64 << 10] {
+    for (chunk, kernel) in
+        [(5000, KERNELS[0]), (64 << 10, KERNELS[0]), (5000, KERNELS[1]), (5000, KERNELS[2])]
+    {
         let Some(device) = software::device() else { return };
-        let device: Arc<dyn Device> = Arc::new(device.with_chunk(chunk));
-        let subject = Subject::new(device, "opengl/fixslice").expect("the kernel runs everywhere");
-        suite::passes::many_segments(&subject);
-        suite::passes::chaining_states_link_segments(&subject);
-        suite::messages::batches_of_mixed_sizes(&subject);
+        check_shapes(Arc::new(device.with_chunk(chunk)), kernel);
+    }
+}
+
+#[test]
+fn opengl_es_gives_the_same_bytes() {
+    let Some(device) = software::device() else { return };
+    let device: Arc<dyn Device> = Arc::new(device.by_opengl_es());
+    assert!(device.description().contains("OpenGL ES 3"), "{}", device.description());
+    for info in device.kernels() {
+        check_shapes(Arc::clone(&device), info.name);
     }
 }
 
 #[test]
 fn thousands_of_short_messages_with_a_key_each() {
     let Some(device) = software::device() else { return };
+    for kernel in 0..device.kernels().len() as u16 {
+        many_keys(&device, KernelId(kernel));
+    }
+}
+
+fn many_keys(device: &dyn Device, kernel: KernelId) {
+    // A kernel of blocks draws once for each key.
+    let count = if kernel.0 == 0 { 9000 } else { 700u32 };
     let keys: Vec<Key> =
-        (0..9000u32).map(|number| Key::new(&[number.to_le_bytes(); 4].concat()).unwrap()).collect();
+        (0..count).map(|number| Key::new(&[number.to_le_bytes(); 4].concat()).unwrap()).collect();
     let mut data = vec![[0x5a; 16]; keys.len()];
     let mut states = vec![[0; 16]; keys.len()];
     let mut segments: Vec<_> = (keys.iter().zip(&mut data).zip(&mut states))
         .map(|((key, data), state)| Segment { key, tweak: None, state, data: Data::in_place(data) })
         .collect();
     let work = Work::from(Task::Pass(Pass::EcbEncrypt, &mut segments));
-    device.submit(KernelId(0), work).and_then(|completion| completion.wait()).unwrap();
+    device.submit(kernel, work).and_then(|completion| completion.wait()).unwrap();
     for (key, block) in keys.iter().zip(&data) {
         assert_eq!(*block, lockstep_reference::Aes::new(key.bytes()).encrypt([0x5a; 16]));
     }
@@ -59,8 +90,8 @@ fn a_lost_context_leaves_the_input() {
     let Some(device) = software::device() else { return };
     device.lose_after(0).unwrap();
     let mut data = vec![3; 100_000];
-    for _ in 0..2 {
-        assert!(matches!(ctr(&device, &mut data), Err(Error::DeviceFailed { .. })));
+    for kernel in [KERNELS[0], KERNELS[0], KERNELS[1], KERNELS[2]] {
+        assert!(matches!(ctr_by(&device, kernel, &mut data), Err(Error::DeviceFailed { .. })));
         assert!(data.iter().all(|byte| *byte == 3));
     }
 }
@@ -68,10 +99,12 @@ fn a_lost_context_leaves_the_input() {
 /// A context that is lost when some chunks have been delivered: in place, the input of those is gone.
 #[test]
 fn a_context_that_is_lost_midway_leaves_zeros() {
-    let Some(device) = software::device() else { return };
-    let device = device.with_chunk(16 << 10);
-    device.lose_after(12).unwrap();
-    let mut data = vec![3; 1 << 20];
-    assert!(matches!(ctr(&device, &mut data), Err(Error::DeviceFailed { .. })));
-    assert!(data.iter().all(|byte| *byte == 0));
+    for kernel in KERNELS {
+        let Some(device) = software::device() else { return };
+        let device = device.with_chunk(16 << 10);
+        device.lose_after(12).unwrap();
+        let mut data = vec![3; 1 << 20];
+        assert!(matches!(ctr_by(&device, kernel, &mut data), Err(Error::DeviceFailed { .. })));
+        assert!(data.iter().all(|byte| *byte == 0), "{kernel}");
+    }
 }
