@@ -312,12 +312,13 @@ impl Gl {
         unsafe { self.gl.draw_buffers(&attachments) };
     }
 
-    /// Draws a triangle that covers the first rows of the targets.
-    pub(crate) fn cover(&self, rows: usize) {
+    /// Draws a triangle that covers the first texels of the targets: a part of a row, or whole rows.
+    pub(crate) fn cover(&self, texels: usize) {
+        let (width, height) = (texels.min(WIDTH), rows(texels));
         // SAFETY: the context is current.
         unsafe {
             self.gl.bind_vertex_array(Some(self.no_vertices));
-            self.gl.viewport(0, 0, WIDTH as i32, rows as i32);
+            self.gl.viewport(0, 0, width as i32, height as i32);
             self.gl.draw_arrays(glow::TRIANGLES, 0, 3);
         }
     }

@@ -114,7 +114,7 @@ pub(super) fn draw(run: &mut Run, stage: Stage, tables: Tables, gl: &mut Gl) -> 
     match buffers {
         None => {
             gl.bind_inputs(compiled, &[("blocks", Slot::FirstInput)]);
-            gl.cover(target_rows);
+            gl.cover(run.count);
             gl.read(0, &mut run.blocks[..16 * WIDTH * target_rows]);
         }
         Some((input, output)) => transform(gl, input, output, &mut run.blocks[..bytes])?,

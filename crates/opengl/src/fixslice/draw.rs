@@ -60,7 +60,7 @@ impl Draw {
         ];
         gl.bind_inputs(compiled, &inputs[..if self.program.one_key { 3 } else { 4 }]);
         gl.attach(&[Slot::FirstOutput, Slot::SecondOutput]);
-        gl.cover(rows);
+        gl.cover(self.tile_count << self.tiling.half_shift);
         for (target, half) in self.halves.iter_mut().enumerate() {
             gl.read(target, half);
         }
