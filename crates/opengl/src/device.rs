@@ -10,7 +10,7 @@ use lockstep_core::work::{Operation, Task as CoreTask, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::{ContextThread, Messages, StagingPool, submit};
 
-use crate::blocks;
+use crate::blocks::{self, Experiment};
 use crate::driver::Driver;
 use crate::egl::{Library, Place};
 use crate::fixslice::{self, Tiling};
@@ -35,6 +35,7 @@ pub struct OpenGlDevice {
     /// Opened at its first use.
     opened: OnceLock<Result<Opened>>,
     chunk: usize,
+    experiment: Experiment,
     /// For each kernel: calls and their bytes.
     counters: [(AtomicU64, AtomicU64); KERNELS.len()],
 }
@@ -61,6 +62,7 @@ impl OpenGlDevice {
             infos: infos.collect(),
             opened: OnceLock::new(),
             chunk: if place.is_software { SOFTWARE_CHUNK } else { CHUNK },
+            experiment: Experiment::default(),
             place,
             counters: Default::default(),
         }
@@ -69,6 +71,12 @@ impl OpenGlDevice {
     /// The same device with chunks of another size in bytes, for tests.
     pub fn with_chunk(mut self, bytes: usize) -> OpenGlDevice {
         self.chunk = bytes.max(1);
+        self
+    }
+
+    /// The same device with other draws by the kernels of the GeForce 6800.
+    pub fn with_experiment(mut self, experiment: Experiment) -> OpenGlDevice {
+        self.experiment = experiment;
         self
     }
 
@@ -172,7 +180,14 @@ impl Device for OpenGlDevice {
                 submit(task, Messages::Segments(segments))
             }
             Family::Blocks(kernel) => {
-                let task = blocks::Task { pool: Arc::clone(&opened.blocks), kernel, pass, size, chunk };
+                let task = blocks::Task {
+                    pool: Arc::clone(&opened.blocks),
+                    kernel,
+                    pass,
+                    size,
+                    chunk,
+                    experiment: self.experiment,
+                };
                 submit(task, Messages::Segments(segments))
             }
         }

@@ -13,7 +13,7 @@ use crate::kernel::Program;
 pub(crate) const WIDTH: usize = 512;
 
 /// Maximum number of targets of a draw.
-const MOST_TARGETS: usize = 2;
+const MOST_TARGETS: usize = 4;
 
 /// Rows for a number of texels.
 pub(crate) const fn rows(texels: usize) -> usize {
@@ -29,6 +29,36 @@ pub(crate) enum Slot {
     Keys,
     FirstOutput,
     SecondOutput,
+    /// A column of blocks, as bytes.
+    Column(u8),
+    ColumnResult(u8),
+    /// Round keys as bytes.
+    ByteKeys,
+}
+
+/// The texels of a texture.
+#[derive(Debug, Clone, Copy)]
+struct Texels {
+    internal: u32,
+    format: u32,
+    ty: u32,
+    /// Bytes of a texel.
+    bytes: usize,
+}
+
+/// Four words of 32 bits.
+const WORDS: Texels =
+    Texels { internal: glow::RGBA32UI, format: glow::RGBA_INTEGER, ty: glow::UNSIGNED_INT, bytes: 16 };
+/// Four bytes, which shaders read as floats from 0 to 1.
+const BYTES: Texels = Texels { internal: glow::RGBA8, format: glow::RGBA, ty: glow::UNSIGNED_BYTE, bytes: 4 };
+
+impl Slot {
+    fn texels(self) -> Texels {
+        match self {
+            Slot::Column(_) | Slot::ColumnResult(_) | Slot::ByteKeys => BYTES,
+            _ => WORDS,
+        }
+    }
 }
 
 /// The buffers of data of a context.
@@ -40,9 +70,10 @@ pub(crate) enum BufferSlot {
     Feedback,
 }
 
-/// A texture of data, [`WIDTH`] texels wide, of four 32-bit words a texel.
+/// A texture of data, [`WIDTH`] texels wide.
 struct Texture {
     texture: glow::Texture,
+    texels: Texels,
     rows: usize,
     /// Rows that may hold keys or data.
     used: usize,
@@ -216,7 +247,7 @@ impl Gl {
 
     /// Fills the first rows of a texture of data.
     pub(crate) fn upload(&mut self, slot: Slot, bytes: &[u8]) -> Result<(), String> {
-        self.make_room(slot, bytes.len() / (16 * WIDTH))?;
+        self.make_room(slot, bytes.len() / (slot.texels().bytes * WIDTH))?;
         if let Some(texture) = self.textures.get_mut(&slot) {
             fill(&self.gl, texture, bytes);
         }
@@ -233,15 +264,15 @@ impl Gl {
             return Ok(());
         }
         if let Some(mut old) = self.textures.remove(&slot) {
-            let zeros = vec![0; 16 * WIDTH * old.used];
+            let zeros = vec![0; old.texels.bytes * WIDTH * old.used];
             fill(&self.gl, &mut old, &zeros);
             // SAFETY: the texture is this context's, and no longer used.
             unsafe { self.gl.delete_texture(old.texture) };
         }
         let room = rows.next_power_of_two().min(self.largest);
-        let texture =
-            self.texture_2d(glow::RGBA32UI, (WIDTH, room), glow::RGBA_INTEGER, glow::UNSIGNED_INT, None)?;
-        self.textures.insert(slot, Texture { texture, rows: room, used: rows });
+        let texels = slot.texels();
+        let texture = self.texture_2d(texels.internal, (WIDTH, room), texels.format, texels.ty, None)?;
+        self.textures.insert(slot, Texture { texture, texels, rows: room, used: rows });
         Ok(())
     }
 
@@ -323,23 +354,23 @@ impl Gl {
         }
     }
 
-    /// Reads the first rows of a target: 16 bytes for each texel.
-    pub(crate) fn read(&self, target: usize, bytes: &mut [u8]) {
-        let rows = rows(bytes.len() / 16);
-        assert_eq!(bytes.len(), 16 * WIDTH * rows, "whole rows");
+    /// Reads the first rows of a target, which is the texture of this slot.
+    pub(crate) fn read(&self, target: usize, slot: Slot, bytes: &mut [u8]) {
+        let Texels { format, ty, bytes: texel, .. } = slot.texels();
+        let rows = rows(bytes.len() / texel);
+        assert_eq!(bytes.len(), texel * WIDTH * rows, "whole rows");
+        let (width, height) = (WIDTH as i32, rows as i32);
+        let bytes = glow::PixelPackData::Slice(Some(bytes));
         // SAFETY: the context is current; the bytes are whole rows.
         unsafe {
             self.gl.read_buffer(glow::COLOR_ATTACHMENT0 + target as u32);
-            self.gl.read_pixels(
-                0,
-                0,
-                WIDTH as i32,
-                rows as i32,
-                glow::RGBA_INTEGER,
-                glow::UNSIGNED_INT,
-                glow::PixelPackData::Slice(Some(bytes)),
-            );
+            self.gl.read_pixels(0, 0, width, height, format, ty, bytes);
         }
+    }
+
+    /// Rows of a texture of data.
+    pub(crate) fn rows_of(&self, slot: Slot) -> usize {
+        self.textures.get(&slot).map_or(0, |texture| texture.rows)
     }
 
     /// A buffer with at least this number of bytes, which are counted as used.
@@ -372,10 +403,11 @@ impl Gl {
     /// # Errors
     /// What failed.
     pub(crate) fn wipe(&mut self) -> Result<(), String> {
-        let most = self.textures.values().map(|texture| texture.used).max().unwrap_or(0);
-        let zeros = vec![0; 16 * WIDTH * most];
+        let used = |texture: &Texture| texture.texels.bytes * WIDTH * texture.used;
+        let zeros = vec![0; self.textures.values().map(used).max().unwrap_or(0)];
         for texture in self.textures.values_mut() {
-            fill(&self.gl, texture, &zeros[..16 * WIDTH * texture.used]);
+            let used = used(texture);
+            fill(&self.gl, texture, &zeros[..used]);
             texture.used = 0;
         }
         for buffer in self.buffers.values_mut() {
@@ -410,25 +442,19 @@ impl Gl {
 
 /// Fills the first rows of a texture.
 fn fill(gl: &glow::Context, texture: &mut Texture, bytes: &[u8]) {
-    let rows = rows(bytes.len() / 16);
+    let Texels { format, ty, bytes: texel, .. } = texture.texels;
+    let rows = rows(bytes.len() / texel);
     if rows == 0 {
         return;
     }
+    assert_eq!(bytes.len(), texel * WIDTH * rows, "whole rows");
     texture.used = texture.used.max(rows);
-    // SAFETY: the context is current; the bytes are `rows` whole rows.
+    let (width, height) = (WIDTH as i32, rows as i32);
+    let bytes = glow::PixelUnpackData::Slice(Some(bytes));
+    // SAFETY: the context is current; the bytes are whole rows.
     unsafe {
         gl.bind_texture(glow::TEXTURE_2D, Some(texture.texture));
-        gl.tex_sub_image_2d(
-            glow::TEXTURE_2D,
-            0,
-            0,
-            0,
-            WIDTH as i32,
-            rows as i32,
-            glow::RGBA_INTEGER,
-            glow::UNSIGNED_INT,
-            glow::PixelUnpackData::Slice(Some(bytes)),
-        );
+        gl.tex_sub_image_2d(glow::TEXTURE_2D, 0, 0, 0, width, height, format, ty, bytes);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The kernels and their programs.
 
-use crate::blocks::{self, Stage, Tables};
+use crate::blocks::{self, Stage, Tables, Variant};
 use crate::egl::Interface;
 use crate::fixslice;
 use crate::gl::Sources;
@@ -28,7 +28,7 @@ const fn gems(stage: Stage, tables: Tables) -> Family {
 }
 
 /// All kernels, the default first.
-pub(crate) const KERNELS: [Kernel; 5] = [
+pub(crate) const KERNELS: [Kernel; 8] = [
     Kernel {
         name: "opengl/fixslice",
         description: "bit planes of two blocks in each fragment, ShiftRows left out; OpenGL 3.3 or OpenGL ES 3.0",
@@ -59,6 +59,24 @@ pub(crate) const KERNELS: [Kernel; 5] = [
         constant_time: false,
         family: gems(Stage::Fragment, Tables::Uniforms),
     },
+    Kernel {
+        name: "opengl/6800",
+        description: "the engine for the GeForce 6800: floats only, all logic in lookup textures; encryption",
+        constant_time: false,
+        family: Family::Blocks(blocks::Kernel::Geforce6800(Variant::Tables)),
+    },
+    Kernel {
+        name: "opengl/6800-mix2",
+        description: "opengl/6800 with multiplication by x as arithmetic",
+        constant_time: false,
+        family: Family::Blocks(blocks::Kernel::Geforce6800(Variant::Mix2)),
+    },
+    Kernel {
+        name: "opengl/6800-xor2",
+        description: "opengl/6800 with exclusive or as arithmetic",
+        constant_time: false,
+        family: Family::Blocks(blocks::Kernel::Geforce6800(Variant::Xor2)),
+    },
 ];
 
 /// A program of any kernel.
@@ -66,6 +84,7 @@ pub(crate) const KERNELS: [Kernel; 5] = [
 pub(crate) enum Program {
     Fixslice(fixslice::Program),
     Gems(blocks::gems::Program),
+    Geforce6800(blocks::geforce6800::Program),
 }
 
 impl Program {
@@ -74,6 +93,7 @@ impl Program {
         match self {
             Program::Fixslice(program) => program.sources(),
             Program::Gems(program) => program.sources(interface),
+            Program::Geforce6800(program) => program.sources(),
         }
     }
 }

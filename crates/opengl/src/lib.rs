@@ -24,4 +24,5 @@ mod gl;
 mod kernel;
 
 pub use backend::{OpenGlBackend, SOFTWARE};
+pub use blocks::{Experiment, Steps};
 pub use device::OpenGlDevice;

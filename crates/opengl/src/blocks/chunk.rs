@@ -9,7 +9,7 @@ use lockstep_core::{KeySize, Result};
 use lockstep_gpu_host::{Limits, Messages, Piece, PieceKeys, Pipeline, Results, StagingPool, with_input};
 use zeroize::Zeroizing;
 
-use super::{Kernel, Run};
+use super::{Experiment, Kernel, Run, Steps};
 use crate::driver::{Drawn, Driver, Staging, lock};
 use crate::gl::{Gl, WIDTH, rows};
 
@@ -34,6 +34,7 @@ pub(crate) struct Task {
     pub(crate) size: KeySize,
     /// Bytes of a chunk.
     pub(crate) chunk: usize,
+    pub(crate) experiment: Experiment,
 }
 
 impl Pipeline for Task {
@@ -51,7 +52,7 @@ impl Pipeline for Task {
 
     fn limits(&self, _: bool) -> Limits {
         Limits {
-            bytes: self.chunk,
+            bytes: self.edge().map_or(self.chunk, |edge| 16 * edge * edge),
             pieces: MOST_PIECES,
             least_room: 1,
             tile: 16,
@@ -84,7 +85,8 @@ impl Pipeline for Task {
                     decrypts: matches!(self.pass, Pass::EcbDecrypt | Pass::CbcDecrypt),
                     round_keys: Zeroizing::new(round_keys),
                     blocks,
-                    count: 0,
+                    drawn: 0,
+                    steps: if self.is_of_the_6800() { self.experiment.steps } else { Steps::All },
                 });
             }
             let index = chunk.runs.len() - 1;
@@ -95,7 +97,8 @@ impl Pipeline for Task {
             });
         }
         for run in &mut chunk.runs {
-            run.blocks.resize(16 * WIDTH * rows(run.count), 0);
+            run.drawn = self.edge().map_or(run.blocks.len() / 16, |edge| edge * edge);
+            run.blocks.resize(16 * WIDTH * rows(run.drawn), 0);
         }
         Ok(())
     }
@@ -137,11 +140,19 @@ impl Pipeline for Task {
 }
 
 impl Task {
+    fn is_of_the_6800(&self) -> bool {
+        matches!(self.kernel, Kernel::Geforce6800(_))
+    }
+
+    /// The width and height of the textures that are drawn as a whole, if the experiment has them.
+    fn edge(&self) -> Option<usize> {
+        self.experiment.edge.filter(|_| self.is_of_the_6800())
+    }
+
     /// Appends the blocks of a piece that the kernel encrypts or decrypts, and what is added to the results.
     fn stage_piece(&self, piece: &Piece, input: &[u8], run: &mut Run, mask: &mut Vec<u8>) {
         let count = input.len().div_ceil(16);
         let padding = 16 * count - input.len();
-        run.count += count;
         match ChainingState::of(self.pass) {
             ChainingState::Counter | ChainingState::Counter32 => {
                 for block in 0..count as u128 {

@@ -92,7 +92,7 @@ pub(super) fn draw(run: &mut Run, stage: Stage, tables: Tables, gl: &mut Gl) -> 
             make_table(gl, name, &content())?;
         }
     }
-    let target_rows = rows(run.count);
+    let target_rows = rows(run.drawn);
     match stage {
         Stage::Fragment => {
             gl.upload(Slot::FirstInput, &run.blocks)?;
@@ -101,7 +101,7 @@ pub(super) fn draw(run: &mut Run, stage: Stage, tables: Tables, gl: &mut Gl) -> 
         // The framebuffer must be complete, although nothing is drawn to it.
         Stage::Vertex => gl.make_room(Slot::FirstOutput, 1)?,
     }
-    let bytes = 16 * run.count;
+    let bytes = 16 * run.drawn;
     let buffers = match stage {
         Stage::Vertex => {
             Some((gl.buffer(BufferSlot::Vertices, bytes)?, gl.buffer(BufferSlot::Feedback, bytes)?))
@@ -114,8 +114,8 @@ pub(super) fn draw(run: &mut Run, stage: Stage, tables: Tables, gl: &mut Gl) -> 
     match buffers {
         None => {
             gl.bind_inputs(compiled, &[("blocks", Slot::FirstInput)]);
-            gl.cover(run.count);
-            gl.read(0, &mut run.blocks[..16 * WIDTH * target_rows]);
+            gl.cover(run.drawn);
+            gl.read(0, Slot::FirstOutput, &mut run.blocks[..16 * WIDTH * target_rows]);
         }
         Some((input, output)) => transform(gl, input, output, &mut run.blocks[..bytes])?,
     }

@@ -2,6 +2,7 @@
 //! the host does the rest of the mode. Their tables make them depend on keys and data in time.
 
 mod chunk;
+pub(crate) mod geforce6800;
 pub(crate) mod gems;
 mod tables;
 
@@ -10,6 +11,8 @@ use lockstep_core::work::{Operation, Pass};
 use zeroize::Zeroizing;
 
 pub(crate) use chunk::{Chunk, Task};
+pub use geforce6800::Steps;
+pub(crate) use geforce6800::Variant;
 pub(crate) use gems::{Stage, Tables};
 
 use crate::gl::Gl;
@@ -19,10 +22,12 @@ use crate::gl::Gl;
 pub(crate) enum Kernel {
     /// GPU Gems 3, chapter 36.
     Gems(Stage, Tables),
+    /// The OpenSSL engine for the GeForce 6800.
+    Geforce6800(Variant),
 }
 
 impl Kernel {
-    /// True if the kernel supports an operation: ECB, CTR and CBC decryption.
+    /// True if the kernel supports an operation. The kernels of the GeForce 6800 have no inverse cipher.
     pub(crate) fn supports(self, operation: Operation) -> bool {
         let Operation::Pass(pass) = operation else { return false };
         match self {
@@ -30,8 +35,20 @@ impl Kernel {
                 pass,
                 Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::Ctr | Pass::Ctr32 | Pass::CbcDecrypt
             ),
+            Kernel::Geforce6800(_) => matches!(pass, Pass::EcbEncrypt | Pass::Ctr | Pass::Ctr32),
         }
     }
+}
+
+/// Draws that differ from the usual ones, to reproduce the measurements of the OpenSSL engine for the GeForce 6800. Only its
+/// kernels take them into account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Experiment {
+    /// Draw textures of this width and height for each chunk, however few its blocks are, as the engine does. `None` for draws
+    /// of as many fragments as there are blocks.
+    pub edge: Option<usize>,
+    /// What a draw does.
+    pub steps: Steps,
 }
 
 /// Blocks of one key, which one draw encrypts or decrypts.
@@ -42,9 +59,11 @@ pub(crate) struct Run {
     pub(crate) decrypts: bool,
     /// The round keys in the order of the key schedule, 16 bytes each.
     pub(crate) round_keys: Zeroizing<Vec<u8>>,
-    /// A whole number of rows of a texture. [`Run::draw`] replaces the first `count` blocks by the results.
+    /// A whole number of rows of a texture. [`Run::draw`] replaces the blocks by the results.
     pub(crate) blocks: Zeroizing<Vec<u8>>,
-    pub(crate) count: usize,
+    /// Number of blocks that are drawn, from the first on.
+    pub(crate) drawn: usize,
+    pub(crate) steps: Steps,
 }
 
 impl Run {
@@ -55,6 +74,7 @@ impl Run {
     fn draw(&mut self, gl: &mut Gl) -> Result<(), String> {
         match self.kernel {
             Kernel::Gems(stage, tables) => gems::draw(self, stage, tables, gl),
+            Kernel::Geforce6800(variant) => geforce6800::draw(self, variant, gl),
         }
     }
 }

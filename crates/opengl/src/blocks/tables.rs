@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-/// x times the polynomial x in GF(2^8) (FIPS 197, section 4.2.1).
-fn doubled(byte: u8) -> u8 {
-    byte << 1 ^ if byte & 0x80 != 0 { 0x1b } else { 0 }
+/// A byte times x in GF(2^8) (FIPS 197, section 4.2.1).
+pub(super) fn doubled(byte: u8) -> u8 {
+    (byte << 1) ^ if byte & 0x80 == 0 { 0 } else { 0x1b }
 }
 
 /// The product in GF(2^8).

@@ -59,10 +59,11 @@ impl Draw {
             ("round_keys", Slot::Keys),
         ];
         gl.bind_inputs(compiled, &inputs[..if self.program.one_key { 3 } else { 4 }]);
-        gl.attach(&[Slot::FirstOutput, Slot::SecondOutput]);
+        let outputs = [Slot::FirstOutput, Slot::SecondOutput];
+        gl.attach(&outputs);
         gl.cover(self.tile_count << self.tiling.half_shift);
-        for (target, half) in self.halves.iter_mut().enumerate() {
-            gl.read(target, half);
+        for (target, (half, slot)) in self.halves.iter_mut().zip(outputs).enumerate() {
+            gl.read(target, slot, half);
         }
         gl.end_draw()
     }

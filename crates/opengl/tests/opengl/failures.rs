@@ -10,8 +10,8 @@ use lockstep_core::work::{Pass, Segment, Task, Work};
 use lockstep_core::{Error, Key, Result};
 use lockstep_testkit::suite::{self, Subject};
 
-/// The kernels, by what they do differently: modes in the shader; blocks in fragments; blocks in vertices.
-const KERNELS: [&str; 3] = ["opengl/fixslice", "opengl/gems-fragment", "opengl/gems-vertex"];
+/// The kernels, by what they do differently: modes in the shader; blocks in fragments; in vertices; as bytes in fragments.
+const KERNELS: [&str; 4] = ["opengl/fixslice", "opengl/gems-fragment", "opengl/gems-vertex", "opengl/6800"];
 
 fn ctr(device: &dyn Device, data: &mut [u8]) -> Result<()> {
     ctr_by(device, KERNELS[0], data)
@@ -48,8 +48,8 @@ fn opengl_es_gives_the_same_bytes() {
     let Some(device) = software::device() else { return };
     let device: Arc<dyn Device> = Arc::new(device.by_opengl_es());
     assert!(device.description().contains("OpenGL ES 3"), "{}", device.description());
-    for info in device.kernels() {
-        check_shapes(Arc::clone(&device), info.name);
+    for kernel in KERNELS {
+        check_shapes(Arc::clone(&device), kernel);
     }
 }
 
@@ -90,7 +90,7 @@ fn a_lost_context_leaves_the_input() {
     let Some(device) = software::device() else { return };
     device.lose_after(0).unwrap();
     let mut data = vec![3; 100_000];
-    for kernel in [KERNELS[0], KERNELS[0], KERNELS[1], KERNELS[2]] {
+    for kernel in [KERNELS[0]].into_iter().chain(KERNELS) {
         assert!(matches!(ctr_by(&device, kernel, &mut data), Err(Error::DeviceFailed { .. })));
         assert!(data.iter().all(|byte| *byte == 3));
     }
@@ -106,5 +106,26 @@ fn a_context_that_is_lost_midway_leaves_zeros() {
         let mut data = vec![3; 1 << 20];
         assert!(matches!(ctr_by(&device, kernel, &mut data), Err(Error::DeviceFailed { .. })));
         assert!(data.iter().all(|byte| *byte == 0), "{kernel}");
+    }
+}
+
+/// Whole passes, as the engine for the GeForce 6800 draws them, and draws that copy only.
+#[test]
+fn experiments_differ_in_time_only() {
+    use lockstep_opengl::{Experiment, Steps};
+    let edge = Some(256);
+    for (experiment, equal) in [
+        (Experiment { edge, steps: Steps::All }, true),
+        (Experiment { edge: None, steps: Steps::Copies }, false),
+        (Experiment { edge, steps: Steps::Nothing }, false),
+    ] {
+        let Some(device) = software::device() else { return };
+        let device = device.with_experiment(experiment);
+        // A whole pass and a block.
+        let plain: Vec<u8> = (0..16 * 256 * 256 + 16).map(|at| (at % 251) as u8).collect();
+        let (mut ours, mut theirs) = (plain.clone(), plain);
+        ctr_by(&device, "opengl/6800", &mut ours).unwrap();
+        ctr(&device, &mut theirs).unwrap();
+        assert_eq!(ours == theirs, equal, "{experiment:?}");
     }
 }

@@ -17,3 +17,6 @@ lockstep_testkit::backend_suite!(gems_vertex, device(), "opengl/gems-vertex");
 lockstep_testkit::backend_suite!(gems_fragment, device(), "opengl/gems-fragment");
 lockstep_testkit::backend_suite!(gems_vertex_uniform, device(), "opengl/gems-vertex-uniform");
 lockstep_testkit::backend_suite!(gems_fragment_uniform, device(), "opengl/gems-fragment-uniform");
+lockstep_testkit::backend_suite!(geforce_6800, device(), "opengl/6800");
+lockstep_testkit::backend_suite!(geforce_6800_mix2, device(), "opengl/6800-mix2");
+lockstep_testkit::backend_suite!(geforce_6800_xor2, device(), "opengl/6800-xor2");

@@ -1,0 +1,233 @@
+//! The kernels of the OpenSSL engine for the GeForce 6800, a GPU without integers: floats only, with the logic of AES in
+//! lookup textures. `mix2` computes the multiplication by x instead, and `xor2` computes exclusive or instead.
+#![allow(unsafe_code, reason = "functions of OpenGL")]
+
+use glow::HasContext;
+use lockstep_core::KeySize;
+use zeroize::Zeroizing;
+
+use super::Run;
+use super::tables::{SBOX, doubled};
+use crate::gl::{Gl, Slot, Sources, WIDTH};
+use crate::kernel::{self, COVERING_VERTICES};
+
+/// What is computed by arithmetic instead of a lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Variant {
+    Tables,
+    /// The multiplication by x.
+    Mix2,
+    /// Exclusive or.
+    Xor2,
+}
+
+/// A program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Program {
+    pub(crate) variant: Variant,
+    pub(crate) size: KeySize,
+}
+
+const COLUMNS: [&str; 4] = ["column0", "column1", "column2", "column3"];
+const UNIFORMS: [&str; 9] = [
+    "column0",
+    "column1",
+    "column2",
+    "column3",
+    "round_keys",
+    "size",
+    "sbox_table",
+    "xtime_table",
+    "xor_table",
+];
+
+/// A lookup texture: its uniform and name, width and height, and content.
+type Table = (&'static str, (usize, usize), fn() -> Vec<u8>);
+const TABLES: [Table; 3] = [
+    ("sbox_table", (256, 1), || SBOX.to_vec()),
+    ("xtime_table", (256, 1), || (0..=255).map(doubled).collect()),
+    ("xor_table", (256, 256), || (0..=255u8).flat_map(|b| (0..=255u8).map(move |a| a ^ b)).collect()),
+];
+
+impl Program {
+    /// The shaders of the program.
+    pub(crate) fn sources(self) -> Sources {
+        Sources {
+            vertex: COVERING_VERTICES.into(),
+            fragment: self.fragment_shader(),
+            feedback: None,
+            uniforms: &UNIFORMS,
+            round_keys: None,
+        }
+    }
+
+    fn fragment_shader(self) -> String {
+        let arithmetic = match self.variant {
+            Variant::Tables => "",
+            Variant::Mix2 => "#define XTIME_ARITHMETIC\n",
+            Variant::Xor2 => "#define XOR_ARITHMETIC\n",
+        };
+        format!(
+            "precision highp float;\nprecision highp sampler2D;\n{arithmetic}#define ROUNDS {}.0\n{}",
+            self.size.rounds(),
+            include_str!("../../shaders/geforce6800.glsl")
+        )
+    }
+}
+
+/// What a draw does, for experiments that separate the costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Steps {
+    /// Copies the blocks to textures, draws, and copies the results back.
+    #[default]
+    All,
+    /// Copies in both directions without a draw. The results are undefined.
+    Copies,
+    /// Uses the GPU for nothing. The results are the input.
+    Nothing,
+}
+
+/// Encrypts the blocks of a run.
+pub(super) fn draw(run: &mut Run, variant: Variant, gl: &mut Gl) -> Result<(), String> {
+    if run.steps == Steps::Nothing {
+        return Ok(());
+    }
+    let program = kernel::Program::Geforce6800(Program { variant, size: run.size });
+    gl.compile(program)?;
+    for (name, size, content) in TABLES {
+        if !gl.tables.contains_key(name) {
+            let texture = gl.texture_2d(glow::R8, size, glow::RED, glow::UNSIGNED_BYTE, Some(&content()))?;
+            gl.tables.insert(name, (texture, None));
+        }
+    }
+    let mut columns = columns(&run.blocks);
+    for (index, column) in (0..).zip(&columns) {
+        gl.upload(Slot::Column(index), column)?;
+        gl.make_room(Slot::ColumnResult(index), column.len() / (4 * WIDTH))?;
+    }
+    let mut keys = run.round_keys.clone();
+    keys.resize(4 * WIDTH, 0);
+    gl.upload(Slot::ByteKeys, &keys)?;
+    let outputs = [0, 1, 2, 3].map(Slot::ColumnResult);
+    gl.attach(&outputs);
+    if run.steps == Steps::All {
+        let compiled = gl.compiled(program);
+        // SAFETY: the context is current, and the uniforms have these types.
+        unsafe {
+            gl.gl.use_program(Some(compiled.program));
+            let rows = gl.rows_of(Slot::Column(0));
+            gl.gl.uniform_2_f32(compiled.uniform("size"), WIDTH as f32, rows as f32);
+            for (unit, (name, ..)) in (5..).zip(TABLES) {
+                gl.gl.active_texture(glow::TEXTURE0 + unit);
+                gl.gl.bind_texture(glow::TEXTURE_2D, Some(gl.tables[name].0));
+                gl.gl.uniform_1_i32(compiled.uniform(name), unit as i32);
+            }
+        }
+        let mut inputs: Vec<_> = COLUMNS.into_iter().zip([0, 1, 2, 3].map(Slot::Column)).collect();
+        inputs.push(("round_keys", Slot::ByteKeys));
+        gl.bind_inputs(compiled, &inputs);
+        gl.cover(run.drawn);
+    }
+    for (index, (column, slot)) in columns.iter_mut().zip(outputs).enumerate() {
+        gl.read(index, slot, column);
+    }
+    join(&columns, &mut run.blocks);
+    gl.end_draw()
+}
+
+/// The columns of blocks: of each block four bytes in each column.
+fn columns(blocks: &[u8]) -> [Zeroizing<Vec<u8>>; 4] {
+    std::array::from_fn(|index| {
+        let mut column = Zeroizing::new(Vec::with_capacity(blocks.len() / 4));
+        for block in blocks.as_chunks::<16>().0 {
+            column.extend_from_slice(&block[4 * index..4 * index + 4]);
+        }
+        column
+    })
+}
+
+/// The inverse of [`columns`].
+fn join(columns: &[Zeroizing<Vec<u8>>; 4], blocks: &mut [u8]) {
+    for (index, column) in columns.iter().enumerate() {
+        for (block, four) in blocks.as_chunks_mut::<16>().0.iter_mut().zip(column.as_chunks::<4>().0) {
+            block[4 * index..4 * index + 4].copy_from_slice(four);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A GeForce 6800 has no integers: neither types nor operators nor functions for them.
+    #[test]
+    fn shaders_have_no_integers() {
+        for variant in [Variant::Tables, Variant::Mix2, Variant::Xor2] {
+            let shader = Program { variant, size: KeySize::Aes256 }.fragment_shader();
+            let code: String =
+                shader.lines().map(|line| line.split("//").next().unwrap_or("").to_owned() + "\n").collect();
+            // The locations of the results are not part of the computation.
+            let code = code.replace("layout(location", "");
+            let words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+            for word in words {
+                let is_integer = ["int", "uint", "bool", "texelFetch", "textureSize"].contains(&word)
+                    || ["ivec", "uvec", "bvec", "isampler", "usampler", "floatBits", "intBits"]
+                        .iter()
+                        .any(|prefix| word.starts_with(prefix));
+                assert!(!is_integer, "{variant:?}: {word}");
+            }
+            for operator in ["&", "|", "^", "~", ">>", "<<", "%"] {
+                assert!(!code.contains(operator), "{variant:?}: {operator}");
+            }
+            let whole = code.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '_');
+            let mut whole = whole.filter(|word| word.bytes().all(|b| b.is_ascii_digit()) && !word.is_empty());
+            // Those of the four locations.
+            assert_eq!(whole.by_ref().take(4).collect::<String>(), "0123");
+            assert_eq!(whole.next(), None, "{variant:?}");
+        }
+    }
+
+    /// The shader's formula of `xor2`.
+    fn xor(mut a: f32, mut b: f32) -> f32 {
+        let (mut differing, mut weight) = (0.0, 1.0);
+        while weight < 256.0 {
+            let (half_a, half_b) = ((a * 0.5).floor(), (b * 0.5).floor());
+            differing += weight * ((a - 2.0 * half_a) - (b - 2.0 * half_b)).abs();
+            (a, b) = (half_a, half_b);
+            weight *= 2.0;
+        }
+        differing
+    }
+
+    /// The shader's formula of `mix2`.
+    fn xtime(byte: f32) -> f32 {
+        let bit = |byte: f32, weight: f32| (byte / weight).floor() % 2.0;
+        let top = bit(byte, 128.0);
+        let twice = 2.0 * byte - 256.0 * top;
+        let inverted = 1.0
+            + 2.0 * (1.0 - 2.0 * bit(twice, 2.0))
+            + 8.0 * (1.0 - 2.0 * bit(twice, 8.0))
+            + 16.0 * (1.0 - 2.0 * bit(twice, 16.0));
+        twice + top * inverted
+    }
+
+    #[test]
+    fn arithmetic_equals_the_tables() {
+        for a in 0..=255u8 {
+            assert_eq!(xtime(a.into()), doubled(a).into());
+            for b in 0..=255u8 {
+                assert_eq!(xor(a.into(), b.into()), (a ^ b).into());
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_joined_again() {
+        let blocks: Vec<u8> = (0..64).collect();
+        let columns = columns(&blocks);
+        assert_eq!(columns[1][..8], [4, 5, 6, 7, 20, 21, 22, 23]);
+        let mut joined = vec![0; 64];
+        join(&columns, &mut joined);
+        assert_eq!(joined, blocks);
+    }
+}
