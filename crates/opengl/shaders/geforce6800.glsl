@@ -85,10 +85,11 @@ State sub_bytes_and_shift_rows(State s) {
                  vec4(s.d.x, s.a.y, s.b.z, s.c.w));
 }
 
-// MixColumns: twice the row, three times the next row, and the other two rows; four sums for each byte.
+// MixColumns: twice the row, three times the next row, and the other two rows; four sums for each byte, in the order of the
+// engine.
 vec4 mixed(vec4 column) {
     vec4 twice = xtime(column);
-    return sum(sum(sum(sum(twice, twice.yzwx), column.yzwx), column.zwxy), column.wxyz);
+    return sum(sum(sum(sum(twice, column.wxyz), column.zwxy), twice.yzwx), column.yzwx);
 }
 
 void main() {

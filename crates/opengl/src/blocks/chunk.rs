@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockstep_core::chaining::{ChainingState, counter_after};
 use lockstep_core::data::DeviceSlice;
 use lockstep_core::work::{Operation, Pass};
-use lockstep_core::{KeySize, Result};
+use lockstep_core::{Key, KeySize, Result};
 use lockstep_gpu_host::{Limits, Messages, Piece, PieceKeys, Pipeline, Results, StagingPool, with_input};
 use zeroize::Zeroizing;
 
@@ -68,36 +68,28 @@ impl Pipeline for Task {
         messages: &Messages<'_, '_>,
     ) -> Result<()> {
         let chunk = &mut *lock(staging);
-        chunk.mask.clear();
-        chunk.places.clear();
         let keys = PieceKeys::of(pieces, messages);
         let mut spare: Vec<_> = std::mem::take(&mut chunk.runs).into_iter().map(|run| run.blocks).collect();
+        chunk.places.clear();
+        chunk.mask.clear();
+        reserve(&mut chunk.mask, pieces.iter().map(bytes_of_blocks).sum());
         let mut last = None;
-        for (piece, &(number, _)) in pieces.iter().zip(&keys.numbers) {
+        for (index, (piece, &(number, _))) in pieces.iter().zip(&keys.numbers).enumerate() {
             if last != Some(number) {
                 last = Some(number);
-                let mut blocks = spare.pop().unwrap_or_default();
-                blocks.clear();
-                let round_keys = keys.all[number as usize].round_keys().as_blocks().concat();
-                chunk.runs.push(Run {
-                    kernel: self.kernel,
-                    size: self.size,
-                    decrypts: matches!(self.pass, Pass::EcbDecrypt | Pass::CbcDecrypt),
-                    round_keys: Zeroizing::new(round_keys),
-                    blocks,
-                    drawn: 0,
-                    steps: if self.is_of_the_6800() { self.experiment.steps } else { Steps::All },
-                });
+                let same = keys.numbers[index..].iter().take_while(|(other, _)| *other == number).count();
+                let blocks = pieces[index..index + same].iter().map(bytes_of_blocks).sum::<usize>() / 16;
+                let key = keys.all[number as usize];
+                chunk.runs.push(self.run(key, blocks, spare.pop().unwrap_or_default()));
             }
-            let index = chunk.runs.len() - 1;
-            let run = &mut chunk.runs[index];
-            chunk.places.push((index, run.blocks.len()));
+            let number = chunk.runs.len() - 1;
+            let run = &mut chunk.runs[number];
+            chunk.places.push((number, run.blocks.len()));
             with_input(messages.data(piece.segment), |input| {
                 self.stage_piece(piece, &input[piece.range.clone()], run, &mut chunk.mask);
             });
         }
         for run in &mut chunk.runs {
-            run.drawn = self.edge().map_or(run.blocks.len() / 16, |edge| edge * edge);
             run.blocks.resize(16 * WIDTH * rows(run.drawn), 0);
         }
         Ok(())
@@ -149,6 +141,22 @@ impl Task {
         self.experiment.edge.filter(|_| self.is_of_the_6800())
     }
 
+    /// A run of this number of blocks, which are added later. Its memory does not grow then: growing would leave a copy.
+    fn run(&self, key: &Key, blocks: usize, mut memory: Zeroizing<Vec<u8>>) -> Run {
+        let drawn = self.edge().map_or(blocks, |edge| edge * edge);
+        memory.clear();
+        reserve(&mut memory, 16 * WIDTH * rows(drawn));
+        Run {
+            kernel: self.kernel,
+            size: self.size,
+            decrypts: matches!(self.pass, Pass::EcbDecrypt | Pass::CbcDecrypt),
+            round_keys: Zeroizing::new(key.round_keys().as_blocks().concat()),
+            blocks: memory,
+            drawn,
+            steps: if self.is_of_the_6800() { self.experiment.steps } else { Steps::All },
+        }
+    }
+
     /// Appends the blocks of a piece that the kernel encrypts or decrypts, and what is added to the results.
     fn stage_piece(&self, piece: &Piece, input: &[u8], run: &mut Run, mask: &mut Vec<u8>) {
         let count = input.len().div_ceil(16);
@@ -168,5 +176,17 @@ impl Task {
             }
             _ => run.blocks.extend_from_slice(input),
         }
+    }
+}
+
+/// Bytes of the blocks of a piece, the last of which may be incomplete.
+fn bytes_of_blocks(piece: &Piece) -> usize {
+    piece.range.len().next_multiple_of(16)
+}
+
+/// Gives an empty vector room for a number of bytes. The old memory is wiped.
+fn reserve(memory: &mut Zeroizing<Vec<u8>>, bytes: usize) {
+    if memory.capacity() < bytes {
+        *memory = Zeroizing::new(Vec::with_capacity(bytes));
     }
 }
