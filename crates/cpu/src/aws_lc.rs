@@ -93,8 +93,8 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
         Tag::Write(tag) => {
             let mut full = [0; 16];
             let mut full_len = 0;
-            // SAFETY: input and output are valid for len bytes. The borrows in HostData guarantee that they are equal or
-            // disjoint. The other slices are valid for their lengths. The context is initialised.
+            // SAFETY: input and output are valid for len bytes. The borrows in HostData guarantee that input and output are
+            // equal or disjoint. The other slices are valid for their lengths. The context is initialised.
             let done = unsafe {
                 EVP_AEAD_CTX_seal_scatter(
                     context.as_ptr(),

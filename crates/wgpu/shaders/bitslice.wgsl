@@ -1,4 +1,4 @@
-// A pass by bit planes: 32 rows at once. `start` and `finish_row` are of the pass.
+// A pass on bit planes; an invocation processes 32 rows at once. src/shader.rs generates `start` and `finish` for each pass.
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

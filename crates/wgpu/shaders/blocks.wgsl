@@ -1,4 +1,5 @@
-// Single blocks are encrypted in place: tweaks, hash keys, masks of tags. A tile is a block.
+// Encrypts single blocks in place: XTS tweaks, hash keys, and masks of GCM tags. A tile is a block; an invocation encrypts
+// MESSAGES blocks.
 
 @compute @workgroup_size(32)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

@@ -1,9 +1,9 @@
-// The serial modes: one message after the other is the only order within it, so an invocation takes MESSAGES of them, each
-// with a key of its own. A tile is a message; `extra` is where its register lies.
+// The serial modes. Each step of a message needs the result of the previous step, so an invocation processes MESSAGES
+// messages at once, each under its own key. A tile is a message; `extra` is the place of its register.
 //
-// The messages of a launch should come in the order of their lengths: an invocation works as long as its longest.
+// The messages of a launch should be sorted by length, because an invocation runs until its longest message ends.
 
-// What a launch does: `option`. src/passes.rs has the same.
+// The modes: values of `option`. `Chain` in crates/gpu-host/src/kind.rs has the same values.
 const CBC_ENCRYPT = 0u;
 const CFB_ENCRYPT = 1u;
 const CFB8_ENCRYPT = 2u;
@@ -15,7 +15,7 @@ const PCBC_ENCRYPT = 7u;
 const PCBC_DECRYPT = 8u;
 const CBC_MAC = 9u;
 
-// In scratch: for each invocation the planes of the round keys of its messages.
+// The place in `data` of the bit planes of the round keys of invocation `number`.
 fn planes_of(number: u32) -> u32 { return launch.scratch + MESSAGES * number * (launch.rounds + 1u); }
 
 fn steps_of(tile: Tile) -> u32 {
@@ -24,7 +24,7 @@ fn steps_of(tile: Tile) -> u32 {
     return (tile.blocks + 15u) / 16u;
 }
 
-// What goes into the cipher.
+// The input of the cipher.
 fn chain_input(tile: Tile, step: u32) -> vec4<u32> {
     if launch.option == PCBC_DECRYPT { return data[tile.at + step]; }
     let before = data[tile.extra];
@@ -34,7 +34,7 @@ fn chain_input(tile: Tile, step: u32) -> vec4<u32> {
     return before;
 }
 
-// The register with some bits pushed in at its end.
+// The register after the ciphertext byte or bit has been shifted in at its end.
 fn push_byte(a: vec4<u32>, byte: u32) -> vec4<u32> {
     return (a >> vec4(8u)) | vec4(a.yzw << vec3(24u), byte << 24u);
 }
@@ -43,14 +43,14 @@ fn push_bit(a: vec4<u32>, bit: u32) -> vec4<u32> {
     return swap_bytes((words << vec4(1u)) | vec4(words.yzw >> vec3(31u), bit));
 }
 
-// What is done with what comes out.
+// Computes and writes the output and the next register. `block` is the output of the cipher.
 fn chain_output(tile: Tile, step: u32, block: vec4<u32>) {
     let place = tile.at + step;
     if launch.option >= CFB8_ENCRYPT && launch.option <= CFB1_DECRYPT {
         let is_byte = launch.option <= CFB8_DECRYPT;
         let index = select(step / 8u, step, is_byte);
         let word = data[tile.at + index / 16u][index / 4u % 4u];
-        // The bits this step is about, at the lower end of what is moved there.
+        // The step processes 8 bits or 1 bit of `word`: those that remain after a shift by `shift` and a mask of `ones`.
         let shift = 8u * (index % 4u) + select(7u - step % 8u, 0u, is_byte);
         let ones = select(1u, 0xffu, is_byte);
         let text = (word >> shift) & ones;
@@ -66,7 +66,7 @@ fn chain_output(tile: Tile, step: u32, block: vec4<u32>) {
     }
     let text = data[place];
     let before = data[tile.extra];
-    // A partial block ends the message, and leaves the register.
+    // A partial block ends the message and does not change the register.
     let is_whole = tile.blocks >= 16u * (step + 1u);
     var result = block;
     var reg = block;
@@ -85,7 +85,7 @@ fn chain_output(tile: Tile, step: u32, block: vec4<u32>) {
     if is_whole { data[tile.extra] = reg; }
 }
 
-// Planes in scratch.
+// Bit planes in `data`: a Byte takes two blocks.
 fn column_at(place: u32) -> Column {
     return Column(byte_at(place), byte_at(place + 2u), byte_at(place + 4u), byte_at(place + 6u));
 }

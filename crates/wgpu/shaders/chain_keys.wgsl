@@ -1,4 +1,4 @@
-// The planes of the round keys of an invocation's messages.
+// Computes the bit planes of the round keys of the messages of each invocation.
 
 @compute @workgroup_size(32)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

@@ -1,4 +1,6 @@
-// Some steps of an invocation's messages. `substituted` and `mixed` are of the direction: a round's S-boxes, and its columns.
+// Runs steps of the messages of each invocation: at most `launch.steps` steps, from step `launch.step` on. src/shader.rs
+// generates two functions for each direction of the cipher: `substituted` applies the S-box, and `mixed` applies the S-box
+// and MixColumns.
 
 fn cipher(start: Column, keys: u32) -> Column {
     var s = start;

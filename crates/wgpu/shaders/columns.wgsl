@@ -1,15 +1,15 @@
-// Eight blocks under keys of their own: fewer than bit planes of 32 have, for where there are few, but each with all of its
-// columns side by side.
+// Eight blocks as bit planes, each block under its own key. This layout is for few blocks: planes.wgsl needs 32.
 //
-// A state is their rows: bit 8 * column + number of a plane. So ShiftRows turns words, and one circuit of a column does all
-// four of a block. A tile is a message, or a block.
+// A state has one Byte for each row. Bit 8 * c + b of each of its planes belongs to column c of block b, so ShiftRows
+// rotates words, and the circuit for one column computes the four columns of a block at once. A tile is a message or a
+// block.
 const MESSAGES = 8u;
 
 fn message_of(number: u32, index: u32) -> Tile {
     return tiles[launch.first + min(MESSAGES * number + index, launch.tiles - 1u)];
 }
 
-// Of a block's 16 bytes, rows for columns. Its own inverse.
+// Transposes the 4 by 4 bytes of a block. A second call restores the block.
 fn turned_block(b: vec4<u32>) -> vec4<u32> {
     let x = lower(b.x, b.z, 16u, 0x0000ffffu);
     let y = lower(b.y, b.w, 16u, 0x0000ffffu);
@@ -19,7 +19,9 @@ fn turned_block(b: vec4<u32>) -> vec4<u32> {
                 upper(z, w, 8u, 0x00ff00ffu));
 }
 
-// Eight blocks go into a state and out of it one after the other, by pushing it on; in between bits and words trade places.
+// `with_block` puts a block into a state, `first_block` reads a block, and `without_block` removes it. Eight blocks are put
+// in or removed one after another; each call moves the words of the state by one place. `transposed` converts between a
+// state of blocks and a state of bit planes.
 fn with_block(s: Column, block: vec4<u32>) -> Column {
     let rows = turned_block(block);
     return Column(pushed(s.row0, rows.x), pushed(s.row1, rows.y), pushed(s.row2, rows.z), pushed(s.row3, rows.w));
@@ -32,7 +34,7 @@ fn transposed(s: Column) -> Column {
     return Column(transpose_bits(s.row0), transpose_bits(s.row1), transpose_bits(s.row2), transpose_bits(s.row3));
 }
 
-// ShiftRows, or its inverse.
+// `shifted` is ShiftRows or its inverse; `turned_byte` rotates one row.
 fn turned_byte(a: Byte, by: u32) -> Byte {
     let back = 32u - by;
     return Byte((a.b0 >> by) | (a.b0 << back), (a.b1 >> by) | (a.b1 << back), (a.b2 >> by) | (a.b2 << back),
@@ -48,7 +50,7 @@ fn sum_of(a: Column, b: Column) -> Column {
     return Column(add_bytes(a.row0, b.row0), add_bytes(a.row1, b.row1), add_bytes(a.row2, b.row2), add_bytes(a.row3, b.row3));
 }
 
-// The planes of the round keys of an invocation's tiles.
+// The bit planes of a round key: the round key `round` of each tile of invocation `number`.
 fn key_planes(number: u32, round: u32) -> Column {
     var s: Column;
     for (var i = 0u; i < MESSAGES; i++) {

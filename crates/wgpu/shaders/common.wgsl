@@ -1,35 +1,42 @@
-// What every shader sees: data, what the host gives with them, and how a launch finds its share.
+// The part that all shaders share: the buffers, the descriptions of tiles and launches, and access to blocks.
 //
-// Blocks of data are in `data`, each message from a multiple of 16 bytes on, so that the host alone deals with bytes.
-// A tile is what an invocation does (LANES = 1), or 32 of them together (LANES = 32; neighbours then have neighbouring
-// blocks, so that memory accesses coalesce). Row r of an invocation is block `lane + LANES * r` of its tile.
+// `data` contains the messages and the other blocks that programs read and write. A place is an index in `data`. Each
+// message starts at the start of a block, so only the host handles unaligned data.
 //
-// The layout of Tile and Launch is shared with src/launch.rs.
+// A tile is a group of blocks. It is processed by one invocation (LANES = 1) or by 32 invocations (LANES = 32). In the
+// second case, neighbouring invocations process neighbouring blocks, so that memory accesses coalesce. Row r of an
+// invocation is block `lane + LANES * r` of its tile. A tile of rows has at most 32 * LANES blocks.
+//
+// src/launch.rs writes Tile and Launch and must have the same layout.
 
 struct Tile {
-    at: u32,      // its first block in `data`
-    blocks: u32,  // how many it has, at most 32 * LANES; for chains bytes of the message
-    key: u32,     // number of its key
-    extra: u32,   // XTS: where the encrypted tweak is; GCM: its status; GHASH and chains: where the result goes, or the register
+    at: u32,      // the place of the first block
+    blocks: u32,  // number of blocks; for serial modes, partial blocks and tags the number of bytes
+    key: u32,     // number of the key
+    // XTS: the place of the encrypted tweak. CTR: the place of the status. CBC and CFB decryption: see `block_before`.
+    // GHASH: the place of the result. Serial modes: the place of the register. Tags and tails: see those files.
+    extra: u32,
+    // XTS: the power of x for the first block. CTR: the counter. CBC and CFB decryption: the preceding ciphertext block.
+    // GHASH: the state. Tags: the expected tag.
     reg: vec4<u32>,
 }
 
 struct Launch {
     first: u32,    // number of the first tile
-    tiles: u32,    // how many
+    tiles: u32,    // number of tiles
     rounds: u32,
-    option: u32,   // of the pass
-    to: u32,       // what is added to a block's place for where its result goes
-    scratch: u32,  // the first block of what the pass needs beside
-    step: u32,     // chains: the first one
-    steps: u32,    // chains: how many at most
+    option: u32,   // depends on the program
+    to: u32,       // distance from the place of a block to the place of its result
+    scratch: u32,  // the first block of additional memory; what it contains depends on the program
+    step: u32,     // serial modes: the first step; CTR: 1 if messages with a wrong tag are zeroed
+    steps: u32,    // serial modes: maximum number of steps
 }
 
 @group(0) @binding(0) var<storage, read_write> data: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> tiles: array<Tile>;
-// Round keys: of each key those for encryption, and behind them those for decryption in the order of use.
+// For each key the round keys for encryption, followed by the round keys for decryption in the order of use.
 @group(0) @binding(2) var<storage, read> schedules: array<vec4<u32>>;
-// Not a uniform: lavapipe compiles a shader anew whenever a uniform changes that it branches on.
+// A storage buffer and not a uniform: lavapipe recompiles a shader when a uniform changes that the shader branches on.
 @group(0) @binding(3) var<storage, read> launch: Launch;
 
 fn schedule_of(key: u32, decrypts: u32) -> u32 { return (2u * key + decrypts) * (launch.rounds + 1u); }
@@ -39,13 +46,14 @@ fn swap_bytes(a: vec4<u32>) -> vec4<u32> {
     return ((halves & vec4(0x00ff00ffu)) << vec4(8u)) | ((halves >> vec4(8u)) & vec4(0x00ff00ffu));
 }
 
-// A block as a big-endian number: x has the least significant bits.
+// Converts a block to a big-endian number: x has the least significant bits.
 fn number_of(block: vec4<u32>) -> vec4<u32> { return swap_bytes(block).wzyx; }
 
-// A tile never is empty; rows behind its end read its last block, and write nothing.
+// Rows beyond the end of a tile read the last block of the tile and write nothing. A tile has at least one block.
 fn block_at(tile: Tile, index: u32) -> vec4<u32> { return data[tile.at + min(index, tile.blocks - 1u)]; }
 
-// `extra` is 1 where the block before a tile is in data as well.
+// The ciphertext block before a block of a tile. For the first block of a tile, it is `reg`, or if `extra` is 1 the block
+// before the tile in `data`.
 fn block_before(tile: Tile, index: u32) -> vec4<u32> {
     let place = min(index, tile.blocks - 1u) + tile.extra;
     return select(data[tile.at + max(place, 1u) - 1u - tile.extra], tile.reg, place == 0u);

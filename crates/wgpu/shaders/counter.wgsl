@@ -1,6 +1,6 @@
-// Counter blocks: `option` is 0 where only the last 32 bits count, else all ones.
+// Counter blocks. `option` is 0 if only the last 32 bits of the counter are incremented, otherwise all ones.
 
-// The counter `count` later, as a number.
+// The counter after `count` increments. Both counters are numbers as `number_of` returns them.
 fn advance(counter: vec4<u32>, count: u32) -> vec4<u32> {
     var sum = counter;
     sum.x += count;

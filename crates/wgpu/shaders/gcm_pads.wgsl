@@ -1,4 +1,4 @@
-// Zeros behind the end of ciphertexts. A tile is a last block, `blocks` how many bytes it has.
+// Pads ciphertexts with zeros to whole blocks. A tile is a partial last block; `blocks` is the number of its bytes.
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

@@ -1,7 +1,15 @@
-// Tags. A tile is a message: its hash; how many bytes its tag has; in `extra` the mask; in `reg` the tag to compare with. From
-// `launch.scratch` on are tags, written when sealing, and behind those statuses. `option` is 1 when opening.
+// Computes the tags of GCM when sealing (`option` is 0), and compares them when opening (`option` is 1).
+//
+// A tile is a message:
+//
+// - `at` is the place of its hash,
+// - `blocks` is the length of its tag in bytes,
+// - `extra` is the place of the mask of its tag,
+// - `reg` is the tag to compare with.
+//
+// The results start at `launch.scratch`: a tag for each message (written only when sealing), then a status for each message.
 
-// As lockstep_core::work::Status has them.
+// Values of lockstep_core::work::Status: Done and AuthenticationFailed.
 const DONE = 1u;
 const REFUSED = 2u;
 
@@ -12,7 +20,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let tag = data[tile.at] ^ data[tile.extra];
     var status = DONE;
     if launch.option == 1u {
-        // The right tag of a message that is refused never leaves the device.
+        // The computed tag is not written: if a message is refused, its correct tag must not leave the device.
         let wrong = first_bytes(tag, tile.blocks) ^ tile.reg;
         status = select(DONE, REFUSED, (wrong.x | wrong.y | wrong.z | wrong.w) != 0u);
     } else {

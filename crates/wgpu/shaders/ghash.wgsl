@@ -1,18 +1,21 @@
-// GHASH (SP 800-38D, 6.4), constant time, by integer multiplication of 32 bits.
+// GHASH (SP 800-38D, 6.4) in constant time, by integer multiplication of 32 bits.
 //
-// A message of n blocks is a sum of its blocks, each times a power of H that says how far it is from the end. Runs of RUN
-// blocks are counted from the end, so that only the first may be short, and become a block each by Horner's rule; these
-// are hashed in the same way under H^RUN, and so on until one is left.
+// The hash of n blocks is the sum of the products of block i and H^(n + 1 - i). A message is divided into runs of RUN
+// blocks, counted from the end, so that only the first run may be shorter. On level 0, Horner's rule hashes each run to one
+// block. On each further level, Horner's rule combines the results of the previous level in the same way, with a higher
+// power of H. The last level has one run.
 //
-// A block is read as a big-endian number; its bits are then the polynomial's in reverse. A product of two such numbers
-// lacks one factor x, which the key gets beforehand, and reduction works from the low end: RFC 8452, appendix A.
+// A block is converted to a big-endian number, whose bits are the coefficients of the polynomial in reverse. A product of
+// two such numbers lacks one factor x, so the hash key is multiplied by x beforehand. Reduction works from the low end (RFC
+// 8452, appendix A).
 
-// Of each key the factors of all levels, in this form, from `launch.scratch` on.
+// Maximum number of levels. From `launch.scratch` on, `data` has for each key one power of H for each level, as numbers.
 const LEVELS = 4u;
 
-// A second factor: its words and the sums of words that Karatsuba's rule asks for, each in four parts of every fourth
-// bit; and all of that with the bits in reverse. Products of such parts have at most 8 terms at a place, which 4 bits
-// hold: no carry reaches another part's bits.
+// A second factor for Karatsuba's rule: its four words and five sums of words. In `p`, each of them is split into four
+// parts, and each part has every fourth bit. `q` has the same after the bits of each word have been reversed. In the lower
+// half of a product of two parts, at most 8 ones are added at each place, and their sum fits in 4 bits, so no carry reaches
+// the next place of the same part.
 struct Factor { p: array<vec4<u32>, 9>, q: array<vec4<u32>, 9>, }
 
 const EVERY_FOURTH = vec4(0x11111111u, 0x22222222u, 0x44444444u, 0x88888888u);
@@ -31,7 +34,7 @@ fn factor_of(w: vec4<u32>) -> Factor {
                             parts(r[7]), parts(r[8])));
 }
 
-// The lower half of a carry-less product.
+// The lower half of the carry-less product of a word and a word in parts.
 fn low_product(a: u32, b: vec4<u32>) -> u32 {
     let p = parts(a);
     let sum = (p.x * b) ^ (p.y * b.wxyz) ^ (p.z * b.zwxy) ^ (p.w * b.yzwx);
@@ -39,18 +42,20 @@ fn low_product(a: u32, b: vec4<u32>) -> u32 {
     return kept.x | kept.y | kept.z | kept.w;
 }
 
-// The whole product, its lower half in x; the upper half is the lower one of the reverse.
+// The whole product: the lower half in x, the upper half in y. The upper half is computed as the lower half of the product
+// of the reversed words.
 fn product(a: u32, p: vec4<u32>, q: vec4<u32>) -> vec2<u32> {
     return vec2(low_product(a, p), reverseBits(low_product(reverseBits(a), q)) >> 1u);
 }
 
-// Of two double words, by Karatsuba's rule.
+// The product of two numbers of two words each, by Karatsuba's rule: `lower` is the product of the lower words, `upper` the
+// product of the upper words, and `whole` the product of the sums of both words.
 fn joined(lower: vec2<u32>, upper: vec2<u32>, whole: vec2<u32>) -> vec4<u32> {
     let middle = whole ^ lower ^ upper;
     return vec4(lower.x, lower.y ^ middle.x, upper.x ^ middle.y, upper.y);
 }
 
-// a times b times x^-128: a product as those of GHASH are.
+// The product of a, b and x^-128, reduced.
 fn times(a: vec4<u32>, b: Factor) -> vec4<u32> {
     let low = joined(product(a.x, b.p[0], b.q[0]), product(a.y, b.p[1], b.q[1]), product(a.x ^ a.y, b.p[2], b.q[2]));
     let high = joined(product(a.z, b.p[3], b.q[3]), product(a.w, b.p[4], b.q[4]), product(a.z ^ a.w, b.p[5], b.q[5]));
@@ -58,7 +63,8 @@ fn times(a: vec4<u32>, b: Factor) -> vec4<u32> {
     let both = joined(product(sums.x, b.p[6], b.q[6]), product(sums.y, b.p[7], b.q[7]),
                       product(sums.x ^ sums.y, b.p[8], b.q[8]));
     let middle = both ^ low ^ high;
-    // 1 = x^121 + x^126 + x^127 + x^128: each low word goes where that puts it.
+    // Modulo the polynomial, 1 = x^121 + x^126 + x^127 + x^128. Each of the four low words is therefore added three words
+    // higher (`moved_up`) and four words higher (`moved_down`).
     let s0 = low.x;
     let s1 = low.y;
     let s2 = low.z ^ middle.x;

@@ -1,4 +1,5 @@
-// A level of GHASH: a run an invocation. `option` is the level; the register goes in with a message's first block.
+// One level of GHASH. A tile is a run, which one invocation processes; `option` is the level. `reg` is added to the first
+// block of a run: for the first run of a message it is the state, for other runs zero.
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -8,7 +9,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     var sum = number_of(tile.reg);
     for (var i = 0u; i < tile.blocks; i++) {
         let block = number_of(data[tile.at + i]);
-        // Above the lowest level the last block is done already.
+        // On level 0 a block is added before the multiplication. On the other levels the blocks are hashes, which already
+        // have a factor H, so a block is added after the multiplication.
         let is_lowest = launch.option == 0u;
         sum = times(sum ^ select(vec4(0u), block, is_lowest), factor) ^ select(block, vec4(0u), is_lowest);
     }

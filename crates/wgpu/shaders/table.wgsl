@@ -1,8 +1,8 @@
-// A pass by lookups in workgroup memory, block by block. NOT constant time: addresses depend on the state.
+// A pass by table lookups in workgroup memory, one block at a time. NOT constant time: addresses depend on the state.
 //
-// Of the four T-tables only the first is kept, the others being its rotations, but COPIES times, so that neighbouring
-// invocations seldom meet in a bank: 8 KiB, of the 16 that every device has. It comes behind the round keys, from
-// `launch.scratch` on.
+// Only the first of the four T-tables is stored, because the others are rotations of it. It is stored COPIES times, so that
+// neighbouring invocations rarely access the same bank. The copies take 8 KiB; every device has 16 KiB. The host puts the
+// table after the round keys: it starts at block `launch.scratch` of `schedules`.
 
 const COPIES = 8u;
 const INVOCATIONS = 64u;
@@ -17,13 +17,14 @@ fn rotated(word: u32, row: u32) -> u32 {
     return (word << (8u * row)) | (word >> (32u - 8u * row));
 }
 
-// A column of a round, out of the columns that ShiftRows takes its rows from.
+// A column after a round. ShiftRows takes row 0 of this column from column a, row 1 from b, row 2 from c and row 3 from d.
 fn round_column(a: u32, b: u32, c: u32, d: u32, key: u32, copy: u32) -> u32 {
     return lookup(a, 0u, copy) ^ rotated(lookup(b, 1u, copy), 1u) ^ rotated(lookup(c, 2u, copy), 2u)
         ^ rotated(lookup(d, 3u, copy), 3u) ^ key;
 }
 
-// The S-box alone, from an entry: it stands there as it is, or as the sum of the bytes, since 14 + 9 + 13 + 11 = 1.
+// The result of the S-box or its inverse, from an entry of the table. For encryption, byte 1 of the entry is the result. For
+// decryption, the sum of the four bytes is the result, since 14 + 9 + 13 + 11 = 1 in GF(2^8).
 fn substituted(word: u32, row: u32, copy: u32) -> u32 {
     let entry = lookup(word, row, copy);
     if DECRYPTS == 0u { return ((entry >> 8u) & 0xffu) << (8u * row); }
@@ -39,7 +40,7 @@ fn cipher(block: vec4<u32>, schedule: u32, copy: u32) -> vec4<u32> {
     var s = block ^ schedules[schedule];
     for (var round = 1u; round < launch.rounds; round++) {
         let key = schedules[schedule + round];
-        // Rows of decryption come from the other side.
+        // InvShiftRows takes rows 1 and 3 from the opposite side.
         let left = select(s.yzwx, s.wxyz, DECRYPTS == 1u);
         let right = select(s.wxyz, s.yzwx, DECRYPTS == 1u);
         s = vec4(round_column(s.x, left.x, s.z, right.x, key.x, copy), round_column(s.y, left.y, s.w, right.y, key.y, copy),

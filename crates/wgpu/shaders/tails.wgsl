@@ -1,5 +1,6 @@
-// The last word of a result goes where others' bytes follow: these stay. A tile is a last block, `blocks` how many bytes of
-// it count; in `extra` is the word as it was.
+// For results that end within a word: restores the other bytes of that word, which must not change. A tile is the last block
+// of a result. `blocks` is the number of bytes of the block that belong to the result; `extra` is the place of the previous
+// content of the word.
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

@@ -22,17 +22,17 @@ use crate::{date, json, memory, terminal, text};
 const MAX_SIZE: u64 = bench::MAX_CALL_BYTES as u64;
 const MAX_MESSAGES: u64 = 1 << 20;
 
-/// Measure this machine: its devices and kernels, compared with other implementations
+/// Measure devices and kernels, and compare them with other implementations
 ///
-/// Each contender runs once in each round, in turn, on random data in host memory; the report has medians with their
-/// spread. Every timed call is verified by another CPU kernel. See docs/benchmarks.md for how to read the results.
+/// In each round, the contenders run one after another on random data in host memory. The report has medians with their
+/// spread. Every timed call is verified by another CPU kernel. docs/benchmarks.md explains the results.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// What to measure [default: peers]
     #[arg(value_name = "SUITE", value_enum)]
     suites: Vec<SuiteName>,
 
-    /// Measure only modes whose names start with this, such as `ctr` or `gcm-128`; may be repeated
+    /// Measure only modes whose names start with MODE, such as `ctr` or `gcm-128`; may be repeated
     #[arg(short, long, value_name = "MODE")]
     mode: Vec<String>,
 
@@ -44,15 +44,16 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_MESSAGES))]
     messages: Vec<u64>,
 
-    /// Number of rounds, whose median is reported [default: 3 to 9, by suite]
+    /// Number of rounds [default: 3 to 9, depending on the suite]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
 
-    /// Seconds for each contender in each round (always 1 for `openssl speed`) [default: 0.02 to 0.2, by suite]
+    /// Seconds for each contender in each round (always 1 for `openssl speed`) [default: 0.02 to 0.2, depending on the
+    /// suite]
     #[arg(long, visible_alias = "time", value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// Quick test run: few and short rounds, small sizes, no `openssl speed`. The figures are not reliable
+    /// Run a quick test whose figures are not reliable: few short rounds, small sizes, no `openssl speed`
     #[arg(long)]
     quick: bool,
 
@@ -68,7 +69,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
 
-    /// Print JSON, rates in bytes per second
+    /// Print JSON, with rates in bytes per second
     #[arg(long)]
     json: bool,
 
@@ -76,7 +77,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     html: Option<PathBuf>,
 
-    /// Replace that file if it exists
+    /// Replace the file of --html if it exists
     #[arg(short, long, requires = "html")]
     force: bool,
 
@@ -85,15 +86,16 @@ pub(crate) struct Bench {
     quiet: bool,
 
     /// Measure this device, such as `cpu`, or `auto` for the planner's choice; may be repeated [env: LOCKSTEP_DEVICE]
-    /// [default: auto and all real ones]
+    /// [default: auto and all real devices]
     #[arg(long, value_name = "DEVICE", help_heading = "Devices")]
     device: Vec<String>,
 
-    /// Measure this kernel, such as `cpu/soft`; may be repeated [env: LOCKSTEP_KERNEL] [default: by suite]
+    /// Measure this kernel, such as `cpu/soft`; may be repeated [env: LOCKSTEP_KERNEL] [default: depends on the suite]
     #[arg(long, value_name = "KERNEL", help_heading = "Devices")]
     kernel: Vec<String>,
 
-    /// Number of CPU threads [env: LOCKSTEP_THREADS] [default: one in `peers`, else one for each processor]
+    /// Number of CPU threads [env: LOCKSTEP_THREADS] [default: 1 in the suite `peers`, otherwise one for each
+    /// processor]
     #[arg(long, value_name = "N", help_heading = "Devices")]
     threads: Option<usize>,
 
@@ -106,9 +108,9 @@ pub(crate) struct Bench {
 /// A suite on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SuiteName {
-    /// Each kernel of each device: modes, key sizes and message sizes
+    /// Each kernel of each device, by mode, key size and message size
     Throughput,
-    /// Each device and the planner's choice from 16 bytes to 256 MiB: which device is the fastest at which size
+    /// Each device and the planner's choice, from 16 bytes to 256 MiB: which device is the fastest for each size
     Crossover,
     /// Many messages at once, each with its own key
     Batch,

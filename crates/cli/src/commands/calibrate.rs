@@ -17,18 +17,18 @@ use crate::explain::time;
 use crate::progress::Note;
 use crate::text;
 
-/// Measure the speed of each operation on each device, for the choice by `auto`
+/// Measure the speed of each operation on each device; `auto` chooses by the results
 ///
-/// The measurements are kept in the user's cache directory (`$XDG_CACHE_HOME/lockstep/calibration`, or that below `~/.cache`).
-/// This is optional: other commands measure an operation when there is enough work for it to matter. Devices that are
-/// used by name only are measured if `--device` names one.
+/// The results are stored in `$XDG_CACHE_HOME/lockstep/calibration` or `~/.cache/lockstep/calibration`. Running this command
+/// is optional, because the other commands measure an operation when there is enough work for the choice to matter. Devices
+/// for tests and study, such as `cuda:emu`, are measured only if `--device` names them.
 #[derive(Debug, Args)]
 pub(crate) struct Calibrate {
-    /// Delete all stored measurements, and measure nothing
+    /// Delete all stored measurements instead
     #[arg(long, conflicts_with_all = ["json", "device", "kernel", "threads", "verify"])]
     forget: bool,
 
-    /// Print JSON, times in nanoseconds
+    /// Print JSON, with times in nanoseconds
     #[arg(long)]
     json: bool,
 

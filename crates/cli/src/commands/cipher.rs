@@ -30,7 +30,7 @@ forgery.
 - A key given by --key-hex is visible to all users of this machine while the command runs, and remains in the history \
 of the shell. Use --key-file for secret keys.";
 
-/// Raw AES modes, for interoperability only: unsafe without knowledge of their properties
+/// Use a raw AES mode, for interoperability only: easy to use unsafely
 #[derive(Debug, Args)]
 #[command(before_long_help = WARNING, before_help = "WARNING: raw modes; see --help. Use `lockstep encrypt` to keep data safe.")]
 pub(crate) struct Cipher {
@@ -45,28 +45,29 @@ pub(crate) struct Cipher {
     #[arg(short, long)]
     decrypt: bool,
 
-    /// The key in hex: 16, 24 or 32 bytes; for XTS two keys of 16 or of 32. Visible to other users: prefer --key-file
+    /// The key in hex: 16, 24 or 32 bytes; for XTS two keys of 16 or 32 bytes each. Other users can see it: prefer
+    /// --key-file
     #[arg(long, value_name = "HEX", required_unless_present = "key_file")]
     key_hex: Option<String>,
 
-    /// The key in a file, as raw bytes (`xxd -r -p` makes them from hex)
+    /// A file that contains the key as raw bytes (`xxd -r -p` converts hex to raw bytes)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "key_hex")]
     key_file: Option<PathBuf>,
 
-    /// The IV, nonce, initial counter or tweak in hex: 16 bytes; for CCM 7 to 13; for GCM and GMAC any length, 12
-    /// recommended
+    /// The IV, nonce, initial counter or tweak in hex: 16 bytes; for CCM 7 to 13 bytes; for GCM and GMAC any length (12
+    /// bytes recommended)
     #[arg(long, value_name = "HEX")]
     iv_hex: Option<String>,
 
-    /// For GCM and CCM: associated data in hex, which are authenticated and not encrypted
+    /// For GCM and CCM: associated data in hex, authenticated but not encrypted
     #[arg(long, value_name = "HEX")]
     aad_hex: Option<String>,
 
-    /// For GCM, CCM and the MACs: length in bytes of the tag, which follows the ciphertext [default: 16]
+    /// For GCM, CCM and the MACs: length of the tag in bytes; GCM and CCM append the tag to the ciphertext [default: 16]
     #[arg(long, value_name = "BYTES")]
     tag_len: Option<usize>,
 
-    /// For ECB, CBC and PCBC: no PKCS#7 padding; the data must be whole blocks of 16 bytes
+    /// For ECB, CBC and PCBC: do not use PKCS#7 padding; the data must be whole blocks of 16 bytes
     #[arg(long)]
     no_padding: bool,
 

@@ -30,14 +30,13 @@ use crate::{signals, sources, tree, wrapping};
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
 const AGE_PIECE: usize = 64 << 10;
 
-/// Decrypt a file, or standard input; or many files (-O)
+/// Decrypt a file or standard input, or many files (-O)
 ///
 /// The command detects whether the data were encrypted with a key file, to recipients or with a passphrase. It also
 /// decrypts files of age (https://age-encryption.org), binary and armored.
 ///
-/// Only verified data are released, and an output file appears only if all of the data are authentic and complete. On
-/// standard output, verified data may have been written before a damaged or missing part is detected: use them only if
-/// the exit code is 0.
+/// Only verified data are written, and an output file appears only if all of the data are authentic and complete. Data may
+/// be written to standard output before a damaged or missing part is detected: use that output only if the exit code is 0.
 #[derive(Debug, Args)]
 pub(crate) struct Decrypt {
     /// Decrypt with this key file; `-` is standard input
@@ -50,16 +49,15 @@ pub(crate) struct Decrypt {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "passphrase")]
     identity: Vec<PathBuf>,
 
-    /// Decrypt with a passphrase, which is asked for on the terminal; this option is optional for files that need one
+    /// Ask for a passphrase on the terminal (the default for files that were encrypted with a passphrase)
     #[arg(short, long)]
     passphrase: bool,
 
-    /// Read the passphrase from this file; with -i, that of the identity
+    /// Read the passphrase from this file; with -i, the passphrase of the identity
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
 
-    /// Accept passphrases with a scrypt work factor of up to WF (N = 2^WF): this needs 2^WF KiB of memory, and
-    /// proportional time
+    /// Accept scrypt work factors up to WF (N = 2^WF), which need up to 2^WF KiB of memory and proportional time
     #[arg(long, value_name = "WF", default_value_t = MAX_WORK, value_parser = clap::value_parser!(u8).range(1..=40))]
     max_work_factor: u8,
 
@@ -67,19 +65,19 @@ pub(crate) struct Decrypt {
     #[arg(long, value_name = "STRING", conflicts_with_all = ["identity", "passphrase", "passphrase_file"])]
     context: Option<String>,
 
-    /// Decrypt only this part of the plaintext: `4096:512`, `1G:16K`, or `1G:` for everything from there
+    /// Decrypt only this part of the plaintext, such as `4096:512` or `1G:16K`; `1G:` extends to the end
     ///
-    /// Only the chunks of this part are read and verified, and the last chunk, so that a truncated file is detected.
-    /// The input must be a file. A part that extends beyond the end is shortened.
+    /// Only the chunks of this part and the last chunk are read and verified; the last chunk shows whether the file was
+    /// truncated. The input must be a file. A part that extends beyond the end is shortened.
     #[arg(long, value_name = "OFFSET:LENGTH", value_parser = text::parse_range, conflicts_with = "output_dir")]
     range: Option<Range>,
 
-    /// The file to decrypt; `-` is standard input. With -O, files and folders
+    /// The file to decrypt (`-` is standard input); with -O, files and folders
     #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
     inputs: Vec<PathBuf>,
 
-    /// With -O: decrypt all files in folders and subfolders whose names end in `.enc`, and keep the folder structure.
-    /// Symbolic links are not followed
+    /// With -O: decrypt all files named `*.enc` in folders and subfolders, and keep the folder structure; do not follow
+    /// symbolic links
     #[arg(short, long, help_heading = "Many files")]
     recursive: bool,
 

@@ -21,7 +21,7 @@ const SIZES: [usize; 2] = [1024, 16 << 20];
 const COMPOSED: &str = "composed";
 const NONE: &str = "not supported";
 
-/// List devices, their kernels, and which kernel is chosen for which operation
+/// List the devices, their kernels, and the kernel that is chosen for each operation
 #[derive(Debug, Args)]
 pub(crate) struct Devices {
     /// Print JSON

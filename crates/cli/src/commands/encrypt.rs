@@ -29,11 +29,11 @@ const MAX_KEY_FILE: usize = 256;
 /// The value that stands for `-r` without a value. No argument can contain this character.
 const NO_VALUE: &str = "\0";
 
-/// Encrypt a file, or standard input; or many files (-O)
+/// Encrypt a file or standard input, or many files (-O)
 ///
-/// With a key file (-k) the output is a bare message of C2SP chunked encryption (https://c2sp.org/chunked-encryption),
-/// which other programs can read. With recipients (-r, -R) or a passphrase (-p) each call generates a new key, which
-/// precedes the data, encrypted as an age file (https://age-encryption.org): age keys, SSH keys and age plugins are
+/// With a key file (-k), the output is a bare message of C2SP chunked encryption (https://c2sp.org/chunked-encryption),
+/// which other programs can read. With recipients (-r, -R) or a passphrase (-p), each call generates a new key. The output
+/// then starts with this key, encrypted as an age file (https://age-encryption.org). Age keys, SSH keys and age plugins are
 /// supported.
 ///
 /// In both cases the data are authenticated, and divided into chunks that are encrypted on all cores in parallel.
@@ -47,7 +47,7 @@ pub(crate) struct Encrypt {
 
     /// Encrypt to this recipient: `age1...` or an SSH public key; may be given several times
     ///
-    /// Without a value, -r is short for --recursive, if -k, -p or --passphrase-file is given.
+    /// With -k, -p or --passphrase-file, -r without a value means --recursive.
     #[arg(short, long, value_name = "RECIPIENT", num_args = 0..=1, default_missing_value = NO_VALUE)]
     recipient: Vec<String>,
 
@@ -56,7 +56,7 @@ pub(crate) struct Encrypt {
           conflicts_with_all = ["passphrase", "passphrase_file"])]
     recipients_file: Vec<PathBuf>,
 
-    /// Encrypt with a passphrase, which is asked for on the terminal
+    /// Encrypt with a passphrase, asked for on the terminal
     #[arg(short, long)]
     passphrase: bool,
 
@@ -64,16 +64,15 @@ pub(crate) struct Encrypt {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
 
-    /// With -k: data about the file that are known to both sides, such as a name; decryption needs the same
+    /// With -k: a string that both sides know, such as the name of the file; decryption needs the same string
     #[arg(long, value_name = "STRING", conflicts_with_all = ["recipients_file", "passphrase", "passphrase_file"])]
     context: Option<String>,
 
-    /// The file to encrypt; `-` or nothing is standard input. With -O, files and folders
+    /// The file to encrypt (`-` or none is standard input); with -O, files and folders
     #[arg(value_name = "INPUT", value_hint = ValueHint::FilePath)]
     inputs: Vec<PathBuf>,
 
-    /// With -O: encrypt all files in folders and subfolders, and keep the folder structure. Symbolic links are not
-    /// followed
+    /// With -O: encrypt all files in folders and subfolders, and keep the folder structure; do not follow symbolic links
     #[arg(long, help_heading = "Many files")]
     recursive: bool,
 

@@ -15,7 +15,7 @@ use crate::error::{Error, NOT_AUTHENTIC, Result};
 use crate::input::{Input, read_full};
 use crate::{text, unlock};
 
-/// Print the type and the properties of a file, without its key
+/// Print the type and the properties of a file; needs no key
 ///
 /// The output is not authenticated: anyone can have written the file. Secrets are never shown.
 #[derive(Debug, Args)]

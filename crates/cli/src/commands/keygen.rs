@@ -17,8 +17,8 @@ use crate::terminal;
 
 /// Create a key file for `encrypt -k`
 ///
-/// A key file is one line of text. Anyone who has it can read and forge all files that are encrypted with it, so only
-/// its owner can read the file. Keep a copy in a safe place: without the key the data cannot be recovered.
+/// A key file is one line of text. Anyone who has the key can read and forge all files that are encrypted with it, so with
+/// -o only the owner can read the key file. Keep a copy in a safe place: without the key, the data cannot be recovered.
 #[derive(Debug, Args)]
 pub(crate) struct Keygen {
     /// The size of the key: 256 for Cobblestone-256, 128 for Cobblestone-128
@@ -29,16 +29,17 @@ pub(crate) struct Keygen {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Replace the output file if it exists: the key in it is lost
+    /// Replace the output file if it exists; the previous key is lost
     ///
     /// The new file belongs to the caller, and only its owner can read it; nothing of the old file is kept. A symbolic
     /// link is replaced, not followed.
     #[arg(short, long)]
     force: bool,
 
-    /// Exit only after the name of the key file is on stable storage; its data always are
+    /// Exit only after the key file is on stable storage
     ///
-    /// Standard output must then be a file.
+    /// With -o, the data are always synced, and this option also syncs the name of the file in its folder. Without -o,
+    /// standard output must be a file.
     #[arg(long)]
     sync: bool,
 

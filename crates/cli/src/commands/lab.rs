@@ -82,7 +82,7 @@ pub(crate) struct Asm {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// Run it to its `stop` instead, and show both pipes cycle by cycle
+    /// Run the program to its `stop` instead, and show both pipes cycle by cycle
     #[arg(long)]
     run: bool,
 

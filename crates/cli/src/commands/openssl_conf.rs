@@ -20,8 +20,8 @@ const REPLACED: [&str; 3] = ["ORIGIN", "LIB", "PLATFORM"];
 /// Print an OpenSSL configuration that makes Lockstep's provider the preferred one
 ///
 /// For programs that use OpenSSL 3.0 or later: `lockstep openssl-conf > lockstep.cnf`, then `OPENSSL_CONF=lockstep.cnf
-/// PROGRAM`. The module is searched for in the folder of this program, in ../lib/ossl-modules, and in the folder that
-/// `openssl version -m` prints. For other settings see lockstep-provider(7).
+/// PROGRAM`. Without --module, the module is searched for in the folder of the `lockstep` program, in ../lib/ossl-modules
+/// from there, and in the folder that `openssl version -m` prints. For other settings see lockstep-provider(7).
 #[derive(Debug, Args)]
 pub(crate) struct OpensslConf {
     /// The path of lockstep.so
@@ -40,7 +40,7 @@ pub(crate) struct OpensslConf {
     #[arg(long, value_name = "N")]
     threads: Option<String>,
 
-    /// Set the number of bytes of one call from which on threads and devices are used, such as `1M`
+    /// Set the smallest size of a call for which threads and devices are used, such as `1M`
     #[arg(long, value_name = "BYTES")]
     threshold: Option<String>,
 
@@ -48,12 +48,11 @@ pub(crate) struct OpensslConf {
     #[arg(long, value_name = "HOW")]
     verify: Option<String>,
 
-    /// Set whether operations are measured, for the choice by `auto`, and the measurements kept in the user's cache directory: `on` or
-    /// `off`
+    /// Set whether operations are measured during use and the results stored in the user's cache directory: `on` or `off`
     #[arg(long, value_name = "WHETHER")]
     calibrate: Option<String>,
 
-    /// Set whether keystream is computed ahead: `on`, `off` or `auto`
+    /// Set whether keystream is computed in advance: `on`, `off` or `auto`
     #[arg(long, value_name = "WHEN")]
     ahead: Option<String>,
 

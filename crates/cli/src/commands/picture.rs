@@ -18,23 +18,24 @@ use crate::{sources, terminal};
 
 /// Encrypt the pixels of a picture, to show what a mode hides and what it does not
 ///
-/// Size and transparency are kept; colours are encrypted, for XTS in sectors of 512 bytes as on a disk, otherwise as
-/// one message with an all-zero IV. The resulting picture shows what an attacker learns from the ciphertext alone;
-/// docs/modes.md has examples. The command is for demonstration only: nothing is authenticated, and there is no
-/// padding, so that a partial block at the end remains unencrypted in ECB and CBC, and a last sector of less than 16
-/// bytes in XTS.
+/// The colours are encrypted: in XTS in sectors of 512 bytes, as on a disk; in other modes as one message with an all-zero
+/// IV. Size and transparency do not change. The resulting picture shows what an attacker learns from the ciphertext alone;
+/// docs/modes.md has examples.
+///
+/// For demonstration only: nothing is authenticated. There is no padding: ECB and CBC leave a partial last block
+/// unencrypted, and XTS leaves a last sector of less than 16 bytes unencrypted.
 #[derive(Debug, Args)]
 pub(crate) struct PictureArgs {
     /// The mode
     #[arg(short, long, value_name = "MODE")]
     mode: Mode,
 
-    /// The key in a file, as raw bytes: 16, 24 or 32; for XTS two keys of 16 or of 32 [default: a random key, which is
-    /// not stored]
+    /// A file that contains the key: 16, 24 or 32 raw bytes; for XTS two keys of 16 or 32 bytes each [default: a random
+    /// key, which is not stored]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     key_file: Option<PathBuf>,
 
-    /// The picture: a PNG; `-` is standard input
+    /// The input PNG; `-` is standard input
     #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
     input: PathBuf,
 
@@ -42,11 +43,11 @@ pub(crate) struct PictureArgs {
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     output: PathBuf,
 
-    /// Overwrite the output if it exists
+    /// Replace the output file if it exists
     #[arg(short, long)]
     force: bool,
 
-    /// Show only errors, no warnings
+    /// Show errors only: no warnings
     #[arg(short, long)]
     quiet: bool,
 

@@ -12,9 +12,9 @@ use crate::error::{Error, Result, failed};
 
 /// Test every available kernel against known answers
 ///
-/// Devices that are used by name only are tested if `--device` names one.
+/// Devices for tests and study, such as `cuda:emu`, are tested only if `--device` names them.
 ///
-/// Each kernel is also tested automatically before its first use.
+/// In all commands, each kernel is tested automatically before its first use.
 #[derive(Debug, Args)]
 pub(crate) struct Selftest {
     /// Print JSON

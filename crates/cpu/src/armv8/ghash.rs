@@ -1,7 +1,7 @@
 //! GHASH (SP 800-38D, 6.4) with PMULL, eight blocks for each reduction.
 //!
-//! RBIT reverses the bits of each byte, which puts the coefficients in ascending order. The field is then that of
-//! polynomials modulo x^128 + x^7 + x^2 + x + 1, with the coefficient of x^0 in the lowest bit.
+//! RBIT reverses the bits of each byte, which puts the coefficients in ascending order: a block is then a polynomial with
+//! the coefficient of x^0 in the lowest bit. Products are reduced modulo x^128 + x^7 + x^2 + x + 1.
 
 use std::arch::aarch64::*;
 
@@ -15,7 +15,7 @@ const POWERS: usize = 8;
 
 /// The first powers of a hash key H; zeroed on drop.
 pub struct HashKey {
-    /// The powers of H from the first on, with coefficients in ascending order. They are on the heap, so that moving the key
+    /// The powers of H, starting with H, with coefficients in ascending order. They are on the heap, so that moving the key
     /// leaves no copy behind.
     powers: Box<[Block; POWERS]>,
 }
@@ -33,8 +33,8 @@ impl Drop for HashKey {
     }
 }
 
-/// A product before its reduction (Karatsuba): the product of the lower halves, the product of the upper halves, and the
-/// product of the sums of both halves.
+/// A product of two blocks before its reduction (Karatsuba): the product of the lower halves, the product of the upper
+/// halves, and the product of the two sums of a lower and an upper half.
 #[derive(Clone, Copy)]
 struct Product {
     low: uint8x16_t,

@@ -7,7 +7,8 @@ use super::vector::{add, block, decrypt_with, encrypt, encrypt_with, load, store
 use crate::interleave::{Slot, interleave};
 use crate::kernel::{Block, Lane};
 
-/// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number are processed together.
+/// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number of round keys are
+/// processed together.
 const LENGTHS: [usize; 3] = [11, 13, 15];
 
 /// Maximum number of messages at a time.

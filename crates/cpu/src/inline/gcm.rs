@@ -1,4 +1,4 @@
-//! Incremental GCM: the order of calls and the limits. The implementations are in `fused` and `composed`.
+//! Incremental GCM: checks the order of calls and the limits on lengths. The implementations are in `fused` and `composed`.
 
 use subtle::ConstantTimeEq;
 
@@ -58,7 +58,7 @@ impl InlineGcm {
         Some(InlineGcm::of(Form::Fused(Fused::new(key)?)))
     }
 
-    /// The kernel's own implementation. `None` as for [`InlineGcm::new`].
+    /// The kernel's own implementation. `None` in the same cases as for [`InlineGcm::new`].
     pub fn composed(kernel: InlineKernel, key: &[u8]) -> Option<InlineGcm> {
         if !is_key_length(key.len()) {
             return None;
@@ -151,7 +151,7 @@ impl InlineGcm {
         }
     }
 
-    /// Ends the current message if it has the given direction; true if it did.
+    /// Ends the current message if it has the given direction. Returns false if no such message is in progress.
     fn end(&mut self, encrypt: bool) -> bool {
         let under_way = matches!(self.phase, Phase::Aad | Phase::Data) && self.encrypt == encrypt;
         if under_way {

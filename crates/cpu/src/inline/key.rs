@@ -13,9 +13,9 @@ type Schedule<K> = <K as Kernel>::Schedule;
 
 /// A key, expanded for one kernel; zeroed on drop.
 ///
-/// The portable kernel and the Arm kernel store the round keys on the heap; the other kernels store them in the value
-/// itself. Moving such a value leaves a copy of the round keys in the old place. Construct the value in its final place, for
-/// example in a box.
+/// The portable kernel and the Arm kernel store the round keys on the heap. The other kernels store the round keys in the
+/// value itself, so moving the value leaves a copy of the round keys in the old place. Construct the value in its final
+/// place, for example in a box.
 pub struct InlineKey(Form);
 
 /// A kernel and the key in its format. This is an enum because a predicted branch costs less than a virtual call.

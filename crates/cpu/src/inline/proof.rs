@@ -35,8 +35,8 @@ pub fn is_proven(kernel: InlineKernel) -> bool {
     }
 }
 
-/// Length of the data: one step of each width, from the widest of any kernel (1024 bytes) down to one block, and a partial
-/// block.
+/// Length of the data: several of the widest steps of any kernel (512 bytes), one step of each smaller width down to one
+/// block, and a partial block.
 const LEN: usize = 1024 + 512 + 256 + 128 + 64 + 32 + 16 + 5;
 const WHOLE: usize = LEN & !15;
 /// Serial modes use shorter data, because they take as long for one block as parallel modes take for eight.

@@ -13,7 +13,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
     const GCM_STEP: usize = 0;
 
     /// GCM's CTR (with a 32-bit counter) and GHASH of the ciphertext in one loop. The data are whole steps of
-    /// [`SingleStreamKernel::GCM_STEP`] bytes. It calls [`SingleStreamKernel::ensure_powers`] itself.
+    /// [`SingleStreamKernel::GCM_STEP`] bytes. The function itself calls [`SingleStreamKernel::ensure_powers`].
     fn gcm(
         self,
         _key: &Self::Schedule,
@@ -47,13 +47,13 @@ pub(crate) trait SingleStreamKernel: Kernel {
     /// A copy of a hash key; `None` if memory cannot be allocated.
     fn duplicate_hash_key(key: &Self::HashKey) -> Option<Self::HashKey>;
 
-    /// Replaces a schedule by that of another key. Returns false and changes nothing if memory cannot be allocated.
+    /// Replaces a schedule by the schedule of another key. Returns false and changes nothing if memory cannot be allocated.
     fn expand_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
         self.try_expand(key).map(|schedule| *place = schedule).is_some()
     }
 
-    /// Replaces a schedule of [`SingleStreamKernel::try_expand_to_encrypt`]. Returns false and changes nothing if memory
-    /// cannot be allocated.
+    /// Replaces a schedule that [`SingleStreamKernel::try_expand_to_encrypt`] made. Returns false and changes nothing if
+    /// memory cannot be allocated.
     fn expand_to_encrypt_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
         self.expand_into(key, place)
     }

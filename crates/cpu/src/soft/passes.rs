@@ -1,7 +1,7 @@
 //! The data-parallel passes.
 //!
-//! Each pass is generic over the layout of the planes. It uses the wide layout while there are enough blocks to fill it, and
-//! the narrow layout for the rest.
+//! Each pass is generic over the layout of the planes. It uses the wide layout while there are enough blocks for the wide
+//! layout to be faster, and the narrow layout for the rest.
 
 use zeroize::Zeroize;
 

@@ -1,9 +1,11 @@
 //! Bit planes. Blocks are stored as eight planes, so that one instruction processes the same bit of many bytes.
 //!
-//! The passes are generic over two layouts. [`Wide`] holds 32 blocks. It has a vector for each row of the state; the vector
-//! has a lane for each column, and the lane has a bit for each block. MixColumns permutes vectors, and ShiftRows rotates the
-//! lanes of a vector. [`Narrow`] holds eight blocks. It has a lane for each column; the lane has a byte for each row, and
-//! the byte has a bit for each block.
+//! The passes are generic over two layouts of a plane:
+//!
+//! - [`Wide`] holds 32 blocks. A plane has a vector for each row of the state; the vector has a lane for each column, and
+//!   the lane has a bit for each block. MixColumns permutes vectors, and ShiftRows rotates the lanes of a vector.
+//! - [`Narrow`] holds eight blocks. A plane is one vector. It has a lane for each column; the lane has a byte for each row,
+//!   and the byte has a bit for each block.
 
 use zeroize::Zeroize;
 
@@ -47,9 +49,9 @@ pub(crate) trait Plane: Copy + Zeroize {
     fn unpack(planes: &[Self; 8], blocks: &mut [Vector; MOST]);
 }
 
-/// One step of the transposition of bit matrices. The `N` by `N` submatrices are already transposed, and this step
-/// transposes those of `2 N` by `2 N` bits. In each group of `2 N` bits, it exchanges the upper half of `words[i]` with the
-/// lower half of `words[i + N]`.
+/// One step of the transposition of bit matrices. Before this step, the submatrices of `N` by `N` bits are transposed; after
+/// it, the submatrices of `2 N` by `2 N` bits are. In each group of `2 N` bits, the step exchanges the upper half of
+/// `words[i]` with the lower half of `words[i + N]`.
 #[inline(always)]
 fn swap_moves<const N: i32>(words: &mut [Vector], mask: u32) {
     let mask = Vector::splat(mask);

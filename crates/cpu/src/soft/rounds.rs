@@ -19,8 +19,8 @@ fn times_x<P: Plane>(a: [P; 8]) -> [P; 8] {
     [a[7], a[0].xor(a[7]), a[1], a[2].xor(a[7]), a[3].xor(a[7]), a[4], a[5], a[6]]
 }
 
-/// MixColumns of a plane. `above` is the carry from the next lower plane. Returns the sum of the plane and its next row,
-/// which is the carry to the next higher plane.
+/// MixColumns of a plane. `above` is added to the result: the carry from the next lower plane and the round key. Returns the
+/// carry to the next higher plane: the sum of each row and the next row.
 #[inline(always)]
 fn mix_plane<P: Plane>(plane: &mut P, a: P, above: P) -> P {
     let next = a.up_one();

@@ -1,8 +1,8 @@
 //! The S-box and its inverse as straight-line circuits on bit planes. They use no table, so no address depends on a secret.
 //!
-//! Both are by Joan Boyar and René Peralta: "A New Combinational Logic Minimization Technique with Applications to
-//! Cryptology" (SEA 2010; the 113-gate forward circuit is its later improvement with Çağdaş Çalık) and "A Small
-//! Depth-16 Circuit for the AES S-Box" (SEC 2012) with the 121-gate inverse of the same authors.
+//! Both circuits are by Joan Boyar and René Peralta. The forward circuit has 113 gates; it is their later improvement, with
+//! Çağdaş Çalık, of "A New Combinational Logic Minimization Technique with Applications to Cryptology" (SEA 2010). The
+//! inverse circuit has 121 gates; for the method see "A Small Depth-16 Circuit for the AES S-Box" (SEC 2012).
 //!
 //! Each circuit is one function: a list of gates, in the order of the papers.
 //!

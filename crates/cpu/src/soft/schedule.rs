@@ -24,7 +24,7 @@ impl<P: Plane> Keys<P> {
         Keys { planes: [[P::zero(); 8]; ROUND_KEYS], len }
     }
 
-    /// The first round key, those in the middle and the last.
+    /// The first round key, the round keys between the first and the last, and the last round key.
     #[inline(always)]
     pub(crate) fn split(&self) -> (&[P; 8], &[[P; 8]], &[P; 8]) {
         (&self.planes[0], &self.planes[1..self.len - 1], &self.planes[self.len - 1])

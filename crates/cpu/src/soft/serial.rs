@@ -7,7 +7,8 @@ use super::vector::Vector;
 use crate::interleave::interleave;
 use crate::kernel::{Block, Lane};
 
-/// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number are processed together.
+/// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number of round keys are
+/// processed together.
 const LENGTHS: [usize; 3] = [11, 13, 15];
 
 /// Smallest number of lanes for which wide planes are faster.

@@ -156,7 +156,7 @@ impl<const PLACES: usize> Places<PLACES> {
 }
 
 /// Processes `steps` blocks of each message of G groups, starting at place `first`. Several places may hold the same
-/// message. They compute and write the same values. This is harmless, since all loads of a step come before its stores.
+/// message: they then compute and write the same values. This is harmless, since all loads of a step come before its stores.
 ///
 /// # Safety
 ///

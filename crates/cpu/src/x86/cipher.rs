@@ -74,8 +74,8 @@ pub(super) fn opaque(keys: *const __m128i) -> *const __m128i {
 /// Expands to `$body` for the rounds that AES-192 (two) and AES-256 (four) have in addition to those of AES-128. The rounds
 /// are numbered from `$from`.
 ///
-/// The rounds of all key sizes share one unrolled copy, with branches around the additional ones. The branches depend only
-/// on the key size and are predicted. A copy for each key size is not faster, and takes three times as long to compile.
+/// One unrolled copy of the rounds serves all key sizes; branches skip the additional rounds. The branches depend only on
+/// the key size and are predicted. A copy for each key size is not faster, and takes three times as long to compile.
 macro_rules! extra_rounds {
     ($rounds:expr, $from:literal, $round:ident => $body:expr) => {
         if $rounds > 10 {

@@ -7,8 +7,8 @@ use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
 
-/// The ciphertext that precedes vector i of a step by one block. For all vectors but the first, the ciphertext is loaded
-/// again, which is cheaper than keeping 2 N vectors in 16 registers.
+/// For each block of vector i of a step, the preceding ciphertext block. For all vectors but the first, the ciphertext is
+/// loaded again, which is cheaper than keeping 2 N vectors in 16 registers.
 ///
 /// # Safety
 ///

@@ -1,9 +1,9 @@
 //! GCM's CTR and GHASH in one loop, since they use different execution units.
 //!
 //! A step is eight vectors of four blocks. The products of GHASH are computed between the rounds of CTR, one vector after
-//! each round. They use the ciphertext of the previous step when encrypting, and that of the current step when decrypting.
-//! As in [`super::ghash`], each place of a vector holds a separate hash, and all places are multiplied by the same power of
-//! H. The blocks of the last step are multiplied by different powers.
+//! each round. When encrypting, they use the ciphertext of the previous step; when decrypting, the ciphertext of the current
+//! step. As in [`super::ghash`], each place of a vector holds a separate hash, and all places are multiplied by the same
+//! power of H. The blocks of the last step are multiplied by different powers.
 
 use std::arch::x86_64::__m128i;
 

@@ -72,7 +72,7 @@ pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
     }
 }
 
-/// Replaces a schedule by that of another key.
+/// Replaces a schedule by the schedule of another key.
 ///
 /// # Safety
 ///
@@ -90,7 +90,7 @@ pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
     }
 }
 
-/// Replaces a schedule by that of another key, for encryption only: the round keys of decryption are not changed.
+/// Replaces a schedule by the schedule of another key, for encryption only: the round keys of decryption are not changed.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
 //! AES blocks in one register: one block in xmm, two in ymm, four in zmm.
 //!
-//! The three impls (`registers`) come from one macro, since they differ only in the names of the intrinsics. A vector can
-//! only be created by a load, which is unsafe: the caller guarantees that the processor has the instructions. A vector value
-//! therefore proves that the processor has them, and arithmetic on the value is safe.
+//! The three impls (`registers`) come from one macro, since they differ only in the names of the intrinsics. The functions
+//! that create a vector, such as loads, are unsafe: the caller guarantees that the processor has the instructions. A vector
+//! value therefore proves that the processor has the instructions, and arithmetic on the value is safe.
 //!
 //! All functions here are `#[inline(always)]`, because the intrinsics must be inlined into an entry function that has the
 //! target features (see [`super`]).
@@ -13,7 +13,7 @@ pub(super) use super::registers::{Xmm, Ymm, Zmm};
 
 /// AES blocks in one register.
 ///
-/// # Safety of the loads
+/// # Safety of the unsafe functions
 ///
 /// Every unsafe function here requires that the processor has the instructions of this vector (as checked by the kernel's
 /// `detect`) and that the pointer is valid for the bytes that are accessed.
@@ -219,8 +219,8 @@ macro_rules! vector {
                     match power {
                         0 => self,
                         $($power => {
-                            // The bits shifted out of the lower half move to the upper half. Those shifted out of the upper
-                            // half are multiplied by 0x87 and added.
+                            // The bits shifted out of the lower half move to the upper half. The bits shifted out of the
+                            // upper half are multiplied by 0x87 and added.
                             let out = $right::<{ 64 - $power }>(self.0);
                             let up = $name($left_bytes::<8>(out));
                             $name($left::<$power>(self.0)).xor(up).xor($name(out).clmul_high_low(modulus))

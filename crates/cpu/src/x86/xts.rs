@@ -1,10 +1,12 @@
 //! XTS of whole blocks, either direction.
 //!
-//! All tweaks of a step are computed from its first vector of tweaks, by a shift and a reduction. The
-//! first tweaks of the next step therefore depend on those of this step by a single multiplication, whatever the width.
+//! To keep dependency chains short, the tweaks of each vector are computed from the tweaks of one of the first vectors of
+//! the step, or of the previous step, by a multiplication by a power of alpha. The chain from the tweaks of one step to the
+//! tweaks of the next step has at most two multiplications, whatever the number of vectors.
 //!
-//! A multiplication by a power of alpha^8 is a shift by whole bytes, which is reduced by shifts and exclusive ors. Only
-//! vectors with a power of alpha below 8 need a carry-less product, which occupies AES units for two cycles on Zen 4.
+//! A multiplication by a power of alpha^8 is a shift by whole bytes, which is reduced by shifts and exclusive ors. Only a
+//! multiplication by a power of alpha below alpha^8 needs a carry-less product, which occupies AES units for two cycles on
+//! Zen 4.
 
 use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
@@ -57,7 +59,7 @@ impl<D: Direction, V: Vector> Xts<D, V> {
     /// The tweaks of the vector that is `vectors` vectors ahead. `known` contains the tweaks of the vectors before it.
     #[inline(always)]
     fn tweaks_after(&self, vectors: usize, known: &[V]) -> V {
-        // Number of vectors after which tweaks are shifted by one byte.
+        // Number of vectors that hold eight blocks: a multiplication by alpha^8 shifts a tweak by one byte.
         let period = 8 / V::BLOCKS;
         let (whole, part) = (vectors / period, vectors % period);
         if whole == 0 {
