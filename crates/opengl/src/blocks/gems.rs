@@ -89,7 +89,9 @@ pub(super) fn draw(run: &mut Run, stage: Stage, tables: Tables, gl: &mut Gl) -> 
     gl.compile(key)?;
     if tables == Tables::Textures {
         for (name, content) in program.contents() {
-            make_table(gl, name, &content())?;
+            if !gl.tables.contains_key(name) {
+                make_table(gl, name, &content())?;
+            }
         }
     }
     let target_rows = rows(run.drawn);
@@ -149,11 +151,8 @@ fn set_uniforms(gl: &Gl, compiled: &Compiled, program: Program, run: &Run) {
     }
 }
 
-/// Makes a table of 256 words at its first use.
+/// Makes a table of 256 words.
 fn make_table(gl: &mut Gl, name: &'static str, words: &[u32]) -> Result<(), String> {
-    if gl.tables.contains_key(name) {
-        return Ok(());
-    }
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let table = match gl.interface() {
         // SAFETY: the context is current.
