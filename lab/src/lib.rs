@@ -2,4 +2,4 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
-pub mod geforce;
+pub mod cuda;
