@@ -3,3 +3,12 @@
 
 pub mod cell;
 pub mod cuda;
+pub mod geforce;
+
+/// A documentation page and its pictures.
+pub struct Page {
+    /// Markdown.
+    pub markdown: String,
+    /// The name and the SVG of each picture file.
+    pub pictures: Vec<(String, String)>,
+}
