@@ -2,6 +2,15 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+pub mod cuda;
 mod data;
 pub mod geforce;
 pub mod opengl;
+
+/// A documentation page and its pictures.
+pub struct Page {
+    /// Markdown.
+    pub markdown: String,
+    /// The name and the SVG of each picture file.
+    pub pictures: Vec<(String, String)>,
+}

@@ -3,14 +3,21 @@
 #![allow(unsafe_code, reason = "functions of OpenGL")]
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 
 use glow::HasContext;
 
 use crate::egl::{self, Interface, Library, Place};
-use crate::kernel::Program;
 
 /// Texels in a row of each texture of data. All devices support textures of 1024 by 1024 texels.
 pub(crate) const WIDTH: usize = 512;
+
+/// The vertex shader of a triangle that covers the whole target.
+pub(crate) const COVERING_VERTICES: &str = "\
+void main() {
+    gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0);
+}
+";
 
 /// Maximum number of targets of a draw.
 const MOST_TARGETS: usize = 4;
@@ -119,7 +126,8 @@ pub(crate) struct Gl {
     largest: usize,
     textures: HashMap<Slot, Texture>,
     buffers: HashMap<BufferSlot, Buffer>,
-    programs: HashMap<Program, Compiled>,
+    /// By a text that describes the program.
+    programs: HashMap<String, Compiled>,
     /// Tables that do not depend on keys or data, by name, with the buffers that hold them.
     pub(crate) tables: HashMap<&'static str, (glow::Texture, Option<glow::Buffer>)>,
     framebuffer: glow::Framebuffer,
@@ -194,16 +202,21 @@ impl Gl {
         Ok(())
     }
 
-    /// Compiles a program at its first use.
-    pub(crate) fn compile(&mut self, program: Program) -> Result<(), String> {
-        if self.programs.contains_key(&program) {
-            return Ok(());
+    /// Compiles a program at its first use. Returns its key for [`Gl::compiled`].
+    pub(crate) fn compile<P: Debug>(
+        &mut self,
+        program: P,
+        sources: impl FnOnce(&P, Interface) -> Sources,
+    ) -> Result<String, String> {
+        let key = format!("{} {program:?}", std::any::type_name::<P>());
+        if self.programs.contains_key(&key) {
+            return Ok(key);
         }
         let version = match self.context.interface {
             Interface::Desktop => "#version 330 core\n",
             Interface::Embedded => "#version 300 es\n",
         };
-        let sources = program.sources(self.context.interface);
+        let sources = sources(&program, self.context.interface);
         let gl = &self.gl;
         // SAFETY: the context is current.
         let compiled = unsafe {
@@ -236,13 +249,13 @@ impl Gl {
             Compiled { program: linked, uniforms: uniforms.collect(), round_keys: sources.round_keys }
         };
         self.check("a shader")?;
-        self.programs.insert(program, compiled);
-        Ok(())
+        self.programs.insert(key.clone(), compiled);
+        Ok(key)
     }
 
     /// A program that was compiled.
-    pub(crate) fn compiled(&self, program: Program) -> &Compiled {
-        &self.programs[&program]
+    pub(crate) fn compiled(&self, key: &str) -> &Compiled {
+        &self.programs[key]
     }
 
     /// Fills the first rows of a texture of data.

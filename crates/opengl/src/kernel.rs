@@ -1,9 +1,6 @@
-//! The kernels and their programs.
+//! The list of kernels.
 
 use crate::blocks::{self, Stage, Tables, Variant};
-use crate::egl::Interface;
-use crate::fixslice;
-use crate::gl::Sources;
 
 /// A kernel.
 #[derive(Debug)]
@@ -78,29 +75,3 @@ pub(crate) const KERNELS: [Kernel; 8] = [
         family: Family::Blocks(blocks::Kernel::Geforce6800(Variant::Xor2)),
     },
 ];
-
-/// A program of any kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Program {
-    Fixslice(fixslice::Program),
-    Gems(blocks::gems::Program),
-    Geforce6800(blocks::geforce6800::Program),
-}
-
-impl Program {
-    /// The shaders of the program, for one of the programming interfaces.
-    pub(crate) fn sources(self, interface: Interface) -> Sources {
-        match self {
-            Program::Fixslice(program) => program.sources(),
-            Program::Gems(program) => program.sources(interface),
-            Program::Geforce6800(program) => program.sources(),
-        }
-    }
-}
-
-/// A triangle that covers the whole target.
-pub(crate) const COVERING_VERTICES: &str = "\
-void main() {
-    gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0);
-}
-";

@@ -7,7 +7,7 @@
 //! | `driver` | the thread of a context, as a device of `lockstep-gpu-host` |
 //! | `egl` | libEGL, its devices, and contexts without a window |
 //! | `gl` | an open context: programs, textures, buffers, draws, with failures as errors |
-//! | `kernel` | the list of kernels, and their programs |
+//! | `kernel` | the list of kernels |
 //! | `fixslice` | the default kernel: modes on bit planes, constant time |
 //! | `blocks` | kernels of published systems: the block cipher on the GPU, the rest of a mode on the host |
 //!

@@ -17,7 +17,7 @@ use lockstep_spu::kernels::{KERNELS, Loop, Named, Refused};
 use lockstep_spu::sim::Fault;
 
 pub use measured::{BLOCKS, Measured, name};
-pub use page::{Page, page};
+pub use page::page;
 pub use program::{listing, run};
 pub use report::Report;
 pub use sections::{Sections, sections};

@@ -3,6 +3,7 @@
 use super::picture::svg;
 use super::window::Window;
 use super::{Error, Report, kernel};
+use crate::Page;
 
 /// The hand-written text, in which `{{name}}` is replaced.
 const TEMPLATE: &str = include_str!("page.md");
@@ -26,14 +27,6 @@ const PICTURES: [(&str, &str); 4] = [
     ),
     ("spu/ctr-vperm", "The vector-permute S-box needs fewer instructions of both kinds."),
 ];
-
-/// A page and its pictures.
-pub struct Page {
-    /// Markdown.
-    pub markdown: String,
-    /// The name and the SVG of each picture file.
-    pub pictures: Vec<(String, String)>,
-}
 
 /// Generates the page. `folder` is the folder in the links to the pictures.
 ///

@@ -1,39 +1,156 @@
-//! Figures of the paper: A. Di Biagio, A. Barenghi, G. Agosta and G. Pelosi, *Design of a Parallel AES for Graphics Hardware
-//! using the CUDA framework* (2009).
+//! Figures of the thesis: AES-128 on a GeForce 6800 GT and on a GeForce 8800 GTS in an OpenSSL engine (2007). Times are
+//! seconds of the program `openssl` for a whole file, three runs each.
 
-/// A processor of the paper's Table 1.
-pub struct Processor {
-    /// Its name.
-    pub name: &'static str,
-    /// Mbit/s at each of [`SIZES`].
-    pub rates: [u32; 4],
-    /// The price in dollars.
-    pub dollars: u32,
+/// Quad pipelines of the GeForce 6800 GT, of four pixel processors each (section 2.3: 16 pixel processors).
+pub const QUAD_PIPES: u32 = 4;
+
+/// Pixel processors of the GeForce 6800 GT (section 2.3).
+pub const PIXEL_PIPES: u32 = 4 * QUAD_PIPES;
+
+/// The clock of the pixel processors of the GeForce 6800 GT, in Hz (section 2.3).
+pub const CLOCK_HZ: f64 = 350e6;
+
+/// The throughput of the memory of the GeForce 6800 GT, in bytes per second (section 2.3).
+pub const MEMORY: f64 = 32e9;
+
+/// The edge of the data texture, in texels of 16 bytes, in all experiments except those of Table A6.
+pub const EDGE: u32 = 512;
+
+/// The edge of the data texture in Table A6.
+pub const LARGE_EDGE: u32 = 1024;
+
+/// The key of the experiments: of the password `abcd` without salt (section 4), by OpenSSL's derivation at that time, which
+/// is MD5.
+pub const KEY: [u8; 16] = 0xe2fc_714c_4727_ee93_95f3_24cd_2e7f_331f_u128.to_be_bytes();
+
+/// Three runs on a file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Runs {
+    /// The number of the file in Table 6.2.1.
+    pub file: u32,
+    /// Seconds of each run.
+    pub seconds: [f64; 3],
 }
 
-/// Bytes of the plaintexts of Table 1.
-pub const SIZES: [usize; 4] = [32 << 10, 128 << 10, 32 << 20, 128 << 20];
+impl Runs {
+    /// The mean, in seconds: what the thesis prints for files 1 to 4.
+    pub fn mean(&self) -> f64 {
+        self.seconds.iter().sum::<f64>() / 3.0
+    }
 
-/// Table 1: the best of the paper's four kernels on two GPUs, and OpenSSL on four CPUs.
-pub const TABLE_1: [Processor; 6] = [
-    Processor { name: "NVIDIA 8800 GT", rates: [2917, 6591, 12_075, 12_412], dollars: 170 },
-    Processor { name: "NVIDIA 8400 GS", rates: [771, 855, 908, 909], dollars: 30 },
-    Processor { name: "Intel Core 2 Quad", rates: [862, 868, 857, 856], dollars: 180 },
-    Processor { name: "AMD Athlon 64x2", rates: [207, 207, 172, 170], dollars: 45 },
-    Processor { name: "Intel Xeon E5335", rates: [721, 724, 709, 708], dollars: 900 },
-    Processor { name: "Intel Pentium D 540", rates: [531, 534, 498, 493], dollars: 40 },
+    /// The median, in seconds.
+    pub fn median(&self) -> f64 {
+        let mut sorted = self.seconds;
+        sorted.sort_by(f64::total_cmp);
+        sorted[1]
+    }
+
+    /// The shortest and the longest run, in seconds.
+    pub fn range(&self) -> (f64, f64) {
+        self.seconds.iter().fold((f64::MAX, f64::MIN), |(low, high), &at| (low.min(at), high.max(at)))
+    }
+}
+
+/// The runs on a file in a table.
+///
+/// # Panics
+/// If the table has no such file.
+pub fn runs(table: &[Runs], file: u32) -> Runs {
+    *table.iter().find(|runs| runs.file == file).expect("the table has this file")
+}
+
+const fn on(file: u32, seconds: [f64; 3]) -> Runs {
+    Runs { file, seconds }
+}
+
+/// Table A5: the GeForce 6800 with textures of 512 x 512 texels.
+pub const A5_6800: [Runs; 7] = [
+    on(1, [86.895, 86.970, 88.780]),
+    on(2, [84.737, 80.460, 80.659]),
+    on(3, [201.782, 200.754, 201.832]),
+    on(4, [202.042, 202.385, 202.922]),
+    on(5, [102.798, 101.390, 100.759]),
+    on(6, [101.819, 103.049, 101.380]),
+    on(7, [26.282, 26.498, 26.462]),
 ];
 
-/// The size at which coarse grain reaches the speed of fine grain, in bytes: on the 8400 GS, and on the 8800 GT
-/// (section 4.2).
-pub const BREAK_EVEN: [usize; 2] = [512 << 10, 2 << 20];
+/// Table A5: the CPU, a Pentium 4 at 3.2 GHz.
+pub const A5_CPU: [Runs; 7] = [
+    on(1, [46.197, 46.895, 46.736]),
+    on(2, [45.512, 42.789, 46.112]),
+    on(3, [45.006, 43.940, 43.604]),
+    on(4, [44.859, 45.938, 45.561]),
+    on(5, [21.061, 20.883, 20.170]),
+    on(6, [21.547, 19.722, 20.162]),
+    on(7, [2.009, 1.856, 1.905]),
+];
 
-/// The four kernels of the paper.
-pub const KERNELS: [&str; 4] =
-    ["cuda/fine-shared", "cuda/coarse-shared", "cuda/fine-constant", "cuda/coarse-constant"];
+/// Table A6: the GeForce 6800 with textures of 1024 x 1024 texels.
+pub const A6_6800: [Runs; 2] = [on(1, [88.954, 90.592, 90.857]), on(3, [206.346, 207.879, 206.622])];
 
-/// Threads per block in the paper's Figure 7.
-pub const THREADS: [u32; 7] = [8, 16, 32, 64, 128, 256, 512];
+/// Table A4: the GeForce 8800 with 360 blocks of 512 threads, 10 rounds in a thread, and buffers of 58,982,400 bytes, while X
+/// is running.
+pub const A4_8800: [Runs; 8] = [
+    on(1, [41.143, 41.507, 42.868]),
+    on(2, [39.670, 40.648, 38.681]),
+    on(3, [39.138, 38.153, 40.415]),
+    on(4, [39.820, 41.788, 39.946]),
+    on(5, [21.369, 20.190, 20.289]),
+    on(6, [20.090, 17.688, 20.441]),
+    on(7, [2.469, 2.306, 2.303]),
+    on(8, [1.557, 1.922, 2.684]),
+];
 
-/// Lengths in bytes of the plaintexts in the paper's Figure 7.
-pub const FIGURE_7: [usize; 2] = [32 << 10, 128 << 10];
+/// Table A7: an engine that does nothing. The thesis measured files 1 to 4 together; they are file 1 here.
+pub const A7_NULL: [Runs; 4] = [
+    on(1, [34.073, 34.855, 35.891]),
+    on(5, [14.920, 15.495, 14.918]),
+    on(7, [3.491, 0.697, 0.697]),
+    on(8, [1.635, 0.602, 1.141]),
+];
+
+/// Table A7: an engine that copies the data to the GeForce 6800 and back, without the shader.
+pub const A7_COPIES_6800: [Runs; 4] = [
+    on(1, [40.500, 41.775, 41.190]),
+    on(5, [20.952, 18.620, 18.450]),
+    on(7, [6.022, 1.672, 1.499]),
+    on(8, [2.140, 1.174, 1.174]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_means_are_those_that_the_thesis_prints() {
+        let printed: [(&[Runs], &[f64]); 5] = [
+            (&A5_6800, &[87.548, 81.952, 201.456, 202.449, 101.649]),
+            (&A5_CPU, &[46.609, 44.804, 44.183, 45.452]),
+            (&A4_8800, &[41.839, 39.666, 39.235, 40.518]),
+            (&A7_NULL, &[34.939]),
+            (&A7_COPIES_6800, &[41.155]),
+        ];
+        for (table, means) in printed {
+            for (runs, mean) in table.iter().zip(means) {
+                // Printed means are rounded, or truncated.
+                assert!(
+                    (runs.mean() - mean).abs() < 0.0011,
+                    "file {}: {} and {mean}",
+                    runs.file,
+                    runs.mean()
+                );
+            }
+        }
+        // Section 6.2.1: the pure computing times of files 1 to 3.
+        let copies = runs(&A7_COPIES_6800, 1).mean();
+        for (file, pure) in [(1, 46.393), (2, 40.797), (3, 160.301)] {
+            assert!((runs(&A5_6800, file).mean() - copies - pure).abs() < 0.0015);
+        }
+    }
+
+    #[test]
+    fn statistics_of_three_runs() {
+        let runs = on(7, [6.022, 1.672, 1.499]);
+        assert_eq!((runs.median(), runs.range()), (1.672, (1.499, 6.022)));
+    }
+}

@@ -1,289 +1,295 @@
-//! The paper's figures and its table, with the new measurements.
+//! The tables of the report. The model is one section of it.
 
 use serde_json::{Value, json};
 
-use super::paper::{self, TABLE_1};
-use super::{Measured, Point};
+use super::files::FILES;
+use super::fit::{Fit, measured, measured_range};
+use super::model::{Distribution, Machine, lookups};
+use super::paper::{A4_8800, A5_6800, A5_CPU, A7_COPIES_6800, CLOCK_HZ, EDGE, PIXEL_PIPES, Runs, runs};
+use super::predict::{Model, REPEATED, Row};
+use super::sweep::{self, Sweep};
 use lockstep_report::Table;
-use lockstep_report::plot::{self, Line, Plot, Scale, escaped};
 use lockstep_report::text::{WIDTH, wrap};
 
-/// Price and power of the device, if the user has given them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Worth {
-    /// Its price.
-    pub dollars: Option<f64>,
-    /// The power under load in watts.
-    pub watts: Option<f64>,
+/// The first lines of the report for a terminal.
+const INTRODUCTION: &str = "\
+AES-128 on a GeForce 6800 GT and a GeForce 8800 GTS in an OpenSSL engine: a master's thesis of 2007. The shader of the 6800 \
+does all its logic by 1056 dependent reads of textures per block, and took 3.5 times as long for random bytes as for ordered \
+ones. A model of the texture cache explains this: its lookups are those of real AES states, and three of its parameters are \
+taken from three of the times.";
+
+/// The names of the tables in the page, and the tables of the report for a terminal.
+pub(super) fn tables(model: &Model) -> [(&'static str, Table); 8] {
+    [
+        ("files", files()),
+        ("parameters", parameters(model)),
+        ("rows", rows("Seconds of the model and of the thesis", &model.rows)),
+        ("steps", steps(model)),
+        ("convergence", convergence(model)),
+        ("start_rows", rows(&start_title(&model.with_start), &model.rows_with_start)),
+        ("repeated", repeated(model)),
+        ("others", others(model)),
+    ]
 }
 
-/// The measurements with their date, and the price and power of the device.
-pub struct Report {
-    /// The measurements.
-    pub measured: Measured,
-    /// The day, as 2026-01-31.
-    pub date: String,
-    /// Values for the columns per dollar and watt.
-    pub worth: Worth,
+/// The report for a terminal: lines of at most [`WIDTH`] characters.
+pub fn text(model: &Model) -> String {
+    let tables = tables(model).map(|(_, table)| format!("\n{}", table.text()));
+    wrap(INTRODUCTION, WIDTH).join("\n") + "\n" + &tables.concat()
 }
 
-const INTRODUCTION: &str = "AES-128-CTR by the kernels of A. Di Biagio and others, Design of a Parallel AES for Graphics \
-Hardware using the CUDA framework (2009), and by Lockstep's. Medians after a warm-up run, random data, every output compared \
-with the CPU's.";
-
-/// The fastest of `kernels` at a size.
-fn best<'p>(points: &'p [Point], bytes: usize, kernels: &[&str]) -> Option<&'p Point> {
-    let here = points.iter().filter(|point| point.bytes == bytes && kernels.contains(&point.kernel));
-    here.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
+/// A number with this many decimals, or a dash.
+fn cell(value: Option<f64>, decimals: usize) -> String {
+    value.map_or("-".into(), |value| format!("{value:.decimals$}"))
 }
 
-fn mbit(point: Option<&Point>) -> String {
-    point.map_or("-".into(), |point| format!("{:.0}", 8000.0 * point.rate()))
+/// A signed percentage. A difference that is rounded to zero has no minus sign.
+fn signed(percent: f64) -> String {
+    match format!("{percent:+.1}") {
+        none if none == "-0.0" => "+0.0".into(),
+        some => some,
+    }
 }
 
-impl Report {
-    /// The size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared memory; `None`
-    /// if there is no such size.
-    pub fn break_even(&self) -> Option<usize> {
-        let points = &self.measured.sizes;
-        let ahead = |bytes| {
-            let [fine, coarse] =
-                [paper::KERNELS[0], paper::KERNELS[1]].map(|name| best(points, bytes, &[name]));
-            fine.zip(coarse).map(|(fine, coarse)| coarse.seconds <= fine.seconds)
+fn mean(table: &[Runs], file: u32) -> Option<f64> {
+    table.iter().find(|runs| runs.file == file).map(Runs::mean)
+}
+
+/// Megabytes per second of the shader, without copies.
+fn rate(file: u32) -> f64 {
+    FILES[file as usize - 1].bytes as f64 / measured(file) / 1e6
+}
+
+/// Clocks of a pixel pipeline per lookup.
+fn clocks(file: u32) -> f64 {
+    let lookups = lookups(&FILES[file as usize - 1], EDGE);
+    measured(file) * CLOCK_HZ * f64::from(PIXEL_PIPES) / lookups
+}
+
+/// Table 6.2.1 with the times of Tables A4, A5 and A7.
+fn files() -> Table {
+    let head = ["file", "contents", "bytes", "CPU", "8800", "6800", "shader", "MB/s", "clocks per lookup"];
+    let mut table = Table::new("Files and seconds of the thesis", &head, 2);
+    for file in FILES {
+        let number = file.number;
+        let on_6800 = mean(&A5_6800, number);
+        let of_shader = |value: fn(u32) -> f64| on_6800.map(|_| value(number));
+        table.rows.push(vec![
+            number.to_string(),
+            file.content.description().into(),
+            file.bytes.to_string(),
+            cell(mean(&A5_CPU, number), 1),
+            cell(mean(&A4_8800, number), 1),
+            cell(on_6800, 1),
+            cell(of_shader(measured), 1),
+            cell(of_shader(rate), 1),
+            cell(of_shader(clocks), 2),
+        ]);
+    }
+    table
+}
+
+fn parameters(model: &Model) -> Table {
+    let Machine { cache, texel, quads, .. } = model.fit.machine;
+    let mut table = Table::new("Parameters of the model", &["parameter", "value", "basis"], 3);
+    let mut add = |name: &str, value: String, basis: &str| {
+        table.rows.push(vec![name.into(), value, basis.into()]);
+    };
+    add("clocks per lookup", format!("{:.2}", model.fit.cost.base), "fitted: file 2");
+    add("more clocks per miss", format!("{:.2}", model.fit.cost.miss), "fitted: file 4");
+    let (least, most) = model.quads;
+    add("quads in flight", format!("{quads} ({least} to {most})"), "tuned: file 1");
+    let geometry = format!("{} KB, {} ways", cache.bytes >> 10, cache.ways);
+    add("cache of a quad pipeline", geometry, "assumed");
+    add("line", format!("{} bytes", cache.line), "assumed");
+    add("texels of the tables", format!("{texel} byte, row by row"), "assumed");
+    add("quads of a pipeline", "successive".into(), "assumed");
+    table
+}
+
+fn start_title(fit: &Fit) -> String {
+    format!("The same with {:.1} s before the first pass, fitted on file 7", fit.start)
+}
+
+fn rows(title: &str, rows: &[Row]) -> Table {
+    let head = ["file", "time", "edge", "basis", "thesis", "runs", "model", "%"];
+    let mut table = Table::new(title, &head, 4);
+    for row in rows {
+        table.rows.push(vec![
+            row.file.to_string(),
+            if row.whole { "whole program" } else { "shader" }.into(),
+            row.edge.to_string(),
+            row.basis.name().into(),
+            format!("{:.1}", row.thesis),
+            format!("{:.1} to {:.1}", row.range.0, row.range.1),
+            format!("{:.1}", row.model),
+            signed(row.percent()),
+        ]);
+    }
+    table
+}
+
+fn steps(model: &Model) -> Table {
+    let head = ["file", "contents", "round keys", "S-box", "xtime", "MixColumns", "all"];
+    let mut table = Table::new("Misses in percent of the lookups", &head, 2);
+    for (file, misses) in FILES.iter().zip(&model.misses).take(4) {
+        let mut row = vec![file.number.to_string(), file.content.description().to_owned()];
+        let rates = misses.rates().into_iter().chain([misses.rate()]);
+        row.extend(rates.map(|rate| format!("{:.2}", 100.0 * rate)));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn convergence(model: &Model) -> Table {
+    let head = ["simulated quads", "per mille of all", "file 1", "file 3", "file 4"];
+    let mut table = Table::new("Seconds of the shader by the number of simulated quads", &head, 0);
+    let all = FILES[0].passes(EDGE) as f64 * f64::from(EDGE).powi(2) / 4.0;
+    for (quads, seconds) in &model.convergence {
+        let mut row = vec![quads.to_string(), format!("{:.3}", 1000.0 * *quads as f64 / all)];
+        row.extend(seconds.map(|seconds| format!("{seconds:.2}")));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn repeated(model: &Model) -> Table {
+    let head = ["different blocks", "quads successive", "quads interleaved", "thesis"];
+    let title = "Predicted seconds of the shader for a file of 884,736,000 bytes that repeats random blocks";
+    let mut table = Table::new(title, &head, 0);
+    for (blocks, seconds) in REPEATED.iter().zip(&model.repeated) {
+        let thesis = match blocks {
+            1 => Some(measured(2)),
+            16 => Some(measured(1)),
+            _ => None,
         };
-        let mut sizes: Vec<usize> = points.iter().map(|point| point.bytes).collect();
-        sizes.dedup();
-        let behind = sizes.iter().rposition(|&bytes| ahead(bytes) != Some(true));
-        sizes.get(behind.map_or(0, |last| last + 1)).copied()
+        let mut row = vec![blocks.to_string()];
+        row.extend(seconds.map(|seconds| format!("{seconds:.1}")));
+        row.push(cell(thesis, 1));
+        table.rows.push(row);
     }
+    table
+}
 
-    fn lines(points: &[Point], which: impl Fn(&Point) -> Option<f64>) -> Vec<Line> {
-        let mut lines: Vec<Line> = Vec::new();
-        for point in points {
-            let Some(across) = which(point) else { continue };
-            let place = (across, point.rate());
-            match lines.iter_mut().find(|line| line.name == point.kernel) {
-                Some(line) => line.points.push(place),
-                None => {
-                    let name = point.kernel.into();
-                    lines.push(Line { name, points: vec![place], spread: Vec::new() });
-                }
-            }
-        }
-        lines
+fn others(model: &Model) -> Table {
+    let head = ["mechanism", "clocks per lookup", "clocks per miss", "file 1", "%"];
+    let mut table = Table::new("Other mechanisms, fitted on files 2 and 4: seconds of file 1", &head, 1);
+    for other in &model.others {
+        let seconds = other.tuned.seconds;
+        table.rows.push(vec![
+            other.name.clone(),
+            format!("{:.2}", other.tuned.fit.cost.base),
+            format!("{:.2}", other.tuned.fit.cost.miss),
+            format!("{seconds:.1}"),
+            signed(100.0 * (seconds / measured(1) - 1.0)),
+        ]);
     }
+    table
+}
 
-    /// Figures 5 and 6: throughput by size; Figure 7: by threads per block.
-    pub fn plots(&self) -> Vec<Plot> {
-        let up = || "GB/s".to_owned();
-        let mut plots = vec![Plot {
-            title: "Data in device memory: throughput by size (the paper's Figures 5 and 6)".into(),
-            across: ("bytes of plaintext".into(), plot::bytes),
-            up: up(),
-            scale: Scale::Logarithmic,
-            lines: Report::lines(&self.measured.sizes, |point| Some(point.bytes as f64)),
-            marks: Vec::new(),
-        }];
-        for bytes in paper::FIGURE_7 {
-            let of = |point: &Point| point.threads.filter(|_| point.bytes == bytes).map(f64::from);
-            plots.push(Plot {
-                title: format!("{} KiB: throughput by threads per block (Figure 7)", bytes >> 10),
-                across: ("threads per block".into(), plot::number),
-                up: up(),
-                scale: Scale::Logarithmic,
-                lines: Report::lines(&self.measured.threads, of),
-                marks: Vec::new(),
-            });
-        }
-        plots
-    }
-
-    /// Table 1, in Mbit/s, with the new measurements below, and the throughput per dollar and per watt at the largest
-    /// size.
-    pub fn table_1(&self) -> Table {
-        let head =
-            ["", "whose", "32 KiB", "128 KiB", "32 MiB", "128 MiB", "dollars", "Mbit/s a dollar", "a watt"];
-        let mut table = Table::new("Table 1: host to host, Mbit/s", &head, 2);
-        for theirs in &TABLE_1 {
-            let mut row = vec![theirs.name.to_owned(), "paper".into()];
-            row.extend(theirs.rates.map(|rate| rate.to_string()));
-            let per_dollar = f64::from(theirs.rates[3]) / f64::from(theirs.dollars);
-            row.extend([theirs.dollars.to_string(), format!("{per_dollar:.1}"), "-".into()]);
-            table.rows.push(row);
-        }
-        let points = &self.measured.hosts;
-        let rows: [(&str, &[&str]); 4] = [
-            ("the paper's best kernel", &paper::KERNELS),
-            ("cuda/bitslice", &["cuda/bitslice"]),
-            ("cuda/table", &["cuda/table"]),
-            ("the CPU, one thread", &["cpu"]),
+/// Other machines.
+pub(super) fn variants(sweep: &Sweep) -> Table {
+    let repeated = sweep::REPEATED.map(|blocks| format!("{blocks} blocks"));
+    let head = ["machine", "explains", "quads", "clocks per miss", "GB/s", "file 1", "file 3"];
+    let head: Vec<&str> = head.into_iter().chain(repeated.iter().map(String::as_str)).collect();
+    let mut table = Table::new("Other machines", &head, 2);
+    for variant in &sweep.variants {
+        let Fit { machine, cost, .. } = variant.tuned.fit;
+        let explains = variant.tuned.explains();
+        let mut row = vec![
+            variant.name.clone(),
+            if explains { "yes" } else { "no" }.into(),
+            machine.quads.to_string(),
+            format!("{:.1}", cost.miss),
+            format!("{:.1}", variant.tuned.fit.line_throughput() / 1e9),
         ];
-        for (name, kernels) in rows {
-            let found = paper::SIZES.map(|bytes| best(points, bytes, kernels));
-            let mut row = vec![name.to_owned(), "here".into()];
-            row.extend(found.map(mbit));
-            // Price and power refer to the GPU.
-            let is_gpu = kernels != ["cpu"];
-            let last = found.iter().rev().find_map(|point| *point).filter(|_| is_gpu);
-            let per = |by: Option<f64>| match (last, by) {
-                (Some(point), Some(by)) if by > 0.0 => format!("{:.1}", 8000.0 * point.rate() / by),
-                _ => "-".into(),
-            };
-            let dollars = self.worth.dollars.filter(|_| is_gpu);
-            row.push(dollars.map_or("-".into(), |dollars| format!("{dollars:.0}")));
-            row.extend([per(dollars), per(self.worth.watts)]);
-            table.rows.push(row);
-        }
-        table
+        let seconds = [variant.tuned.seconds, variant.growing].into_iter().chain(variant.repeated);
+        row.extend(seconds.map(|seconds| format!("{seconds:.1}")));
+        table.rows.push(row);
     }
-
-    /// Throughput by size.
-    pub fn sizes(&self) -> Table {
-        let mut names: Vec<&str> = Vec::new();
-        let points = &self.measured.sizes;
-        points.iter().for_each(|point| {
-            if !names.contains(&point.kernel) {
-                names.push(point.kernel);
-            }
-        });
-        let head: Vec<&str> = std::iter::once("bytes").chain(names.iter().copied()).collect();
-        let mut table = Table::new("Data in device memory, GB/s (threads per block)", &head, 1);
-        let mut sizes: Vec<usize> = points.iter().map(|point| point.bytes).collect();
-        sizes.dedup();
-        for bytes in sizes {
-            let mut row = vec![plot::bytes(bytes as f64)];
-            row.extend(names.iter().map(|name| {
-                best(points, bytes, &[name]).map_or("-".into(), |point| match point.threads {
-                    Some(threads) => format!("{:.2} ({threads})", point.rate()),
-                    None => format!("{:.2}", point.rate()),
-                })
-            }));
-            table.rows.push(row);
-        }
-        table
-    }
-
-    fn findings(&self) -> String {
-        let theirs = paper::BREAK_EVEN.map(|bytes| plot::bytes(bytes as f64)).join("B and ");
-        let ours = self
-            .break_even()
-            .map_or("at no measured size".into(), |bytes| format!("at {}B", plot::bytes(bytes as f64)));
-        format!(
-            "Coarse grain reaches the speed of fine grain {ours}; in the paper at {theirs}B (8400 GS and 8800 GT)."
-        )
-    }
-
-    /// The report for a terminal.
-    pub fn text(&self) -> String {
-        let Measured { device, cpu, .. } = &self.measured;
-        let lines = |text: &str| wrap(text, WIDTH).join("\n");
-        format!(
-            "{}\n\n{}\nCPU: {cpu}\n{}\n\n{}\n{}\n{}\n",
-            lines(INTRODUCTION),
-            lines(device),
-            self.date,
-            self.table_1().text(),
-            self.sizes().text(),
-            lines(&self.findings())
-        )
-    }
-
-    /// The report as JSON.
-    pub fn json(&self) -> Value {
-        let points = |points: &[Point]| -> Vec<Value> {
-            let one = |point: &Point| {
-                json!({
-                    "kernel": point.kernel, "bytes": point.bytes, "threads": point.threads, "seconds": point.seconds,
-                })
-            };
-            points.iter().map(one).collect()
-        };
-        json!({
-            "device": self.measured.device,
-            "cpu": self.measured.cpu,
-            "date": self.date,
-            "dollars": self.worth.dollars,
-            "watts": self.worth.watts,
-            "break_even_bytes": self.break_even(),
-            "on_device": points(&self.measured.sizes),
-            "threads": points(&self.measured.threads),
-            "host_to_host": points(&self.measured.hosts),
-        })
-    }
-
-    /// The report as one HTML page without other resources.
-    pub fn html(&self) -> String {
-        let table = |table: &Table| {
-            let row = |cells: &[String], tag: &str| {
-                let cells: String =
-                    cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
-                format!("<tr>{cells}</tr>\n")
-            };
-            let rows: String = table.rows.iter().map(|cells| row(cells, "td")).collect();
-            format!("<h2>{}</h2>\n<table>\n{}{rows}</table>\n", escaped(&table.title), row(&table.head, "th"))
-        };
-        let plots: String = self.plots().iter().map(Plot::svg).collect();
-        format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>AES in CUDA</title>\n<style>\n\
-             body {{ font-family: sans-serif; max-width: 60rem; margin: 2rem auto; }}\n\
-             td, th {{ padding: 0.2rem 0.7rem; text-align: right; }} td:first-child {{ text-align: left; }}\n\
-             tr:nth-child(even) {{ background: #f4f4f4; }}\n</style>\n\
-             <h1>AES-CTR in CUDA: the paper's kernels and Lockstep's</h1>\n<p>{}</p>\n<p>{}<br>CPU: {}<br>{}</p>\n<p>{}</p>\n\
-             {}{plots}{}</html>\n",
-            escaped(INTRODUCTION),
-            escaped(&self.measured.device),
-            escaped(&self.measured.cpu),
-            escaped(&self.date),
-            escaped(&self.findings()),
-            table(&self.table_1()),
-            table(&self.sizes()),
-        )
-    }
+    table
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The report as JSON.
+pub fn json(model: &Model) -> Value {
+    let files = FILES.iter().map(|file| {
+        let number = file.number;
+        let table = |table: &[Runs]| table.iter().find(|runs| runs.file == number).map(|runs| runs.seconds);
+        let shader = table(&A5_6800).map(|_| (measured(number), measured_range(number)));
+        json!({
+            "file": number,
+            "contents": file.content.description(),
+            "bytes": file.bytes,
+            "cpu_seconds": table(&A5_CPU),
+            "geforce_8800_seconds": table(&A4_8800),
+            "geforce_6800_seconds": table(&A5_6800),
+            "shader_seconds": shader.map(|(seconds, _)| seconds),
+            "shader_seconds_range": shader.map(|(_, range)| range),
+        })
+    });
+    json!({
+        "thesis": { "files": files.collect::<Value>(), "copies_seconds": runs(&A7_COPIES_6800, 1).seconds },
+        "model": model_json(model),
+    })
+}
 
-    /// Rates of fine and coarse grain at 4, 8, 16 KiB.
-    fn report(fine: [f64; 3], coarse: [f64; 3]) -> Report {
-        let mut sizes = Vec::new();
-        for (index, rates) in fine.into_iter().zip(coarse).enumerate() {
-            let bytes = 4096 << index;
-            for (kernel, rate) in [("cuda/fine-shared", rates.0), ("cuda/coarse-shared", rates.1)] {
-                sizes.push(Point { kernel, bytes, threads: Some(64), seconds: bytes as f64 / rate / 1e9 });
-            }
-        }
-        let hosts =
-            vec![Point { kernel: "cuda/bitslice", bytes: 32 << 10, threads: None, seconds: 32768e-9 }];
-        let (device, cpu) = ("a <device>".into(), "cpu/any".into());
-        let measured = Measured { device, cpu, sizes, threads: Vec::new(), hosts };
-        Report {
-            measured,
-            date: "2026-01-31".into(),
-            worth: Worth { dollars: Some(100.0), watts: Some(50.0) },
-        }
-    }
+fn model_json(model: &Model) -> Value {
+    let repeated = REPEATED.iter().zip(&model.repeated).map(|(blocks, [successive, interleaved])| {
+        json!({ "blocks": blocks, "successive_seconds": successive, "interleaved_seconds": interleaved })
+    });
+    let misses = FILES.iter().zip(&model.misses).map(|(file, misses)| {
+        let [key, sbox, xtime, mix] = misses.rates();
+        json!({
+            "file": file.number, "simulated_quads": misses.quads, "rate": misses.rate(),
+            "round_keys": key, "sbox": sbox, "xtime": xtime, "mix_columns": mix,
+        })
+    });
+    let convergence = model.convergence.iter().map(|(quads, [first, third, fourth])| {
+        json!({ "quads": quads, "file_1_seconds": first, "file_3_seconds": third, "file_4_seconds": fourth })
+    });
+    let others = model.others.iter().map(|other| {
+        json!({ "mechanism": other.name, "fit": fit_json(&other.tuned.fit), "file_1_seconds": other.tuned.seconds })
+    });
+    json!({
+        "fit": fit_json(&model.fit),
+        "quads_in_flight_range": model.quads,
+        "rows": model.rows.iter().map(row_json).collect::<Value>(),
+        "misses": misses.collect::<Value>(),
+        "convergence": convergence.collect::<Value>(),
+        "with_start": {
+            "fit": fit_json(&model.with_start),
+            "rows": model.rows_with_start.iter().map(row_json).collect::<Value>(),
+        },
+        "interleaved": fit_json(&model.interleaved),
+        "repeated_blocks": repeated.collect::<Value>(),
+        "other_mechanisms": others.collect::<Value>(),
+    })
+}
 
-    #[test]
-    fn break_even_is_permanent() {
-        assert_eq!(report([2.0, 2.0, 2.0], [1.0, 2.0, 3.0]).break_even(), Some(8192));
-        assert_eq!(report([2.0, 2.0, 2.0], [3.0, 1.0, 3.0]).break_even(), Some(16_384));
-        assert_eq!(report([1.0, 1.0, 1.0], [3.0, 3.0, 3.0]).break_even(), Some(4096));
-        assert_eq!(report([2.0, 2.0, 2.0], [3.0, 3.0, 1.0]).break_even(), None);
-    }
+fn fit_json(fit: &Fit) -> Value {
+    let Machine { cache, texel, quads, distribution, .. } = fit.machine;
+    json!({
+        "clocks_per_lookup": fit.cost.base,
+        "clocks_per_miss": fit.cost.miss,
+        "start_seconds": fit.start,
+        "quads_in_flight": quads,
+        "cache_bytes": cache.bytes,
+        "line_bytes": cache.line,
+        "ways": cache.ways,
+        "texel_bytes": texel,
+        "interleaved": distribution == Distribution::Interleaved,
+    })
+}
 
-    #[test]
-    fn the_table_has_lockstep_below_the_paper() {
-        let report = report([1.0; 3], [2.0; 3]);
-        let table = report.table_1();
-        let row = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap()[2..].join(" ");
-        assert_eq!(row("NVIDIA 8800 GT"), "2917 6591 12075 12412 170 73.0 -");
-        assert_eq!(row("cuda/bitslice"), "8000 - - - 100 80.0 160.0");
-        assert_eq!(row("the CPU, one thread"), "- - - - - - -");
-        assert!(report.html().contains("a &lt;device&gt;") && report.html().contains("<svg"));
-        assert_eq!(report.json()["break_even_bytes"], 4096);
-        let text = report.text();
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
-    }
+fn row_json(row: &Row) -> Value {
+    json!({
+        "file": row.file,
+        "time": if row.whole { "whole program" } else { "shader" },
+        "edge": row.edge,
+        "basis": row.basis.name(),
+        "thesis_seconds": row.thesis,
+        "thesis_seconds_range": row.range,
+        "model_seconds": row.model,
+        "difference_percent": row.percent(),
+    })
 }

@@ -1,11 +1,17 @@
-//! The lab for the Cell and its documentation page.
+//! The labs and their documentation pages.
 
 use std::sync::LazyLock;
 
 use lockstep_lab::cell::Report;
+use lockstep_lab::geforce::{Model, Sweep};
 
 mod cell;
+mod geforce;
 mod page;
 
 /// One measurement for all tests: it takes seconds.
 static REPORT: LazyLock<Report> = LazyLock::new(|| Report::measure().unwrap());
+
+/// The same for the model of the GeForce 6800.
+static MODEL: LazyLock<Model> = LazyLock::new(Model::run);
+static SWEEP: LazyLock<Sweep> = LazyLock::new(Sweep::run);

@@ -1,25 +1,39 @@
-//! The documentation page is the generated one.
+//! The documentation pages are the generated ones.
 
 use std::path::Path;
 
-use lockstep_lab::cell::page;
+use lockstep_lab::{Page, cell, geforce};
 
-#[test]
-fn the_page_is_up_to_date() {
+/// Compares a page and its pictures with the files in `docs/papers`.
+fn check(name: &str, page: &Page) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/papers");
     let read = |name: &str| {
         std::fs::read_to_string(docs.join(name)).unwrap_or_else(|error| panic!("docs/papers/{name}: {error}"))
     };
-    let page = page(&crate::REPORT, "cell").unwrap();
     // Without `assert_eq`, which would print both long texts.
-    assert!(read("cell.md") == page.markdown, "docs/papers/cell.md is out of date: make lab-pages");
-    for (name, picture) in &page.pictures {
+    assert!(
+        read(&format!("{name}.md")) == page.markdown,
+        "docs/papers/{name}.md is out of date: make lab-pages"
+    );
+    for (file, picture) in &page.pictures {
         assert!(
-            &read(&format!("cell/{name}")) == picture,
-            "docs/papers/cell/{name} is out of date: make lab-pages"
+            &read(&format!("{name}/{file}")) == picture,
+            "docs/papers/{name}/{file} is out of date: make lab-pages"
         );
-        assert!(picture.len() < 64 * 1024, "{name} is large");
+        assert!(picture.len() < 64 * 1024, "{file} is large");
     }
-    let files = std::fs::read_dir(docs.join("cell")).unwrap().count();
+    let files = std::fs::read_dir(docs.join(name)).unwrap().count();
     assert_eq!(files, page.pictures.len(), "a picture that no page shows");
+}
+
+#[test]
+fn the_page_of_the_cell_is_up_to_date() {
+    let page = cell::page(&crate::REPORT, "cell").unwrap();
+    check("cell", &page);
+}
+
+#[test]
+fn the_page_of_the_geforce_6800_is_up_to_date() {
+    let page = geforce::page(&crate::MODEL, &crate::SWEEP, "geforce-engine");
+    check("geforce-engine", &page);
 }

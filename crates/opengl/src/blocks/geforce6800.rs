@@ -8,8 +8,7 @@ use zeroize::Zeroizing;
 
 use super::Run;
 use super::tables::{SBOX, doubled};
-use crate::gl::{Gl, Slot, Sources, WIDTH};
-use crate::kernel::{self, COVERING_VERTICES};
+use crate::gl::{COVERING_VERTICES, Gl, Slot, Sources, WIDTH};
 
 /// What is computed by arithmetic instead of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,9 +22,9 @@ pub(crate) enum Variant {
 
 /// A program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Program {
-    pub(crate) variant: Variant,
-    pub(crate) size: KeySize,
+struct Program {
+    variant: Variant,
+    size: KeySize,
 }
 
 const COLUMNS: [&str; 4] = ["column0", "column1", "column2", "column3"];
@@ -51,7 +50,7 @@ const TABLES: [Table; 3] = [
 
 impl Program {
     /// The shaders of the program.
-    pub(crate) fn sources(self) -> Sources {
+    fn sources(self) -> Sources {
         Sources {
             vertex: COVERING_VERTICES.into(),
             fragment: self.fragment_shader(),
@@ -92,8 +91,7 @@ pub(super) fn draw(run: &mut Run, variant: Variant, gl: &mut Gl) -> Result<(), S
     if run.steps == Steps::Nothing {
         return Ok(());
     }
-    let program = kernel::Program::Geforce6800(Program { variant, size: run.size });
-    gl.compile(program)?;
+    let program = gl.compile(Program { variant, size: run.size }, |program, _| program.sources())?;
     for (name, size, content) in TABLES {
         if !gl.tables.contains_key(name) {
             let texture = gl.texture_2d(glow::R8, size, glow::RED, glow::UNSIGNED_BYTE, Some(&content()))?;
@@ -112,7 +110,7 @@ pub(super) fn draw(run: &mut Run, variant: Variant, gl: &mut Gl) -> Result<(), S
     let outputs = [0, 1, 2, 3].map(if run.steps == Steps::All { Slot::ColumnResult } else { Slot::Column });
     gl.attach(&outputs);
     if run.steps == Steps::All {
-        let compiled = gl.compiled(program);
+        let compiled = gl.compiled(&program);
         // SAFETY: the context is current, and the uniforms have these types.
         unsafe {
             gl.gl.use_program(Some(compiled.program));

@@ -8,8 +8,7 @@ use zeroize::Zeroizing;
 use super::Run;
 use super::tables::{INVERSE_MIX_COLUMNS, INVERSE_SBOX, MIX_COLUMNS, SBOX};
 use crate::egl::Interface;
-use crate::gl::{BufferSlot, Compiled, Gl, Slot, Sources, WIDTH, rows};
-use crate::kernel::{self, COVERING_VERTICES};
+use crate::gl::{BufferSlot, COVERING_VERTICES, Compiled, Gl, Slot, Sources, WIDTH, rows};
 
 /// The shader that computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,7 +27,7 @@ pub(crate) enum Tables {
 
 /// A program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Program {
+struct Program {
     stage: Stage,
     tables: Tables,
     /// True for the inverse cipher.
@@ -55,7 +54,7 @@ impl Program {
     }
 
     /// The shaders of the program.
-    pub(crate) fn sources(self, interface: Interface) -> Sources {
+    fn sources(self, interface: Interface) -> Sources {
         let buffers = interface == Interface::Desktop;
         let tables = match self.tables {
             Tables::Uniforms => "UNIFORMS",
@@ -85,8 +84,7 @@ impl Program {
 /// Encrypts or decrypts the blocks of a run.
 pub(super) fn draw(run: &mut Run, stage: Stage, tables: Tables, gl: &mut Gl) -> Result<(), String> {
     let program = Program { stage, tables, decrypts: run.decrypts };
-    let key = kernel::Program::Gems(program);
-    gl.compile(key)?;
+    let key = gl.compile(program, |program, interface| program.sources(interface))?;
     if tables == Tables::Textures {
         for (name, content) in program.contents() {
             if !gl.tables.contains_key(name) {
@@ -110,7 +108,7 @@ pub(super) fn draw(run: &mut Run, stage: Stage, tables: Tables, gl: &mut Gl) -> 
         }
         Stage::Fragment => None,
     };
-    let compiled = gl.compiled(key);
+    let compiled = gl.compiled(&key);
     set_uniforms(gl, compiled, program, run);
     gl.attach(&[Slot::FirstOutput]);
     match buffers {

@@ -2,8 +2,8 @@
 //! the host does the rest of the mode. Their tables make them depend on keys and data in time.
 
 mod chunk;
-pub(crate) mod geforce6800;
-pub(crate) mod gems;
+mod geforce6800;
+mod gems;
 mod tables;
 
 use lockstep_core::KeySize;

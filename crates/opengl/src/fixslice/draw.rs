@@ -7,7 +7,6 @@ use zeroize::Zeroizing;
 use super::layout::Tiling;
 use super::program::Program;
 use crate::gl::{Gl, Slot, WIDTH};
-use crate::kernel;
 
 /// A draw. [`Draw::run`] replaces the halves by the results.
 pub(crate) struct Draw {
@@ -28,8 +27,7 @@ impl Draw {
     /// # Errors
     /// What failed, and what to do about it. The halves are then undefined.
     pub(crate) fn run(&mut self, gl: &mut Gl) -> Result<(), String> {
-        let program = kernel::Program::Fixslice(self.program);
-        gl.compile(program)?;
+        let program = gl.compile(self.program, |program, _| program.sources())?;
         let rows = self.halves[0].len() / (16 * WIDTH);
         gl.upload(Slot::FirstInput, &self.halves[0])?;
         gl.upload(Slot::SecondInput, &self.halves[1])?;
@@ -41,7 +39,7 @@ impl Draw {
         }
         gl.make_room(Slot::FirstOutput, rows)?;
         gl.make_room(Slot::SecondOutput, rows)?;
-        let compiled = gl.compiled(program);
+        let compiled = gl.compiled(&program);
         // SAFETY: the context is current, and the uniforms are those of the program.
         unsafe {
             gl.gl.use_program(Some(compiled.program));

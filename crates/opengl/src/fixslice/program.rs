@@ -4,8 +4,7 @@ use lockstep_core::KeySize;
 use lockstep_core::work::{Operation, Pass};
 
 use super::keys::PLANES;
-use crate::gl::Sources;
-use crate::kernel::COVERING_VERTICES;
+use crate::gl::{COVERING_VERTICES, Sources};
 
 const UNIFORMS: [&str; 7] =
     ["first_blocks", "second_blocks", "tiles", "width", "tile_count", "half_shift", "round_keys"];

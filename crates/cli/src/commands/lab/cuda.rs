@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use lockstep::OutputOptions;
 use lockstep::hazmat::backend::Device;
-use lockstep_lab::geforce::{self, Report, Worth};
+use lockstep_lab::cuda::{self as lab, Report, Worth};
 
 use crate::commands::{print, print_json};
 use crate::date;
@@ -70,8 +70,8 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     let options = OutputOptions { force: args.force, ..Default::default() };
     let mut page = args.html.as_deref().map(|path| GuardedFile::create(path, options)).transpose()?;
     let note = Note::new();
-    let measured = geforce::measure(&device, most, |step| note.show(&step))
-        .map_err(|error| failed(error.to_string()))?;
+    let measured =
+        lab::measure(&device, most, |step| note.show(&step)).map_err(|error| failed(error.to_string()))?;
     drop(note);
     let worth = Worth { dollars: args.dollars, watts: args.watts };
     let report = Report { measured, date: date::today(), worth };

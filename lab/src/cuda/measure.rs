@@ -11,6 +11,7 @@ use lockstep_cuda::{Cuda, LaunchOptions};
 use lockstep_planner::{Planner, Selection};
 
 use super::{Error, paper};
+use crate::data::random_bytes;
 
 /// A measurement of a kernel.
 #[derive(Debug, Clone)]
@@ -71,20 +72,6 @@ fn time(mut call: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     Ok(times[times.len() / 2])
 }
 
-/// Pseudo-random bytes: xorshift64.
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 0x9E37_79B9_7F4A_7C15u64;
-    let mut out = Vec::with_capacity(len + 8);
-    while out.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.extend(state.to_le_bytes());
-    }
-    out.truncate(len);
-    out
-}
-
 struct Bench<'a> {
     cuda: &'a Cuda,
     cpu: Planner,
@@ -102,11 +89,11 @@ pub fn measure(cuda: &Cuda, largest: usize, mut progress: impl FnMut(String)) ->
     use lockstep_core::backend::Backend;
     let devices = CpuBackend::new(CpuOptions { threads: Some(1) }).discover().devices;
     let cpu = Planner::new(devices, &Selection::default()).map_err(Error::Device)?;
-    let input = noise(largest);
+    let input = random_bytes(largest);
     let mut bench = Bench {
         cuda,
         cpu,
-        key: Key::new(&noise(16)).map_err(Error::Device)?,
+        key: Key::new(&random_bytes(16)).map_err(Error::Device)?,
         expected: input.clone(),
         input,
     };

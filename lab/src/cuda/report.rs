@@ -1,0 +1,289 @@
+//! The paper's figures and its table, with the new measurements.
+
+use serde_json::{Value, json};
+
+use super::paper::{self, TABLE_1};
+use super::{Measured, Point};
+use lockstep_report::Table;
+use lockstep_report::plot::{self, Line, Plot, Scale, escaped};
+use lockstep_report::text::{WIDTH, wrap};
+
+/// Price and power of the device, if the user has given them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Worth {
+    /// Its price.
+    pub dollars: Option<f64>,
+    /// The power under load in watts.
+    pub watts: Option<f64>,
+}
+
+/// The measurements with their date, and the price and power of the device.
+pub struct Report {
+    /// The measurements.
+    pub measured: Measured,
+    /// The day, as 2026-01-31.
+    pub date: String,
+    /// Values for the columns per dollar and watt.
+    pub worth: Worth,
+}
+
+const INTRODUCTION: &str = "AES-128-CTR by the kernels of A. Di Biagio and others, Design of a Parallel AES for Graphics \
+Hardware using the CUDA framework (2009), and by Lockstep's. Medians after a warm-up run, random data, every output compared \
+with the CPU's.";
+
+/// The fastest of `kernels` at a size.
+fn best<'p>(points: &'p [Point], bytes: usize, kernels: &[&str]) -> Option<&'p Point> {
+    let here = points.iter().filter(|point| point.bytes == bytes && kernels.contains(&point.kernel));
+    here.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
+}
+
+fn mbit(point: Option<&Point>) -> String {
+    point.map_or("-".into(), |point| format!("{:.0}", 8000.0 * point.rate()))
+}
+
+impl Report {
+    /// The size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared memory; `None`
+    /// if there is no such size.
+    pub fn break_even(&self) -> Option<usize> {
+        let points = &self.measured.sizes;
+        let ahead = |bytes| {
+            let [fine, coarse] =
+                [paper::KERNELS[0], paper::KERNELS[1]].map(|name| best(points, bytes, &[name]));
+            fine.zip(coarse).map(|(fine, coarse)| coarse.seconds <= fine.seconds)
+        };
+        let mut sizes: Vec<usize> = points.iter().map(|point| point.bytes).collect();
+        sizes.dedup();
+        let behind = sizes.iter().rposition(|&bytes| ahead(bytes) != Some(true));
+        sizes.get(behind.map_or(0, |last| last + 1)).copied()
+    }
+
+    fn lines(points: &[Point], which: impl Fn(&Point) -> Option<f64>) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        for point in points {
+            let Some(across) = which(point) else { continue };
+            let place = (across, point.rate());
+            match lines.iter_mut().find(|line| line.name == point.kernel) {
+                Some(line) => line.points.push(place),
+                None => {
+                    let name = point.kernel.into();
+                    lines.push(Line { name, points: vec![place], spread: Vec::new() });
+                }
+            }
+        }
+        lines
+    }
+
+    /// Figures 5 and 6: throughput by size; Figure 7: by threads per block.
+    pub fn plots(&self) -> Vec<Plot> {
+        let up = || "GB/s".to_owned();
+        let mut plots = vec![Plot {
+            title: "Data in device memory: throughput by size (the paper's Figures 5 and 6)".into(),
+            across: ("bytes of plaintext".into(), plot::bytes),
+            up: up(),
+            scale: Scale::Logarithmic,
+            lines: Report::lines(&self.measured.sizes, |point| Some(point.bytes as f64)),
+            marks: Vec::new(),
+        }];
+        for bytes in paper::FIGURE_7 {
+            let of = |point: &Point| point.threads.filter(|_| point.bytes == bytes).map(f64::from);
+            plots.push(Plot {
+                title: format!("{} KiB: throughput by threads per block (Figure 7)", bytes >> 10),
+                across: ("threads per block".into(), plot::number),
+                up: up(),
+                scale: Scale::Logarithmic,
+                lines: Report::lines(&self.measured.threads, of),
+                marks: Vec::new(),
+            });
+        }
+        plots
+    }
+
+    /// Table 1, in Mbit/s, with the new measurements below, and the throughput per dollar and per watt at the largest
+    /// size.
+    pub fn table_1(&self) -> Table {
+        let head =
+            ["", "whose", "32 KiB", "128 KiB", "32 MiB", "128 MiB", "dollars", "Mbit/s a dollar", "a watt"];
+        let mut table = Table::new("Table 1: host to host, Mbit/s", &head, 2);
+        for theirs in &TABLE_1 {
+            let mut row = vec![theirs.name.to_owned(), "paper".into()];
+            row.extend(theirs.rates.map(|rate| rate.to_string()));
+            let per_dollar = f64::from(theirs.rates[3]) / f64::from(theirs.dollars);
+            row.extend([theirs.dollars.to_string(), format!("{per_dollar:.1}"), "-".into()]);
+            table.rows.push(row);
+        }
+        let points = &self.measured.hosts;
+        let rows: [(&str, &[&str]); 4] = [
+            ("the paper's best kernel", &paper::KERNELS),
+            ("cuda/bitslice", &["cuda/bitslice"]),
+            ("cuda/table", &["cuda/table"]),
+            ("the CPU, one thread", &["cpu"]),
+        ];
+        for (name, kernels) in rows {
+            let found = paper::SIZES.map(|bytes| best(points, bytes, kernels));
+            let mut row = vec![name.to_owned(), "here".into()];
+            row.extend(found.map(mbit));
+            // Price and power refer to the GPU.
+            let is_gpu = kernels != ["cpu"];
+            let last = found.iter().rev().find_map(|point| *point).filter(|_| is_gpu);
+            let per = |by: Option<f64>| match (last, by) {
+                (Some(point), Some(by)) if by > 0.0 => format!("{:.1}", 8000.0 * point.rate() / by),
+                _ => "-".into(),
+            };
+            let dollars = self.worth.dollars.filter(|_| is_gpu);
+            row.push(dollars.map_or("-".into(), |dollars| format!("{dollars:.0}")));
+            row.extend([per(dollars), per(self.worth.watts)]);
+            table.rows.push(row);
+        }
+        table
+    }
+
+    /// Throughput by size.
+    pub fn sizes(&self) -> Table {
+        let mut names: Vec<&str> = Vec::new();
+        let points = &self.measured.sizes;
+        points.iter().for_each(|point| {
+            if !names.contains(&point.kernel) {
+                names.push(point.kernel);
+            }
+        });
+        let head: Vec<&str> = std::iter::once("bytes").chain(names.iter().copied()).collect();
+        let mut table = Table::new("Data in device memory, GB/s (threads per block)", &head, 1);
+        let mut sizes: Vec<usize> = points.iter().map(|point| point.bytes).collect();
+        sizes.dedup();
+        for bytes in sizes {
+            let mut row = vec![plot::bytes(bytes as f64)];
+            row.extend(names.iter().map(|name| {
+                best(points, bytes, &[name]).map_or("-".into(), |point| match point.threads {
+                    Some(threads) => format!("{:.2} ({threads})", point.rate()),
+                    None => format!("{:.2}", point.rate()),
+                })
+            }));
+            table.rows.push(row);
+        }
+        table
+    }
+
+    fn findings(&self) -> String {
+        let theirs = paper::BREAK_EVEN.map(|bytes| plot::bytes(bytes as f64)).join("B and ");
+        let ours = self
+            .break_even()
+            .map_or("at no measured size".into(), |bytes| format!("at {}B", plot::bytes(bytes as f64)));
+        format!(
+            "Coarse grain reaches the speed of fine grain {ours}; in the paper at {theirs}B (8400 GS and 8800 GT)."
+        )
+    }
+
+    /// The report for a terminal.
+    pub fn text(&self) -> String {
+        let Measured { device, cpu, .. } = &self.measured;
+        let lines = |text: &str| wrap(text, WIDTH).join("\n");
+        format!(
+            "{}\n\n{}\nCPU: {cpu}\n{}\n\n{}\n{}\n{}\n",
+            lines(INTRODUCTION),
+            lines(device),
+            self.date,
+            self.table_1().text(),
+            self.sizes().text(),
+            lines(&self.findings())
+        )
+    }
+
+    /// The report as JSON.
+    pub fn json(&self) -> Value {
+        let points = |points: &[Point]| -> Vec<Value> {
+            let one = |point: &Point| {
+                json!({
+                    "kernel": point.kernel, "bytes": point.bytes, "threads": point.threads, "seconds": point.seconds,
+                })
+            };
+            points.iter().map(one).collect()
+        };
+        json!({
+            "device": self.measured.device,
+            "cpu": self.measured.cpu,
+            "date": self.date,
+            "dollars": self.worth.dollars,
+            "watts": self.worth.watts,
+            "break_even_bytes": self.break_even(),
+            "on_device": points(&self.measured.sizes),
+            "threads": points(&self.measured.threads),
+            "host_to_host": points(&self.measured.hosts),
+        })
+    }
+
+    /// The report as one HTML page without other resources.
+    pub fn html(&self) -> String {
+        let table = |table: &Table| {
+            let row = |cells: &[String], tag: &str| {
+                let cells: String =
+                    cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
+                format!("<tr>{cells}</tr>\n")
+            };
+            let rows: String = table.rows.iter().map(|cells| row(cells, "td")).collect();
+            format!("<h2>{}</h2>\n<table>\n{}{rows}</table>\n", escaped(&table.title), row(&table.head, "th"))
+        };
+        let plots: String = self.plots().iter().map(Plot::svg).collect();
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>AES in CUDA</title>\n<style>\n\
+             body {{ font-family: sans-serif; max-width: 60rem; margin: 2rem auto; }}\n\
+             td, th {{ padding: 0.2rem 0.7rem; text-align: right; }} td:first-child {{ text-align: left; }}\n\
+             tr:nth-child(even) {{ background: #f4f4f4; }}\n</style>\n\
+             <h1>AES-CTR in CUDA: the paper's kernels and Lockstep's</h1>\n<p>{}</p>\n<p>{}<br>CPU: {}<br>{}</p>\n<p>{}</p>\n\
+             {}{plots}{}</html>\n",
+            escaped(INTRODUCTION),
+            escaped(&self.measured.device),
+            escaped(&self.measured.cpu),
+            escaped(&self.date),
+            escaped(&self.findings()),
+            table(&self.table_1()),
+            table(&self.sizes()),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rates of fine and coarse grain at 4, 8, 16 KiB.
+    fn report(fine: [f64; 3], coarse: [f64; 3]) -> Report {
+        let mut sizes = Vec::new();
+        for (index, rates) in fine.into_iter().zip(coarse).enumerate() {
+            let bytes = 4096 << index;
+            for (kernel, rate) in [("cuda/fine-shared", rates.0), ("cuda/coarse-shared", rates.1)] {
+                sizes.push(Point { kernel, bytes, threads: Some(64), seconds: bytes as f64 / rate / 1e9 });
+            }
+        }
+        let hosts =
+            vec![Point { kernel: "cuda/bitslice", bytes: 32 << 10, threads: None, seconds: 32768e-9 }];
+        let (device, cpu) = ("a <device>".into(), "cpu/any".into());
+        let measured = Measured { device, cpu, sizes, threads: Vec::new(), hosts };
+        Report {
+            measured,
+            date: "2026-01-31".into(),
+            worth: Worth { dollars: Some(100.0), watts: Some(50.0) },
+        }
+    }
+
+    #[test]
+    fn break_even_is_permanent() {
+        assert_eq!(report([2.0, 2.0, 2.0], [1.0, 2.0, 3.0]).break_even(), Some(8192));
+        assert_eq!(report([2.0, 2.0, 2.0], [3.0, 1.0, 3.0]).break_even(), Some(16_384));
+        assert_eq!(report([1.0, 1.0, 1.0], [3.0, 3.0, 3.0]).break_even(), Some(4096));
+        assert_eq!(report([2.0, 2.0, 2.0], [3.0, 3.0, 1.0]).break_even(), None);
+    }
+
+    #[test]
+    fn the_table_has_lockstep_below_the_paper() {
+        let report = report([1.0; 3], [2.0; 3]);
+        let table = report.table_1();
+        let row = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap()[2..].join(" ");
+        assert_eq!(row("NVIDIA 8800 GT"), "2917 6591 12075 12412 170 73.0 -");
+        assert_eq!(row("cuda/bitslice"), "8000 - - - 100 80.0 160.0");
+        assert_eq!(row("the CPU, one thread"), "- - - - - - -");
+        assert!(report.html().contains("a &lt;device&gt;") && report.html().contains("<svg"));
+        assert_eq!(report.json()["break_even_bytes"], 4096);
+        let text = report.text();
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+}

@@ -1,0 +1,124 @@
+//! The first-level texture cache of a quad pipeline.
+
+/// The geometry of a cache. All numbers are powers of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of the whole cache.
+    pub bytes: u32,
+    /// Bytes of a line.
+    pub line: u32,
+    /// Lines of a set.
+    pub ways: u32,
+}
+
+/// The order of the texels of a texture in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Row by row, as rectangle textures are stored.
+    Rows,
+    /// The bits of x and y alternate (Morton order), as textures whose edges are powers of two are often stored.
+    Morton,
+}
+
+impl Order {
+    /// The position of a texel in a texture of 256 x 256 texels.
+    pub fn position(self, x: u8, y: u8) -> u32 {
+        match self {
+            Order::Rows => u32::from(y) << 8 | u32::from(x),
+            Order::Morton => spread(x) | spread(y) << 1,
+        }
+    }
+}
+
+/// The bits of a byte, at the even positions.
+fn spread(byte: u8) -> u32 {
+    let nibbles = (u32::from(byte) | u32::from(byte) << 4) & 0x0f0f;
+    let pairs = (nibbles | nibbles << 2) & 0x3333;
+    (pairs | pairs << 1) & 0x5555
+}
+
+/// A set-associative cache that replaces the least recently used line of a set.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    ways: usize,
+    /// The bits of a line's number that select the set.
+    set: u32,
+    /// The lines of each set, the most recently used first.
+    lines: Vec<u32>,
+}
+
+/// The number of no line.
+const EMPTY: u32 = u32::MAX;
+
+impl Cache {
+    /// An empty cache.
+    ///
+    /// # Panics
+    /// If the number of sets is not a power of two.
+    pub fn new(geometry: Geometry) -> Cache {
+        let lines = geometry.bytes / geometry.line;
+        let sets = lines / geometry.ways;
+        assert!(sets.is_power_of_two(), "{geometry:?}");
+        Cache { ways: geometry.ways as usize, set: sets - 1, lines: vec![EMPTY; lines as usize] }
+    }
+
+    /// Reads a line, given by its address divided by the bytes of a line. Returns whether the line was absent.
+    pub fn misses(&mut self, line: u32) -> bool {
+        let first = (line & self.set) as usize * self.ways;
+        // The line moves to the front of its set; lines before its old place, or all of them, move back by one.
+        let mut moved = line;
+        for place in &mut self.lines[first..first + self.ways] {
+            std::mem::swap(place, &mut moved);
+            if moved == line {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn misses(geometry: Geometry, lines: &[u32]) -> Vec<bool> {
+        let mut cache = Cache::new(geometry);
+        lines.iter().map(|&line| cache.misses(line)).collect()
+    }
+
+    #[test]
+    fn the_least_recently_used_line_of_a_set_is_replaced() {
+        // Two sets of two lines: even and odd lines.
+        let geometry = Geometry { bytes: 256, line: 64, ways: 2 };
+        let lines = [0, 2, 0, 4, 0, 2, 1, 4, 1];
+        // 4 replaces 2, since 0 was read after it; 2 replaces 4; 1 is in the other set; 4 replaces 0.
+        let expected = [true, true, false, true, false, true, true, true, false];
+        assert_eq!(misses(geometry, &lines), expected);
+    }
+
+    #[test]
+    fn one_way_is_a_direct_mapped_cache() {
+        let geometry = Geometry { bytes: 128, line: 32, ways: 1 };
+        assert_eq!(misses(geometry, &[0, 4, 0, 1, 1, 5, 1]), [true, true, true, true, false, true, true]);
+    }
+
+    #[test]
+    fn all_lines_of_one_set() {
+        let geometry = Geometry { bytes: 128, line: 32, ways: 4 };
+        assert_eq!(
+            misses(geometry, &[0, 1, 2, 3, 0, 4, 0, 1]),
+            [true, true, true, true, false, true, false, true]
+        );
+    }
+
+    #[test]
+    fn positions_of_texels() {
+        assert_eq!(Order::Rows.position(3, 2), 515);
+        assert_eq!(Order::Morton.position(3, 2), 0b1101);
+        assert_eq!(Order::Morton.position(255, 255), 65535);
+        let mut seen = vec![false; 65536];
+        (0..=255u8)
+            .for_each(|y| (0..=255u8).for_each(|x| seen[Order::Morton.position(x, y) as usize] = true));
+        assert!(seen.into_iter().all(|seen| seen));
+    }
+}

@@ -1,0 +1,150 @@
+//! The eight files of the thesis (Table 6.2.1). A block of a file is computed from its number, so that any part of a file is
+//! available without the rest.
+
+use lockstep_core::Block;
+
+/// The contents of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// The bytes 0 to 255, repeated: 16 different blocks.
+    Counting,
+    /// The byte 0xAA: one block, repeated.
+    Constant,
+    /// Random bytes whose range grows from 0 at the start of the file to 0..=255 at its end. The thesis prints "increasing
+    /// range", without the rate.
+    Growing,
+    /// Random bytes.
+    Random,
+    /// This number of different random blocks, repeated; not in the thesis.
+    Repeating(u64),
+}
+
+/// A file of the thesis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct File {
+    /// Its number in Table 6.2.1.
+    pub number: u32,
+    /// Its length.
+    pub bytes: u64,
+    /// Its contents.
+    pub content: Content,
+}
+
+/// Table 6.2.1.
+pub const FILES: [File; 8] = [
+    File { number: 1, bytes: 884_736_000, content: Content::Counting },
+    File { number: 2, bytes: 884_736_000, content: Content::Constant },
+    File { number: 3, bytes: 884_736_000, content: Content::Growing },
+    File { number: 4, bytes: 884_736_000, content: Content::Random },
+    File { number: 5, bytes: 442_368_000, content: Content::Random },
+    File { number: 6, bytes: 442_368_000, content: Content::Random },
+    File { number: 7, bytes: 117_964_800, content: Content::Random },
+    File { number: 8, bytes: 58_982_400, content: Content::Random },
+];
+
+impl File {
+    /// The file with this number.
+    ///
+    /// # Panics
+    /// If there is no such file: numbers are 1 to 8.
+    pub fn of(number: u32) -> File {
+        FILES[number as usize - 1]
+    }
+
+    /// The number of blocks.
+    pub fn blocks(&self) -> u64 {
+        self.bytes / 16
+    }
+
+    /// The block with this index. Random files differ from each other. Beyond the end, the contents continue.
+    pub fn block(&self, index: u64) -> Block {
+        self.content.block(u64::from(self.number), index, self.blocks())
+    }
+
+    /// Passes of textures of `edge` x `edge` texels: the engine always encrypts a whole texture, and the padding of the
+    /// file (16 bytes) is a pass of its own (sections 5.2.1 and 5.3).
+    pub fn passes(&self, edge: u32) -> u64 {
+        self.bytes.div_ceil(16 * u64::from(edge).pow(2)) + 1
+    }
+}
+
+impl Content {
+    fn block(self, seed: u64, index: u64, blocks: u64) -> Block {
+        match self {
+            Content::Counting => std::array::from_fn(|at| (16 * index) as u8 + at as u8),
+            Content::Constant => [0xaa; 16],
+            Content::Random => random(seed, index),
+            Content::Repeating(different) => random(seed, index % different),
+            Content::Growing => {
+                let limit = 256 * index.min(blocks - 1) / blocks + 1;
+                random(seed, index).map(|byte| (u64::from(byte) * limit / 256) as u8)
+            }
+        }
+    }
+
+    /// A short description.
+    pub fn description(self) -> &'static str {
+        match self {
+            Content::Counting => "bytes 0 to 255",
+            Content::Constant => "0xAA",
+            Content::Growing => "random, growing range",
+            Content::Random => "random",
+            Content::Repeating(_) => "random blocks, repeated",
+        }
+    }
+}
+
+/// Pseudo-random bytes: SplitMix64 of seed and index.
+fn random(seed: u64, index: u64) -> Block {
+    let word = |which: u64| {
+        let mut z = (seed << 48).wrapping_add(2 * index + which + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    };
+    (u128::from(word(0)) << 64 | u128::from(word(1))).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_include_the_padding() {
+        // 210.94 textures of 4 MiB, 52.7 of 16 MiB, 28.1 of 4 MiB, and the padding.
+        assert_eq!(File::of(1).passes(512), 212);
+        assert_eq!(File::of(1).passes(1024), 54);
+        assert_eq!(File::of(1).passes(256), 845);
+        assert_eq!(File::of(5).passes(512), 107);
+        assert_eq!(File::of(7).passes(512), 30);
+        // A file of whole textures has no partial one.
+        assert_eq!(File { bytes: 2 << 22, ..File::of(2) }.passes(512), 3);
+    }
+
+    #[test]
+    fn contents() {
+        assert_eq!(File::of(1).block(15)[..], (240..=255).collect::<Vec<u8>>()[..]);
+        assert_eq!(File::of(1).block(16), File::of(1).block(0));
+        assert_eq!(File::of(2).block(7), [0xaa; 16]);
+        assert_ne!(File::of(5).block(0), File::of(6).block(0));
+        let repeating = File { content: Content::Repeating(3), ..File::of(4) };
+        assert_eq!(repeating.block(4), repeating.block(1));
+        assert_ne!(repeating.block(2), repeating.block(1));
+        // All bytes appear in random data, about as often as each other.
+        let mut count = [0; 256];
+        (0..4096).flat_map(|index| File::of(4).block(index)).for_each(|byte| count[usize::from(byte)] += 1);
+        assert!(count.iter().all(|count| (160..360).contains(count)), "{count:?}");
+    }
+
+    #[test]
+    fn the_range_grows() {
+        let file = File::of(3);
+        let largest = |share: f64| {
+            let first = (file.blocks() as f64 * share) as u64;
+            (first..first + 1000).flat_map(|index| file.block(index)).max().unwrap()
+        };
+        assert_eq!([largest(0.0), largest(0.25), largest(0.5)], [0, 64, 128]);
+        let last = (file.blocks() - 1000..file.blocks() + 10).flat_map(|index| file.block(index)).max();
+        assert_eq!(last, Some(255));
+    }
+}

@@ -1,0 +1,201 @@
+//! The lookups of the shader for the GeForce 6800: AES-128 in floating point, in which every XOR of two bytes, every S-box
+//! and every multiplication by x (xtime) is a read of a texture, whose texel is computed from results of previous reads.
+
+use lockstep_core::Block;
+
+/// Lookups for a block with a 128-bit key: 176 for the round keys, 160 for the S-box, 144 for xtime and 576 for the XORs of
+/// MixColumns.
+pub const LOOKUPS: usize = 1056;
+
+/// The purpose of a lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// AddRoundKey: a byte of the state, XOR a byte of the round key.
+    Key,
+    /// SubBytes.
+    Sbox,
+    /// The xtime of MixColumns.
+    Xtime,
+    /// An XOR of MixColumns.
+    Mix,
+}
+
+/// A texture with a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Texture {
+    /// The XOR of two bytes: 256 x 256 texels.
+    Xor,
+    /// The S-box: 256 x 1 texels.
+    Sbox,
+    /// xtime: 256 x 1 texels.
+    Xtime,
+}
+
+/// A read of a texel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lookup {
+    /// Its purpose.
+    pub step: Step,
+    /// The column of the texel.
+    pub x: u8,
+    /// The row of the texel; 0 in textures of one row.
+    pub y: u8,
+}
+
+impl Step {
+    /// All steps, in the order of their first lookups.
+    pub const ALL: [Step; 4] = [Step::Key, Step::Sbox, Step::Xtime, Step::Mix];
+
+    /// The texture of the step.
+    pub fn texture(self) -> Texture {
+        match self {
+            Step::Key | Step::Mix => Texture::Xor,
+            Step::Sbox => Texture::Sbox,
+            Step::Xtime => Texture::Xtime,
+        }
+    }
+}
+
+impl Lookup {
+    /// The byte in the texel.
+    pub fn value(self) -> u8 {
+        match self.step.texture() {
+            Texture::Xor => self.x ^ self.y,
+            Texture::Sbox => SBOX[usize::from(self.x)],
+            Texture::Xtime => xtime(self.x),
+        }
+    }
+}
+
+/// Encrypts a block as the shader does, and passes each lookup to `seen`, in the shader's order.
+///
+/// The thesis prints the order of AddRoundKey and SubBytes (byte by byte, state in x and key in y) and, for MixColumns, the
+/// operands of its sums. The order of MixColumns is an assumption: one column after the other, the four xtimes of a column
+/// before its sums.
+pub fn encrypt(block: Block, round_keys: &[Block], mut seen: impl FnMut(Lookup)) -> Block {
+    let mut fetch = |step, x, y| {
+        let lookup = Lookup { step, x, y };
+        seen(lookup);
+        lookup.value()
+    };
+    let last = round_keys.len() - 1;
+    let mut state = add_key(block, &round_keys[0], &mut fetch);
+    for (round, key) in round_keys.iter().enumerate().skip(1) {
+        state = state.map(|byte| fetch(Step::Sbox, byte, 0));
+        // ShiftRows renames components of vectors.
+        state = std::array::from_fn(|at| state[(at + 4 * (at % 4)) % 16]);
+        if round < last {
+            for column in state.as_chunks_mut().0 {
+                *column = mix_column(*column, &mut fetch);
+            }
+        }
+        state = add_key(state, key, &mut fetch);
+    }
+    state
+}
+
+/// The lookups of a block, and the ciphertext.
+pub fn trace(block: Block, round_keys: &[Block]) -> (Vec<Lookup>, Block) {
+    let mut lookups = Vec::with_capacity(LOOKUPS);
+    let ciphertext = encrypt(block, round_keys, |lookup| lookups.push(lookup));
+    (lookups, ciphertext)
+}
+
+fn add_key(state: Block, key: &Block, fetch: &mut impl FnMut(Step, u8, u8) -> u8) -> Block {
+    std::array::from_fn(|at| fetch(Step::Key, state[at], key[at]))
+}
+
+/// Four lookups of xtime and sixteen of XOR.
+fn mix_column(a: [u8; 4], fetch: &mut impl FnMut(Step, u8, u8) -> u8) -> [u8; 4] {
+    let b = a.map(|byte| fetch(Step::Xtime, byte, 0));
+    std::array::from_fn(|row| {
+        let at = |distance: usize| (row + distance) % 4;
+        [a[at(3)], a[at(2)], b[at(1)], a[at(1)]]
+            .into_iter()
+            .fold(b[row], |sum, operand| fetch(Step::Mix, sum, operand))
+    })
+}
+
+const fn xtime(byte: u8) -> u8 {
+    (byte << 1) ^ ((byte >> 7) * 0x1b)
+}
+
+/// The S-box of FIPS 197, section 5.1.1.
+const SBOX: [u8; 256] = {
+    let mut sbox = [0; 256];
+    // Powers of the generator x + 1, and of its inverse.
+    let (mut power, mut inverse) = (1u8, 1u8);
+    loop {
+        power ^= xtime(power);
+        inverse ^= inverse << 1;
+        inverse ^= inverse << 2;
+        inverse ^= inverse << 4;
+        inverse ^= (inverse >> 7) * 0x09;
+        sbox[power as usize] = inverse
+            ^ inverse.rotate_left(1)
+            ^ inverse.rotate_left(2)
+            ^ inverse.rotate_left(3)
+            ^ inverse.rotate_left(4)
+            ^ 0x63;
+        if power == 1 {
+            break;
+        }
+    }
+    // Zero has no inverse.
+    sbox[0] = 0x63;
+    sbox
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_core::Key;
+
+    fn key(bytes: &[u8]) -> Key {
+        Key::new(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_trace_ends_in_the_ciphertext_of_fips_197() {
+        // FIPS 197, appendix C.1, and appendix B.
+        let counting: [u8; 16] = std::array::from_fn(|i| i as u8);
+        let (lookups, ciphertext) =
+            trace(counting.map(|byte| byte * 0x11), key(&counting).round_keys().as_blocks());
+        assert_eq!(u128::from_be_bytes(ciphertext), 0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a);
+        assert_eq!(lookups.len(), LOOKUPS);
+        let of_appendix_b = 0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c_u128.to_be_bytes();
+        let plaintext = 0x3243_f6a8_885a_308d_3131_98a2_e037_0734_u128.to_be_bytes();
+        let (_, ciphertext) = trace(plaintext, key(&of_appendix_b).round_keys().as_blocks());
+        assert_eq!(u128::from_be_bytes(ciphertext), 0x3925_841d_02dc_09fb_dc11_8597_196a_0b32);
+    }
+
+    #[test]
+    fn lookups_are_counted_by_step() {
+        let (lookups, _) = trace([0x5a; 16], key(&[7; 16]).round_keys().as_blocks());
+        let count = |step| lookups.iter().filter(|lookup| lookup.step == step).count();
+        assert_eq!(Step::ALL.map(count), [176, 160, 144, 576]);
+        // The steps are in the order of the shader, and each lookup after the first 16 depends on a previous result.
+        let steps: Vec<Step> = lookups[..52].iter().map(|lookup| lookup.step).collect();
+        assert_eq!(steps[..16], [Step::Key; 16]);
+        assert_eq!(steps[16..32], [Step::Sbox; 16]);
+        assert_eq!(steps[32..36], [Step::Xtime; 4]);
+        assert_eq!(steps[36..52], [Step::Mix; 16]);
+        assert_eq!(lookups[16].x, lookups[0].value());
+        // The first sum of MixColumns: 2 a0 + a3 + a2 + 2 a1 + a1.
+        let a: Vec<u8> = lookups[32..36].iter().map(|lookup| lookup.x).collect();
+        let sums: Vec<(u8, u8)> = lookups[36..40].iter().map(|lookup| (lookup.x, lookup.y)).collect();
+        let first = xtime(a[0]);
+        let second = first ^ a[3];
+        let third = second ^ a[2];
+        assert_eq!(sums, [(first, a[3]), (second, a[2]), (third, xtime(a[1])), (third ^ xtime(a[1]), a[1])]);
+    }
+
+    #[test]
+    fn larger_keys_take_more_lookups() {
+        for (bytes, rounds) in [(24, 12), (32, 14)] {
+            let key = key(&vec![1; bytes]);
+            let (lookups, _) = trace([0; 16], key.round_keys().as_blocks());
+            assert_eq!(lookups.len(), 16 * (rounds + 1) + 16 * rounds + 80 * (rounds - 1));
+        }
+    }
+}
