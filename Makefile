@@ -197,6 +197,7 @@ kernel-check:
 ## make lab-pages         write docs/papers: the papers' tables compared with ours, with pictures
 lab-pages: build
 	$(LOCKSTEP) lab cell --page docs/papers/cell.md
+	$(LOCKSTEP) lab geforce --page docs/papers/geforce-engine.md
 
 ## make mode-pictures     draw the pictures of docs/modes.md
 mode-pictures: build

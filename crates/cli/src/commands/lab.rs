@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use lockstep::quoted;
+use lockstep_lab::Page;
 use lockstep_lab::cell::{self, Report, Window};
 
 use super::{print, print_json};
@@ -13,6 +14,7 @@ use crate::error::{Error, Result, failed};
 use crate::input::Input;
 
 mod cuda;
+mod geforce;
 mod opengl;
 
 /// Reproduce published papers: their tables compared with Lockstep's results
@@ -26,6 +28,7 @@ pub(crate) struct Lab {
 enum Paper {
     Cell(Cell),
     Cuda(cuda::Cuda),
+    Geforce(geforce::Geforce),
     #[command(name = "opengl")]
     OpenGl(opengl::OpenGl),
 }
@@ -111,6 +114,7 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
     let args = match &args.paper {
         Paper::Cell(args) => args,
         Paper::Cuda(args) => return cuda::run(args),
+        Paper::Geforce(args) => return geforce::run(args),
         Paper::OpenGl(args) => return opengl::run(args),
     };
     match &args.more {
@@ -122,22 +126,23 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
 
 fn report(args: &Cell) -> Result<()> {
     match &args.page {
-        Some(file) => write_page(file),
+        Some(file) => write_page(file, |folder| Ok(cell::page(&Report::measure()?, folder)?)),
         None if args.json => print_json(&Report::measure()?.json()),
         // Each section is printed before the next section is measured, since a measurement takes seconds.
         None => cell::sections().try_for_each(|section| print(&section?)),
     }
 }
 
-fn write_page(file: &Path) -> Result<()> {
+/// Writes a page, and its pictures to the folder of the same name. `make` gets the name of the folder.
+fn write_page(file: &Path, make: impl FnOnce(&str) -> Result<Page>) -> Result<()> {
     let folder = file.with_extension("");
     let name = folder.file_name().and_then(|name| name.to_str());
     let (Some(name), true) = (name, folder != file) else {
         return Err(failed(format!("{}: name a file that ends in .md", quoted(file))));
     };
-    // Before the measurement, which takes seconds.
+    // Before the page is made, which takes seconds.
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-    let page = cell::page(&Report::measure()?, name)?;
+    let page = make(name)?;
     let pictures = page.pictures.iter().map(|(name, picture)| (folder.join(name), picture));
     for (path, content) in pictures.chain([(file.to_owned(), &page.markdown)]) {
         fs::write(&path, content).map_err(Error::io("write", &path))?;

@@ -61,6 +61,20 @@ fn the_page_is_written() {
 }
 
 #[test]
+fn the_model_of_the_geforce_6800() {
+    let folder = Folder::new();
+    let text = folder.run(["lab", "geforce"]).succeeded();
+    assert!(text.text().contains("Seconds of the model and of the thesis"), "{}", text.text());
+    let report = folder.run(["lab", "geforce", "--json"]).succeeded().json();
+    assert_eq!(report["model"]["rows"][0]["basis"], "fitted");
+    folder.run(["lab", "geforce", "--page", "page.md"]).succeeded();
+    let page = String::from_utf8(folder.read("page.md")).unwrap();
+    assert!(page.contains("](page/times.svg)") && !page.contains("{{") && folder.has("page/times.svg"));
+    folder.run(["lab", "geforce", "--page", "page"]).failed(2, ".md");
+    folder.run(["lab", "geforce", "--json", "--page", "page.md"]).failed_usage("--page");
+}
+
+#[test]
 fn programs_are_assembled_and_run() {
     let folder = Folder::new();
     let listed = folder.pipe(["lab", "cell", "asm", "-"], b"il $3,5\n stop 7\n").succeeded();

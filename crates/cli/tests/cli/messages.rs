@@ -30,6 +30,8 @@ fn help() {
         "lab cell trace ",
         "lab cell asm ",
         "lab cuda ",
+        "lab geforce ",
+        "lab opengl ",
         "openssl-conf ",
         "completions ",
         "man ",
