@@ -71,7 +71,7 @@ fn the_model_of_the_geforce_6800() {
     let page = String::from_utf8(folder.read("page.md")).unwrap();
     assert!(page.contains("](page/times.svg)") && !page.contains("{{") && folder.has("page/times.svg"));
     folder.run(["lab", "geforce", "--page", "page"]).failed(2, ".md");
-    folder.run(["lab", "geforce", "--json", "--page", "page.md"]).failed_usage("--page");
+    folder.run(["lab", "geforce", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
 }
 
 #[test]
