@@ -22,7 +22,7 @@ pub(crate) struct Progress {
     /// Number of files, if there are several.
     files: Option<usize>,
     files_done: AtomicUsize,
-    /// Bytes of input that are processed in all files; only for several files.
+    /// Bytes of input processed so far in all files together. Used only if there are several files.
     bytes_done: AtomicU64,
     /// True if progress was requested by `always`.
     always: bool,

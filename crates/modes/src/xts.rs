@@ -136,8 +136,8 @@ impl<'m> Stealing<'m> {
         }
     }
 
-    /// Writes the first bytes of the scratch block to the output as the partial block. Replaces them in the scratch block by
-    /// the partial block of the input.
+    /// Writes the start of the scratch block to the partial block at the end of the output, and puts the partial block of the
+    /// input in its place.
     fn swap_tail(&mut self, executor: &dyn Executor) -> Result<()> {
         let start = 16 * self.blocks;
         let tail = self.data.len() - start;

@@ -28,8 +28,8 @@ pub(crate) const WORD: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 /// Maximum number of bytes of one copy from or to the host.
 const AT_ONCE: usize = 4 << 20;
 
-/// The number of the next allocation. All devices of this process share it, because the same adapter may be open more than
-/// once under one name, and a handle of one open device must not be valid for another.
+/// The number of the next allocation. All devices of this process share it. A slice names its device by id and its buffer by
+/// handle. The same adapter can be open twice under one id, and the handle of a buffer of one must not be valid for the other.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// All allocations of callers.

@@ -38,7 +38,7 @@ impl Measured {
             kernel,
             pass,
             of,
-            // In serial loops only loads and stores overlap, so one block is in flight.
+            // In a serial loop only the loads and stores of different iterations overlap, so one block is in flight.
             in_flight: if pass.is_serial() || pass == Pass::Ghash {
                 1
             } else {

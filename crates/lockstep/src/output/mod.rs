@@ -96,7 +96,7 @@ impl OutputFile {
     }
 
     /// Starts a file in a folder that is open for reading. The name of the file is the last component of `path`. The
-    /// rest of `path` is used only for messages.
+    /// rest of `path` is used only in error messages.
     ///
     /// # Errors
     /// As [`OutputFile::create`].

@@ -87,8 +87,8 @@ impl CipherStream {
     /// Processes the next bytes; returns the number of bytes written to `output`.
     ///
     /// # Errors
-    /// [`Error::OutputLength`] if the output space is too small, and [`Error::TooLong`] beyond the maximum data unit of XTS;
-    /// nothing is changed in both cases. [`Error::Order`] after the end, and errors of devices.
+    /// [`Error::OutputLength`] if the output space is too small; [`Error::TooLong`] if a data unit of XTS would exceed its
+    /// maximum length. In these two cases nothing is changed. [`Error::Order`] after the end, and errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
         let needed = match &self.state {

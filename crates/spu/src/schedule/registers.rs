@@ -2,8 +2,8 @@
 //!
 //! In the steady state the loop is a circle of instruction slots. A value is live on an arc of this circle, from its
 //! instruction to its last use. Constants, parameters and carried values are live on the whole circle. Values whose
-//! arcs overlap get different registers. The code before and after the loop is a part of the same circle and needs no
-//! more registers.
+//! arcs overlap get different registers. The code before and after the loop consists of instructions of the loop in
+//! the same slots, so it needs no more registers.
 
 use super::choose::Body;
 use super::flow::Value;

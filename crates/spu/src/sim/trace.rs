@@ -64,7 +64,7 @@ pub struct Summary {
     pub idle: u64,
     /// Number of cycles in which two useful instructions were issued.
     pub dual: u64,
-    /// Number of cycles with an issue.
+    /// Number of cycles in which at least one instruction was issued.
     pub issuing: u64,
     /// Number of lost cycles, by cause.
     pub stalls: BTreeMap<&'static str, u64>,
