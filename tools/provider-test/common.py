@@ -50,6 +50,16 @@ activate = 1
 """
 
 
+# Set when a signal ends the script: other threads then start no more programs.
+ENDING = threading.Event()
+
+
+def wait_if_ending():
+    """Does not return once a signal has ended the script."""
+    while ENDING.is_set():
+        time.sleep(ENDING_SECONDS)
+
+
 class Trace:
     """The output of processes of the subject in the file that LOCKSTEP_TRACE names."""
 
@@ -160,6 +170,7 @@ class Test:
     def run(self, *command, subject=True, trace=None, data=b"", **more):
         """Runs a program to its end. `more` is environment."""
         environment = self.environment(subject, trace, **more)
+        wait_if_ending()
         try:
             done = subprocess.run(command, input=data, capture_output=True, env=environment, timeout=PATIENCE)
         except subprocess.TimeoutExpired:
@@ -235,6 +246,7 @@ class Process:
     """A running program whose output is collected; ended by leaving a `with` block, and with the thread that starts it."""
 
     def __init__(self, *command, environment):
+        wait_if_ending()
         self.running = subprocess.Popen(
             ending_with_us(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
         )
@@ -328,6 +340,7 @@ def end_by_signal(number, folder):
     code that then ends the processes would wait for that lock forever.
     """
     signal.signal(number, signal.SIG_IGN)
+    ENDING.set()
     begun = time.monotonic()
     sent = {}
     while (seconds := time.monotonic() - begun) < ENDING_SECONDS and (children := child_processes()):

@@ -11,8 +11,10 @@ uniform sampler2D round_keys;
 uniform sampler2D sbox_table;
 uniform sampler2D xtime_table;
 uniform sampler2D xor_table;
-// Texels in a row of the columns and of the keys, and rows of the columns.
-uniform vec2 size;
+// Texels in a row of the columns and of the keys.
+uniform float width;
+// Rows of each column's texture.
+uniform vec4 heights;
 
 layout(location = 0) out vec4 result0;
 layout(location = 1) out vec4 result1;
@@ -72,7 +74,7 @@ vec4 xtime(vec4 bytes) { return entries(xtime_table, bytes); }
 
 // Adds round key number `round`.
 State add_key(State s, float round) {
-    vec4 at = (round * 4.0 + vec4(0.5, 1.5, 2.5, 3.5)) / size.x;
+    vec4 at = (round * 4.0 + vec4(0.5, 1.5, 2.5, 3.5)) / width;
     return State(sum(s.a, decoded(texture(round_keys, vec2(at.x, 0.5)))),
                  sum(s.b, decoded(texture(round_keys, vec2(at.y, 0.5)))),
                  sum(s.c, decoded(texture(round_keys, vec2(at.z, 0.5)))),
@@ -93,9 +95,10 @@ vec4 mixed(vec4 column) {
 }
 
 void main() {
-    vec2 place = gl_FragCoord.xy / size;
-    State s = State(decoded(texture(column0, place)), decoded(texture(column1, place)), decoded(texture(column2, place)),
-                    decoded(texture(column3, place)));
+    float x = gl_FragCoord.x / width;
+    vec4 y = gl_FragCoord.y / heights;
+    State s = State(decoded(texture(column0, vec2(x, y.x))), decoded(texture(column1, vec2(x, y.y))),
+                    decoded(texture(column2, vec2(x, y.z))), decoded(texture(column3, vec2(x, y.w))));
     s = add_key(s, 0.0);
     for (float round = 1.0; round < ROUNDS; round += 1.0) {
         s = sub_bytes_and_shift_rows(s);

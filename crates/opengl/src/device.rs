@@ -167,6 +167,9 @@ impl Device for OpenGlDevice {
             return Err(operation.unsupported_by(kernel.name));
         }
         let bytes: usize = segments.iter().map(|segment| segment.data.len()).sum();
+        if bytes == 0 {
+            return Ok(Completion::Done);
+        }
         let opened = self.opened()?;
         self.counters[index].0.fetch_add(1, Ordering::Relaxed);
         self.counters[index].1.fetch_add(bytes as u64, Ordering::Relaxed);

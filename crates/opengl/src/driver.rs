@@ -6,6 +6,8 @@ use lockstep_core::backend::DeviceId;
 use lockstep_core::{Error, Result};
 use lockstep_gpu_host::{ContextThread, HostDevice, Promise};
 
+use zeroize::Zeroizing;
+
 use crate::gl::Gl;
 
 /// An open device. `C` is what a family of kernels keeps of a chunk.
@@ -24,6 +26,25 @@ pub(crate) type Drawn = Promise<std::result::Result<(), String>>;
 impl<C> Driver<C> {
     pub(crate) fn new(id: DeviceId, thread: Arc<ContextThread<Gl>>) -> Driver<C> {
         Driver { id, thread, chunk: std::marker::PhantomData }
+    }
+}
+
+/// Gives memory room for a number of bytes. Its content is lost if it has to be allocated again: the old memory is wiped.
+pub(crate) fn reserve(memory: &mut Zeroizing<Vec<u8>>, bytes: usize) {
+    if memory.capacity() < bytes {
+        *memory = Zeroizing::new(Vec::with_capacity(bytes));
+    }
+}
+
+/// Work that wipes the context if it fails. After work that succeeds, the end of the call wipes it.
+pub(crate) fn or_wipe(
+    mut work: impl FnMut(&mut Gl) -> std::result::Result<(), String>,
+) -> impl FnMut(&mut Gl) -> std::result::Result<(), String> {
+    move |gl| {
+        work(gl).inspect_err(|_| {
+            // The first error is reported; a context that cannot be wiped reports its own at the next use.
+            let _ = gl.wipe();
+        })
     }
 }
 
@@ -47,7 +68,7 @@ impl<C: Default + Send + 'static> HostDevice for Driver<C> {
 
     fn wipe(&self, staging: &mut Staging<C>) -> bool {
         *lock(staging) = C::default();
-        // The thread does later work only after wiping. An error is ignored here, because it is also an error of that work.
+        // The thread does later work only after wiping. An error is ignored here: the context then refuses later work.
         drop(self.thread.send(Gl::wipe));
         true
     }

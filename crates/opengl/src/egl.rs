@@ -142,17 +142,18 @@ impl Library {
         }
         // SAFETY: the display comes from EGL.
         let display = unsafe { egl::Display::from_ptr(display) };
-        let failed = |what: &'static str| move |error: egl::Error| format!("{what}: {error}");
-        self.egl.initialize(display).map_err(failed("its driver does not start"))?;
+        let failed = |error| format!("its driver does not start: {error}; update the driver");
+        self.egl.initialize(display).map_err(failed)?;
         for interface in [Interface::Desktop, Interface::Embedded] {
             if place.is_embedded && interface == Interface::Desktop {
                 continue;
             }
             if let Ok(context) = self.context_of(display, interface) {
-                self.egl
-                    .make_current(display, None, None, Some(context))
-                    .map_err(failed("its context cannot be used"))?;
-                return Ok(Context { library: self.clone(), display, context, interface });
+                let context = Context { library: self.clone(), display, context, interface };
+                // If it cannot be made current, it is closed.
+                if self.egl.make_current(display, None, None, Some(context.context)).is_ok() {
+                    return Ok(context);
+                }
             }
         }
         Err("it has neither OpenGL 3.3 nor OpenGL ES 3.0: update the driver".into())

@@ -19,6 +19,10 @@ void main() {
 }
 ";
 
+const LOST: &str = "its context is lost: restart the program";
+/// GL_CONTEXT_LOST (OpenGL 4.5, table 2.3), which drivers with robustness report.
+const CONTEXT_LOST: u32 = 0x0507;
+
 /// Maximum number of targets of a draw.
 const MOST_TARGETS: usize = 4;
 
@@ -135,6 +139,8 @@ pub(crate) struct Gl {
     no_vertices: glow::VertexArray,
     /// The vertex array of draws whose vertices have an attribute.
     pub(crate) vertices: glow::VertexArray,
+    /// Why keys or data may remain in the context, which is therefore not used any more.
+    not_wiped: Option<String>,
     /// For tests: draws until the context behaves as if the driver had lost it.
     draws_left: Option<u32>,
     /// Last, so that the context is closed after its objects are freed.
@@ -153,7 +159,7 @@ impl Gl {
             let gl = glow::Context::from_loader_function(|name| context.function(name));
             let largest = usize::try_from(gl.get_parameter_i32(glow::MAX_TEXTURE_SIZE)).unwrap_or(0);
             if largest < WIDTH || gl.get_parameter_i32(glow::MAX_COLOR_ATTACHMENTS) < MOST_TARGETS as i32 {
-                return Err("its textures are too small for the kernels: update the driver".into());
+                return Err("its textures or targets are too few or too small: update the driver".into());
             }
             let framebuffer = gl.create_framebuffer()?;
             let (no_vertices, vertices) = (gl.create_vertex_array()?, gl.create_vertex_array()?);
@@ -173,6 +179,7 @@ impl Gl {
                 framebuffer,
                 no_vertices,
                 vertices,
+                not_wiped: None,
                 draws_left: None,
                 context,
             })
@@ -229,6 +236,8 @@ impl Gl {
                 gl.compile_shader(shader);
                 if !gl.get_shader_compile_status(shader) {
                     let log = gl.get_shader_info_log(shader);
+                    gl.delete_shader(shader);
+                    gl.delete_program(linked);
                     return Err(rejected(&log));
                 }
                 gl.attach_shader(linked, shader);
@@ -243,7 +252,9 @@ impl Gl {
                 gl.delete_shader(shader);
             }
             if !gl.get_program_link_status(linked) {
-                return Err(rejected(&gl.get_program_info_log(linked)));
+                let log = gl.get_program_info_log(linked);
+                gl.delete_program(linked);
+                return Err(rejected(&log));
             }
             let uniforms = sources.uniforms.iter().map(|&name| (name, gl.get_uniform_location(linked, name)));
             Compiled { program: linked, uniforms: uniforms.collect(), round_keys: sources.round_keys }
@@ -270,7 +281,10 @@ impl Gl {
     /// Makes a texture have at least this number of rows, and counts them as used.
     pub(crate) fn make_room(&mut self, slot: Slot, rows: usize) -> Result<(), String> {
         if rows > self.largest {
-            return Err(format!("a texture of {rows} rows is larger than its limit of {}", self.largest));
+            let largest = self.largest;
+            return Err(format!(
+                "a texture of {rows} rows exceeds the device's limit of {largest}: use another device"
+            ));
         }
         if let Some(texture) = self.textures.get_mut(&slot).filter(|texture| texture.rows >= rows) {
             texture.used = texture.used.max(rows);
@@ -316,7 +330,8 @@ impl Gl {
             gl.tex_image_2d(glow::TEXTURE_2D, 0, internal as i32, width, height, 0, format, ty, content);
             texture
         };
-        self.check("a texture")?;
+        // SAFETY: the texture is this context's, and not used.
+        self.check("a texture").inspect_err(|_| unsafe { gl.delete_texture(texture) })?;
         Ok(texture)
     }
 
@@ -421,12 +436,8 @@ impl Gl {
         for texture in self.textures.values_mut() {
             let used = used(texture);
             fill(&self.gl, texture, &zeros[..used]);
-            texture.used = 0;
         }
-        for buffer in self.buffers.values_mut() {
-            clear(&self.gl, buffer);
-            buffer.used = 0;
-        }
+        self.buffers.values().for_each(|buffer| clear(&self.gl, buffer));
         for compiled in self.programs.values() {
             let Some((name, vectors)) = compiled.round_keys else { continue };
             // SAFETY: the context is current; the uniform is an array of this length.
@@ -435,19 +446,29 @@ impl Gl {
                 self.gl.uniform_4_u32_slice(compiled.uniform(name), &vec![0; 4 * vectors]);
             }
         }
-        self.check("wiping")
+        if let Err(reason) = self.check("wiping") {
+            self.not_wiped = Some(reason.clone());
+            return Err(reason);
+        }
+        self.textures.values_mut().for_each(|texture| texture.used = 0);
+        self.buffers.values_mut().for_each(|buffer| buffer.used = 0);
+        Ok(())
     }
 
     /// An error if the driver has reported one since the last check, or if the context is lost.
     pub(crate) fn check(&self, what: &str) -> Result<(), String> {
         if self.draws_left == Some(0) {
-            return Err("its context is lost: restart the program".into());
+            return Err(LOST.into());
+        }
+        if let Some(reason) = &self.not_wiped {
+            return Err(reason.clone());
         }
         // SAFETY: the context is current.
         let error = unsafe { self.gl.get_error() };
         Err(match error {
             glow::NO_ERROR => return Ok(()),
-            glow::OUT_OF_MEMORY => format!("{what} failed: out of memory; use smaller calls"),
+            glow::OUT_OF_MEMORY => format!("{what} failed: out of memory; close programs that use the GPU"),
+            CONTEXT_LOST => LOST.into(),
             code => format!("{what} failed: OpenGL error {code:#x}; update the driver"),
         })
     }

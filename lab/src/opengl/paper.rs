@@ -1,12 +1,11 @@
 //! Figures of the chapter: T. Yamanouchi, *AES Encryption and Decryption on the GPU*, GPU Gems 3, chapter 36 (2007). The GPU is
 //! a GeForce 8800 GTS.
 
-/// MB/s of the vertex program, of the fragment program, and of `openssl speed` on the same machine (section 36.4), with
-/// batches of [`BATCH`] bytes.
+/// MB/s of the vertex program, with batches of [`BATCH`] bytes.
 pub const VERTEX: f64 = 53.0;
-/// MB/s of the fragment program.
+/// MB/s of the fragment program, with batches of [`BATCH`] bytes.
 pub const FRAGMENT: f64 = 95.0;
-/// MB/s of `openssl speed`.
+/// MB/s of `openssl speed` on the CPU of the same machine.
 pub const OPENSSL: f64 = 55.0;
 
 /// Bytes of a batch, to which the rates of the text refer.

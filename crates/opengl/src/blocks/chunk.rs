@@ -10,11 +10,14 @@ use lockstep_gpu_host::{Limits, Messages, Piece, PieceKeys, Pipeline, Results, S
 use zeroize::Zeroizing;
 
 use super::{Experiment, Kernel, Run, Steps};
-use crate::driver::{Drawn, Driver, Staging, lock};
+use crate::driver::{Drawn, Driver, Staging, lock, or_wipe, reserve};
 use crate::gl::{Gl, WIDTH, rows};
 
 /// Maximum number of pieces of a chunk. With a key each, they are as many draws, each with a row of a texture.
 const MOST_PIECES: usize = 512;
+
+/// Maximum width and height of whole passes. They have the rows that textures of this width and height have at least.
+const MOST_EDGE: usize = 1024;
 
 /// What a chunk consists of.
 #[derive(Default)]
@@ -103,7 +106,7 @@ impl Pipeline for Task {
         _: &Messages<'_, '_>,
     ) -> Result<(Drawn, ())> {
         let chunk = Arc::clone(staging);
-        let work = move |gl: &mut Gl| lock(&chunk).runs.iter_mut().try_for_each(|run| run.draw(gl));
+        let work = or_wipe(move |gl: &mut Gl| lock(&chunk).runs.iter_mut().try_for_each(|run| run.draw(gl)));
         Ok((self.pool.device().thread.send(work), ()))
     }
 
@@ -138,7 +141,7 @@ impl Task {
 
     /// The width and height of the textures that are drawn as a whole, if the experiment has them.
     fn edge(&self) -> Option<usize> {
-        self.experiment.edge.filter(|_| self.is_of_the_6800())
+        self.experiment.edge.map(|edge| edge.clamp(1, MOST_EDGE)).filter(|_| self.is_of_the_6800())
     }
 
     /// A run of this number of blocks, which are added later. Its memory does not grow then: growing would leave a copy.
@@ -182,11 +185,4 @@ impl Task {
 /// Bytes of the blocks of a piece, the last of which may be incomplete.
 fn bytes_of_blocks(piece: &Piece) -> usize {
     piece.range.len().next_multiple_of(16)
-}
-
-/// Gives an empty vector room for a number of bytes. The old memory is wiped.
-fn reserve(memory: &mut Zeroizing<Vec<u8>>, bytes: usize) {
-    if memory.capacity() < bytes {
-        *memory = Zeroizing::new(Vec::with_capacity(bytes));
-    }
 }

@@ -28,13 +28,14 @@ struct Program {
 }
 
 const COLUMNS: [&str; 4] = ["column0", "column1", "column2", "column3"];
-const UNIFORMS: [&str; 9] = [
+const UNIFORMS: [&str; 10] = [
     "column0",
     "column1",
     "column2",
     "column3",
     "round_keys",
-    "size",
+    "width",
+    "heights",
     "sbox_table",
     "xtime_table",
     "xor_table",
@@ -114,8 +115,9 @@ pub(super) fn draw(run: &mut Run, variant: Variant, gl: &mut Gl) -> Result<(), S
         // SAFETY: the context is current, and the uniforms have these types.
         unsafe {
             gl.gl.use_program(Some(compiled.program));
-            let rows = gl.rows_of(Slot::Column(0));
-            gl.gl.uniform_2_f32(compiled.uniform("size"), WIDTH as f32, rows as f32);
+            let [a, b, c, d] = [0, 1, 2, 3].map(|column| gl.rows_of(Slot::Column(column)) as f32);
+            gl.gl.uniform_1_f32(compiled.uniform("width"), WIDTH as f32);
+            gl.gl.uniform_4_f32(compiled.uniform("heights"), a, b, c, d);
             for (unit, (name, ..)) in (5..).zip(TABLES) {
                 gl.gl.active_texture(glow::TEXTURE0 + unit);
                 gl.gl.bind_texture(glow::TEXTURE_2D, Some(gl.tables[name].0));

@@ -193,6 +193,7 @@ fn transform(gl: &Gl, input: glow::Buffer, output: glow::Buffer, blocks: &mut [u
         gl.disable(glow::RASTERIZER_DISCARD);
         let results = gl.map_buffer_range(glow::TRANSFORM_FEEDBACK_BUFFER, 0, bytes, glow::MAP_READ_BIT);
         if results.is_null() {
+            gl.bind_buffer_base(glow::TRANSFORM_FEEDBACK_BUFFER, 0, None);
             return Err("the results of a draw cannot be read: update the driver".into());
         }
         blocks.copy_from_slice(std::slice::from_raw_parts(results, blocks.len()));

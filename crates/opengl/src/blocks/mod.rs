@@ -44,8 +44,8 @@ impl Kernel {
 /// kernels take them into account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Experiment {
-    /// Draw textures of this width and height for each chunk, however few its blocks are, as the engine does. `None` for draws
-    /// of as many fragments as there are blocks.
+    /// Draw textures of this width and height, from 1 to 1024, for each chunk, however few its blocks are, as the engine does.
+    /// `None` for draws of as many fragments as there are blocks.
     pub edge: Option<usize>,
     /// What a draw does.
     pub steps: Steps,

@@ -14,7 +14,7 @@ use super::draw::Draw;
 use super::keys::planes;
 use super::layout::Tiling;
 use super::program::Program;
-use crate::driver::{Drawn, Driver, Staging, lock};
+use crate::driver::{Drawn, Driver, Staging, lock, or_wipe, reserve};
 use crate::gl::{Gl, WIDTH, rows};
 
 /// Maximum number of pieces of a chunk: in tiles of 64 blocks they fill 512 rows of a texture.
@@ -26,8 +26,6 @@ pub(crate) struct Chunk {
     /// For XTS: the draw that encrypts the tweaks, before `draw`.
     tweaks: Option<Tweaks>,
     draw: Option<Draw>,
-    /// Memory of an earlier chunk, for reuse.
-    spare: [Zeroizing<Vec<u8>>; 2],
 }
 
 /// The tweaks of a chunk. A piece has one tweak, which has a tile of its own.
@@ -86,7 +84,7 @@ impl Pipeline for Task {
         };
         let numbers: Vec<u32> = keys.numbers.iter().map(|&(key, _)| key).collect();
         let program_of_data = program(self.operation, is_one(&numbers))?;
-        let old = chunk.draw.take().map_or_else(|| std::mem::take(&mut chunk.spare), |draw| draw.halves);
+        let old = chunk.draw.take().map(|draw| draw.halves).unwrap_or_default();
         chunk.draw = Some(Draw {
             program: program_of_data,
             tiling: self.tiling,
@@ -117,13 +115,14 @@ impl Pipeline for Task {
     ) -> Result<(Drawn, ())> {
         let chunk = Arc::clone(staging);
         let work = move |gl: &mut Gl| {
-            let Chunk { tweaks, draw: Some(draw), .. } = &mut *lock(&chunk) else { return Ok(()) };
+            let Chunk { tweaks, draw: Some(draw) } = &mut *lock(&chunk) else { return Ok(()) };
             if let Some(tweaks) = tweaks {
                 tweaks.draw.run(gl)?;
                 set_tweaks(draw, tweaks);
             }
             draw.run(gl)
         };
+        let work = or_wipe(work);
         Ok((self.pool.device().thread.send(work), ()))
     }
 
@@ -167,8 +166,8 @@ impl Task {
         let tiles: usize = pieces.iter().map(|piece| tiling.tiles_of(piece)).sum();
         let len = 16 * WIDTH * rows(tiles * tiling.half() / 16);
         for half in &mut halves {
+            reserve(half, len);
             half.resize(len, 0);
-            half.truncate(len);
             half[tiles * tiling.half()..].zeroize();
         }
         let mut first_tile = 0;
@@ -239,12 +238,13 @@ fn key_planes(keys: &PieceKeys<'_>, numbers: &[u32], decrypts: bool) -> Zeroizin
     if is_one(numbers) {
         return planes(keys.all[numbers[0] as usize], decrypts);
     }
-    let mut words = Zeroizing::new(Vec::new());
-    for key in &keys.all {
-        words.extend_from_slice(&planes(key, decrypts));
+    let planes_of_all: Vec<_> = keys.all.iter().map(|key| planes(key, decrypts)).collect();
+    let len: usize = planes_of_all.iter().map(|words| words.len()).sum();
+    // Allocated at once: memory that grows leaves a copy of the keys behind.
+    let mut words = Zeroizing::new(vec![0; 4 * WIDTH * rows(len / 4)]);
+    for (to, from) in words.iter_mut().zip(planes_of_all.iter().flat_map(|words| words.iter())) {
+        *to = *from;
     }
-    let len = 4 * WIDTH * rows(words.len() / 4);
-    words.resize(len, 0);
     words
 }
 
