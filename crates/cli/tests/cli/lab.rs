@@ -5,6 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use crate::common::*;
+use crate::width::fits;
 
 #[test]
 fn the_tables_of_the_cell() {
@@ -28,12 +29,17 @@ fn sections_are_written_as_they_are_measured() {
         String::from_utf8(buffer[..length].to_vec()).unwrap()
     };
     let (first, second, third) = (next(), next(), next());
-    child.kill().unwrap();
-    child.wait().unwrap();
     assert!(first.starts_with("AES on one SPE") && !first.contains("Table 1"), "{first}");
     assert!(second.contains("Table 1") && !second.contains("Table 2"), "{second}");
     assert!(third.contains("Table 2") && !third.contains("Table 3"), "{third}");
     assert!(third.contains("CTR0") && third.contains("824"), "{third}");
+    let mut text = first + &second + &third;
+    // The last row of the last table.
+    while !text.contains("loads take 7") {
+        text += &next();
+    }
+    assert!(child.wait().unwrap().success());
+    fits("lab cell", &text);
 }
 
 #[test]
@@ -65,6 +71,7 @@ fn the_model_of_the_geforce_6800() {
     let folder = Folder::new();
     let text = folder.run(["lab", "geforce"]).succeeded();
     assert!(text.text().contains("Seconds of the model and of the thesis"), "{}", text.text());
+    fits("lab geforce", text.text());
     let report = folder.run(["lab", "geforce", "--json"]).succeeded().json();
     assert_eq!(report["model"]["rows"][0]["basis"], "fitted");
     folder.run(["lab", "geforce", "--page", "page.md"]).succeeded();
