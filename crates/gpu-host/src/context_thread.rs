@@ -1,9 +1,9 @@
 //! A thread that owns a context: the state of a driver that only one thread may use, such as a context of OpenGL.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use lockstep_core::backend::DeviceId;
@@ -24,18 +24,101 @@ pub struct ContextThread<C> {
     device: DeviceId,
     /// The process that started the thread. A child process made by `fork` has a copy of this value, but not the thread.
     process: u32,
-    /// None while the thread is being stopped.
-    work: Mutex<Option<Sender<Work<C>>>>,
+    queue: Arc<Queue<C>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The work that the thread has not begun. Here and for results, a channel would be 25 KB of code for each type.
+struct Queue<C> {
+    state: Mutex<QueueState<C>>,
+    changed: Condvar,
+}
+
+struct QueueState<C> {
+    work: VecDeque<Work<C>>,
+    /// True if no more work comes, or if none is done any more.
+    is_closed: bool,
 }
 
 /// A result that the thread computes.
 pub struct Promise<T> {
     device: DeviceId,
     process: u32,
-    receiver: Receiver<T>,
+    place: Arc<Place<T>>,
     /// A result that has arrived.
     arrived: OnceLock<T>,
+}
+
+/// Where the thread puts a result.
+struct Place<T> {
+    /// None if the work panicked or was not done, and once the result has been taken.
+    result: Mutex<Option<T>>,
+    is_done: OnceLock<()>,
+}
+
+/// The thread's end of a place. When it is dropped, with a result or without, the work is done.
+struct Delivery<T>(Arc<Place<T>>);
+
+impl<C> Queue<C> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds work; drops it if the queue is closed.
+    fn push(&self, work: Work<C>) {
+        let mut state = self.lock();
+        if state.is_closed {
+            // The work is dropped after the lock: dropping it may run code of the caller.
+            drop(state);
+            return drop(work);
+        }
+        state.work.push_back(work);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Waits for work and takes it. None if the queue is closed and all work has been taken.
+    fn pop(&self) -> Option<Work<C>> {
+        let waits = |state: &mut QueueState<C>| state.work.is_empty() && !state.is_closed;
+        let state = self.changed.wait_while(self.lock(), waits);
+        state.unwrap_or_else(PoisonError::into_inner).work.pop_front()
+    }
+
+    fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_one();
+    }
+
+    /// Closes the queue and drops the work in it.
+    fn abandon(&self) {
+        self.close();
+        drop(std::mem::take(&mut self.lock().work));
+    }
+}
+
+impl<T> Delivery<T> {
+    fn new() -> (Delivery<T>, Arc<Place<T>>) {
+        let place = Arc::new(Place { result: Mutex::new(None), is_done: OnceLock::new() });
+        (Delivery(Arc::clone(&place)), place)
+    }
+
+    fn deliver(self, result: T) {
+        *self.0.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
+}
+
+impl<T> Drop for Delivery<T> {
+    fn drop(&mut self) {
+        let _ = self.0.is_done.set(());
+    }
+}
+
+impl<T> Place<T> {
+    /// Waits until the work is done, and takes the result.
+    fn wait(&self) -> Option<T> {
+        self.is_done.wait();
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 impl<C: 'static> ContextThread<C> {
@@ -44,21 +127,23 @@ impl<C: 'static> ContextThread<C> {
     /// # Errors
     /// The errors of `open`; [`Error::DeviceFailed`] if `open` panics, or if the system has no thread left.
     pub fn start(device: DeviceId, open: impl FnOnce() -> Result<C> + Send + 'static) -> Result<Self> {
-        let (work, queue) = channel::<Work<C>>();
-        let (opened, is_open) = channel();
+        let state = QueueState { work: VecDeque::new(), is_closed: false };
+        let queue = Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new() });
+        let of_thread = Arc::clone(&queue);
+        let (opened, is_open) = Delivery::new();
         let body = move || {
             let context = catch_unwind(AssertUnwindSafe(open))
                 .unwrap_or_else(|panic| Err(failed(device, &describe(&*panic))));
             let mut context = match context {
                 Ok(context) => context,
-                Err(error) => return drop(opened.send(Err(error))),
+                Err(error) => return opened.deliver(Err(error)),
             };
-            let _ = opened.send(Ok(()));
-            while let Ok(work) = queue.recv() {
+            opened.deliver(Ok(()));
+            while let Some(work) = of_thread.pop() {
                 if let Ends::Yes = work(&mut context) {
                     // The driver may be in any state: it is not called again, not even to close the context.
                     std::mem::forget(context);
-                    return;
+                    return of_thread.abandon();
                 }
             }
         };
@@ -66,30 +151,28 @@ impl<C: 'static> ContextThread<C> {
             .name(format!("lockstep-{}", device.backend))
             .spawn(body)
             .map_err(|error| failed(device, &format!("no thread for its context: {error}")))?;
-        is_open.recv().map_err(|_| failed(device, "its thread has ended"))??;
-        let work = Mutex::new(Some(work));
-        Ok(ContextThread { device, process: std::process::id(), work, thread: Some(thread) })
+        is_open.wait().ok_or_else(|| failed(device, "its thread has ended"))??;
+        Ok(ContextThread { device, process: std::process::id(), queue, thread: Some(thread) })
     }
 
     /// Sends work to the thread, and does not wait for it.
     pub fn send<T: Send + 'static>(&self, work: impl FnOnce(&mut C) -> T + Send + 'static) -> Promise<T> {
-        let (sender, receiver) = channel();
+        let (delivery, place) = Delivery::new();
         let work: Work<C> = Box::new(move |context| {
-            // After a panic, `sender` is dropped without having sent a result, which `Promise::wait` reports as an error.
+            // After a panic, `delivery` is dropped without a result, which `Promise::wait` reports as an error.
             match catch_unwind(AssertUnwindSafe(|| work(context))) {
                 Ok(value) => {
-                    let _ = sender.send(value);
+                    delivery.deliver(value);
                     Ends::No
                 }
                 Err(_) => Ends::Yes,
             }
         });
         if self.process == std::process::id() {
-            let queue = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-            // If the thread has ended, the work is dropped, and with it the sender of the result.
-            let _ = queue.as_ref().map(|queue| queue.send(work));
+            // If the thread has ended, the work is dropped, and with it the delivery.
+            self.queue.push(work);
         }
-        Promise { device: self.device, process: self.process, receiver, arrived: OnceLock::new() }
+        Promise { device: self.device, process: self.process, place, arrived: OnceLock::new() }
     }
 
     /// Runs work on the thread and waits for its result.
@@ -107,7 +190,9 @@ impl<C: 'static> ContextThread<C> {
 impl<C> Drop for ContextThread<C> {
     /// Waits until all work is done and the context is closed.
     fn drop(&mut self) {
-        self.work.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if self.process == std::process::id() {
+            self.queue.close();
+        }
         let Some(thread) = self.thread.take() else { return };
         // Not joined in two cases: a child process made by `fork` does not have the thread, and a thread cannot join itself
         // (work on the thread may drop the last reference to this value).
@@ -120,14 +205,7 @@ impl<C> Drop for ContextThread<C> {
 impl<T> Promise<T> {
     /// True if [`Promise::wait`] would not block.
     pub fn is_ready(&self) -> bool {
-        if self.arrived.get().is_some() || self.process != std::process::id() {
-            return true;
-        }
-        match self.receiver.try_recv() {
-            Ok(value) => self.arrived.set(value).is_ok(),
-            Err(TryRecvError::Empty) => false,
-            Err(TryRecvError::Disconnected) => true,
-        }
+        self.process != std::process::id() || self.place.is_done.get().is_some()
     }
 
     /// Waits for the result and takes it.
@@ -152,11 +230,14 @@ impl<T> Promise<T> {
             let reason = "it was opened before the process was forked: open it after the fork";
             return Err(failed(self.device, reason));
         }
-        let value = self
-            .receiver
-            .recv()
-            .map_err(|_| failed(self.device, "its driver failed: restart the program"))?;
-        Ok(self.arrived.get_or_init(|| value))
+        self.place.is_done.wait();
+        let mut result = self.place.result.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = result.take() {
+            // While the place is locked, so that another caller finds the value either there or here.
+            let _ = self.arrived.set(value);
+        }
+        drop(result);
+        self.arrived.get().ok_or_else(|| failed(self.device, "its driver failed: restart the program"))
     }
 }
 
@@ -172,8 +253,8 @@ fn describe(panic: &(dyn Any + Send)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::channel;
     use std::thread::ThreadId;
 
     use lockstep_core::backend::Unit;

@@ -29,13 +29,13 @@ impl OpenGlBackend {
             library.places().into_iter().partition(|place| place.is_software);
         let numbered = places.into_iter().enumerate().map(|(number, place)| {
             let id = DeviceId { backend: BACKEND, unit: Unit::Number(number as u16) };
-            OpenGlDevice::new(id, library.clone(), place)
+            OpenGlDevice::new(id, library, place)
         });
         let mut devices: Vec<OpenGlDevice> = numbered.collect();
         let missing = devices.is_empty().then(missing);
         if cfg!(feature = "software") {
             devices.extend(
-                software.into_iter().take(1).map(|place| OpenGlDevice::new(SOFTWARE, library.clone(), place)),
+                software.into_iter().take(1).map(|place| OpenGlDevice::new(SOFTWARE, library, place)),
             );
         }
         (devices, missing)

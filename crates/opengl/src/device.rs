@@ -94,9 +94,18 @@ impl OpenGlDevice {
         self.opened()?.fixslice.device().thread.send(move |gl| gl.lose_after(draws)).wait()
     }
 
+    /// The number of bytes other than zero that keys and data have left in the context, for tests of wiping.
+    ///
+    /// # Errors
+    /// If the device cannot be opened, or memory cannot be read back.
+    pub fn remains(&self) -> Result<usize> {
+        let remains = self.opened()?.fixslice.device().thread.send(|gl| gl.remains()).wait()?;
+        remains.map_err(|reason| Error::DeviceFailed { device: self.id, reason })
+    }
+
     fn opened(&self) -> Result<&Opened> {
         let open = || {
-            let (id, library, place) = (self.id, self.library.clone(), self.place.clone());
+            let (id, library, place) = (self.id, self.library, self.place.clone());
             let thread = ContextThread::start(id, move || {
                 Gl::open(&library, &place).map_err(|reason| Error::DeviceFailed { device: id, reason })
             })?;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "functions of libEGL")]
 
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::Arc;
+use std::sync::OnceLock;
 
 use khronos_egl as egl;
 use lockstep_gpu_host::may_have_gpu;
@@ -23,9 +23,9 @@ type QueryDevices = extern "system" fn(egl::Int, *mut *mut c_void, *mut egl::Int
 type QueryDeviceString = extern "system" fn(*mut c_void, egl::Int) -> *const c_char;
 
 /// libEGL.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(crate) struct Library {
-    egl: Arc<Egl>,
+    egl: &'static Egl,
 }
 
 /// Something that contexts can be opened on.
@@ -63,9 +63,11 @@ impl Place {
 impl Library {
     /// Opens libEGL.so.1. `None` if this machine does not have it.
     pub(crate) fn open() -> Option<Library> {
-        // SAFETY: a library of this name implements EGL. It stays open until the process ends.
-        let egl = unsafe { Egl::load_required() }.ok()?;
-        Some(Library { egl: Arc::new(egl) })
+        // Opened once and never closed, since pointers to devices and functions are kept.
+        static OPENED: OnceLock<Option<Egl>> = OnceLock::new();
+        // SAFETY: a library of this name implements EGL.
+        let egl = OPENED.get_or_init(|| unsafe { Egl::load_required() }.ok()).as_ref()?;
+        Some(Library { egl })
     }
 
     /// The devices of this machine, or if libEGL does not list them, the platform without surfaces.
@@ -149,7 +151,7 @@ impl Library {
                 continue;
             }
             if let Ok(context) = self.context_of(display, interface) {
-                let context = Context { library: self.clone(), display, context, interface };
+                let context = Context { library: *self, display, context, interface };
                 // If it cannot be made current, it is closed.
                 if self.egl.make_current(display, None, None, Some(context.context)).is_ok() {
                     return Ok(context);
@@ -213,7 +215,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        let egl = &self.library.egl;
+        let egl = self.library.egl;
         // The display stays initialised: other contexts of this process may use it.
         let _ = egl.make_current(self.display, None, None, None);
         let _ = egl.destroy_context(self.display, self.context);

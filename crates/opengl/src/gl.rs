@@ -2,6 +2,8 @@
 //! adds its own draws.
 #![allow(unsafe_code, reason = "functions of OpenGL")]
 
+mod remains;
+
 use std::collections::HashMap;
 use std::fmt::Debug;
 
@@ -259,7 +261,8 @@ impl Gl {
             let uniforms = sources.uniforms.iter().map(|&name| (name, gl.get_uniform_location(linked, name)));
             Compiled { program: linked, uniforms: uniforms.collect(), round_keys: sources.round_keys }
         };
-        self.check("a shader")?;
+        // SAFETY: the program is this context's, and not used.
+        self.check("a shader").inspect_err(|_| unsafe { self.gl.delete_program(compiled.program) })?;
         self.programs.insert(key.clone(), compiled);
         Ok(key)
     }
@@ -421,7 +424,8 @@ impl Gl {
             self.gl.buffer_data_size(glow::ARRAY_BUFFER, size, glow::STREAM_COPY);
             buffer
         };
-        self.check("a buffer")?;
+        // SAFETY: the buffer is this context's, and not used.
+        self.check("a buffer").inspect_err(|_| unsafe { self.gl.delete_buffer(buffer) })?;
         self.buffers.insert(slot, Buffer { buffer, bytes: room, used: bytes });
         Ok(buffer)
     }

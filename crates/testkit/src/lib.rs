@@ -5,9 +5,12 @@
 //! - [`mock`]: an asynchronous device with memory of its own, and a trusted device.
 #![deny(unsafe_code)]
 
+mod absent;
 pub mod mock;
 pub mod properties;
 pub mod suite;
+
+pub use absent::absent_device;
 
 /// Makes `cargo test` compile and run the code of the guide.
 #[cfg(doctest)]

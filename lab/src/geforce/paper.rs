@@ -88,6 +88,32 @@ pub const A5_CPU: [Runs; 7] = [
 /// Table A6: the GeForce 6800 with textures of 1024 x 1024 texels.
 pub const A6_6800: [Runs; 2] = [on(1, [88.954, 90.592, 90.857]), on(3, [206.346, 207.879, 206.622])];
 
+/// Table A1: the GeForce 8800 with 360 blocks of 512 threads, 10 rounds in a thread, and buffers of 29,491,200 bytes.
+pub const A1_8800: [Runs; 4] = [
+    on(1, [42.238, 42.815, 43.935]),
+    on(2, [40.750, 40.965, 41.920]),
+    on(3, [40.620, 39.443, 41.030]),
+    on(4, [43.539, 43.482, 42.655]),
+];
+
+/// Table A2: the same with buffers of 58,982,400 bytes.
+pub const A2_8800: [Runs; 4] = [
+    on(1, [42.405, 42.600, 43.935]),
+    on(2, [39.691, 40.368, 38.306]),
+    on(3, [37.892, 37.607, 39.958]),
+    on(4, [40.301, 42.218, 40.377]),
+];
+
+/// Table A3: the GeForce 8800 with 240 blocks of 256 threads, 10 rounds in a thread, and buffers of 9,830,400 bytes.
+pub const A3_8800: [Runs; 6] = [
+    on(1, [43.628, 42.469, 42.038]),
+    on(2, [40.133, 42.327, 40.243]),
+    on(3, [41.577, 42.327, 40.913]),
+    on(4, [42.643, 41.263, 42.332]),
+    on(5, [21.718, 19.860, 13.307]),
+    on(6, [16.764, 16.847, 8.984]),
+];
+
 /// Table A4: the GeForce 8800 with 360 blocks of 512 threads, 10 rounds in a thread, and buffers of 58,982,400 bytes, while X
 /// is running.
 pub const A4_8800: [Runs; 8] = [
@@ -123,7 +149,10 @@ mod tests {
 
     #[test]
     fn the_means_are_those_that_the_thesis_prints() {
-        let printed: [(&[Runs], &[f64]); 5] = [
+        let printed: [(&[Runs], &[f64]); 8] = [
+            (&A1_8800, &[42.996, 41.211, 40.364, 43.225]),
+            (&A2_8800, &[42.980, 39.455, 38.485, 40.965]),
+            (&A3_8800, &[42.711, 40.901, 41.605, 42.079]),
             (&A5_6800, &[87.548, 81.952, 201.456, 202.449, 101.649]),
             (&A5_CPU, &[46.609, 44.804, 44.183, 45.452]),
             (&A4_8800, &[41.839, 39.666, 39.235, 40.518]),

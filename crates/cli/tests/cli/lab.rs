@@ -82,6 +82,30 @@ fn the_model_of_the_geforce_6800() {
 }
 
 #[test]
+fn the_files_of_the_geforce_thesis() {
+    let folder = Folder::new();
+    let small = ["lab", "geforce", "measure", "--scale", "65536", "--runs", "1", "--edges", "8,16"];
+    let devices = ["--device", "opengl:software", "--cuda", "cuda:emu"];
+    let report = folder.run([&small[..], &devices, &["--json"]].concat()).succeeded().json();
+    // Eight files by edge; four for Table A7; three configurations of the 8800.
+    let rows = |name: &str| report[name].as_array().unwrap().len();
+    assert_eq!(["cpu", "geforce_6800", "overhead", "geforce_8800"].map(rows), [8, 16, 4, 24]);
+    assert_eq!(report["geforce_6800"][0]["whole"]["bytes"], 884_736_000 / 65536 / 16 * 16);
+    let verify = ["off", "sample", "full"].map(serde_json::Value::from);
+    let hot_card = report["hot_card"].as_array().unwrap();
+    assert!(hot_card.iter().map(|outcome| &outcome["verify"]).eq(&verify));
+    assert!(hot_card[0]["wrong_blocks"].as_u64() > Some(0) && hot_card[0]["incident"].is_null());
+    assert!(hot_card[2]["wrong_blocks"] == 0 && hot_card[2]["incident"].is_string());
+    let text = folder.run([&small[..], &devices].concat()).succeeded();
+    fits("lab geforce measure", text.text());
+    folder.run([&small[..], &["--device", "opengl:7"]].concat()).failed(2, "no device `opengl:7`: there are");
+    folder.run([&small[..], &devices[..2], &["--cuda", "cuda:7"]].concat()).failed(2, "no device `cuda:7`");
+    folder.run(["lab", "geforce", "measure", "--edges", "0"]).failed_usage("--edges");
+    folder.run(["lab", "geforce", "measure", "--scale", "0"]).failed_usage("--scale");
+    folder.run(["lab", "geforce", "--page", "a.md", "measure"]).failed_usage("measure");
+}
+
+#[test]
 fn programs_are_assembled_and_run() {
     let folder = Folder::new();
     let listed = folder.pipe(["lab", "cell", "asm", "-"], b"il $3,5\n stop 7\n").succeeded();

@@ -47,7 +47,10 @@ fn help_fits() {
     let names = commands.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("    "));
     let mut names: Vec<_> = names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
     assert!(names.len() > 10, "{names:?}");
-    names.extend(["lab cell", "lab cell trace", "lab cell asm", "lab cuda", "lab geforce"].map(String::from));
+    names.extend(
+        ["lab cell", "lab cell trace", "lab cell asm", "lab cuda", "lab geforce", "lab geforce measure"]
+            .map(String::from),
+    );
     for name in names.iter().filter(|name| *name != "help") {
         for form in ["-h", "--help"] {
             let ended = folder.run(name.split(' ').chain([form])).succeeded();

@@ -110,6 +110,18 @@ fn a_context_that_is_lost_midway_leaves_zeros() {
     }
 }
 
+/// After a call, neither keys nor data are left in textures, buffers and uniforms.
+#[test]
+fn keys_and_data_are_wiped() {
+    let Some(device) = software::device() else { return };
+    for kernel in device.kernels().to_vec() {
+        // Zeros, so that nothing but zeros remains only if also what the host adds is wiped.
+        let mut data = vec![0; 100_000];
+        ctr_by(&device, kernel.name, &mut data).unwrap();
+        assert_eq!(device.remains(), Ok(0), "{}", kernel.name);
+    }
+}
+
 /// Whole passes, as the engine for the GeForce 6800 draws them; and draws without encryption, in which CTR adds the counters.
 #[test]
 fn experiments_have_defined_results() {

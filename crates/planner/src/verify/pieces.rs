@@ -36,18 +36,28 @@ impl Piece<'_> {
     }
 }
 
-/// The sampled blocks, by message and block number: every [`BLOCK_STRIDE`]th whole block of all messages together, but at
-/// least one block.
+/// One place in each stretch of `stride` places, in ascending order. The places within the stretches differ, because errors of
+/// devices are often periodic: those of one lane are in each block of the same number in a tile.
+fn places(seed: usize, stride: usize) -> impl Iterator<Item = usize> {
+    (0usize..).map(move |stretch| {
+        // The upper bits of the product with the golden ratio are spread evenly.
+        let spread = (seed as u64).wrapping_add(stretch as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        stretch * stride + spread as usize % stride
+    })
+}
+
+/// The sampled blocks, by message and block number: one in [`BLOCK_STRIDE`] whole blocks of all messages together, but at least
+/// one block.
 pub(super) fn sampled_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(usize, usize)> {
     let mut samples = Vec::new();
-    let mut next = verifier.seed % BLOCK_STRIDE;
+    let mut places = places(verifier.seed, BLOCK_STRIDE).peekable();
+    let mut before = 0;
     for (message, bytes) in lengths.iter().enumerate() {
-        let blocks = bytes / 16;
-        while next < blocks {
-            samples.push((message, next));
-            next += BLOCK_STRIDE;
+        let end = before + bytes / 16;
+        while let Some(place) = places.next_if(|place| *place < end) {
+            samples.push((message, place - before));
         }
-        next -= blocks;
+        before = end;
     }
     if samples.is_empty() {
         let whole = lengths.iter().enumerate().filter(|(_, bytes)| **bytes >= 16);
@@ -57,11 +67,13 @@ pub(super) fn sampled_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<
     samples
 }
 
-/// Every [`MESSAGE_STRIDE`]th message, except those that have more than a 16th of all bytes.
+/// One in [`MESSAGE_STRIDE`] messages, but at least one, except those that have more than a 16th of all bytes.
 pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<usize> {
     let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
-    let first = verifier.seed % MESSAGE_STRIDE.min(count.max(1));
-    let chosen = lengths.iter().enumerate().skip(first).step_by(MESSAGE_STRIDE);
+    let stride = MESSAGE_STRIDE.min(count.max(1));
+    let chosen = places(verifier.seed, stride)
+        .take_while(|place| *place < count)
+        .map(|place| (place, &lengths[place]));
     // The size of a message is taken as its bytes plus one block, so that empty messages do not have size 0.
     chosen.filter(|(_, bytes)| 16 * (*bytes + 16) <= total + 16 * count).map(|(index, _)| index).collect()
 }

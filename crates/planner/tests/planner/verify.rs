@@ -21,6 +21,8 @@ const ALMOST_RIGHT: usize = 2;
 const FAILS: usize = 3;
 /// The data are right, and the chaining state is not.
 const WRONG_STATE: usize = 4;
+/// One block in 32 is wrong, always the same of a tile, as if a lane of the device were broken.
+const BROKEN_LANE: usize = 5;
 
 struct Pretend {
     id: DeviceId,
@@ -48,6 +50,7 @@ fn spoil(data: &mut Data<'_>, behaviour: usize) {
     let output = data.output();
     match behaviour {
         WRONG => output.iter_mut().enumerate().for_each(|(i, byte)| *byte ^= (i / 16 * 5 % 250 + 1) as u8),
+        BROKEN_LANE => output.chunks_exact_mut(16).skip(7).step_by(32).for_each(|block| block[3] ^= 4),
         ALMOST_RIGHT => output.last_mut().into_iter().for_each(|byte| *byte ^= 1),
         _ => {}
     }
@@ -172,6 +175,19 @@ fn wrong_results_are_computed_again() {
             }
         }
     }
+}
+
+#[test]
+fn samples_find_periodic_errors() {
+    let (planner, behaviour) = planner(Verify::Sample, None);
+    let inputs = [data(1 << 20)];
+    run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, true).unwrap();
+    behaviour.store(BROKEN_LANE, Ordering::Relaxed);
+    // Of 16 samples a call. If all had the same place in a tile, one call in 32 would find errors.
+    for _ in 0..8 {
+        run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, true).unwrap();
+    }
+    assert!(planner.incidents().contains(&WRONG_RESULT));
 }
 
 #[test]

@@ -5,11 +5,16 @@ use crate::software;
 use std::sync::{Arc, OnceLock};
 
 use lockstep_core::backend::Device;
+use lockstep_testkit::absent_device;
+use lockstep_wgpu::SOFTWARE;
 
 /// One device for all tests, so that programs are compiled once.
 fn device() -> Arc<dyn Device> {
     static DEVICE: OnceLock<Arc<dyn Device>> = OnceLock::new();
-    Arc::clone(DEVICE.get_or_init(|| software::or_absent(software::device())))
+    Arc::clone(DEVICE.get_or_init(|| match software::device() {
+        Some(device) => Arc::new(device),
+        None => absent_device(SOFTWARE, &["wgpu/bitslice", "wgpu/table"]),
+    }))
 }
 
 lockstep_testkit::backend_suite!(bitslice, device(), "wgpu/bitslice");

@@ -88,7 +88,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
 }
 
 /// The device of this name, or the first GPU.
-fn device(name: Option<&str>) -> Result<lockstep_cuda::Cuda> {
+pub(super) fn device(name: Option<&str>) -> Result<lockstep_cuda::Cuda> {
     let (devices, missing) = lockstep_cuda::devices();
     let known: Vec<String> = devices.iter().map(|device| device.id().to_string()).collect();
     let wanted = |device: &lockstep_cuda::Cuda| match name {

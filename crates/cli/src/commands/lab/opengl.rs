@@ -2,17 +2,18 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueHint};
 use lockstep::OutputOptions;
-use lockstep::engine::{self, BackendOptions, Engine};
+use lockstep::engine::Engine;
 use lockstep::hazmat::Key;
 use lockstep::hazmat::backend::Device;
 use lockstep::hazmat::mode::{Cipher, CipherKey};
 use lockstep_bench::OpenSsl;
 use lockstep_lab::opengl::{self, Conditions, EDGE, Report, paper};
+use lockstep_opengl::{OpenGlBackend, OpenGlDevice};
 
+use super::cuda;
 use crate::commands::{print, print_json};
 use crate::date;
 use crate::error::{Error, Result, failed};
@@ -26,6 +27,7 @@ use crate::text::parse_size;
 /// Measures the chapter's vertex program and fragment program, and Lockstep's kernel, by batch size as in Figure 36-9;
 /// for comparison, `openssl speed`, and a CUDA GPU if there is one.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("output").args(["plot", "pictures"]))]
 pub(crate) struct OpenGl {
     /// Measure this device, such as `opengl:software` [default: the first GPU]
     #[arg(long, value_name = "NAME")]
@@ -53,7 +55,7 @@ pub(crate) struct OpenGl {
     pictures: Option<PathBuf>,
 
     /// Replace files that exist
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     force: bool,
 }
 
@@ -66,7 +68,7 @@ const SOFTWARE_TOTAL: u64 = 4 << 20;
 pub(super) fn run(args: &OpenGl) -> Result<()> {
     let device = device(args.device.as_deref())?;
     if let Some(folder) = &args.pictures {
-        return write_pictures(&*device, folder, args.force);
+        return write_pictures(&device, folder, args.force);
     }
     let mut conditions = Conditions::of_the_chapter();
     let is_slow = device.properties().by_name_only;
@@ -78,9 +80,9 @@ pub(super) fn run(args: &OpenGl) -> Result<()> {
     let options = OutputOptions { force: args.force, ..Default::default() };
     let mut file = args.plot.as_deref().map(|path| GuardedFile::create(path, options)).transpose()?;
     let openssl = if args.no_openssl { None } else { OpenSsl::find(Path::new("openssl")) };
-    let cuda = cuda();
-    let mut devices = vec![&*device];
-    devices.extend(cuda.as_deref());
+    let cuda = cuda::device(None).ok();
+    let mut devices: Vec<&dyn Device> = vec![&device];
+    devices.extend(cuda.as_ref().map(|cuda| cuda as &dyn Device));
     let processor = Engine::builder().device("cpu").build()?;
     let note = Note::new();
     let measured = opengl::measure(
@@ -112,31 +114,21 @@ fn encrypt(
     cipher.encrypt(&**engine.planner(), &CipherKey::new(cipher, key.bytes())?, iv, data)
 }
 
-/// All devices of this machine.
-fn all() -> Vec<Arc<dyn Device>> {
-    engine::discover(&BackendOptions { threads: 1 }).devices
-}
-
 /// The OpenGL device of this name, or the first GPU.
-fn device(name: Option<&str>) -> Result<Arc<dyn Device>> {
-    let devices: Vec<_> = all().into_iter().filter(|device| device.id().backend == "opengl").collect();
+pub(super) fn device(name: Option<&str>) -> Result<OpenGlDevice> {
+    let (devices, missing) = OpenGlBackend.find();
     let known: Vec<String> = devices.iter().map(|device| device.id().to_string()).collect();
-    let wanted = |device: &Arc<dyn Device>| match name {
+    let wanted = |device: &OpenGlDevice| match name {
         Some(name) => device.id().to_string() == name,
         None => !device.properties().by_name_only,
     };
-    devices.into_iter().find(wanted).ok_or_else(|| match name {
-        _ if known.is_empty() => {
-            failed("there is no device with OpenGL: install the GPU's driver and libEGL.so.1")
+    devices.into_iter().find(wanted).ok_or_else(|| match (name, missing) {
+        (Some(name), _) if !known.is_empty() => {
+            failed(format!("no device `{name}`: there are {}", known.join(", ")))
         }
-        Some(name) => failed(format!("no device `{name}`: there are {}", known.join(", "))),
-        None => failed("there is no GPU with OpenGL; use a software device: --device opengl:software"),
+        (_, Some(missing)) if known.is_empty() => failed(missing.to_string()),
+        _ => failed("there is no GPU with OpenGL; use a software device: --device opengl:software"),
     })
-}
-
-/// The first GPU with CUDA.
-fn cuda() -> Option<Arc<dyn Device>> {
-    all().into_iter().find(|device| device.id().backend == "cuda" && !device.properties().by_name_only)
 }
 
 fn write_pictures(device: &dyn Device, folder: &Path, force: bool) -> Result<()> {
@@ -151,13 +143,16 @@ fn write_pictures(device: &dyn Device, folder: &Path, force: bool) -> Result<()>
     let pictures = opengl::pictures(device, kernel, cbc).map_err(|error| failed(error.to_string()))?;
     std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let files = [("plain.png", pictures.plain), ("ecb.png", pictures.ecb), ("cbc.png", pictures.cbc)];
+    // All files are created before any of them appears.
+    let mut outputs = Vec::new();
     for (name, pixels) in files {
         let path = folder.join(name);
         let options = OutputOptions { force, ..Default::default() };
         let mut file = GuardedFile::create(&path, options)?;
         file.file().write_all(&png(&pixels)?).map_err(Error::io("write", &path))?;
-        file.commit()?;
+        outputs.push(file);
     }
+    outputs.into_iter().try_for_each(GuardedFile::commit)?;
     print(&format!("{}: {kernel}: plain.png, ecb.png, cbc.png\n", device.id()))
 }
 

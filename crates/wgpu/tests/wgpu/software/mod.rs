@@ -1,11 +1,8 @@
 //! The software device that tests run on, or the device that LOCKSTEP_TEST_DEVICE names.
 
 use std::io::Write;
-use std::sync::Arc;
 
-use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo};
-use lockstep_core::work::{Operation, Work};
-use lockstep_core::{Error, KeySize, Result};
+use lockstep_core::backend::Device;
 use lockstep_wgpu::{SOFTWARE, SOFTWARE_GL, WgpuBackend, WgpuDevice};
 
 /// The device of this name. If this machine has none, prints NOT TESTED and returns None; where `CI` is set that is a
@@ -30,43 +27,4 @@ pub(crate) fn by_name(name: &str) -> Option<WgpuDevice> {
 #[allow(dead_code, reason = "not every test file uses it")]
 pub(crate) fn device() -> Option<WgpuDevice> {
     by_name(&std::env::var("LOCKSTEP_TEST_DEVICE").unwrap_or(SOFTWARE.to_string()))
-}
-
-/// The device, or one without usable kernels.
-#[allow(dead_code, reason = "not every test file runs the suite")]
-pub(crate) fn or_absent(device: Option<WgpuDevice>) -> Arc<dyn Device> {
-    let Some(device) = device else {
-        let info = |name| KernelInfo {
-            name,
-            description: "",
-            constant_time: true,
-            missing: Some("this machine has no software device".into()),
-        };
-        return Arc::new(Absent(vec![info("wgpu/bitslice"), info("wgpu/table")]));
-    };
-    Arc::new(device)
-}
-
-struct Absent(Vec<KernelInfo>);
-
-impl Device for Absent {
-    fn id(&self) -> DeviceId {
-        SOFTWARE
-    }
-
-    fn description(&self) -> String {
-        "nothing".into()
-    }
-
-    fn kernels(&self) -> &[KernelInfo] {
-        &self.0
-    }
-
-    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
-        None
-    }
-
-    fn submit<'w, 'd: 'w>(&self, _: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        Err(Error::Unsupported { kernel: "nothing", operation: work.task.operation().to_string() })
-    }
 }
