@@ -2,7 +2,7 @@
 # Checks and measurements on a machine with a GPU.
 #
 #   tools/gpu_check.sh build FOLDER [ARCHITECTURES]   builds programs that require only a driver on the GPU machine
-#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        on that machine: self-tests, the suite on each kernel, sanitizer, benchmark, wgpu, openssl
+#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        on that machine: self-tests, the suite on each kernel, sanitizer, benchmark, wgpu, OpenGL, openssl
 #
 # `run` writes OUT/DATE-DEVICE.json and .md, the table and plots of docs/papers/cuda-geforce8.md, and OUT/log; it goes on after a failure and then exits with 1.
 set -uo pipefail
@@ -18,9 +18,9 @@ build() {
     # One by one: in one build, the provider would get the feature wgpu of the command.
     cargo build --release --locked -p lockstep-cli
     cargo build --release --locked -p lockstep-provider
-    cargo build --release --locked -p lockstep --example device_speed
+    cargo build --release --locked -p lockstep --features wgpu,lab --example device_speed
     local backend suite
-    for backend in cuda wgpu; do
+    for backend in cuda wgpu opengl; do
         suite=$(cargo test --release --locked -p lockstep-$backend --test $backend --no-run 2>&1 | sed -n "s/.*(\(.*$backend-[0-9a-f]*\))$/\1/p")
         cp "$suite" "$folder/tests-$backend"
     done
@@ -42,6 +42,15 @@ run() {
         local rc=${PIPESTATUS[0]}
         [ "$rc" -eq 0 ] || { failed+=("$*: exit code $rc"); echo "FAILED with $rc"; }
     }
+    # Self-tests and the shared suite on another device of the same GPU. Fails if there is none.
+    is_there() {
+        if ! "$folder/lockstep" devices | grep -q "^$1:"; then
+            echo "NOT TESTED: $1: $("$folder/lockstep" devices | grep "^$2" || echo "no driver for $2")"
+            return 1
+        fi
+        step "self-tests of $1" "$folder/lockstep" selftest --device "$1"
+        LOCKSTEP_TEST_DEVICE=$1 step "the shared suite on $1" "$folder/tests-$2" suite::
+    }
     {
         step "the machine" sh -c 'nvidia-smi || true; lscpu | head -20'
         step "devices" "$folder/lockstep" devices
@@ -55,18 +64,20 @@ run() {
         LIMIT=${BENCH_LIMIT:-300} step "benchmark" "$folder/device_speed" "$device" "$out/$name.json" "$out/$name.md" "${LARGEST:-1073741824}"
         LIMIT=180 step "the CUDA paper's table" sh -c '"$1" lab cuda --device "$2" --json --force --html "$3.html" >"$3.json"' lab \
             "$folder/lockstep" "$device" "$out/$name-geforce8"
-        # The same GPU by wgpu, if its driver is installed.
-        local portable=${PORTABLE:-wgpu:0}
-        if "$folder/lockstep" devices | grep -q "^$portable:"; then
-            local other
+        # The same GPU by wgpu and by OpenGL, if their drivers are installed.
+        local portable=${PORTABLE:-wgpu:0} opengl=${OPENGL:-opengl:0} other
+        if is_there "$portable" wgpu; then
             other=$(named "$portable")
-            step "self-tests by wgpu" "$folder/lockstep" selftest --device "$portable"
-            LOCKSTEP_TEST_DEVICE=$portable step "the shared suite by wgpu" "$folder/tests-wgpu" suite::
             LIMIT=${BENCH_LIMIT:-300} step "benchmark by wgpu" "$folder/device_speed" "$portable" "$out/$other.json" "$out/$other.md" \
                 "${LARGEST:-1073741824}"
             step "wgpu beside CUDA" python3 tools/gpu_ratio.py "$out/$other.json" "$out/$name.json"
-        else
-            echo "NOT TESTED: $portable: $("$folder/lockstep" devices | grep '^wgpu' || echo 'no driver for Vulkan')"
+        fi
+        if is_there "$opengl" opengl; then
+            other=$(named "$opengl")
+            LIMIT=300 step "Figure 36-9 of GPU Gems 3" sh -c '"$1" lab opengl --device "$2" --json --force --plot "$3.svg" ${4:+--total "$4"} >"$3.json"' \
+                lab "$folder/lockstep" "$opengl" "$out/$other-gems" "${TOTAL:-}"
+            LIMIT=300 step "the files of the GeForce thesis" sh -c '"$1" lab geforce measure --device "$2" --cuda "$3" --json ${5:+--scale "$5"} >"$4.json"' \
+                lab "$folder/lockstep" "$opengl" "$device" "$out/$other-geforce" "${SCALE:-}"
         fi
         if command -v openssl >/dev/null; then
             LOCKSTEP_TEST_DEVICE=$device step "openssl and nginx" python3 tools/provider-test/device.py "$folder/lockstep.so"
