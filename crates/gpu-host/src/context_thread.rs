@@ -122,30 +122,45 @@ impl<T> Place<T> {
 }
 
 impl<C: 'static> ContextThread<C> {
-    /// Starts a thread that opens a context, and waits until it is open.
+    /// Starts a thread that opens a context, and waits until it is open. With `exclusive`, the thread calls the driver only
+    /// while it holds this lock, for drivers whose contexts must not be used at the same time.
     ///
     /// # Errors
     /// The errors of `open`; [`Error::DeviceFailed`] if `open` panics, or if the system has no thread left.
-    pub fn start(device: DeviceId, open: impl FnOnce() -> Result<C> + Send + 'static) -> Result<Self> {
+    pub fn start(
+        device: DeviceId,
+        exclusive: Option<&'static Mutex<()>>,
+        open: impl FnOnce() -> Result<C> + Send + 'static,
+    ) -> Result<Self> {
+        let lock = move || exclusive.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
         let state = QueueState { work: VecDeque::new(), is_closed: false };
         let queue = Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new() });
         let of_thread = Arc::clone(&queue);
         let (opened, is_open) = Delivery::new();
         let body = move || {
-            let context = catch_unwind(AssertUnwindSafe(open))
-                .unwrap_or_else(|panic| Err(failed(device, &describe(&*panic))));
+            let context = {
+                let _alone = lock();
+                catch_unwind(AssertUnwindSafe(open))
+                    .unwrap_or_else(|panic| Err(failed(device, &describe(&*panic))))
+            };
             let mut context = match context {
                 Ok(context) => context,
                 Err(error) => return opened.deliver(Err(error)),
             };
             opened.deliver(Ok(()));
             while let Some(work) = of_thread.pop() {
-                if let Ends::Yes = work(&mut context) {
+                let ends = {
+                    let _alone = lock();
+                    work(&mut context)
+                };
+                if let Ends::Yes = ends {
                     // The driver may be in any state: it is not called again, not even to close the context.
                     std::mem::forget(context);
                     return of_thread.abandon();
                 }
             }
+            let _alone = lock();
+            drop(context);
         };
         let thread = std::thread::Builder::new()
             .name(format!("lockstep-{}", device.backend))
@@ -289,7 +304,7 @@ mod tests {
         let closed = Arc::new(AtomicBool::new(false));
         let for_context = Arc::clone(&closed);
         let open = || Ok(Context { owner: std::thread::current().id(), calls: 0, closed: for_context });
-        (ContextThread::start(DEVICE, open).unwrap(), closed)
+        (ContextThread::start(DEVICE, None, open).unwrap(), closed)
     }
 
     #[test]
@@ -305,6 +320,36 @@ mod tests {
         assert_eq!(thread.run(|context| Ok(context.call())).unwrap(), 801);
         drop(thread);
         assert!(closed.load(Ordering::Acquire), "the context is closed by its thread");
+    }
+
+    #[test]
+    fn contexts_with_a_lock_are_used_one_at_a_time() {
+        static LOCK: Mutex<()> = Mutex::new(());
+        static IN_USE: AtomicBool = AtomicBool::new(false);
+        let use_it = || {
+            assert!(!IN_USE.swap(true, Ordering::AcqRel), "two contexts are in use");
+            std::thread::yield_now();
+            IN_USE.store(false, Ordering::Release);
+        };
+        struct Checked<F: Fn()>(F);
+        impl<F: Fn()> Drop for Checked<F> {
+            fn drop(&mut self) {
+                (self.0)();
+            }
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let open = move || {
+                        use_it();
+                        Ok(Checked(use_it))
+                    };
+                    let thread = ContextThread::start(DEVICE, Some(&LOCK), open).unwrap();
+                    let promises: Vec<_> = (0..1000).map(|_| thread.send(|context| (context.0)())).collect();
+                    promises.into_iter().for_each(|promise| promise.wait().unwrap());
+                });
+            }
+        });
     }
 
     #[test]
@@ -337,8 +382,8 @@ mod tests {
     fn a_failure_to_open_is_an_error() {
         let error = failed(DEVICE, "on demand");
         let result = error.clone();
-        assert_eq!(ContextThread::<()>::start(DEVICE, || Err(result)).err(), Some(error));
-        let error = ContextThread::<()>::start(DEVICE, || panic!("no driver")).err();
+        assert_eq!(ContextThread::<()>::start(DEVICE, None, || Err(result)).err(), Some(error));
+        let error = ContextThread::<()>::start(DEVICE, None, || panic!("no driver")).err();
         assert_eq!(error, Some(failed(DEVICE, "no driver")));
     }
 

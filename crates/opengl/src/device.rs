@@ -1,7 +1,7 @@
 //! A device of OpenGL as a device of `lockstep-core`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceProperties, HardwareId, KernelId, KernelInfo,
@@ -21,6 +21,10 @@ use crate::kernel::{Family, KERNELS};
 /// The chunks of a software device are smaller, because it shares caches with the threads that fill its textures.
 const CHUNK: usize = 4 << 20;
 const SOFTWARE_CHUNK: usize = 1 << 20;
+
+/// Contexts of software are used one at a time. Mesa's llvmpipe (seen with 22.3.6) reads the scenes of other contexts, without
+/// a lock, when it decides whether a texture is in use, and crashes if their threads free them meanwhile.
+static SOFTWARE_CONTEXTS: Mutex<()> = Mutex::new(());
 
 /// Messages that have at least this number of bytes on average are divided into tiles of 64 blocks. Shorter messages would
 /// leave most of such a tile empty.
@@ -86,6 +90,12 @@ impl OpenGlDevice {
         self
     }
 
+    /// The same device with another limit for the width and height of textures than its driver states, for tests.
+    pub fn with_texture_limit(mut self, texels: usize) -> OpenGlDevice {
+        self.place.largest = Some(texels);
+        self
+    }
+
     /// Behaves after this number of draws as if the driver had lost the context, for tests.
     ///
     /// # Errors
@@ -106,7 +116,8 @@ impl OpenGlDevice {
     fn opened(&self) -> Result<&Opened> {
         let open = || {
             let (id, library, place) = (self.id, self.library, self.place.clone());
-            let thread = ContextThread::start(id, move || {
+            let exclusive = place.is_software.then_some(&SOFTWARE_CONTEXTS);
+            let thread = ContextThread::start(id, exclusive, move || {
                 Gl::open(&library, &place).map_err(|reason| Error::DeviceFailed { device: id, reason })
             })?;
             let (renderer, version) = thread.run(|gl| Ok(gl.names()))?;

@@ -37,6 +37,8 @@ pub(crate) struct Place {
     pub(crate) is_software: bool,
     /// For tests: true if OpenGL ES is used even where there is OpenGL.
     pub(crate) is_embedded: bool,
+    /// For tests: the largest width and height of textures, whatever the driver states.
+    pub(crate) largest: Option<usize>,
     /// The device file, such as `/dev/dri/renderD128`; empty if it is unknown.
     pub(crate) node: String,
 }
@@ -76,7 +78,13 @@ impl Library {
         if !listed.is_empty() {
             return listed;
         }
-        vec![Place { device: None, is_software: !may_have_gpu(), is_embedded: false, node: String::new() }]
+        vec![Place {
+            device: None,
+            is_software: !may_have_gpu(),
+            is_embedded: false,
+            largest: None,
+            node: String::new(),
+        }]
     }
 
     fn devices(&self) -> Vec<Place> {
@@ -118,6 +126,7 @@ impl Library {
                 device: Some(DevicePointer(device)),
                 is_software: has("EGL_MESA_device_software"),
                 is_embedded: false,
+                largest: None,
                 node,
             }
         };
@@ -144,7 +153,10 @@ impl Library {
         }
         // SAFETY: the display comes from EGL.
         let display = unsafe { egl::Display::from_ptr(display) };
-        let failed = |error| format!("its driver does not start: {error}; update the driver");
+        let failed = |error: egl::Error| {
+            let reason = error.to_string();
+            format!("its driver does not start: {}; update the driver", reason.trim_end_matches('.'))
+        };
         self.egl.initialize(display).map_err(failed)?;
         for interface in [Interface::Desktop, Interface::Embedded] {
             if place.is_embedded && interface == Interface::Desktop {

@@ -163,6 +163,7 @@ impl Gl {
             if largest < WIDTH || gl.get_parameter_i32(glow::MAX_COLOR_ATTACHMENTS) < MOST_TARGETS as i32 {
                 return Err("its textures or targets are too few or too small: update the driver".into());
             }
+            let largest = place.largest.unwrap_or(largest);
             let framebuffer = gl.create_framebuffer()?;
             let (no_vertices, vertices) = (gl.create_vertex_array()?, gl.create_vertex_array()?);
             gl.bind_vertex_array(Some(no_vertices));

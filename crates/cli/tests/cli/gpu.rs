@@ -1,4 +1,4 @@
-//! GPUs by wgpu: missing ones, and a software device.
+//! GPUs by wgpu and OpenGL: missing ones, and software devices.
 
 use crate::common::*;
 
@@ -55,4 +55,56 @@ fn the_software_device() {
     folder.write("damaged", damaged);
     folder.run(["decrypt", "-k", "key", "damaged", "-o", "no", "--device", "wgpu:software"]).failed(1, "");
     assert!(!folder.has("no"));
+}
+
+/// The arguments of `cipher` on the software device of OpenGL.
+const BY_OPENGL: [&str; 10] = [
+    "cipher",
+    "-m",
+    "ctr",
+    "--key-hex",
+    "000102030405060708090a0b0c0d0e0f",
+    "--iv-hex",
+    "ffffffffffffffffffffffffffffffff",
+    "--device",
+    "opengl:software",
+    "plain",
+];
+
+#[test]
+fn egl_without_opengl() {
+    let folder = Folder::new();
+    folder.write("plain", data(1000));
+    for (name, value, expected) in [
+        // No vendor's library, no driver, a driver that does not exist, and one without OpenGL 3.3.
+        ("__EGL_VENDOR_LIBRARY_FILENAMES", "/nonexistent", "libEGL has no display for it: install"),
+        ("LIBGL_DRIVERS_PATH", "/nonexistent", "its driver does not start: "),
+        ("GALLIUM_DRIVER", "abacus", "its driver does not start: "),
+        ("MESA_GLES_VERSION_OVERRIDE", "2.0", "neither OpenGL 3.3 nor OpenGL ES 3.0: update the driver"),
+    ] {
+        let mut command = folder.command(BY_OPENGL.into_iter().chain(["-o", "out"]));
+        command.env(name, value);
+        if name.starts_with("MESA_GLES") {
+            command.env("MESA_GL_VERSION_OVERRIDE", "2.1");
+        }
+        let ended = Ended::from(command.output().unwrap());
+        assert_eq!((ended.code, folder.names()), (2, vec!["plain".to_owned()]), "{name}: {}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{name}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn processes_that_use_the_same_device() {
+    let folder = Folder::new();
+    folder.write("plain", data(3_000_000));
+    let mut by_cpu = BY_OPENGL.map(String::from);
+    by_cpu[8] = "cpu".into();
+    let expected = folder.run(by_cpu).succeeded().stdout;
+    let start = |number| {
+        let output = format!("out{number}");
+        folder.command(BY_OPENGL.into_iter().chain(["-o", &output])).spawn().unwrap()
+    };
+    let children: Vec<_> = (0..3).map(start).collect();
+    children.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
+    (0..3).for_each(|number| assert!(folder.read(&format!("out{number}")) == expected));
 }

@@ -110,6 +110,33 @@ fn a_context_that_is_lost_midway_leaves_zeros() {
     }
 }
 
+/// A driver that states a larger limit than it has, or a smaller one than every driver must have.
+#[test]
+fn a_driver_that_states_a_wrong_limit() {
+    // More than 16384 rows of 512 blocks in one texture: the limit of llvmpipe.
+    const CHUNK: usize = 16 * 512 * 16400;
+    let cases = [
+        (1 << 20, CHUNK, "opengl/gems-fragment", "OpenGL error 0x501"),
+        (4, 1 << 20, "opengl/gems-fragment", "limit of 4"),
+        (4, 1 << 20, "opengl/fixslice", "limit of 4"),
+    ];
+    for (limit, chunk, kernel, expected) in cases {
+        let Some(device) = software::device() else { return };
+        let device = device.with_texture_limit(limit).with_chunk(chunk);
+        let input = vec![3; chunk];
+        let mut output = vec![7; chunk];
+        let key = Key::new(&[7; 16]).unwrap();
+        let data = Data::copy(&input, &mut output).unwrap();
+        let mut segments = [Segment { key: &key, tweak: None, state: &mut [0; 16], data }];
+        let work = Work::from(Task::Pass(Pass::EcbEncrypt, &mut segments));
+        let kernel = lockstep_core::backend::kernel_by_name(&device, kernel).unwrap();
+        let outcome = device.submit(kernel, work).and_then(|completion| completion.wait());
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(output.iter().all(|byte| *byte == 7), "the output was written");
+    }
+}
+
 /// After a call, neither keys nor data are left in textures, buffers and uniforms.
 #[test]
 fn keys_and_data_are_wiped() {
