@@ -346,11 +346,13 @@ fn secrets_that_others_can_read_cause_a_warning() {
             assert!(ended.stderr.starts_with(&expected), "{command}: {:?}", ended.stderr);
             assert_eq!(folder.run(format!("{command} -q").split(' ')).succeeded().stderr, "");
         }
-        // The shell passes a pipe.
-        let process = command.replace(&format!(" {name}"), &format!(" <(cat {name})"));
-        assert_eq!(folder.shell(&format!("lockstep {process}")).succeeded().stderr, "", "{process}");
         set_mode(name, 0o600);
         assert_eq!(folder.run(command.split(' ')).succeeded().stderr, "", "{command}");
+        if name != "passphrase" {
+            // The shell passes a pipe.
+            let process = command.replace(&format!(" {name}"), &format!(" <(cat {name})"));
+            assert_eq!(folder.shell(&format!("lockstep {process}")).succeeded().stderr, "", "{process}");
+        }
     }
 }
 
