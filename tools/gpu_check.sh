@@ -2,9 +2,11 @@
 # Checks and measurements on a machine with a GPU.
 #
 #   tools/gpu_check.sh build FOLDER [ARCHITECTURES]   builds programs that require only a driver on the GPU machine
-#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        on that machine: self-tests, the suite on each kernel, sanitizer, benchmark, wgpu, OpenGL, openssl
+#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        on that machine: self-tests, the suite on each kernel, sanitizer, benchmark, the same GPU by
+#                                                     wgpu and OpenGL, openssl
 #
-# `run` writes OUT/DATE-DEVICE.json and .md, the table and plots of docs/papers/cuda-geforce8.md, and OUT/log; it goes on after a failure and then exits with 1.
+# `run` writes OUT/DATE-DEVICE.json and .md for CUDA and wgpu, the tables and plots of docs/papers (DATE-DEVICE-geforce8.json and .html by CUDA,
+# -gems.json and .svg and -geforce.json by OpenGL), and OUT/log. It goes on after a failure and then exits with 1.
 set -uo pipefail
 
 cd "$(dirname "$0")/.."
@@ -76,8 +78,8 @@ run() {
             other=$(named "$opengl")
             LIMIT=300 step "Figure 36-9 of GPU Gems 3" sh -c '"$1" lab opengl --device "$2" --json --force --plot "$3.svg" ${4:+--total "$4"} >"$3.json"' \
                 lab "$folder/lockstep" "$opengl" "$out/$other-gems" "${TOTAL:-}"
-            LIMIT=300 step "the files of the GeForce thesis" sh -c '"$1" lab geforce measure --device "$2" --cuda "$3" --json ${5:+--scale "$5"} >"$4.json"' \
-                lab "$folder/lockstep" "$opengl" "$device" "$out/$other-geforce" "${SCALE:-}"
+            LIMIT=300 step "the files of the GeForce thesis" sh -c '"$1" lab geforce measure --device "$2" --cuda "$3" --json --scale "$5" >"$4.json"' \
+                lab "$folder/lockstep" "$opengl" "$device" "$out/$other-geforce" "${SCALE:-16}"
         fi
         if command -v openssl >/dev/null; then
             LOCKSTEP_TEST_DEVICE=$device step "openssl and nginx" python3 tools/provider-test/device.py "$folder/lockstep.so"

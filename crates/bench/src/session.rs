@@ -30,8 +30,8 @@ pub struct Options {
     pub sizes: Vec<usize>,
     /// Messages in a call of the suite `batch`. If empty, the suite uses its default.
     pub messages: Vec<usize>,
-    /// Names of devices, or `auto` for the choice of the planner. If empty, all devices that are not simulated are
-    /// measured.
+    /// Names of devices, or `auto` for the choice of the planner. If empty, all devices are
+    /// measured that are not used by name only (simulators, emulators and software devices are).
     pub devices: Vec<String>,
     /// Names of kernels. If empty, the suite uses its default.
     pub kernels: Vec<String>,
@@ -137,7 +137,7 @@ impl Session {
         Ok(works)
     }
 
-    /// The devices that are measured: those of the options, or all that are not simulated.
+    /// The devices that are measured: those of the options, or all that are not used by name only.
     pub(crate) fn devices(&self) -> Result<Vec<String>> {
         if !self.options.devices.is_empty() {
             return Ok(self.options.devices.clone());

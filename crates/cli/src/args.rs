@@ -58,7 +58,7 @@ pub(crate) struct OutputArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
-    /// Replace the output file if it exists, or a symbolic link of this name
+    /// Replace an existing file, or a symbolic link, that has the name of the output
     ///
     /// The new file belongs to the caller and has the permission bits of the input under the umask; nothing of the old
     /// file is kept. A symbolic link is replaced, not followed. Links to devices and FIFOs are opened as such.
@@ -89,13 +89,13 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Many files")]
 pub(crate) struct ManyArgs {
-    /// Write each output to this folder, which is created if it is missing. Encryption adds `.enc` to the name of the
-    /// input, decryption removes it
+    /// Folder for the outputs; it is created if it is missing. An output has the name of its input: encryption appends
+    /// `.enc`, decryption removes it
     #[arg(short = 'O', long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
     pub(crate) output_dir: Option<PathBuf>,
 
-    /// Skip files whose output exists and is up to date: complete, with the length and the modification time that match
-    /// the input. A run that was stopped can thus be continued
+    /// Continue a run that was stopped: skip each input whose output is complete and matches the input's length and
+    /// modification time
     #[arg(long, requires = "output_dir")]
     pub(crate) resume: bool,
 }
@@ -117,8 +117,8 @@ impl ManyArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct EngineArgs {
-    /// Use only this device, such as `cpu`, or these: `cuda:0,1`, `cuda:all`; `lockstep devices` lists them [env:
-    /// LOCKSTEP_DEVICE] [default: auto]
+    /// Use only this device, such as `cpu`, or these devices, such as `cuda:0,1` or `cuda:all`; `lockstep devices`
+    /// lists all devices [env: LOCKSTEP_DEVICE] [default: auto]
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
 
@@ -130,8 +130,8 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
 
-    /// Verify the results of devices other than the CPU: off, one block in 64 KiB, or all [env: LOCKSTEP_VERIFY]
-    /// [default: sample]
+    /// How the CPU verifies the results of other devices: `off` for no verification, `sample` for one block in 64 KiB,
+    /// `full` for all blocks [env: LOCKSTEP_VERIFY] [default: sample]
     #[arg(long, value_name = "HOW")]
     pub(crate) verify: Option<How>,
 }

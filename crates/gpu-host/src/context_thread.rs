@@ -28,7 +28,14 @@ pub struct ContextThread<C> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The work that the thread has not begun. Here and for results, a channel would be 25 KB of code for each type.
+/// A lock for drivers whose contexts must not be used at the same time.
+pub struct Exclusive {
+    lock: Mutex<()>,
+    /// The process that uses the lock. In a child made by `fork`, the lock may be held by a thread that the child does not have.
+    process: OnceLock<u32>,
+}
+
+/// The work that the thread has not begun. `std::sync::mpsc` is not used, here and for results: it adds 25 KB of code per type.
 struct Queue<C> {
     state: Mutex<QueueState<C>>,
     changed: Condvar,
@@ -58,6 +65,23 @@ struct Place<T> {
 
 /// The thread's end of a place. When it is dropped, with a result or without, the work is done.
 struct Delivery<T>(Arc<Place<T>>);
+
+impl Exclusive {
+    /// A lock that no context uses.
+    #[expect(clippy::new_without_default, reason = "for statics only")]
+    pub const fn new() -> Exclusive {
+        Exclusive { lock: Mutex::new(()), process: OnceLock::new() }
+    }
+
+    /// True if a parent of this process has used the lock.
+    fn is_inherited(&self) -> bool {
+        *self.process.get_or_init(std::process::id) != std::process::id()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl<C> Queue<C> {
     fn lock(&self) -> MutexGuard<'_, QueueState<C>> {
@@ -92,7 +116,9 @@ impl<C> Queue<C> {
     /// Closes the queue and drops the work in it.
     fn abandon(&self) {
         self.close();
-        drop(std::mem::take(&mut self.lock().work));
+        let work = std::mem::take(&mut self.lock().work);
+        // After the lock: dropping work may run code of the caller.
+        drop(work);
     }
 }
 
@@ -126,13 +152,18 @@ impl<C: 'static> ContextThread<C> {
     /// while it holds this lock, for drivers whose contexts must not be used at the same time.
     ///
     /// # Errors
-    /// The errors of `open`; [`Error::DeviceFailed`] if `open` panics, or if the system has no thread left.
+    /// The errors of `open`; [`Error::DeviceFailed`] if `open` panics, if the system has no thread left, or if the process is
+    /// a child, made by `fork`, of a process that has used the lock.
     pub fn start(
         device: DeviceId,
-        exclusive: Option<&'static Mutex<()>>,
+        exclusive: Option<&'static Exclusive>,
         open: impl FnOnce() -> Result<C> + Send + 'static,
     ) -> Result<Self> {
-        let lock = move || exclusive.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
+        if exclusive.is_some_and(Exclusive::is_inherited) {
+            let reason = "the process that this one was forked from uses its driver: start a new program, or use another device";
+            return Err(failed(device, reason));
+        }
+        let lock = move || exclusive.map(Exclusive::lock);
         let state = QueueState { work: VecDeque::new(), is_closed: false };
         let queue = Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new() });
         let of_thread = Arc::clone(&queue);
@@ -268,7 +299,7 @@ fn describe(panic: &(dyn Any + Send)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
     use std::thread::ThreadId;
 
@@ -324,10 +355,14 @@ mod tests {
 
     #[test]
     fn contexts_with_a_lock_are_used_one_at_a_time() {
-        static LOCK: Mutex<()> = Mutex::new(());
+        static LOCK: Exclusive = Exclusive::new();
         static IN_USE: AtomicBool = AtomicBool::new(false);
+        // Counted, because the threads of contexts end after this test could see that they panicked.
+        static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
         let use_it = || {
-            assert!(!IN_USE.swap(true, Ordering::AcqRel), "two contexts are in use");
+            if IN_USE.swap(true, Ordering::AcqRel) {
+                AT_ONCE.fetch_add(1, Ordering::AcqRel);
+            }
             std::thread::yield_now();
             IN_USE.store(false, Ordering::Release);
         };
@@ -350,6 +385,38 @@ mod tests {
                 });
             }
         });
+        assert_eq!(AT_ONCE.load(Ordering::Acquire), 0, "two contexts were in use");
+    }
+
+    #[test]
+    fn a_lock_of_a_parent_process_is_not_waited_for() {
+        static LOCK: Exclusive = Exclusive::new();
+        // As a child finds it: used by another process, and held by a thread that does not exist.
+        LOCK.process.set(std::process::id().wrapping_add(1)).unwrap();
+        let _held = LOCK.lock();
+        let opened = ContextThread::<()>::start(DEVICE, Some(&LOCK), || Ok(()));
+        assert!(opened.is_err_and(|error| error.to_string().contains("forked from")));
+    }
+
+    #[test]
+    fn work_that_is_not_done_may_use_the_thread_when_it_is_dropped() {
+        struct Sends(Arc<ContextThread<Context>>);
+        impl Drop for Sends {
+            fn drop(&mut self) {
+                assert!(self.0.run(|context| Ok(context.call())).is_err());
+            }
+        }
+        let (thread, _) = start();
+        let thread = Arc::new(thread);
+        let (go, gate) = channel::<()>();
+        let panics = thread.send(move |_| -> usize {
+            gate.recv().unwrap();
+            panic!("the driver")
+        });
+        let sends = Sends(Arc::clone(&thread));
+        let not_done = thread.send(move |_| drop(sends));
+        go.send(()).unwrap();
+        assert!(panics.wait().is_err() && not_done.wait().is_err());
     }
 
     #[test]

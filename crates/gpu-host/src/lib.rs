@@ -37,7 +37,7 @@ pub mod table;
 mod tests;
 
 pub use call::submit;
-pub use context_thread::{ContextThread, Promise};
+pub use context_thread::{ContextThread, Exclusive, Promise};
 pub use cut::Limits;
 pub use keys::PieceKeys;
 pub use kind::{Chain, Kind};

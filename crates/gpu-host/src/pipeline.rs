@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lockstep_core::Result;
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::work::{AeadMessage, Operation};
+use lockstep_core::{Error, Result};
 
 use crate::cut::Limits;
 use crate::messages::{Messages, Piece, Results};
@@ -32,16 +32,24 @@ pub trait Pipeline {
     /// and refused data of another device. This function also prevents the release of memory that the call uses, until the
     /// call has ended.
     ///
+    /// A device without memory for callers keeps this implementation, which refuses all memory but the host's.
+    ///
     /// # Errors
-    /// [`lockstep_core::Error::OutOfReach`], [`lockstep_core::Error::DeviceFailed`].
-    fn admit(&mut self, _data: &Data<'_>) -> Result<()> {
-        Ok(())
+    /// [`Error::OutOfReach`], [`Error::DeviceFailed`].
+    fn admit(&mut self, data: &Data<'_>) -> Result<()> {
+        match data {
+            Data::Host(_) => Ok(()),
+            _ => {
+                let device = self.pool().device().id();
+                Err(Error::OutOfReach { device, what: "memory that it did not allocate".into() })
+            }
+        }
     }
 
     /// A staging buffer that this call has not used before.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::DeviceFailed`].
+    /// [`Error::DeviceFailed`].
     fn take_staging(&self) -> Result<<Self::Device as HostDevice>::Staging> {
         self.pool().take()
     }
@@ -50,7 +58,7 @@ pub trait Pipeline {
     /// returns false. Sets `begun` when the output may have been written.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::DeviceFailed`].
+    /// [`Error::DeviceFailed`].
     fn long_message(&self, _message: &mut AeadMessage<'_>, _begun: &mut bool) -> Result<bool> {
         Ok(false)
     }
@@ -59,7 +67,7 @@ pub trait Pipeline {
     /// output has been changed.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::DeviceFailed`].
+    /// [`Error::DeviceFailed`].
     fn stage(
         &self,
         staging: &mut <Self::Device as HostDevice>::Staging,
@@ -71,7 +79,7 @@ pub trait Pipeline {
     /// marks the end of all this work.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::DeviceFailed`].
+    /// [`Error::DeviceFailed`].
     fn launch(
         &self,
         staging: &mut <Self::Device as HostDevice>::Staging,
@@ -83,7 +91,7 @@ pub trait Pipeline {
     /// Copies the results of a chunk from the staging buffer to the caller's memory, after the event.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::DeviceFailed`].
+    /// [`Error::DeviceFailed`].
     fn read_back(
         &self,
         staging: &mut <Self::Device as HostDevice>::Staging,
@@ -92,8 +100,14 @@ pub trait Pipeline {
         results: &mut Results<'_, '_, '_>,
     ) -> Result<()>;
 
-    /// Zeroes device memory of the caller after all chunks have ended, as far as the device still works.
-    fn zero(&self, outputs: &[DeviceSlice]);
+    /// Zeroes outputs of a failed call in device memory that [`Pipeline::admit`] has accepted, after all chunks have ended, as
+    /// far as the device still works. There is at least one output.
+    ///
+    /// # Panics
+    /// This implementation, for devices without memory for callers, panics.
+    fn zero(&self, outputs: &[DeviceSlice]) {
+        unreachable!("a device that admits device memory must zero it: {outputs:?}");
+    }
 }
 
 /// What runs instead of a kernel to measure the cost of calls and transfers alone. Neither variant encrypts, so neither is a

@@ -1,14 +1,14 @@
 //! A device of OpenGL as a device of `lockstep-core`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceProperties, HardwareId, KernelId, KernelInfo,
 };
 use lockstep_core::work::{Operation, Task as CoreTask, Work};
 use lockstep_core::{Error, KeySize, Result};
-use lockstep_gpu_host::{ContextThread, Messages, StagingPool, submit};
+use lockstep_gpu_host::{ContextThread, Exclusive, Messages, StagingPool, submit};
 
 use crate::blocks::{self, Experiment};
 use crate::driver::Driver;
@@ -24,7 +24,7 @@ const SOFTWARE_CHUNK: usize = 1 << 20;
 
 /// Contexts of software are used one at a time. Mesa's llvmpipe (seen with 22.3.6) reads the scenes of other contexts, without
 /// a lock, when it decides whether a texture is in use, and crashes if their threads free them meanwhile.
-static SOFTWARE_CONTEXTS: Mutex<()> = Mutex::new(());
+static SOFTWARE_CONTEXTS: Exclusive = Exclusive::new();
 
 /// Messages that have at least this number of bytes on average are divided into tiles of 64 blocks. Shorter messages would
 /// leave most of such a tile empty.
@@ -116,7 +116,7 @@ impl OpenGlDevice {
     fn opened(&self) -> Result<&Opened> {
         let open = || {
             let (id, library, place) = (self.id, self.library, self.place.clone());
-            let exclusive = place.is_software.then_some(&SOFTWARE_CONTEXTS);
+            let exclusive = place.may_be_software().then_some(&SOFTWARE_CONTEXTS);
             let thread = ContextThread::start(id, exclusive, move || {
                 Gl::open(&library, &place).map_err(|reason| Error::DeviceFailed { device: id, reason })
             })?;

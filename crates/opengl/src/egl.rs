@@ -53,6 +53,11 @@ unsafe impl Send for DevicePointer {}
 unsafe impl Sync for DevicePointer {}
 
 impl Place {
+    /// True if the driver may be software. Where EGL lists no devices, Mesa may choose software even if there is a GPU.
+    pub(crate) fn may_be_software(&self) -> bool {
+        self.is_software || self.device.is_none()
+    }
+
     /// The PCI address of the device, such as `0000:01:00.0`; empty if it is unknown.
     pub(crate) fn pci_address(&self) -> String {
         let Some(name) = self.node.strip_prefix("/dev/dri/") else { return String::new() };

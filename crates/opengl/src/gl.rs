@@ -232,9 +232,8 @@ impl Gl {
         let compiled = unsafe {
             let linked = gl.create_program()?;
             let stages = [(glow::VERTEX_SHADER, &sources.vertex), (glow::FRAGMENT_SHADER, &sources.fragment)];
-            let mut shaders = Vec::new();
             for (stage, source) in stages {
-                let shader = gl.create_shader(stage)?;
+                let shader = gl.create_shader(stage).inspect_err(|_| gl.delete_program(linked))?;
                 gl.shader_source(shader, &format!("{version}{source}"));
                 gl.compile_shader(shader);
                 if !gl.get_shader_compile_status(shader) {
@@ -244,16 +243,13 @@ impl Gl {
                     return Err(rejected(&log));
                 }
                 gl.attach_shader(linked, shader);
-                shaders.push(shader);
+                // It is freed with the program.
+                gl.delete_shader(shader);
             }
             if let Some(output) = sources.feedback {
                 gl.transform_feedback_varyings(linked, &[output], glow::INTERLEAVED_ATTRIBS);
             }
             gl.link_program(linked);
-            for shader in shaders {
-                gl.detach_shader(linked, shader);
-                gl.delete_shader(shader);
-            }
             if !gl.get_program_link_status(linked) {
                 let log = gl.get_program_info_log(linked);
                 gl.delete_program(linked);

@@ -279,7 +279,7 @@ impl Planner {
             return None;
         }
         let trusted = self.trusted.as_deref()?;
-        // The seeds are multiples of the golden ratio, so that the sampled places are spread evenly for any length.
+        // Fractional parts, in units of 2^-32, of multiples of the golden ratio: calls sample different places, spread evenly.
         let calls = self.calls.fetch_add(1, Ordering::Relaxed) as u64;
         let seed = (calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
         Some(Verifier { trusted, verify: self.verify, seed, repeats_failed_work: !self.is_narrowed })

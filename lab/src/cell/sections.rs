@@ -9,8 +9,9 @@ use lockstep_report::text::{WIDTH, wrap};
 const INTRODUCTION: &str = "\
 AES on one SPE of the Cell, simulated with exact clock counts, compared with D. Canright and others, Implementing AES on the CellBE \
 (2009). Clocks are per block in the steady state, for keys of 128, 192 and 256 bits; `round` is the slope over the \
-key sizes, `last` the remaining clocks of a block; Gbit/s are at 3.192 GHz. `ours %`: Lockstep's clocks less the paper's, in percent of \
-the paper's, for the three sizes. `off the line`: the largest deviation of a rate from the model by `round` and `last`, in percent.";
+key sizes, `last` the remaining clocks of a block; Gbit/s are at 3.192 GHz. `ours %`: difference of Lockstep's rate \
+from the rate in this row, in percent of the latter, for the three sizes. `off the line`: the largest deviation of a rate \
+from the model by `round` and `last`, in percent.";
 
 /// A table, and the measurements that it needs.
 struct Section {

@@ -1,5 +1,9 @@
 //! Tests of the lab for the GeForce 6800.
 
+use std::sync::Arc;
+
+use lockstep_core::backend::Device;
+use lockstep_lab::geforce::engine::hot_card;
 use lockstep_lab::geforce::fit::{measured, measured_by_means};
 use lockstep_lab::geforce::predict::{Basis, REPEATED};
 use lockstep_lab::geforce::{Model, json, text};
@@ -137,4 +141,25 @@ fn text_and_json() {
     assert_eq!(rows[6]["difference_percent"], MODEL.rows[6].percent());
     assert_eq!(json["model"]["fit"]["cache_bytes"], 4096);
     assert_eq!(json["model"]["repeated_blocks"].as_array().unwrap().len(), REPEATED.len());
+}
+
+/// `off` notices nothing, `sample` a periodic error at the latest in the next call, `full` each error.
+#[test]
+fn wrong_results_of_a_hot_card_are_noticed() {
+    let (devices, _) = lockstep_opengl::OpenGlBackend.find();
+    let software = devices.into_iter().find(|device| device.id() == lockstep_opengl::SOFTWARE);
+    let Some(device) = software else {
+        assert!(std::env::var_os("CI").is_none(), "no opengl:software: tools/setup.sh gpus installs it");
+        eprintln!("NOT TESTED: there is no opengl:software on this machine");
+        return;
+    };
+    // Three calls, of which the second contains the first errors.
+    let device: Arc<dyn Device> = Arc::new(device);
+    let [off, sample, full] = hot_card(&device, 64).unwrap().try_into().unwrap();
+    let errors = (off.bytes - off.hot_from) / 16 / 16;
+    assert_eq!((off.incident, off.wrong_blocks.abs_diff(errors) <= 1), (None, true));
+    // What the second call leaves at most. In the third, an error in 16 blocks meets 39 samples.
+    let of_second_call = ((8 << 20) - off.hot_from) / 16 / 16;
+    assert!(sample.incident.is_some() && sample.wrong_blocks <= of_second_call + 1);
+    assert!(full.incident.is_some() && full.wrong_blocks == 0);
 }

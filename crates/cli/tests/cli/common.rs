@@ -221,6 +221,18 @@ pub(crate) fn have(program: &str) -> bool {
     found
 }
 
+/// True if this machine has the software device of OpenGL. CI must have it.
+pub(crate) fn has_software_opengl(folder: &Folder) -> bool {
+    let devices = folder.run(["devices", "--json"]).succeeded().json();
+    let is_there =
+        devices["devices"].as_array().unwrap().iter().any(|device| device["name"] == "opengl:software");
+    if !is_there {
+        assert!(std::env::var_os("CI").is_none(), "no opengl:software: tools/setup.sh gpus installs it");
+        eprintln!("NOT TESTED: there is no opengl:software on this machine");
+    }
+    is_there
+}
+
 /// Kills a process by its number, with this signal.
 pub(crate) fn kill(signal: &str, child: &Child) {
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());

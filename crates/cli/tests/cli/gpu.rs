@@ -1,5 +1,7 @@
 //! GPUs by wgpu and OpenGL: missing ones, and software devices.
 
+use std::path::Path;
+
 use crate::common::*;
 
 /// Runs a command as on a machine without any driver.
@@ -74,6 +76,9 @@ const BY_OPENGL: [&str; 10] = [
 #[test]
 fn egl_without_opengl() {
     let folder = Folder::new();
+    if !has_software_opengl(&folder) {
+        return;
+    }
     folder.write("plain", data(1000));
     for (name, value, expected) in [
         // No vendor's library, no driver, a driver that does not exist, and one without OpenGL 3.3.
@@ -82,6 +87,11 @@ fn egl_without_opengl() {
         ("GALLIUM_DRIVER", "abacus", "its driver does not start: "),
         ("MESA_GLES_VERSION_OVERRIDE", "2.0", "neither OpenGL 3.3 nor OpenGL ES 3.0: update the driver"),
     ] {
+        if name.starts_with("__EGL")
+            && ["/dev/dri", "/dev/nvidiactl"].iter().any(|path| Path::new(path).exists())
+        {
+            continue; // Where there may be a GPU, a place that EGL does not name is taken for one.
+        }
         let mut command = folder.command(BY_OPENGL.into_iter().chain(["-o", "out"]));
         command.env(name, value);
         if name.starts_with("MESA_GLES") {
@@ -96,6 +106,9 @@ fn egl_without_opengl() {
 #[test]
 fn processes_that_use_the_same_device() {
     let folder = Folder::new();
+    if !has_software_opengl(&folder) {
+        return;
+    }
     folder.write("plain", data(3_000_000));
     let mut by_cpu = BY_OPENGL.map(String::from);
     by_cpu[8] = "cpu".into();

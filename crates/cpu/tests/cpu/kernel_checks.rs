@@ -219,12 +219,13 @@ pub(crate) fn xts<K: Kernel>() {
     let Some(kernel) = kernel::<K>() else { return };
     let mut random = Random(5);
     for size in KEY_SIZES {
-        for blocks in block_counts().filter(|n| *n > 0) {
+        for blocks in block_counts() {
             let (key, tweak_key) = (random.bytes(size), random.bytes(size));
             let (aes, tweak_aes, schedule) = (Aes::new(&key), Aes::new(&tweak_key), kernel.expand(&key));
             let unit = random.block();
             let data = random.bytes(16 * blocks);
-            let expected = xts::encrypt(&aes, &tweak_aes, &unit, &data);
+            let expected =
+                if blocks == 0 { Vec::new() } else { xts::encrypt(&aes, &tweak_aes, &unit, &data) };
             let before = tweak_aes.encrypt(unit);
             let after = (0..blocks).fold(before, |tweak, _| xts::mul_alpha(tweak));
             let register = Register { before, after };
@@ -263,13 +264,25 @@ pub(crate) fn ghash<K: Kernel>() {
     assert_eq!(after, ghash::update(&keys[20], [0; 16], &data));
 }
 
-/// Encrypts messages of `lengths` bytes in CBC mode, message `i` under key `key_of(i)` of twelve, at odd addresses; every
-/// other one in place.
+/// Encrypts messages of `lengths` bytes in CBC mode, message `i` under key `key_of(i)` of twelve, at odd addresses: all in
+/// place, all out of place, and every other one in place.
 fn cbc_messages<K: Kernel>(
     kernel: K,
     random: &mut Random,
     lengths: &[usize],
     key_of: &dyn Fn(usize) -> usize,
+) {
+    for is_in_place in [|_| true, |_| false, |i| i % 2 == 0] {
+        cbc_messages_placed(kernel, random, lengths, key_of, is_in_place);
+    }
+}
+
+fn cbc_messages_placed<K: Kernel>(
+    kernel: K,
+    random: &mut Random,
+    lengths: &[usize],
+    key_of: &dyn Fn(usize) -> usize,
+    is_in_place: fn(usize) -> bool,
 ) {
     let keys: Vec<_> = (0..12).map(|i| random.bytes(KEY_SIZES[i % 3])).collect();
     let schedules: Vec<_> = keys.iter().map(|key| kernel.expand(key)).collect();
@@ -283,12 +296,11 @@ fn cbc_messages<K: Kernel>(
         .enumerate()
         .map(|(i, ((output, message), register))| {
             let (source, output) = (&message[i % 3..], &mut output[i % 3..]);
-            let data = match i % 2 {
-                0 => Span::in_place(output),
-                _ => {
-                    output.fill(0);
-                    Span::copy(source, output)
-                }
+            let data = if is_in_place(i) {
+                Span::in_place(output)
+            } else {
+                output.fill(0);
+                Span::copy(source, output)
             };
             Lane { schedule: &schedules[key_of(i)], register, data }
         })

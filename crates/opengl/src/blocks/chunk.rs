@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use lockstep_core::chaining::{ChainingState, counter_after};
-use lockstep_core::data::DeviceSlice;
 use lockstep_core::work::{Operation, Pass};
 use lockstep_core::{Key, KeySize, Result};
 use lockstep_gpu_host::{Limits, Messages, Piece, PieceKeys, Pipeline, Results, StagingPool, with_input};
@@ -130,8 +129,6 @@ impl Pipeline for Task {
         }
         Ok(())
     }
-
-    fn zero(&self, _: &[DeviceSlice]) {}
 }
 
 impl Task {

@@ -158,7 +158,7 @@ fn make_table(gl: &mut Gl, name: &'static str, words: &[u32]) -> Result<(), Stri
             let buffer = gl.gl.create_buffer()?;
             gl.gl.bind_buffer(glow::TEXTURE_BUFFER, Some(buffer));
             gl.gl.buffer_data_u8_slice(glow::TEXTURE_BUFFER, &bytes, glow::STATIC_DRAW);
-            let texture = gl.gl.create_texture()?;
+            let texture = gl.gl.create_texture().inspect_err(|_| gl.gl.delete_buffer(buffer))?;
             gl.gl.bind_texture(glow::TEXTURE_BUFFER, Some(texture));
             gl.gl.tex_buffer(glow::TEXTURE_BUFFER, glow::R32UI, Some(buffer));
             (texture, Some(buffer))
@@ -168,7 +168,13 @@ fn make_table(gl: &mut Gl, name: &'static str, words: &[u32]) -> Result<(), Stri
             (gl.texture_2d(glow::R32UI, size, glow::RED_INTEGER, glow::UNSIGNED_INT, Some(&bytes))?, None)
         }
     };
-    gl.check("a table")?;
+    gl.check("a table").inspect_err(|_| {
+        // SAFETY: the context is current.
+        unsafe {
+            gl.gl.delete_texture(table.0);
+            table.1.into_iter().for_each(|buffer| gl.gl.delete_buffer(buffer));
+        }
+    })?;
     gl.tables.insert(name, table);
     Ok(())
 }

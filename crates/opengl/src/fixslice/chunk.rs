@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use lockstep_core::chaining::{ChainingState, counter_after};
-use lockstep_core::data::DeviceSlice;
 use lockstep_core::work::{Operation, Pass};
 use lockstep_core::{Block, KeySize, Result};
 use lockstep_gpu_host::power::{power_of_x, times, times_power_of_x};
@@ -150,8 +149,6 @@ impl Pipeline for Task {
         }
         Ok(())
     }
-
-    fn zero(&self, _: &[DeviceSlice]) {}
 }
 
 impl Task {

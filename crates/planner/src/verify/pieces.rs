@@ -40,10 +40,15 @@ impl Piece<'_> {
 /// devices are often periodic: those of one lane are in each block of the same number in a tile.
 fn places(seed: usize, stride: usize) -> impl Iterator<Item = usize> {
     (0usize..).map(move |stretch| {
-        // The upper bits of the product with the golden ratio are spread evenly.
-        let spread = (seed as u64).wrapping_add(stretch as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        stretch * stride + spread as usize % stride
+        // Multiples of the golden ratio, of which the fractional part is a part of the stretch, are spread evenly.
+        let multiple = (seed as u64).wrapping_add(stretch as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        stretch * stride + part_of(stride, (multiple >> 32) as usize)
     })
+}
+
+/// A number below `count`: the part `fraction / 2^32` of it.
+fn part_of(count: usize, fraction: usize) -> usize {
+    ((fraction as u128 * count as u128) >> 32) as usize
 }
 
 /// The sampled blocks, by message and block number: one in [`BLOCK_STRIDE`] whole blocks of all messages together, but at least
@@ -62,12 +67,12 @@ pub(super) fn sampled_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<
     if samples.is_empty() {
         let whole = lengths.iter().enumerate().filter(|(_, bytes)| **bytes >= 16);
         let longest = whole.max_by_key(|(_, bytes)| **bytes);
-        samples.extend(longest.map(|(message, bytes)| (message, verifier.seed % (bytes / 16))));
+        samples.extend(longest.map(|(message, bytes)| (message, part_of(bytes / 16, verifier.seed))));
     }
     samples
 }
 
-/// One in [`MESSAGE_STRIDE`] messages, but at least one, except those that have more than a 16th of all bytes.
+/// One in [`MESSAGE_STRIDE`] messages. A message that has more than a 16th of all bytes is left out, so that there may be none.
 pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<usize> {
     let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
     let stride = MESSAGE_STRIDE.min(count.max(1));

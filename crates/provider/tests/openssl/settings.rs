@@ -48,6 +48,28 @@ fn the_suite_passes_on_the_kernel_without_aes_instructions() {
     run_suite_with(&[("LOCKSTEP_KERNEL", "cpu/soft"), ("LOCKSTEP_VERIFY", "full")], &slow);
 }
 
+/// A child cannot use the contexts of its parent: its work is done by the CPU.
+#[test]
+#[cfg(feature = "opengl")]
+fn children_of_a_process_that_uses_opengl_encrypt() {
+    if subject_is_default("settings") {
+        return;
+    }
+    let trace = modules().join(format!("forked-{}.txt", process::id()));
+    for test in ["a_child_forked_after_loading_encrypts", "a_child_continues_with_contexts_of_its_parent"] {
+        let place = trace.to_str().expect("a path in UTF-8");
+        let variables = [("LOCKSTEP_DEVICE", "opengl:software"), ("LOCKSTEP_TRACE", place)];
+        messages_of(&format!("robust::{test}"), &variables);
+        let traced = fs::read_to_string(&trace).expect("a trace");
+        assert!(traced.contains("opengl:software opengl/fixslice: "), "{test}: {traced}");
+        assert!(
+            traced.contains("opengl:software failed: the process that this one was forked from"),
+            "{test}"
+        );
+        fs::remove_file(&trace).expect("the trace is ours");
+    }
+}
+
 /// The messages of the provider in a separate process that runs only `test`.
 fn messages_of(test: &str, variables: &[(&str, &str)]) -> String {
     let output = Command::new(env::current_exe().expect("a path"))

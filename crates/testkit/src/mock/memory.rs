@@ -62,7 +62,8 @@ fn with<T>(
     work: impl FnOnce(&mut [u8]) -> T,
 ) -> Result<T> {
     let mut allocations = lock(allocations);
-    let unknown = || failed(&format!("{slice:?} is not allocated"));
+    let what = || format!("{slice:?}, which is not allocated");
+    let unknown = || Error::OutOfReach { device: MOCK_DEVICE, what: what() };
     let bytes = allocations.by_handle.get_mut(&slice.buffer()).ok_or_else(unknown)?;
     let at = slice.offset() as usize;
     Ok(work(bytes.get_mut(at..at + slice.len()).ok_or_else(unknown)?))

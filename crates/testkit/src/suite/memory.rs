@@ -5,7 +5,7 @@ use super::passes::{Case, state_is_defined};
 use super::{Subject, noise, test_key};
 use crate::mock::oracle_pass;
 use lockstep_core::backend::{DeviceBuffer, DeviceMemory};
-use lockstep_core::data::Data;
+use lockstep_core::data::{BufferHandle, Data, DeviceSlice};
 use lockstep_core::error::Error;
 use lockstep_core::key::KeySize;
 use lockstep_core::work::{
@@ -25,22 +25,32 @@ fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
     bytes
 }
 
+/// Memory that the device did not allocate is refused: that of another device, and a handle that it never gave out.
+fn foreign_memory(subject: &Subject) {
+    let other = crate::mock::MockAsyncDevice::default();
+    let foreign = lockstep_core::backend::Device::memory(&other).unwrap().allocate(16).unwrap();
+    let unknown = BufferHandle::new(std::num::NonZero::<u64>::MAX);
+    let unknown = DeviceSlice::of_buffer(subject.device.id(), unknown, 16);
+    let size = KeySize::Aes128;
+    for pass in Pass::ALL.into_iter().filter(|&pass| subject.does(pass, size)) {
+        for slice in [&foreign.slice(), &unknown] {
+            let mut case = Case::new(1, size, 0);
+            let mut segment = case.segment(pass);
+            segment.data = Data::on_device(slice.clone(), slice.clone()).unwrap();
+            let refused = subject
+                .device
+                .submit(subject.kernel, Task::Pass(pass, &mut [segment]).into())
+                .and_then(|completion| completion.wait());
+            assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{pass:?} {refused:?}");
+        }
+    }
+}
+
 /// Passes over device memory, in place and from one buffer to another, and modes with partial blocks in device memory. A
 /// device without memory must refuse such data.
 pub fn device_memory(subject: &Subject) {
-    let Some(memory) = subject.device.memory() else {
-        let other = crate::mock::MockAsyncDevice::default();
-        let buffer = lockstep_core::backend::Device::memory(&other).unwrap().allocate(16).unwrap();
-        let mut case = Case::new(1, KeySize::Aes128, 0);
-        let mut segment = case.segment(Pass::EcbEncrypt);
-        segment.data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
-        let refused = subject
-            .device
-            .submit(subject.kernel, Task::Pass(Pass::EcbEncrypt, &mut [segment]).into())
-            .and_then(|completion| completion.wait());
-        assert!(matches!(refused, Err(Error::OutOfReach { .. } | Error::Unsupported { .. })), "{refused:?}");
-        return;
-    };
+    foreign_memory(subject);
+    let Some(memory) = subject.device.memory() else { return };
     let bytes = noise(7, 1500);
     let buffer = upload(memory, &bytes);
     let parts = [3..99, 0..1, 10..10, 500..1500].map(|range| buffer.slice().slice(range));

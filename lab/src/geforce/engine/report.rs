@@ -1,7 +1,7 @@
 //! The thesis's tables with the new measurements.
 
+use lockstep_report::Table;
 use lockstep_report::text::{WIDTH, wrap};
-use lockstep_report::{Table, plot};
 use serde_json::{Value, json};
 
 use super::hot_card::Outcome;
@@ -52,12 +52,13 @@ impl Report {
             on_8800 = format!(" Those for the 8800 are {}.", scale(conditions.scale_8800));
         }
         if self.measured.is_emulated {
-            on_8800 += " It is an emulator, whose rates are meaningless.";
+            on_8800 += " The 8800 is an emulator here, whose rates are meaningless.";
         }
         format!(
             "The eight files of Table 6.2.1 {}, in ECB mode with AES-128, from host to host: means of {} runs after a warm-up \
              call.{on_8800} The time is that of the calls of the engine, one for each buffer and one for the padding; the \
-             thesis's is that of the program `openssl`, with its disk. Every output was compared with the CPU's.",
+             thesis's is that of the program `openssl`, with its disk. Every encryption by a device was compared \
+             with the CPU's.",
             scale(conditions.scale),
             conditions.runs,
         )
@@ -155,9 +156,9 @@ impl Report {
         let head = ["--verify", "wrong blocks in the output", "calls", "by the device", "noticed"];
         let title = match self.hot_card.first() {
             Some(one) => format!(
-                "A hot card: {}B on a device whose results have errors after {}B",
-                plot::bytes(one.bytes as f64),
-                plot::bytes(one.hot_from as f64)
+                "A hot card: {:.2} MB on a device whose results have errors after {:.2} MB",
+                one.bytes as f64 / 1e6,
+                one.hot_from as f64 / 1e6
             ),
             None => "A hot card".into(),
         };
@@ -243,6 +244,8 @@ impl Report {
             "scale": measured.conditions.scale,
             "scale_8800": measured.conditions.scale_8800,
             "runs": measured.conditions.runs,
+            "is_emulated_8800": measured.is_emulated,
+            "overhead_edge": measured.overhead_edge,
             "cpu": cpu.collect::<Value>(),
             "geforce_6800": on_6800.collect::<Value>(),
             "padding": padding.collect::<Value>(),

@@ -43,7 +43,7 @@ enum More {
 ///
 /// Measures the eight files by the edge of the texture, with whole and with fitted passes; the padding; copies without
 /// encryption; the kernel of the GeForce 8800 by its configuration, if there is a GPU with CUDA; and encrypts a file on a
-/// device with injected errors, once for each kind of `--verify`. Every output is compared with the CPU's.
+/// device with injected errors, once for each kind of `--verify`. Every encryption by a device is compared with the CPU's.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
     /// Measure this OpenGL device, such as `opengl:software` [default: the first GPU]
@@ -55,8 +55,7 @@ pub(crate) struct Measure {
     #[arg(long, value_name = "NAME")]
     cuda: Option<String>,
 
-    /// Divide the sizes of the files by this number [default: 1; for a software device 64, for the CUDA emulator 4096 or
-    /// more]
+    /// Divide the sizes of the files by this number [default: 1; for a software device 64, for the CUDA emulator 4096]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     scale: Option<u64>,
 
@@ -97,7 +96,7 @@ fn measure(args: &Measure) -> Result<()> {
     let is_software = |device: &dyn Device| device.properties().by_name_only;
     let scale = args.scale.unwrap_or(if is_software(&opengl) { SOFTWARE_SCALE } else { 1 });
     let is_emulated = cuda.as_ref().is_some_and(|cuda| is_software(cuda));
-    let scale_8800 = if is_emulated { scale.max(EMULATOR_SCALE) } else { scale };
+    let scale_8800 = if is_emulated { args.scale.unwrap_or(EMULATOR_SCALE) } else { scale };
     let edges: Vec<usize> = args.edges.iter().map(|edge| *edge as usize).collect();
     let edges = if edges.is_empty() { EDGES.into() } else { edges };
     let conditions = Conditions { scale, scale_8800, runs: args.runs as usize, edges };
