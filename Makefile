@@ -15,7 +15,7 @@ INSTALL ?= install
 
 .PHONY: help build provider provider-lab dist install run test test-release test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist soak soak-check soak-module lint bench bench-files \
-	bench-provider timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu tools-present clean
+	bench-provider timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
@@ -208,6 +208,10 @@ mode-pictures: build
 ## make spu-gnu           compare the SPU's assembler with GNU as, built from Debian's binutils-source (minutes, once)
 spu-gnu:
 	sh crates/spu/tests/gnu/check.sh $(TARGET)/spu-gnu
+
+## make qpu-vc4asm        compare the QPU's assembler with vc4asm (VC4ASM=path: the program, built from its source)
+qpu-vc4asm:
+	LOCKSTEP_VC4ASM=$(VC4ASM) $(CARGO) test -p lockstep-qpu --locked vc4asm
 
 ## make gpu-check         on a machine with a GPU: self-tests, the suite on each kernel, benchmark, openssl (DEVICE=cuda:0)
 gpu-check: tools-present

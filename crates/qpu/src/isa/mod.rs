@@ -1,0 +1,230 @@
+//! The instruction set of a QPU: instructions, their encoding as 64-bit words, and their text.
+//!
+//! A QPU executes each instruction for 16 elements. An instruction has two operations, one for each of the two ALUs (called add
+//! and mul), whose inputs come from six accumulators and from one register of each of the files A and B.
+
+mod code;
+mod ops;
+pub mod registers;
+mod show;
+
+pub use code::DecodeError;
+pub use ops::{AddOp, BranchCondition, Condition, MulOp, Mux, Signal};
+pub use show::disassemble;
+
+/// The number of elements of a register.
+pub const ELEMENTS: usize = 16;
+
+/// Bytes of an instruction.
+pub const INSTRUCTION_BYTES: u32 = 8;
+
+/// An instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Instruction {
+    /// Operations of both ALUs.
+    Alu(Alu),
+    /// A constant.
+    LoadImmediate(LoadImmediate),
+    /// Increments or decrements a semaphore.
+    Semaphore(Semaphore),
+    /// A branch, whose three following instructions are executed before its target.
+    Branch(Branch),
+}
+
+/// Where an instruction other than a branch writes its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Destination {
+    /// The mode in which a result is packed, from 0 (none) to 15. If `pm` is false, the results that are
+    /// written to file A are packed, otherwise the results of the mul ALU.
+    pub pack: u8,
+    /// The field PM: selects what `pack` and [`Alu::unpack`] apply to.
+    pub pm: bool,
+    /// The elements for which the result of the add ALU is written.
+    pub add_condition: Condition,
+    /// The elements for which the result of the mul ALU is written.
+    pub mul_condition: Condition,
+    /// True if the flags are set from the result of the add ALU, or of the mul ALU if the add ALU has no operation.
+    pub sets_flags: bool,
+    /// False if the add ALU writes to file A and the mul ALU to file B; true if it is the other way round.
+    pub is_swapped: bool,
+    /// The register that the add ALU writes, from 0 to 63: see [`registers`].
+    pub add: u8,
+    /// The register that the mul ALU writes, from 0 to 63.
+    pub mul: u8,
+}
+
+impl Destination {
+    /// Writes nothing.
+    pub const NONE: Destination = Destination {
+        pack: 0,
+        pm: false,
+        add_condition: Condition::Never,
+        mul_condition: Condition::Never,
+        sets_flags: false,
+        is_swapped: false,
+        add: registers::NOP,
+        mul: registers::NOP,
+    };
+}
+
+/// Operations of both ALUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Alu {
+    /// What the instruction does besides.
+    pub signal: Signal,
+    /// The mode in which an input is unpacked, from 0 (none) to 7: the register of file A, or r4 if [`Destination::pm`] is true.
+    pub unpack: u8,
+    /// Where the results are written.
+    pub to: Destination,
+    /// The operation of the mul ALU.
+    pub mul: MulOp,
+    /// The operation of the add ALU.
+    pub add: AddOp,
+    /// The register of file A that is read, from 0 to 63: see [`registers`].
+    pub read_a: u8,
+    /// The register of file B that is read, from 0 to 63. With [`Signal::SmallImmediate`], the code of a
+    /// [small immediate](SmallImmediate) instead.
+    pub read_b: u8,
+    /// The inputs of the add ALU.
+    pub add_inputs: [Mux; 2],
+    /// The inputs of the mul ALU.
+    pub mul_inputs: [Mux; 2],
+}
+
+impl Alu {
+    /// No operation.
+    pub const NOP: Alu = Alu {
+        signal: Signal::None,
+        unpack: 0,
+        to: Destination::NONE,
+        mul: MulOp::Nop,
+        add: AddOp::Nop,
+        read_a: registers::NOP,
+        read_b: registers::NOP,
+        add_inputs: [Mux::R0; 2],
+        mul_inputs: [Mux::R0; 2],
+    };
+
+    /// The small immediate in place of file B, if there is one.
+    pub const fn small_immediate(&self) -> Option<SmallImmediate> {
+        match self.signal {
+            Signal::SmallImmediate => Some(SmallImmediate::of_code(self.read_b)),
+            _ => None,
+        }
+    }
+
+    /// True if an input of one of the operations that are not [`AddOp::Nop`] and [`MulOp::Nop`] comes from here.
+    pub fn reads(&self, mux: Mux) -> bool {
+        let of_add = self.add_inputs.iter().take(self.add.inputs());
+        let of_mul = self.mul_inputs.iter().take(self.mul.inputs());
+        of_add.chain(of_mul).any(|input| *input == mux)
+    }
+}
+
+/// What a code of a small immediate means (the guide, table 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SmallImmediate {
+    /// A value of all elements, as bits: -16 to 15, or a power of two from 2^-8 to 2^7 as a float.
+    Value(u32),
+    /// The result of the mul ALU is rotated by the lower four bits of element 0 of r5. As an input, the value is -16.
+    RotateByR5,
+    /// The result of the mul ALU is rotated by this number of elements, from 1 to 15: element i moves to i + n. As an input,
+    /// the value is n - 16 (the addendum).
+    Rotate(u8),
+}
+
+impl SmallImmediate {
+    /// The meaning of a code, of which only the lower six bits count.
+    pub const fn of_code(code: u8) -> SmallImmediate {
+        let code = (code & 63) as u32;
+        match code {
+            0..16 => SmallImmediate::Value(code),
+            16..32 => SmallImmediate::Value(code.wrapping_sub(32)),
+            // 2^0 to 2^7, then 2^-8 to 2^-1. The exponent of a float is biased by 127.
+            32..40 => SmallImmediate::Value((code + 127 - 32) << 23),
+            40..48 => SmallImmediate::Value((code + 127 - 48) << 23),
+            48 => SmallImmediate::RotateByR5,
+            _ => SmallImmediate::Rotate((code - 48) as u8),
+        }
+    }
+
+    /// The code.  `None` for a value that has none.
+    pub fn code(self) -> Option<u8> {
+        (0..64).find(|code| SmallImmediate::of_code(*code) == self)
+    }
+
+    /// The value as an input of an operation.
+    pub const fn value(self) -> u32 {
+        match self {
+            SmallImmediate::Value(value) => value,
+            SmallImmediate::RotateByR5 => 16u32.wrapping_neg(),
+            SmallImmediate::Rotate(by) => (by as u32).wrapping_sub(16),
+        }
+    }
+}
+
+/// How the 32 bits of a constant are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ImmediateKind {
+    /// One value for all elements.
+    Word,
+    /// Two bits for each element, signed: bit 16 + i is the upper bit of element i, and bit i the lower one.
+    PairsSigned,
+    /// The same, unsigned.
+    PairsUnsigned,
+}
+
+/// A constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LoadImmediate {
+    /// How the value is meant.
+    pub kind: ImmediateKind,
+    /// Where it is written.
+    pub to: Destination,
+    /// The 32 bits.
+    pub value: u32,
+}
+
+impl LoadImmediate {
+    /// The value of an element.
+    pub const fn element(&self, index: usize) -> u32 {
+        let upper = self.value >> (16 + index) & 1;
+        let lower = self.value >> index & 1;
+        match self.kind {
+            ImmediateKind::Word => self.value,
+            ImmediateKind::PairsUnsigned => 2 * upper + lower,
+            ImmediateKind::PairsSigned => lower.wrapping_sub(2 * upper),
+        }
+    }
+}
+
+/// Increments a semaphore, or decrements it once it is not zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Semaphore {
+    /// Where the 32 bits of the immediate are written.
+    pub to: Destination,
+    /// The number, from 0 to 15.
+    pub number: u8,
+    /// True if the semaphore is decremented.
+    pub decrements: bool,
+}
+
+/// A branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Branch {
+    /// Which elements must have which flag.
+    pub condition: BranchCondition,
+    /// True if the target is relative to the address of the branch plus four instructions.
+    pub is_relative: bool,
+    /// The register of file A, from 0 to 31, whose element 15 is added to the target (the addendum), if any.
+    pub register: Option<u8>,
+    /// False if the return address is written to file A by the field `add` and to file B by `mul`; true if it is the other way
+    /// round.
+    pub is_swapped: bool,
+    /// A register that the return address is written to, which is that of the fourth instruction after the branch.
+    pub link_add: u8,
+    /// The same.
+    pub link_mul: u8,
+    /// Added to the target, in bytes.
+    pub offset: i32,
+}

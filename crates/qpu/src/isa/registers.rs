@@ -1,0 +1,142 @@
+//! The addresses of registers (the guide, table 14). 0 to 31 are the general registers of files A and B; the others have
+//! different meanings for reads and for writes.
+
+/// The number of general registers of a file.
+pub const FILE: u8 = 32;
+
+/// Reads and writes nothing.
+pub const NOP: u8 = 39;
+
+/// Read by either file: the next uniform.
+pub const UNIFORM: u8 = 32;
+/// Read by either file: the next varying.
+pub const VARYING: u8 = 35;
+/// Read by file A: the number of the element.
+pub const ELEMENT_NUMBER: u8 = 38;
+/// Read by file B: the number of the QPU.
+pub const QPU_NUMBER: u8 = 38;
+/// Read: the next vector of the VPM. Written: a vector for the VPM.
+pub const VPM: u8 = 48;
+/// Read by file A: not zero while a DMA load is running. By file B: a DMA store.
+pub const DMA_BUSY: u8 = 49;
+/// Read by file A: waits for the DMA load. By file B: for the DMA store.
+pub const DMA_WAIT: u8 = 50;
+/// Read: waits for the mutex and locks it. Written: unlocks it.
+pub const MUTEX: u8 = 51;
+
+/// Written by either file: accumulator 0. The others follow.
+pub const R0: u8 = 32;
+/// Written: a value other than zero disables that QPUs have different texture units as unit 0.
+pub const TMU_NOSWAP: u8 = 36;
+/// Written by file A: each quad gets its element 0. By file B: all elements get element 0.
+pub const R5: u8 = 37;
+/// Written: a value other than zero interrupts the host.
+pub const HOST_INTERRUPT: u8 = 38;
+/// Written by file A: the address of the next uniform. By file B: the same, relative to the present one.
+pub const UNIFORMS_ADDRESS: u8 = 40;
+/// Written by file A: how vectors of the VPM are read, or how DMA loads. By file B: how they are written, or how DMA stores.
+pub const VPM_SETUP: u8 = 49;
+/// Written by file A: starts a DMA load from this address. By file B: a DMA store to it.
+pub const DMA_ADDRESS: u8 = 50;
+/// Written: reciprocal to r4.
+pub const RECIPROCAL: u8 = 52;
+/// Written: reciprocal of the square root to r4.
+pub const RECIPROCAL_SQUARE_ROOT: u8 = 53;
+/// Written: power of two to r4.
+pub const EXPONENT: u8 = 54;
+/// Written: logarithm to base two to r4.
+pub const LOGARITHM: u8 = 55;
+/// Written: coordinate S, or the addresses of a direct lookup, of texture unit 0. T, R and B follow.
+pub const TMU0_S: u8 = 56;
+/// The same for texture unit 1.
+pub const TMU1_S: u8 = 60;
+
+/// The name in assembly text of a register that is read.
+pub fn read_name(is_b: bool, address: u8) -> String {
+    let file = if is_b { 'b' } else { 'a' };
+    match (address, is_b) {
+        (UNIFORM, _) => "unif".into(),
+        (VARYING, _) => "vary".into(),
+        (ELEMENT_NUMBER, false) => "elem_num".into(),
+        (QPU_NUMBER, true) => "qpu_num".into(),
+        (NOP, _) => "-".into(),
+        (41, false) => "x_coord".into(),
+        (41, true) => "y_coord".into(),
+        (42, false) => "ms_mask".into(),
+        (42, true) => "rev_flag".into(),
+        (VPM, _) => "vpm".into(),
+        (DMA_BUSY, false) => "vr_busy".into(),
+        (DMA_BUSY, true) => "vw_busy".into(),
+        (DMA_WAIT, false) => "vr_wait".into(),
+        (DMA_WAIT, true) => "vw_wait".into(),
+        (MUTEX, _) => "mutex".into(),
+        _ => format!("r{file}{address}"),
+    }
+}
+
+/// The name in assembly text of a register that is written.
+pub fn write_name(is_b: bool, address: u8) -> String {
+    const FROM_R0: [&str; 8] = ["r0", "r1", "r2", "r3", "tmurs", "r5", "irq", "-"];
+    const FROM_40: [[&str; 24]; 2] = [
+        [
+            "unif_addr",
+            "x_coord",
+            "ms_mask",
+            "stencil",
+            "tlbz",
+            "tlbm",
+            "tlbc",
+            "tlbam",
+            "vpm",
+            "vr_setup",
+            "vr_addr",
+            "mutex",
+            "recip",
+            "recipsqrt",
+            "exp",
+            "log",
+            "t0s",
+            "t0t",
+            "t0r",
+            "t0b",
+            "t1s",
+            "t1t",
+            "t1r",
+            "t1b",
+        ],
+        [
+            "unif_addr_rel",
+            "y_coord",
+            "rev_flag",
+            "stencil",
+            "tlbz",
+            "tlbm",
+            "tlbc",
+            "tlbam",
+            "vpm",
+            "vw_setup",
+            "vw_addr",
+            "mutex",
+            "recip",
+            "recipsqrt",
+            "exp",
+            "log",
+            "t0s",
+            "t0t",
+            "t0r",
+            "t0b",
+            "t1s",
+            "t1t",
+            "t1r",
+            "t1b",
+        ],
+    ];
+    match (address, is_b) {
+        (R5, false) => "r5quad".into(),
+        (R5, true) => "r5rep".into(),
+        (32..40, _) => FROM_R0[usize::from(address - 32)].into(),
+        (40..64, _) => FROM_40[usize::from(is_b)][usize::from(address - 40)].into(),
+        (_, false) => format!("ra{address}"),
+        (_, true) => format!("rb{address}"),
+    }
+}

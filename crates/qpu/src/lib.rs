@@ -1,0 +1,9 @@
+//! The QPUs of VideoCore IV, the GPU of the Raspberry Pi 1 to 3: their instruction set.
+//!
+//! Sources: Broadcom, VideoCore IV 3D Architecture Reference Guide (2013), section 3, called "the guide"; and the addendum of
+//! the assembler vc4asm, which corrects it by experiments on hardware, called "the addendum".
+#![forbid(unsafe_code)]
+
+pub mod asm;
+pub mod isa;
+pub mod sim;

@@ -1,0 +1,18 @@
+//! What instructions compute. Values are the 32 bits of an element.
+//!
+//! Sources of the flags and of the modes of packing: the addendum, and vc4asm's table of operations. Floats have no denormals
+//! (they are zero) and neither infinities nor NaN: the simulator uses those of the host.
+
+mod alu;
+mod pack;
+
+pub use pack::{pack_file_a, pack_mul, unpack, unpack_r4};
+
+/// The result of an operation for one element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// The result.
+    pub value: u32,
+    /// The flag C. The flags Z and N are those of the value.
+    pub carry: bool,
+}

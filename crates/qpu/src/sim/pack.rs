@@ -1,0 +1,91 @@
+//! Modes of packing and unpacking (the guide, tables 12 to 14).
+
+/// Unpacks a register of file A as an input of an operation. `mode` has the values of the field UNPACK, from 0 to 7: none; the
+/// lower and the upper half; the highest byte, four times; one of four bytes. Halves and bytes become integers (halves with their
+/// sign), or for an operation on floats, floats (bytes from 0 to 1).
+pub fn unpack(mode: u8, value: u32, is_float: bool) -> u32 {
+    let half = |half: u16| if is_float { half_to_float(half) } else { half as i16 as u32 };
+    let byte = |byte: u32| if is_float { byte_to_float(byte as u8) } else { byte & 0xff };
+    match mode & 7 {
+        0 => value,
+        1 => half(value as u16),
+        2 => half((value >> 16) as u16),
+        3 => (value >> 24) * 0x0101_0101,
+        mode => byte(value >> (8 * (u32::from(mode) - 4))),
+    }
+}
+
+/// Unpacks r4. Bytes always become floats from 0 to 1.
+pub fn unpack_r4(mode: u8, value: u32, is_float: bool) -> u32 {
+    unpack(mode, value, is_float || mode >= 4)
+}
+
+/// The new content of a register of file A in place of `old`. `mode` has the values of the field PACK, from 0 to 15: none; the
+/// lower and the upper half; the lowest byte, four times; one of four bytes; and the same with limits. Other bits are kept.
+///
+/// `exact` is the result without overflow of a sum or a difference, for the limits to 32 bits.
+pub fn pack_file_a(mode: u8, old: u32, value: u32, is_float: bool, exact: i64) -> u32 {
+    let limited = mode & 8 != 0;
+    let half = |value: u32| match (is_float, limited) {
+        (true, _) => u32::from(float_to_half(value)),
+        (false, true) => (value as i32).clamp(-0x8000, 0x7fff) as u32 & 0xffff,
+        (false, false) => value & 0xffff,
+    };
+    let byte = |value: u32| if limited { (value as i32).clamp(0, 255) as u32 } else { value & 0xff };
+    match mode & 7 {
+        0 if limited => exact.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u32,
+        0 => value,
+        1 => old & 0xffff_0000 | half(value),
+        2 => old & 0x0000_ffff | half(value) << 16,
+        3 => byte(value) * 0x0101_0101,
+        mode => {
+            let shift = 8 * (u32::from(mode) - 4);
+            old & !(0xff << shift) | byte(value) << shift
+        }
+    }
+}
+
+/// The new content of a register or accumulator in place of `old`, by the packing of the mul ALU: a float from 0 to 1 becomes a
+/// byte, four times or one of four. `None` for a mode that the mul ALU does not have.
+pub fn pack_mul(mode: u8, old: u32, value: u32) -> Option<u32> {
+    let byte = u32::from(float_to_byte(value));
+    match mode {
+        0 => Some(value),
+        3 | 11 => Some(byte * 0x0101_0101),
+        4..8 | 12..16 => {
+            let shift = 8 * (u32::from(mode & 7) - 4);
+            Some(old & !(0xff << shift) | byte << shift)
+        }
+        _ => None,
+    }
+}
+
+fn byte_to_float(byte: u8) -> u32 {
+    (f32::from(byte) / 255.0).to_bits()
+}
+
+fn float_to_byte(bits: u32) -> u8 {
+    (f32::from_bits(bits).clamp(0.0, 1.0) * 255.0).round() as u8
+}
+
+/// A float of 16 bits as one of 32. Denormal ones are zero.
+fn half_to_float(half: u16) -> u32 {
+    let (sign, exponent, fraction) =
+        (u32::from(half >> 15) << 31, u32::from(half >> 10 & 31), u32::from(half & 0x3ff));
+    match exponent {
+        0 => sign,
+        // The exponents are biased by 15 and by 127.
+        _ => sign | (exponent + 127 - 15) << 23 | fraction << 13,
+    }
+}
+
+/// The nearest float of 16 bits towards zero. Numbers too large become the largest.
+fn float_to_half(bits: u32) -> u16 {
+    let sign = (bits >> 16 & 0x8000) as u16;
+    let exponent = (bits >> 23 & 0xff) as i32 - 127 + 15;
+    match exponent {
+        ..=0 => sign,
+        31.. => sign | 0x7bff,
+        _ => sign | (exponent as u16) << 10 | (bits >> 13 & 0x3ff) as u16,
+    }
+}

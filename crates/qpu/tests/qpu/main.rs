@@ -1,0 +1,5 @@
+//! Tests of the QPUs.
+
+mod alu;
+mod asm;
+mod isa;
