@@ -74,9 +74,7 @@ fn the_model_of_the_geforce_6800() {
     fits("lab geforce", text.text());
     let report = folder.run(["lab", "geforce", "--json"]).succeeded().json();
     assert_eq!(report["model"]["rows"][0]["basis"], "fitted");
-    folder.run(["lab", "geforce", "--page", "page.md"]).succeeded();
-    let page = String::from_utf8(folder.read("page.md")).unwrap();
-    assert!(page.contains("](page/times.svg)") && !page.contains("{{") && folder.has("page/times.svg"));
+    // The tests of the lab compute the page, which takes seconds.
     folder.run(["lab", "geforce", "--page", "page"]).failed(2, ".md");
     folder.run(["lab", "geforce", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
 }
