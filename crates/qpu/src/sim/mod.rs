@@ -1,11 +1,13 @@
-//! What instructions compute. Values are the 32 bits of an element.
+//! What instructions compute, and which sequences of them are refused. Values are the 32 bits of an element.
 //!
 //! Sources of the flags and of the modes of packing: the addendum, and vc4asm's table of operations. Floats have no denormals
 //! (they are zero) and neither infinities nor NaN: the simulator uses those of the host.
 
 mod alu;
+mod hazards;
 mod pack;
 
+pub use hazards::{Hazard, Hazards};
 pub use pack::{pack_file_a, pack_mul, unpack, unpack_r4};
 
 /// The result of an operation for one element.

@@ -2,4 +2,5 @@
 
 mod alu;
 mod asm;
+mod hazards;
 mod isa;
