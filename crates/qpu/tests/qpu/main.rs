@@ -4,3 +4,4 @@ mod alu;
 mod asm;
 mod hazards;
 mod isa;
+mod sim;
