@@ -2,4 +2,6 @@
 
 mod alu;
 mod asm;
+mod hazards;
 mod isa;
+mod sim;

@@ -1,0 +1,183 @@
+//! Programs on the simulator.
+
+use lockstep_qpu::asm::assemble;
+use lockstep_qpu::sim::{CLOCKS_PER_INSTRUCTION, Fault, FaultKind, Hazard, Machine, QPUS, Run, Vector};
+
+const END: &str = "\nnop; thrend\nnop\nnop\n";
+
+/// Runs a program on QPUs, all of which read these uniforms.
+fn run_on(qpus: usize, source: &str, uniforms: &[u32]) -> Result<(Machine, Run), Fault> {
+    let program = assemble(&format!("{source}{END}")).unwrap_or_else(|error| panic!("{source}: {error}"));
+    let mut memory: Vec<u8> = uniforms.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut machine = Machine::new(&program.instructions, &vec![0; qpus]);
+    let run = machine.run(&mut memory, 100_000)?;
+    Ok((machine, run))
+}
+
+fn run(source: &str) -> (Machine, Run) {
+    run_on(1, source, &[]).unwrap_or_else(|fault| panic!("{source}: {fault}"))
+}
+
+fn fault(source: &str) -> Fault {
+    run_on(1, source, &[]).err().expect(source)
+}
+
+fn elements(of: impl Fn(u32) -> u32) -> Vector {
+    std::array::from_fn(|index| of(index as u32))
+}
+
+#[test]
+fn both_operations_of_an_instruction_read_what_was_there_before() {
+    let (machine, run) = run("ldi r0, 5\nldi r1, 7\nadd r0, r0, r1; v8min r1, r0, r0");
+    assert_eq!((machine.accumulator(0, 0)[3], machine.accumulator(0, 1)[15]), (12, 5));
+    // Three instructions, and three of the end.
+    assert_eq!((run.instructions, run.clocks), (6, 6 * CLOCKS_PER_INSTRUCTION));
+}
+
+#[test]
+fn uniforms_and_numbers() {
+    let source = "mov ra1, unif\nadd r0, unif, elem_num\nadd r1, ra1, qpu_num\nmov r2, unif; mov r3, unif";
+    let (machine, _) = run_on(3, source, &[100, 200, 300]).unwrap();
+    assert_eq!(*machine.accumulator(2, 0), elements(|index| 200 + index));
+    assert_eq!(*machine.accumulator(2, 1), [102; 16]);
+    // An instruction takes one uniform.
+    assert_eq!((*machine.accumulator(1, 2), *machine.accumulator(1, 3)), ([300; 16], [300; 16]));
+    let moved = "ldi r0, 8\nmov unif_addr, r0\nnop\nnop\nmov r1, unif";
+    assert_eq!(*run_on(1, moved, &[1, 2, 3]).unwrap().0.accumulator(0, 1), [3; 16]);
+}
+
+#[test]
+fn a_branch_is_taken_after_three_instructions() {
+    let source = "ldi r0, 3\nldi r1, 0\n:again\nsub.setf r0, r0, 1\nbrr.anynz -, :again\nadd r1, r1, 1\nadd r1, r1, 1\nadd r1, r1, 1";
+    let (machine, run) = run(source);
+    assert_eq!((machine.accumulator(0, 0)[0], machine.accumulator(0, 1)[0]), (0, 9));
+    assert_eq!(run.instructions, 2 + 3 * 5 + 3);
+    // The return address, and a branch to it.
+    let call = "brr ra1, :function\nnop\nnop\nnop\nbrr -, :end\nnop\nnop\nnop\n\
+                :function ldi r0, 7\nbra -, ra1\nnop\nnop\nnop\n:end mov r1, r0";
+    assert_eq!(*run_on(1, call, &[]).unwrap().0.accumulator(0, 1), [7; 16]);
+}
+
+#[test]
+fn rotations() {
+    let (machine, _) = run(
+        "mov r0, elem_num\nnop\nnop; mov r1, r0 >> 3\nnop; mov r2, r0 << 2\nldi r5, 5\nnop\nnop; mov r3, r0 << r5",
+    );
+    assert_eq!(*machine.accumulator(0, 1), elements(|index| (index + 13) % 16));
+    assert_eq!(*machine.accumulator(0, 2), elements(|index| (index + 2) % 16));
+    assert_eq!(*machine.accumulator(0, 3), elements(|index| (index + 11) % 16));
+    // An input from a file is rotated within quads.
+    let (machine, _) = run("mov ra0, elem_num\nnop\nnop; mov r1, ra0 >> 1");
+    assert_eq!(*machine.accumulator(0, 1), elements(|index| index & !3 | (index + 3) % 4));
+    // r5 by quads, and from element 0.
+    let (machine, _) = run("mov r5quad, elem_num\nmov r0, r5\nmov r5rep, elem_num\nmov r1, r5");
+    assert_eq!(*machine.accumulator(0, 0), elements(|index| index & !3));
+    assert_eq!(*machine.accumulator(0, 1), [0; 16]);
+}
+
+#[test]
+fn conditions_and_flags() {
+    // N is bit 31 - n of what is shifted by n, and C is bit 32 - n: rows of a state with one element for each byte.
+    let (machine, _) = run("ldi r0, 0\nldi r1, 0\nshl.setf -, elem_num, -1\nmov.ifn r0, 1; mov.ifc r1, 1\n\
+         and.setf -, elem_num, 3\nmov.ifz r2, 1\nmov.ifnz r2, 2");
+    assert_eq!(*machine.accumulator(0, 0), elements(|index| index & 1));
+    assert_eq!(*machine.accumulator(0, 1), elements(|index| index >> 1 & 1));
+    assert_eq!(*machine.accumulator(0, 2), elements(|index| if index % 4 == 0 { 1 } else { 2 }));
+    // Conditions are those before the instruction; flags change only where the condition holds.
+    let (machine, _) =
+        run("ldi r0, 0\nldi r1, 0\nand.setf -, elem_num, 1\nmov.setf.ifz r0, 1\nmov.ifz r1, 1");
+    assert_eq!(*machine.accumulator(0, 0), elements(|index| 1 - index % 2));
+    assert_eq!(*machine.accumulator(0, 1), [0; 16]);
+    // Flags of the mul ALU, where the add ALU has no operation.
+    let (machine, _) = run("ldi r0, 5\nnop; v8subs.setf r1, r0, r0\nmov.ifz r2, 1");
+    assert_eq!(*machine.accumulator(0, 2), [1; 16]);
+}
+
+#[test]
+fn packing_and_unpacking() {
+    let (machine, _) = run(
+        "ldi ra0, 0x11223344\nldi r0, 0x55\nmov r1, ra0.8b\nmov ra0.8c, r0\nnop\nmov r2, ra0\nmov r3, ra0.16a",
+    );
+    assert_eq!([1, 2, 3].map(|number| machine.accumulator(0, number)[9]), [0x33, 0x1155_3344, 0x3344]);
+    // A sum that is limited to 32 bits.
+    let (machine, _) = run("ldi r0, 0x7fffffff\nadd ra1.32s, r0, r0\nadd rb1, r0, r0");
+    assert_eq!(
+        (machine.register(0, false, 1)[0], machine.register(0, true, 1)[0]),
+        (0x7fff_ffff, 0xffff_fffe)
+    );
+}
+
+#[test]
+fn constants_of_elements() {
+    let (machine, _) =
+        run("ldi r0, [0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3]\nldi r1, [-2,-1,0,1,0,0,0,0,0,0,0,0,0,0,0,1]");
+    assert_eq!(*machine.accumulator(0, 0), elements(|index| index % 4));
+    assert_eq!(machine.accumulator(0, 1)[..4], [-2i32 as u32, -1i32 as u32, 0, 1]);
+}
+
+/// Doubling in the field of AES, for four bytes in each element: the design of byte operations on this hardware.
+#[test]
+fn bytes_are_doubled_in_the_field_of_aes() {
+    let words = [0x8040_2010, 0xff00_01fe, 0x1b36_7f80];
+    for word in words {
+        // 0xff where the highest bit is set: 0x80 and 0xfd give 0x7f, of which two and one more are 0xff.
+        let source = "mov ra0, unif\nldi r1, 0x80808080\nldi r2, 0xfdfdfdfd\nand r0, r1, ra0; v8adds r3, ra0, ra0\n\
+                      ldi rb1, 0x1b1b1b1b\nnop; v8muld r2, r0, r2\nnop; v8adds r0, r0, r2\nldi r2, 0x7f7f7f7f\n\
+                      and r2, r2, ra0\nand r0, r0, rb1; v8adds r2, r2, r2\nxor r0, r0, r2";
+        let (machine, _) = run_on(1, source, &[word]).unwrap();
+        let double = |byte: u8| byte << 1 ^ if byte >= 0x80 { 0x1b } else { 0 };
+        let expected = u32::from_le_bytes(word.to_le_bytes().map(double));
+        assert_eq!(machine.accumulator(0, 0)[5], expected, "{word:#x}");
+    }
+}
+
+#[test]
+fn semaphores_and_interrupts() {
+    // The first QPU waits for all others.
+    let source = "mov.setf -, qpu_num\nbrr.allz -, :first\nnop\nnop\nnop\nsrel -, 3\nbrr -, :end\nnop\nnop\nnop\n\
+                  :first sacq -, 3\nsacq -, 3\nsacq -, 3\nmov irq, 1\n:end nop";
+    let (_, run) = run_on(4, source, &[]).unwrap();
+    assert_eq!(run.interrupts, 1);
+    assert_eq!(
+        run_on(3, source, &[]).err().map(|fault| (fault.qpu, fault.kind)),
+        Some((0, FaultKind::Deadlock))
+    );
+    // A value of zero does not interrupt, and sixteen releases wait for one that takes them.
+    assert_eq!(run_on(1, "mov irq, 0", &[]).unwrap().1.interrupts, 0);
+    assert_eq!(fault(&"srel -, 1\n".repeat(16)).kind, FaultKind::Deadlock);
+    assert!(std::panic::catch_unwind(|| run_on(usize::from(QPUS) + 1, "nop", &[])).is_err());
+}
+
+#[test]
+fn faults_state_where_and_why() {
+    for (source, address, kind) in [
+        (
+            "mov ra0, r0\nmov r1, ra0",
+            8,
+            FaultKind::Hazard(Hazard::ReadAfterWrite { is_b: false, register: 0 }),
+        ),
+        ("nop\nmov r0, unif", 8, FaultKind::Memory(0)),
+        (":loop brr -, :loop\nnop\nnop\nnop", 0, FaultKind::Budget(100_000)),
+        ("brr -, 0x1000\nnop\nnop\nnop", 0x1020, FaultKind::OutsideProgram),
+        ("bra -, 4\nnop\nnop\nnop", 4, FaultKind::OutsideProgram),
+        ("mov r0, -", 0, FaultKind::NoInput),
+        ("mov t0s, r0", 0, FaultKind::NotSimulated("a texture unit")),
+        ("mov vpm, r0", 0, FaultKind::NotSimulated("the VPM")),
+        ("mov recip, r0", 0, FaultKind::NotSimulated("a special function")),
+        ("mov r0, vary", 0, FaultKind::NotSimulated("a register of shaders")),
+        ("nop; thrsw", 0, FaultKind::NotSimulated("a signal of shaders and debuggers")),
+        ("mov r0, unif.8a", 0, FaultKind::Memory(0)),
+    ] {
+        let fault = fault(source);
+        assert_eq!((fault.qpu, fault.address, fault.kind), (0, address, kind), "{source}");
+    }
+    assert_eq!(run_on(1, "mov r0, elem_num.8a", &[]).err().map(|fault| fault.kind), Some(FaultKind::Pack(4)));
+    let text = fault("mov ra0, r0\nmov r1, ra0").to_string();
+    assert_eq!(
+        text,
+        "QPU 0 at 0x0008: the instruction has an undefined result: it reads ra0, which the instruction before it writes"
+    );
+    // Without an end.
+    let mut machine = Machine::new(&assemble("nop").unwrap().instructions, &[0]);
+    assert_eq!(machine.run(&mut [], 100).err().map(|fault| fault.address), Some(8));
+}
