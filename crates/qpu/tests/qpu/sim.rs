@@ -68,7 +68,7 @@ fn rotations() {
     assert_eq!(*machine.accumulator(0, 3), elements(|index| (index + 11) % 16));
     // An input from a file is rotated within quads.
     let (machine, _) = run("mov ra0, elem_num\nnop\nnop; mov r1, ra0 >> 1");
-    assert_eq!(*machine.accumulator(0, 1), elements(|index| index & !3 | (index + 3) % 4));
+    assert_eq!(*machine.accumulator(0, 1), elements(|index| (index & !3) | ((index + 3) % 4)));
     // r5 by quads, and from element 0.
     let (machine, _) = run("mov r5quad, elem_num\nmov r0, r5\nmov r5rep, elem_num\nmov r1, r5");
     assert_eq!(*machine.accumulator(0, 0), elements(|index| index & !3));
