@@ -1,7 +1,32 @@
 //! The operations of both ALUs.
 
 use super::Outcome;
-use crate::isa::{AddOp, MulOp};
+use super::qpu::{Results, Vector};
+use crate::isa::{AddOp, ELEMENTS, MulOp};
+
+/// Computes all elements by one loop for each operation, so that the compiler uses vectors of the processor. Carries are computed
+/// if they are needed.
+macro_rules! by_operation {
+    ($type:ident, $of:expr, $a:expr, $b:expr, $carries:expr, $($name:ident)*) => {
+        match $of {
+            $($type::$name => elements($a, $b, $carries, |a, b| $type::$name.compute(a, b)),)*
+        }
+    };
+}
+
+#[inline(always)]
+fn elements(a: &Vector, b: &Vector, carries: bool, compute: impl Fn(u32, u32) -> Outcome) -> Results {
+    let mut results = Results { values: [0; ELEMENTS], carry: [false; ELEMENTS] };
+    for index in 0..ELEMENTS {
+        results.values[index] = compute(a[index], b[index]).value;
+    }
+    if carries {
+        for index in 0..ELEMENTS {
+            results.carry[index] = compute(a[index], b[index]).carry;
+        }
+    }
+    results
+}
 
 /// A float; a denormal one is zero.
 fn float(bits: u32) -> f32 {
@@ -37,7 +62,14 @@ impl AddOp {
         matches!(self, Fadd | Fsub | Fmin | Fmax | Fminabs | Fmaxabs | Itof)
     }
 
+    /// The results for all elements.
+    pub(super) fn compute_all(self, a: &Vector, b: &Vector, carries: bool) -> Results {
+        by_operation!(AddOp, self, a, b, carries, Nop Fadd Fsub Fmin Fmax Fminabs Fmaxabs Ftoi Itof Add Sub Shr Asr Ror Shl Min
+            Max And Or Xor Not Clz V8adds V8subs)
+    }
+
     /// The result for an element. That of [`AddOp::Nop`] is 0.
+    #[inline(always)]
     pub fn compute(self, a: u32, b: u32) -> Outcome {
         let (x, y) = (float(a), float(b));
         let (i, j) = (a as i32, b as i32);
@@ -82,7 +114,13 @@ impl MulOp {
         matches!(self, MulOp::Fmul)
     }
 
+    /// The results for all elements.
+    pub(super) fn compute_all(self, a: &Vector, b: &Vector, carries: bool) -> Results {
+        by_operation!(MulOp, self, a, b, carries, Nop Fmul Mul24 V8muld V8min V8max V8adds V8subs)
+    }
+
     /// The result for an element. That of [`MulOp::Nop`] is 0; hardware repeats an earlier result.
+    #[inline(always)]
     pub fn compute(self, a: u32, b: u32) -> Outcome {
         let plain = |value: u32| (value, false);
         let (value, carry) = match self {

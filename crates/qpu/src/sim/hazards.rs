@@ -350,8 +350,8 @@ fn check_peripherals(instruction: &Instruction, reads: [Option<u8>; 2]) -> Resul
 
 /// Both ALUs may write to one register only if it is an accumulator, and no element has the conditions of both.
 fn check_writes(instruction: &Instruction) -> Result<(), Hazard> {
-    let both: Vec<Write> = writes(instruction).collect();
-    let [one, other] = both[..] else { return Ok(()) };
+    let mut both = writes(instruction);
+    let (Some(one), Some(other)) = (both.next(), both.next()) else { return Ok(()) };
     // General registers of the two files differ.
     let is_same = one.address == other.address && one.address >= registers::FILE;
     let is_accumulator = (registers::R0..36).contains(&one.address);

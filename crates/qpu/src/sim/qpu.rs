@@ -2,7 +2,7 @@
 
 use super::pack::{pack_file_a, pack_mul, unpack, unpack_r4};
 use super::shared::Shared;
-use super::{FaultKind, Hazards, Outcome};
+use super::{FaultKind, Hazards};
 use crate::isa::registers::{self, FILE};
 use crate::isa::{
     AddOp, Alu, Branch, BranchCondition, Condition, Destination, ELEMENTS, INSTRUCTION_BYTES, Instruction,
@@ -60,20 +60,13 @@ pub(super) struct Qpu {
 
 /// The results of an ALU.
 #[derive(Clone, Copy)]
-struct Results {
-    values: Vector,
-    carry: [bool; ELEMENTS],
+pub(super) struct Results {
+    pub(super) values: Vector,
+    /// The flag C of all elements, if flags are set.
+    pub(super) carry: [bool; ELEMENTS],
 }
 
 impl Results {
-    fn of(compute: impl Fn(usize) -> Outcome) -> Results {
-        let outcomes: [Outcome; ELEMENTS] = std::array::from_fn(compute);
-        Results {
-            values: outcomes.map(|outcome| outcome.value),
-            carry: outcomes.map(|outcome| outcome.carry),
-        }
-    }
-
     fn of_constant(load: &LoadImmediate) -> Results {
         Results { values: std::array::from_fn(|index| load.element(index)), carry: [false; ELEMENTS] }
     }
@@ -264,14 +257,14 @@ impl Qpu {
             AddOp::Nop => None,
             op => {
                 let [a, b] = self.inputs(alu, alu.add_inputs, op.inputs(), &ports, op.takes_floats())?;
-                Some(Results::of(|index| op.compute(a[index], b[index])))
+                Some(op.compute_all(&a, &b, alu.to.sets_flags))
             }
         };
         let mul = match alu.mul {
             MulOp::Nop => None,
             op => {
                 let [a, b] = self.inputs(alu, alu.mul_inputs, op.inputs(), &ports, op.is_float())?;
-                Some(self.rotate(alu, Results::of(|index| op.compute(a[index], b[index]))))
+                Some(self.rotate(alu, op.compute_all(&a, &b, alu.to.sets_flags)))
             }
         };
         // Conditions are those before this instruction.
@@ -411,6 +404,10 @@ impl Qpu {
             }
         };
         let packs_file_a = !to.pm && !is_b && address < FILE;
+        if to.pack == 0 && condition == Condition::Always {
+            *place = results.values;
+            return Ok(());
+        }
         for index in (0..ELEMENTS).filter(|index| elements[*index]) {
             let (old, value) = (place[index], results.values[index]);
             place[index] = if packs_file_a {
