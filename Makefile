@@ -73,22 +73,21 @@ install:
 test: tools-present
 	tools/setup.sh gpus
 	$(CARGO) test $(TESTS)
-	$(CARGO) test $(WORKSPACE) --doc
-	tools/pyca_interop.py $(TESTED)
 	tools/setup.sh browser
-	tools/page_check.py $(TESTED)
+	tools/setup.sh programs
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
-	tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle
+	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" \
+		"tools/pyca_interop.py $(TESTED) && tools/page_check.py $(TESTED)" \
+		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle"
 
 ## make test-release      the scripts of make test, nginx, Apache and Python, on the release builds of the command and of both modules
 test-release: build provider provider-lab
 	@tools/run.sh $(LOCKSTEP)
 	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see crates/cuda/src/machine/failing.rs' >&2; exit 1; }
-	tools/pyca_interop.py $(LOCKSTEP)
 	tools/setup.sh browser
-	tools/page_check.py $(LOCKSTEP)
-	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
-	tools/provider-test/openssl.py $(PROVIDER)
+	tools/setup.sh programs
+	tools/in_parallel.sh "tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)" \
+		"tools/pyca_interop.py $(LOCKSTEP) && tools/page_check.py $(LOCKSTEP) && tools/provider-test/openssl.py $(PROVIDER)"
 
 ## make test-provider     the tests of the provider: loaded by OpenSSL, and real programs on it
 test-provider: build provider-lab

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Runs shell commands at the same time and prints the output of each when it has ended, in the order of the arguments.
+# Fails if one failed, after all have ended; a signal ends all of them.
+#
+#   tools/in_parallel.sh COMMAND...     each COMMAND is one argument
+set -euo pipefail
+
+[ $# -gt 0 ] || {
+    sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+    exit 2
+}
+logs=$(mktemp -d)
+jobs=()
+# Each job has its own process group, which is ended with this script.
+set -m
+trap 'for job in "${jobs[@]}"; do kill -- "-$job" 2>/dev/null || true; done; rm -rf "$logs"' EXIT
+trap 'exit 130' INT TERM
+for command in "$@"; do
+    bash -c "$command" >"$logs/${#jobs[@]}" 2>&1 </dev/null &
+    jobs+=($!)
+done
+
+failed=()
+for index in "${!jobs[@]}"; do
+    wait "${jobs[$index]}" || failed+=("${*:$index+1:1}")
+    cat "$logs/$index"
+done
+for command in "${failed[@]+"${failed[@]}"}"; do
+    echo "failed: $command" >&2
+done
+[ ${#failed[@]} -eq 0 ]
