@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use lockstep_qpu::asm::assemble;
-use lockstep_qpu::sim::{Machine, QPUS};
+use lockstep_qpu::sim::{Machine, Program, QPUS};
 
 const LOOP: &str = "ldi ra0, 200000\nldi r1, 0x1b1b1b1b\nldi r2, 0x01020304\n:again\n\
     xor r0, r1, r2; v8adds r3, r1, r2\nand r2, r0, r3; v8muld r3, r1, r3\nnop; mov r1, r0 >> 3\nsub.setf ra0, ra0, 1\n\
@@ -12,8 +12,9 @@ const LOOP: &str = "ldi ra0, 200000\nldi r1, 0x1b1b1b1b\nldi r2, 0x01020304\n:ag
 
 fn main() {
     let program = assemble(LOOP).expect("a program without mistakes");
+    let program = Program::new(&program.instructions);
     for run in 0..4 {
-        let mut machine = Machine::new(&program.instructions, &[0; QPUS as usize]);
+        let mut machine = Machine::new(&program, &[0; QPUS as usize]);
         let start = Instant::now();
         let run_totals = machine.run(&mut [], u64::MAX).expect("a program without faults");
         let rate = run_totals.instructions as f64 / start.elapsed().as_secs_f64() / 1e6;

@@ -113,6 +113,12 @@ impl Alu {
         }
     }
 
+    /// True if the mutex is read, and so locked.
+    pub const fn reads_mutex(&self) -> bool {
+        self.read_a == registers::MUTEX
+            || !matches!(self.signal, Signal::SmallImmediate) && self.read_b == registers::MUTEX
+    }
+
     /// True if an input of one of the operations that are not [`AddOp::Nop`] and [`MulOp::Nop`] comes from here.
     pub fn reads(&self, mux: Mux) -> bool {
         let of_add = self.add_inputs.iter().take(self.add.inputs());

@@ -1,8 +1,35 @@
 //! The operations of both ALUs.
 
 use super::Outcome;
-use super::qpu::{Results, Vector};
+use super::qpu::Vector;
 use crate::isa::{AddOp, ELEMENTS, MulOp};
+
+/// The results of an ALU.
+#[derive(Clone, Copy)]
+pub(super) struct Results {
+    pub(super) values: Vector,
+    /// The flag C of all elements as a mask, if flags are set.
+    pub(super) carry: Vector,
+}
+
+impl Results {
+    /// Results without carries.
+    pub(super) const fn of(values: Vector) -> Results {
+        Results { values, carry: [0; ELEMENTS] }
+    }
+
+    /// Rotates by a number of elements: among all elements, or only within quads.
+    pub(super) fn rotated(self, by: usize, within_quads: bool) -> Results {
+        let from = |index: usize| match within_quads {
+            true => index & !3 | (index.wrapping_sub(by) & 3),
+            false => index.wrapping_sub(by) & 15,
+        };
+        Results {
+            values: std::array::from_fn(|index| self.values[from(index)]),
+            carry: std::array::from_fn(|index| self.carry[from(index)]),
+        }
+    }
+}
 
 /// Computes all elements by one loop for each operation, so that the compiler uses vectors of the processor. Carries are computed
 /// if they are needed.
@@ -16,13 +43,13 @@ macro_rules! by_operation {
 
 #[inline(always)]
 fn elements(a: &Vector, b: &Vector, carries: bool, compute: impl Fn(u32, u32) -> Outcome) -> Results {
-    let mut results = Results { values: [0; ELEMENTS], carry: [false; ELEMENTS] };
+    let mut results = Results::of([0; ELEMENTS]);
     for index in 0..ELEMENTS {
         results.values[index] = compute(a[index], b[index]).value;
     }
     if carries {
         for index in 0..ELEMENTS {
-            results.carry[index] = compute(a[index], b[index]).carry;
+            results.carry[index] = u32::from(compute(a[index], b[index]).carry).wrapping_neg();
         }
     }
     results
@@ -39,14 +66,33 @@ fn bits(value: f32) -> u32 {
 }
 
 /// Applies an operation to each of four bytes.
+#[inline(always)]
 fn bytes(a: u32, b: u32, operation: impl Fn(u8, u8) -> u8) -> u32 {
     let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
     u32::from_le_bytes(std::array::from_fn(|i| operation(a[i], b[i])))
 }
 
 /// The product of two bytes as fractions of 255. No document states how it is rounded: AES needs 0x80 * 0xFD to be 0x7F.
+#[inline(always)]
 fn product_of_fractions(a: u8, b: u8) -> u8 {
-    ((u32::from(a) * u32::from(b) + 127) / 255) as u8
+    // For x < 65535: x / 255 = (x + 1 + x / 256) / 256.
+    let x = u16::from(a) * u16::from(b) + 127;
+    ((x + 1 + (x >> 8)) >> 8) as u8
+}
+
+/// Applies an operation to each of the 64 bytes of a register.
+#[inline(always)]
+fn all_bytes(a: &Vector, b: &Vector, operation: impl Fn(u8, u8) -> u8) -> Results {
+    let (mut x, mut y) = ([0u8; 4 * ELEMENTS], [0u8; 4 * ELEMENTS]);
+    for index in 0..ELEMENTS {
+        x[4 * index..4 * index + 4].copy_from_slice(&a[index].to_le_bytes());
+        y[4 * index..4 * index + 4].copy_from_slice(&b[index].to_le_bytes());
+    }
+    for (x, y) in x.iter_mut().zip(&y) {
+        *x = operation(*x, *y);
+    }
+    let word = |index: usize| u32::from_le_bytes(x[4 * index..4 * index + 4].try_into().expect("four bytes"));
+    Results::of(std::array::from_fn(word))
 }
 
 impl AddOp {
@@ -64,6 +110,11 @@ impl AddOp {
 
     /// The results for all elements.
     pub(super) fn compute_all(self, a: &Vector, b: &Vector, carries: bool) -> Results {
+        match self {
+            AddOp::V8adds => return all_bytes(a, b, u8::saturating_add),
+            AddOp::V8subs => return all_bytes(a, b, u8::saturating_sub),
+            _ => {}
+        }
         by_operation!(AddOp, self, a, b, carries, Nop Fadd Fsub Fmin Fmax Fminabs Fmaxabs Ftoi Itof Add Sub Shr Asr Ror Shl Min
             Max And Or Xor Not Clz V8adds V8subs)
     }
@@ -116,6 +167,14 @@ impl MulOp {
 
     /// The results for all elements.
     pub(super) fn compute_all(self, a: &Vector, b: &Vector, carries: bool) -> Results {
+        match self {
+            MulOp::V8muld => return all_bytes(a, b, product_of_fractions),
+            MulOp::V8min => return all_bytes(a, b, u8::min),
+            MulOp::V8max => return all_bytes(a, b, u8::max),
+            MulOp::V8adds => return all_bytes(a, b, u8::saturating_add),
+            MulOp::V8subs => return all_bytes(a, b, u8::saturating_sub),
+            _ => {}
+        }
         by_operation!(MulOp, self, a, b, carries, Nop Fmul Mul24 V8muld V8min V8max V8adds V8subs)
     }
 

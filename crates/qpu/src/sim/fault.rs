@@ -30,8 +30,32 @@ pub enum FaultKind {
     Memory(u32),
     /// The program is still running after this number of clocks: probably a loop without an end.
     Budget(u64),
-    /// A semaphore is decremented that nothing can increment any more.
+    /// A semaphore or the mutex is waited for that nothing can change any more.
     Deadlock,
+    /// A setup of the VPM or of a DMA engine that is invalid or not simulated.
+    Setup(u32),
+    /// The VPM is accessed, or a DMA transfer is started, without a setup, or more vectors are read than the setup states.
+    NoSetup,
+    /// A word of the VPM is used while a DMA transfer needs it.
+    VpmBusy {
+        /// Its row.
+        row: u8,
+    },
+    /// A DMA transfer uses words outside of the 64 rows and 16 columns that QPUs reach.
+    OutsideVpm {
+        /// The row of the first such word.
+        row: u32,
+        /// Its column.
+        column: u32,
+    },
+    /// A DMA transfer is set up or started before the QPU's last one has ended.
+    DmaBusy,
+    /// A result of a texture unit is loaded without a request.
+    NoRequest,
+    /// A QPU has more than four requests to a texture unit.
+    TooManyRequests,
+    /// The mutex is locked twice by a QPU, or unlocked by one that has not locked it.
+    Mutex,
     /// A function of the chip that is not simulated.
     NotSimulated(&'static str),
 }
@@ -54,7 +78,21 @@ impl fmt::Display for Fault {
             FaultKind::Budget(clocks) => {
                 write!(f, "still running after {clocks} clocks: a loop without an end?")
             }
-            FaultKind::Deadlock => f.write_str("it waits for a semaphore that nothing increments"),
+            FaultKind::Deadlock => f.write_str("it waits for a semaphore or the mutex, which nothing changes"),
+            FaultKind::Setup(word) => {
+                write!(f, "{word:#010x} is not a setup of the VPM or of a DMA engine that is simulated")
+            }
+            FaultKind::NoSetup => f.write_str("it uses the VPM or a DMA engine without a setup"),
+            FaultKind::VpmBusy { row } => {
+                write!(f, "it uses row {row} of the VPM while a DMA transfer is using it")
+            }
+            FaultKind::OutsideVpm { row, column } => {
+                write!(f, "a DMA transfer uses row {row}, column {column} of the VPM, which has 64 rows of 16 words")
+            }
+            FaultKind::DmaBusy => f.write_str("it uses a DMA engine before its last transfer has ended"),
+            FaultKind::NoRequest => f.write_str("it loads the result of a texture unit without a request"),
+            FaultKind::TooManyRequests => f.write_str("it has more than four requests to a texture unit"),
+            FaultKind::Mutex => f.write_str("it locks the mutex twice, or unlocks it without having locked it"),
             FaultKind::NotSimulated(what) => write!(f, "{what} is not simulated"),
         }
     }

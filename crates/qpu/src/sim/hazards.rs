@@ -81,32 +81,6 @@ impl fmt::Display for Hazard {
     }
 }
 
-/// The number of instructions since an event; `NEVER` if there was none recently.
-type Age = u8;
-const NEVER: Age = u8::MAX;
-
-/// The instructions that have been executed, as far as the rules depend on them.
-#[derive(Debug, Clone)]
-pub struct Hazards {
-    /// The general registers of both files that the last instruction wrote, one bit for each.
-    written: [u32; 2],
-    /// The accumulators r0 to r3, and r5, that it wrote.
-    accumulators: u8,
-    special_function: Age,
-    uniforms_address: Age,
-    vpm_read_setup: Age,
-    branch: Age,
-    noswap: Age,
-    /// The number of instructions since the signal that ends the program.
-    end: Age,
-}
-
-impl Default for Hazards {
-    fn default() -> Hazards {
-        Hazards::new()
-    }
-}
-
 /// A register that an instruction writes: of file B if `is_b`, and of file A otherwise.
 #[derive(Clone, Copy)]
 struct Write {
@@ -190,19 +164,173 @@ fn are_opposite(one: Condition, other: Condition) -> bool {
     one.code() ^ other.code() == 1 && one.code() >= 2
 }
 
+/// Rules about the instructions after an event.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    SpecialFunction,
+    UniformsAddress,
+    VpmReadSetup,
+    Branch,
+    Noswap,
+    /// The signal that ends the program.
+    End,
+}
+
+impl Event {
+    /// How many of the following instructions are subject to the rule.
+    const fn reach(self) -> u32 {
+        match self {
+            Event::VpmReadSetup | Event::Noswap => 3,
+            _ => 2,
+        }
+    }
+
+    /// The bit of an instruction that is the event. Each event has four bits, for the instructions since.
+    const fn now(self) -> u32 {
+        1 << (4 * self as u32)
+    }
+
+    /// The bits of all instructions that are subject to the rule.
+    const fn recent(self) -> u32 {
+        ((1 << self.reach()) - 1) << (4 * self as u32)
+    }
+
+    const fn hazard(self) -> Hazard {
+        match self {
+            Event::SpecialFunction => Hazard::R4AfterSpecialFunction,
+            Event::UniformsAddress => Hazard::UniformAfterAddress,
+            Event::VpmReadSetup => Hazard::VpmReadAfterSetup,
+            Event::Branch => Hazard::BranchAfterBranch,
+            Event::Noswap => Hazard::RequestAfterNoswap,
+            Event::End => Hazard::AccessAtEnd,
+        }
+    }
+
+    const ALL: [Event; 6] = [
+        Event::SpecialFunction,
+        Event::UniformsAddress,
+        Event::VpmReadSetup,
+        Event::Branch,
+        Event::Noswap,
+        Event::End,
+    ];
+}
+
+/// Moves the bits of all events to the next instruction; those of the fourth instruction are dropped.
+const fn aged(events: u32) -> u32 {
+    events << 1 & 0xeeee_eeee
+}
+
+/// What the rules depend on in an instruction. It is derived once, when a program is loaded.
+#[derive(Debug, Clone)]
+pub(super) struct Properties {
+    /// A rule that the instruction breaks by itself.
+    broken: Option<Hazard>,
+    /// The general registers of both files that it reads, one bit for each.
+    reads: [u32; 2],
+    /// Those that it writes.
+    writes: [u32; 2],
+    /// The accumulators that it rotates, or rotates by.
+    rotates: u8,
+    /// The accumulators r0 to r3, and r5, that it writes.
+    accumulators: u8,
+    /// The events after which it is refused.
+    refused: u32,
+    /// The events that it is.
+    events: u32,
+}
+
+impl Properties {
+    pub(super) fn of(instruction: &Instruction) -> Properties {
+        let reads = reads(instruction);
+        let general = |read: Option<u8>| {
+            read.filter(|register| *register < registers::FILE).map_or(0, |register| 1 << register)
+        };
+        let broken = check_peripherals(instruction, reads)
+            .and_then(|()| check_writes(instruction))
+            .and_then(|()| check_end(instruction, reads));
+        let mut properties = Properties {
+            broken: broken.err(),
+            reads: reads.map(general),
+            writes: [0; 2],
+            rotates: if let Instruction::Alu(alu) = instruction { rotated(alu) } else { 0 },
+            accumulators: 0,
+            refused: refused(instruction, reads),
+            events: 0,
+        };
+        for write in writes(instruction) {
+            properties.note(write);
+        }
+        match instruction {
+            Instruction::Branch(_) => properties.events |= Event::Branch.now(),
+            Instruction::Alu(alu) if alu.signal == Signal::End => properties.events |= Event::End.now(),
+            _ => {}
+        }
+        properties
+    }
+
+    fn note(&mut self, write: Write) {
+        match write.address {
+            register @ 0..registers::FILE => self.writes[usize::from(write.is_b)] |= 1 << register,
+            registers::R0..36 => self.accumulators |= 1 << (write.address - registers::R0),
+            registers::R5 => self.accumulators |= 1 << Mux::R5.code(),
+            registers::UNIFORMS_ADDRESS => self.events |= Event::UniformsAddress.now(),
+            registers::VPM_SETUP if !write.is_b => self.events |= Event::VpmReadSetup.now(),
+            registers::TMU_NOSWAP => self.events |= Event::Noswap.now(),
+            address if peripheral_of_write(address) == Some(Peripheral::SpecialFunction) => {
+                self.events |= Event::SpecialFunction.now()
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The accumulators that a rotation depends on, one bit for each.
+fn rotated(alu: &Alu) -> u8 {
+    let by = match alu.small_immediate() {
+        Some(SmallImmediate::RotateByR5) => 1 << Mux::R5.code(),
+        Some(SmallImmediate::Rotate(_)) => 0,
+        _ => return 0,
+    };
+    let inputs = alu.mul_inputs.iter().take(alu.mul.inputs()).map(|input| input.code());
+    inputs.filter(|input| *input < 4).fold(by, |all, input| all | 1 << input)
+}
+
+/// The bits of the events after which an instruction is refused.
+fn refused(instruction: &Instruction, reads: [Option<u8>; 2]) -> u32 {
+    let reads_register = |address: u8| reads.contains(&Some(address));
+    let signal = if let Instruction::Alu(alu) = instruction { alu.signal } else { Signal::None };
+    let writes_to =
+        |peripheral| writes(instruction).any(|write| peripheral_of_write(write.address) == Some(peripheral));
+    let uses_r4 = matches!(instruction, Instruction::Alu(alu) if alu.reads(Mux::R4))
+        || peripheral_of_signal(signal).is_some()
+        || writes_to(Peripheral::SpecialFunction);
+    let rules = [
+        (Event::SpecialFunction, uses_r4),
+        (Event::UniformsAddress, reads_register(registers::UNIFORM)),
+        (Event::VpmReadSetup, reads_register(registers::VPM)),
+        (Event::Branch, matches!(instruction, Instruction::Branch(_))),
+        (Event::Noswap, writes_to(Peripheral::TextureUnit)),
+        (Event::End, uses_refused_at_end(instruction, reads)),
+    ];
+    rules.into_iter().filter(|(_, applies)| *applies).fold(0, |all, (event, _)| all | event.recent())
+}
+
+/// The instructions that have been executed, as far as the rules depend on them.
+#[derive(Debug, Clone, Default)]
+pub struct Hazards {
+    /// The general registers of both files that the last instruction wrote, one bit for each.
+    written: [u32; 2],
+    /// The accumulators r0 to r3, and r5, that it wrote.
+    accumulators: u8,
+    /// The events of the last instructions.
+    events: u32,
+}
+
 impl Hazards {
     /// Before the first instruction of a program.
     pub fn new() -> Hazards {
-        Hazards {
-            written: [0; 2],
-            accumulators: 0,
-            special_function: NEVER,
-            uniforms_address: NEVER,
-            vpm_read_setup: NEVER,
-            branch: NEVER,
-            noswap: NEVER,
-            end: NEVER,
-        }
+        Hazards::default()
     }
 
     /// Checks the next instruction that is executed, and remembers it.
@@ -210,113 +338,40 @@ impl Hazards {
     /// # Errors
     /// The first rule that it breaks.
     pub fn check(&mut self, instruction: &Instruction) -> Result<(), Hazard> {
-        let reads = reads(instruction);
-        for (is_b, read) in [false, true].into_iter().zip(reads) {
-            let Some(register) = read.filter(|register| *register < registers::FILE) else { continue };
-            if self.written[usize::from(is_b)] >> register & 1 == 1 {
-                return Err(Hazard::ReadAfterWrite { is_b, register });
+        self.check_properties(&Properties::of(instruction))
+    }
+
+    /// The same for an instruction whose properties are known.
+    #[inline]
+    pub(super) fn check_properties(&mut self, next: &Properties) -> Result<(), Hazard> {
+        let too_early = [self.written[0] & next.reads[0], self.written[1] & next.reads[1]];
+        let is_broken = too_early != [0; 2]
+            || self.accumulators & next.rotates != 0
+            || self.events & next.refused != 0
+            || next.broken.is_some();
+        if is_broken {
+            return Err(self.broken_rule(next, too_early));
+        }
+        self.written = next.writes;
+        self.accumulators = next.accumulators;
+        self.events = aged(self.events) | next.events;
+        Ok(())
+    }
+
+    #[cold]
+    fn broken_rule(&self, next: &Properties, too_early: [u32; 2]) -> Hazard {
+        for (is_b, registers) in [false, true].into_iter().zip(too_early) {
+            if registers != 0 {
+                return Hazard::ReadAfterWrite { is_b, register: registers.trailing_zeros() as u8 };
             }
         }
-        if let Instruction::Alu(alu) = instruction {
-            self.check_rotation(alu)?;
+        let accumulators = self.accumulators & next.rotates;
+        if accumulators != 0 {
+            return Hazard::RotationAfterWrite { accumulator: accumulators.trailing_zeros() as u8 };
         }
-        check_peripherals(instruction, reads)?;
-        self.check_ages(instruction, reads)?;
-        check_writes(instruction)?;
-        self.check_end(instruction, reads)?;
-        self.remember(instruction);
-        Ok(())
-    }
-
-    fn check_rotation(&self, alu: &Alu) -> Result<(), Hazard> {
-        let is_written = |accumulator: u8| self.accumulators >> accumulator & 1 == 1;
-        let refuse = |accumulator: u8| match is_written(accumulator) {
-            true => Err(Hazard::RotationAfterWrite { accumulator }),
-            false => Ok(()),
-        };
-        match alu.small_immediate() {
-            Some(SmallImmediate::RotateByR5) => refuse(Mux::R5.code())?,
-            Some(SmallImmediate::Rotate(_)) => {}
-            _ => return Ok(()),
-        }
-        let inputs = alu.mul_inputs.iter().take(alu.mul.inputs()).map(|input| input.code());
-        inputs.filter(|input| *input < 4).try_for_each(refuse)
-    }
-
-    fn check_ages(&self, instruction: &Instruction, reads: [Option<u8>; 2]) -> Result<(), Hazard> {
-        let reads_register = |address: u8| reads.contains(&Some(address));
-        let signal = if let Instruction::Alu(alu) = instruction { alu.signal } else { Signal::None };
-        let loads_r4 = peripheral_of_signal(signal).is_some();
-        let starts_function =
-            |write: Write| peripheral_of_write(write.address) == Some(Peripheral::SpecialFunction);
-        let uses_r4 = matches!(instruction, Instruction::Alu(alu) if alu.reads(Mux::R4))
-            || loads_r4
-            || writes(instruction).any(starts_function);
-        if uses_r4 && self.special_function < 3 {
-            return Err(Hazard::R4AfterSpecialFunction);
-        }
-        if reads_register(registers::UNIFORM) && self.uniforms_address < 3 {
-            return Err(Hazard::UniformAfterAddress);
-        }
-        if reads_register(registers::VPM) && self.vpm_read_setup < 4 {
-            return Err(Hazard::VpmReadAfterSetup);
-        }
-        if matches!(instruction, Instruction::Branch(_)) && self.branch < 3 {
-            return Err(Hazard::BranchAfterBranch);
-        }
-        let is_request = |write: Write| peripheral_of_write(write.address) == Some(Peripheral::TextureUnit);
-        if self.noswap < 4 && writes(instruction).any(is_request) {
-            return Err(Hazard::RequestAfterNoswap);
-        }
-        Ok(())
-    }
-
-    /// The signal that ends a program is followed by two more instructions. Of these three, the first writes to no file.
-    fn check_end(&self, instruction: &Instruction, reads: [Option<u8>; 2]) -> Result<(), Hazard> {
-        let is_end = matches!(instruction, Instruction::Alu(alu) if alu.signal == Signal::End);
-        if is_end && writes(instruction).any(|write| write.address < registers::FILE) {
-            return Err(Hazard::EndWrites);
-        }
-        const REFUSED: [u8; 4] = [14, registers::UNIFORM, registers::VARYING, registers::VPM];
-        let uses_refused = reads.iter().flatten().any(|address| REFUSED.contains(address))
-            || writes(instruction).any(|write| [14, registers::VPM].contains(&write.address));
-        if uses_refused && (is_end || self.end < 3) {
-            return Err(Hazard::AccessAtEnd);
-        }
-        Ok(())
-    }
-
-    fn remember(&mut self, instruction: &Instruction) {
-        for age in [
-            &mut self.special_function,
-            &mut self.uniforms_address,
-            &mut self.vpm_read_setup,
-            &mut self.branch,
-            &mut self.noswap,
-            &mut self.end,
-        ] {
-            *age = age.saturating_add(1);
-        }
-        (self.written, self.accumulators) = ([0; 2], 0);
-        for write in writes(instruction) {
-            match write.address {
-                register @ 0..32 => self.written[usize::from(write.is_b)] |= 1 << register,
-                registers::R0..36 => self.accumulators |= 1 << (write.address - registers::R0),
-                registers::R5 => self.accumulators |= 1 << Mux::R5.code(),
-                registers::UNIFORMS_ADDRESS => self.uniforms_address = 1,
-                registers::VPM_SETUP if !write.is_b => self.vpm_read_setup = 1,
-                registers::TMU_NOSWAP => self.noswap = 1,
-                address if peripheral_of_write(address) == Some(Peripheral::SpecialFunction) => {
-                    self.special_function = 1
-                }
-                _ => {}
-            }
-        }
-        match instruction {
-            Instruction::Branch(_) => self.branch = 1,
-            Instruction::Alu(alu) if alu.signal == Signal::End => self.end = 1,
-            _ => {}
-        }
+        let is_recent = |event: &Event| self.events & next.refused & event.recent() != 0;
+        let event = Event::ALL.into_iter().find(is_recent).map(Event::hazard);
+        event.or(next.broken).expect("the caller has found a broken rule")
     }
 }
 
@@ -346,6 +401,24 @@ fn check_peripherals(instruction: &Instruction, reads: [Option<u8>; 2]) -> Resul
         Instruction::Semaphore(_) => refuse_second(Some(Peripheral::Semaphore)),
         _ => Ok(()),
     }
+}
+
+/// True for what the last three instructions of a program may not use.
+fn uses_refused_at_end(instruction: &Instruction, reads: [Option<u8>; 2]) -> bool {
+    const REFUSED: [u8; 4] = [14, registers::UNIFORM, registers::VARYING, registers::VPM];
+    reads.iter().flatten().any(|address| REFUSED.contains(address))
+        || writes(instruction).any(|write| [14, registers::VPM].contains(&write.address))
+}
+
+/// The signal that ends a program is followed by two more instructions. Of these three, the first writes to no file.
+fn check_end(instruction: &Instruction, reads: [Option<u8>; 2]) -> Result<(), Hazard> {
+    if !matches!(instruction, Instruction::Alu(alu) if alu.signal == Signal::End) {
+        return Ok(());
+    }
+    if writes(instruction).any(|write| write.address < registers::FILE) {
+        return Err(Hazard::EndWrites);
+    }
+    if uses_refused_at_end(instruction, reads) { Err(Hazard::AccessAtEnd) } else { Ok(()) }
 }
 
 /// Both ALUs may write to one register only if it is an accumulator, and no element has the conditions of both.

@@ -2,11 +2,9 @@
 
 use super::qpu::{Progress, Qpu, Vector};
 use super::shared::Shared;
-use super::{Fault, FaultKind};
-use crate::isa::{INSTRUCTION_BYTES, Instruction};
-
-/// The number of QPUs of the chip.
-pub const QPUS: u8 = 12;
+use super::timing::CLOCKS_PER_INSTRUCTION;
+use super::{Counters, Fault, FaultKind, Program, QPUS};
+use crate::isa::INSTRUCTION_BYTES;
 
 /// The totals of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,26 +15,40 @@ pub struct Run {
     pub instructions: u64,
     /// The number of interrupts of the host.
     pub interrupts: u64,
+    /// What else happened.
+    pub counters: Counters,
 }
 
 /// QPUs with a program. Each QPU runs it from its first instruction, with uniforms of its own.
-pub struct Machine {
-    program: Vec<Instruction>,
+pub struct Machine<'p> {
+    program: &'p Program,
     qpus: Vec<Qpu>,
 }
 
-impl Machine {
+/// Why a QPU stops for others.
+enum Pause {
+    /// Its next instruction uses what QPUs share.
+    Shared,
+    /// It waits for another QPU.
+    Waits,
+    Ended,
+}
+
+impl Machine<'_> {
     /// QPUs with the addresses of their first uniforms.
     ///
     /// # Panics
     /// If there are more than [`QPUS`].
-    pub fn new(program: &[Instruction], uniforms: &[u32]) -> Machine {
+    pub fn new<'p>(program: &'p Program, uniforms: &[u32]) -> Machine<'p> {
         assert!(uniforms.len() <= usize::from(QPUS), "the chip has {QPUS} QPUs");
         let qpus = (0..).zip(uniforms).map(|(number, uniforms)| Qpu::new(number, *uniforms));
-        Machine { program: program.to_vec(), qpus: qpus.collect() }
+        Machine { program, qpus: qpus.collect() }
     }
 
-    /// Runs until all QPUs have ended. Each has executed about the same number of clocks at any time.
+    /// Runs until all QPUs have ended.
+    ///
+    /// Instructions that use what QPUs share are executed in the order of their clocks, and for equal clocks in that of the
+    /// QPUs' numbers. The other instructions of a QPU do not depend on other QPUs.
     ///
     /// # Errors
     /// The first [`Fault`]; [`FaultKind::Budget`] if a QPU has not ended after a number of clocks, and
@@ -44,40 +56,78 @@ impl Machine {
     pub fn run(&mut self, memory: &mut [u8], budget: u64) -> Result<Run, Fault> {
         let mut shared = Shared::new(memory);
         let mut running: Vec<usize> = (0..self.qpus.len()).collect();
+        let mut waiting: Vec<usize> = Vec::new();
         while !running.is_empty() {
-            let mut ended = Vec::new();
-            let mut is_blocked = true;
-            for &number in &running {
-                let qpu = &mut self.qpus[number];
-                let address = qpu.address;
-                let fault = |kind| Fault { qpu: number as u8, address, kind };
-                if qpu.clocks >= budget {
-                    return Err(fault(FaultKind::Budget(budget)));
+            let (place, number) = self.earliest(&running);
+            match self.run_one(number, &mut shared, budget)? {
+                Pause::Ended => {
+                    running.swap_remove(place);
                 }
-                let instruction = self.program.get((address / INSTRUCTION_BYTES) as usize);
-                let instruction = instruction.filter(|_| address.is_multiple_of(INSTRUCTION_BYTES));
-                let instruction = instruction.ok_or_else(|| fault(FaultKind::OutsideProgram))?;
-                match qpu.step(instruction, &mut shared).map_err(fault)? {
-                    Progress::Runs => is_blocked = false,
-                    Progress::Waits => qpu.clocks += super::CLOCKS_PER_INSTRUCTION,
-                    Progress::Ended => {
-                        is_blocked = false;
-                        ended.push(number);
-                    }
+                Pause::Waits => {
+                    running.swap_remove(place);
+                    waiting.push(number);
+                    continue;
                 }
+                Pause::Shared => {}
             }
-            if is_blocked {
-                let qpu = running[0];
-                let address = self.qpus[qpu].address;
-                return Err(Fault { qpu: qpu as u8, address, kind: FaultKind::Deadlock });
+            // The instruction may be what others wait for.
+            let now = self.qpus[number].clocks;
+            for waiter in waiting.drain(..) {
+                let qpu = &mut self.qpus[waiter];
+                let stall = now.saturating_sub(CLOCKS_PER_INSTRUCTION).saturating_sub(qpu.clocks);
+                qpu.clocks += stall;
+                shared.counters.synchronization_clocks += stall;
+                running.push(waiter);
             }
-            running.retain(|number| !ended.contains(number));
         }
-        Ok(Run {
-            clocks: self.qpus.iter().map(|qpu| qpu.clocks).max().unwrap_or(0),
-            instructions: self.qpus.iter().map(|qpu| qpu.instructions).sum(),
-            interrupts: shared.interrupts,
-        })
+        if let Some(&qpu) = waiting.iter().min() {
+            let address = self.qpus[qpu].address;
+            return Err(Fault { qpu: qpu as u8, address, kind: FaultKind::Deadlock });
+        }
+        Ok(self.totals(&shared))
+    }
+
+    /// The QPU with the fewest clocks, after its place in a list.
+    fn earliest(&self, running: &[usize]) -> (usize, usize) {
+        let key = |(_, number): &(usize, &usize)| (self.qpus[**number].clocks, **number);
+        let (place, number) = running.iter().enumerate().min_by_key(key).expect("a QPU is running");
+        (place, *number)
+    }
+
+    /// Runs a QPU from an instruction to the next that uses what QPUs share.
+    fn run_one(&mut self, number: usize, shared: &mut Shared<'_>, budget: u64) -> Result<Pause, Fault> {
+        let qpu = &mut self.qpus[number];
+        let mut is_first = true;
+        loop {
+            let address = qpu.address;
+            let fault = |kind| Fault { qpu: number as u8, address, kind };
+            if qpu.clocks >= budget {
+                return Err(fault(FaultKind::Budget(budget)));
+            }
+            let step = self.program.steps.get((address / INSTRUCTION_BYTES) as usize);
+            let step = step.filter(|_| address.is_multiple_of(INSTRUCTION_BYTES));
+            let step = step.ok_or_else(|| fault(FaultKind::OutsideProgram))?;
+            if step.is_shared && !is_first {
+                return Ok(Pause::Shared);
+            }
+            is_first = false;
+            match qpu.step(step, shared).map_err(fault)? {
+                Progress::Runs => {}
+                Progress::Waits => return Ok(Pause::Waits),
+                Progress::Ended => return Ok(Pause::Ended),
+            }
+        }
+    }
+
+    fn totals(&self, shared: &Shared<'_>) -> Run {
+        let clocks = self.qpus.iter().map(|qpu| qpu.clocks).max().unwrap_or(0);
+        let instructions: u64 = self.qpus.iter().map(|qpu| qpu.instructions).sum();
+        let counters = Counters {
+            idle_clocks: self.qpus.iter().map(|qpu| clocks - qpu.clocks).sum(),
+            instruction_clocks: instructions * CLOCKS_PER_INSTRUCTION,
+            ..shared.counters
+        };
+        Run { clocks, instructions, interrupts: shared.interrupts, counters }
     }
 
     /// A general register of a QPU, of file B if `is_b`.

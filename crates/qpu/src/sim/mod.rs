@@ -4,18 +4,37 @@
 //! (they are zero) and neither infinities nor NaN: the simulator uses those of the host.
 
 mod alu;
+mod cache;
+mod counters;
+mod dma;
+mod execute;
 mod fault;
+mod flags;
 mod hazards;
 mod machine;
+mod memory;
 mod pack;
+mod program;
 mod qpu;
 mod shared;
+pub mod timing;
+mod tmu;
+mod vpm;
 
+pub use counters::Counters;
 pub use fault::{Fault, FaultKind};
 pub use hazards::{Hazard, Hazards};
-pub use machine::{Machine, QPUS, Run};
+pub use machine::{Machine, Run};
 pub use pack::{pack_file_a, pack_mul, unpack, unpack_r4};
-pub use qpu::{CLOCKS_PER_INSTRUCTION, Vector};
+pub use program::Program;
+pub use qpu::Vector;
+
+/// The number of QPUs of the chip.
+pub const QPUS: u8 = (SLICES * QPUS_PER_SLICE) as u8;
+
+/// Slices of the chip. The QPUs of a slice share two texture units and caches.
+const SLICES: usize = 3;
+const QPUS_PER_SLICE: usize = 4;
 
 /// The result of an operation for one element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

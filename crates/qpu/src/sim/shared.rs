@@ -1,30 +1,66 @@
 //! What QPUs share with each other and with the host.
 
-use super::FaultKind;
+use super::cache::Cache;
+use super::counters::Counters;
+use super::dma::Engine;
+use super::memory::Memory;
+use super::qpu::Vector;
+use super::tmu::TextureUnit;
+use super::vpm::Vpm;
+use super::{FaultKind, QPUS_PER_SLICE, SLICES};
 
 /// The largest value of a semaphore, which has four bits.
 const MOST: u8 = 15;
 
+/// Bytes and ways of the caches of a slice, for instructions and for uniforms, and of the cache of level 2 (the addendum).
+const SLICE_CACHE: (u32, usize) = (4096, 4);
+const L2_CACHE: (u32, usize) = (32 << 10, 4);
+
+/// Texture units of a slice.
+const UNITS: usize = 2;
+
+/// The caches of a slice.
+struct SliceCaches {
+    instructions: Cache,
+    uniforms: Cache,
+}
+
 /// What QPUs share.
 pub(super) struct Shared<'m> {
-    /// Memory of the host, from address 0.
-    pub(super) memory: &'m mut [u8],
+    pub(super) memory: Memory<'m>,
+    pub(super) vpm: Vpm,
+    units: Vec<TextureUnit>,
+    slices: Vec<SliceCaches>,
+    l2: Cache,
     semaphores: [u8; 16],
+    /// The number of the QPU that has locked the mutex.
+    mutex: Option<u8>,
+    /// The clocks at which the DMA engines are free.
+    load_free_at: u64,
+    store_free_at: u64,
     /// The number of interrupts of the host.
     pub(super) interrupts: u64,
+    pub(super) counters: Counters,
 }
 
 impl<'m> Shared<'m> {
     pub(super) fn new(memory: &'m mut [u8]) -> Shared<'m> {
-        Shared { memory, semaphores: [0; 16], interrupts: 0 }
-    }
-
-    /// The word at an address.
-    pub(super) fn load(&self, address: u32) -> Result<u32, FaultKind> {
-        let at = address as usize;
-        let bytes = self.memory.get(at..at + 4).filter(|_| address.is_multiple_of(4));
-        let bytes = bytes.ok_or(FaultKind::Memory(address))?;
-        Ok(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
+        let (bytes, ways) = SLICE_CACHE;
+        let caches =
+            || SliceCaches { instructions: Cache::new(bytes, ways), uniforms: Cache::new(bytes, ways) };
+        Shared {
+            memory: Memory::new(memory),
+            vpm: Vpm::new(),
+            units: (0..UNITS * SLICES).map(|_| TextureUnit::new()).collect(),
+            slices: (0..SLICES).map(|_| caches()).collect(),
+            l2: Cache::new(L2_CACHE.0, L2_CACHE.1),
+            semaphores: [0; 16],
+            mutex: None,
+            load_free_at: 0,
+            store_free_at: 0,
+            interrupts: 0,
+            counters: Counters::default(),
+        }
     }
 
     /// Decrements or increments a semaphore. False if it must be waited for.
@@ -37,5 +73,83 @@ impl<'m> Shared<'m> {
         };
         *semaphore = next.unwrap_or(*semaphore);
         next.is_some()
+    }
+
+    /// Locks the mutex. False if another QPU has it.
+    pub(super) fn lock(&mut self, qpu: u8) -> Result<bool, FaultKind> {
+        match self.mutex {
+            Some(owner) if owner == qpu => Err(FaultKind::Mutex),
+            Some(_) => Ok(false),
+            None => {
+                self.mutex = Some(qpu);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Unlocks the mutex, which the QPU must have locked.
+    pub(super) fn unlock(&mut self, qpu: u8) -> Result<(), FaultKind> {
+        self.mutex.take_if(|owner| *owner == qpu).map(|_| ()).ok_or(FaultKind::Mutex)
+    }
+
+    fn read_l2(&mut self, address: u32) {
+        let hit = self.l2.read(address);
+        self.counters.l2_hits += u64::from(hit);
+        self.counters.l2_misses += u64::from(!hit);
+    }
+
+    /// Counts the fetch of a line of instructions. Programs lie at other addresses than data, whose lines they do not replace
+    /// here.
+    pub(super) fn fetch_line(&mut self, qpu: u8, address: u32) {
+        let hit = self.slices[usize::from(qpu) / QPUS_PER_SLICE].instructions.read(address);
+        self.counters.instruction_hits += u64::from(hit);
+        self.counters.instruction_misses += u64::from(!hit);
+    }
+
+    /// Reads a uniform.
+    pub(super) fn uniform(&mut self, qpu: u8, address: u32) -> Result<u32, FaultKind> {
+        let value = self.memory.load(address)?;
+        let hit = self.slices[usize::from(qpu) / QPUS_PER_SLICE].uniforms.read(address);
+        self.counters.uniform_hits += u64::from(hit);
+        self.counters.uniform_misses += u64::from(!hit);
+        if !hit {
+            self.read_l2(address);
+        }
+        Ok(value)
+    }
+
+    /// Requests words from a texture unit of a QPU's slice. Returns them with the clock at which they are ready.
+    pub(super) fn request(
+        &mut self,
+        qpu: u8,
+        unit: usize,
+        addresses: &Vector,
+        now: u64,
+    ) -> Result<(Vector, u64), FaultKind> {
+        let slice = usize::from(qpu) / QPUS_PER_SLICE;
+        let physical = slice * UNITS + unit;
+        let mut words = [0; 16];
+        let mut last = None;
+        for (word, address) in words.iter_mut().zip(addresses) {
+            *word = self.memory.load(*address)?;
+            if last.replace(address / 64) != Some(address / 64) && !self.units[physical].cache.read(*address) {
+                self.counters.texture_misses += 1;
+                self.read_l2(*address);
+            }
+        }
+        self.counters.texture_quads += 4;
+        Ok((words, self.units[physical].request(now)))
+    }
+
+    /// Starts a DMA load.
+    pub(super) fn start_load(&mut self, engine: &mut Engine, address: u32, now: u64) -> Result<(), FaultKind> {
+        self.counters.dma_loads += 1;
+        engine.load(address, now, &mut self.load_free_at, &self.memory, &mut self.vpm)
+    }
+
+    /// Starts a DMA store.
+    pub(super) fn start_store(&mut self, engine: &mut Engine, address: u32, now: u64) -> Result<(), FaultKind> {
+        self.counters.dma_stores += 1;
+        engine.store(address, now, &mut self.store_free_at, &mut self.memory, &mut self.vpm)
     }
 }

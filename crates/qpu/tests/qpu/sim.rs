@@ -1,20 +1,23 @@
 //! Programs on the simulator.
 
 use lockstep_qpu::asm::assemble;
-use lockstep_qpu::sim::{CLOCKS_PER_INSTRUCTION, Fault, FaultKind, Hazard, Machine, QPUS, Run, Vector};
+use lockstep_qpu::sim::timing::CLOCKS_PER_INSTRUCTION;
+use lockstep_qpu::sim::{Fault, FaultKind, Hazard, Machine, Program, QPUS, Run, Vector};
 
 const END: &str = "\nnop; thrend\nnop\nnop\n";
 
 /// Runs a program on QPUs, all of which read these uniforms.
-fn run_on(qpus: usize, source: &str, uniforms: &[u32]) -> Result<(Machine, Run), Fault> {
+fn run_on(qpus: usize, source: &str, uniforms: &[u32]) -> Result<(Machine<'static>, Run), Fault> {
     let program = assemble(&format!("{source}{END}")).unwrap_or_else(|error| panic!("{source}: {error}"));
+    // Tests may leak what they use to the end.
+    let program = &*Box::leak(Box::new(Program::new(&program.instructions)));
     let mut memory: Vec<u8> = uniforms.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let mut machine = Machine::new(&program.instructions, &vec![0; qpus]);
+    let mut machine = Machine::new(program, &vec![0; qpus]);
     let run = machine.run(&mut memory, 100_000)?;
     Ok((machine, run))
 }
 
-fn run(source: &str) -> (Machine, Run) {
+fn run(source: &str) -> (Machine<'static>, Run) {
     run_on(1, source, &[]).unwrap_or_else(|fault| panic!("{source}: {fault}"))
 }
 
@@ -161,9 +164,15 @@ fn faults_state_where_and_why() {
         ("brr -, 0x1000\nnop\nnop\nnop", 0x1020, FaultKind::OutsideProgram),
         ("bra -, 4\nnop\nnop\nnop", 4, FaultKind::OutsideProgram),
         ("mov r0, -", 0, FaultKind::NoInput),
-        ("mov t0s, r0", 0, FaultKind::NotSimulated("a texture unit")),
-        ("mov vpm, r0", 0, FaultKind::NotSimulated("the VPM")),
-        ("mov recip, r0", 0, FaultKind::NotSimulated("a special function")),
+        ("mov t0t, r0", 0, FaultKind::NotSimulated("a texture unit with coordinates")),
+        ("mov t0s, 2", 0, FaultKind::Memory(2)),
+        ("nop; ldtmu0", 0, FaultKind::NoRequest),
+        ("mov vpm, r0", 0, FaultKind::NoSetup),
+        ("mov -, vpm", 0, FaultKind::NoSetup),
+        ("mov vw_addr, r0", 0, FaultKind::NoSetup),
+        ("ldi vw_setup, 0x300", 0, FaultKind::Setup(0x300)),
+        ("mov mutex, 0", 0, FaultKind::Mutex),
+        ("mov -, mutex\nmov -, mutex", 8, FaultKind::Mutex),
         ("mov r0, vary", 0, FaultKind::NotSimulated("a register of shaders")),
         ("nop; thrsw", 0, FaultKind::NotSimulated("a signal of shaders and debuggers")),
         ("mov r0, unif.8a", 0, FaultKind::Memory(0)),
@@ -178,6 +187,7 @@ fn faults_state_where_and_why() {
         "QPU 0 at 0x0008: the instruction has an undefined result: it reads ra0, which the instruction before it writes"
     );
     // Without an end.
-    let mut machine = Machine::new(&assemble("nop").unwrap().instructions, &[0]);
+    let program = Program::new(&assemble("nop").unwrap().instructions);
+    let mut machine = Machine::new(&program, &[0]);
     assert_eq!(machine.run(&mut [], 100).err().map(|fault| fault.address), Some(8));
 }

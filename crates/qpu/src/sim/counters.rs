@@ -1,0 +1,38 @@
+//! The counters of a run, after those performance counters of the chip that concern QPUs.
+
+/// What happened in a run, in total for all QPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Clocks in which a QPU had ended while another was running.
+    pub idle_clocks: u64,
+    /// Clocks of instructions.
+    pub instruction_clocks: u64,
+    /// Clocks of waiting for texture units.
+    pub tmu_stall_clocks: u64,
+    /// Clocks of waiting for DMA stores.
+    pub store_stall_clocks: u64,
+    /// Clocks of waiting for DMA loads.
+    pub load_stall_clocks: u64,
+    /// Clocks of waiting for semaphores and the mutex.
+    pub synchronization_clocks: u64,
+    /// Lines of instructions that were in the instruction cache of a slice.
+    pub instruction_hits: u64,
+    /// Lines that were not.
+    pub instruction_misses: u64,
+    /// Uniforms that were in the uniforms cache of a slice.
+    pub uniform_hits: u64,
+    /// Those that were not.
+    pub uniform_misses: u64,
+    /// Requests to texture units, in quads.
+    pub texture_quads: u64,
+    /// Lines of elements of requests that were not in the cache of their texture unit.
+    pub texture_misses: u64,
+    /// Lines that were in the cache of level 2.
+    pub l2_hits: u64,
+    /// Lines that were not.
+    pub l2_misses: u64,
+    /// DMA loads.
+    pub dma_loads: u64,
+    /// DMA stores.
+    pub dma_stores: u64,
+}

@@ -1,0 +1,160 @@
+//! The two DMA engines, which copy blocks of words between the VPM and the memory (the guide, tables 34 to 36).
+//!
+//! What vertical loads do with rows follows from programs that ran on hardware: a row of memory becomes a part of a column, and
+//! the next row begins `vpitch` rows lower. Widths of 8 and 16 bits, and vertical stores of more than one column, are refused.
+
+use super::FaultKind;
+use super::memory::Memory;
+use super::timing::{DMA_LOAD_CLOCKS, DMA_STORE_CLOCKS, dma_row_clocks};
+use super::vpm::Vpm;
+
+/// A block of words in the VPM.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    rows: u32,
+    words: u32,
+    is_horizontal: bool,
+    /// The row and column of the first word.
+    row: u32,
+    column: u32,
+    /// Rows of the VPM from a row of memory to the next.
+    pitch: u32,
+}
+
+impl Block {
+    /// The row and column of a word of a row of memory.
+    fn place(&self, row: u32, word: u32) -> (usize, usize) {
+        let start = self.row + row * self.pitch;
+        let (row, column) = match self.is_horizontal {
+            true => (start, self.column + word),
+            false => (start + word, self.column),
+        };
+        (row as usize, column as usize)
+    }
+
+    fn clocks(&self) -> u64 {
+        u64::from(self.rows) * dma_row_clocks(self.words.into())
+    }
+}
+
+/// The setup of an engine by a QPU, and its last transfer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Engine {
+    block: Option<Block>,
+    /// For a load: bytes from a row of memory to the next. For a store: bytes between them.
+    stride: u32,
+    /// For a load: a setup refers to `stride`.
+    extended_stride: u32,
+    /// The clock at which the QPU's transfer ends.
+    pub(super) done_at: u64,
+}
+
+impl Engine {
+    pub(super) const fn new() -> Engine {
+        Engine { block: None, stride: 0, extended_stride: 0, done_at: 0 }
+    }
+
+    /// Takes a word that sets up a load, or its stride.
+    pub(super) fn set_up_load(&mut self, word: u32) -> Result<(), FaultKind> {
+        if word >> 28 == 9 {
+            self.extended_stride = word & 0x1fff;
+            return Ok(());
+        }
+        if word >> 28 != 8 {
+            return Err(FaultKind::Setup(word));
+        }
+        let or_16 = |value: u32| if value == 0 { 16 } else { value };
+        self.stride = match word >> 24 & 0xf {
+            0 => self.extended_stride,
+            power => 8 << power,
+        };
+        self.block = Some(Block {
+            rows: or_16(word >> 16 & 0xf),
+            words: or_16(word >> 20 & 0xf),
+            is_horizontal: word >> 11 & 1 == 0,
+            row: word >> 4 & 0x7f,
+            column: word & 0xf,
+            pitch: or_16(word >> 12 & 0xf),
+        });
+        Ok(())
+    }
+
+    /// Takes a word that sets up a store, or its stride.
+    pub(super) fn set_up_store(&mut self, word: u32) -> Result<(), FaultKind> {
+        if word >> 30 == 3 {
+            // In block mode the rows follow each other.
+            let is_block_mode = word >> 16 & 1 == 1;
+            if is_block_mode && word & 0xffff != 0 {
+                return Err(FaultKind::Setup(word));
+            }
+            self.stride = word & 0xffff;
+            return Ok(());
+        }
+        let or_128 = |value: u32| if value == 0 { 128 } else { value };
+        let block = Block {
+            rows: or_128(word >> 23 & 0x7f),
+            words: or_128(word >> 16 & 0x7f),
+            is_horizontal: word >> 14 & 1 == 1,
+            row: word >> 7 & 0x7f,
+            column: word >> 3 & 0xf,
+            pitch: 1,
+        };
+        let is_known = block.is_horizontal || block.rows == 1;
+        if word >> 30 != 2 || word & 7 != 0 || !is_known {
+            return Err(FaultKind::Setup(word));
+        }
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// Starts a transfer, which ends before the QPU may set up or start another.
+    fn start(&mut self, now: u64, free_at: &mut u64, clocks: u64) -> Result<Block, FaultKind> {
+        if self.done_at > now {
+            return Err(FaultKind::DmaBusy);
+        }
+        let block = self.block.ok_or(FaultKind::NoSetup)?;
+        *free_at = now.max(*free_at) + clocks + block.clocks();
+        self.done_at = *free_at;
+        Ok(block)
+    }
+
+    /// Starts a load from an address. `free_at` is the clock at which the engine has ended the transfers of other QPUs.
+    pub(super) fn load(
+        &mut self,
+        address: u32,
+        now: u64,
+        free_at: &mut u64,
+        memory: &Memory<'_>,
+        vpm: &mut Vpm,
+    ) -> Result<(), FaultKind> {
+        let block = self.start(now, free_at, DMA_LOAD_CLOCKS)?;
+        for row in 0..block.rows {
+            let start = address.wrapping_add(row * self.stride);
+            for word in 0..block.words {
+                let (row, column) = block.place(row, word);
+                vpm.load(row, column, memory.load(start.wrapping_add(4 * word))?, self.done_at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a store to an address.
+    pub(super) fn store(
+        &mut self,
+        address: u32,
+        now: u64,
+        free_at: &mut u64,
+        memory: &mut Memory<'_>,
+        vpm: &mut Vpm,
+    ) -> Result<(), FaultKind> {
+        let block = self.start(now, free_at, DMA_STORE_CLOCKS)?;
+        for row in 0..block.rows {
+            let start = address.wrapping_add(row * (4 * block.words + self.stride));
+            for word in 0..block.words {
+                let (row, column) = block.place(row, word);
+                memory.store(start.wrapping_add(4 * word), vpm.store(row, column, self.done_at)?)?;
+            }
+        }
+        Ok(())
+    }
+}

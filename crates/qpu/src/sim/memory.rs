@@ -1,0 +1,32 @@
+//! Memory of the host.
+
+use super::FaultKind;
+
+/// Memory that the chip reaches, from a bus address on.
+pub(super) struct Memory<'m> {
+    bytes: &'m mut [u8],
+}
+
+impl<'m> Memory<'m> {
+    pub(super) fn new(bytes: &'m mut [u8]) -> Memory<'m> {
+        Memory { bytes }
+    }
+
+    fn word(&self, address: u32) -> Option<std::ops::Range<usize>> {
+        let start = address as usize;
+        (address.is_multiple_of(4) && start + 4 <= self.bytes.len()).then(|| start..start + 4)
+    }
+
+    /// The word at an address.
+    pub(super) fn load(&self, address: u32) -> Result<u32, FaultKind> {
+        let place = self.word(address).ok_or(FaultKind::Memory(address))?;
+        Ok(u32::from_le_bytes(self.bytes[place].try_into().expect("four bytes")))
+    }
+
+    /// Sets the word at an address.
+    pub(super) fn store(&mut self, address: u32, value: u32) -> Result<(), FaultKind> {
+        let place = self.word(address).ok_or(FaultKind::Memory(address))?;
+        self.bytes[place].copy_from_slice(&value.to_le_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! Programs as they are loaded: what the simulator derives of each instruction once.
+
+use super::hazards::Properties;
+use crate::isa::{Instruction, Signal, registers};
+
+/// An instruction, and what follows from it.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) instruction: Instruction,
+    pub(super) properties: Properties,
+    /// True if it uses what QPUs share, so that its result or its time may depend on other QPUs.
+    pub(super) is_shared: bool,
+}
+
+/// A program.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub(super) steps: Vec<Step>,
+}
+
+impl Program {
+    /// A program of these instructions, from address 0.
+    pub fn new(instructions: &[Instruction]) -> Program {
+        let step = |instruction: &Instruction| Step {
+            instruction: *instruction,
+            properties: Properties::of(instruction),
+            is_shared: is_shared(instruction),
+        };
+        Program { steps: instructions.iter().map(step).collect() }
+    }
+}
+
+fn is_shared(instruction: &Instruction) -> bool {
+    // From the VPM on, all registers but those of the special functions.
+    let is_shared_read = |address: u8| address >= registers::VPM;
+    let is_shared_write = |address: u8| {
+        address >= registers::VPM && !(registers::RECIPROCAL..=registers::LOGARITHM).contains(&address)
+            || address == registers::HOST_INTERRUPT
+    };
+    match instruction {
+        Instruction::Alu(alu) => {
+            is_shared_read(alu.read_a)
+                || alu.signal != Signal::SmallImmediate && is_shared_read(alu.read_b)
+                || is_shared_write(alu.to.add)
+                || is_shared_write(alu.to.mul)
+        }
+        Instruction::LoadImmediate(load) => is_shared_write(load.to.add) || is_shared_write(load.to.mul),
+        Instruction::Semaphore(_) => true,
+        Instruction::Branch(_) => false,
+    }
+}

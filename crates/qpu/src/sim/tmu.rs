@@ -1,0 +1,36 @@
+//! Texture units as memory: a vector of addresses is requested, and the words arrive in order.
+
+use std::collections::VecDeque;
+
+use super::cache::Cache;
+use super::qpu::Vector;
+use super::timing::{TMU_CLOCKS_PER_REQUEST, TMU_LATENCY};
+
+/// The most requests of a QPU that a unit holds. The guide states eight; above four, results were lost in experiments (the
+/// addendum).
+pub(super) const FIFO: usize = 4;
+
+/// Bytes of the cache of a unit, which is direct-mapped (the addendum).
+const CACHE: u32 = 4096;
+
+/// A texture unit, which two QPUs or four share.
+pub(super) struct TextureUnit {
+    /// The clock at which the last request leaves it.
+    free_at: u64,
+    pub(super) cache: Cache,
+}
+
+impl TextureUnit {
+    pub(super) fn new() -> TextureUnit {
+        TextureUnit { free_at: 0, cache: Cache::new(CACHE, 1) }
+    }
+
+    /// Takes a request. Returns the clock at which its result is ready.
+    pub(super) fn request(&mut self, now: u64) -> u64 {
+        self.free_at = self.free_at.max(now) + TMU_CLOCKS_PER_REQUEST;
+        self.free_at + TMU_LATENCY
+    }
+}
+
+/// The results that a QPU has requested from one of its two units, with the clocks at which they are ready.
+pub(super) type Results = VecDeque<(Vector, u64)>;

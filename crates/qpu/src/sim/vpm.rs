@@ -1,0 +1,141 @@
+//! The vertex pipe memory (VPM): 64 rows of 16 words, which all QPUs and the DMA engines read and write (the guide, section 7).
+
+use super::FaultKind;
+use super::qpu::Vector;
+use crate::isa::ELEMENTS;
+
+/// Rows that QPUs reach.
+const ROWS: usize = 64;
+
+/// A word of the VPM.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    value: u32,
+    /// The clock until which a DMA load writes it.
+    loaded_at: u64,
+    /// The clock until which a DMA store reads it.
+    stored_at: u64,
+}
+
+/// How vectors lie in the VPM: the fields of a setup.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Access {
+    is_horizontal: bool,
+    is_laned: bool,
+    /// Bits of an element: 8, 16 or 32.
+    bits: u32,
+    /// The address of the next vector, whose unit depends on the other fields.
+    address: u32,
+    /// Added to the address by each vector.
+    stride: u32,
+    /// The number of vectors, for a read.
+    pub(super) left: u32,
+}
+
+impl Access {
+    /// The fields of a word that sets up reads or writes.
+    pub(super) fn of_setup(word: u32) -> Result<Access, FaultKind> {
+        let bits = match word >> 8 & 3 {
+            0 => 8,
+            1 => 16,
+            2 => 32,
+            _ => return Err(FaultKind::Setup(word)),
+        };
+        let or_full = |value: u32, full: u32| if value == 0 { full } else { value };
+        Ok(Access {
+            is_horizontal: word >> 11 & 1 == 1,
+            is_laned: word >> 10 & 1 == 1,
+            bits,
+            address: word & 0xff,
+            stride: or_full(word >> 12 & 0x3f, 64),
+            left: or_full(word >> 20 & 0xf, 16),
+        })
+    }
+
+    /// The row and column of an element, and its lowest bit in the word.
+    fn place(&self, element: usize) -> (usize, usize, u32) {
+        // A word has 1, 2 or 4 parts. The lowest bits of the address select one of them (laned), or which of as many groups of
+        // words the packed elements are in.
+        let parts = 32 / self.bits;
+        let (part, vector) = (self.address % parts, (self.address / parts) as usize);
+        let (along, part) = if self.is_laned {
+            (element, part)
+        } else {
+            let words = ELEMENTS / parts as usize;
+            (part as usize * words + element / parts as usize, element as u32 % parts)
+        };
+        let (row, column) =
+            if self.is_horizontal { (vector, along) } else { (vector / 16 * 16 + along, vector % 16) };
+        (row % ROWS, column, part * self.bits)
+    }
+
+    fn mask(&self) -> u32 {
+        u32::MAX >> (32 - self.bits)
+    }
+
+    fn advance(&mut self) {
+        self.address = self.address.wrapping_add(self.stride);
+    }
+}
+
+/// The VPM.
+pub(super) struct Vpm {
+    cells: Vec<Cell>,
+}
+
+impl Vpm {
+    pub(super) fn new() -> Vpm {
+        Vpm { cells: vec![Cell { value: 0, loaded_at: 0, stored_at: 0 }; ROWS * ELEMENTS] }
+    }
+
+    /// Reads the next vector.
+    pub(super) fn read(&self, access: &mut Access, now: u64) -> Result<Vector, FaultKind> {
+        let mut vector = [0; ELEMENTS];
+        for (element, value) in vector.iter_mut().enumerate() {
+            let (row, column, shift) = access.place(element);
+            let cell = &self.cells[row * ELEMENTS + column];
+            if cell.loaded_at > now {
+                return Err(FaultKind::VpmBusy { row: row as u8 });
+            }
+            *value = cell.value >> shift & access.mask();
+        }
+        access.advance();
+        Ok(vector)
+    }
+
+    /// Writes the next vector.
+    pub(super) fn write(&mut self, access: &mut Access, vector: &Vector, now: u64) -> Result<(), FaultKind> {
+        for (element, value) in vector.iter().enumerate() {
+            let (row, column, shift) = access.place(element);
+            let cell = &mut self.cells[row * ELEMENTS + column];
+            if cell.loaded_at.max(cell.stored_at) > now {
+                return Err(FaultKind::VpmBusy { row: row as u8 });
+            }
+            let mask = access.mask() << shift;
+            cell.value = cell.value & !mask | value << shift & mask;
+        }
+        access.advance();
+        Ok(())
+    }
+
+    /// A word, for a DMA store that reads it until a clock.
+    pub(super) fn store(&mut self, row: usize, column: usize, until: u64) -> Result<u32, FaultKind> {
+        let cell = self.cell(row, column)?;
+        cell.stored_at = cell.stored_at.max(until);
+        Ok(cell.value)
+    }
+
+    /// Sets a word by a DMA load that ends at a clock.
+    pub(super) fn load(&mut self, row: usize, column: usize, value: u32, until: u64) -> Result<(), FaultKind> {
+        let cell = self.cell(row, column)?;
+        (cell.value, cell.loaded_at) = (value, until);
+        Ok(())
+    }
+
+    fn cell(&mut self, row: usize, column: usize) -> Result<&mut Cell, FaultKind> {
+        match row < ROWS && column < ELEMENTS {
+            true => Ok(&mut self.cells[row * ELEMENTS + column]),
+            false => Err(FaultKind::OutsideVpm { row: row as u32, column: column as u32 }),
+        }
+    }
+}
