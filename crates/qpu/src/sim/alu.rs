@@ -13,13 +13,16 @@ pub(super) struct Results {
 }
 
 impl Results {
+    /// Before they are computed.
+    pub(super) const NONE: Results = Results::of([0; ELEMENTS]);
+
     /// Results without carries.
     pub(super) const fn of(values: Vector) -> Results {
         Results { values, carry: [0; ELEMENTS] }
     }
 
     /// Rotates by a number of elements: among all elements, or only within quads.
-    pub(super) fn rotated(self, by: usize, within_quads: bool) -> Results {
+    pub(super) fn rotated(&self, by: usize, within_quads: bool) -> Results {
         let from = |index: usize| match within_quads {
             true => index & !3 | (index.wrapping_sub(by) & 3),
             false => index.wrapping_sub(by) & 15,
@@ -34,16 +37,21 @@ impl Results {
 /// Computes all elements by one loop for each operation, so that the compiler uses vectors of the processor. Carries are computed
 /// if they are needed.
 macro_rules! by_operation {
-    ($type:ident, $of:expr, $a:expr, $b:expr, $carries:expr, $($name:ident)*) => {
+    ($type:ident, $of:expr, $a:expr, $b:expr, $carries:expr, $results:expr, $($name:ident)*) => {
         match $of {
-            $($type::$name => elements($a, $b, $carries, |a, b| $type::$name.compute(a, b)),)*
+            $($type::$name => elements($a, $b, $carries, $results, |a, b| $type::$name.compute(a, b)),)*
         }
     };
 }
 
 #[inline(always)]
-fn elements(a: &Vector, b: &Vector, carries: bool, compute: impl Fn(u32, u32) -> Outcome) -> Results {
-    let mut results = Results::of([0; ELEMENTS]);
+fn elements(
+    a: &Vector,
+    b: &Vector,
+    carries: bool,
+    results: &mut Results,
+    compute: impl Fn(u32, u32) -> Outcome,
+) {
     for index in 0..ELEMENTS {
         results.values[index] = compute(a[index], b[index]).value;
     }
@@ -52,7 +60,6 @@ fn elements(a: &Vector, b: &Vector, carries: bool, compute: impl Fn(u32, u32) ->
             results.carry[index] = u32::from(compute(a[index], b[index]).carry).wrapping_neg();
         }
     }
-    results
 }
 
 /// A float; a denormal one is zero.
@@ -82,7 +89,7 @@ fn product_of_fractions(a: u8, b: u8) -> u8 {
 
 /// Applies an operation to each of the 64 bytes of a register.
 #[inline(always)]
-fn all_bytes(a: &Vector, b: &Vector, operation: impl Fn(u8, u8) -> u8) -> Results {
+fn all_bytes(a: &Vector, b: &Vector, results: &mut Results, operation: impl Fn(u8, u8) -> u8) {
     let (mut x, mut y) = ([0u8; 4 * ELEMENTS], [0u8; 4 * ELEMENTS]);
     for index in 0..ELEMENTS {
         x[4 * index..4 * index + 4].copy_from_slice(&a[index].to_le_bytes());
@@ -91,8 +98,9 @@ fn all_bytes(a: &Vector, b: &Vector, operation: impl Fn(u8, u8) -> u8) -> Result
     for (x, y) in x.iter_mut().zip(&y) {
         *x = operation(*x, *y);
     }
-    let word = |index: usize| u32::from_le_bytes(x[4 * index..4 * index + 4].try_into().expect("four bytes"));
-    Results::of(std::array::from_fn(word))
+    for (value, bytes) in results.values.iter_mut().zip(x.chunks_exact(4)) {
+        *value = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+    }
 }
 
 impl AddOp {
@@ -109,13 +117,13 @@ impl AddOp {
     }
 
     /// The results for all elements.
-    pub(super) fn compute_all(self, a: &Vector, b: &Vector, carries: bool) -> Results {
+    pub(super) fn compute_all(self, a: &Vector, b: &Vector, carries: bool, results: &mut Results) {
         match self {
-            AddOp::V8adds => return all_bytes(a, b, u8::saturating_add),
-            AddOp::V8subs => return all_bytes(a, b, u8::saturating_sub),
+            AddOp::V8adds => return all_bytes(a, b, results, u8::saturating_add),
+            AddOp::V8subs => return all_bytes(a, b, results, u8::saturating_sub),
             _ => {}
         }
-        by_operation!(AddOp, self, a, b, carries, Nop Fadd Fsub Fmin Fmax Fminabs Fmaxabs Ftoi Itof Add Sub Shr Asr Ror Shl Min
+        by_operation!(AddOp, self, a, b, carries, results, Nop Fadd Fsub Fmin Fmax Fminabs Fmaxabs Ftoi Itof Add Sub Shr Asr Ror Shl Min
             Max And Or Xor Not Clz V8adds V8subs)
     }
 
@@ -166,16 +174,16 @@ impl MulOp {
     }
 
     /// The results for all elements.
-    pub(super) fn compute_all(self, a: &Vector, b: &Vector, carries: bool) -> Results {
+    pub(super) fn compute_all(self, a: &Vector, b: &Vector, carries: bool, results: &mut Results) {
         match self {
-            MulOp::V8muld => return all_bytes(a, b, product_of_fractions),
-            MulOp::V8min => return all_bytes(a, b, u8::min),
-            MulOp::V8max => return all_bytes(a, b, u8::max),
-            MulOp::V8adds => return all_bytes(a, b, u8::saturating_add),
-            MulOp::V8subs => return all_bytes(a, b, u8::saturating_sub),
+            MulOp::V8muld => return all_bytes(a, b, results, product_of_fractions),
+            MulOp::V8min => return all_bytes(a, b, results, u8::min),
+            MulOp::V8max => return all_bytes(a, b, results, u8::max),
+            MulOp::V8adds => return all_bytes(a, b, results, u8::saturating_add),
+            MulOp::V8subs => return all_bytes(a, b, results, u8::saturating_sub),
             _ => {}
         }
-        by_operation!(MulOp, self, a, b, carries, Nop Fmul Mul24 V8muld V8min V8max V8adds V8subs)
+        by_operation!(MulOp, self, a, b, carries, results, Nop Fmul Mul24 V8muld V8min V8max V8adds V8subs)
     }
 
     /// The result for an element. That of [`MulOp::Nop`] is 0; hardware repeats an earlier result.

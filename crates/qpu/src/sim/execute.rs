@@ -1,7 +1,6 @@
 //! The execution of operations: their inputs, and what the writes to each register do.
 
 use super::alu::Results;
-use super::flags::{ALL, Flags};
 use super::pack::{pack_file_a, pack_mul, unpack, unpack_r4};
 use super::qpu::{Qpu, Vector};
 use super::shared::Shared;
@@ -10,57 +9,66 @@ use super::{FaultKind, QPUS_PER_SLICE, tmu};
 use crate::isa::registers::{self, FILE};
 use crate::isa::{AddOp, Alu, Condition, Destination, ELEMENTS, MulOp, Mux, Signal, SmallImmediate};
 
-/// What is written by one ALU.
-struct Output<'r> {
-    is_mul: bool,
-    results: &'r Results,
-    is_float: bool,
-    /// The result without overflow of a sum or a difference, for the limits to 32 bits.
-    exact: Option<&'r [i64; ELEMENTS]>,
-}
+/// The registers that an instruction reads through both ports, if they are no general registers.
+type Ports = [Option<Vector>; 2];
+
+/// The values of all small immediates.
+static SMALL_IMMEDIATES: [Vector; 64] = {
+    let mut all = [[0; ELEMENTS]; 64];
+    let mut code = 0;
+    while code < all.len() {
+        all[code] = [SmallImmediate::of_code(code as u8).value(); ELEMENTS];
+        code += 1;
+    }
+    all
+};
 
 impl Qpu {
     pub(super) fn alu(&mut self, alu: &Alu, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
+        let has_small_immediate = alu.signal == Signal::SmallImmediate;
         // Both ports are read once, whatever the operations use.
         let ports = [
             self.read(false, alu.read_a, shared)?,
-            match alu.small_immediate() {
-                Some(small) => Some([small.value(); ELEMENTS]),
-                None => self.read(true, alu.read_b, shared)?,
-            },
+            if has_small_immediate { None } else { self.read(true, alu.read_b, shared)? },
         ];
-        let add = match alu.add {
-            AddOp::Nop => None,
-            op => {
-                let [a, b] = self.inputs(alu, alu.add_inputs, op.inputs(), &ports, op.takes_floats())?;
-                Some(op.compute_all(&a, &b, alu.to.sets_flags))
-            }
-        };
-        let mul = match alu.mul {
-            MulOp::Nop => None,
-            op => {
-                let [a, b] = self.inputs(alu, alu.mul_inputs, op.inputs(), &ports, op.is_float())?;
-                Some(self.rotate(alu, op.compute_all(&a, &b, alu.to.sets_flags)))
-            }
-        };
-        let exact = match alu.to.pack {
-            8 if !alu.to.pm => Some(std::array::from_fn(|index| self.exact_sum(alu, &ports, index))),
-            _ => None,
-        };
-        let flags = self.flags;
-        if alu.to.sets_flags {
-            let of_add = add.as_ref().map(|results| (results, alu.to.add_condition));
-            let of_mul = mul.as_ref().map(|results| (results, alu.to.mul_condition));
-            if let Some((results, condition)) = of_add.or(of_mul) {
-                self.flags.set(results, &flags.have(condition));
+        let (mut add, mut mul) = (Results::NONE, Results::NONE);
+        if alu.add != AddOp::Nop {
+            let (mut first, mut second) = ([0; ELEMENTS], [0; ELEMENTS]);
+            let (inputs, floats) = (alu.add_inputs, alu.add.takes_floats());
+            let a = self.input(alu, inputs[0], &ports, floats, &mut first)?;
+            let b = if alu.add.inputs() == 2 {
+                self.input(alu, inputs[1], &ports, floats, &mut second)?
+            } else {
+                a
+            };
+            alu.add.compute_all(a, b, alu.to.sets_flags, &mut add);
+        }
+        if alu.mul != MulOp::Nop {
+            let (mut first, mut second) = ([0; ELEMENTS], [0; ELEMENTS]);
+            let (inputs, floats) = (alu.mul_inputs, alu.mul.is_float());
+            let a = self.input(alu, inputs[0], &ports, floats, &mut first)?;
+            let b = self.input(alu, inputs[1], &ports, floats, &mut second)?;
+            alu.mul.compute_all(a, b, alu.to.sets_flags && alu.add == AddOp::Nop, &mut mul);
+            if has_small_immediate {
+                self.rotate(alu, &mut mul);
             }
         }
-        for (is_mul, results, is_float) in
-            [(false, &add, alu.add.gives_float()), (true, &mul, alu.mul.is_float())]
-        {
-            if let Some(results) = results {
-                let output = Output { is_mul, results, is_float, exact: exact.as_ref() };
-                self.write(&alu.to, &output, &flags, shared)?;
+        let exact = match alu.to.pack {
+            8 if !alu.to.pm => Some(self.exact_sums(alu, &ports)?),
+            _ => None,
+        };
+        // The flags are still those before the instruction.
+        if alu.add != AddOp::Nop && self.is_written(alu.to.add, alu.to.add_condition) {
+            self.write(&alu.to, false, &add.values, alu.add.gives_float(), exact.as_ref(), shared)?;
+        }
+        if alu.mul != MulOp::Nop && self.is_written(alu.to.mul, alu.to.mul_condition) {
+            self.write(&alu.to, true, &mul.values, alu.mul.is_float(), exact.as_ref(), shared)?;
+        }
+        if alu.to.sets_flags {
+            match (alu.add, alu.mul) {
+                (AddOp::Nop, MulOp::Nop) => {}
+                (AddOp::Nop, _) => self.flags.set(&mul, alu.to.mul_condition),
+                _ => self.flags.set(&add, alu.to.add_condition),
             }
         }
         match alu.signal {
@@ -86,66 +94,87 @@ impl Qpu {
         Ok(())
     }
 
-    /// The sum or difference of integers without overflow, for limits to 32 bits.
-    fn exact_sum(&self, alu: &Alu, ports: &[Option<Vector>; 2], index: usize) -> i64 {
-        let inputs = self.inputs(alu, alu.add_inputs, 2, ports, false);
-        let [a, b] = inputs.map_or([0; 2], |inputs| inputs.map(|vector| i64::from(vector[index] as i32)));
-        if alu.add == AddOp::Sub { a - b } else { a + b }
+    /// The sums or differences of integers without overflow, for limits to 32 bits.
+    fn exact_sums(&self, alu: &Alu, ports: &Ports) -> Result<[i64; ELEMENTS], FaultKind> {
+        let (mut first, mut second) = ([0; ELEMENTS], [0; ELEMENTS]);
+        let a = self.input(alu, alu.add_inputs[0], ports, false, &mut first)?;
+        let b = self.input(alu, alu.add_inputs[1], ports, false, &mut second)?;
+        Ok(std::array::from_fn(|index| {
+            let (a, b) = (i64::from(a[index] as i32), i64::from(b[index] as i32));
+            if alu.add == AddOp::Sub { a - b } else { a + b }
+        }))
     }
 
-    fn rotate(&self, alu: &Alu, results: Results) -> Results {
+    fn rotate(&self, alu: &Alu, results: &mut Results) {
         let by = match alu.small_immediate() {
             Some(SmallImmediate::Rotate(by)) => by,
             Some(SmallImmediate::RotateByR5) => self.accumulators[5][0] as u8 & 15,
-            _ => return results,
+            _ => return,
         };
         let all_are_accumulators = alu.mul_inputs.iter().all(|input| input.code() < 4);
-        results.rotated(usize::from(by), !all_are_accumulators)
+        *results = results.rotated(usize::from(by), !all_are_accumulators);
     }
 
-    /// The inputs of an operation.
-    fn inputs(
-        &self,
+    /// An input of an operation. `unpacked` takes its values if they are in no register.
+    fn input<'v>(
+        &'v self,
         alu: &Alu,
-        inputs: [Mux; 2],
-        count: usize,
-        ports: &[Option<Vector>; 2],
+        input: Mux,
+        ports: &'v Ports,
         is_float: bool,
-    ) -> Result<[Vector; 2], FaultKind> {
-        let one = |place: usize| {
-            if place >= count {
-                return Ok([0; ELEMENTS]);
-            }
-            match inputs[place] {
-                Mux::A => {
-                    let value = ports[0].ok_or(FaultKind::NoInput)?;
-                    match alu.unpack {
-                        0 => Ok(value),
-                        _ if alu.to.pm => Ok(value),
-                        mode if alu.read_a >= FILE => Err(FaultKind::Pack(mode)),
-                        mode => Ok(value.map(|value| unpack(mode, value, is_float))),
-                    }
+        unpacked: &'v mut Vector,
+    ) -> Result<&'v Vector, FaultKind> {
+        match input {
+            Mux::A => {
+                let value = match alu.read_a {
+                    register @ 0..FILE => &self.files[0][usize::from(register)],
+                    _ => ports[0].as_ref().ok_or(FaultKind::NoInput)?,
+                };
+                match alu.unpack {
+                    0 => return Ok(value),
+                    _ if alu.to.pm => return Ok(value),
+                    mode if alu.read_a >= FILE => return Err(FaultKind::Pack(mode)),
+                    mode => *unpacked = value.map(|value| unpack(mode, value, is_float)),
                 }
-                Mux::B => ports[1].ok_or(FaultKind::NoInput),
-                Mux::R4 if alu.to.pm => {
-                    Ok(self.accumulators[4].map(|value| unpack_r4(alu.unpack, value, is_float)))
-                }
-                accumulator => Ok(self.accumulators[usize::from(accumulator.code())]),
             }
-        };
-        Ok([one(0)?, one(1)?])
+            Mux::B if alu.signal == Signal::SmallImmediate => {
+                return Ok(&SMALL_IMMEDIATES[usize::from(alu.read_b & 63)]);
+            }
+            Mux::B => {
+                return match alu.read_b {
+                    register @ 0..FILE => Ok(&self.files[1][usize::from(register)]),
+                    _ => ports[1].as_ref().ok_or(FaultKind::NoInput),
+                };
+            }
+            Mux::R4 if alu.to.pm && alu.unpack != 0 => {
+                *unpacked = self.accumulators[4].map(|value| unpack_r4(alu.unpack, value, is_float));
+            }
+            accumulator => return Ok(&self.accumulators[usize::from(accumulator.code())]),
+        }
+        Ok(unpacked)
     }
 
-    /// Reads a register of a file. `None` for the address that reads nothing.
+    /// Reads a register of a file that is no general register. `None` for those, and for the address that reads nothing.
+    #[inline]
     fn read(
         &mut self,
         is_b: bool,
         address: u8,
         shared: &mut Shared<'_>,
     ) -> Result<Option<Vector>, FaultKind> {
-        let values = match address {
-            0..FILE => self.files[usize::from(is_b)][usize::from(address)],
-            registers::NOP => return Ok(None),
+        match address {
+            0..FILE | registers::NOP => Ok(None),
+            _ => self.read_special(is_b, address, shared).map(Some),
+        }
+    }
+
+    fn read_special(
+        &mut self,
+        is_b: bool,
+        address: u8,
+        shared: &mut Shared<'_>,
+    ) -> Result<Vector, FaultKind> {
+        Ok(match address {
             registers::UNIFORM => {
                 let value = shared.uniform(self.number, self.uniforms)?;
                 self.uniforms = self.uniforms.wrapping_add(4);
@@ -169,8 +198,7 @@ impl Qpu {
             // The lock has been taken before.
             registers::MUTEX => [0; ELEMENTS],
             _ => return Err(FaultKind::NotSimulated("a register of shaders")),
-        };
-        Ok(Some(values))
+        })
     }
 
     fn read_vpm(&mut self, shared: &mut Shared<'_>) -> Result<Vector, FaultKind> {
@@ -186,57 +214,71 @@ impl Qpu {
         values: Vector,
         shared: &mut Shared<'_>,
     ) -> Result<(), FaultKind> {
-        let (results, flags) = (Results::of(values), self.flags);
-        if to.sets_flags {
-            self.flags.set(&results, &flags.have(to.add_condition));
-        }
         let exact = values.map(|value| i64::from(value as i32));
-        for is_mul in [false, true] {
-            let output = Output { is_mul, results: &results, is_float: false, exact: Some(&exact) };
-            self.write(to, &output, &flags, shared)?;
+        for (is_mul, address, condition) in
+            [(false, to.add, to.add_condition), (true, to.mul, to.mul_condition)]
+        {
+            if self.is_written(address, condition) {
+                self.write(to, is_mul, &values, false, Some(&exact), shared)?;
+            }
+        }
+        if to.sets_flags {
+            self.flags.set(&Results::of(values), to.add_condition);
         }
         Ok(())
     }
 
-    /// Writes the results of an ALU, under the conditions of the flags before the instruction.
+    /// False if a result has no effect but on flags.
+    fn is_written(&self, address: u8, condition: Condition) -> bool {
+        address != registers::NOP && condition != Condition::Never
+    }
+
+    /// Writes the result of an ALU, under its condition. `exact` is the result without overflow of a sum or a difference, for
+    /// the limits to 32 bits.
     fn write(
         &mut self,
         to: &Destination,
-        output: &Output<'_>,
-        flags: &Flags,
+        is_mul: bool,
+        values: &Vector,
+        is_float: bool,
+        exact: Option<&[i64; ELEMENTS]>,
         shared: &mut Shared<'_>,
     ) -> Result<(), FaultKind> {
-        let is_b = output.is_mul != to.is_swapped;
+        let is_b = is_mul != to.is_swapped;
         let (address, condition) =
-            if output.is_mul { (to.mul, to.mul_condition) } else { (to.add, to.add_condition) };
-        if address == registers::NOP || condition == Condition::Never {
-            return Ok(());
-        }
-        let values = &output.results.values;
+            if is_mul { (to.mul, to.mul_condition) } else { (to.add, to.add_condition) };
         let place = match address {
             0..FILE => &mut self.files[usize::from(is_b)][usize::from(address)],
             registers::R0..36 => &mut self.accumulators[usize::from(address - registers::R0)],
             _ => {
-                if to.pm && output.is_mul && to.pack != 0 {
+                if to.pm && is_mul && to.pack != 0 {
                     return Err(FaultKind::Pack(to.pack));
                 }
-                return self.write_special(is_b, address, values, &flags.have(condition), shared);
+                let mask = self.flags.have(condition);
+                return self.write_special(is_b, address, values, &mask, shared);
             }
         };
         let packs_file_a = to.pack != 0 && !to.pm && !is_b && address < FILE;
-        let packs_mul = to.pack != 0 && to.pm && output.is_mul;
-        let mask = if condition == Condition::Always { ALL } else { flags.have(condition) };
+        let packs_mul = to.pack != 0 && to.pm && is_mul;
+        let mut packed = *values;
+        if packs_file_a {
+            for index in 0..ELEMENTS {
+                let exact = exact.map_or(0, |exact| exact[index]);
+                packed[index] = pack_file_a(to.pack, place[index], values[index], is_float, exact);
+            }
+        } else if packs_mul {
+            for index in 0..ELEMENTS {
+                let value = pack_mul(to.pack, place[index], values[index]);
+                packed[index] = value.ok_or(FaultKind::Pack(to.pack))?;
+            }
+        }
+        if condition == Condition::Always {
+            *place = packed;
+            return Ok(());
+        }
+        let mask = self.flags.have(condition);
         for index in 0..ELEMENTS {
-            let (old, value) = (place[index], values[index]);
-            let value = if packs_file_a {
-                let exact = output.exact.map_or(0, |exact| exact[index]);
-                pack_file_a(to.pack, old, value, output.is_float, exact)
-            } else if packs_mul {
-                pack_mul(to.pack, old, value).ok_or(FaultKind::Pack(to.pack))?
-            } else {
-                value
-            };
-            place[index] = old & !mask[index] | value & mask[index];
+            place[index] = place[index] & !mask[index] | packed[index] & mask[index];
         }
         Ok(())
     }
@@ -301,8 +343,7 @@ impl Qpu {
             return Err(FaultKind::TooManyRequests);
         }
         let is_swapped = !self.is_unswapped && usize::from(self.number) % QPUS_PER_SLICE >= 2;
-        let result =
-            shared.request(self.number, unit ^ usize::from(is_swapped), addresses, self.clocks)?;
+        let result = shared.request(self.number, unit ^ usize::from(is_swapped), addresses, self.clocks)?;
         self.requests[unit].push_back(result);
         Ok(())
     }

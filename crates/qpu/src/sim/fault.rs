@@ -78,7 +78,9 @@ impl fmt::Display for Fault {
             FaultKind::Budget(clocks) => {
                 write!(f, "still running after {clocks} clocks: a loop without an end?")
             }
-            FaultKind::Deadlock => f.write_str("it waits for a semaphore or the mutex, which nothing changes"),
+            FaultKind::Deadlock => {
+                f.write_str("it waits for a semaphore or the mutex, which nothing changes")
+            }
             FaultKind::Setup(word) => {
                 write!(f, "{word:#010x} is not a setup of the VPM or of a DMA engine that is simulated")
             }
@@ -87,12 +89,17 @@ impl fmt::Display for Fault {
                 write!(f, "it uses row {row} of the VPM while a DMA transfer is using it")
             }
             FaultKind::OutsideVpm { row, column } => {
-                write!(f, "a DMA transfer uses row {row}, column {column} of the VPM, which has 64 rows of 16 words")
+                write!(
+                    f,
+                    "a DMA transfer uses row {row}, column {column} of the VPM, which has 64 rows of 16 words"
+                )
             }
             FaultKind::DmaBusy => f.write_str("it uses a DMA engine before its last transfer has ended"),
             FaultKind::NoRequest => f.write_str("it loads the result of a texture unit without a request"),
             FaultKind::TooManyRequests => f.write_str("it has more than four requests to a texture unit"),
-            FaultKind::Mutex => f.write_str("it locks the mutex twice, or unlocks it without having locked it"),
+            FaultKind::Mutex => {
+                f.write_str("it locks the mutex twice, or unlocks it without having locked it")
+            }
             FaultKind::NotSimulated(what) => write!(f, "{what} is not simulated"),
         }
     }

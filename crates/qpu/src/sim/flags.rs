@@ -4,10 +4,7 @@ use super::alu::Results;
 use super::qpu::Vector;
 use crate::isa::{BranchCondition, Condition, ELEMENTS};
 
-/// True for all elements, in the form of a mask: all bits of an element are equal.
-pub(super) const ALL: Vector = [u32::MAX; ELEMENTS];
-
-/// The flags of all elements, as masks.
+/// The flags of all elements, as masks: all bits of an element are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Flags {
     zero: Vector,
@@ -24,7 +21,7 @@ impl Flags {
         let not = |mask: Vector| mask.map(|element| !element);
         match condition {
             Condition::Never => [0; ELEMENTS],
-            Condition::Always => ALL,
+            Condition::Always => [u32::MAX; ELEMENTS],
             Condition::Zero => self.zero,
             Condition::NotZero => not(self.zero),
             Condition::Negative => self.negative,
@@ -34,8 +31,9 @@ impl Flags {
         }
     }
 
-    /// Sets the flags of the elements of a mask.
-    pub(super) fn set(&mut self, results: &Results, mask: &Vector) {
+    /// Sets the flags of the elements that have a condition.
+    pub(super) fn set(&mut self, results: &Results, condition: Condition) {
+        let mask = self.have(condition);
         for index in 0..ELEMENTS {
             let value = results.values[index];
             let zero = if value == 0 { u32::MAX } else { 0 };

@@ -132,7 +132,8 @@ impl<'m> Shared<'m> {
         let mut last = None;
         for (word, address) in words.iter_mut().zip(addresses) {
             *word = self.memory.load(*address)?;
-            if last.replace(address / 64) != Some(address / 64) && !self.units[physical].cache.read(*address) {
+            if last.replace(address / 64) != Some(address / 64) && !self.units[physical].cache.read(*address)
+            {
                 self.counters.texture_misses += 1;
                 self.read_l2(*address);
             }
@@ -142,13 +143,23 @@ impl<'m> Shared<'m> {
     }
 
     /// Starts a DMA load.
-    pub(super) fn start_load(&mut self, engine: &mut Engine, address: u32, now: u64) -> Result<(), FaultKind> {
+    pub(super) fn start_load(
+        &mut self,
+        engine: &mut Engine,
+        address: u32,
+        now: u64,
+    ) -> Result<(), FaultKind> {
         self.counters.dma_loads += 1;
         engine.load(address, now, &mut self.load_free_at, &self.memory, &mut self.vpm)
     }
 
     /// Starts a DMA store.
-    pub(super) fn start_store(&mut self, engine: &mut Engine, address: u32, now: u64) -> Result<(), FaultKind> {
+    pub(super) fn start_store(
+        &mut self,
+        engine: &mut Engine,
+        address: u32,
+        now: u64,
+    ) -> Result<(), FaultKind> {
         self.counters.dma_stores += 1;
         engine.store(address, now, &mut self.store_free_at, &mut self.memory, &mut self.vpm)
     }

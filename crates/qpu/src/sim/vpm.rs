@@ -126,7 +126,13 @@ impl Vpm {
     }
 
     /// Sets a word by a DMA load that ends at a clock.
-    pub(super) fn load(&mut self, row: usize, column: usize, value: u32, until: u64) -> Result<(), FaultKind> {
+    pub(super) fn load(
+        &mut self,
+        row: usize,
+        column: usize,
+        value: u32,
+        until: u64,
+    ) -> Result<(), FaultKind> {
         let cell = self.cell(row, column)?;
         (cell.value, cell.loaded_at) = (value, until);
         Ok(())

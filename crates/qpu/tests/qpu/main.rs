@@ -4,4 +4,5 @@ mod alu;
 mod asm;
 mod hazards;
 mod isa;
+mod memory;
 mod sim;
