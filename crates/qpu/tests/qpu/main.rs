@@ -4,5 +4,6 @@ mod alu;
 mod asm;
 mod hazards;
 mod isa;
+mod kernels;
 mod memory;
 mod sim;

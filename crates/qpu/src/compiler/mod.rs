@@ -1,0 +1,29 @@
+//! From operations on variables to instructions: [`sequential`] as simple compilers do it.
+
+mod flow;
+mod ir;
+pub mod sequential;
+mod word;
+
+pub use ir::{Action, Code, Input, Item, Label, Op, Output, Read, Rotation, Variable, Write};
+
+use std::fmt;
+
+/// Why a program cannot be compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompileError {
+    /// More variables are needed at once than there are registers.
+    Registers,
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompileError::Registers => {
+                f.write_str("the program needs more variables at once than there are registers")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}

@@ -1,0 +1,116 @@
+//! Four blocks in a vector, as the thesis has them (its section 4.3): an element is a column of a block, whose lowest byte is that
+//! of row 0. SubBytes looks up bytes in a table by the texture unit, so this kernel is not constant time.
+//!
+//! Uniforms after the number of the QPU and of QPUs: the addresses of the blocks, of the round keys and of the table, whose 256
+//! entries are words; the number of rounds; and the number of words of the blocks.
+
+use crate::compiler::Code;
+use crate::lang::{Char, Expression, Int, Kernel, Var, element, rotate, uniform};
+
+/// The parameters of the program.
+struct Parameters {
+    blocks: Var<Int>,
+    keys: Var<Int>,
+    table: Var<Int>,
+    rounds: Var<Int>,
+    words: Var<Int>,
+}
+
+fn parameters(k: &mut Kernel) -> Parameters {
+    Parameters {
+        blocks: k.var(uniform()),
+        keys: k.var(uniform()),
+        table: k.var(uniform()),
+        rounds: k.var(uniform()),
+        words: k.var(uniform()),
+    }
+}
+
+/// Encryption as the thesis compiled it: functions copy their arguments, and the vector is taken apart by masks and shifts.
+pub fn encrypt_as_published() -> Code {
+    let mut k = Kernel::new();
+    let p = parameters(&mut k);
+    let blocks = k.var(p.blocks + (element() << 2) + ((k.me() << 4) << 2));
+    let increment = k.var(k.qpus() << 4);
+    let (state, key) = (k.unset::<Int>(), k.unset::<Int>());
+    k.gather(blocks);
+    k.for_(0, p.words, increment, |k, i| {
+        k.gather(p.keys + ((element() & 3) << 2));
+        k.receive_into(state);
+        k.receive_into(key);
+        k.set(state, state ^ key);
+        k.for_(1, p.rounds, 1, |k, round| {
+            sub_bytes(k, state, p.table);
+            k.gather(key_address(p.keys, round));
+            let shifted = shift_rows(k, state);
+            let mixed = mix_columns(k, shifted);
+            k.set(state, mixed);
+            k.receive_into(key);
+            k.set(state, state ^ key);
+        });
+        sub_bytes(k, state, p.table);
+        k.gather(key_address(p.keys, p.rounds));
+        k.gather(blocks + ((i + increment) << 2));
+        let shifted = shift_rows(k, state);
+        k.set(state, shifted);
+        k.receive_into(key);
+        k.store(state ^ key, blocks + (i << 2));
+    });
+    k.receive_into(state);
+    k.finish()
+}
+
+/// The address of the words of a round key: four, which are repeated.
+fn key_address(keys: Var<Int>, round: Var<Int>) -> Expression<Int> {
+    keys + ((round << 2) << 2) + ((element() & 3) << 2)
+}
+
+fn sub_bytes(k: &mut Kernel, argument: Var<Int>, table: Var<Int>) {
+    let (state, table) = (k.var(argument), k.var(table));
+    k.gather(table + ((state & 0xff) << 2));
+    k.gather(table + ((state & 0xff00).shr_logical(8) << 2));
+    k.gather(table + ((state & 0xff_0000).shr_logical(16) << 2));
+    k.gather(table + ((state & 0xff00_0000u32).shr_logical(24) << 2));
+    let lane = k.unset::<Int>();
+    k.receive_into(state);
+    k.receive_into(lane);
+    k.set(state, state | (lane << 8));
+    k.receive_into(lane);
+    k.set(state, state | (lane << 16));
+    k.receive_into(lane);
+    let result = k.var(state | (lane << 24));
+    k.set(argument, result);
+}
+
+fn shift_rows(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
+    let state = k.var(argument);
+    let column = k.var(element() & 3);
+    let result = k.var(state & 0xff);
+    let row = k.var(rotate(state & 0xff00, 15));
+    k.where_(column.is(3), |k| k.set(row, rotate(row, 4)));
+    k.set(result, result | row);
+    k.set(row, rotate(state & 0xff_0000, 14));
+    k.where_(column.is_greater(1), |k| k.set(row, rotate(row, 4)));
+    k.set(result, result | row);
+    k.set(row, rotate(state & 0xff00_0000u32, 13));
+    k.where_(column.is_greater(0), |k| k.set(row, rotate(row, 4)));
+    k.var(result | row)
+}
+
+fn mix_columns(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
+    let state = k.var(argument);
+    let doubled = double(k, state.into());
+    let next = k.var(state.ror(8));
+    let twice = double(k, next.into());
+    let tripled = k.var(next ^ twice);
+    k.var(doubled ^ tripled ^ state.ror(16) ^ state.ror(24))
+}
+
+/// Four bytes of each element, doubled in the field of AES.
+fn double(k: &mut Kernel, argument: Expression<Int>) -> Var<Int> {
+    let state = k.var(argument);
+    let shifted: Var<Char> = k.var(((state.to_char() & 0x7f).to_int() << 1).to_char());
+    let mask: Var<Char> = k.var(state.to_char() & 0x80);
+    // 0x80 and 253 give 0x7f, which with the mask is 0xff.
+    k.var((shifted ^ (Expression::<Char>::from(0x1b) & (mask | mask.muld(253)))).to_int())
+}

@@ -1,0 +1,325 @@
+//! Expressions.
+
+use std::marker::PhantomData;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Not, Shl, Shr, Sub};
+
+use super::condition::{Boolean, Comparison};
+use crate::compiler::{Read, Variable};
+use crate::isa::{AddOp, MulOp};
+
+/// Elements that are integers of 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Int;
+
+/// Elements that are floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Float;
+
+/// Elements that are four unsigned bytes each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Char;
+
+/// An expression whose elements are of a type.
+#[derive(Debug, Clone)]
+pub struct Expression<T> {
+    pub(super) tree: Tree,
+    kind: PhantomData<T>,
+}
+
+/// A variable.
+#[derive(Debug)]
+pub struct Var<T> {
+    pub(super) variable: Variable,
+    kind: PhantomData<T>,
+}
+
+impl<T> Clone for Var<T> {
+    fn clone(&self) -> Var<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Var<T> {}
+
+impl<T> Var<T> {
+    pub(super) fn of(variable: Variable) -> Var<T> {
+        Var { variable, kind: PhantomData }
+    }
+}
+
+/// The operation of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Node {
+    Add(AddOp),
+    Mul(MulOp),
+}
+
+/// An expression without the type of its elements.
+#[derive(Debug, Clone)]
+pub(super) enum Tree {
+    Variable(Variable),
+    Constant(u32),
+    Read(Read),
+    Apply(Node, Box<[Tree; 2]>),
+    /// Element i moves to i + n.
+    Rotate(Box<Tree>, u8),
+    /// A part of a variable: see [`crate::sim::unpack`].
+    Unpack(Variable, u8),
+}
+
+impl<T> Expression<T> {
+    pub(super) fn of(tree: Tree) -> Expression<T> {
+        Expression { tree, kind: PhantomData }
+    }
+
+    fn apply(node: Node, left: Tree, right: Tree) -> Expression<T> {
+        Expression::of(Tree::Apply(node, Box::new([left, right])))
+    }
+}
+
+impl<T> From<Var<T>> for Expression<T> {
+    fn from(variable: Var<T>) -> Expression<T> {
+        Expression::of(Tree::Variable(variable.variable))
+    }
+}
+
+impl From<u32> for Expression<Int> {
+    fn from(value: u32) -> Expression<Int> {
+        Expression::of(Tree::Constant(value))
+    }
+}
+
+impl From<i32> for Expression<Int> {
+    fn from(value: i32) -> Expression<Int> {
+        Expression::of(Tree::Constant(value as u32))
+    }
+}
+
+impl From<f32> for Expression<Float> {
+    fn from(value: f32) -> Expression<Float> {
+        Expression::of(Tree::Constant(value.to_bits()))
+    }
+}
+
+/// Four equal bytes in each element.
+impl From<u8> for Expression<Char> {
+    fn from(value: u8) -> Expression<Char> {
+        Expression::of(Tree::Constant(u32::from(value) * 0x0101_0101))
+    }
+}
+
+/// The next uniform.
+pub fn uniform() -> Expression<Int> {
+    Expression::of(Tree::Read(Read::Uniform))
+}
+
+/// The numbers of the elements, from 0 to 15.
+pub fn element() -> Expression<Int> {
+    Expression::of(Tree::Read(Read::Element))
+}
+
+/// The number of the QPU on the chip.
+pub fn qpu() -> Expression<Int> {
+    Expression::of(Tree::Read(Read::Qpu))
+}
+
+/// Rotates by a number of elements from 0 to 15: element i moves to (i + n) mod 16.
+pub fn rotate<T>(value: impl Into<Expression<T>>, by: u8) -> Expression<T> {
+    Expression::of(Tree::Rotate(Box::new(value.into().tree), by & 15))
+}
+
+macro_rules! operators {
+    ($kind:ident, $literal:ty: $($trait:ident $method:ident $op:expr;)*) => { $(
+        impl<R: Into<Expression<$kind>>> $trait<R> for Expression<$kind> {
+            type Output = Expression<$kind>;
+
+            fn $method(self, right: R) -> Expression<$kind> {
+                Expression::apply($op, self.tree, right.into().tree)
+            }
+        }
+
+        impl<R: Into<Expression<$kind>>> $trait<R> for Var<$kind> {
+            type Output = Expression<$kind>;
+
+            fn $method(self, right: R) -> Expression<$kind> {
+                Expression::apply($op, Expression::from(self).tree, right.into().tree)
+            }
+        }
+    )* };
+}
+
+operators! { Int, i32:
+    Add add Node::Add(AddOp::Add);
+    Sub sub Node::Add(AddOp::Sub);
+    BitAnd bitand Node::Add(AddOp::And);
+    BitOr bitor Node::Add(AddOp::Or);
+    BitXor bitxor Node::Add(AddOp::Xor);
+    Shl shl Node::Add(AddOp::Shl);
+    Shr shr Node::Add(AddOp::Asr);
+}
+
+operators! { Float, f32:
+    Add add Node::Add(AddOp::Fadd);
+    Sub sub Node::Add(AddOp::Fsub);
+}
+
+operators! { Char, u8:
+    BitAnd bitand Node::Add(AddOp::And);
+    BitOr bitor Node::Add(AddOp::Or);
+    BitXor bitxor Node::Add(AddOp::Xor);
+}
+
+impl<T> Not for Expression<T> {
+    type Output = Expression<T>;
+
+    fn not(self) -> Expression<T> {
+        Expression::apply(Node::Add(AddOp::Not), self.tree.clone(), self.tree)
+    }
+}
+
+macro_rules! methods {
+    ($kind:ident: $($(#[$doc:meta])* $name:ident $op:expr;)*) => {
+        impl Expression<$kind> { $(
+            $(#[$doc])*
+            pub fn $name(self, right: impl Into<Expression<$kind>>) -> Expression<$kind> {
+                Expression::apply($op, self.tree, right.into().tree)
+            }
+        )* }
+
+        impl Var<$kind> { $(
+            $(#[$doc])*
+            pub fn $name(self, right: impl Into<Expression<$kind>>) -> Expression<$kind> {
+                Expression::from(self).$name(right)
+            }
+        )* }
+    };
+}
+
+methods! { Int:
+    /// Logical shift right.
+    shr_logical Node::Add(AddOp::Shr);
+    /// Rotation of the bits right.
+    ror Node::Add(AddOp::Ror);
+    /// The smaller one.
+    min Node::Add(AddOp::Min);
+    /// The larger one.
+    max Node::Add(AddOp::Max);
+    /// Product of the lower 24 bits.
+    mul24 Node::Mul(MulOp::Mul24);
+}
+
+methods! { Float:
+    /// Product.
+    mul Node::Mul(MulOp::Fmul);
+    /// The smaller one.
+    min Node::Add(AddOp::Fmin);
+    /// The larger one.
+    max Node::Add(AddOp::Fmax);
+}
+
+methods! { Char:
+    /// Sum, at most 255.
+    adds Node::Mul(MulOp::V8adds);
+    /// Difference, at least 0.
+    subs Node::Mul(MulOp::V8subs);
+    /// The smaller one.
+    min Node::Mul(MulOp::V8min);
+    /// The larger one.
+    max Node::Mul(MulOp::V8max);
+    /// Product of fractions of 255.
+    muld Node::Mul(MulOp::V8muld);
+}
+
+macro_rules! conversions {
+    ($($(#[$doc:meta])* $from:ident $name:ident $to:ident;)*) => { $(
+        impl Expression<$from> {
+            $(#[$doc])*
+            pub fn $name(self) -> Expression<$to> {
+                Expression::of(self.tree)
+            }
+        }
+
+        impl Var<$from> {
+            $(#[$doc])*
+            pub fn $name(self) -> Expression<$to> {
+                Expression::from(self).$name()
+            }
+        }
+    )* };
+}
+
+conversions! {
+    /// The same bits as four bytes.
+    Int to_char Char;
+    /// The same bits as an integer.
+    Char to_int Int;
+    /// The same bits as a float.
+    Int to_float_bits Float;
+    /// The same bits as an integer.
+    Float to_int_bits Int;
+}
+
+impl Expression<Int> {
+    /// The nearest float.
+    pub fn to_float(self) -> Expression<Float> {
+        Expression::apply(Node::Add(AddOp::Itof), self.tree.clone(), self.tree)
+    }
+}
+
+impl Expression<Float> {
+    /// The integer towards zero.
+    pub fn to_int(self) -> Expression<Int> {
+        Expression::apply(Node::Add(AddOp::Ftoi), self.tree.clone(), self.tree)
+    }
+}
+
+impl Var<Int> {
+    /// Byte 0 to 3 of each element, 0 being the lowest. It takes no operation.
+    pub fn byte(self, number: u8) -> Expression<Int> {
+        Expression::of(Tree::Unpack(self.variable, 4 + (number & 3)))
+    }
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident $comparison:ident;)*) => {
+        impl Expression<Int> { $(
+            $(#[$doc])*
+            pub fn $name(self, right: impl Into<Expression<Int>>) -> Boolean {
+                Boolean::of(Comparison::$comparison, self.tree, right.into().tree)
+            }
+        )* }
+
+        impl Var<Int> { $(
+            $(#[$doc])*
+            pub fn $name(self, right: impl Into<Expression<Int>>) -> Boolean {
+                Expression::from(self).$name(right)
+            }
+        )* }
+    };
+}
+
+// Differences of integers are compared with zero: they must not overflow.
+comparisons! {
+    /// True where both are equal.
+    is Equal;
+    /// True where they differ.
+    is_not NotEqual;
+    /// True where this is less. The difference must not overflow.
+    is_less Less;
+    /// True where this is not less. The difference must not overflow.
+    is_at_least AtLeast;
+}
+
+impl Expression<Int> {
+    /// True where this is greater. The difference must not overflow.
+    pub fn is_greater(self, right: impl Into<Expression<Int>>) -> Boolean {
+        right.into().is_less(self)
+    }
+}
+
+impl Var<Int> {
+    /// True where this is greater. The difference must not overflow.
+    pub fn is_greater(self, right: impl Into<Expression<Int>>) -> Boolean {
+        Expression::from(self).is_greater(right)
+    }
+}

@@ -1,0 +1,444 @@
+//! Statements.
+
+use super::condition::{Boolean, BooleanTree, Test, branch_condition, negated, value_with};
+use super::expression::{Expression, Int, Node, Tree, Var};
+use crate::compiler::{Action, Code, Input, Op, Output, Read, Rotation, Variable, Write};
+use crate::isa::{AddOp, BranchCondition, Condition};
+
+/// The semaphore by which QPUs report their end to the first one.
+const END_SEMAPHORE: u8 = 15;
+
+/// The row of the VPM from which vectors are stored, and to which they are loaded. A vector is a column, whose number is that of
+/// the QPU.
+const STORE_ROW: u32 = 32;
+const LOAD_ROW: u32 = 0;
+
+/// What stores need: setups of the VPM and of DMA, made once.
+#[derive(Debug, Clone, Copy)]
+struct Setups {
+    stride: Variable,
+    dma: Variable,
+    /// For loads: the setup of the read of the VPM.
+    vpm: Option<Variable>,
+}
+
+/// A program under construction.
+#[derive(Debug)]
+pub struct Kernel {
+    code: Code,
+    me: Variable,
+    qpus: Variable,
+    stores: Option<Setups>,
+    loads: Option<Setups>,
+    /// The variable and the condition of the surrounding [`Kernel::where_`].
+    mask: Option<(Variable, Condition)>,
+}
+
+impl Default for Kernel {
+    fn default() -> Kernel {
+        Kernel::new()
+    }
+}
+
+impl Kernel {
+    /// A program whose first two uniforms are the number of the QPU in the run, and the number of QPUs. [`super::uniform`] reads
+    /// those that follow.
+    pub fn new() -> Kernel {
+        let mut code = Code::new();
+        let (me, qpus) = (code.variable(), code.variable());
+        for variable in [me, qpus] {
+            let input = Input::Read(Read::Uniform);
+            code.push(Op::new(Action::Move, [input; 2], Output::Variable(variable)));
+        }
+        Kernel { code, me, qpus, stores: None, loads: None, mask: None }
+    }
+
+    /// The number of the QPU in the run, from 0.
+    pub fn me(&self) -> Var<Int> {
+        Var::of(self.me)
+    }
+
+    /// The number of QPUs of the run.
+    pub fn qpus(&self) -> Var<Int> {
+        Var::of(self.qpus)
+    }
+
+    /// A new variable with a value.
+    pub fn var<T>(&mut self, value: impl Into<Expression<T>>) -> Var<T> {
+        let variable = self.code.variable();
+        self.assign_tree(Output::Variable(variable), &value.into().tree, Condition::Always);
+        Var::of(variable)
+    }
+
+    /// A new variable whose value is assigned before it is read.
+    pub fn unset<T>(&mut self) -> Var<T> {
+        Var::of(self.code.variable())
+    }
+
+    /// Assigns a value, within [`Kernel::where_`] to the elements of the condition.
+    pub fn set<T>(&mut self, variable: Var<T>, value: impl Into<Expression<T>>) {
+        let condition = self.mask.map_or(Condition::Always, |(_, condition)| condition);
+        self.assign_tree(Output::Variable(variable.variable), &value.into().tree, condition);
+    }
+
+    /// Assigns to a part of a variable, such as byte 0 to 3, and keeps the other parts.
+    pub fn set_byte(&mut self, variable: Var<Int>, number: u8, value: impl Into<Expression<Int>>) {
+        let input = self.simple(&value.into().tree);
+        let mut op = Op::new(Action::Move, [input; 2], Output::Variable(variable.variable));
+        op.pack = 4 + (number & 3);
+        self.code.push(op);
+    }
+
+    /// Executes assignments for the elements that have a condition. Only assignments and other `where_` may be inside.
+    pub fn where_(&mut self, condition: Boolean, body: impl FnOnce(&mut Kernel)) {
+        self.where_else(condition, body, |_| ());
+    }
+
+    /// The same, with assignments for the other elements.
+    pub fn where_else(
+        &mut self,
+        condition: Boolean,
+        then: impl FnOnce(&mut Kernel),
+        otherwise: impl FnOnce(&mut Kernel),
+    ) {
+        let outer = self.mask;
+        let (variable, chosen) = self.boolean(&condition.0);
+        match outer {
+            None => {
+                self.mask = Some((variable, chosen));
+                then(self);
+                self.mask = Some((variable, negated(chosen)));
+                otherwise(self);
+            }
+            Some(outer) => {
+                self.mask = Some(self.both(outer, (variable, chosen)));
+                then(self);
+                self.set_flags(variable);
+                self.mask = Some(self.both(outer, (variable, negated(chosen))));
+                otherwise(self);
+                self.set_flags(outer.0);
+            }
+        }
+        self.mask = outer;
+    }
+
+    /// Repeats while a test of all elements holds.
+    pub fn while_(&mut self, test: &Test, body: impl FnOnce(&mut Kernel)) {
+        let (start, end) = (self.code.label(), self.code.label());
+        let condition = self.test(test);
+        self.code.branch(opposite(condition), end);
+        self.code.place(start);
+        body(self);
+        let condition = self.test(test);
+        self.code.branch(condition, start);
+        self.code.place(end);
+    }
+
+    /// Repeats with a variable that starts at a value and grows by a step, while it is less than a limit. The values must be the
+    /// same in all elements.
+    pub fn for_(
+        &mut self,
+        start: impl Into<Expression<Int>>,
+        limit: impl Into<Expression<Int>>,
+        step: impl Into<Expression<Int>>,
+        body: impl FnOnce(&mut Kernel, Var<Int>),
+    ) {
+        let (limit, step) = (limit.into(), step.into());
+        let counter = self.var(start);
+        self.while_(&counter.is_less(limit).any(), |k| {
+            body(k, counter);
+            k.set(counter, counter + step);
+        });
+    }
+
+    /// Executes statements if a test of all elements holds.
+    pub fn if_(&mut self, test: &Test, body: impl FnOnce(&mut Kernel)) {
+        let end = self.code.label();
+        let condition = self.test(test);
+        self.code.branch(opposite(condition), end);
+        body(self);
+        self.code.place(end);
+    }
+
+    /// Requests the words at the addresses of all elements. At most four requests may be outstanding.
+    pub fn gather(&mut self, addresses: impl Into<Expression<Int>>) {
+        self.assign_tree(Output::Write(Write::Tmu), &addresses.into().tree, Condition::Always);
+    }
+
+    /// Assigns the words of the oldest request.
+    pub fn receive_into<T>(&mut self, variable: Var<T>) {
+        let receive = Op::new(Action::Receive, [Input::Received; 2], Output::Nothing);
+        self.code.push(receive);
+        self.code.push(Op::new(Action::Move, [Input::Received; 2], Output::Variable(variable.variable)));
+    }
+
+    /// The words of the oldest request.
+    pub fn receive<T>(&mut self) -> Var<T> {
+        let variable = self.unset();
+        self.receive_into(variable);
+        variable
+    }
+
+    /// Stores all elements from an address on, after the last store has ended. Only the address of element 0 counts.
+    pub fn store<T>(&mut self, value: impl Into<Expression<T>>, address: impl Into<Expression<Int>>) {
+        let value = self.in_variable(&value.into().tree);
+        let address = self.in_variable(&address.into().tree);
+        self.wait_for_stores();
+        self.start_store(value, address);
+    }
+
+    /// The same, and waits until this store has ended.
+    pub fn store_and_wait<T>(
+        &mut self,
+        value: impl Into<Expression<T>>,
+        address: impl Into<Expression<Int>>,
+    ) {
+        let value = self.in_variable(&value.into().tree);
+        let address = self.in_variable(&address.into().tree);
+        self.start_store(value, address);
+        self.wait_for_stores();
+    }
+
+    fn start_store(&mut self, value: Input, address: Input) {
+        let setups = match self.stores {
+            Some(setups) => setups,
+            None => {
+                let (stride, dma) = (self.code.variable(), self.code.variable());
+                *self.stores.insert(Setups { stride, dma, vpm: None })
+            }
+        };
+        self.write(Write::Vpm, value);
+        self.write(Write::StoreSetup, Input::Variable(setups.stride));
+        self.write(Write::StoreSetup, Input::Variable(setups.dma));
+        self.write(Write::StoreAddress, address);
+    }
+
+    fn wait_for_stores(&mut self) {
+        self.code.push(Op::new(Action::Move, [Input::Read(Read::StoreWait); 2], Output::Nothing));
+    }
+
+    /// Loads all elements from an address on by DMA, and waits for them. Only the address of element 0 counts.
+    pub fn load<T>(&mut self, address: impl Into<Expression<Int>>) -> Var<T> {
+        let address = self.in_variable(&address.into().tree);
+        let setups = match self.loads {
+            Some(setups) => setups,
+            None => {
+                let (stride, dma, vpm) = (self.code.variable(), self.code.variable(), self.code.variable());
+                *self.loads.insert(Setups { stride, dma, vpm: Some(vpm) })
+            }
+        };
+        self.write(Write::LoadSetup, Input::Variable(setups.stride));
+        self.write(Write::LoadSetup, Input::Variable(setups.dma));
+        self.write(Write::LoadAddress, address);
+        self.code.push(Op::new(Action::Move, [Input::Read(Read::LoadWait); 2], Output::Nothing));
+        if let Some(vpm) = setups.vpm {
+            self.write(Write::LoadSetup, Input::Variable(vpm));
+        }
+        let variable = self.code.variable();
+        let input = Input::Read(Read::Vpm);
+        self.code.push(Op::new(Action::Move, [input; 2], Output::Variable(variable)));
+        Var::of(variable)
+    }
+
+    /// Ends the program: waits for stores, and interrupts the host when all QPUs have come here.
+    pub fn finish(mut self) -> Code {
+        if self.stores.is_some() {
+            self.wait_for_stores();
+        }
+        let (others, end) = (self.code.label(), self.code.label());
+        let me = Input::Variable(self.me);
+        self.code.push(Op { sets_flags: true, ..Op::new(Action::Move, [me; 2], Output::Nothing) });
+        self.code.branch(BranchCondition::AnyNotZero, others);
+        // The first QPU waits for the others.
+        let left = self.var(self.qpus() - 1);
+        self.while_(&left.is_greater(0).any(), |k| {
+            k.semaphore(END_SEMAPHORE, true);
+            k.set(left, left - 1);
+        });
+        let one = Input::small(1).expect("a small immediate");
+        self.write(Write::Interrupt, one);
+        self.code.branch(BranchCondition::Always, end);
+        self.code.place(others);
+        self.semaphore(END_SEMAPHORE, false);
+        self.code.place(end);
+        self.code.items.push(crate::compiler::Item::End);
+        self.with_setups()
+    }
+
+    fn semaphore(&mut self, number: u8, decrements: bool) {
+        let action = Action::Semaphore { number, decrements };
+        self.code.push(Op::new(action, [Input::Received; 2], Output::Nothing));
+    }
+
+    /// The program after the setups that it uses.
+    fn with_setups(mut self) -> Code {
+        let body = std::mem::take(&mut self.code.items);
+        if let Some(Setups { stride, dma, .. }) = self.stores {
+            self.constant(stride, 0xc001_0000);
+            let id = self.var(super::qpu());
+            // 16 rows of one word; and a vector as a column.
+            let shifted = self.var(id << 3);
+            let setup = self.var(shifted | (0x8801_4000 | STORE_ROW << 7));
+            self.code.push(Op::new(
+                Action::Move,
+                [Input::Variable(setup.variable); 2],
+                Output::Variable(dma),
+            ));
+            let vpm = self.in_variable(&(id | (0x0010_0200 | STORE_ROW)).tree);
+            self.write(Write::StoreSetup, vpm);
+        }
+        if let Some(Setups { stride, dma, vpm: Some(vpm) }) = self.loads {
+            self.constant(stride, 0x9000_0004);
+            let id = self.var(super::qpu());
+            for (variable, word) in [(dma, 0x8010_1800 | LOAD_ROW << 4), (vpm, 0x0010_0200 | LOAD_ROW)] {
+                self.assign_tree(Output::Variable(variable), &(id | word).tree, Condition::Always);
+            }
+        }
+        self.code.items.extend(body);
+        self.code
+    }
+
+    fn constant(&mut self, variable: Variable, value: u32) {
+        self.code.push(Op::new(Action::Constant(value), [Input::Received; 2], Output::Variable(variable)));
+    }
+
+    fn write(&mut self, register: Write, input: Input) {
+        self.code.push(Op::new(Action::Move, [input; 2], Output::Write(register)));
+    }
+
+    /// Evaluates a test. Returns the condition of the branch that is taken if it holds.
+    fn test(&mut self, test: &Test) -> BranchCondition {
+        let (_, condition) = self.boolean(&test.boolean.0);
+        branch_condition(condition, test.all)
+    }
+
+    /// Evaluates a condition of elements. The flags are set from a variable; those with a condition are chosen.
+    fn boolean(&mut self, tree: &BooleanTree) -> (Variable, Condition) {
+        match tree {
+            BooleanTree::Compare(comparison, left, right) => {
+                let inputs = self.simple_pair(left, right);
+                let variable = self.code.variable();
+                let action = Action::Add(AddOp::Sub);
+                let op = Op::new(action, inputs, Output::Variable(variable));
+                self.code.push(Op { sets_flags: true, ..op });
+                (variable, comparison.condition())
+            }
+            BooleanTree::Not(inner) => {
+                let (variable, condition) = self.boolean(inner);
+                (variable, negated(condition))
+            }
+            BooleanTree::Or(both) => {
+                let left = self.boolean(&both[0]);
+                let right = self.boolean(&both[1]);
+                self.either(left, right)
+            }
+        }
+    }
+
+    /// The elements that have one condition or another. The flags are those of the second one.
+    fn either(
+        &mut self,
+        left: (Variable, Condition),
+        right: (Variable, Condition),
+    ) -> (Variable, Condition) {
+        let value = Action::Constant(value_with(left.1));
+        let op = Op::new(value, [Input::Received; 2], Output::Variable(left.0));
+        self.code.push(Op { condition: right.1, ..op });
+        self.set_flags(left.0);
+        left
+    }
+
+    /// The elements that have two conditions, in a new variable. The flags are those of the second one.
+    fn both(&mut self, left: (Variable, Condition), right: (Variable, Condition)) -> (Variable, Condition) {
+        let copy = self.code.variable();
+        self.code.push(Op::new(Action::Move, [Input::Variable(left.0); 2], Output::Variable(copy)));
+        let (variable, condition) = self.either((copy, negated(left.1)), (right.0, negated(right.1)));
+        (variable, negated(condition))
+    }
+
+    fn set_flags(&mut self, variable: Variable) {
+        let op = Op::new(Action::Move, [Input::Variable(variable); 2], Output::Nothing);
+        self.code.push(Op { sets_flags: true, ..op });
+    }
+
+    /// Appends the operations of an expression, whose last one writes the output.
+    fn assign_tree(&mut self, output: Output, tree: &Tree, condition: Condition) {
+        let op = match tree {
+            Tree::Constant(value) => Op::new(Action::Constant(*value), [Input::Received; 2], output),
+            Tree::Variable(variable) => Op::new(Action::Move, [Input::Variable(*variable); 2], output),
+            Tree::Read(read) => Op::new(Action::Move, [Input::Read(*read); 2], output),
+            Tree::Unpack(variable, mode) => {
+                Op { unpack: *mode, ..Op::new(Action::Move, [Input::Variable(*variable); 2], output) }
+            }
+            Tree::Rotate(inner, by) => {
+                let input = self.in_variable(inner);
+                Op { rotation: Some(Rotation::Full(*by)), ..Op::new(Action::Move, [input; 2], output) }
+            }
+            Tree::Apply(node, both) => {
+                let action = match node {
+                    Node::Add(op) => Action::Add(*op),
+                    Node::Mul(op) => Action::Mul(*op),
+                };
+                // A part of a variable can be the first input.
+                match &both[0] {
+                    Tree::Unpack(variable, mode) => {
+                        let right = self.simple(&both[1]);
+                        Op { unpack: *mode, ..Op::new(action, [Input::Variable(*variable), right], output) }
+                    }
+                    left => {
+                        let inputs = self.simple_pair(left, &both[1]);
+                        Op::new(action, inputs, output)
+                    }
+                }
+            }
+        };
+        self.code.push(Op { condition, ..op });
+    }
+
+    /// Inputs of an operation. Of two small immediates, the first is put in a variable.
+    fn simple_pair(&mut self, left: &Tree, right: &Tree) -> [Input; 2] {
+        let inputs = [self.simple(left), self.simple(right)];
+        match inputs {
+            [Input::Small(one), Input::Small(other)] if one != other => [self.in_variable(left), inputs[1]],
+            _ => inputs,
+        }
+    }
+
+    /// An expression as an input: a variable, a small immediate or another register.
+    fn simple(&mut self, tree: &Tree) -> Input {
+        match tree {
+            Tree::Constant(value) => Input::small(*value).unwrap_or_else(|| self.in_variable(tree)),
+            Tree::Read(read @ (Read::Element | Read::Qpu)) => Input::Read(*read),
+            _ => self.in_variable(tree),
+        }
+    }
+
+    fn in_variable(&mut self, tree: &Tree) -> Input {
+        if let Tree::Variable(variable) = tree {
+            return Input::Variable(*variable);
+        }
+        let variable = self.code.variable();
+        self.assign_tree(Output::Variable(variable), tree, Condition::Always);
+        Input::Variable(variable)
+    }
+}
+
+/// The condition of a branch that is taken when another is not.
+fn opposite(condition: BranchCondition) -> BranchCondition {
+    use BranchCondition::*;
+    match condition {
+        AllZero => AnyNotZero,
+        AnyNotZero => AllZero,
+        AllNotZero => AnyZero,
+        AnyZero => AllNotZero,
+        AllNegative => AnyNotNegative,
+        AnyNotNegative => AllNegative,
+        AllNotNegative => AnyNegative,
+        AnyNegative => AllNotNegative,
+        AllCarry => AnyNoCarry,
+        AnyNoCarry => AllCarry,
+        AllNoCarry => AnyCarry,
+        AnyCarry => AllNoCarry,
+        Always => unreachable!("tests have conditions"),
+    }
+}
