@@ -1,7 +1,8 @@
-//! From operations on variables to instructions: [`sequential`] as simple compilers do it.
+//! From operations on variables to instructions: [`sequential`] as simple compilers do it, [`scheduled`] for speed.
 
 mod flow;
 mod ir;
+pub mod scheduled;
 pub mod sequential;
 mod word;
 

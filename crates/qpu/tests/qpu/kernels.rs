@@ -1,5 +1,6 @@
 //! Kernels compute AES, and take the clocks that were measured or derived.
 
+use lockstep_qpu::compiler::scheduled::{self, Hints};
 use lockstep_qpu::compiler::sequential;
 use lockstep_qpu::isa::Instruction;
 use lockstep_qpu::kernels::packed;
@@ -79,4 +80,16 @@ fn packed_as_published() {
         println!("{qpus} {each} {expected} {}", instructions.len());
         assert!(each.abs_diff(expected) * 50 <= expected, "{each} clocks with {qpus} QPUs, measured {expected}");
     }
+}
+
+#[test]
+fn packed_scheduled() {
+    let instructions = scheduled::compile(&packed::encrypt_as_published(), &Hints::default()).unwrap();
+    let aes = Aes::new(&key(128));
+    let plain = bytes(12 * 64 * 2);
+    let mut data = plain.clone();
+    println!("{}", instructions.len());
+    println!("{}", lockstep_qpu::isa::disassemble(&instructions.iter().map(|i| i.encode()).collect::<Vec<u64>>()));
+    run_packed(&instructions, 12, &aes, &lockstep_qpu::kernels::SBOX, &mut data);
+    assert_eq!(data, encrypted(&aes, &plain));
 }

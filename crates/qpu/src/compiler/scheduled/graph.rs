@@ -1,0 +1,265 @@
+//! What depends on what in a straight part of a program.
+
+use super::super::flow::Set;
+use super::super::ir::{Action, Input, Op, Output, Read, Rotation, Variable, Write};
+use super::super::word::{Location, depends_on_flags};
+
+/// A value: what one operation writes, or what a variable has at the start.
+#[derive(Debug, Clone)]
+pub(super) struct Value {
+    /// The operations that read it.
+    pub(super) readers: Vec<usize>,
+    /// Where it must be at the end.
+    pub(super) home: Option<Location>,
+    /// The value of which a part is kept, so that both have the same location.
+    pub(super) replaces: Option<usize>,
+    /// True if a reader needs it in file A.
+    pub(super) needs_a: bool,
+    /// True if a reader needs it in an accumulator.
+    pub(super) needs_accumulator: bool,
+    /// True if another operation writes a part of it.
+    pub(super) is_replaced: bool,
+}
+
+impl Value {
+    fn new() -> Value {
+        Value {
+            readers: Vec::new(),
+            home: None,
+            replaces: None,
+            needs_a: false,
+            needs_accumulator: false,
+            is_replaced: false,
+        }
+    }
+}
+
+/// An operation, with the values of its variables.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) op: Op,
+    /// The values of the inputs that are variables.
+    pub(super) inputs: [Option<usize>; 2],
+    pub(super) output: Option<usize>,
+    /// Operations that must be executed a number of words before, which may be zero.
+    pub(super) after: Vec<(usize, usize)>,
+    /// The number of words to the end of the part, at least, if values are in accumulators.
+    pub(super) height: usize,
+}
+
+impl Node {
+    /// The values that it reads, and the one of which it keeps a part.
+    pub(super) fn read_values<'v>(&self, values: &'v [Value]) -> impl Iterator<Item = usize> + use<'v> {
+        let kept = self.output.and_then(|output| values[output].replaces);
+        let [one, other] = self.inputs;
+        let other = other.filter(|other| Some(*other) != one);
+        one.into_iter().chain(other).chain(kept.filter(|kept| Some(*kept) != one && Some(*kept) != other))
+    }
+}
+
+/// The operations of a straight part of a program.
+#[derive(Debug)]
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+    pub(super) values: Vec<Value>,
+    /// The values at the start, with their locations.
+    pub(super) at_start: Vec<(usize, Location)>,
+    /// The last operation that sets flags, if any.
+    pub(super) last_setter: Option<usize>,
+}
+
+/// The state of a construction.
+struct Builder<'h> {
+    graph: Graph,
+    /// The present value of each variable.
+    current: Vec<Option<usize>>,
+    homes: &'h [Option<Location>],
+    setter: Option<usize>,
+    flag_readers: Vec<usize>,
+    received: Option<usize>,
+    received_readers: Vec<usize>,
+    last_tmu: Option<usize>,
+    last_vpm: Option<(usize, bool)>,
+    last_uniform: Option<usize>,
+    barrier: Option<usize>,
+}
+
+impl Graph {
+    /// The operations of a part, after which some variables are needed. Those with homes are there at its start and at its end.
+    pub(super) fn of(ops: &[Op], homes: &[Option<Location>], live_before: &Set, live_after: &Set) -> Graph {
+        let graph = Graph { nodes: Vec::new(), values: Vec::new(), at_start: Vec::new(), last_setter: None };
+        let mut builder = Builder {
+            graph,
+            current: vec![None; homes.len()],
+            homes,
+            setter: None,
+            flag_readers: Vec::new(),
+            received: None,
+            received_readers: Vec::new(),
+            last_tmu: None,
+            last_vpm: None,
+            last_uniform: None,
+            barrier: None,
+        };
+        let mut first = vec![None; homes.len()];
+        for variable in live_before.iter() {
+            let Some(home) = homes[variable.0 as usize] else { continue };
+            let value = builder.value();
+            builder.graph.at_start.push((value, home));
+            builder.current[variable.0 as usize] = Some(value);
+            first[variable.0 as usize] = Some(value);
+        }
+        ops.iter().for_each(|op| builder.add(op));
+        builder.finish(&first, live_after);
+        builder.graph.set_heights();
+        builder.graph
+    }
+
+    fn set_heights(&mut self) {
+        for place in (0..self.nodes.len()).rev() {
+            let height = self.nodes[place].height.max(1);
+            self.nodes[place].height = height;
+            for (before, distance) in self.nodes[place].after.clone() {
+                self.nodes[before].height = self.nodes[before].height.max(height + distance);
+            }
+            for value in self.nodes[place].inputs.into_iter().flatten() {
+                // Writers come before readers.
+                let writer = self.nodes[..place].iter().rposition(|node| node.output == Some(value));
+                if let Some(writer) = writer {
+                    self.nodes[writer].height = self.nodes[writer].height.max(height + 1);
+                }
+            }
+        }
+    }
+}
+
+impl Builder<'_> {
+    fn value(&mut self) -> usize {
+        self.graph.values.push(Value::new());
+        self.graph.values.len() - 1
+    }
+
+    fn now(&mut self, variable: Variable) -> usize {
+        match self.current[variable.0 as usize] {
+            Some(value) => value,
+            // It is read before it is written: the program does not depend on what it is.
+            None => {
+                let value = self.value();
+                self.current[variable.0 as usize] = Some(value);
+                value
+            }
+        }
+    }
+
+    fn add(&mut self, op: &Op) {
+        let place = self.graph.nodes.len();
+        let mut inputs = [None; 2];
+        for (index, input) in op.used_inputs().iter().enumerate() {
+            if let Input::Variable(variable) = input {
+                let value = self.now(*variable);
+                inputs[index] = Some(value);
+                let needs = &mut self.graph.values[value];
+                needs.readers.push(place);
+                needs.needs_a |= index == 0 && op.unpack != 0 || matches!(op.rotation, Some(Rotation::Quad(_)));
+                needs.needs_accumulator |= matches!(op.rotation, Some(Rotation::Full(_)));
+            }
+        }
+        let mut after = self.order(place, op);
+        let output = op.writes().map(|variable| {
+            let old = op.is_partial().then(|| self.now(variable));
+            let value = self.value();
+            if let Some(old) = old {
+                self.graph.values[value].replaces = Some(old);
+                self.graph.values[value].needs_a = op.pack != 0;
+                self.graph.values[old].is_replaced = true;
+                self.graph.values[old].needs_a |= op.pack != 0;
+                let readers = self.graph.values[old].readers.clone();
+                after.extend(readers.iter().filter(|reader| **reader != place).map(|reader| (*reader, 0)));
+                self.graph.values[old].readers.push(place);
+            }
+            self.current[variable.0 as usize] = Some(value);
+            value
+        });
+        self.graph.nodes.push(Node { op: *op, inputs, output, after, height: 0 });
+    }
+
+    /// What must come before an operation, besides the writers of its inputs.
+    fn order(&mut self, place: usize, op: &Op) -> Vec<(usize, usize)> {
+        let mut after = Vec::new();
+        if depends_on_flags(op) {
+            after.extend(self.setter.map(|setter| (setter, 1)));
+            self.flag_readers.push(place);
+        }
+        if op.sets_flags {
+            after.extend(self.setter.map(|setter| (setter, 1)));
+            after.extend(self.flag_readers.drain(..).filter(|reader| *reader != place).map(|reader| (reader, 0)));
+            self.setter = Some(place);
+        }
+        if op.used_inputs().contains(&Input::Received) {
+            after.extend(self.received.map(|receive| (receive, 1)));
+            self.received_readers.push(place);
+        }
+        let is_receive = op.action == Action::Receive;
+        if is_receive || op.output == Output::Write(Write::Tmu) {
+            after.extend(self.last_tmu.replace(place).map(|last| (last, 1)));
+        }
+        if is_receive {
+            after.extend(self.received_readers.drain(..).map(|reader| (reader, 0)));
+            self.received = Some(place);
+        }
+        let reads = |read: Read| op.used_inputs().contains(&Input::Read(read));
+        if reads(Read::Uniform) {
+            after.extend(self.last_uniform.replace(place).map(|last| (last, 1)));
+        }
+        let reads_vpm = reads(Read::Vpm);
+        let is_of_vpm = reads_vpm
+            || [Read::LoadWait, Read::StoreWait, Read::Mutex].into_iter().any(reads)
+            || matches!(op.output, Output::Write(write) if write != Write::Tmu);
+        if is_of_vpm {
+            // The setup of a read comes four words before it.
+            let is_setup = op.output == Output::Write(Write::LoadSetup);
+            let distance = |after_setup: bool| if after_setup && reads_vpm { 4 } else { 1 };
+            after.extend(self.last_vpm.replace((place, is_setup)).map(|(last, setup)| (last, distance(setup))));
+        }
+        // Semaphores and interrupts are not moved.
+        let is_barrier = matches!(op.action, Action::Semaphore { .. })
+            || op.output == Output::Write(Write::Interrupt)
+            || op.output == Output::Write(Write::Mutex)
+            || reads(Read::Mutex);
+        if is_barrier {
+            after.extend((0..place).map(|before| (before, 1)));
+            self.barrier = Some(place);
+        } else {
+            after.extend(self.barrier.map(|barrier| (barrier, 1)));
+        }
+        after
+    }
+
+    /// Gives homes to the values that are needed after the part.
+    fn finish(&mut self, first: &[Option<usize>], live_after: &Set) {
+        for variable in live_after.iter() {
+            let index = variable.0 as usize;
+            let (Some(home), Some(last)) = (self.homes[index], self.current[index]) else { continue };
+            self.graph.values[last].home = Some(home);
+            // The value at the start is there until it has been read: before the first of the values that are written in place.
+            let Some(start) = first[index].filter(|start| *start != last) else { continue };
+            let chain = std::iter::successors(Some(last), |value| self.graph.values[*value].replaces);
+            let Some(written) = chain.take_while(|value| *value != start).last() else { continue };
+            let Some(writer) = self.graph.nodes.iter().position(|node| node.output == Some(written)) else { continue };
+            let readers = self.graph.values[start].readers.clone();
+            let earlier = readers.iter().filter(|reader| **reader != writer).map(|reader| (*reader, 0));
+            self.graph.nodes[writer].after.extend(earlier);
+        }
+        // What is replaced in place has the home of what replaces it.
+        for value in (0..self.graph.values.len()).rev() {
+            let Some(old) = self.graph.values[value].replaces else { continue };
+            if self.graph.values[old].home.is_none() {
+                self.graph.values[old].home = self.graph.values[value].home;
+            }
+            self.graph.values[old].needs_a |= self.graph.values[value].needs_a;
+            self.graph.values[old].needs_accumulator |=
+                self.graph.values[value].needs_accumulator && self.graph.values[value].home.is_none();
+        }
+        self.graph.last_setter = self.setter;
+    }
+}

@@ -1,0 +1,263 @@
+//! Code in which a word has operations of both ALUs wherever that is possible, accumulators hold what is used soon, and the slots
+//! after branches are filled.
+//!
+//! Variables that are needed across labels and branches have a register for the whole program. Between labels and branches
+//! operations are reordered.
+
+mod graph;
+mod place;
+
+use super::CompileError;
+use super::flow::{Set, live_after};
+use super::ir::{Action, Code, Item, Op, Rotation, Variable};
+use super::sequential::{branch, set_target};
+use super::word::{END, Location, NOTHING};
+use crate::isa::registers::{self, FILE};
+use crate::isa::{BranchCondition, Instruction};
+use graph::Graph;
+
+/// Choices of the compiler that were found by search, in the order of a program's operations. Without any, it makes its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Added to the priority of an operation: 16 are as much as one more operation that depends on it.
+    pub priorities: Vec<i8>,
+    /// Where the result of an operation is written first of all: 0 and 1 for accumulators, then file A or B; 2 for file A, 3 for
+    /// file B. Other values leave it to the compiler.
+    pub kinds: Vec<u8>,
+}
+
+impl Hints {
+    fn priority(&self, place: usize) -> i8 {
+        self.priorities.get(place).copied().unwrap_or(0)
+    }
+
+    fn kind(&self, place: usize) -> Option<u8> {
+        self.kinds.get(place).copied().filter(|kind| *kind < 4)
+    }
+
+    /// The hints for the operations from a place on.
+    fn from(&self, place: usize) -> Hints {
+        Hints {
+            priorities: self.priorities.get(place..).unwrap_or_default().to_vec(),
+            kinds: self.kinds.get(place..).unwrap_or_default().to_vec(),
+        }
+    }
+}
+
+/// How a part of a program ends.
+enum Ending {
+    /// With the next part.
+    Next,
+    Branch(Item),
+    End,
+}
+
+/// Compiles a program.
+///
+/// # Errors
+/// [`CompileError::Registers`] if more variables are needed at once than there are registers.
+pub fn compile(code: &Code, hints: &Hints) -> Result<Vec<Instruction>, CompileError> {
+    let live = live_after(code);
+    let homes = Homes::of(code, &live)?;
+    let mut instructions = Vec::new();
+    let mut places = vec![0; code.labels()];
+    let mut branches = Vec::new();
+    let (mut start, mut ops_before) = (0, 0);
+    while start < code.items.len() {
+        if let Item::Label(label) = code.items[start] {
+            places[label.0 as usize] = instructions.len();
+            start += 1;
+            continue;
+        }
+        let rest = &code.items[start..];
+        let count = rest.iter().take_while(|item| matches!(item, Item::Op(_))).count();
+        let ops: Vec<Op> =
+            rest[..count].iter().filter_map(|item| if let Item::Op(op) = item { Some(*op) } else { None }).collect();
+        let (ending, last) = match rest.get(count) {
+            None | Some(Item::Label(_)) => (Ending::Next, start + count - 1),
+            Some(Item::End) => (Ending::End, start + count),
+            Some(item) => (Ending::Branch(*item), start + count),
+        };
+        let before = live_before(code, &live, start);
+        let graph = Graph::of(&ops, &homes.locations, &before, &live[last]);
+        let (mut words, setter) = place::place(&graph, &hints.from(ops_before), &homes.reserved)?;
+        end_part(&mut words, setter, &ending, &homes);
+        if let Ending::Branch(item) = ending {
+            let place = words.iter().position(|word| matches!(word, Instruction::Branch(_)));
+            let place = instructions.len() + place.unwrap_or_default();
+            if let Item::Branch { target, .. } | Item::Call { target, .. } = item {
+                branches.push((place, target));
+            }
+        }
+        instructions.extend(words);
+        start = last + 1;
+        ops_before += count;
+    }
+    for (place, target) in branches {
+        set_target(&mut instructions, place, places[target.0 as usize]);
+    }
+    Ok(instructions)
+}
+
+/// Ends the words of a part: with a branch whose slots its last words fill, or with the end of the program.
+fn end_part(words: &mut Vec<Instruction>, setter: Option<usize>, ending: &Ending, homes: &Homes) {
+    // The next part may read any variable in its first word.
+    if words.last().is_some_and(|word| writes_file(word)) {
+        words.push(NOTHING);
+    }
+    match ending {
+        Ending::Next => {}
+        Ending::End => words.extend(END),
+        Ending::Branch(item) => {
+            let word = match item {
+                Item::Branch { condition, .. } => branch(*condition, None, None),
+                Item::Call { link, .. } => branch(BranchCondition::Always, homes.file_a(*link), None),
+                Item::Return(link) => branch(BranchCondition::Always, None, homes.file_a(*link)),
+                _ => return,
+            };
+            let needs_flags = matches!(item, Item::Branch { condition, .. } if *condition != BranchCondition::Always);
+            let earliest = if needs_flags { setter.map_or(0, |setter| setter + 1) } else { 0 };
+            while words.len() < earliest + 3 {
+                words.push(NOTHING);
+            }
+            words.insert(words.len() - 3, word);
+        }
+    }
+}
+
+/// True if an instruction writes a general register.
+fn writes_file(instruction: &Instruction) -> bool {
+    let to = match instruction {
+        Instruction::Alu(alu) => alu.to,
+        Instruction::LoadImmediate(load) => load.to,
+        Instruction::Semaphore(semaphore) => semaphore.to,
+        Instruction::Branch(_) => return true,
+    };
+    to.add < registers::FILE || to.mul < registers::FILE
+}
+
+/// The variables that are needed at a place.
+fn live_before(code: &Code, live: &[Set], start: usize) -> Set {
+    // From the end of the part backwards.
+    let end = code.items[start..].iter().position(|item| !matches!(item, Item::Op(_)));
+    let end = end.map_or(code.items.len(), |count| start + count);
+    let mut set = match code.items.get(end) {
+        // What is needed after a branch is also needed before it.
+        Some(Item::Branch { .. } | Item::Call { .. } | Item::Return(_)) => live[end].clone(),
+        Some(Item::End) => Set::new(code.variables()),
+        _ if end > start => live[end - 1].clone(),
+        _ => live[end].clone(),
+    };
+    match code.items.get(end) {
+        Some(Item::Return(link)) => set.insert(*link),
+        Some(Item::Call { link, .. }) => set.remove(*link),
+        _ => {}
+    }
+    for item in code.items[start..end].iter().rev() {
+        if let Item::Op(op) = item {
+            if let Some(variable) = op.writes() {
+                set.remove(variable);
+            }
+            op.reads().for_each(|variable| set.insert(variable));
+        }
+    }
+    set
+}
+
+/// The registers of variables that are needed across labels and branches.
+struct Homes {
+    locations: Vec<Option<Location>>,
+    reserved: Vec<Location>,
+}
+
+impl Homes {
+    fn file_a(&self, variable: Variable) -> Option<u8> {
+        match self.locations[variable.0 as usize] {
+            Some(Location::A(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn of(code: &Code, live: &[Set]) -> Result<Homes, CompileError> {
+        let mut crossing = Set::new(code.variables());
+        for (place, item) in code.items.iter().enumerate() {
+            let is_border = !matches!(item, Item::Op(_)) || matches!(code.items.get(place + 1), Some(Item::Label(_)));
+            if is_border {
+                crossing.extend(&live[place]);
+            }
+        }
+        let mut must_be_a = Set::new(code.variables());
+        let mut pairs = Vec::new();
+        for item in &code.items {
+            match item {
+                Item::Call { link, .. } | Item::Return(link) => {
+                    must_be_a.insert(*link);
+                    crossing.insert(*link);
+                }
+                Item::Op(op) => {
+                    let mut variables = op.used_inputs().iter().filter_map(|input| match input {
+                        super::ir::Input::Variable(variable) => Some(*variable),
+                        _ => None,
+                    });
+                    let (one, other) = (variables.next(), variables.next());
+                    if let Some(one) = one
+                        && (op.unpack != 0 || matches!(op.rotation, Some(Rotation::Quad(_))))
+                    {
+                        must_be_a.insert(one);
+                    }
+                    if op.pack != 0 {
+                        op.writes().into_iter().for_each(|variable| must_be_a.insert(variable));
+                    }
+                    pairs.extend(one.zip(other));
+                    // A small immediate takes the place of file B.
+                    let has_small = op.used_inputs().iter().any(|i| matches!(i, super::ir::Input::Small(_)));
+                    if has_small && !matches!(op.action, Action::Move) {
+                        pairs.extend(one.map(|one| (one, one)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Homes::choose(code, &crossing, &must_be_a, &pairs)
+    }
+
+    /// Gives each variable a register of its own, in the file that has fewer of its partners.
+    fn choose(
+        code: &Code,
+        crossing: &Set,
+        must_be_a: &Set,
+        pairs: &[(Variable, Variable)],
+    ) -> Result<Homes, CompileError> {
+        let mut homes = Homes { locations: vec![None; code.variables()], reserved: Vec::new() };
+        let (mut next_a, mut next_b) = (0, 0);
+        for variable in crossing.iter() {
+            let (mut in_a, mut in_b) = (0, 0);
+            for (one, other) in pairs.iter().filter(|(one, other)| *one == variable || *other == variable) {
+                let partner = if *one == variable { other } else { one };
+                match homes.locations[partner.0 as usize] {
+                    // A small immediate.
+                    None if *partner == variable => in_b += 1,
+                    Some(Location::A(_)) => in_a += 1,
+                    Some(Location::B(_)) => in_b += 1,
+                    _ => {}
+                }
+            }
+            let wants_a = must_be_a.contains(variable) || in_a < in_b || in_a == in_b && next_a <= next_b;
+            let location = match wants_a && next_a < FILE || next_b == FILE {
+                true => Location::A(next_a),
+                false => Location::B(next_b),
+            };
+            match location {
+                Location::A(_) => next_a += 1,
+                _ if must_be_a.contains(variable) => return Err(CompileError::Registers),
+                _ => next_b += 1,
+            }
+            if next_a > FILE {
+                return Err(CompileError::Registers);
+            }
+            homes.locations[variable.0 as usize] = Some(location);
+            homes.reserved.push(location);
+        }
+        Ok(homes)
+    }
+}

@@ -1,0 +1,526 @@
+//! Words are filled one after the other: of the operations whose inputs are there, those that the most depends on come first. Where
+//! a result is written is decided when its operation is placed.
+
+use super::super::CompileError;
+use super::super::ir::{Action, Input, Op, Output, Rotation};
+use super::super::word::{Location, NOTHING, Placed, Source, Target, alone, combined};
+use super::Hints;
+use super::graph::Graph;
+use crate::isa::Instruction;
+use crate::isa::registers::FILE;
+use crate::sim::Hazards;
+
+/// Words without an operation after which a value is moved out of an accumulator, and after which the compiler gives up.
+const PATIENCE: usize = 4;
+const LIMIT: usize = 64;
+
+/// Accumulators that values may be in.
+const ACCUMULATORS: u8 = 4;
+
+/// Where a value is, and from which word on it can be read.
+#[derive(Debug, Clone, Copy)]
+struct Copy_ {
+    location: Location,
+    from: usize,
+}
+
+/// The values that registers have.
+struct Registers {
+    a: [Option<usize>; FILE as usize],
+    b: [Option<usize>; FILE as usize],
+    accumulators: [Option<usize>; ACCUMULATORS as usize],
+    /// Registers that are kept for variables.
+    reserved: Vec<Location>,
+}
+
+impl Registers {
+    fn holder(&mut self, location: Location) -> Option<&mut Option<usize>> {
+        match location {
+            Location::A(number) => self.a.get_mut(usize::from(number)),
+            Location::B(number) => self.b.get_mut(usize::from(number)),
+            Location::Accumulator(number) => self.accumulators.get_mut(usize::from(number)),
+            Location::Received => None,
+        }
+    }
+
+    fn free(&self, kind: Kind) -> Option<Location> {
+        let first = |holders: &[Option<usize>], location: fn(u8) -> Location| {
+            let all = holders.iter().zip(0..).filter(|(holder, _)| holder.is_none());
+            all.map(|(_, number)| location(number)).find(|location| !self.reserved.contains(location))
+        };
+        match kind {
+            Kind::A => first(&self.a, Location::A),
+            Kind::B => first(&self.b, Location::B),
+            Kind::Accumulator => first(&self.accumulators, Location::Accumulator),
+        }
+    }
+}
+
+/// A kind of register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    A,
+    B,
+    Accumulator,
+}
+
+const ORDERS: [[Kind; 3]; 4] = [
+    [Kind::Accumulator, Kind::A, Kind::B],
+    [Kind::Accumulator, Kind::B, Kind::A],
+    [Kind::A, Kind::Accumulator, Kind::B],
+    [Kind::B, Kind::Accumulator, Kind::A],
+];
+
+/// What a word has so far.
+#[derive(Default)]
+struct Word {
+    add: Option<Placed>,
+    mul: Option<Placed>,
+    receives: bool,
+    whole: Option<Placed>,
+}
+
+impl Word {
+    fn instruction(&self) -> Option<Instruction> {
+        match &self.whole {
+            Some(placed) => Some(alone(placed)),
+            None => combined(self.add.as_ref(), self.mul.as_ref(), self.receives).map(Instruction::Alu),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.add.is_none() && self.mul.is_none() && !self.receives && self.whole.is_none()
+    }
+}
+
+/// A schedule under construction.
+struct Placer<'g> {
+    graph: &'g Graph,
+    /// For each operation, its priority.
+    priorities: Vec<i64>,
+    /// For each value, the kinds of registers in the order of preference.
+    kinds: Vec<[Kind; 3]>,
+    copies: Vec<Vec<Copy_>>,
+    /// Readers of each value that have not been placed.
+    readers_left: Vec<usize>,
+    registers: Registers,
+    placed_at: Vec<Option<usize>>,
+    hazards: Hazards,
+    instructions: Vec<Instruction>,
+}
+
+/// Fills words with the operations of a part. Returns them, and the word of the last operation that sets flags.
+///
+/// # Errors
+/// [`CompileError::Registers`] if the values do not fit into the registers.
+pub(super) fn place(
+    graph: &Graph,
+    hints: &Hints,
+    reserved: &[Location],
+) -> Result<(Vec<Instruction>, Option<usize>), CompileError> {
+    let mut placer = Placer::new(graph, hints, reserved);
+    let mut idle = 0;
+    while placer.placed_at.iter().any(Option::is_none) {
+        if placer.word() {
+            idle = 0;
+            continue;
+        }
+        idle += 1;
+        if idle > LIMIT {
+            return Err(CompileError::Registers);
+        }
+    }
+    let setter = graph.last_setter.and_then(|setter| placer.placed_at[setter]);
+    Ok((placer.instructions, setter))
+}
+
+impl<'g> Placer<'g> {
+    fn new(graph: &'g Graph, hints: &Hints, reserved: &[Location]) -> Placer<'g> {
+        let mut registers = Registers {
+            a: [None; FILE as usize],
+            b: [None; FILE as usize],
+            accumulators: [None; ACCUMULATORS as usize],
+            reserved: reserved.to_vec(),
+        };
+        let mut copies = vec![Vec::new(); graph.values.len()];
+        for (value, location) in &graph.at_start {
+            // The last word of the part before writes no variable.
+            copies[*value].push(Copy_ { location: *location, from: 0 });
+            if let Some(holder) = registers.holder(*location) {
+                *holder = Some(*value);
+            }
+        }
+        let priority = |(place, node): (usize, &super::graph::Node)| {
+            16 * node.height as i64 + i64::from(hints.priority(place))
+        };
+        Placer {
+            graph,
+            priorities: graph.nodes.iter().enumerate().map(priority).collect(),
+            kinds: kinds(graph, hints),
+            copies,
+            readers_left: graph.values.iter().map(|value| value.readers.len()).collect(),
+            registers,
+            placed_at: vec![None; graph.nodes.len()],
+            hazards: Hazards::new(),
+            instructions: Vec::new(),
+        }
+    }
+
+    /// Fills a word. False if nothing could be placed.
+    fn word(&mut self) -> bool {
+        let now = self.instructions.len();
+        let mut word = Word::default();
+        let ready = self.ready(now);
+        for node in &ready {
+            self.try_node(*node, &mut word, now, false);
+        }
+        // Moves are for the mul ALU, if the add ALU has anything else to do.
+        for node in &ready {
+            if self.placed_at[*node].is_none() && self.graph.nodes[*node].op.action == Action::Move {
+                self.try_node(*node, &mut word, now, true);
+            }
+        }
+        self.try_copies(&ready, &mut word, now);
+        let is_empty = word.is_empty();
+        if is_empty && self.instructions.iter().rev().take_while(|i| **i == NOTHING).count() >= PATIENCE {
+            self.spill(&mut word, now);
+        }
+        let instruction = word.instruction().unwrap_or(NOTHING);
+        let allowed = self.hazards.check(&instruction);
+        debug_assert_eq!(allowed, Ok(()));
+        self.instructions.push(instruction);
+        !is_empty
+    }
+
+    /// Operations that could be executed, as far as the order and their inputs are concerned.
+    fn ready(&self, now: usize) -> Vec<usize> {
+        let is_ready = |place: &usize| {
+            let node = &self.graph.nodes[*place];
+            let is_after = |(before, distance): &(usize, usize)| {
+                self.placed_at[*before].is_some_and(|at| at + distance <= now)
+            };
+            self.placed_at[*place].is_none()
+                && node.after.iter().all(is_after)
+                && node.read_values(&self.graph.values).all(|value| self.is_readable(value, now))
+        };
+        let mut ready: Vec<usize> = (0..self.graph.nodes.len()).filter(is_ready).collect();
+        ready.sort_by_key(|place| (-self.priorities[*place], *place));
+        ready
+    }
+
+    fn is_readable(&self, value: usize, now: usize) -> bool {
+        // A variable that was never written has any value.
+        self.copies[value].iter().any(|copy| copy.from <= now)
+    }
+
+    /// Places an operation in the word if it fits.
+    fn try_node(&mut self, place: usize, word: &mut Word, now: usize, in_add: bool) {
+        let node = &self.graph.nodes[place];
+        if word.whole.is_some() {
+            return;
+        }
+        match node.op.action {
+            Action::Receive => {
+                if !word.receives {
+                    word.receives = true;
+                    if self.fits(word) {
+                        // A move from r4 takes the result; the location is that of the next one.
+                        self.placed_at[place] = Some(now);
+                    } else {
+                        word.receives = false;
+                    }
+                }
+            }
+            Action::Constant(_) | Action::Semaphore { .. } => {
+                if word.is_empty() {
+                    self.try_whole(place, word, now);
+                }
+            }
+            Action::Add(_) if word.add.is_none() => self.try_alu(place, word, now, false),
+            Action::Mul(_) if word.mul.is_none() => self.try_alu(place, word, now, true),
+            Action::Move if node.op.rotation.is_some() || !in_add => {
+                if word.mul.is_none() {
+                    self.try_alu(place, word, now, true);
+                }
+            }
+            Action::Move if word.add.is_none() => self.try_alu(place, word, now, false),
+            _ => {}
+        }
+    }
+
+    /// True if the word is an instruction that is allowed next.
+    fn fits(&self, word: &Word) -> bool {
+        word.instruction().is_some_and(|instruction| self.hazards.clone().check(&instruction).is_ok())
+    }
+
+    fn try_whole(&mut self, place: usize, word: &mut Word, now: usize) {
+        for target in self.targets(place) {
+            let op = self.graph.nodes[place].op;
+            word.whole =
+                Some(Placed { op, inputs: [Source::At(Location::Received); 2], target, is_mul: false });
+            if self.fits(word) {
+                self.accept(place, target, now);
+                return;
+            }
+            word.whole = None;
+        }
+    }
+
+    fn try_alu(&mut self, place: usize, word: &mut Word, now: usize, is_mul: bool) {
+        let targets = self.targets(place);
+        for inputs in self.input_choices(place, now) {
+            for target in &targets {
+                let placed = Placed { op: self.graph.nodes[place].op, inputs, target: *target, is_mul };
+                if self.try_placed(word, placed) {
+                    self.accept(place, *target, now);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Adds an operation to the word, if it fits.
+    fn try_placed(&self, word: &mut Word, placed: Placed) -> bool {
+        let slot = if placed.is_mul { &mut word.mul } else { &mut word.add };
+        *slot = Some(placed);
+        if self.fits(word) {
+            return true;
+        }
+        *(if placed.is_mul { &mut word.mul } else { &mut word.add }) = None;
+        false
+    }
+
+    /// The registers that the inputs can be read from.
+    fn input_choices(&self, place: usize, now: usize) -> Vec<[Source; 2]> {
+        let node = &self.graph.nodes[place];
+        let choices = |index: usize| -> Vec<Source> {
+            let Some(input) = node.op.used_inputs().get(index) else {
+                return vec![Source::At(Location::Received)];
+            };
+            match (input, node.inputs[index]) {
+                (Input::Small(value), _) => vec![Source::Small(*value)],
+                (Input::Read(read), _) => vec![Source::Read(*read)],
+                (Input::Variable(_), Some(value)) => {
+                    let is_right = |location: Location| match node.op.rotation {
+                        Some(Rotation::Full(_)) => matches!(location, Location::Accumulator(_)),
+                        Some(Rotation::Quad(_)) => matches!(location, Location::A(_)),
+                        None => index > 0 || node.op.unpack == 0 || matches!(location, Location::A(_)),
+                    };
+                    let all = self.copies[value].iter().filter(|copy| copy.from <= now);
+                    all.map(|copy| copy.location).filter(|l| is_right(*l)).map(Source::At).collect()
+                }
+                _ => vec![Source::At(Location::Received)],
+            }
+        };
+        let seconds = choices(1);
+        let pair = |first: Source| seconds.iter().map(move |second| [first, *second]);
+        choices(0).into_iter().flat_map(pair).collect()
+    }
+
+    /// Where an operation may write, in the order of preference.
+    fn targets(&self, place: usize) -> Vec<Target> {
+        let node = &self.graph.nodes[place];
+        let value = match (node.op.output, node.output) {
+            (Output::Write(write), _) => return vec![Target::Write(write)],
+            (Output::Variable(_), Some(value)) => value,
+            _ => return vec![Target::Nothing],
+        };
+        let of = &self.graph.values[value];
+        if let Some(old) = of.replaces {
+            let all = self.copies[old].iter().map(|copy| copy.location);
+            let is_right = |location: &Location| {
+                of.home.is_none_or(|home| home == *location)
+                    && (node.op.pack == 0 || matches!(location, Location::A(_)))
+            };
+            return all.filter(is_right).map(Target::At).collect();
+        }
+        if let Some(home) = of.home {
+            return vec![Target::At(home)];
+        }
+        // Registers whose values this operation is the last to read are free.
+        let mut free = self.kinds[value].iter().filter_map(|kind| self.registers.free(*kind)).collect::<Vec<_>>();
+        for input in node.inputs.into_iter().flatten() {
+            let is_last = self.readers_left[input] == 1 && self.graph.values[input].home.is_none();
+            if is_last {
+                let own = self.copies[input].iter().map(|copy| copy.location);
+                free.extend(own.filter(|location| *location != Location::Received && !self.registers.reserved.contains(location)));
+            }
+        }
+        let rank = |location: &Location| {
+            let kind = match location {
+                Location::A(_) => Kind::A,
+                Location::B(_) => Kind::B,
+                Location::Accumulator(_) | Location::Received => Kind::Accumulator,
+            };
+            self.kinds[value].iter().position(|other| *other == kind)
+        };
+        free.sort_by_key(rank);
+        free.dedup();
+        let allowed = |location: &Location| match of.is_replaced && of.needs_a {
+            true => matches!(location, Location::A(_)),
+            false if of.is_replaced && of.needs_accumulator => matches!(location, Location::Accumulator(_)),
+            false => true,
+        };
+        free.into_iter().filter(allowed).map(Target::At).collect()
+    }
+
+    /// Notes that an operation is in the present word.
+    fn accept(&mut self, place: usize, target: Target, now: usize) {
+        self.placed_at[place] = Some(now);
+        let node = &self.graph.nodes[place];
+        let reads: Vec<usize> = node.read_values(&self.graph.values).collect();
+        for value in reads {
+            self.readers_left[value] -= 1;
+            if self.readers_left[value] == 0 && self.graph.values[value].home.is_none() {
+                self.release(value);
+            }
+        }
+        if let (Some(value), Target::At(location)) = (node.output, target) {
+            if let Some(old) = self.graph.values[value].replaces {
+                self.release(old);
+            }
+            self.hold(value, location, now);
+        }
+    }
+
+    fn release(&mut self, value: usize) {
+        for copy in std::mem::take(&mut self.copies[value]) {
+            if let Some(holder) = self.registers.holder(copy.location).filter(|holder| **holder == Some(value)) {
+                *holder = None;
+            }
+        }
+    }
+
+    fn hold(&mut self, value: usize, location: Location, now: usize) {
+        let latency = if matches!(location, Location::Accumulator(_)) { 1 } else { 2 };
+        if let Some(holder) = self.registers.holder(location) {
+            *holder = Some(value);
+        }
+        // Accumulators first: they never conflict.
+        self.copies[value].push(Copy_ { location, from: now + latency });
+        self.copies[value].sort_by_key(|copy| !matches!(copy.location, Location::Accumulator(_)));
+        // A result that nothing reads needs no register.
+        if self.readers_left[value] == 0 && self.graph.values[value].home.is_none() {
+            self.release(value);
+        }
+    }
+
+    /// Copies inputs of operations that no word could read as they are.
+    fn try_copies(&mut self, ready: &[usize], word: &mut Word, now: usize) {
+        for place in ready {
+            if word.whole.is_some() || word.mul.is_some() && word.add.is_some() {
+                return;
+            }
+            if self.placed_at[*place].is_none() && !self.could_be_alone(*place) {
+                self.try_copy(*place, word, now);
+            }
+        }
+    }
+
+    /// True if some word could read the inputs of an operation.
+    fn could_be_alone(&self, place: usize) -> bool {
+        let node = &self.graph.nodes[place];
+        let is_mul = matches!(node.op.action, Action::Mul(_)) || node.op.rotation.is_some();
+        if matches!(node.op.action, Action::Constant(_) | Action::Semaphore { .. } | Action::Receive) {
+            return true;
+        }
+        // Also copies that are readable in the next word.
+        self.input_choices(place, usize::MAX).into_iter().any(|inputs| {
+            let placed = Placed { op: node.op, inputs, target: Target::Nothing, is_mul };
+            let op = Op { pack: 0, ..node.op };
+            let placed = Placed { op, ..placed };
+            let (add, mul) = if is_mul { (None, Some(&placed)) } else { (Some(&placed), None) };
+            combined(add, mul, false).is_some()
+        })
+    }
+
+    fn try_copy(&mut self, place: usize, word: &mut Word, now: usize) {
+        let node = &self.graph.nodes[place];
+        let kinds: &[Kind] = match node.op.rotation {
+            Some(Rotation::Full(_)) => &[Kind::Accumulator],
+            Some(Rotation::Quad(_)) => &[Kind::A],
+            None if node.op.unpack != 0 => &[Kind::A],
+            None => &[Kind::Accumulator, Kind::A, Kind::B],
+        };
+        for value in node.inputs.into_iter().flatten() {
+            let sources: Vec<Location> =
+                self.copies[value].iter().filter(|copy| copy.from <= now).map(|copy| copy.location).collect();
+            for source in sources {
+                for kind in kinds.iter().filter(|kind| !is_of(source, **kind)) {
+                    let Some(location) = self.registers.free(*kind) else { continue };
+                    if self.try_move(word, value, source, location, now) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Moves a value to one more register.
+    fn try_move(&mut self, word: &mut Word, value: usize, from: Location, to: Location, now: usize) -> bool {
+        let op = Op::new(Action::Move, [Input::Received; 2], Output::Nothing);
+        for is_mul in [true, false] {
+            let is_free = if is_mul { word.mul.is_none() } else { word.add.is_none() };
+            let placed = Placed { op, inputs: [Source::At(from); 2], target: Target::At(to), is_mul };
+            if is_free && self.try_placed(word, placed) {
+                self.hold(value, to, now);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Moves a value out of an accumulator, if all of them have values whose readers wait for other ones.
+    fn spill(&mut self, word: &mut Word, now: usize) {
+        for number in 0..ACCUMULATORS {
+            let Some(value) = self.registers.accumulators[usize::from(number)] else { continue };
+            let from = Location::Accumulator(number);
+            let has_other = self.copies[value].iter().any(|copy| copy.location != from);
+            let free = || [Kind::A, Kind::B].into_iter().find_map(|kind| self.registers.free(kind));
+            let is_moved = has_other
+                || free().is_some_and(|location| self.try_move(word, value, from, location, now));
+            if is_moved {
+                self.copies[value].retain(|copy| copy.location != from);
+                self.registers.accumulators[usize::from(number)] = None;
+                return;
+            }
+        }
+    }
+}
+
+fn is_of(location: Location, kind: Kind) -> bool {
+    match location {
+        Location::A(_) => kind == Kind::A,
+        Location::B(_) => kind == Kind::B,
+        Location::Accumulator(_) => kind == Kind::Accumulator,
+        Location::Received => false,
+    }
+}
+
+/// For each value, the kinds of registers in the order of preference.
+fn kinds(graph: &Graph, hints: &Hints) -> Vec<[Kind; 3]> {
+    let mut file_of: Vec<Option<Kind>> = vec![None; graph.values.len()];
+    for (value, location) in &graph.at_start {
+        file_of[*value] = [Kind::A, Kind::B].into_iter().find(|kind| is_of(*location, *kind));
+    }
+    let mut all = vec![ORDERS[0]; graph.values.len()];
+    for (place, node) in graph.nodes.iter().enumerate() {
+        let Some(value) = node.output else { continue };
+        let of = &graph.values[value];
+        let partners = of.readers.iter().flat_map(|reader| graph.nodes[*reader].inputs).flatten();
+        let in_file = |kind: Kind| partners.clone().filter(|other| file_of[*other] == Some(kind)).count();
+        let better = if in_file(Kind::A) > in_file(Kind::B) { Kind::B } else { Kind::A };
+        let order = match hints.kind(place) {
+            Some(order) => ORDERS[usize::from(order) % ORDERS.len()],
+            None if of.needs_accumulator => ORDERS[0],
+            None if of.needs_a => ORDERS[2],
+            None if of.readers.len() <= 2 && better == Kind::A => ORDERS[0],
+            None if of.readers.len() <= 2 => ORDERS[1],
+            None if better == Kind::A => ORDERS[2],
+            None => ORDERS[3],
+        };
+        all[value] = order;
+        file_of[value] = order.into_iter().find(|kind| *kind != Kind::Accumulator);
+    }
+    all
+}
