@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::error::{Error, Result};
+use crate::sbox;
 
 /// One AES block: 16 bytes, in the byte order of FIPS 197.
 pub type Block = [u8; 16];
@@ -207,19 +208,8 @@ impl RoundKeys {
     }
 }
 
-/// Applies the S-box to the four bytes of a word at once, without a table: inversion in GF(2^8) as the power 254, then the
-/// affine map of FIPS 197, section 5.1.1. It runs in constant time and takes about 700 operations. Only backends without
-/// their own key expansion use it.
 fn sub_word(x: u32) -> u32 {
-    // 254 = 2 + 4 + 8 + 16 + 32 + 64 + 128
-    let mut square = x;
-    let mut inverse = 0x0101_0101;
-    for _ in 1..8 {
-        square = mul4(square, square);
-        inverse = mul4(inverse, square);
-    }
-    let b = inverse;
-    b ^ rotl4(b, 1) ^ rotl4(b, 2) ^ rotl4(b, 3) ^ rotl4(b, 4) ^ 0x6363_6363
+    u32::from_ne_bytes(sbox::sub_word(x.to_ne_bytes()))
 }
 
 /// InvMixColumns of FIPS 197, section 5.3.3, on a block, in constant time.
@@ -242,22 +232,6 @@ fn inverse_mix_column(column: u32) -> u32 {
 fn xtime4(x: u32) -> u32 {
     let high = (x >> 7) & 0x0101_0101;
     ((x & 0x7f7f_7f7f) << 1) ^ (high * 0x1b)
-}
-
-/// Multiplies four pairs of elements of GF(2^8).
-fn mul4(mut x: u32, y: u32) -> u32 {
-    let mut product = 0;
-    for bit in 0..8 {
-        product ^= x & (((y >> bit) & 0x0101_0101) * 0xff);
-        x = xtime4(x);
-    }
-    product
-}
-
-/// Rotates each of four bytes left.
-fn rotl4(x: u32, by: u32) -> u32 {
-    let low = 0x0101_0101 * (0xff >> by);
-    ((x & low) << by) | ((x >> (8 - by)) & (0x0101_0101 * ((1 << by) - 1)))
 }
 
 #[cfg(test)]

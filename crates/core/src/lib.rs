@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`key`] | AES keys and their expanded forms |
+//! | [`sbox`] | the S-box as a circuit, for key expansions and bitsliced kernels |
 //! | [`data`] | host memory, page-locked memory, device memory; in place or not |
 //! | [`work`] | passes, fused AEADs, segments, messages, tables in device memory, streams |
 //! | [`backend`] | [`Backend`](backend::Backend), [`Device`](backend::Device), device memory, completions |
@@ -162,6 +163,7 @@ mod host;
 pub mod key;
 pub mod messages;
 pub mod names;
+pub mod sbox;
 pub mod share;
 pub mod work;
 

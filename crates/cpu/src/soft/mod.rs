@@ -1,13 +1,12 @@
 //! AES on any processor, in constant time: bitsliced, without tables and without AES instructions.
 //!
-//! Blocks are transposed to bit planes (`planes`), the S-box is a circuit of ANDs and XORs (`sbox`), and GHASH multiplies
+//! Blocks are transposed to bit planes (`planes`), the S-box is a circuit of ANDs and XORs ([`lockstep_core::sbox`]), and GHASH multiplies
 //! integers in which zero bits absorb the carries (`ghash`). No branch and no address depends on secrets.
 
 mod ghash;
 mod passes;
 mod planes;
 mod rounds;
-mod sbox;
 mod schedule;
 mod serial;
 mod vector;

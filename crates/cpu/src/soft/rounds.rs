@@ -1,7 +1,8 @@
 //! The rounds of AES (FIPS 197, 5.1 and 5.3) on bit planes.
 
+use lockstep_core::sbox;
+
 use super::planes::Plane;
-use super::sbox;
 use super::schedule::Keys;
 
 /// AddRoundKey.

@@ -3,7 +3,6 @@
 use zeroize::Zeroize;
 
 use super::planes::{MOST, Narrow, Plane, Wide};
-use super::sbox::{self, AFFINE};
 use super::vector::Vector;
 use crate::boxed;
 use crate::kernel::Block;

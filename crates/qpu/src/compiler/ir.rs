@@ -88,6 +88,8 @@ pub enum Action {
     Add(AddOp),
     /// An operation of the mul ALU.
     Mul(MulOp),
+    /// An operation that both ALUs have, or whose results are the same for the inputs that it gets.
+    Either(AddOp, MulOp),
     /// Moves the first input. Either ALU can do that.
     Move,
     /// A constant.
@@ -153,6 +155,7 @@ impl Op {
         let count = match self.action {
             Action::Add(op) => op.inputs(),
             Action::Mul(op) => op.inputs(),
+            Action::Either(op, _) => op.inputs(),
             Action::Move => 1,
             Action::Constant(_) | Action::Receive | Action::Semaphore { .. } => 0,
         };

@@ -133,8 +133,8 @@ fn conflict(inputs: [Source; 2]) -> bool {
     let file = |source: Source| match source {
         Source::At(Location::A(number)) => Some((false, number)),
         Source::At(Location::B(number)) => Some((true, number)),
-        Source::Read(Read::Element) => Some((false, u8::MAX)),
-        Source::Read(Read::Qpu) => Some((true, u8::MAX)),
+        Source::Read(Read::Element | Read::LoadWait) => Some((false, u8::MAX)),
+        Source::Read(Read::Qpu | Read::StoreWait) => Some((true, u8::MAX)),
         // In place of file B.
         Source::Small(_) => Some((true, u8::MAX - 1)),
         _ => None,
@@ -183,12 +183,15 @@ impl Allocation {
     /// Finds values that only the next operation uses.
     fn find_next(&mut self, code: &Code, live: &[Set]) {
         for place in 1..code.items.len() {
-            let (Item::Op(first), Item::Op(second)) = (code.items[place - 1], code.items[place]) else { continue };
+            let (Item::Op(first), Item::Op(second)) = (code.items[place - 1], code.items[place]) else {
+                continue;
+            };
             let Some(variable) = first.writes() else { continue };
             let is_used_up = second.reads().any(|read| read == variable) && !live[place].contains(variable);
             let is_whole = !first.is_partial() && !second.is_partial();
-            // What is unpacked must be in file A. What is received is moved from r4 by an operation that takes part here as any.
-            if is_used_up && is_whole && second.unpack == 0 && second.writes() != Some(variable) {
+            // What is unpacked or rotated within quads must be in file A.
+            let is_bound = second.unpack != 0 || matches!(second.rotation, Some(Rotation::Quad(_)));
+            if is_used_up && is_whole && !is_bound && second.writes() != Some(variable) {
                 self.next[place - 1] = Some(variable);
                 self.used_up[place] = Some(variable);
             }
@@ -253,7 +256,7 @@ impl Allocation {
                 Input::Variable(variable) => Some(*variable).filter(|v| self.used_up[place] != Some(*v)),
                 _ => None,
             };
-            if op.unpack != 0 {
+            if op.unpack != 0 || matches!(op.rotation, Some(Rotation::Quad(_))) {
                 variable(&op.inputs[0]).into_iter().for_each(|v| all[v.0 as usize].must_be_a = true);
             }
             match op.used_inputs() {

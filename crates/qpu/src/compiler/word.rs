@@ -146,7 +146,10 @@ impl Ports {
         }
         match (op.action, placed.is_mul) {
             (Action::Add(action), false) => (self.alu.add, self.alu.add_inputs) = (action, inputs),
-            (Action::Mul(action), true) => (self.alu.mul, self.alu.mul_inputs) = (action, inputs),
+            (Action::Either(action, _), false) => (self.alu.add, self.alu.add_inputs) = (action, inputs),
+            (Action::Mul(action) | Action::Either(_, action), true) => {
+                (self.alu.mul, self.alu.mul_inputs) = (action, inputs)
+            }
             (Action::Move, false) => (self.alu.add, self.alu.add_inputs) = (AddOp::Or, [inputs[0]; 2]),
             (Action::Move, true) => (self.alu.mul, self.alu.mul_inputs) = (MulOp::V8min, [inputs[0]; 2]),
             _ => return None,

@@ -45,6 +45,11 @@ impl<T> Var<T> {
     pub(super) fn of(variable: Variable) -> Var<T> {
         Var { variable, kind: PhantomData }
     }
+
+    /// The variable of the compiler.
+    pub fn variable(self) -> Variable {
+        self.variable
+    }
 }
 
 /// The operation of a node.

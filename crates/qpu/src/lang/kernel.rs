@@ -63,6 +63,11 @@ impl Kernel {
         Var::of(self.qpus)
     }
 
+    /// The operations so far, for programs that append their own.
+    pub fn code(&mut self) -> &mut Code {
+        &mut self.code
+    }
+
     /// A new variable with a value.
     pub fn var<T>(&mut self, value: impl Into<Expression<T>>) -> Var<T> {
         let variable = self.code.variable();
@@ -336,11 +341,7 @@ impl Kernel {
     }
 
     /// The elements that have one condition or another. The flags are those of the second one.
-    fn either(
-        &mut self,
-        left: (Variable, Condition),
-        right: (Variable, Condition),
-    ) -> (Variable, Condition) {
+    fn either(&mut self, left: (Variable, Condition), right: (Variable, Condition)) -> (Variable, Condition) {
         let value = Action::Constant(value_with(left.1));
         let op = Op::new(value, [Input::Received; 2], Output::Variable(left.0));
         self.code.push(Op { condition: right.1, ..op });

@@ -19,6 +19,8 @@ pub(super) struct Value {
     pub(super) needs_accumulator: bool,
     /// True if another operation writes a part of it.
     pub(super) is_replaced: bool,
+    /// True if an operation that writes a part of it also reads it, and has a small immediate, which takes the place of file B.
+    pub(super) avoids_b: bool,
 }
 
 impl Value {
@@ -30,6 +32,7 @@ impl Value {
             needs_a: false,
             needs_accumulator: false,
             is_replaced: false,
+            avoids_b: false,
         }
     }
 }
@@ -160,7 +163,8 @@ impl Builder<'_> {
                 inputs[index] = Some(value);
                 let needs = &mut self.graph.values[value];
                 needs.readers.push(place);
-                needs.needs_a |= index == 0 && op.unpack != 0 || matches!(op.rotation, Some(Rotation::Quad(_)));
+                needs.needs_a |=
+                    index == 0 && op.unpack != 0 || matches!(op.rotation, Some(Rotation::Quad(_)));
                 needs.needs_accumulator |= matches!(op.rotation, Some(Rotation::Full(_)));
             }
         }
@@ -172,6 +176,9 @@ impl Builder<'_> {
                 self.graph.values[value].replaces = Some(old);
                 self.graph.values[value].needs_a = op.pack != 0;
                 self.graph.values[old].is_replaced = true;
+                let has_small = op.rotation.is_some()
+                    || op.used_inputs().iter().any(|input| matches!(input, Input::Small(_)));
+                self.graph.values[old].avoids_b |= has_small && inputs.contains(&Some(old));
                 self.graph.values[old].needs_a |= op.pack != 0;
                 let readers = self.graph.values[old].readers.clone();
                 after.extend(readers.iter().filter(|reader| **reader != place).map(|reader| (*reader, 0)));
@@ -192,7 +199,9 @@ impl Builder<'_> {
         }
         if op.sets_flags {
             after.extend(self.setter.map(|setter| (setter, 1)));
-            after.extend(self.flag_readers.drain(..).filter(|reader| *reader != place).map(|reader| (reader, 0)));
+            after.extend(
+                self.flag_readers.drain(..).filter(|reader| *reader != place).map(|reader| (reader, 0)),
+            );
             self.setter = Some(place);
         }
         if op.used_inputs().contains(&Input::Received) {
@@ -219,7 +228,9 @@ impl Builder<'_> {
             // The setup of a read comes four words before it.
             let is_setup = op.output == Output::Write(Write::LoadSetup);
             let distance = |after_setup: bool| if after_setup && reads_vpm { 4 } else { 1 };
-            after.extend(self.last_vpm.replace((place, is_setup)).map(|(last, setup)| (last, distance(setup))));
+            after.extend(
+                self.last_vpm.replace((place, is_setup)).map(|(last, setup)| (last, distance(setup))),
+            );
         }
         // Semaphores and interrupts are not moved.
         let is_barrier = matches!(op.action, Action::Semaphore { .. })
@@ -245,7 +256,9 @@ impl Builder<'_> {
             let Some(start) = first[index].filter(|start| *start != last) else { continue };
             let chain = std::iter::successors(Some(last), |value| self.graph.values[*value].replaces);
             let Some(written) = chain.take_while(|value| *value != start).last() else { continue };
-            let Some(writer) = self.graph.nodes.iter().position(|node| node.output == Some(written)) else { continue };
+            let Some(writer) = self.graph.nodes.iter().position(|node| node.output == Some(written)) else {
+                continue;
+            };
             let readers = self.graph.values[start].readers.clone();
             let earlier = readers.iter().filter(|reader| **reader != writer).map(|reader| (*reader, 0));
             self.graph.nodes[writer].after.extend(earlier);
@@ -257,6 +270,7 @@ impl Builder<'_> {
                 self.graph.values[old].home = self.graph.values[value].home;
             }
             self.graph.values[old].needs_a |= self.graph.values[value].needs_a;
+            self.graph.values[old].avoids_b |= self.graph.values[value].avoids_b;
             self.graph.values[old].needs_accumulator |=
                 self.graph.values[value].needs_accumulator && self.graph.values[value].home.is_none();
         }

@@ -71,8 +71,10 @@ pub fn compile(code: &Code, hints: &Hints) -> Result<Vec<Instruction>, CompileEr
         }
         let rest = &code.items[start..];
         let count = rest.iter().take_while(|item| matches!(item, Item::Op(_))).count();
-        let ops: Vec<Op> =
-            rest[..count].iter().filter_map(|item| if let Item::Op(op) = item { Some(*op) } else { None }).collect();
+        let ops: Vec<Op> = rest[..count]
+            .iter()
+            .filter_map(|item| if let Item::Op(op) = item { Some(*op) } else { None })
+            .collect();
         let (ending, last) = match rest.get(count) {
             None | Some(Item::Label(_)) => (Ending::Next, start + count - 1),
             Some(Item::End) => (Ending::End, start + count),
@@ -115,7 +117,8 @@ fn end_part(words: &mut Vec<Instruction>, setter: Option<usize>, ending: &Ending
                 Item::Return(link) => branch(BranchCondition::Always, None, homes.file_a(*link)),
                 _ => return,
             };
-            let needs_flags = matches!(item, Item::Branch { condition, .. } if *condition != BranchCondition::Always);
+            let needs_flags =
+                matches!(item, Item::Branch { condition, .. } if *condition != BranchCondition::Always);
             let earliest = if needs_flags { setter.map_or(0, |setter| setter + 1) } else { 0 };
             while words.len() < earliest + 3 {
                 words.push(NOTHING);
@@ -181,7 +184,8 @@ impl Homes {
     fn of(code: &Code, live: &[Set]) -> Result<Homes, CompileError> {
         let mut crossing = Set::new(code.variables());
         for (place, item) in code.items.iter().enumerate() {
-            let is_border = !matches!(item, Item::Op(_)) || matches!(code.items.get(place + 1), Some(Item::Label(_)));
+            let is_border =
+                !matches!(item, Item::Op(_)) || matches!(code.items.get(place + 1), Some(Item::Label(_)));
             if is_border {
                 crossing.extend(&live[place]);
             }
@@ -218,6 +222,9 @@ impl Homes {
                 _ => {}
             }
         }
+        if std::env::var("QPU_DEBUG").is_ok() {
+            eprintln!("{} homes", crossing.iter().count());
+        }
         Homes::choose(code, &crossing, &must_be_a, &pairs)
     }
 
@@ -242,7 +249,12 @@ impl Homes {
                     _ => {}
                 }
             }
-            let wants_a = must_be_a.contains(variable) || in_a < in_b || in_a == in_b && next_a <= next_b;
+            // Both files need registers for other values.
+            let left = crossing.iter().filter(|other| *other >= variable);
+            let forced = left.filter(|other| must_be_a.contains(*other)).count() as u8;
+            let is_a_full = next_a + forced >= 16 || next_a > next_b + 4;
+            let wants_a = must_be_a.contains(variable)
+                || !is_a_full && (in_a < in_b || in_a == in_b && next_a <= next_b || next_b > next_a + 4);
             let location = match wants_a && next_a < FILE || next_b == FILE {
                 true => Location::A(next_a),
                 false => Location::B(next_b),

@@ -14,6 +14,9 @@ use crate::sim::Hazards;
 const PATIENCE: usize = 4;
 const LIMIT: usize = 64;
 
+/// Added to the priority of an operation for each value that it is the last one to read.
+const LAST_READER: i64 = 40;
+
 /// Accumulators that values may be in.
 const ACCUMULATORS: u8 = 4;
 
@@ -127,6 +130,37 @@ pub(super) fn place(
         }
         idle += 1;
         if idle > LIMIT {
+            if std::env::var("QPU_DEBUG").is_ok() {
+                eprintln!(
+                    "stuck after {} words; acc {:?}",
+                    placer.instructions.len(),
+                    placer.registers.accumulators
+                );
+                eprintln!("a {:?}\nb {:?}", placer.registers.a, placer.registers.b);
+                for place in placer.ready(placer.instructions.len()) {
+                    eprintln!(
+                        "ready {place} {:?} inputs {:?} copies {:?} targets {:?}",
+                        graph.nodes[place].op,
+                        graph.nodes[place].inputs,
+                        graph.nodes[place].inputs.map(|i| i.map(|i| placer.copies[i].clone())),
+                        placer.targets(place)
+                    );
+                }
+                for (place, node) in graph
+                    .nodes
+                    .iter()
+                    .enumerate()
+                    .filter(|(place, _)| placer.placed_at[*place].is_none())
+                    .take(5)
+                {
+                    eprintln!(
+                        "left {place} {:?} after {:?} inputs {:?}",
+                        node.op,
+                        node.after.iter().filter(|(b, _)| placer.placed_at[*b].is_none()).collect::<Vec<_>>(),
+                        node.inputs
+                    );
+                }
+            }
             return Err(CompileError::Registers);
         }
     }
@@ -174,9 +208,10 @@ impl<'g> Placer<'g> {
         for node in &ready {
             self.try_node(*node, &mut word, now, false);
         }
-        // Moves are for the mul ALU, if the add ALU has anything else to do.
+        // What both ALUs can do is for the mul ALU, if the add ALU has anything else to do.
         for node in &ready {
-            if self.placed_at[*node].is_none() && self.graph.nodes[*node].op.action == Action::Move {
+            let action = self.graph.nodes[*node].op.action;
+            if self.placed_at[*node].is_none() && matches!(action, Action::Move | Action::Either(..)) {
                 self.try_node(*node, &mut word, now, true);
             }
         }
@@ -200,12 +235,32 @@ impl<'g> Placer<'g> {
                 self.placed_at[*before].is_some_and(|at| at + distance <= now)
             };
             self.placed_at[*place].is_none()
+                && self.is_wanted(*place, now)
                 && node.after.iter().all(is_after)
                 && node.read_values(&self.graph.values).all(|value| self.is_readable(value, now))
         };
         let mut ready: Vec<usize> = (0..self.graph.nodes.len()).filter(is_ready).collect();
-        ready.sort_by_key(|place| (-self.priorities[*place], *place));
+        ready.sort_by_key(|place| (-self.priority(*place), *place));
         ready
+    }
+
+    /// The priority of an operation: a higher one for the last reader of a value, whose register becomes free.
+    fn priority(&self, place: usize) -> i64 {
+        let last = |value: &usize| self.readers_left[*value] == 1 && self.graph.values[*value].home.is_none();
+        let freed = self.graph.nodes[place].read_values(&self.graph.values).filter(last).count();
+        self.priorities[place] + LAST_READER * freed as i64
+    }
+
+    /// False for a constant that no operation could use yet.
+    fn is_wanted(&self, place: usize, now: usize) -> bool {
+        let node = &self.graph.nodes[place];
+        let (Action::Constant(_), Some(value)) = (node.op.action, node.output) else { return true };
+        self.graph.values[value].home.is_some()
+            || self.graph.values[value].readers.iter().any(|reader| {
+                let reader = &self.graph.nodes[*reader];
+                let others = reader.inputs.into_iter().flatten().filter(|other| *other != value);
+                others.clone().all(|other| self.is_readable(other, now + 1))
+            })
     }
 
     fn is_readable(&self, value: usize, now: usize) -> bool {
@@ -238,12 +293,12 @@ impl<'g> Placer<'g> {
             }
             Action::Add(_) if word.add.is_none() => self.try_alu(place, word, now, false),
             Action::Mul(_) if word.mul.is_none() => self.try_alu(place, word, now, true),
-            Action::Move if node.op.rotation.is_some() || !in_add => {
+            Action::Move | Action::Either(..) if node.op.rotation.is_some() || !in_add => {
                 if word.mul.is_none() {
                     self.try_alu(place, word, now, true);
                 }
             }
-            Action::Move if word.add.is_none() => self.try_alu(place, word, now, false),
+            Action::Move | Action::Either(..) if word.add.is_none() => self.try_alu(place, word, now, false),
             _ => {}
         }
     }
@@ -338,12 +393,15 @@ impl<'g> Placer<'g> {
             return vec![Target::At(home)];
         }
         // Registers whose values this operation is the last to read are free.
-        let mut free = self.kinds[value].iter().filter_map(|kind| self.registers.free(*kind)).collect::<Vec<_>>();
+        let mut free =
+            self.kinds[value].iter().filter_map(|kind| self.registers.free(*kind)).collect::<Vec<_>>();
         for input in node.inputs.into_iter().flatten() {
             let is_last = self.readers_left[input] == 1 && self.graph.values[input].home.is_none();
             if is_last {
                 let own = self.copies[input].iter().map(|copy| copy.location);
-                free.extend(own.filter(|location| *location != Location::Received && !self.registers.reserved.contains(location)));
+                free.extend(own.filter(|location| {
+                    *location != Location::Received && !self.registers.reserved.contains(location)
+                }));
             }
         }
         let rank = |location: &Location| {
@@ -359,7 +417,7 @@ impl<'g> Placer<'g> {
         let allowed = |location: &Location| match of.is_replaced && of.needs_a {
             true => matches!(location, Location::A(_)),
             false if of.is_replaced && of.needs_accumulator => matches!(location, Location::Accumulator(_)),
-            false => true,
+            false => !(of.avoids_b && matches!(location, Location::B(_))),
         };
         free.into_iter().filter(allowed).map(Target::At).collect()
     }
@@ -385,7 +443,9 @@ impl<'g> Placer<'g> {
 
     fn release(&mut self, value: usize) {
         for copy in std::mem::take(&mut self.copies[value]) {
-            if let Some(holder) = self.registers.holder(copy.location).filter(|holder| **holder == Some(value)) {
+            if let Some(holder) =
+                self.registers.holder(copy.location).filter(|holder| **holder == Some(value))
+            {
                 *holder = None;
             }
         }
@@ -477,8 +537,8 @@ impl<'g> Placer<'g> {
             let from = Location::Accumulator(number);
             let has_other = self.copies[value].iter().any(|copy| copy.location != from);
             let free = || [Kind::A, Kind::B].into_iter().find_map(|kind| self.registers.free(kind));
-            let is_moved = has_other
-                || free().is_some_and(|location| self.try_move(word, value, from, location, now));
+            let is_moved =
+                has_other || free().is_some_and(|location| self.try_move(word, value, from, location, now));
             if is_moved {
                 self.copies[value].retain(|copy| copy.location != from);
                 self.registers.accumulators[usize::from(number)] = None;

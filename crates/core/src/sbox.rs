@@ -1,4 +1,5 @@
 //! The S-box and its inverse as straight-line circuits on bit planes. They use no table, so no address depends on a secret.
+//! Bitsliced kernels and key expansions are built on them.
 //!
 //! Both circuits are by Joan Boyar and René Peralta. The forward circuit has 113 gates; it is their later improvement, with
 //! Çağdaş Çalık, of "A New Combinational Logic Minimization Technique with Applications to Cryptology" (SEA 2010). The
@@ -12,11 +13,11 @@
 use std::ops::{BitAnd, BitXor};
 
 /// The constant of the S-box's affine map (FIPS 197, 5.1.1), which the circuits here omit.
-pub(crate) const AFFINE: u8 = 0x63;
+pub const AFFINE: u8 = 0x63;
 
 /// `S(x) ^ AFFINE` of every byte whose bit `i` is in plane `i`.
 #[inline(always)]
-pub(crate) fn forward<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 8]) -> [W; 8] {
+pub fn forward<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 8]) -> [W; 8] {
     let [u7, u6, u5, u4, u3, u2, u1, u0] = x;
 
     // Top linear layer.
@@ -143,7 +144,7 @@ pub(crate) fn forward<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 
 
 /// The inverse of [`forward`]: finds the `x` for which `S(x) ^ AFFINE` is the byte whose bit `i` is in plane `i`.
 #[inline(always)]
-pub(crate) fn inverse<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 8]) -> [W; 8] {
+pub fn inverse<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 8]) -> [W; 8] {
     let [u7, u6, u5, u4, u3, u2, u1, u0] = x;
 
     // Top linear layer; y2, y6, y7 and rtl2 are complemented in the paper.
@@ -277,7 +278,7 @@ pub(crate) fn inverse<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 
 }
 
 /// The S-box of four bytes (SubWord of the key expansion, FIPS 197, 5.2).
-pub(crate) fn sub_word(word: [u8; 4]) -> [u8; 4] {
+pub fn sub_word(word: [u8; 4]) -> [u8; 4] {
     let mut planes = [0u8; 8];
     for (bit, plane) in planes.iter_mut().enumerate() {
         for (lane, byte) in word.iter().enumerate() {

@@ -1,0 +1,168 @@
+//! Operations on planes.
+
+use crate::compiler::{Action, Code, Input, Op, Output, Read, Rotation, Variable, Write};
+use crate::isa::{AddOp, Condition, MulOp};
+
+/// The difference of bytes is the same on both ALUs, and so is their sum.
+const DIFFERENCE: Action = Action::Either(AddOp::V8subs, MulOp::V8subs);
+const SUM: Action = Action::Either(AddOp::V8adds, MulOp::V8adds);
+
+/// Appends operations to a program.
+pub(super) struct Ops<'c> {
+    pub(super) code: &'c mut Code,
+}
+
+impl Ops<'_> {
+    fn push(&mut self, action: Action, inputs: [Input; 2], output: Output) -> &mut Op {
+        self.code.push(Op::new(action, inputs, output));
+        match self.code.items.last_mut() {
+            Some(crate::compiler::Item::Op(op)) => op,
+            _ => unreachable!("an operation was appended"),
+        }
+    }
+
+    fn result(&mut self, action: Action, inputs: [Input; 2]) -> Variable {
+        let variable = self.code.variable();
+        self.push(action, inputs, Output::Variable(variable));
+        variable
+    }
+
+    fn of_variables(&mut self, action: Action, a: Variable, b: Variable) -> Variable {
+        self.result(action, [Input::Variable(a), Input::Variable(b)])
+    }
+
+    pub(super) fn xor(&mut self, a: Variable, b: Variable) -> Variable {
+        self.of_variables(Action::Add(AddOp::Xor), a, b)
+    }
+
+    pub(super) fn and(&mut self, a: Variable, b: Variable) -> Variable {
+        self.of_variables(Action::Add(AddOp::And), a, b)
+    }
+
+    /// The XOR of values of which no bit is set in both.
+    pub(super) fn sum(&mut self, a: Variable, b: Variable) -> Variable {
+        self.of_variables(SUM, a, b)
+    }
+
+    /// The XOR of a value with one of which all bits are set in it.
+    pub(super) fn difference(&mut self, a: Variable, b: Variable) -> Variable {
+        self.of_variables(DIFFERENCE, a, b)
+    }
+
+    /// The product of bytes as fractions.
+    pub(super) fn product(&mut self, a: Variable, b: Variable) -> Variable {
+        self.of_variables(Action::Mul(MulOp::V8muld), a, b)
+    }
+
+    /// An operation of the add ALU on a variable and a small number.
+    pub(super) fn with_small(&mut self, op: AddOp, a: Variable, number: u32) -> Variable {
+        self.result(Action::Add(op), [Input::Variable(a), small(number)])
+    }
+
+    pub(super) fn add_op(&mut self, op: AddOp, a: Variable, b: Variable) -> Variable {
+        self.of_variables(Action::Add(op), a, b)
+    }
+
+    pub(super) fn constant(&mut self, value: u32) -> Variable {
+        self.result(Action::Constant(value), [Input::Received; 2])
+    }
+
+    /// Assigns a variable.
+    pub(super) fn set(&mut self, to: Variable, from: Variable) {
+        self.push(Action::Move, [Input::Variable(from); 2], Output::Variable(to));
+    }
+
+    /// Makes the last operation write to a variable instead of its own one.
+    pub(super) fn last_to(&mut self, to: Variable) {
+        if let Some(crate::compiler::Item::Op(op)) = self.code.items.last_mut() {
+            op.output = Output::Variable(to);
+        }
+    }
+
+    /// Rotates within the quads: element i moves to i + n.
+    pub(super) fn quad(&mut self, a: Variable, by: u8) -> Variable {
+        let variable = self.code.variable();
+        let op = self.push(Action::Move, [Input::Variable(a); 2], Output::Variable(variable));
+        op.rotation = Some(Rotation::Quad(by));
+        variable
+    }
+
+    /// Replaces the elements that have a condition by those of the whole variable rotated: element i moves to i + n.
+    pub(super) fn rotate_if(&mut self, a: Variable, by: u8, condition: Condition) {
+        let op = self.push(Action::Move, [Input::Variable(a); 2], Output::Variable(a));
+        (op.rotation, op.condition) = (Some(Rotation::Full(by)), condition);
+    }
+
+    /// Complements the elements that have a condition.
+    pub(super) fn complement_if(&mut self, a: Variable, condition: Condition) {
+        let op = self.push(DIFFERENCE, [small(u32::MAX), Input::Variable(a)], Output::Variable(a));
+        op.condition = condition;
+    }
+
+    /// Assigns a small number, to the elements that have a condition.
+    pub(super) fn set_small_if(&mut self, a: Variable, number: u32, condition: Condition) {
+        self.push(Action::Move, [small(number); 2], Output::Variable(a)).condition = condition;
+    }
+
+    /// XORs another variable to the elements that have a condition.
+    pub(super) fn xor_if(&mut self, a: Variable, b: Variable, condition: Condition) {
+        let inputs = [Input::Variable(a), Input::Variable(b)];
+        self.push(Action::Add(AddOp::Xor), inputs, Output::Variable(a)).condition = condition;
+    }
+
+    /// Sets the flags from the result of an operation with a small number.
+    pub(super) fn flags(&mut self, op: AddOp, input: Input, number: u32) {
+        self.push(Action::Add(op), [input, small(number)], Output::Nothing).sets_flags = true;
+    }
+
+    /// Subtracts one and sets the flags.
+    pub(super) fn count_down(&mut self, a: Variable) {
+        let op = self.push(Action::Add(AddOp::Sub), [Input::Variable(a), small(1)], Output::Variable(a));
+        op.sets_flags = true;
+    }
+
+    pub(super) fn write(&mut self, to: Write, from: Variable) {
+        self.push(Action::Move, [Input::Variable(from); 2], Output::Write(to));
+    }
+
+    /// Waits for a DMA transfer, not before a variable has been computed.
+    pub(super) fn wait_after(&mut self, read: Read, variable: Option<Variable>) {
+        match variable {
+            Some(variable) => {
+                let inputs = [Input::Variable(variable), Input::Read(read)];
+                self.push(Action::Add(AddOp::Or), inputs, Output::Nothing)
+            }
+            None => self.push(Action::Move, [Input::Read(read); 2], Output::Nothing),
+        };
+    }
+
+    pub(super) fn receive(&mut self) {
+        self.push(Action::Receive, [Input::Received; 2], Output::Nothing);
+    }
+
+    /// A variable with what was received.
+    pub(super) fn received(&mut self) -> Variable {
+        self.receive();
+        self.result(Action::Move, [Input::Received; 2])
+    }
+
+    /// Writes a byte of each element, XORed with the next vector of the VPM, to the VPM.
+    pub(super) fn xor_byte_to_vpm(&mut self, a: Variable, byte: u8) {
+        let inputs = [Input::Variable(a), Input::Read(Read::Vpm)];
+        self.push(Action::Add(AddOp::Xor), inputs, Output::Write(Write::Vpm)).unpack = 4 + byte;
+    }
+
+    /// Writes a byte of each element to the VPM.
+    pub(super) fn byte_to_vpm(&mut self, a: Variable, byte: u8) {
+        self.push(Action::Move, [Input::Variable(a); 2], Output::Write(Write::Vpm)).unpack = 4 + byte;
+    }
+
+    /// Sets a byte of each element to the next vector of the VPM.
+    pub(super) fn byte_from_vpm(&mut self, a: Variable, byte: u8) {
+        self.push(Action::Move, [Input::Read(Read::Vpm); 2], Output::Variable(a)).pack = 4 + byte;
+    }
+}
+
+pub(super) fn small(number: u32) -> Input {
+    Input::small(number).expect("a small immediate")
+}

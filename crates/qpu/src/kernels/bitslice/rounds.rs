@@ -1,0 +1,126 @@
+//! The rounds of AES on planes: element i of plane b has bit b of byte i of 32 blocks.
+
+use super::gates::{self, Circuit, Kind};
+use super::ops::Ops;
+use crate::compiler::{Input, Read, Variable};
+use crate::isa::{AddOp, Condition};
+
+/// The bits of a byte in 32 blocks, the lowest first.
+pub(super) type Planes = [Variable; 8];
+
+/// What a round does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Round {
+    Encrypt,
+    EncryptLast,
+    Decrypt,
+    DecryptLast,
+}
+
+impl Round {
+    fn is_inverse(self) -> bool {
+        matches!(self, Round::Decrypt | Round::DecryptLast)
+    }
+}
+
+/// Applies a circuit.
+fn substituted(ops: &mut Ops<'_>, circuit: &Circuit, planes: Planes) -> Planes {
+    let mut values: Vec<Option<Variable>> = vec![None; circuit.values];
+    for (value, plane) in values.iter_mut().zip(planes) {
+        *value = Some(plane);
+    }
+    for gate in &circuit.gates {
+        let [a, b] = gate.inputs.map(|input| values[input].expect("gates are in order"));
+        values[gate.value] = Some(match gate.kind {
+            Kind::And => ops.and(a, b),
+            Kind::Xor => ops.xor(a, b),
+            Kind::Sum => ops.sum(a, b),
+            Kind::Difference => ops.difference(a, b),
+        });
+    }
+    circuit.outputs.map(|output| values[output].expect("all gates are computed"))
+}
+
+/// The row of a byte is the number of its element modulo four: ShiftRows moves row r by r columns, which are 4 r elements.
+fn shift_rows(ops: &mut Ops<'_>, planes: Planes, is_inverse: bool) {
+    // Shifting the number of the element by 31 sets N from its bit 0 and C from its bit 1.
+    ops.flags(AddOp::Shl, Input::Read(Read::Element), 31u32.wrapping_sub(32));
+    for plane in planes {
+        // Rows 1 and 3 move by one column, then rows 2 and 3 by two: towards lower elements, or back.
+        ops.rotate_if(plane, if is_inverse { 4 } else { 12 }, Condition::Negative);
+        ops.rotate_if(plane, 8, Condition::Carry);
+    }
+}
+
+/// Adds the received round key, whose bytes are in the highest bits of each element, to planes.
+pub(super) fn add_key(ops: &mut Ops<'_>, planes: Planes) {
+    for pair in (0..4).rev() {
+        // Shifting by n sets C from bit 32 - n and N from bit 31 - n: those of planes 2 pair + 1 and 2 pair.
+        ops.flags(AddOp::Shl, Input::Received, 7 - 2 * pair as u32);
+        ops.complement_if(planes[2 * pair + 1], Condition::Carry);
+        ops.complement_if(planes[2 * pair], Condition::Negative);
+    }
+}
+
+/// Adds four times the sum of the bytes of a column and of those two rows below: what makes InvMixColumns of MixColumns.
+fn prepare_inverse_mix(ops: &mut Ops<'_>, planes: Planes) -> Planes {
+    let opposite = planes.map(|plane| ops.quad(plane, 2));
+    let sums: Planes = std::array::from_fn(|bit| ops.xor(planes[bit], opposite[bit]));
+    let high = ops.xor(sums[6], sums[7]);
+    std::array::from_fn(|bit| {
+        // Bit b of 4 x is bit b - 2 of x; bits 8 and 9 are reduced by x^8 = x^4 + x^3 + x + 1.
+        let quadruple = match bit {
+            0 => sums[6],
+            1 => high,
+            2 => ops.xor(sums[0], sums[7]),
+            3 => ops.xor(sums[1], sums[6]),
+            4 => ops.xor(sums[2], high),
+            5 => ops.xor(sums[3], sums[7]),
+            _ => sums[bit - 2],
+        };
+        ops.xor(planes[bit], quadruple)
+    })
+}
+
+/// MixColumns and the addition of the received round key. The result is written to variables.
+fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
+    // The byte of the next row, and that of the row two below.
+    let next = planes.map(|plane| ops.quad(plane, 3));
+    let sums: Planes = std::array::from_fn(|bit| ops.xor(planes[bit], next[bit]));
+    let opposite = sums.map(|plane| ops.quad(plane, 2));
+    add_key(ops, opposite);
+    for bit in 0..8 {
+        // The double of the sum, and the other two terms.
+        let below = sums[(bit + 7) % 8];
+        let mut double = below;
+        if matches!(bit, 1 | 3 | 4) {
+            double = ops.xor(below, sums[7]);
+        }
+        let rest = ops.xor(next[bit], opposite[bit]);
+        ops.xor(double, rest);
+        ops.last_to(to[bit]);
+    }
+}
+
+/// A round that ends with the addition of the received round key. The planes are variables that keep their values across
+/// rounds; after the last round, the result is in the returned ones.
+pub(super) fn round(ops: &mut Ops<'_>, planes: Planes, round: Round) -> Planes {
+    let circuit = if round.is_inverse() { gates::inverse() } else { gates::forward() };
+    let substituted = substituted(ops, &circuit, planes);
+    shift_rows(ops, substituted, round.is_inverse());
+    match round {
+        Round::EncryptLast | Round::DecryptLast => {
+            add_key(ops, substituted);
+            substituted
+        }
+        Round::Encrypt => {
+            mix_columns(ops, substituted, planes);
+            planes
+        }
+        Round::Decrypt => {
+            let prepared = prepare_inverse_mix(ops, substituted);
+            mix_columns(ops, prepared, planes);
+            planes
+        }
+    }
+}
