@@ -170,6 +170,7 @@ fn run_ctr(
 #[test]
 fn bitslice_ctr() {
     let code = lockstep_qpu::kernels::bitslice::ctr();
+    if std::env::var("QPU_SHOW").is_ok() { println!("{}", lockstep_qpu::isa::disassemble(&scheduled::compile(&code, &Hints::default()).unwrap().iter().map(|i| i.encode()).collect::<Vec<u64>>())); }
     for instructions in
         [sequential::compile(&code).unwrap(), scheduled::compile(&code, &Hints::default()).unwrap()]
     {

@@ -67,6 +67,8 @@ pub(super) struct Graph {
     pub(super) values: Vec<Value>,
     /// The values at the start, with their locations.
     pub(super) at_start: Vec<(usize, Location)>,
+    /// Registers that are written for what follows, and the operations that write them first.
+    pub(super) written_homes: Vec<(Location, usize)>,
     /// The last operation that sets flags, if any.
     pub(super) last_setter: Option<usize>,
 }
@@ -90,7 +92,13 @@ struct Builder<'h> {
 impl Graph {
     /// The operations of a part, after which some variables are needed. Those with homes are there at its start and at its end.
     pub(super) fn of(ops: &[Op], homes: &[Option<Location>], live_before: &Set, live_after: &Set) -> Graph {
-        let graph = Graph { nodes: Vec::new(), values: Vec::new(), at_start: Vec::new(), last_setter: None };
+        let graph = Graph {
+            nodes: Vec::new(),
+            values: Vec::new(),
+            at_start: Vec::new(),
+            written_homes: Vec::new(),
+            last_setter: None,
+        };
         let mut builder = Builder {
             graph,
             current: vec![None; homes.len()],
@@ -125,7 +133,7 @@ impl Graph {
             for (before, distance) in self.nodes[place].after.clone() {
                 self.nodes[before].height = self.nodes[before].height.max(height + distance);
             }
-            for value in self.nodes[place].inputs.into_iter().flatten() {
+            for value in self.nodes[place].read_values(&self.values).collect::<Vec<_>>() {
                 // Writers come before readers.
                 let writer = self.nodes[..place].iter().rposition(|node| node.output == Some(value));
                 if let Some(writer) = writer {
@@ -162,7 +170,9 @@ impl Builder<'_> {
                 let value = self.now(*variable);
                 inputs[index] = Some(value);
                 let needs = &mut self.graph.values[value];
-                needs.readers.push(place);
+                if needs.readers.last() != Some(&place) {
+                    needs.readers.push(place);
+                }
                 needs.needs_a |=
                     index == 0 && op.unpack != 0 || matches!(op.rotation, Some(Rotation::Quad(_)));
                 needs.needs_accumulator |= matches!(op.rotation, Some(Rotation::Full(_)));
@@ -182,7 +192,9 @@ impl Builder<'_> {
                 self.graph.values[old].needs_a |= op.pack != 0;
                 let readers = self.graph.values[old].readers.clone();
                 after.extend(readers.iter().filter(|reader| **reader != place).map(|reader| (*reader, 0)));
-                self.graph.values[old].readers.push(place);
+                if !inputs.contains(&Some(old)) {
+                    self.graph.values[old].readers.push(place);
+                }
             }
             self.current[variable.0 as usize] = Some(value);
             value
@@ -252,16 +264,13 @@ impl Builder<'_> {
             let index = variable.0 as usize;
             let (Some(home), Some(last)) = (self.homes[index], self.current[index]) else { continue };
             self.graph.values[last].home = Some(home);
-            // The value at the start is there until it has been read: before the first of the values that are written in place.
-            let Some(start) = first[index].filter(|start| *start != last) else { continue };
+            // The first of the values that are written in place.
             let chain = std::iter::successors(Some(last), |value| self.graph.values[*value].replaces);
-            let Some(written) = chain.take_while(|value| *value != start).last() else { continue };
-            let Some(writer) = self.graph.nodes.iter().position(|node| node.output == Some(written)) else {
-                continue;
-            };
-            let readers = self.graph.values[start].readers.clone();
-            let earlier = readers.iter().filter(|reader| **reader != writer).map(|reader| (*reader, 0));
-            self.graph.nodes[writer].after.extend(earlier);
+            let written = chain.take_while(|value| Some(*value) != first[index]).last();
+            let is_writer = |node: &Node| node.output.is_some() && node.output == written;
+            if let Some(writer) = self.graph.nodes.iter().position(is_writer) {
+                self.graph.written_homes.push((home, writer));
+            }
         }
         // What is replaced in place has the home of what replaces it.
         for value in (0..self.graph.values.len()).rev() {

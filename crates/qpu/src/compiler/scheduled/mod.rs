@@ -6,10 +6,13 @@
 
 mod graph;
 mod place;
+mod search;
+
+pub use search::search;
 
 use super::CompileError;
 use super::flow::{Set, live_after};
-use super::ir::{Action, Code, Item, Op, Rotation, Variable};
+use super::ir::{Action, Code, Item, Label, Op, Rotation, Variable};
 use super::sequential::{branch, set_target};
 use super::word::{END, Location, NOTHING};
 use crate::isa::registers::{self, FILE};
@@ -52,6 +55,30 @@ enum Ending {
     End,
 }
 
+/// Operations without a label or a branch between them.
+struct Part {
+    graph: Graph,
+    ending: Ending,
+    /// The labels before it.
+    labels: Vec<Label>,
+    /// The number of operations of the program before it.
+    start: usize,
+}
+
+impl Part {
+    /// Its words, including the branch at its end.
+    fn words(&self, hints: &Hints, homes: &Homes) -> Result<Vec<Instruction>, CompileError> {
+        // The branch writes its return address while the last words of the part are executed.
+        let link = match &self.ending {
+            Ending::Branch(Item::Call { link, .. }) => homes.locations[link.0 as usize],
+            _ => None,
+        };
+        let (mut words, setter) = place::place(&self.graph, hints, link)?;
+        end_part(&mut words, setter, &self.ending, homes);
+        Ok(words)
+    }
+}
+
 /// Compiles a program.
 ///
 /// # Errors
@@ -62,43 +89,47 @@ pub fn compile(code: &Code, hints: &Hints) -> Result<Vec<Instruction>, CompileEr
     let mut instructions = Vec::new();
     let mut places = vec![0; code.labels()];
     let mut branches = Vec::new();
-    let (mut start, mut ops_before) = (0, 0);
-    while start < code.items.len() {
-        if let Item::Label(label) = code.items[start] {
-            places[label.0 as usize] = instructions.len();
-            start += 1;
-            continue;
-        }
-        let rest = &code.items[start..];
-        let count = rest.iter().take_while(|item| matches!(item, Item::Op(_))).count();
-        let ops: Vec<Op> = rest[..count]
-            .iter()
-            .filter_map(|item| if let Item::Op(op) = item { Some(*op) } else { None })
-            .collect();
-        let (ending, last) = match rest.get(count) {
-            None | Some(Item::Label(_)) => (Ending::Next, start + count - 1),
-            Some(Item::End) => (Ending::End, start + count),
-            Some(item) => (Ending::Branch(*item), start + count),
-        };
-        let before = live_before(code, &live, start);
-        let graph = Graph::of(&ops, &homes.locations, &before, &live[last]);
-        let (mut words, setter) = place::place(&graph, &hints.from(ops_before), &homes.reserved)?;
-        end_part(&mut words, setter, &ending, &homes);
-        if let Ending::Branch(item) = ending {
+    for part in parts(code, &live, &homes) {
+        part.labels.iter().for_each(|label| places[label.0 as usize] = instructions.len());
+        let words = part.words(&hints.from(part.start), &homes)?;
+        if let Ending::Branch(Item::Branch { target, .. } | Item::Call { target, .. }) = part.ending {
             let place = words.iter().position(|word| matches!(word, Instruction::Branch(_)));
-            let place = instructions.len() + place.unwrap_or_default();
-            if let Item::Branch { target, .. } | Item::Call { target, .. } = item {
-                branches.push((place, target));
-            }
+            branches.push((instructions.len() + place.unwrap_or_default(), target));
         }
         instructions.extend(words);
-        start = last + 1;
-        ops_before += count;
     }
     for (place, target) in branches {
         set_target(&mut instructions, place, places[target.0 as usize]);
     }
     Ok(instructions)
+}
+
+/// The parts of a program, in order.
+fn parts(code: &Code, live: &[Set], homes: &Homes) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut labels = Vec::new();
+    let (mut place, mut start) = (0, 0);
+    while place < code.items.len() {
+        if let Item::Label(label) = code.items[place] {
+            labels.push(label);
+            place += 1;
+            continue;
+        }
+        let rest = &code.items[place..];
+        let op = |item: &Item| if let Item::Op(op) = item { Some(*op) } else { None };
+        let ops: Vec<Op> = rest.iter().map_while(op).collect();
+        let (ending, last) = match rest.get(ops.len()) {
+            None | Some(Item::Label(_)) => (Ending::Next, place + ops.len() - 1),
+            Some(Item::End) => (Ending::End, place + ops.len()),
+            Some(item) => (Ending::Branch(*item), place + ops.len()),
+        };
+        let before = live_before(code, live, place);
+        let graph = Graph::of(&ops, &homes.locations, &before, &live[last]);
+        parts.push(Part { graph, ending, labels: std::mem::take(&mut labels), start });
+        place = last + 1;
+        start += ops.len();
+    }
+    parts
 }
 
 /// Ends the words of a part: with a branch whose slots its last words fill, or with the end of the program.
@@ -170,7 +201,6 @@ fn live_before(code: &Code, live: &[Set], start: usize) -> Set {
 /// The registers of variables that are needed across labels and branches.
 struct Homes {
     locations: Vec<Option<Location>>,
-    reserved: Vec<Location>,
 }
 
 impl Homes {
@@ -222,9 +252,6 @@ impl Homes {
                 _ => {}
             }
         }
-        if std::env::var("QPU_DEBUG").is_ok() {
-            eprintln!("{} homes", crossing.iter().count());
-        }
         Homes::choose(code, &crossing, &must_be_a, &pairs)
     }
 
@@ -235,7 +262,7 @@ impl Homes {
         must_be_a: &Set,
         pairs: &[(Variable, Variable)],
     ) -> Result<Homes, CompileError> {
-        let mut homes = Homes { locations: vec![None; code.variables()], reserved: Vec::new() };
+        let mut homes = Homes { locations: vec![None; code.variables()] };
         let (mut next_a, mut next_b) = (0, 0);
         for variable in crossing.iter() {
             let (mut in_a, mut in_b) = (0, 0);
@@ -252,7 +279,7 @@ impl Homes {
             // Both files need registers for other values.
             let left = crossing.iter().filter(|other| *other >= variable);
             let forced = left.filter(|other| must_be_a.contains(*other)).count() as u8;
-            let is_a_full = next_a + forced >= 16 || next_a > next_b + 4;
+            let is_a_full = next_a + forced >= 20;
             let wants_a = must_be_a.contains(variable)
                 || !is_a_full && (in_a < in_b || in_a == in_b && next_a <= next_b || next_b > next_a + 4);
             let location = match wants_a && next_a < FILE || next_b == FILE {
@@ -268,7 +295,6 @@ impl Homes {
                 return Err(CompileError::Registers);
             }
             homes.locations[variable.0 as usize] = Some(location);
-            homes.reserved.push(location);
         }
         Ok(homes)
     }

@@ -5,7 +5,7 @@ use super::super::CompileError;
 use super::super::ir::{Action, Input, Op, Output, Rotation};
 use super::super::word::{Location, NOTHING, Placed, Source, Target, alone, combined};
 use super::Hints;
-use super::graph::Graph;
+use super::graph::{Graph, Node};
 use crate::isa::Instruction;
 use crate::isa::registers::FILE;
 use crate::sim::Hazards;
@@ -32,11 +32,21 @@ struct Registers {
     a: [Option<usize>; FILE as usize],
     b: [Option<usize>; FILE as usize],
     accumulators: [Option<usize>; ACCUMULATORS as usize],
-    /// Registers that are kept for variables.
-    reserved: Vec<Location>,
+    /// Registers that will be written for what follows, and the heights of the operations that do so.
+    homes: Vec<(Location, usize)>,
 }
 
 impl Registers {
+    /// The value in a register.
+    fn at(&self, location: Location) -> Option<usize> {
+        match location {
+            Location::A(number) => self.a[usize::from(number)],
+            Location::B(number) => self.b[usize::from(number)],
+            Location::Accumulator(number) => self.accumulators[usize::from(number)],
+            Location::Received => None,
+        }
+    }
+
     fn holder(&mut self, location: Location) -> Option<&mut Option<usize>> {
         match location {
             Location::A(number) => self.a.get_mut(usize::from(number)),
@@ -46,16 +56,23 @@ impl Registers {
         }
     }
 
-    fn free(&self, kind: Kind) -> Option<Location> {
+    /// A register for a value all of whose readers are higher than a height. One that an operation will write for what follows must
+    /// be read before: that operation must be lower than all readers, so that none of them waits for it.
+    fn free(&self, kind: Kind, height: usize) -> Option<Location> {
         let first = |holders: &[Option<usize>], location: fn(u8) -> Location| {
             let all = holders.iter().zip(0..).filter(|(holder, _)| holder.is_none());
-            all.map(|(_, number)| location(number)).find(|location| !self.reserved.contains(location))
+            all.map(|(_, number)| location(number)).find(|location| self.is_allowed(*location, height))
         };
         match kind {
             Kind::A => first(&self.a, Location::A),
             Kind::B => first(&self.b, Location::B),
             Kind::Accumulator => first(&self.accumulators, Location::Accumulator),
         }
+    }
+
+    fn is_allowed(&self, location: Location, height: usize) -> bool {
+        let written = self.homes.iter().find(|(home, _)| *home == location);
+        written.is_none_or(|(_, writer)| height > *writer)
     }
 }
 
@@ -70,8 +87,8 @@ enum Kind {
 const ORDERS: [[Kind; 3]; 4] = [
     [Kind::Accumulator, Kind::A, Kind::B],
     [Kind::Accumulator, Kind::B, Kind::A],
-    [Kind::A, Kind::Accumulator, Kind::B],
-    [Kind::B, Kind::Accumulator, Kind::A],
+    [Kind::A, Kind::B, Kind::Accumulator],
+    [Kind::B, Kind::A, Kind::Accumulator],
 ];
 
 /// What a word has so far.
@@ -101,8 +118,7 @@ struct Placer<'g> {
     graph: &'g Graph,
     /// For each operation, its priority.
     priorities: Vec<i64>,
-    /// For each value, the kinds of registers in the order of preference.
-    kinds: Vec<[Kind; 3]>,
+    hints: &'g Hints,
     copies: Vec<Vec<Copy_>>,
     /// Readers of each value that have not been placed.
     readers_left: Vec<usize>,
@@ -112,16 +128,17 @@ struct Placer<'g> {
     instructions: Vec<Instruction>,
 }
 
-/// Fills words with the operations of a part. Returns them, and the word of the last operation that sets flags.
+/// Fills words with the operations of a part, which do not use the register of a return address. Returns them, and the word of the last operation that sets flags.
 ///
 /// # Errors
 /// [`CompileError::Registers`] if the values do not fit into the registers.
 pub(super) fn place(
     graph: &Graph,
     hints: &Hints,
-    reserved: &[Location],
+    link: Option<Location>,
 ) -> Result<(Vec<Instruction>, Option<usize>), CompileError> {
-    let mut placer = Placer::new(graph, hints, reserved);
+    let mut placer = Placer::new(graph, hints);
+    placer.registers.homes.extend(link.map(|link| (link, usize::MAX)));
     let mut idle = 0;
     while placer.placed_at.iter().any(Option::is_none) {
         if placer.word() {
@@ -136,6 +153,19 @@ pub(super) fn place(
                     placer.instructions.len(),
                     placer.registers.accumulators
                 );
+                for (v, of) in graph.values.iter().enumerate().filter(|(v, _)| !placer.copies[*v].is_empty())
+                {
+                    let left: Vec<_> =
+                        of.readers.iter().filter(|r| placer.placed_at[**r].is_none()).collect();
+                    eprintln!(
+                        "value {v} at {:?} left {} readers {left:?} home {:?} height {}",
+                        placer.copies[v].iter().map(|c| c.location).collect::<Vec<_>>(),
+                        placer.readers_left[v],
+                        of.home,
+                        placer.lowest_reader(v)
+                    );
+                }
+                eprintln!("homes {:?}", placer.registers.homes);
                 eprintln!("a {:?}\nb {:?}", placer.registers.a, placer.registers.b);
                 for place in placer.ready(placer.instructions.len()) {
                     eprintln!(
@@ -169,12 +199,16 @@ pub(super) fn place(
 }
 
 impl<'g> Placer<'g> {
-    fn new(graph: &'g Graph, hints: &Hints, reserved: &[Location]) -> Placer<'g> {
+    fn new(graph: &'g Graph, hints: &'g Hints) -> Placer<'g> {
         let mut registers = Registers {
             a: [None; FILE as usize],
             b: [None; FILE as usize],
             accumulators: [None; ACCUMULATORS as usize],
-            reserved: reserved.to_vec(),
+            homes: graph
+                .written_homes
+                .iter()
+                .map(|(home, node)| (*home, graph.nodes[*node].height))
+                .collect(),
         };
         let mut copies = vec![Vec::new(); graph.values.len()];
         for (value, location) in &graph.at_start {
@@ -184,13 +218,13 @@ impl<'g> Placer<'g> {
                 *holder = Some(*value);
             }
         }
-        let priority = |(place, node): (usize, &super::graph::Node)| {
+        let priority = |(place, node): (usize, &Node)| {
             16 * node.height as i64 + i64::from(hints.priority(place))
         };
         Placer {
             graph,
             priorities: graph.nodes.iter().enumerate().map(priority).collect(),
-            kinds: kinds(graph, hints),
+            hints,
             copies,
             readers_left: graph.values.iter().map(|value| value.readers.len()).collect(),
             registers,
@@ -200,7 +234,7 @@ impl<'g> Placer<'g> {
         }
     }
 
-    /// Fills a word. False if nothing could be placed.
+    /// Fills a word. False if no operation could be placed.
     fn word(&mut self) -> bool {
         let now = self.instructions.len();
         let mut word = Word::default();
@@ -215,16 +249,52 @@ impl<'g> Placer<'g> {
                 self.try_node(*node, &mut word, now, true);
             }
         }
+        let has_placed = ready.iter().any(|node| self.placed_at[*node].is_some());
         self.try_copies(&ready, &mut word, now);
-        let is_empty = word.is_empty();
-        if is_empty && self.instructions.iter().rev().take_while(|i| **i == NOTHING).count() >= PATIENCE {
+        self.evict(&ready, &mut word, now);
+        if word.is_empty()
+            && self.instructions.iter().rev().take_while(|i| **i == NOTHING).count() >= PATIENCE
+        {
             self.spill(&mut word, now);
         }
         let instruction = word.instruction().unwrap_or(NOTHING);
+        if std::env::var("QPU_TRACE").is_ok() && self.graph.nodes.len() == 215 {
+            let waiting: Vec<String> = ready
+                .iter()
+                .filter(|n| self.placed_at[**n].is_none())
+                .map(|n| {
+                    format!(
+                        "{n}:{:?} {:?}",
+                        self.graph.nodes[*n].op.action,
+                        self.graph.nodes[*n]
+                            .inputs
+                            .iter()
+                            .flatten()
+                            .map(|v| self.copies[*v]
+                                .iter()
+                                .map(|c| format!("{:?}", c.location))
+                                .collect::<Vec<_>>()
+                                .join("/"))
+                            .collect::<Vec<_>>()
+                    )
+                })
+                .collect();
+            eprintln!(
+                "{now:3} {:50} acc {:?} waiting {}",
+                instruction.show(0),
+                self.registers.accumulators.map(|h| h.map(|h| self.graph.values[h]
+                    .readers
+                    .iter()
+                    .filter(|r| self.placed_at[**r].is_none())
+                    .copied()
+                    .collect::<Vec<_>>())),
+                waiting.join(", ")
+            );
+        }
         let allowed = self.hazards.check(&instruction);
         debug_assert_eq!(allowed, Ok(()));
         self.instructions.push(instruction);
-        !is_empty
+        has_placed
     }
 
     /// Operations that could be executed, as far as the order and their inputs are concerned.
@@ -237,7 +307,8 @@ impl<'g> Placer<'g> {
             self.placed_at[*place].is_none()
                 && self.is_wanted(*place, now)
                 && node.after.iter().all(is_after)
-                && node.read_values(&self.graph.values).all(|value| self.is_readable(value, now))
+                && node.inputs.into_iter().flatten().all(|value| self.is_readable(value, now))
+                && self.is_kept_written(node, now)
         };
         let mut ready: Vec<usize> = (0..self.graph.nodes.len()).filter(is_ready).collect();
         ready.sort_by_key(|place| (-self.priority(*place), *place));
@@ -261,6 +332,17 @@ impl<'g> Placer<'g> {
                 let others = reader.inputs.into_iter().flatten().filter(|other| *other != value);
                 others.clone().all(|other| self.is_readable(other, now + 1))
             })
+    }
+
+    /// True if the value of which an operation keeps a part was written before. It is not read: that part is not written.
+    fn is_kept_written(&self, node: &Node, now: usize) -> bool {
+        let kept = node.output.and_then(|output| self.graph.values[output].replaces);
+        kept.is_none_or(|kept| {
+            self.copies[kept].iter().any(|copy| match copy.location {
+                Location::Accumulator(_) => copy.from <= now,
+                _ => copy.from <= now + 1,
+            })
+        })
     }
 
     fn is_readable(&self, value: usize, now: usize) -> bool {
@@ -390,18 +472,24 @@ impl<'g> Placer<'g> {
             return all.filter(is_right).map(Target::At).collect();
         }
         if let Some(home) = of.home {
-            return vec![Target::At(home)];
+            let is_free = match self.registers.at(home) {
+                Some(holder) => {
+                    self.readers_left[holder] == 1
+                        && node.read_values(&self.graph.values).any(|v| v == holder)
+                }
+                None => true,
+            };
+            return if is_free { vec![Target::At(home)] } else { Vec::new() };
         }
+        let height = self.lowest_reader(value);
+        let kinds = self.kinds(place, value);
         // Registers whose values this operation is the last to read are free.
-        let mut free =
-            self.kinds[value].iter().filter_map(|kind| self.registers.free(*kind)).collect::<Vec<_>>();
+        let mut free = kinds.iter().filter_map(|kind| self.registers.free(*kind, height)).collect::<Vec<_>>();
         for input in node.inputs.into_iter().flatten() {
             let is_last = self.readers_left[input] == 1 && self.graph.values[input].home.is_none();
             if is_last {
                 let own = self.copies[input].iter().map(|copy| copy.location);
-                free.extend(own.filter(|location| {
-                    *location != Location::Received && !self.registers.reserved.contains(location)
-                }));
+                free.extend(own.filter(|location| self.registers.is_allowed(*location, height)));
             }
         }
         let rank = |location: &Location| {
@@ -410,7 +498,7 @@ impl<'g> Placer<'g> {
                 Location::B(_) => Kind::B,
                 Location::Accumulator(_) | Location::Received => Kind::Accumulator,
             };
-            self.kinds[value].iter().position(|other| *other == kind)
+            kinds.iter().position(|other| *other == kind)
         };
         free.sort_by_key(rank);
         free.dedup();
@@ -422,6 +510,56 @@ impl<'g> Placer<'g> {
         free.into_iter().filter(allowed).map(Target::At).collect()
     }
 
+    /// The kinds of registers for a result, in the order of preference.
+    fn kinds(&self, place: usize, value: usize) -> [Kind; 3] {
+        if let Some(order) = self.hints.kind(place) {
+            return ORDERS[usize::from(order) % ORDERS.len()];
+        }
+        let of = &self.graph.values[value];
+        let file = self.file_for(value);
+        // An accumulator is for what can be read soon.
+        let others = self.partners(value);
+        let is_allowed = |reader: &usize| {
+            self.graph.nodes[*reader].after.iter().all(|(before, _)| *before == place || self.placed_at[*before].is_some())
+        };
+        let is_soon = of.readers.len() <= 2
+            && of.readers.iter().all(is_allowed)
+            && others.iter().all(|other| !self.copies[*other].is_empty());
+        match (of.needs_accumulator || is_soon && !of.needs_a, file) {
+            (true, Kind::B) => ORDERS[1],
+            (true, _) => ORDERS[0],
+            (false, Kind::B) => ORDERS[3],
+            (false, _) => ORDERS[2],
+        }
+    }
+
+    /// The values that are read together with a value.
+    fn partners(&self, value: usize) -> Vec<usize> {
+        let left =
+            self.graph.values[value].readers.iter().filter(|reader| self.placed_at[**reader].is_none());
+        let inputs = left.flat_map(|reader| self.graph.nodes[*reader].inputs).flatten();
+        inputs.filter(|other| *other != value).collect()
+    }
+
+    /// The file that has fewer of the values that are read together with a value.
+    fn file_for(&self, value: usize) -> Kind {
+        let others = self.partners(value);
+        let in_file = |kind: Kind| {
+            let is_there =
+                |other: &&usize| self.copies[**other].iter().all(|copy| is_of(copy.location, kind));
+            others.iter().filter(|other| !self.copies[**other].is_empty()).filter(is_there).count()
+        };
+        let is_a = self.graph.values[value].needs_a || in_file(Kind::A) <= in_file(Kind::B);
+        if is_a { Kind::A } else { Kind::B }
+    }
+
+    /// The height of the lowest operation that has yet to read a value.
+    fn lowest_reader(&self, value: usize) -> usize {
+        let left =
+            self.graph.values[value].readers.iter().filter(|reader| self.placed_at[**reader].is_none());
+        left.map(|reader| self.graph.nodes[*reader].height).min().unwrap_or(usize::MAX)
+    }
+
     /// Notes that an operation is in the present word.
     fn accept(&mut self, place: usize, target: Target, now: usize) {
         self.placed_at[place] = Some(now);
@@ -429,8 +567,8 @@ impl<'g> Placer<'g> {
         let reads: Vec<usize> = node.read_values(&self.graph.values).collect();
         for value in reads {
             self.readers_left[value] -= 1;
-            if self.readers_left[value] == 0 && self.graph.values[value].home.is_none() {
-                self.release(value);
+            if self.readers_left[value] == 0 {
+                self.release_copies(value);
             }
         }
         if let (Some(value), Target::At(location)) = (node.output, target) {
@@ -439,6 +577,16 @@ impl<'g> Placer<'g> {
             }
             self.hold(value, location, now);
         }
+    }
+
+    /// Frees the registers of a value that has been read, but for its home.
+    fn release_copies(&mut self, value: usize) {
+        let home = self.graph.values[value].home;
+        let kept: Vec<Copy_> =
+            self.copies[value].iter().filter(|copy| Some(copy.location) == home).copied().collect();
+        self.copies[value].retain(|copy| Some(copy.location) != home);
+        self.release(value);
+        self.copies[value] = kept;
     }
 
     fn release(&mut self, value: usize) {
@@ -460,8 +608,8 @@ impl<'g> Placer<'g> {
         self.copies[value].push(Copy_ { location, from: now + latency });
         self.copies[value].sort_by_key(|copy| !matches!(copy.location, Location::Accumulator(_)));
         // A result that nothing reads needs no register.
-        if self.readers_left[value] == 0 && self.graph.values[value].home.is_none() {
-            self.release(value);
+        if self.readers_left[value] == 0 {
+            self.release_copies(value);
         }
     }
 
@@ -507,7 +655,8 @@ impl<'g> Placer<'g> {
                 self.copies[value].iter().filter(|copy| copy.from <= now).map(|copy| copy.location).collect();
             for source in sources {
                 for kind in kinds.iter().filter(|kind| !is_of(source, **kind)) {
-                    let Some(location) = self.registers.free(*kind) else { continue };
+                    let height = self.lowest_reader(value);
+                    let Some(location) = self.registers.free(*kind, height) else { continue };
                     if self.try_move(word, value, source, location, now) {
                         return;
                     }
@@ -530,13 +679,49 @@ impl<'g> Placer<'g> {
         false
     }
 
+    /// Frees accumulators of values that no operation reads soon: those that are elsewhere too, and one that can be moved to a
+    /// file by an ALU that has nothing to do.
+    fn evict(&mut self, ready: &[usize], word: &mut Word, now: usize) {
+        for number in 0..ACCUMULATORS {
+            let Some(value) = self.registers.accumulators[usize::from(number)] else { continue };
+            let is_read_soon = ready.iter().any(|node| {
+                self.placed_at[*node].is_none() && self.graph.nodes[*node].inputs.contains(&Some(value))
+            });
+            let from = Location::Accumulator(number);
+            let copies = &self.copies[value];
+            let is_new = copies.iter().any(|copy| copy.location == from && copy.from > now);
+            if is_read_soon
+                || is_new
+                || self.graph.values[value].needs_accumulator
+                || self.graph.values[value].is_replaced
+            {
+                continue;
+            }
+            let mut has_other = copies.iter().any(|copy| copy.location != from);
+            if !has_other && word.mul.is_none() && word.whole.is_none() {
+                let height = self.lowest_reader(value);
+                let [first, second] = match self.file_for(value) {
+                    Kind::B => [Kind::B, Kind::A],
+                    _ => [Kind::A, Kind::B],
+                };
+                let free = self.registers.free(first, height).or_else(|| self.registers.free(second, height));
+                has_other = free.is_some_and(|location| self.try_move(word, value, from, location, now));
+            }
+            if has_other {
+                self.copies[value].retain(|copy| copy.location != from);
+                self.registers.accumulators[usize::from(number)] = None;
+            }
+        }
+    }
+
     /// Moves a value out of an accumulator, if all of them have values whose readers wait for other ones.
     fn spill(&mut self, word: &mut Word, now: usize) {
         for number in 0..ACCUMULATORS {
             let Some(value) = self.registers.accumulators[usize::from(number)] else { continue };
             let from = Location::Accumulator(number);
             let has_other = self.copies[value].iter().any(|copy| copy.location != from);
-            let free = || [Kind::A, Kind::B].into_iter().find_map(|kind| self.registers.free(kind));
+            let height = self.lowest_reader(value);
+            let free = || [Kind::A, Kind::B].into_iter().find_map(|kind| self.registers.free(kind, height));
             let is_moved =
                 has_other || free().is_some_and(|location| self.try_move(word, value, from, location, now));
             if is_moved {
@@ -555,32 +740,4 @@ fn is_of(location: Location, kind: Kind) -> bool {
         Location::Accumulator(_) => kind == Kind::Accumulator,
         Location::Received => false,
     }
-}
-
-/// For each value, the kinds of registers in the order of preference.
-fn kinds(graph: &Graph, hints: &Hints) -> Vec<[Kind; 3]> {
-    let mut file_of: Vec<Option<Kind>> = vec![None; graph.values.len()];
-    for (value, location) in &graph.at_start {
-        file_of[*value] = [Kind::A, Kind::B].into_iter().find(|kind| is_of(*location, *kind));
-    }
-    let mut all = vec![ORDERS[0]; graph.values.len()];
-    for (place, node) in graph.nodes.iter().enumerate() {
-        let Some(value) = node.output else { continue };
-        let of = &graph.values[value];
-        let partners = of.readers.iter().flat_map(|reader| graph.nodes[*reader].inputs).flatten();
-        let in_file = |kind: Kind| partners.clone().filter(|other| file_of[*other] == Some(kind)).count();
-        let better = if in_file(Kind::A) > in_file(Kind::B) { Kind::B } else { Kind::A };
-        let order = match hints.kind(place) {
-            Some(order) => ORDERS[usize::from(order) % ORDERS.len()],
-            None if of.needs_accumulator => ORDERS[0],
-            None if of.needs_a => ORDERS[2],
-            None if of.readers.len() <= 2 && better == Kind::A => ORDERS[0],
-            None if of.readers.len() <= 2 => ORDERS[1],
-            None if better == Kind::A => ORDERS[2],
-            None => ORDERS[3],
-        };
-        all[value] = order;
-        file_of[value] = order.into_iter().find(|kind| *kind != Kind::Accumulator);
-    }
-    all
 }

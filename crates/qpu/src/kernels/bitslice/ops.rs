@@ -87,9 +87,13 @@ impl Ops<'_> {
         variable
     }
 
-    /// Replaces the elements that have a condition by those of the whole variable rotated: element i moves to i + n.
-    pub(super) fn rotate_if(&mut self, a: Variable, by: u8, condition: Condition) {
-        let op = self.push(Action::Move, [Input::Variable(a); 2], Output::Variable(a));
+    pub(super) fn moved(&mut self, a: Variable) -> Variable {
+        self.result(Action::Move, [Input::Variable(a); 2])
+    }
+
+    /// Replaces the elements that have a condition by those of another variable rotated: element i moves to i + n.
+    pub(super) fn rotate_if(&mut self, to: Variable, from: Variable, by: u8, condition: Condition) {
+        let op = self.push(Action::Move, [Input::Variable(from); 2], Output::Variable(to));
         (op.rotation, op.condition) = (Some(Rotation::Full(by)), condition);
     }
 
@@ -97,6 +101,16 @@ impl Ops<'_> {
     pub(super) fn complement_if(&mut self, a: Variable, condition: Condition) {
         let op = self.push(DIFFERENCE, [small(u32::MAX), Input::Variable(a)], Output::Variable(a));
         op.condition = condition;
+    }
+
+    /// The numbers of the elements.
+    pub(super) fn element(&mut self) -> Variable {
+        self.result(Action::Move, [Input::Read(Read::Element); 2])
+    }
+
+    /// Assigns another variable to the elements that have a condition.
+    pub(super) fn set_if(&mut self, to: Variable, from: Variable, condition: Condition) {
+        self.push(Action::Move, [Input::Variable(from); 2], Output::Variable(to)).condition = condition;
     }
 
     /// Assigns a small number, to the elements that have a condition.

@@ -4,7 +4,7 @@
 //! with its data between rounds of the next unit, so that no transfer is waited for.
 
 use super::ops::Ops;
-use super::rounds::{Planes, Round, round};
+use super::rounds::{Planes, ROWS, Round, round};
 use super::transpose::transposed;
 use crate::compiler::{Code, Input, Item, Read, Variable, Write};
 use crate::isa::{AddOp, BranchCondition, Condition};
@@ -44,6 +44,8 @@ struct State {
     count: Variable,
     link: Variable,
     planes: Planes,
+    /// What tells the rows of a column apart: see [`super::rounds::ROWS`].
+    rows: Variable,
     /// The bytes of the blocks, eight registers of four.
     bytes: Planes,
     /// Addresses of the unit.
@@ -133,6 +135,15 @@ impl State {
         let planes = std::array::from_fn(|_| ops.code.variable());
         let bytes: Planes = std::array::from_fn(|_| ops.constant(0));
         let (count, link) = (ops.code.variable(), ops.code.variable());
+        let rows = ops.code.variable();
+        let element = ops.element();
+        let row = ops.with_small(AddOp::And, element, 3);
+        let words = ROWS.map(|word| ops.constant(word));
+        ops.set(rows, words[0]);
+        for number in 1..4 {
+            ops.flags(AddOp::Sub, Input::Variable(row), number);
+            ops.set_if(rows, words[number as usize], Condition::Zero);
+        }
         State {
             vpm,
             load,
@@ -144,6 +155,7 @@ impl State {
             count,
             link,
             planes,
+            rows,
             bytes,
             input,
             output,
@@ -235,7 +247,7 @@ impl State {
         ops.code.place(label);
         self.request_key(ops);
         ops.receive();
-        round(ops, self.planes, kind);
+        round(ops, self.planes, self.rows, kind);
         ops.count_down(self.count);
         ops.code.branch(BranchCondition::AnyNotZero, label);
         ops.code.items.push(Item::Return(self.link));
@@ -247,7 +259,7 @@ impl State {
         ops.write(Write::LoadSetup, self.load);
         ops.write(Write::LoadAddress, self.input);
         ops.receive();
-        let planes = round(ops, self.planes, kind);
+        let planes = round(ops, self.planes, self.rows, kind);
         transposed(ops, planes, self.bytes);
         ops.wait_after(Read::LoadWait, Some(self.bytes[0]));
         self.combine(ops, 0);

@@ -2,7 +2,7 @@
 
 use super::gates::{self, Circuit, Kind};
 use super::ops::Ops;
-use crate::compiler::{Input, Read, Variable};
+use crate::compiler::{Input, Variable};
 use crate::isa::{AddOp, Condition};
 
 /// The bits of a byte in 32 blocks, the lowest first.
@@ -41,14 +41,18 @@ fn substituted(ops: &mut Ops<'_>, circuit: &Circuit, planes: Planes) -> Planes {
     circuit.outputs.map(|output| values[output].expect("all gates are computed"))
 }
 
-/// The row of a byte is the number of its element modulo four: ShiftRows moves row r by r columns, which are 4 r elements.
-fn shift_rows(ops: &mut Ops<'_>, planes: Planes, is_inverse: bool) {
-    // Shifting the number of the element by 31 sets N from its bit 0 and C from its bit 1.
-    ops.flags(AddOp::Shl, Input::Read(Read::Element), 31u32.wrapping_sub(32));
+/// For each row, a word that sets another flag when it is shifted left by one: none, N, C and Z.
+pub(super) const ROWS: [u32; 4] = [1, 0x4000_0000, 0x8000_0001, 0];
+
+/// The row of a byte is the number of its element modulo four: ShiftRows moves row r by r columns, which are 4 r elements, towards
+/// lower elements. `rows` has the words [`ROWS`].
+fn shift_rows(ops: &mut Ops<'_>, planes: Planes, rows: Variable, is_inverse: bool) {
+    ops.flags(AddOp::Shl, Input::Variable(rows), 1);
     for plane in planes {
-        // Rows 1 and 3 move by one column, then rows 2 and 3 by two: towards lower elements, or back.
-        ops.rotate_if(plane, if is_inverse { 4 } else { 12 }, Condition::Negative);
-        ops.rotate_if(plane, 8, Condition::Carry);
+        let whole = ops.moved(plane);
+        for (row, condition) in [(1, Condition::Negative), (2, Condition::Carry), (3, Condition::Zero)] {
+            ops.rotate_if(plane, whole, if is_inverse { 4 * row } else { 16 - 4 * row }, condition);
+        }
     }
 }
 
@@ -88,7 +92,7 @@ fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
     let next = planes.map(|plane| ops.quad(plane, 3));
     let sums: Planes = std::array::from_fn(|bit| ops.xor(planes[bit], next[bit]));
     let opposite = sums.map(|plane| ops.quad(plane, 2));
-    add_key(ops, opposite);
+    add_key(ops, next);
     for bit in 0..8 {
         // The double of the sum, and the other two terms.
         let below = sums[(bit + 7) % 8];
@@ -104,10 +108,10 @@ fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
 
 /// A round that ends with the addition of the received round key. The planes are variables that keep their values across
 /// rounds; after the last round, the result is in the returned ones.
-pub(super) fn round(ops: &mut Ops<'_>, planes: Planes, round: Round) -> Planes {
+pub(super) fn round(ops: &mut Ops<'_>, planes: Planes, rows: Variable, round: Round) -> Planes {
     let circuit = if round.is_inverse() { gates::inverse() } else { gates::forward() };
     let substituted = substituted(ops, &circuit, planes);
-    shift_rows(ops, substituted, round.is_inverse());
+    shift_rows(ops, substituted, rows, round.is_inverse());
     match round {
         Round::EncryptLast | Round::DecryptLast => {
             add_key(ops, substituted);

@@ -1,0 +1,91 @@
+//! The search for hints: changes that do not make a part of a program longer are kept.
+
+use super::super::CompileError;
+use super::super::flow::live_after;
+use super::super::ir::Code;
+use super::{Hints, Homes, Part, parts};
+
+/// Parts with fewer operations are left to the compiler.
+const FEWEST: usize = 16;
+
+/// The most that one change adds to a priority or takes from it.
+const STEP: i8 = 40;
+
+/// A generator of numbers that need not be unpredictable (xorshift, Marsaglia 2003).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+/// Improves hints by a number of attempts for each part of a program. `report` gets the number of a part, and its words before and
+/// after.
+///
+/// # Errors
+/// Those of [`super::compile`].
+pub fn search(
+    code: &Code,
+    hints: &Hints,
+    attempts: usize,
+    seed: u64,
+    mut report: impl FnMut(usize, usize, usize),
+) -> Result<Hints, CompileError> {
+    let live = live_after(code);
+    let homes = Homes::of(code, &live)?;
+    let mut numbers = Numbers(seed.max(1));
+    let mut result = hints.clone();
+    for (number, part) in parts(code, &live, &homes).iter().enumerate() {
+        let count = part.graph.nodes.len();
+        if count < FEWEST {
+            continue;
+        }
+        let mut best = hints.from(part.start);
+        best.priorities.resize(count, 0);
+        best.kinds.resize(count, u8::MAX);
+        let first = part.words(&best, &homes)?.len();
+        let length = improve(part, &homes, &mut best, first, attempts, &mut numbers);
+        report(number, first, length);
+        result.priorities.resize(result.priorities.len().max(part.start + count), 0);
+        result.kinds.resize(result.kinds.len().max(part.start + count), u8::MAX);
+        result.priorities[part.start..part.start + count].copy_from_slice(&best.priorities);
+        result.kinds[part.start..part.start + count].copy_from_slice(&best.kinds);
+    }
+    Ok(result)
+}
+
+/// Improves the hints of a part. Returns its number of words.
+fn improve(
+    part: &Part,
+    homes: &Homes,
+    best: &mut Hints,
+    mut length: usize,
+    attempts: usize,
+    numbers: &mut Numbers,
+) -> usize {
+    let count = best.priorities.len();
+    for _ in 0..attempts {
+        let mut changed = best.clone();
+        for _ in 0..=numbers.below(3) {
+            let place = numbers.below(count);
+            match numbers.below(2) {
+                0 => {
+                    let step = numbers.below(2 * STEP as usize + 1) as i8 - STEP;
+                    changed.priorities[place] = changed.priorities[place].saturating_add(step);
+                }
+                _ => changed.kinds[place] = [0, 1, 2, 3, u8::MAX][numbers.below(5)],
+            }
+        }
+        // What does not fit into the registers is worse.
+        if let Ok(words) = part.words(&changed, homes)
+            && words.len() <= length
+        {
+            (*best, length) = (changed, words.len());
+        }
+    }
+    length
+}
