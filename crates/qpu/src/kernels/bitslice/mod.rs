@@ -7,4 +7,4 @@ mod program;
 mod rounds;
 mod transpose;
 
-pub use program::{UNIT, ctr};
+pub use program::{KEY_STRIDE, UNIT, ctr};

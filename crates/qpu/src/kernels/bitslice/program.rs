@@ -209,6 +209,7 @@ impl State {
     fn finish_second(&self, ops: &mut Ops<'_>, counter_step: Variable) {
         let address = self.second(ops, self.output, counter_step);
         ops.wait_after(Read::LoadWait, None);
+        self.set_up_vectors(ops);
         self.combine(ops, 2);
         ops.write(Write::StoreAddress, address);
     }
@@ -221,10 +222,13 @@ impl State {
         ops.add_op(AddOp::Add, before, self.key_stride)
     }
 
-    /// Combines half of the bytes with the data in the VPM.
-    fn combine(&self, ops: &mut Ops<'_>, first: u8) {
+    fn set_up_vectors(&self, ops: &mut Ops<'_>) {
         ops.write(Write::LoadSetup, self.vpm);
         ops.write(Write::StoreSetup, self.vpm);
+    }
+
+    /// Combines half of the bytes with the data in the VPM.
+    fn combine(&self, ops: &mut Ops<'_>, first: u8) {
         for byte in [first, first + 1] {
             self.bytes.into_iter().for_each(|register| ops.xor_byte_to_vpm(register, byte));
         }
@@ -260,8 +264,10 @@ impl State {
         ops.write(Write::LoadAddress, self.input);
         ops.receive();
         let planes = round(ops, self.planes, self.rows, kind);
+        // Not earlier: the load takes about 200 clocks.
+        ops.wait_after(Read::LoadWait, Some(planes[0]));
+        self.set_up_vectors(ops);
         transposed(ops, planes, self.bytes);
-        ops.wait_after(Read::LoadWait, Some(self.bytes[0]));
         self.combine(ops, 0);
         ops.write(Write::StoreAddress, self.output);
     }

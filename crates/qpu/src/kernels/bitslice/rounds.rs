@@ -2,7 +2,7 @@
 
 use super::gates::{self, Circuit, Kind};
 use super::ops::Ops;
-use crate::compiler::{Input, Variable};
+use crate::compiler::{Input, Read, Variable};
 use crate::isa::{AddOp, Condition};
 
 /// The bits of a byte in 32 blocks, the lowest first.
@@ -45,7 +45,18 @@ fn substituted(ops: &mut Ops<'_>, circuit: &Circuit, planes: Planes) -> Planes {
 pub(super) const ROWS: [u32; 4] = [1, 0x4000_0000, 0x8000_0001, 0];
 
 /// The row of a byte is the number of its element modulo four: ShiftRows moves row r by r columns, which are 4 r elements, towards
-/// lower elements. `rows` has the words [`ROWS`].
+/// lower elements. All planes stay in accumulators meanwhile.
+fn shift_rows_in_place(ops: &mut Ops<'_>, planes: Planes, is_inverse: bool) {
+    // Shifting the number of the element by 31 sets N from its bit 0 and C from its bit 1.
+    ops.flags(AddOp::Shl, Input::Read(Read::Element), 31u32.wrapping_sub(32));
+    for plane in planes {
+        // Rows 1 and 3 move by one column, then rows 2 and 3 by two.
+        ops.rotate_if(plane, plane, if is_inverse { 4 } else { 12 }, Condition::Negative);
+        ops.rotate_if(plane, plane, 8, Condition::Carry);
+    }
+}
+
+/// The same, with one more operation for each plane, which may be in any register. `rows` has the words [`ROWS`].
 fn shift_rows(ops: &mut Ops<'_>, planes: Planes, rows: Variable, is_inverse: bool) {
     ops.flags(AddOp::Shl, Input::Variable(rows), 1);
     for plane in planes {
@@ -111,17 +122,19 @@ fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
 pub(super) fn round(ops: &mut Ops<'_>, planes: Planes, rows: Variable, round: Round) -> Planes {
     let circuit = if round.is_inverse() { gates::inverse() } else { gates::forward() };
     let substituted = substituted(ops, &circuit, planes);
-    shift_rows(ops, substituted, rows, round.is_inverse());
     match round {
         Round::EncryptLast | Round::DecryptLast => {
+            shift_rows(ops, substituted, rows, round.is_inverse());
             add_key(ops, substituted);
             substituted
         }
         Round::Encrypt => {
+            shift_rows_in_place(ops, substituted, false);
             mix_columns(ops, substituted, planes);
             planes
         }
         Round::Decrypt => {
+            shift_rows_in_place(ops, substituted, true);
             let prepared = prepare_inverse_mix(ops, substituted);
             mix_columns(ops, prepared, planes);
             planes
