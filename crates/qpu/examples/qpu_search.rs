@@ -1,17 +1,26 @@
-//! Searches for better hints of the bitsliced kernels, and prints them for `src/kernels/bitslice/hints`.
+//! Searches for better hints of the bitsliced kernels, and writes them to `src/kernels/bitslice/hints`.
+//!
+//! Arguments: the number of attempts for each part of a program, and the names of programs; without any, all of them.
 
+use std::path::Path;
 use std::time::Instant;
 
-use lockstep_qpu::compiler::scheduled::{self, Hints};
-use lockstep_qpu::kernels::bitslice;
+use lockstep_qpu::compiler::scheduled;
+use lockstep_qpu::kernels::bitslice::PROGRAMS;
 
 fn main() {
-    let attempts = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(200);
-    let code = bitslice::ctr();
+    let mut arguments = std::env::args().skip(1);
+    let attempts = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1000);
+    let names: Vec<String> = arguments.collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/kernels/bitslice/hints");
     let start = Instant::now();
-    let hints = scheduled::search(&code, &Hints::default(), attempts, 7, |part, before, after| {
-        eprintln!("part {part}: {before} words, now {after}, after {:.1} s", start.elapsed().as_secs_f64());
-    })
-    .expect("a kernel that fits into the registers");
-    println!("{:?}\n{:?}", hints.priorities, hints.kinds);
+    for program in PROGRAMS.iter().filter(|program| names.is_empty() || names.iter().any(|name| name == program.name)) {
+        let report = |part, before, after| {
+            let seconds = start.elapsed().as_secs_f64();
+            println!("{}: part {part} had {before} words, has {after} after {seconds:.0} s", program.name);
+        };
+        let found = scheduled::search(&program.code(), &program.hints(), attempts, attempts as u64, report);
+        let hints = found.expect("a kernel that fits into the registers");
+        std::fs::write(folder.join(format!("{}.txt", program.name)), hints.to_string()).expect("a folder that can be written");
+    }
 }

@@ -1,9 +1,12 @@
 //! Kernels compute AES, and take the clocks that were measured or derived.
 
+use lockstep_core::Key;
+use lockstep_core::key::Block;
 use lockstep_qpu::compiler::scheduled::{self, Hints};
 use lockstep_qpu::compiler::sequential;
 use lockstep_qpu::isa::Instruction;
-use lockstep_qpu::kernels::packed;
+use lockstep_qpu::kernels::bitslice::{self, Blocks, UNIT};
+use lockstep_qpu::kernels::{SBOX, packed};
 use lockstep_qpu::sim::{Machine, Program, Run};
 use lockstep_reference::Aes;
 
@@ -68,7 +71,7 @@ fn packed_as_published() {
         let aes = Aes::new(&key(bits));
         let plain = bytes(12 * 64 * 2);
         let mut data = plain.clone();
-        let run = run_packed(&instructions, 12, &aes, &lockstep_qpu::kernels::SBOX, &mut data);
+        let run = run_packed(&instructions, 12, &aes, &SBOX, &mut data);
         assert_eq!(data, encrypted(&aes, &plain), "{bits}");
         assert_eq!(run.interrupts, 1);
     }
@@ -76,17 +79,9 @@ fn packed_as_published() {
     // The clocks of 64 bytes, from the difference of two lengths. The thesis: 5429 (1 QPU) and 5735 (12).
     for (qpus, expected) in [(1, 5429), (12, 5735)] {
         let clocks = |vectors: usize| {
-            run_packed(
-                &instructions,
-                qpus,
-                &aes,
-                &lockstep_qpu::kernels::SBOX,
-                &mut bytes(64 * vectors * qpus as usize),
-            )
-            .clocks
+            run_packed(&instructions, qpus, &aes, &SBOX, &mut bytes(64 * vectors * qpus as usize)).clocks
         };
         let each = (clocks(60) - clocks(20)) / 40;
-        println!("{qpus} {each} {expected} {}", instructions.len());
         assert!(
             each.abs_diff(expected) * 50 <= expected,
             "{each} clocks with {qpus} QPUs, measured {expected}"
@@ -100,36 +95,36 @@ fn packed_scheduled() {
     let aes = Aes::new(&key(128));
     let plain = bytes(12 * 64 * 2);
     let mut data = plain.clone();
-    println!("{}", instructions.len());
-    println!(
-        "{}",
-        lockstep_qpu::isa::disassemble(&instructions.iter().map(|i| i.encode()).collect::<Vec<u64>>())
-    );
-    run_packed(&instructions, 12, &aes, &lockstep_qpu::kernels::SBOX, &mut data);
+    run_packed(&instructions, 12, &aes, &SBOX, &mut data);
     assert_eq!(data, encrypted(&aes, &plain));
+}
+
+/// Round keys as the bitsliced kernels read them, in the order in which they are added.
+fn put_keys(memory: &mut Memory, keys: &[Block], decrypts: bool) -> u32 {
+    let mut words = vec![0u32; 64 * 15];
+    for (round, key) in keys.iter().enumerate() {
+        // The S-box of the kernel omits its constant.
+        let is_free = if decrypts { round == keys.len() - 1 } else { round == 0 };
+        for (byte, value) in key.iter().enumerate() {
+            words[64 * round + byte] = u32::from(value ^ if is_free { 0 } else { 0x63 }) << 24;
+        }
+    }
+    memory.0.resize(memory.0.len().next_multiple_of(4096), 0);
+    memory.put_words(&words)
 }
 
 /// Runs the bitsliced CTR kernel from a counter that is a multiple of 32.
 fn run_ctr(
     instructions: &[Instruction],
     qpus: u32,
-    aes: &Aes,
+    key: &Key,
     nonce: [u8; 12],
     counter: u32,
     data: &mut [u8],
 ) -> Run {
-    let round_keys = aes.round_keys();
-    let mut memory = Memory(vec![0; 8192]);
-    let mut keys = vec![0u32; 64 * 15];
-    for (round, key) in round_keys.iter().enumerate() {
-        for (byte, value) in key.iter().enumerate() {
-            // The S-box of the kernel omits its constant.
-            let constant = if round == 0 { 0 } else { 0x63 };
-            keys[64 * round + byte] = u32::from(value ^ constant) << 24;
-        }
-    }
-    let address = memory.put_words(&keys);
-    assert_eq!(address % 4096, 0);
+    let round_keys = key.round_keys().as_blocks();
+    let mut memory = Memory(Vec::new());
+    let keys = put_keys(&mut memory, round_keys, false);
     let mut vectors = vec![0u32; 48];
     for byte in 0..16 {
         let known = if byte < 12 { nonce[byte] } else { 0 };
@@ -138,66 +133,131 @@ fn run_ctr(
         vectors[32 + byte] = if byte < 12 { 0 } else { 0xff00_0000 };
     }
     let vectors = memory.put_words(&vectors);
-    memory.put(&vec![0; 512 * qpus as usize]);
+    memory.put(&vec![0; UNIT * qpus as usize]);
     let blocks = memory.put(data);
-    let units = data.len() as u32 / 512;
+    let units = (data.len() / UNIT) as u32;
     let uniforms: Vec<u32> = (0..qpus)
         .map(|qpu| {
             let mine = (units + qpus - 1 - qpu) / qpus;
-            let first = blocks + 512 * qpu;
-            memory.put_words(&[
-                qpu,
-                qpus,
-                address,
-                round_keys.len() as u32 - 2,
-                first,
-                first,
-                mine,
-                counter + 32 * qpu,
-                32 * qpus,
-                vectors,
-            ])
+            let first = blocks + UNIT as u32 * qpu;
+            let rounds = round_keys.len() as u32 - 2;
+            let (start, step) = (counter + 32 * qpu, 32 * qpus);
+            memory.put_words(&[qpu, qpus, keys, rounds, first, first, mine, start, step, vectors])
         })
         .collect();
-    let program = Program::new(instructions);
-    let run = Machine::new(&program, &uniforms)
-        .run(&mut memory.0, 100_000_000)
-        .unwrap_or_else(|fault| panic!("{fault}"));
-    data.copy_from_slice(&memory.0[blocks as usize..blocks as usize + data.len()]);
-    run
+    run_program(instructions, &uniforms, &mut memory, blocks, data)
 }
+
+fn run_program(
+    instructions: &[Instruction],
+    uniforms: &[u32],
+    memory: &mut Memory,
+    from: u32,
+    data: &mut [u8],
+) -> Run {
+    let program = Program::new(instructions);
+    let run = Machine::new(&program, uniforms).run(&mut memory.0, 100_000_000);
+    data.copy_from_slice(&memory.0[from as usize..from as usize + data.len()]);
+    run.unwrap_or_else(|fault| panic!("{fault}"))
+}
+
+/// Runs a bitsliced kernel for blocks.
+fn run_blocks(
+    instructions: &[Instruction],
+    qpus: u32,
+    key: &Key,
+    decrypts: bool,
+    data: &mut [u8],
+    other: &[u8],
+) -> Run {
+    let inverse = key.round_keys().inverse();
+    let round_keys = if decrypts { inverse.as_blocks() } else { key.round_keys().as_blocks() };
+    let mut memory = Memory(Vec::new());
+    let keys = put_keys(&mut memory, round_keys, decrypts);
+    let margin = vec![0; UNIT * qpus as usize];
+    let input = memory.put(data);
+    memory.put(&margin);
+    let other = memory.put(other);
+    memory.put(&margin);
+    let output = memory.put(data);
+    let units = (data.len() / UNIT) as u32;
+    let uniforms: Vec<u32> = (0..qpus)
+        .map(|qpu| {
+            let mine = (units + qpus - 1 - qpu) / qpus;
+            let [input, output, other] = [input, output, other].map(|address| address + UNIT as u32 * qpu);
+            let rounds = round_keys.len() as u32 - 2;
+            memory.put_words(&[qpu, qpus, keys, rounds, input, output, other, mine, UNIT as u32 * qpus])
+        })
+        .collect();
+    run_program(instructions, &uniforms, &mut memory, output, data)
+}
+
+/// The clocks of a byte and QPU, from the difference of two lengths.
+fn clocks_per_byte(qpus: u32, clocks: impl Fn(usize) -> u64) -> f64 {
+    let units = |count: usize| clocks(UNIT * count * qpus as usize);
+    (units(30) - units(10)) as f64 / (20 * UNIT) as f64
+}
+
+const NONCE: [u8; 12] = *b"a nonce of 1";
 
 #[test]
 fn bitslice_ctr() {
-    let code = lockstep_qpu::kernels::bitslice::ctr();
-    if std::env::var("QPU_SHOW").is_ok() { println!("{}", lockstep_qpu::isa::disassemble(&scheduled::compile(&code, &Hints::default()).unwrap().iter().map(|i| i.encode()).collect::<Vec<u64>>())); }
-    for instructions in
-        [sequential::compile(&code).unwrap(), scheduled::compile(&code, &Hints::default()).unwrap()]
-    {
+    let code = bitslice::ctr();
+    let compiled = scheduled::compile(&code, &Hints::default()).unwrap();
+    for instructions in [&sequential::compile(&code).unwrap(), &compiled] {
         for bits in [128, 192, 256] {
             let aes = Aes::new(&key(bits));
-            let nonce: [u8; 12] = bytes(12).try_into().unwrap();
-            let plain = bytes(512 * 5);
+            let plain = bytes(UNIT * 5);
             let mut data = plain.clone();
-            run_ctr(&instructions, 2, &aes, nonce, 0x0102_0300, &mut data);
-            let mut expected = plain;
-            for (block, chunk) in expected.chunks_mut(16).enumerate() {
-                let counter = 0x0102_0300 + block as u32;
-                let stream = aes.encrypt([&nonce[..], &counter.to_be_bytes()].concat().try_into().unwrap());
-                chunk.iter_mut().zip(stream).for_each(|(byte, key)| *byte ^= key);
-            }
+            run_ctr(instructions, 2, &Key::new(&key(bits)).unwrap(), NONCE, 0x0102_0300, &mut data);
+            let counters = (0x0102_0300u32..).map(|counter| [&NONCE[..], &counter.to_be_bytes()].concat());
+            let stream = counters.flat_map(|block| aes.encrypt(block.try_into().unwrap()));
+            let expected: Vec<u8> = plain.iter().zip(stream).map(|(byte, key)| byte ^ key).collect();
             assert!(data == expected, "{bits}");
         }
-        let aes = Aes::new(&key(128));
-        for qpus in [1, 12] {
-            let clocks = |units: usize| {
-                run_ctr(&instructions, qpus, &aes, [0; 12], 0, &mut bytes(512 * units * qpus as usize)).clocks
+    }
+    for (bits, most) in [(128, 15.0), (256, 21.0)] {
+        let key = Key::new(&key(bits)).unwrap();
+        let [one, twelve] = [1, 12].map(|qpus| {
+            clocks_per_byte(qpus, |len| run_ctr(&compiled, qpus, &key, NONCE, 0, &mut bytes(len)).clocks)
+        });
+        println!(
+            "CTR-{bits}: {one:.2} and {twelve:.2} clocks a byte and QPU, {} instructions",
+            compiled.len()
+        );
+        assert!(one <= most + 3.0);
+    }
+}
+
+#[test]
+fn bitslice_blocks() {
+    for (decrypts, combines) in [(false, false), (true, false), (false, true), (true, true)] {
+        let code = bitslice::blocks(Blocks { decrypts, combines });
+        let compiled = scheduled::compile(&code, &Hints::default()).unwrap();
+        for bits in [128, 192, 256] {
+            let aes = Aes::new(&key(bits));
+            let (plain, other) = (bytes(UNIT * 5), bytes(UNIT * 6).split_off(UNIT));
+            let mut data = plain.clone();
+            run_blocks(&compiled, 2, &Key::new(&key(bits)).unwrap(), decrypts, &mut data, &other);
+            let cipher = |block: &[u8]| {
+                let block = block.try_into().unwrap();
+                if decrypts { aes.decrypt(block) } else { aes.encrypt(block) }
             };
-            println!(
-                "{} instructions, {qpus}: {:.2} clocks a byte",
-                instructions.len(),
-                (clocks(30) - clocks(10)) as f64 / 20.0 / 512.0
-            );
+            let mut expected: Vec<u8> = plain.chunks(16).flat_map(cipher).collect();
+            if combines {
+                expected.iter_mut().zip(&other).for_each(|(byte, other)| *byte ^= other);
+            }
+            assert!(data == expected, "{bits} {decrypts} {combines}");
         }
+        let key = Key::new(&key(128)).unwrap();
+        let [one, twelve] = [1, 12].map(|qpus| {
+            clocks_per_byte(qpus, |len| {
+                run_blocks(&compiled, qpus, &key, decrypts, &mut bytes(len), &bytes(len)).clocks
+            })
+        });
+        println!(
+            "decrypts {decrypts}, combines {combines}: {one:.2} and {twelve:.2} clocks a byte and QPU, {} instructions",
+            compiled.len()
+        );
     }
 }

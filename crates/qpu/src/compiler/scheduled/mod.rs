@@ -10,6 +10,8 @@ mod search;
 
 pub use search::search;
 
+use std::fmt;
+
 use super::CompileError;
 use super::flow::{Set, live_after};
 use super::ir::{Action, Code, Item, Label, Op, Rotation, Variable};
@@ -30,6 +32,16 @@ pub struct Hints {
 }
 
 impl Hints {
+    /// Reads the form that [`fmt::Display`] writes: for each operation a priority and a kind, `-` for none. Anything else is no hint.
+    pub fn parse(text: &str) -> Hints {
+        let pair = |word: &str| {
+            let (priority, kind) = word.split_once(':').unwrap_or((word, "-"));
+            (priority.parse().unwrap_or(0), kind.parse().unwrap_or(u8::MAX))
+        };
+        let (priorities, kinds) = text.split_whitespace().map(pair).unzip();
+        Hints { priorities, kinds }
+    }
+
     fn priority(&self, place: usize) -> i8 {
         self.priorities.get(place).copied().unwrap_or(0)
     }
@@ -44,6 +56,19 @@ impl Hints {
             priorities: self.priorities.get(place..).unwrap_or_default().to_vec(),
             kinds: self.kinds.get(place..).unwrap_or_default().to_vec(),
         }
+    }
+}
+
+impl fmt::Display for Hints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for place in 0..self.priorities.len().max(self.kinds.len()) {
+            write!(f, "{}", self.priority(place))?;
+            if let Some(kind) = self.kind(place) {
+                write!(f, ":{kind}")?;
+            }
+            f.write_str(if place % 20 == 19 { "\n" } else { " " })?;
+        }
+        Ok(())
     }
 }
 

@@ -147,50 +147,6 @@ pub(super) fn place(
         }
         idle += 1;
         if idle > LIMIT {
-            if std::env::var("QPU_DEBUG").is_ok() {
-                eprintln!(
-                    "stuck after {} words; acc {:?}",
-                    placer.instructions.len(),
-                    placer.registers.accumulators
-                );
-                for (v, of) in graph.values.iter().enumerate().filter(|(v, _)| !placer.copies[*v].is_empty())
-                {
-                    let left: Vec<_> =
-                        of.readers.iter().filter(|r| placer.placed_at[**r].is_none()).collect();
-                    eprintln!(
-                        "value {v} at {:?} left {} readers {left:?} home {:?} height {}",
-                        placer.copies[v].iter().map(|c| c.location).collect::<Vec<_>>(),
-                        placer.readers_left[v],
-                        of.home,
-                        placer.lowest_reader(v)
-                    );
-                }
-                eprintln!("homes {:?}", placer.registers.homes);
-                eprintln!("a {:?}\nb {:?}", placer.registers.a, placer.registers.b);
-                for place in placer.ready(placer.instructions.len()) {
-                    eprintln!(
-                        "ready {place} {:?} inputs {:?} copies {:?} targets {:?}",
-                        graph.nodes[place].op,
-                        graph.nodes[place].inputs,
-                        graph.nodes[place].inputs.map(|i| i.map(|i| placer.copies[i].clone())),
-                        placer.targets(place)
-                    );
-                }
-                for (place, node) in graph
-                    .nodes
-                    .iter()
-                    .enumerate()
-                    .filter(|(place, _)| placer.placed_at[*place].is_none())
-                    .take(5)
-                {
-                    eprintln!(
-                        "left {place} {:?} after {:?} inputs {:?}",
-                        node.op,
-                        node.after.iter().filter(|(b, _)| placer.placed_at[*b].is_none()).collect::<Vec<_>>(),
-                        node.inputs
-                    );
-                }
-            }
             return Err(CompileError::Registers);
         }
     }
@@ -218,9 +174,8 @@ impl<'g> Placer<'g> {
                 *holder = Some(*value);
             }
         }
-        let priority = |(place, node): (usize, &Node)| {
-            16 * node.height as i64 + i64::from(hints.priority(place))
-        };
+        let priority =
+            |(place, node): (usize, &Node)| 16 * node.height as i64 + i64::from(hints.priority(place));
         Placer {
             graph,
             priorities: graph.nodes.iter().enumerate().map(priority).collect(),
@@ -258,39 +213,6 @@ impl<'g> Placer<'g> {
             self.spill(&mut word, now);
         }
         let instruction = word.instruction().unwrap_or(NOTHING);
-        if std::env::var("QPU_TRACE").is_ok() && self.graph.nodes.len() == 215 {
-            let waiting: Vec<String> = ready
-                .iter()
-                .filter(|n| self.placed_at[**n].is_none())
-                .map(|n| {
-                    format!(
-                        "{n}:{:?} {:?}",
-                        self.graph.nodes[*n].op.action,
-                        self.graph.nodes[*n]
-                            .inputs
-                            .iter()
-                            .flatten()
-                            .map(|v| self.copies[*v]
-                                .iter()
-                                .map(|c| format!("{:?}", c.location))
-                                .collect::<Vec<_>>()
-                                .join("/"))
-                            .collect::<Vec<_>>()
-                    )
-                })
-                .collect();
-            eprintln!(
-                "{now:3} {:50} acc {:?} waiting {}",
-                instruction.show(0),
-                self.registers.accumulators.map(|h| h.map(|h| self.graph.values[h]
-                    .readers
-                    .iter()
-                    .filter(|r| self.placed_at[**r].is_none())
-                    .copied()
-                    .collect::<Vec<_>>())),
-                waiting.join(", ")
-            );
-        }
         let allowed = self.hazards.check(&instruction);
         debug_assert_eq!(allowed, Ok(()));
         self.instructions.push(instruction);
@@ -520,7 +442,10 @@ impl<'g> Placer<'g> {
         // An accumulator is for what can be read soon.
         let others = self.partners(value);
         let is_allowed = |reader: &usize| {
-            self.graph.nodes[*reader].after.iter().all(|(before, _)| *before == place || self.placed_at[*before].is_some())
+            self.graph.nodes[*reader]
+                .after
+                .iter()
+                .all(|(before, _)| *before == place || self.placed_at[*before].is_some())
         };
         let is_soon = of.readers.len() <= 2
             && of.readers.iter().all(is_allowed)

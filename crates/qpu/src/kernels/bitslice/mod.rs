@@ -1,10 +1,73 @@
 //! 32 blocks at once, by operations on bits: element i of register b has bit b of byte i of 32 blocks. No address and no branch
 //! depends on keys or data. This kernel is the default.
 
+mod blocks;
+mod ctr;
 pub mod gates;
 mod ops;
-mod program;
 mod rounds;
+mod state;
 mod transpose;
 
-pub use program::{KEY_STRIDE, UNIT, ctr};
+pub use blocks::{Blocks, blocks};
+pub use ctr::ctr;
+pub use state::{KEY_STRIDE, UNIT};
+
+use crate::compiler::scheduled::Hints;
+use crate::compiler::{Code, scheduled};
+use crate::isa::Instruction;
+
+/// A program, with hints for the compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BitsliceProgram {
+    /// Its name, which is that of the file of its hints.
+    pub name: &'static str,
+    /// What it does with blocks; `None` for CTR.
+    pub blocks: Option<Blocks>,
+    hints: &'static str,
+}
+
+/// All programs. The example `qpu_search` finds their hints.
+pub const PROGRAMS: [BitsliceProgram; 5] = [
+    BitsliceProgram { name: "ctr", blocks: None, hints: include_str!("hints/ctr.txt") },
+    BitsliceProgram {
+        name: "encrypt",
+        blocks: Some(Blocks { decrypts: false, combines: false }),
+        hints: include_str!("hints/encrypt.txt"),
+    },
+    BitsliceProgram {
+        name: "decrypt",
+        blocks: Some(Blocks { decrypts: true, combines: false }),
+        hints: include_str!("hints/decrypt.txt"),
+    },
+    BitsliceProgram {
+        name: "cfb_decrypt",
+        blocks: Some(Blocks { decrypts: false, combines: true }),
+        hints: include_str!("hints/cfb_decrypt.txt"),
+    },
+    BitsliceProgram {
+        name: "cbc_decrypt",
+        blocks: Some(Blocks { decrypts: true, combines: true }),
+        hints: include_str!("hints/cbc_decrypt.txt"),
+    },
+];
+
+impl BitsliceProgram {
+    /// The operations.
+    pub fn code(&self) -> Code {
+        self.blocks.map_or_else(ctr, blocks)
+    }
+
+    /// The hints that were found for it.
+    pub fn hints(&self) -> Hints {
+        Hints::parse(self.hints)
+    }
+
+    /// The instructions.
+    ///
+    /// # Panics
+    /// Does not panic: a test compiles all programs.
+    pub fn compile(&self) -> Vec<Instruction> {
+        scheduled::compile(&self.code(), &self.hints()).expect("a kernel that fits into the registers")
+    }
+}

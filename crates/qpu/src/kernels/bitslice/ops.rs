@@ -154,12 +154,6 @@ impl Ops<'_> {
         self.push(Action::Receive, [Input::Received; 2], Output::Nothing);
     }
 
-    /// A variable with what was received.
-    pub(super) fn received(&mut self) -> Variable {
-        self.receive();
-        self.result(Action::Move, [Input::Received; 2])
-    }
-
     /// Writes a byte of each element, XORed with the next vector of the VPM, to the VPM.
     pub(super) fn xor_byte_to_vpm(&mut self, a: Variable, byte: u8) {
         let inputs = [Input::Variable(a), Input::Read(Read::Vpm)];

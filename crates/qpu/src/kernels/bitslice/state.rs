@@ -1,0 +1,230 @@
+//! What the programs share: variables that are kept, round keys, and the transfers of a QPU.
+//!
+//! A QPU has four rows of the VPM, so that the data of a unit are loaded and stored in halves. The programs do this between rounds,
+//! so that no transfer is waited for.
+
+use super::ops::Ops;
+use super::rounds::{Planes, ROWS, Round, round};
+use super::transpose::transposed;
+use crate::compiler::{Input, Item, Label, Read, Variable, Write};
+use crate::isa::{AddOp, BranchCondition, Condition};
+use crate::lang::{Int, Var};
+
+/// Bytes of 32 blocks.
+pub const UNIT: usize = 512;
+
+/// Bytes from a round key in memory to the next: so many that adding one to a byte of an address moves on. It is also half of a unit.
+pub const KEY_STRIDE: u32 = 256;
+
+/// Setups without the rows of a QPU: 16 reads of 16 consecutive bytes of the VPM, which is also a setup of writes; loads and stores
+/// of four rows of 64 bytes.
+const VECTORS: u32 = 1 << 12 | 1 << 11;
+const LOAD: u32 = 1 << 31 | 3 << 24 | 4 << 16 | 1 << 12;
+const STORE: u32 = 1 << 31 | 4 << 23 | 16 << 16 | 1 << 14;
+
+/// A half of a unit: 16 blocks, which are two bytes of each of eight registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    First,
+    Second,
+}
+
+impl Half {
+    fn bytes(self) -> [u8; 2] {
+        match self {
+            Half::First => [0, 1],
+            Half::Second => [2, 3],
+        }
+    }
+}
+
+/// Variables that keep their values.
+pub(super) struct State {
+    /// The setups of the rows of this QPU: for reads and writes of the VPM, for DMA loads and stores.
+    vpm: Variable,
+    load: Variable,
+    store: Variable,
+    /// The addresses of the first round key, for each element, and of the next one that is requested.
+    keys: Variable,
+    next_key: Variable,
+    key_stride: Variable,
+    /// The number of rounds before the last one.
+    rounds: Variable,
+    /// Rounds until the return, and where that goes.
+    count: Variable,
+    link: Variable,
+    /// Where the rounds are.
+    subroutine: Label,
+    pub(super) planes: Planes,
+    /// What tells the rows of a column apart: see [`ROWS`].
+    rows: Variable,
+    /// The bytes of the blocks that were computed last: eight registers of four.
+    pub(super) bytes: Planes,
+}
+
+impl State {
+    /// Sets what does not change. The blocks before the first unit are zero.
+    pub(super) fn new(ops: &mut Ops<'_>, me: Var<Int>, keys: Var<Int>, rounds: Var<Int>) -> State {
+        let row_of = |ops: &mut Ops<'_>, word: u32, shift: u32| {
+            let word = ops.constant(word);
+            let rows = ops.with_small(AddOp::Shl, me.variable(), shift);
+            ops.add_op(AddOp::Or, word, rows)
+        };
+        // Row 4 me: 16 vectors of bytes for each QPU, at bit 4 for loads and at bit 7 for stores.
+        let vpm = row_of(ops, VECTORS, 4);
+        let (load, store) = (row_of(ops, LOAD, 6), row_of(ops, STORE, 9));
+        // No bytes between stored rows.
+        let no_gap = ops.constant(0xc000_0000);
+        ops.write(Write::StoreSetup, no_gap);
+        State {
+            vpm,
+            load,
+            store,
+            keys: keys.variable(),
+            next_key: ops.code.variable(),
+            key_stride: ops.constant(KEY_STRIDE),
+            rounds: rounds.variable(),
+            count: ops.code.variable(),
+            link: ops.code.variable(),
+            subroutine: ops.code.label(),
+            planes: std::array::from_fn(|_| ops.code.variable()),
+            rows: rows(ops),
+            bytes: std::array::from_fn(|_| ops.constant(0)),
+        }
+    }
+
+    /// Requests the round key of a number, 0 or 1; the next ones follow.
+    pub(super) fn first_key(&self, ops: &mut Ops<'_>, number: u8) {
+        match number {
+            0 => ops.set(self.next_key, self.keys),
+            _ => {
+                ops.sum(self.keys, self.key_stride);
+                ops.last_to(self.next_key);
+            }
+        }
+        self.request_key(ops);
+    }
+
+    /// Requests the next round key.
+    pub(super) fn request_key(&self, ops: &mut Ops<'_>) {
+        ops.write(Write::Tmu, self.next_key);
+        // The addresses of the keys differ in one byte, which does not overflow.
+        ops.sum(self.next_key, self.key_stride);
+        ops.last_to(self.next_key);
+    }
+
+    /// Starts the load of a half from an address.
+    pub(super) fn start_load(&self, ops: &mut Ops<'_>, address: Variable) {
+        ops.write(Write::LoadSetup, self.load);
+        ops.write(Write::LoadAddress, address);
+    }
+
+    /// Starts the store of a half to an address.
+    pub(super) fn start_store(&self, ops: &mut Ops<'_>, address: Variable) {
+        ops.write(Write::StoreSetup, self.store);
+        ops.write(Write::StoreAddress, address);
+    }
+
+    /// Sets up 16 reads of vectors.
+    pub(super) fn set_up_reads(&self, ops: &mut Ops<'_>) {
+        ops.write(Write::LoadSetup, self.vpm);
+    }
+
+    /// Sets up writes of vectors.
+    pub(super) fn set_up_writes(&self, ops: &mut Ops<'_>) {
+        ops.write(Write::StoreSetup, self.vpm);
+    }
+
+    /// Writes a half of the blocks, XORed with the vectors that are there.
+    pub(super) fn combine(&self, ops: &mut Ops<'_>, half: Half) {
+        for byte in half.bytes() {
+            self.bytes.into_iter().for_each(|register| ops.xor_byte_to_vpm(register, byte));
+        }
+    }
+
+    /// Writes a half of the blocks.
+    pub(super) fn write(&self, ops: &mut Ops<'_>, half: Half) {
+        for byte in half.bytes() {
+            self.bytes.into_iter().for_each(|register| ops.byte_to_vpm(register, byte));
+        }
+    }
+
+    /// Reads a half of the blocks into eight registers.
+    pub(super) fn read(ops: &mut Ops<'_>, half: Half, to: Planes) {
+        for byte in half.bytes() {
+            to.into_iter().for_each(|register| ops.byte_from_vpm(register, byte));
+        }
+    }
+
+    /// An address plus half of a unit.
+    pub(super) fn second(&self, ops: &mut Ops<'_>, address: Variable) -> Variable {
+        ops.add_op(AddOp::Add, address, self.key_stride)
+    }
+
+    /// Executes a number of rounds.
+    pub(super) fn call(&self, ops: &mut Ops<'_>, count: u32) {
+        ops.set_small_if(self.count, count, Condition::Always);
+        ops.code.items.push(Item::Call { target: self.subroutine, link: self.link });
+    }
+
+    /// Executes the rounds that are left before the last one, after a number of them.
+    pub(super) fn call_rest(&self, ops: &mut Ops<'_>, executed: u32) {
+        ops.with_small(AddOp::Sub, self.rounds, executed);
+        ops.last_to(self.count);
+        ops.code.items.push(Item::Call { target: self.subroutine, link: self.link });
+    }
+
+    /// The rounds, as many as were asked for. The result is in [`State::planes`].
+    pub(super) fn subroutine(&self, ops: &mut Ops<'_>, kind: Round) {
+        ops.code.place(self.subroutine);
+        self.request_key(ops);
+        ops.receive();
+        round(ops, self.planes, self.rows, kind);
+        ops.count_down(self.count);
+        ops.code.branch(BranchCondition::AnyNotZero, self.subroutine);
+        ops.code.items.push(Item::Return(self.link));
+    }
+
+    /// The last round; the blocks are in [`State::bytes`]. `before_transposition` gets a variable that is known long before.
+    pub(super) fn last_round(
+        &self,
+        ops: &mut Ops<'_>,
+        kind: Round,
+        before_transposition: impl FnOnce(&mut Ops<'_>, Variable),
+    ) {
+        ops.receive();
+        let planes = round(ops, self.planes, self.rows, kind);
+        before_transposition(ops, planes[0]);
+        transposed(ops, planes, self.bytes);
+    }
+}
+
+/// The words of [`ROWS`].
+fn rows(ops: &mut Ops<'_>) -> Variable {
+    let rows = ops.code.variable();
+    let element = ops.element();
+    let row = ops.with_small(AddOp::And, element, 3);
+    let words = ROWS.map(|word| ops.constant(word));
+    ops.set(rows, words[0]);
+    for (number, word) in (0..).zip(words).skip(1) {
+        ops.flags(AddOp::Sub, Input::Variable(row), number);
+        ops.set_if(rows, word, Condition::Zero);
+    }
+    rows
+}
+
+/// Waits until the last store has ended, not before a variable has been computed.
+pub(super) fn wait_for_store(ops: &mut Ops<'_>, after: Option<Variable>) {
+    ops.wait_after(Read::StoreWait, after);
+}
+
+/// Waits until the last load has ended, not before a variable has been computed.
+pub(super) fn wait_for_load(ops: &mut Ops<'_>, after: Option<Variable>) {
+    ops.wait_after(Read::LoadWait, after);
+}
+
+/// Adds a variable to another one.
+pub(super) fn add_to(ops: &mut Ops<'_>, to: Variable, number: Variable) {
+    ops.add_op(AddOp::Add, to, number);
+    ops.last_to(to);
+}
