@@ -7,7 +7,9 @@
 
 pub mod asm;
 pub mod compiler;
+pub mod device;
 pub mod isa;
 pub mod kernels;
 pub mod lang;
+pub mod launch;
 pub mod sim;

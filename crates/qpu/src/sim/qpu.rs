@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use zeroize::Zeroize;
+
 use super::dma::Engine;
 use super::flags::Flags;
 use super::program::Step;
@@ -59,6 +61,14 @@ pub(super) struct Qpu {
     pub(super) instructions: u64,
     /// The number of clocks so far.
     pub(super) clocks: u64,
+}
+
+impl Drop for Qpu {
+    fn drop(&mut self) {
+        self.files.zeroize();
+        self.accumulators.zeroize();
+        self.requests.iter_mut().flatten().for_each(|(words, _)| words.zeroize());
+    }
 }
 
 impl Qpu {

@@ -1,5 +1,7 @@
 //! The vertex pipe memory (VPM): 64 rows of 16 words, which all QPUs and the DMA engines read and write (the guide, section 7).
 
+use zeroize::Zeroize;
+
 use super::FaultKind;
 use super::qpu::Vector;
 use crate::isa::ELEMENTS;
@@ -81,6 +83,12 @@ impl Access {
 /// The VPM.
 pub(super) struct Vpm {
     cells: Vec<Cell>,
+}
+
+impl Drop for Vpm {
+    fn drop(&mut self) {
+        self.cells.iter_mut().for_each(|cell| cell.value.zeroize());
+    }
 }
 
 impl Vpm {

@@ -8,3 +8,4 @@ mod isa;
 mod kernels;
 mod memory;
 mod sim;
+mod suite;

@@ -1,0 +1,236 @@
+//! The simulated QPUs as a device.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lockstep_core::backend::{
+    Backend, Completion, Cost, Counter, Device, DeviceId, DeviceProperties, DeviceSelector, Discovery,
+    KernelId, KernelInfo, Missing, Unit,
+};
+use lockstep_core::chaining::ChainingState;
+use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
+use lockstep_core::{Block, Error, KeySize};
+use zeroize::Zeroizing;
+
+use crate::launch::{Job, Launch, MAX_RUN_BYTES};
+use crate::sim::QPUS;
+
+/// The backend of the QPUs of VideoCore IV. The device `qpu` is the simulator, which is only used by name.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct QpuBackend;
+
+/// The backend's name.
+const NAME: &str = "qpu";
+
+impl Backend for QpuBackend {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn discover(&self) -> Discovery {
+        Discovery { devices: vec![Arc::new(Qpu::default())], missing: None }
+    }
+
+    fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
+        let unit = name.unit().filter(|_| name.backend() == NAME)?;
+        Some(Err(Missing {
+            reason: format!("this version has no access to the QPUs of a board, `{NAME}:{unit}`"),
+            remedy: format!("use {NAME}, the simulator"),
+        }))
+    }
+}
+
+/// A kernel of the device.
+struct Kernel {
+    info: KernelInfo,
+    launch: fn(Pass) -> Option<Launch>,
+}
+
+const KERNELS: [Kernel; 2] = [
+    Kernel {
+        info: KernelInfo {
+            name: "qpu/bitslice",
+            description: "32 blocks at once, as bit planes",
+            constant_time: true,
+            missing: None,
+        },
+        launch: |pass| match pass {
+            Pass::EcbEncrypt => Some(Launch::blocks(false, false)),
+            Pass::EcbDecrypt => Some(Launch::blocks(true, false)),
+            Pass::CbcDecrypt => Some(Launch::blocks(true, true)),
+            Pass::Cfb128Decrypt => Some(Launch::blocks(false, true)),
+            Pass::Ctr | Pass::Ctr32 => Some(Launch::Ctr),
+            _ => None,
+        },
+    },
+    Kernel {
+        info: KernelInfo {
+            name: "qpu/packed",
+            description: "four blocks in a vector and table lookups, as published in the thesis",
+            constant_time: false,
+            missing: None,
+        },
+        launch: |pass| (pass == Pass::EcbEncrypt).then_some(Launch::Packed),
+    },
+];
+
+/// Totals of the simulated QPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Simulated {
+    /// Bytes processed.
+    pub bytes: u64,
+    /// Clocks of all runs.
+    pub clocks: u64,
+    /// Instructions of all QPUs.
+    pub instructions: u64,
+}
+
+/// The simulated QPUs of a chip.
+pub struct Qpu {
+    kernels: Vec<KernelInfo>,
+    done: Mutex<Simulated>,
+    counts: Mutex<Vec<Counter>>,
+}
+
+impl Default for Qpu {
+    fn default() -> Qpu {
+        let count = |kernel: &Kernel| Counter { name: kernel.info.name, launches: 0, bytes: 0 };
+        Qpu {
+            kernels: KERNELS.iter().map(|kernel| kernel.info.clone()).collect(),
+            done: Mutex::default(),
+            counts: Mutex::new(KERNELS.iter().map(count).collect()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Qpu {
+    /// The totals so far.
+    pub fn simulated(&self) -> Simulated {
+        *lock(&self.done)
+    }
+
+    /// Executes a pass over a segment. Returns its bytes.
+    fn run_segment(&self, launch: Launch, pass: Pass, segment: &mut Segment<'_>) -> Result<u64, Error> {
+        let inverse;
+        let keys = match launch {
+            _ if matches!(pass, Pass::EcbDecrypt | Pass::CbcDecrypt) => {
+                inverse = segment.key.round_keys().inverse();
+                inverse.as_blocks()
+            }
+            _ => segment.key.round_keys().as_blocks(),
+        };
+        let mut host = segment.data.reborrow().into_host(self.id())?;
+        let len = host.input().len();
+        let rule = ChainingState::of(pass);
+        let mut state = Zeroizing::new(*segment.state);
+        let mut at = 0;
+        while at < len {
+            let end = at + self.piece(pass, &state, len - at);
+            let input = Zeroizing::new(host.input()[at..end].to_vec());
+            let (output, next) = self.run_piece(launch, pass, keys, &state, &input, rule)?;
+            host.output()[at..end].copy_from_slice(&output[..end - at]);
+            (state, at) = (next, end);
+        }
+        *segment.state = *state;
+        Ok(len as u64)
+    }
+
+    /// The bytes of the next run: a run increments the last 32 bits of a counter, which must not overflow in it.
+    fn piece(&self, pass: Pass, state: &Block, left: usize) -> usize {
+        let most = left.min(MAX_RUN_BYTES - 512);
+        if !matches!(pass, Pass::Ctr | Pass::Ctr32) {
+            return most;
+        }
+        let low = u32::from_be_bytes(state[12..].try_into().expect("four bytes"));
+        let until_wrap = ((1u64 << 32) - u64::from(low)) * 16;
+        until_wrap.min(most as u64) as usize
+    }
+
+    /// Runs a piece. Returns its output, and the chaining state after it.
+    fn run_piece(
+        &self,
+        launch: Launch,
+        pass: Pass,
+        keys: &[Block],
+        state: &Block,
+        input: &[u8],
+        rule: ChainingState,
+    ) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Block>), Error> {
+        let mut padded = Zeroizing::new(input.to_vec());
+        if pass == Pass::Cfb128Decrypt {
+            padded.resize(input.len().next_multiple_of(16), 0);
+        }
+        // The blocks before those of the input.
+        let mut before = Zeroizing::new(Vec::new());
+        if matches!(pass, Pass::CbcDecrypt | Pass::Cfb128Decrypt) {
+            before.extend_from_slice(state);
+            before.extend_from_slice(&padded[..padded.len() - 16]);
+        }
+        let (blocks, other): (&[u8], &[u8]) = match pass {
+            Pass::CbcDecrypt => (&padded, &before),
+            Pass::Cfb128Decrypt => (&before, &padded),
+            _ => (&padded, &[]),
+        };
+        let job = Job { keys, counter: *state, input: blocks, other };
+        let (output, run) = launch
+            .simulate(&job, QPUS)
+            .map_err(|fault| Error::DeviceFailed { device: self.id(), reason: fault.to_string() })?;
+        let mut done = lock(&self.done);
+        done.bytes += input.len() as u64;
+        done.clocks += run.clocks;
+        done.instructions += run.instructions;
+        let last = input.as_chunks::<16>().0.last().copied();
+        Ok((output, Zeroizing::new(rule.after(*state, input.len(), last))))
+    }
+}
+
+impl Device for Qpu {
+    fn id(&self) -> DeviceId {
+        DeviceId { backend: NAME, unit: Unit::Only }
+    }
+
+    fn description(&self) -> String {
+        format!("VideoCore IV with {QPUS} QPUs")
+    }
+
+    fn properties(&self) -> DeviceProperties {
+        DeviceProperties::SIMULATOR
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+
+    fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
+        let Operation::Pass(pass) = operation else { return None };
+        (KERNELS.get(usize::from(kernel.0))?.launch)(pass)?;
+        // The cost of the simulation on the host, not the cost on the chip: about 3.5 instructions a byte.
+        Some(Cost::new(100_000.0, 0.005))
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        lock(&self.counts).clone()
+    }
+
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>, Error> {
+        let named = KERNELS.get(usize::from(kernel.0));
+        let operation = work.task.operation();
+        let unsupported = || Error::Unsupported {
+            kernel: named.map_or("the QPUs", |named| named.info.name),
+            operation: operation.to_string(),
+        };
+        let Task::Pass(pass, segments) = work.task else { return Err(unsupported()) };
+        let launch = named.and_then(|named| (named.launch)(pass)).ok_or_else(unsupported)?;
+        let mut bytes = 0;
+        for segment in segments.iter_mut() {
+            bytes += self.run_segment(launch, pass, segment)?;
+        }
+        let count = &mut lock(&self.counts)[usize::from(kernel.0)];
+        count.launches += 1;
+        count.bytes += bytes;
+        Ok(Completion::Done)
+    }
+}
