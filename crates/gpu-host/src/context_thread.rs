@@ -63,7 +63,7 @@ struct Place<T> {
     is_done: OnceLock<()>,
 }
 
-/// The thread's end of a place. When it is dropped, with a result or without, the work is done.
+/// The place as the thread holds it. When this is dropped, with a result or without, the work is done.
 struct Delivery<T>(Arc<Place<T>>);
 
 impl Exclusive {

@@ -220,6 +220,8 @@ const BACKENDS: &[&str] = &[
     "opengl",
     #[cfg(feature = "lab")]
     "spu",
+    #[cfg(feature = "lab")]
+    "qpu",
 ];
 
 fn engine(settings: &Settings) -> Result<Engine, String> {

@@ -208,6 +208,33 @@ fn the_spu_and_the_cpu_give_equal_results() {
 }
 
 #[test]
+fn the_qpus_as_a_device() {
+    let folder = Folder::new();
+    folder.write("raw", [7; 16]);
+    folder.write("data", data(20_000));
+    let cipher = |mode: &str, more: &[&str]| {
+        let mut args = vec!["cipher", "--mode", mode, "--key-file", "raw"];
+        if mode != "ecb" {
+            args.extend(["--iv-hex", "000102030405060708090a0bfffffffe"]);
+        }
+        args.extend(more);
+        args.push("data");
+        folder.run(args).succeeded().stdout
+    };
+    let qpu = ["--device", "qpu", "--verify", "off"];
+    for (mode, more) in [("ctr", &[][..]), ("ecb", &[]), ("ecb", &["-d"]), ("cbc", &["-d"]), ("cfb", &["-d"])]
+    {
+        let more: Vec<&str> =
+            more.iter().copied().chain((mode == "ecb" || mode == "cbc").then_some("--no-padding")).collect();
+        assert!(cipher(mode, &[&qpu[..], &more].concat()) == cipher(mode, &more), "{mode}");
+    }
+    folder.run(["selftest", "--device", "qpu"]).succeeded();
+    let report = folder.run(["devices", "--device", "qpu"]).succeeded().text().to_string();
+    assert!(report.contains("\nqpu: VideoCore IV with 12 QPUs (simulated"), "{report}");
+    folder.run(["devices", "--device", "qpu:0"]).failed(2, "use qpu, the simulator");
+}
+
+#[test]
 fn the_cuda_paper() {
     let folder = Folder::new();
     let args = ["lab", "cuda", "--device", "cuda:emu", "--largest", "32K"];

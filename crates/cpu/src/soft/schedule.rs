@@ -1,5 +1,6 @@
 //! Key expansion (FIPS 197, 5.2) in constant time, and round keys as bit planes.
 
+use lockstep_core::sbox::{self, AFFINE};
 use zeroize::Zeroize;
 
 use super::planes::{MOST, Narrow, Plane, Wide};

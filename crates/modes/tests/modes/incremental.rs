@@ -1,5 +1,5 @@
-//! The engine of the incremental modes on an executor that fails on demand: what a failure leaves behind, data that overlap, and
-//! settings that change in the middle of a message.
+//! Tests of the engine of the incremental modes, on an executor that fails on demand: the state after a failure, overlapping data,
+//! and settings that change in the middle of a message.
 
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;

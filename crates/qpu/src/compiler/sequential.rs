@@ -182,10 +182,8 @@ impl Allocation {
 
     /// Finds values that only the next operation uses.
     fn find_next(&mut self, code: &Code, live: &[Set]) {
-        for place in 1..code.items.len() {
-            let (Item::Op(first), Item::Op(second)) = (code.items[place - 1], code.items[place]) else {
-                continue;
-            };
+        for (place, pair) in (1..).zip(code.items.windows(2)) {
+            let [Item::Op(first), Item::Op(second)] = pair else { continue };
             let Some(variable) = first.writes() else { continue };
             let is_used_up = second.reads().any(|read| read == variable) && !live[place].contains(variable);
             let is_whole = !first.is_partial() && !second.is_partial();
@@ -259,22 +257,20 @@ impl Allocation {
             if op.unpack != 0 || matches!(op.rotation, Some(Rotation::Quad(_))) {
                 variable(&op.inputs[0]).into_iter().for_each(|v| all[v.0 as usize].must_be_a = true);
             }
-            match op.used_inputs() {
-                [one, other] => match (variable(one), variable(other)) {
-                    (Some(one), Some(other)) => {
-                        let (one, other) = (one.0 as usize, other.0 as usize);
-                        let (to_a, to_b) = match all[one].a > all[other].a || all[other].b > all[one].b {
-                            true => (one, other),
-                            false => (other, one),
-                        };
-                        all[to_a].a += 1;
-                        all[to_b].b += 1;
-                    }
-                    // A small immediate takes the place of file B.
-                    (Some(one), None) if matches!(other, Input::Small(_)) => all[one.0 as usize].a += 1,
-                    (None, Some(other)) if matches!(one, Input::Small(_)) => all[other.0 as usize].a += 1,
-                    _ => {}
-                },
+            let [one, other] = op.used_inputs() else { continue };
+            match (variable(one), variable(other)) {
+                (Some(one), Some(other)) => {
+                    let (one, other) = (one.0 as usize, other.0 as usize);
+                    let (to_a, to_b) = match all[one].a > all[other].a || all[other].b > all[one].b {
+                        true => (one, other),
+                        false => (other, one),
+                    };
+                    all[to_a].a += 1;
+                    all[to_b].b += 1;
+                }
+                // A small immediate takes the place of file B.
+                (Some(one), None) if matches!(other, Input::Small(_)) => all[one.0 as usize].a += 1,
+                (None, Some(other)) if matches!(one, Input::Small(_)) => all[other.0 as usize].a += 1,
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use std::marker::PhantomData;
-use std::ops::{Add, BitAnd, BitOr, BitXor, Not, Shl, Shr, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Not, Shl, Shr, Sub};
 
 use super::condition::{Boolean, Comparison};
 use crate::compiler::{Read, Variable};
@@ -166,6 +166,7 @@ operators! { Int, i32:
 operators! { Float, f32:
     Add add Node::Add(AddOp::Fadd);
     Sub sub Node::Add(AddOp::Fsub);
+    Mul mul Node::Mul(MulOp::Fmul);
 }
 
 operators! { Char, u8:
@@ -214,8 +215,6 @@ methods! { Int:
 }
 
 methods! { Float:
-    /// Product.
-    mul Node::Mul(MulOp::Fmul);
     /// The smaller one.
     min Node::Add(AddOp::Fmin);
     /// The larger one.

@@ -8,7 +8,7 @@ use crate::isa::{AddOp, ELEMENTS, MulOp};
 #[derive(Clone, Copy)]
 pub(super) struct Results {
     pub(super) values: Vector,
-    /// The flag C of all elements as a mask, if flags are set.
+    /// The flag C of all elements as a mask, if the instruction sets flags; zero otherwise.
     pub(super) carry: Vector,
 }
 

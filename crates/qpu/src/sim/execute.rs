@@ -313,7 +313,7 @@ impl Qpu {
             registers::MUTEX => shared.unlock(self.number)?,
             registers::TMU0_S => self.request(0, values, shared)?,
             registers::TMU1_S => self.request(1, values, shared)?,
-            registers::TMU0_S..64 => {
+            57..60 | 61..64 => {
                 return Err(FaultKind::NotSimulated("a texture unit with coordinates"));
             }
             registers::VPM..=registers::DMA_ADDRESS => self.write_vpm(is_b, address, values, shared)?,

@@ -34,11 +34,10 @@ impl Flags {
     /// Sets the flags of the elements that have a condition.
     pub(super) fn set(&mut self, results: &Results, condition: Condition) {
         let mask = self.have(condition);
-        for index in 0..ELEMENTS {
+        for (index, chosen) in mask.into_iter().enumerate() {
             let value = results.values[index];
             let zero = if value == 0 { u32::MAX } else { 0 };
             let negative = ((value as i32) >> 31) as u32;
-            let chosen = mask[index];
             self.zero[index] = self.zero[index] & !chosen | zero & chosen;
             self.negative[index] = self.negative[index] & !chosen | negative & chosen;
             self.carry[index] = self.carry[index] & !chosen | results.carry[index] & chosen;

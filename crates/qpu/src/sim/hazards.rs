@@ -15,7 +15,7 @@ pub enum Hazard {
         /// The number of the register.
         register: u8,
     },
-    /// It rotates an accumulator that the instruction before it writes, or by r5 after such a write.
+    /// Its rotation has an input, or a distance in r5, that the instruction before it writes.
     RotationAfterWrite {
         /// The number of the accumulator.
         accumulator: u8,

@@ -156,7 +156,7 @@ fn bytes_and_halves_of_the_vpm() {
     assert_eq!(read(0x1800 | 1 << 2 | 1), elements(|index| 16 + index));
     assert_eq!(read(0x1c00 | 1 << 2 | 1), elements(|index| 4 * index + 1));
     // 16 bits.
-    let half = |index: u32| 2 * index | (2 * index + 1) << 8;
+    let half = |index: u32| (2 * index) | ((2 * index + 1) << 8);
     assert_eq!(read(0x1900 | 1 << 1 | 1), elements(|index| half(16 + index)));
     assert_eq!(read(0x1d00 | 1 << 1), elements(|index| half(2 * index)));
     // Writes of bytes keep the others.

@@ -160,7 +160,7 @@ fn parts(code: &Code, live: &[Set], homes: &Homes) -> Vec<Part> {
 /// Ends the words of a part: with a branch whose slots its last words fill, or with the end of the program.
 fn end_part(words: &mut Vec<Instruction>, setter: Option<usize>, ending: &Ending, homes: &Homes) {
     // The next part may read any variable in its first word.
-    if words.last().is_some_and(|word| writes_file(word)) {
+    if words.last().is_some_and(writes_file) {
         words.push(NOTHING);
     }
     match ending {

@@ -279,30 +279,30 @@ impl<'g> Placer<'g> {
             return;
         }
         match node.op.action {
-            Action::Receive => {
-                if !word.receives {
-                    word.receives = true;
-                    if self.fits(word) {
-                        // A move from r4 takes the result; the location is that of the next one.
-                        self.placed_at[place] = Some(now);
-                    } else {
-                        word.receives = false;
-                    }
+            Action::Receive if !word.receives => {
+                word.receives = true;
+                if self.fits(word) {
+                    self.placed_at[place] = Some(now);
+                } else {
+                    word.receives = false;
                 }
             }
-            Action::Constant(_) | Action::Semaphore { .. } => {
-                if word.is_empty() {
-                    self.try_whole(place, word, now);
-                }
+            Action::Constant(_) | Action::Semaphore { .. } if word.is_empty() => {
+                self.try_whole(place, word, now);
             }
             Action::Add(_) if word.add.is_none() => self.try_alu(place, word, now, false),
             Action::Mul(_) if word.mul.is_none() => self.try_alu(place, word, now, true),
-            Action::Move | Action::Either(..) if node.op.rotation.is_some() || !in_add => {
-                if word.mul.is_none() {
-                    self.try_alu(place, word, now, true);
-                }
+            Action::Move | Action::Either(..)
+                if (node.op.rotation.is_some() || !in_add) && word.mul.is_none() =>
+            {
+                self.try_alu(place, word, now, true);
             }
-            Action::Move | Action::Either(..) if word.add.is_none() => self.try_alu(place, word, now, false),
+            // Only the mul ALU rotates.
+            Action::Move | Action::Either(..)
+                if in_add && node.op.rotation.is_none() && word.add.is_none() =>
+            {
+                self.try_alu(place, word, now, false);
+            }
             _ => {}
         }
     }

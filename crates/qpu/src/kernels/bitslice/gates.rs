@@ -117,9 +117,9 @@ impl Circuit {
     /// The values for all bytes: bit `byte % 64` of word `byte / 64`.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = vec![[0; 4]; self.values];
-        for bit in 0..8 {
+        for (bit, table) in tables.iter_mut().take(8).enumerate() {
             for byte in (0..256).filter(|byte| byte >> bit & 1 == 1) {
-                tables[bit][byte / 64] |= 1 << (byte % 64);
+                table[byte / 64] |= 1 << (byte % 64);
             }
         }
         for gate in &self.gates {
