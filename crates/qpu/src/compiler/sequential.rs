@@ -27,17 +27,21 @@ pub fn compile(code: &Code) -> Result<Vec<Instruction>, CompileError> {
     for (place, item) in code.items.iter().enumerate() {
         match item {
             Item::Label(label) => places[label.0 as usize] = emitter.instructions.len(),
-            Item::Op(op) => emitter.op(op, |variable| locations.at(place, variable)),
+            Item::Op(op) => emitter.op(
+                op,
+                |variable| locations.read_at(place, variable),
+                |variable| locations.written_at(place, variable),
+            ),
             Item::Branch { condition, target } => {
                 branches.push((emitter.instructions.len(), *target));
                 emitter.branch(*condition, None, None);
             }
             Item::Call { target, link } => {
                 branches.push((emitter.instructions.len(), *target));
-                emitter.branch(BranchCondition::Always, locations.register_a(place, *link), None);
+                emitter.branch(BranchCondition::Always, locations.register_a(*link), None);
             }
             Item::Return(link) => {
-                emitter.branch(BranchCondition::Always, None, locations.register_a(place, *link));
+                emitter.branch(BranchCondition::Always, None, locations.register_a(*link));
             }
             Item::End => END.into_iter().for_each(|instruction| emitter.push(instruction)),
         }
@@ -95,15 +99,20 @@ impl Emitter {
         (0..3).for_each(|_| self.push(NOTHING));
     }
 
-    fn op(&mut self, op: &Op, at: impl Fn(Variable) -> Location) {
+    fn op(
+        &mut self,
+        op: &Op,
+        read_at: impl Fn(Variable) -> Location,
+        written_at: impl Fn(Variable) -> Location,
+    ) {
         let source = |input: &Input| match input {
-            Input::Variable(variable) => Source::At(at(*variable)),
+            Input::Variable(variable) => Source::At(read_at(*variable)),
             Input::Small(value) => Source::Small(*value),
             Input::Read(read) => Source::Read(*read),
             Input::Received => Source::At(Location::Received),
         };
         let target = match op.output {
-            Output::Variable(variable) => Target::At(at(variable)),
+            Output::Variable(variable) => Target::At(written_at(variable)),
             Output::Write(write) => Target::Write(write),
             Output::Nothing => Target::Nothing,
         };
@@ -154,16 +163,29 @@ struct Allocation {
 }
 
 impl Allocation {
-    fn at(&self, place: usize, variable: Variable) -> Location {
-        if self.next[place] == Some(variable) || self.used_up[place] == Some(variable) {
-            return NEXT;
+    /// Where the operation at a place reads a variable.
+    fn read_at(&self, place: usize, variable: Variable) -> Location {
+        match self.used_up[place] == Some(variable) {
+            true => NEXT,
+            false => self.register(variable),
         }
+    }
+
+    /// Where it writes one.
+    fn written_at(&self, place: usize, variable: Variable) -> Location {
+        match self.next[place] == Some(variable) {
+            true => NEXT,
+            false => self.register(variable),
+        }
+    }
+
+    fn register(&self, variable: Variable) -> Location {
         // A variable that is never read is written somewhere.
         self.registers[variable.0 as usize].unwrap_or(NEXT)
     }
 
-    fn register_a(&self, place: usize, variable: Variable) -> Option<u8> {
-        match self.at(place, variable) {
+    fn register_a(&self, variable: Variable) -> Option<u8> {
+        match self.register(variable) {
             Location::A(number) => Some(number),
             other => unreachable!("links are in file A, not in {other:?}"),
         }

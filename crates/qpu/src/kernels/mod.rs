@@ -1,6 +1,7 @@
 //! The kernels: programs that encrypt or decrypt blocks.
 
 pub mod bitslice;
+pub mod naive;
 pub mod packed;
 
 /// The S-box (FIPS 197, section 5.1.1), computed from its definition.

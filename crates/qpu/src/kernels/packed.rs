@@ -60,6 +60,41 @@ pub fn encrypt_as_published() -> Code {
     k.finish()
 }
 
+/// Decryption as the thesis compiled it. Its InvMixColumns multiplies each byte of an element alone, in four steps.
+pub fn decrypt_as_published() -> Code {
+    let mut k = Kernel::new();
+    let p = parameters(&mut k);
+    let blocks = k.var(p.blocks + (element() << 2) + ((k.me() << 4) << 2));
+    let increment = k.var(k.qpus() << 4);
+    let (state, key) = (k.unset::<Int>(), k.unset::<Int>());
+    k.gather(blocks);
+    k.for_(0, p.words, increment, |k, i| {
+        k.gather(key_address(p.keys, p.rounds));
+        k.receive_into(state);
+        k.receive_into(key);
+        k.set(state, state ^ key);
+        k.for_down(p.rounds - 1, 0, 1, |k, round| {
+            let shifted = inverse_shift_rows(k, state);
+            k.set(state, shifted);
+            sub_bytes(k, state, p.table);
+            k.gather(key_address(p.keys, round));
+            k.receive_into(key);
+            k.set(state, state ^ key);
+            let mixed = inverse_mix_columns(k, state);
+            k.set(state, mixed);
+        });
+        let shifted = inverse_shift_rows(k, state);
+        k.set(state, shifted);
+        sub_bytes(k, state, p.table);
+        k.gather(p.keys + ((element() & 3) << 2));
+        k.gather(blocks + ((i + increment) << 2));
+        k.receive_into(key);
+        k.store(state ^ key, blocks + (i << 2));
+    });
+    k.receive_into(state);
+    k.finish()
+}
+
 /// The address of the words of a round key: four, which are repeated.
 fn key_address(keys: Var<Int>, round: Var<Int>) -> Expression<Int> {
     keys + ((round << 2) << 2) + ((element() & 3) << 2)
@@ -113,4 +148,47 @@ fn double(k: &mut Kernel, argument: Expression<Int>) -> Var<Int> {
     let mask: Var<Char> = k.var(state.to_char() & 0x80);
     // 0x80 and 253 give 0x7f, which with the mask is 0xff.
     k.var((shifted ^ (Expression::<Char>::from(0x1b) & (mask | mask.muld(253)))).to_int())
+}
+
+fn inverse_shift_rows(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
+    let state = k.var(argument);
+    let column = k.var(element() & 3);
+    let result = k.var(state & 0xff);
+    // For each row: its mask, the rotation, and in which columns the row comes from the end of the block.
+    for (mask, by, columns) in [(0xff00u32, 1, 1), (0xff_0000, 2, 2), (0xff00_0000, 3, 3)] {
+        let row = k.var(rotate(state & mask, by));
+        k.where_(column.is_less(columns), |k| k.set(row, rotate(state & mask, by + 12)));
+        k.set(result, result | row);
+    }
+    result
+}
+
+fn inverse_mix_columns(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
+    let state = k.var(argument);
+    let fourteen = multiplied_by_lane(k, state.into(), 0x0e);
+    let eleven = multiplied_by_lane(k, state.ror(8), 0x0b);
+    let thirteen = multiplied_by_lane(k, state.ror(16), 0x0d);
+    let nine = multiplied_by_lane(k, state.ror(24), 0x09);
+    k.var(fourteen ^ eleven ^ thirteen ^ nine)
+}
+
+/// The product of each byte with a number, for one byte of the elements after the other.
+fn multiplied_by_lane(k: &mut Kernel, argument: Expression<Int>, number: u32) -> Var<Int> {
+    let (state, factor) = (k.var(argument), k.var(number));
+    let result = k.var(0);
+    k.for_(0, 4, 1, |k, i| {
+        let all = k.var(0xff);
+        let lane = k.var((state & (all << (i << 3))).shr_logical(i << 3));
+        let left = k.var(factor);
+        let product = k.var(0);
+        for _ in 0..4 {
+            k.where_((left & 1).is(1), |k| k.set(product, product ^ lane));
+            let before = k.var(lane);
+            k.set(lane, lane << 1);
+            k.where_((before & 0x80).is(0x80), |k| k.set(lane, lane ^ 0x11b));
+            k.set(left, left >> 1);
+        }
+        k.set(result, result | (product << (i << 3)));
+    });
+    result
 }

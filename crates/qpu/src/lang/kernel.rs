@@ -156,6 +156,22 @@ impl Kernel {
         });
     }
 
+    /// The same with a variable that becomes smaller by a step, while it is greater than a limit.
+    pub fn for_down(
+        &mut self,
+        start: impl Into<Expression<Int>>,
+        limit: impl Into<Expression<Int>>,
+        step: impl Into<Expression<Int>>,
+        body: impl FnOnce(&mut Kernel, Var<Int>),
+    ) {
+        let (limit, step) = (limit.into(), step.into());
+        let counter = self.var(start);
+        self.while_(&counter.is_greater(limit).any(), |k| {
+            body(k, counter);
+            k.set(counter, counter - step);
+        });
+    }
+
     /// Executes statements if a test of all elements holds.
     pub fn if_(&mut self, test: &Test, body: impl FnOnce(&mut Kernel)) {
         let end = self.code.label();

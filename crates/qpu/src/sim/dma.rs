@@ -5,7 +5,7 @@
 
 use super::FaultKind;
 use super::memory::Memory;
-use super::timing::{DMA_LOAD_CLOCKS, DMA_STORE_CLOCKS, dma_row_clocks};
+use super::timing::{DMA_LOAD_CLOCKS, DMA_STORE_CLOCKS, load_row_clocks, store_row_clocks};
 use super::vpm::Vpm;
 
 /// A block of words in the VPM.
@@ -32,8 +32,9 @@ impl Block {
         (row as usize, column as usize)
     }
 
-    fn clocks(&self) -> u64 {
-        u64::from(self.rows) * dma_row_clocks(self.words.into())
+    /// The clocks of all rows, of which one has those of a function.
+    fn clocks(&self, of_row: fn(u64) -> u64) -> u64 {
+        u64::from(self.rows) * of_row(self.words.into())
     }
 }
 
@@ -108,12 +109,18 @@ impl Engine {
     }
 
     /// Starts a transfer, which ends before the QPU may set up or start another.
-    fn start(&mut self, now: u64, free_at: &mut u64, clocks: u64) -> Result<Block, FaultKind> {
+    fn start(
+        &mut self,
+        now: u64,
+        free_at: &mut u64,
+        clocks: u64,
+        of_row: fn(u64) -> u64,
+    ) -> Result<Block, FaultKind> {
         if self.done_at > now {
             return Err(FaultKind::DmaBusy);
         }
         let block = self.block.ok_or(FaultKind::NoSetup)?;
-        *free_at = now.max(*free_at) + clocks + block.clocks();
+        *free_at = now.max(*free_at) + clocks + block.clocks(of_row);
         self.done_at = *free_at;
         Ok(block)
     }
@@ -127,7 +134,7 @@ impl Engine {
         memory: &Memory<'_>,
         vpm: &mut Vpm,
     ) -> Result<(), FaultKind> {
-        let block = self.start(now, free_at, DMA_LOAD_CLOCKS)?;
+        let block = self.start(now, free_at, DMA_LOAD_CLOCKS, load_row_clocks)?;
         for row in 0..block.rows {
             let start = address.wrapping_add(row * self.stride);
             for word in 0..block.words {
@@ -147,7 +154,7 @@ impl Engine {
         memory: &mut Memory<'_>,
         vpm: &mut Vpm,
     ) -> Result<(), FaultKind> {
-        let block = self.start(now, free_at, DMA_STORE_CLOCKS)?;
+        let block = self.start(now, free_at, DMA_STORE_CLOCKS, store_row_clocks)?;
         for row in 0..block.rows {
             let start = address.wrapping_add(row * (4 * block.words + self.stride));
             for word in 0..block.words {

@@ -6,6 +6,8 @@ mod gates;
 mod hazards;
 mod isa;
 mod kernels;
+mod lang;
+mod measured;
 mod memory;
 mod sim;
 mod suite;

@@ -6,6 +6,7 @@
 
 mod graph;
 mod place;
+mod registers;
 mod search;
 
 pub use search::search;
@@ -17,7 +18,7 @@ use super::flow::{Set, live_after};
 use super::ir::{Action, Code, Item, Label, Op, Rotation, Variable};
 use super::sequential::{branch, set_target};
 use super::word::{END, Location, NOTHING};
-use crate::isa::registers::{self, FILE};
+use crate::isa::registers::FILE;
 use crate::isa::{BranchCondition, Instruction};
 use graph::Graph;
 
@@ -192,7 +193,7 @@ fn writes_file(instruction: &Instruction) -> bool {
         Instruction::Semaphore(semaphore) => semaphore.to,
         Instruction::Branch(_) => return true,
     };
-    to.add < registers::FILE || to.mul < registers::FILE
+    to.add < FILE || to.mul < FILE
 }
 
 /// The variables that are needed at a place.

@@ -6,8 +6,8 @@ use super::super::ir::{Action, Input, Op, Output, Rotation};
 use super::super::word::{Location, NOTHING, Placed, Source, Target, alone, combined};
 use super::Hints;
 use super::graph::{Graph, Node};
+use super::registers::{ACCUMULATORS, Kind, ORDERS, Place, Registers};
 use crate::isa::Instruction;
-use crate::isa::registers::FILE;
 use crate::sim::Hazards;
 
 /// Words without an operation after which a value is moved out of an accumulator, and after which the compiler gives up.
@@ -16,80 +16,6 @@ const LIMIT: usize = 64;
 
 /// Added to the priority of an operation for each value that it is the last one to read.
 const LAST_READER: i64 = 40;
-
-/// Accumulators that values may be in.
-const ACCUMULATORS: u8 = 4;
-
-/// Where a value is, and from which word on it can be read.
-#[derive(Debug, Clone, Copy)]
-struct Copy_ {
-    location: Location,
-    from: usize,
-}
-
-/// The values that registers have.
-struct Registers {
-    a: [Option<usize>; FILE as usize],
-    b: [Option<usize>; FILE as usize],
-    accumulators: [Option<usize>; ACCUMULATORS as usize],
-    /// Registers that will be written for what follows, and the heights of the operations that do so.
-    homes: Vec<(Location, usize)>,
-}
-
-impl Registers {
-    /// The value in a register.
-    fn at(&self, location: Location) -> Option<usize> {
-        match location {
-            Location::A(number) => self.a[usize::from(number)],
-            Location::B(number) => self.b[usize::from(number)],
-            Location::Accumulator(number) => self.accumulators[usize::from(number)],
-            Location::Received => None,
-        }
-    }
-
-    fn holder(&mut self, location: Location) -> Option<&mut Option<usize>> {
-        match location {
-            Location::A(number) => self.a.get_mut(usize::from(number)),
-            Location::B(number) => self.b.get_mut(usize::from(number)),
-            Location::Accumulator(number) => self.accumulators.get_mut(usize::from(number)),
-            Location::Received => None,
-        }
-    }
-
-    /// A register for a value all of whose readers are higher than a height. One that an operation will write for what follows must
-    /// be read before: that operation must be lower than all readers, so that none of them waits for it.
-    fn free(&self, kind: Kind, height: usize) -> Option<Location> {
-        let first = |holders: &[Option<usize>], location: fn(u8) -> Location| {
-            let all = holders.iter().zip(0..).filter(|(holder, _)| holder.is_none());
-            all.map(|(_, number)| location(number)).find(|location| self.is_allowed(*location, height))
-        };
-        match kind {
-            Kind::A => first(&self.a, Location::A),
-            Kind::B => first(&self.b, Location::B),
-            Kind::Accumulator => first(&self.accumulators, Location::Accumulator),
-        }
-    }
-
-    fn is_allowed(&self, location: Location, height: usize) -> bool {
-        let written = self.homes.iter().find(|(home, _)| *home == location);
-        written.is_none_or(|(_, writer)| height > *writer)
-    }
-}
-
-/// A kind of register.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    A,
-    B,
-    Accumulator,
-}
-
-const ORDERS: [[Kind; 3]; 4] = [
-    [Kind::Accumulator, Kind::A, Kind::B],
-    [Kind::Accumulator, Kind::B, Kind::A],
-    [Kind::A, Kind::B, Kind::Accumulator],
-    [Kind::B, Kind::A, Kind::Accumulator],
-];
 
 /// What a word has so far.
 #[derive(Default)]
@@ -119,7 +45,7 @@ struct Placer<'g> {
     /// For each operation, its priority.
     priorities: Vec<i64>,
     hints: &'g Hints,
-    copies: Vec<Vec<Copy_>>,
+    copies: Vec<Vec<Place>>,
     /// Readers of each value that have not been placed.
     readers_left: Vec<usize>,
     registers: Registers,
@@ -128,7 +54,8 @@ struct Placer<'g> {
     instructions: Vec<Instruction>,
 }
 
-/// Fills words with the operations of a part, which do not use the register of a return address. Returns them, and the word of the last operation that sets flags.
+/// Fills words with the operations of a part, which do not use the register of a return address. Returns them,
+/// and the word of the last operation that sets flags.
 ///
 /// # Errors
 /// [`CompileError::Registers`] if the values do not fit into the registers.
@@ -156,20 +83,12 @@ pub(super) fn place(
 
 impl<'g> Placer<'g> {
     fn new(graph: &'g Graph, hints: &'g Hints) -> Placer<'g> {
-        let mut registers = Registers {
-            a: [None; FILE as usize],
-            b: [None; FILE as usize],
-            accumulators: [None; ACCUMULATORS as usize],
-            homes: graph
-                .written_homes
-                .iter()
-                .map(|(home, node)| (*home, graph.nodes[*node].height))
-                .collect(),
-        };
+        let height = |(home, node): &(Location, usize)| (*home, graph.nodes[*node].height);
+        let mut registers = Registers::new(graph.written_homes.iter().map(height).collect());
         let mut copies = vec![Vec::new(); graph.values.len()];
         for (value, location) in &graph.at_start {
             // The last word of the part before writes no variable.
-            copies[*value].push(Copy_ { location: *location, from: 0 });
+            copies[*value].push(Place { location: *location, from: 0 });
             if let Some(holder) = registers.holder(*location) {
                 *holder = Some(*value);
             }
@@ -414,14 +333,7 @@ impl<'g> Placer<'g> {
                 free.extend(own.filter(|location| self.registers.is_allowed(*location, height)));
             }
         }
-        let rank = |location: &Location| {
-            let kind = match location {
-                Location::A(_) => Kind::A,
-                Location::B(_) => Kind::B,
-                Location::Accumulator(_) | Location::Received => Kind::Accumulator,
-            };
-            kinds.iter().position(|other| *other == kind)
-        };
+        let rank = |location: &Location| kinds.iter().position(|kind| *kind == Kind::of(*location));
         free.sort_by_key(rank);
         free.dedup();
         let allowed = |location: &Location| match of.is_replaced && of.needs_a {
@@ -471,7 +383,7 @@ impl<'g> Placer<'g> {
         let others = self.partners(value);
         let in_file = |kind: Kind| {
             let is_there =
-                |other: &&usize| self.copies[**other].iter().all(|copy| is_of(copy.location, kind));
+                |other: &&usize| self.copies[**other].iter().all(|copy| Kind::of(copy.location) == kind);
             others.iter().filter(|other| !self.copies[**other].is_empty()).filter(is_there).count()
         };
         let is_a = self.graph.values[value].needs_a || in_file(Kind::A) <= in_file(Kind::B);
@@ -507,7 +419,7 @@ impl<'g> Placer<'g> {
     /// Frees the registers of a value that has been read, but for its home.
     fn release_copies(&mut self, value: usize) {
         let home = self.graph.values[value].home;
-        let kept: Vec<Copy_> =
+        let kept: Vec<Place> =
             self.copies[value].iter().filter(|copy| Some(copy.location) == home).copied().collect();
         self.copies[value].retain(|copy| Some(copy.location) != home);
         self.release(value);
@@ -530,7 +442,7 @@ impl<'g> Placer<'g> {
             *holder = Some(value);
         }
         // Accumulators first: they never conflict.
-        self.copies[value].push(Copy_ { location, from: now + latency });
+        self.copies[value].push(Place { location, from: now + latency });
         self.copies[value].sort_by_key(|copy| !matches!(copy.location, Location::Accumulator(_)));
         // A result that nothing reads needs no register.
         if self.readers_left[value] == 0 {
@@ -579,7 +491,7 @@ impl<'g> Placer<'g> {
             let sources: Vec<Location> =
                 self.copies[value].iter().filter(|copy| copy.from <= now).map(|copy| copy.location).collect();
             for source in sources {
-                for kind in kinds.iter().filter(|kind| !is_of(source, **kind)) {
+                for kind in kinds.iter().filter(|kind| Kind::of(source) != **kind) {
                     let height = self.lowest_reader(value);
                     let Some(location) = self.registers.free(*kind, height) else { continue };
                     if self.try_move(word, value, source, location, now) {
@@ -655,14 +567,5 @@ impl<'g> Placer<'g> {
                 return;
             }
         }
-    }
-}
-
-fn is_of(location: Location, kind: Kind) -> bool {
-    match location {
-        Location::A(_) => kind == Kind::A,
-        Location::B(_) => kind == Kind::B,
-        Location::Accumulator(_) => kind == Kind::Accumulator,
-        Location::Received => false,
     }
 }

@@ -1,0 +1,186 @@
+//! Programs in the language, by both compilers.
+
+use lockstep_qpu::compiler::scheduled::{self, Hints};
+use lockstep_qpu::compiler::{Code, sequential};
+use lockstep_qpu::lang::{Int, Kernel, element, rotate, uniform};
+use lockstep_qpu::sim::{Machine, Program};
+
+fn results(code: &Code) -> Vec<Vec<u32>> {
+    let compiled = [sequential::compile(code).unwrap(), scheduled::compile(code, &Hints::default()).unwrap()];
+    compiled
+        .iter()
+        .map(|instructions| {
+            let program = Program::new(instructions);
+            let words = [0u32, 1, 64];
+            let mut memory: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            memory.resize(1024, 0);
+            Machine::new(&program, &[0])
+                .run(&mut memory, 1_000_000)
+                .unwrap_or_else(|fault| panic!("{fault}"));
+            memory[64..128].chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+        })
+        .collect()
+}
+
+fn check(
+    build: impl FnOnce(&mut Kernel) -> lockstep_qpu::lang::Var<lockstep_qpu::lang::Int>,
+    expected: impl Fn(u32) -> u32,
+) {
+    let mut k = Kernel::new();
+    let to = k.var(uniform());
+    let result = build(&mut k);
+    k.store(result, to);
+    let expected: Vec<u32> = (0..16).map(expected).collect();
+    for (compiler, result) in ["sequential", "scheduled"].iter().zip(results(&k.finish())) {
+        assert_eq!(result, expected, "{compiler}");
+    }
+}
+
+#[test]
+fn loops_down() {
+    check(
+        |k| {
+            let sum = k.var(element());
+            let start = k.var(9);
+            k.for_down(start - 1, 0, 1, |k, i| k.set(sum, sum + i));
+            sum
+        },
+        |index| index + 36,
+    );
+}
+
+#[test]
+fn shifts_by_variables() {
+    check(
+        |k| {
+            let value = k.var(0x1122_3344u32);
+            let result = k.var(0);
+            k.for_(0, 4, 1, |k, i| {
+                let all = k.var(0xff);
+                let lane = k.var((value & (all << (i << 3))).shr_logical(i << 3));
+                k.set(result, result + lane);
+            });
+            result
+        },
+        |_| 0xaa,
+    );
+}
+
+fn times(byte: u32, number: u32) -> u32 {
+    let mut product = 0;
+    for bit in 0..4 {
+        if number >> bit & 1 == 1 {
+            let mut term = byte << bit;
+            for high in (8..12).rev() {
+                if term >> high & 1 == 1 {
+                    term ^= 0x11b << (high - 8);
+                }
+            }
+            product ^= term;
+        }
+    }
+    product
+}
+
+/// Conditions within loops.
+#[test]
+fn products_in_the_field_of_aes() {
+    check(
+        |k| {
+            let lane = k.var((element() << 4) + 7);
+            let left = k.var::<Int>(14);
+            let product = k.var::<Int>(0);
+            for _ in 0..4 {
+                k.where_((left & 1).is(1), |k| k.set(product, product ^ lane));
+                let before = k.var(lane);
+                k.set(lane, lane << 1);
+                k.where_((before & 0x80).is(0x80), |k| k.set(lane, lane ^ 0x11b));
+                k.set(left, left >> 1);
+            }
+            product
+        },
+        |index| times((index << 4) + 7, 14),
+    );
+}
+
+#[test]
+fn rotations_under_conditions() {
+    check(
+        |k| {
+            let state = k.var(element());
+            let column = k.var(element() & 3);
+            let row = k.var(rotate(state & 0xff, 1));
+            k.where_(column.is_less(1), |k| k.set(row, rotate(state & 0xff, 13)));
+            row
+        },
+        |index| if index % 4 == 0 { (index + 3) % 16 } else { index - 1 },
+    );
+}
+
+fn by_lane(
+    k: &mut Kernel,
+    argument: lockstep_qpu::lang::Expression<Int>,
+    number: u32,
+) -> lockstep_qpu::lang::Var<Int> {
+    let (state, factor) = (k.var(argument), k.var(number));
+    let result = k.var(0);
+    k.for_(0, 4, 1, |k, i| {
+        let all = k.var(0xff);
+        let lane = k.var((state & (all << (i << 3))).shr_logical(i << 3));
+        let left = k.var(factor);
+        let product = k.var(0);
+        for _ in 0..4 {
+            k.where_((left & 1).is(1), |k| k.set(product, product ^ lane));
+            let before = k.var(lane);
+            k.set(lane, lane << 1);
+            k.where_((before & 0x80).is(0x80), |k| k.set(lane, lane ^ 0x11b));
+            k.set(left, left >> 1);
+        }
+        k.set(result, result | (product << (i << 3)));
+    });
+    result
+}
+
+#[test]
+fn one_product_by_lanes() {
+    check(
+        |k| {
+            let state = k.var((element() << 4) + 0x0706_0503u32);
+            by_lane(k, state.into(), 14)
+        },
+        |index| {
+            u32::from_le_bytes(((index << 4) + 0x0706_0503).to_le_bytes().map(|b| times(b.into(), 14) as u8))
+        },
+    );
+}
+
+#[test]
+fn products_by_lanes() {
+    check(
+        |k| {
+            let state = k.var((element() << 4) + 0x0706_0503u32);
+            let a = by_lane(k, state.into(), 14);
+            let b = by_lane(k, state.ror(8), 11);
+            k.var(a ^ b)
+        },
+        |index| {
+            let state = (index << 4) + 0x0706_0503;
+            let all =
+                |state: u32, by| u32::from_le_bytes(state.to_le_bytes().map(|b| times(b.into(), by) as u8));
+            all(state, 14) ^ all(state.rotate_right(8), 11)
+        },
+    );
+}
+
+#[test]
+fn a_variable_is_read_and_replaced_before_its_last_use() {
+    check(
+        |k| {
+            let sum = k.var(element());
+            let other = k.var(element() << 4);
+            k.set(sum, sum + other);
+            k.var(sum)
+        },
+        |index| 17 * index,
+    );
+}
