@@ -45,7 +45,7 @@ struct Kernel {
     launch: fn(Pass) -> Option<Launch>,
 }
 
-const KERNELS: [Kernel; 2] = [
+const KERNELS: [Kernel; 4] = [
     Kernel {
         info: KernelInfo {
             name: "qpu/bitslice",
@@ -64,12 +64,38 @@ const KERNELS: [Kernel; 2] = [
     },
     Kernel {
         info: KernelInfo {
+            name: "qpu/packed-tuned",
+            description: "four blocks in a vector and lookups of columns",
+            constant_time: false,
+            missing: None,
+        },
+        launch: |pass| match pass {
+            Pass::EcbEncrypt => Some(Launch::PackedTuned { decrypts: false }),
+            Pass::EcbDecrypt => Some(Launch::PackedTuned { decrypts: true }),
+            _ => None,
+        },
+    },
+    Kernel {
+        info: KernelInfo {
             name: "qpu/packed",
             description: "four blocks in a vector and table lookups, as published in the thesis",
             constant_time: false,
             missing: None,
         },
-        launch: |pass| (pass == Pass::EcbEncrypt).then_some(Launch::Packed),
+        launch: |pass| match pass {
+            Pass::EcbEncrypt => Some(Launch::Packed { decrypts: false }),
+            Pass::EcbDecrypt => Some(Launch::Packed { decrypts: true }),
+            _ => None,
+        },
+    },
+    Kernel {
+        info: KernelInfo {
+            name: "qpu/naive",
+            description: "one byte in an element, the thesis's first kernel",
+            constant_time: false,
+            missing: None,
+        },
+        launch: |pass| (pass == Pass::EcbEncrypt).then_some(Launch::Naive),
     },
 ];
 
@@ -115,8 +141,9 @@ impl Qpu {
     /// Executes a pass over a segment. Returns its bytes.
     fn run_segment(&self, launch: Launch, pass: Pass, segment: &mut Segment<'_>) -> Result<u64, Error> {
         let inverse;
-        let keys = match launch {
-            _ if matches!(pass, Pass::EcbDecrypt | Pass::CbcDecrypt) => {
+        // The published kernel decrypts by the inverse cipher with the keys of encryption.
+        let keys = match pass {
+            Pass::EcbDecrypt | Pass::CbcDecrypt if launch != (Launch::Packed { decrypts: true }) => {
                 inverse = segment.key.round_keys().inverse();
                 inverse.as_blocks()
             }

@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 use lockstep_core::Block;
 use zeroize::Zeroizing;
 
-use crate::compiler::sequential;
+use crate::compiler::scheduled::{self, Hints};
+use crate::compiler::{Code, sequential};
 use crate::kernels::bitslice::{BitsliceProgram, KEY_STRIDE, PROGRAMS, UNIT};
-use crate::kernels::{SBOX, packed};
+use crate::kernels::{INVERSE_SBOX, SBOX, naive, packed, packed_tuned};
 use crate::sim::{Fault, Machine, Program, QPUS, Run};
 
 /// The most bytes of a run.
@@ -27,8 +28,18 @@ pub enum Launch {
     Blocks(usize),
     /// Bitsliced CTR.
     Ctr,
-    /// The thesis's kernel, as it was published: ECB encryption.
-    Packed,
+    /// The thesis's kernel, as it was published: ECB.
+    Packed {
+        /// True for decryption.
+        decrypts: bool,
+    },
+    /// The same, tuned.
+    PackedTuned {
+        /// True for decryption.
+        decrypts: bool,
+    },
+    /// The thesis's first kernel: ECB encryption.
+    Naive,
 }
 
 /// The input of a run.
@@ -53,10 +64,26 @@ static BITSLICE: [LazyLock<Program>; PROGRAMS.len()] = [
     LazyLock::new(|| Program::new(&PROGRAMS[4].compile())),
 ];
 
-static PACKED: LazyLock<Program> = LazyLock::new(|| {
-    let instructions = sequential::compile(&packed::encrypt_as_published());
-    Program::new(&instructions.expect("a kernel that fits into the registers"))
+/// The thesis's kernels, by the compiler's scheme of that time.
+static PACKED: LazyLock<[Program; 2]> =
+    LazyLock::new(|| [packed::encrypt_as_published(), packed::decrypt_as_published()].map(as_published));
+static NAIVE: LazyLock<Program> = LazyLock::new(|| as_published(naive::encrypt_as_published()));
+
+/// The tuned kernels for 10, 12 and 14 rounds, for encryption and for decryption.
+static PACKED_TUNED: LazyLock<[[Program; 2]; 3]> = LazyLock::new(|| {
+    [10, 12, 14].map(|rounds| {
+        [false, true].map(|decrypts| {
+            let code = packed_tuned::blocks(rounds, decrypts);
+            Program::new(&scheduled::compile(&code, &Hints::default()).expect(FITS))
+        })
+    })
 });
+
+const FITS: &str = "a kernel that fits into the registers";
+
+fn as_published(code: Code) -> Program {
+    Program::new(&sequential::compile(&code).expect(FITS))
+}
 
 /// Memory in which things get addresses one after the other. It is wiped on drop.
 struct Memory(Zeroizing<Vec<u8>>);
@@ -108,18 +135,21 @@ impl Launch {
     pub fn simulate(self, job: &Job<'_>, qpus: u8) -> Result<(Zeroizing<Vec<u8>>, Run), Fault> {
         assert!(job.input.len() <= MAX_RUN_BYTES, "{} bytes in a run", job.input.len());
         let qpus = u32::from(qpus);
-        // Room for the keys, two margins, the data three times, and what is small.
+        // Room for the keys, margins, the data three times (four times with a word for each byte), and what is small.
         let margin = UNIT * qpus as usize;
-        let mut memory = Memory::new(3 * job.input.len() + 6 * margin + 4 * KEYS_ALIGNMENT);
+        let mut memory = Memory::new(4 * job.input.len() + 8 * margin + 4 * KEYS_ALIGNMENT);
         let (program, uniforms, output) = match self {
             Launch::Ctr => ctr(&mut memory, job, qpus),
             Launch::Blocks(index) => blocks(&mut memory, job, qpus, index),
-            Launch::Packed => packed(&mut memory, job, qpus),
+            Launch::Packed { decrypts } => packed(&mut memory, job, qpus, decrypts),
+            Launch::PackedTuned { decrypts } => packed_tuned(&mut memory, job, qpus, decrypts),
+            Launch::Naive => naive(&mut memory, job, qpus),
         };
         let budget = (job.input.len() as u64 + UNIT as u64 * u64::from(qpus)) * CLOCKS_PER_BYTE;
         let run = Machine::new(program, &uniforms).run(&mut memory.0, budget)?;
-        let output = memory.0[output as usize..][..job.input.len()].to_vec();
-        Ok((Zeroizing::new(output), run))
+        let stride = if self == Launch::Naive { 4 } else { 1 };
+        let output = memory.0[output as usize..].iter().step_by(stride).take(job.input.len());
+        Ok((Zeroizing::new(output.copied().collect()), run))
     }
 }
 
@@ -210,20 +240,81 @@ fn blocks(memory: &mut Memory, job: &Job<'_>, qpus: u32, index: usize) -> (&'sta
     (&BITSLICE[index], uniforms.collect(), output)
 }
 
-fn packed(memory: &mut Memory, job: &Job<'_>, qpus: u32) -> (&'static Program, Vec<u32>, u32) {
-    let rounds = job.keys.len() as u32 - 1;
-    let keys = memory.room(16 * job.keys.len());
-    for (place, key) in memory.0[keys as usize..].chunks_exact_mut(16).zip(job.keys) {
+/// Round keys as blocks.
+fn plain_keys(memory: &mut Memory, keys: &[Block]) -> u32 {
+    let address = memory.room(16 * keys.len());
+    for (place, key) in memory.0[address as usize..].chunks_exact_mut(16).zip(keys) {
         place.copy_from_slice(key);
     }
-    let table = memory.put_words(&SBOX.map(u32::from));
+    address
+}
+
+/// Bytes as words.
+fn bytes_as_words(memory: &mut Memory, bytes: &[u8], room: usize) -> u32 {
+    let address = memory.room(4 * room);
+    for (place, byte) in memory.0[address as usize..].chunks_exact_mut(4).zip(bytes) {
+        place[0] = *byte;
+    }
+    address
+}
+
+fn packed(
+    memory: &mut Memory,
+    job: &Job<'_>,
+    qpus: u32,
+    decrypts: bool,
+) -> (&'static Program, Vec<u32>, u32) {
+    let rounds = job.keys.len() as u32 - 1;
+    let keys = plain_keys(memory, job.keys);
+    let table = bytes_as_words(memory, if decrypts { &INVERSE_SBOX } else { &SBOX }, 256);
     // A vector is four blocks; the next one of each QPU is requested ahead.
-    let vector = 64;
-    let bytes = job.input.len().next_multiple_of(vector * qpus as usize);
-    let data = memory.room(bytes + vector * qpus as usize);
+    let step = 64 * qpus as usize;
+    let bytes = job.input.len().next_multiple_of(step);
+    let data = memory.room(bytes + step);
     memory.0[data as usize..][..job.input.len()].copy_from_slice(job.input);
     let words = bytes as u32 / 4;
     let uniforms =
         (0..qpus).map(|qpu| memory.put_words(&[qpu, qpus, data, keys, table, rounds, words])).collect();
-    (&PACKED, uniforms, data)
+    (&PACKED[usize::from(decrypts)], uniforms, data)
+}
+
+fn packed_tuned(
+    memory: &mut Memory,
+    job: &Job<'_>,
+    qpus: u32,
+    decrypts: bool,
+) -> (&'static Program, Vec<u32>, u32) {
+    let keys = plain_keys(memory, job.keys);
+    let (table, last_table) = if decrypts {
+        (memory.put_words(&packed_tuned::INVERSE_TABLE), bytes_as_words(memory, &INVERSE_SBOX, 256))
+    } else {
+        let table = memory.put_words(&packed_tuned::TABLE);
+        (table, table)
+    };
+    let unit = packed_tuned::UNIT;
+    let bytes = job.input.len().next_multiple_of(unit as usize);
+    let units = bytes as u32 / unit;
+    let qpus = working(qpus, units);
+    let data = memory.room(bytes + (unit * qpus) as usize + 64);
+    memory.0[data as usize..][..job.input.len()].copy_from_slice(job.input);
+    let uniforms = (0..qpus).map(|qpu| {
+        let units = units_of(qpu, qpus, units);
+        memory.put_words(&[qpu, qpus, data + unit * qpu, keys, table, last_table, units, unit * qpus])
+    });
+    // 11, 13 or 15 round keys.
+    (&PACKED_TUNED[(job.keys.len() - 11) / 2][usize::from(decrypts)], uniforms.collect(), data)
+}
+
+fn naive(memory: &mut Memory, job: &Job<'_>, qpus: u32) -> (&'static Program, Vec<u32>, u32) {
+    let rounds = job.keys.len() as u32 - 1;
+    let keys = bytes_as_words(memory, job.keys.as_flattened(), 16 * job.keys.len());
+    let table = bytes_as_words(memory, &SBOX, 256);
+    let matrix = memory.put_words(&naive::MATRIX);
+    let step = 16 * qpus as usize;
+    let bytes = job.input.len().next_multiple_of(step);
+    let data = bytes_as_words(memory, job.input, bytes + step);
+    let uniforms = (0..qpus)
+        .map(|qpu| memory.put_words(&[qpu, qpus, data, keys, table, matrix, rounds, bytes as u32]))
+        .collect();
+    (&NAIVE, uniforms, data)
 }

@@ -3,6 +3,7 @@
 pub mod bitslice;
 pub mod naive;
 pub mod packed;
+pub mod packed_tuned;
 
 /// The S-box (FIPS 197, section 5.1.1), computed from its definition.
 pub static SBOX: [u8; 256] = sbox();

@@ -68,6 +68,8 @@ pub(super) enum Tree {
     Apply(Node, Box<[Tree; 2]>),
     /// Element i moves to i + n.
     Rotate(Box<Tree>, u8),
+    /// Element i of each quad moves to i + n.
+    RotateInQuads(Box<Tree>, u8),
     /// A part of a variable: see [`crate::sim::unpack`].
     Unpack(Variable, u8),
 }
@@ -131,6 +133,11 @@ pub fn qpu() -> Expression<Int> {
 /// Rotates by a number of elements from 0 to 15: element i moves to (i + n) mod 16.
 pub fn rotate<T>(value: impl Into<Expression<T>>, by: u8) -> Expression<T> {
     Expression::of(Tree::Rotate(Box::new(value.into().tree), by & 15))
+}
+
+/// Rotates within each quad: element i moves to (i + n) mod 4. The value may be a byte of a variable.
+pub fn rotate_in_quads<T>(value: impl Into<Expression<T>>, by: u8) -> Expression<T> {
+    Expression::of(Tree::RotateInQuads(Box::new(value.into().tree), by & 3))
 }
 
 macro_rules! operators {

@@ -234,7 +234,8 @@ impl Kernel {
         self.write(Write::StoreAddress, address);
     }
 
-    fn wait_for_stores(&mut self) {
+    /// Waits until the last store has ended.
+    pub fn wait_for_stores(&mut self) {
         self.code.push(Op::new(Action::Move, [Input::Read(Read::StoreWait); 2], Output::Nothing));
     }
 
@@ -323,6 +324,16 @@ impl Kernel {
         self.code.push(Op::new(Action::Constant(value), [Input::Received; 2], Output::Variable(variable)));
     }
 
+    /// Writes a register that is no variable, for programs that set up the VPM and DMA themselves.
+    pub fn write_register<T>(&mut self, register: Write, value: Var<T>) {
+        self.write(register, Input::Variable(value.variable));
+    }
+
+    /// Writes an expression to such a register.
+    pub fn write_expression<T>(&mut self, register: Write, value: impl Into<Expression<T>>) {
+        self.assign_tree(Output::Write(register), &value.into().tree, Condition::Always);
+    }
+
     fn write(&mut self, register: Write, input: Input) {
         self.code.push(Op::new(Action::Move, [input; 2], Output::Write(register)));
     }
@@ -390,6 +401,15 @@ impl Kernel {
             Tree::Rotate(inner, by) => {
                 let input = self.in_variable(inner);
                 Op { rotation: Some(Rotation::Full(*by)), ..Op::new(Action::Move, [input; 2], output) }
+            }
+            Tree::RotateInQuads(inner, by) => {
+                let (input, unpack) = match &**inner {
+                    Tree::Unpack(variable, mode) => (Input::Variable(*variable), *mode),
+                    other => (self.in_variable(other), 0),
+                };
+                // A rotation by none is a move.
+                let rotation = (*by != 0).then_some(Rotation::Quad(*by));
+                Op { rotation, unpack, ..Op::new(Action::Move, [input; 2], output) }
             }
             Tree::Apply(node, both) => {
                 let action = match node {

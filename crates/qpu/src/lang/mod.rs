@@ -17,5 +17,5 @@ mod expression;
 mod kernel;
 
 pub use condition::{Boolean, Test};
-pub use expression::{Char, Expression, Float, Int, Var, element, qpu, rotate, uniform};
+pub use expression::{Char, Expression, Float, Int, Var, element, qpu, rotate, rotate_in_quads, uniform};
 pub use kernel::Kernel;

@@ -6,7 +6,7 @@ use lockstep_qpu::compiler::scheduled::{self, Hints};
 use lockstep_qpu::compiler::sequential;
 use lockstep_qpu::isa::Instruction;
 use lockstep_qpu::kernels::bitslice::{BitsliceProgram, Blocks, PROGRAMS, UNIT};
-use lockstep_qpu::kernels::{INVERSE_SBOX, SBOX, naive, packed};
+use lockstep_qpu::kernels::{INVERSE_SBOX, SBOX, naive, packed, packed_tuned};
 use lockstep_qpu::sim::{Machine, Program, Run};
 use lockstep_reference::Aes;
 
@@ -151,6 +151,61 @@ fn naive_as_published() {
         let (issued, clocks) = (4 * count / (20 * u64::from(qpus)), clocks / 20);
         assert!(issued.abs_diff(6732) * 20 <= 6732, "{issued} clocks of instructions a block");
         assert!((issued..issued + 22 * 70).contains(&clocks), "{clocks} clocks a block with {qpus} QPUs");
+    }
+}
+
+#[test]
+fn packed_tuned() {
+    for (bits, decrypts) in [(128, false), (192, false), (256, false), (128, true), (192, true), (256, true)]
+    {
+        let aes = Aes::new(&key(bits));
+        let rounds = aes.round_keys().len() as u8 - 1;
+        let inverse = Key::new(&key(bits)).unwrap().round_keys().inverse();
+        let round_keys = if decrypts { inverse.as_blocks() } else { aes.round_keys() };
+        let inverse_sbox = INVERSE_SBOX.map(u32::from);
+        let [table, last_table] = match decrypts {
+            true => [&packed_tuned::INVERSE_TABLE, &inverse_sbox],
+            false => [&packed_tuned::TABLE; 2],
+        };
+        let compiled =
+            scheduled::compile(&packed_tuned::blocks(rounds, decrypts), &Hints::default()).unwrap();
+        let program = Program::new(&compiled);
+        let run = |qpus: u32, data: &mut [u8]| {
+            let mut memory = Memory(Vec::new());
+            let keys = memory.put(&round_keys.concat());
+            let table = memory.put_words(table);
+            let last_table = memory.put_words(last_table);
+            let blocks = memory.put(data);
+            memory.put(&vec![0; 256 * qpus as usize]);
+            let units = data.len() as u32 / 256;
+            let uniforms: Vec<u32> = (0..qpus)
+                .map(|qpu| {
+                    let mine = (units + qpus - 1 - qpu) / qpus;
+                    let at = blocks + 256 * qpu;
+                    memory.put_words(&[qpu, qpus, at, keys, table, last_table, mine, 256 * qpus])
+                })
+                .collect();
+            let run = Machine::new(&program, &uniforms).run(&mut memory.0, 100_000_000);
+            data.copy_from_slice(&memory.0[blocks as usize..blocks as usize + data.len()]);
+            run.unwrap_or_else(|fault| panic!("{fault}"))
+        };
+        let plain = bytes(256 * 25);
+        let cipher = |block: &[u8]| {
+            let block = block.try_into().unwrap();
+            if decrypts { aes.decrypt(block) } else { aes.encrypt(block) }
+        };
+        let mut data = plain.clone();
+        run(12, &mut data);
+        assert!(data == plain.chunks(16).flat_map(cipher).collect::<Vec<u8>>(), "{bits} {decrypts}");
+        for qpus in [1, 12] {
+            let clocks = |units: usize| run(qpus, &mut bytes(256 * units * qpus as usize)).clocks;
+            let each = (clocks(30) - clocks(10)) as f64 / (20.0 * 256.0);
+            println!(
+                "packed-tuned-{bits}, decrypts {decrypts}, {qpus} QPUs: {each:.2} clocks a byte and QPU, {} instructions",
+                compiled.len()
+            );
+            assert!(bits > 128 || each <= 34.0, "{each}");
+        }
     }
 }
 

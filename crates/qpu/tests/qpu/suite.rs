@@ -11,3 +11,5 @@ fn qpu() -> Arc<dyn Device> {
 
 lockstep_testkit::backend_suite!(bitslice, qpu(), "qpu/bitslice");
 lockstep_testkit::backend_suite!(packed, qpu(), "qpu/packed");
+lockstep_testkit::backend_suite!(packed_tuned, qpu(), "qpu/packed-tuned");
+lockstep_testkit::backend_suite!(naive, qpu(), "qpu/naive");
