@@ -28,11 +28,8 @@ pub enum Launch {
     Blocks(usize),
     /// Bitsliced CTR.
     Ctr,
-    /// The thesis's kernel, as it was published: ECB.
-    Packed {
-        /// True for decryption.
-        decrypts: bool,
-    },
+    /// The thesis's kernel, as it was published: ECB encryption.
+    Packed,
     /// The same, tuned.
     PackedTuned {
         /// True for decryption.
@@ -65,8 +62,7 @@ static BITSLICE: [LazyLock<Program>; PROGRAMS.len()] = [
 ];
 
 /// The thesis's kernels, by the compiler's scheme of that time.
-static PACKED: LazyLock<[Program; 2]> =
-    LazyLock::new(|| [packed::encrypt_as_published(), packed::decrypt_as_published()].map(as_published));
+static PACKED: LazyLock<Program> = LazyLock::new(|| as_published(packed::encrypt_as_published()));
 static NAIVE: LazyLock<Program> = LazyLock::new(|| as_published(naive::encrypt_as_published()));
 
 /// The tuned kernels for 10, 12 and 14 rounds, for encryption and for decryption.
@@ -141,7 +137,7 @@ impl Launch {
         let (program, uniforms, output) = match self {
             Launch::Ctr => ctr(&mut memory, job, qpus),
             Launch::Blocks(index) => blocks(&mut memory, job, qpus, index),
-            Launch::Packed { decrypts } => packed(&mut memory, job, qpus, decrypts),
+            Launch::Packed => packed(&mut memory, job, qpus),
             Launch::PackedTuned { decrypts } => packed_tuned(&mut memory, job, qpus, decrypts),
             Launch::Naive => naive(&mut memory, job, qpus),
         };
@@ -258,15 +254,10 @@ fn bytes_as_words(memory: &mut Memory, bytes: &[u8], room: usize) -> u32 {
     address
 }
 
-fn packed(
-    memory: &mut Memory,
-    job: &Job<'_>,
-    qpus: u32,
-    decrypts: bool,
-) -> (&'static Program, Vec<u32>, u32) {
+fn packed(memory: &mut Memory, job: &Job<'_>, qpus: u32) -> (&'static Program, Vec<u32>, u32) {
     let rounds = job.keys.len() as u32 - 1;
     let keys = plain_keys(memory, job.keys);
-    let table = bytes_as_words(memory, if decrypts { &INVERSE_SBOX } else { &SBOX }, 256);
+    let table = bytes_as_words(memory, &SBOX, 256);
     // A vector is four blocks; the next one of each QPU is requested ahead.
     let step = 64 * qpus as usize;
     let bytes = job.input.len().next_multiple_of(step);
@@ -275,7 +266,7 @@ fn packed(
     let words = bytes as u32 / 4;
     let uniforms =
         (0..qpus).map(|qpu| memory.put_words(&[qpu, qpus, data, keys, table, rounds, words])).collect();
-    (&PACKED[usize::from(decrypts)], uniforms, data)
+    (&PACKED, uniforms, data)
 }
 
 fn packed_tuned(
