@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::compiler::scheduled::{self, Hints};
 use crate::compiler::{Code, sequential};
-use crate::kernels::bitslice::{BitsliceProgram, KEY_STRIDE, PROGRAMS, UNIT};
+use crate::kernels::bitslice::{Blocks, KEY_STRIDE, PROGRAMS, UNIT};
 use crate::kernels::{INVERSE_SBOX, SBOX, naive, packed, packed_tuned};
 use crate::sim::{Fault, Machine, Program, QPUS, Run};
 
@@ -24,8 +24,8 @@ const ALIGNMENT: usize = 64;
 /// A kernel, with its program for one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launch {
-    /// A bitsliced program that encrypts or decrypts blocks, by its index in [`PROGRAMS`].
-    Blocks(usize),
+    /// A bitsliced program that encrypts or decrypts blocks.
+    Blocks(Blocks),
     /// Bitsliced CTR.
     Ctr,
     /// The thesis's kernel, as it was published: ECB encryption.
@@ -39,8 +39,8 @@ pub enum Launch {
     Naive,
 }
 
-/// The input of a run.
-#[derive(Debug, Clone, Copy)]
+/// The input of a run. It has keys, so it is not printed.
+#[derive(Clone, Copy)]
 pub struct Job<'j> {
     /// The round keys in the order in which they are added.
     pub keys: &'j [Block],
@@ -60,6 +60,12 @@ static BITSLICE: [LazyLock<Program>; PROGRAMS.len()] = [
     LazyLock::new(|| Program::new(&PROGRAMS[3].compile())),
     LazyLock::new(|| Program::new(&PROGRAMS[4].compile())),
 ];
+
+/// The bitsliced program for blocks, or for CTR.
+fn bitslice(blocks: Option<Blocks>) -> &'static Program {
+    let index = PROGRAMS.iter().position(|program| program.blocks == blocks);
+    &BITSLICE[index.expect("there is a program for each")]
+}
 
 /// The thesis's kernels, by the compiler's scheme of that time.
 static PACKED: LazyLock<Program> = LazyLock::new(|| as_published(packed::encrypt_as_published()));
@@ -113,30 +119,30 @@ impl Memory {
 }
 
 impl Launch {
-    /// The program of a bitsliced kernel for blocks.
-    pub fn blocks(decrypts: bool, combines: bool) -> Launch {
-        let is_it = |program: &BitsliceProgram| {
-            program.blocks.is_some_and(|blocks| blocks.decrypts == decrypts && blocks.combines == combines)
-        };
-        Launch::Blocks(PROGRAMS.iter().position(is_it).expect("there is a program for each"))
-    }
-
     /// Runs the program on QPUs of the simulator. Returns the output, which is as long as the input.
     ///
     /// # Errors
     /// A fault of the program.
     ///
     /// # Panics
-    /// If the input is longer than [`MAX_RUN_BYTES`], or no whole blocks.
+    /// If the input is longer than [`MAX_RUN_BYTES`], or no whole blocks except for CTR; if the other data are not as long as the
+    /// program needs; or if there are no QPUs or more than [`QPUS`].
     pub fn simulate(self, job: &Job<'_>, qpus: u8) -> Result<(Zeroizing<Vec<u8>>, Run), Fault> {
         assert!(job.input.len() <= MAX_RUN_BYTES, "{} bytes in a run", job.input.len());
+        assert!((1..=QPUS).contains(&qpus), "{qpus} QPUs");
+        assert!(self == Launch::Ctr || job.input.len().is_multiple_of(16), "{} bytes", job.input.len());
+        let combines = matches!(self, Launch::Blocks(Blocks { combines: true, .. }));
+        assert_eq!(job.other.len(), if combines { job.input.len() } else { 0 });
+        if job.input.is_empty() {
+            return Ok((Zeroizing::new(Vec::new()), Run::default()));
+        }
         let qpus = u32::from(qpus);
         // Room for the keys, margins, the data three times (four times with a word for each byte), and what is small.
         let margin = UNIT * qpus as usize;
         let mut memory = Memory::new(4 * job.input.len() + 8 * margin + 4 * KEYS_ALIGNMENT);
         let (program, uniforms, output) = match self {
             Launch::Ctr => ctr(&mut memory, job, qpus),
-            Launch::Blocks(index) => blocks(&mut memory, job, qpus, index),
+            Launch::Blocks(kind) => blocks(&mut memory, job, qpus, kind),
             Launch::Packed => packed(&mut memory, job, qpus),
             Launch::PackedTuned { decrypts } => packed_tuned(&mut memory, job, qpus, decrypts),
             Launch::Naive => naive(&mut memory, job, qpus),
@@ -200,11 +206,11 @@ fn ctr(memory: &mut Memory, job: &Job<'_>, qpus: u32) -> (&'static Program, Vec<
         let units = units_of(qpu, qpus, units);
         memory.put_words(&[qpu, qpus, keys, rounds, at, at, units, counter, 32 * qpus, vectors])
     });
-    (&BITSLICE[0], uniforms.collect(), data + skipped as u32)
+    (bitslice(None), uniforms.collect(), data + skipped as u32)
 }
 
-fn blocks(memory: &mut Memory, job: &Job<'_>, qpus: u32, index: usize) -> (&'static Program, Vec<u32>, u32) {
-    let decrypts = PROGRAMS[index].blocks.is_some_and(|blocks| blocks.decrypts);
+fn blocks(memory: &mut Memory, job: &Job<'_>, qpus: u32, kind: Blocks) -> (&'static Program, Vec<u32>, u32) {
+    let decrypts = kind.decrypts;
     let rounds = job.keys.len() as u32 - 2;
     let keys = bitslice_keys(memory, job.keys, if decrypts { job.keys.len() - 1 } else { 0 });
     let bytes = job.input.len().next_multiple_of(UNIT);
@@ -233,7 +239,7 @@ fn blocks(memory: &mut Memory, job: &Job<'_>, qpus: u32, index: usize) -> (&'sta
             UNIT as u32 * qpus,
         ])
     });
-    (&BITSLICE[index], uniforms.collect(), output)
+    (bitslice(Some(kind)), uniforms.collect(), output)
 }
 
 /// Round keys as blocks.

@@ -15,6 +15,8 @@ use std::fmt;
 pub enum CompileError {
     /// More variables are needed at once than there are registers.
     Registers,
+    /// A variable is read, or written in part, before it is written.
+    Unwritten,
 }
 
 impl fmt::Display for CompileError {
@@ -22,6 +24,9 @@ impl fmt::Display for CompileError {
         match self {
             CompileError::Registers => {
                 f.write_str("the program needs more variables at once than there are registers")
+            }
+            CompileError::Unwritten => {
+                f.write_str("the program reads a variable, or writes a part of one, before it is written")
             }
         }
     }

@@ -121,8 +121,8 @@ impl Emitter {
             inputs[0] = self.moved(inputs[0]);
             self.push(NOTHING);
         } else if op.used_inputs().len() == 2 && conflict(inputs) {
-            // With a small immediate, the other input is moved.
-            let moved = usize::from(matches!(inputs[0], Source::Small(_)));
+            // A small immediate is not moved, nor what is unpacked, which is the first input.
+            let moved = usize::from(matches!(inputs[0], Source::Small(_)) || op.unpack != 0);
             inputs[moved] = self.moved(inputs[moved]);
         }
         let is_mul = matches!(op.action, Action::Mul(_)) || op.rotation.is_some();

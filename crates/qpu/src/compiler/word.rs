@@ -214,9 +214,8 @@ pub(super) fn combined(add: Option<&Placed>, mul: Option<&Placed>, receives: boo
 pub(super) fn alone(placed: &Placed) -> Instruction {
     let mut to = Destination::NONE;
     let (files, address) = target_address(placed.target);
-    if address != NOP {
-        (to.add, to.add_condition) = (address, placed.op.condition);
-    }
+    // Flags are set for the elements of the condition, even if nothing is written.
+    (to.add, to.add_condition, to.pack) = (address, placed.op.condition, placed.op.pack);
     to.is_swapped = files == Files::B;
     to.sets_flags = placed.op.sets_flags;
     match placed.op.action {

@@ -91,6 +91,7 @@ impl Kernel {
         let input = self.simple(&value.into().tree);
         let mut op = Op::new(Action::Move, [input; 2], Output::Variable(variable.variable));
         op.pack = 4 + (number & 3);
+        op.condition = self.mask.map_or(Condition::Always, |(_, condition)| condition);
         self.code.push(op);
     }
 
@@ -419,7 +420,11 @@ impl Kernel {
                 // A part of a variable can be the first input.
                 match &both[0] {
                     Tree::Unpack(variable, mode) => {
-                        let right = self.simple(&both[1]);
+                        // One word reads one register of file A.
+                        let right = match &both[1] {
+                            element @ Tree::Read(Read::Element) => self.in_variable(element),
+                            right => self.simple(right),
+                        };
                         Op { unpack: *mode, ..Op::new(action, [Input::Variable(*variable), right], output) }
                     }
                     left => {
@@ -437,6 +442,9 @@ impl Kernel {
         let inputs = [self.simple(left), self.simple(right)];
         match inputs {
             [Input::Small(one), Input::Small(other)] if one != other => [self.in_variable(left), inputs[1]],
+            // The number of the QPU is read by the port of small immediates.
+            [Input::Small(_), Input::Read(Read::Qpu)] => [inputs[0], self.in_variable(right)],
+            [Input::Read(Read::Qpu), Input::Small(_)] => [self.in_variable(left), inputs[1]],
             _ => inputs,
         }
     }

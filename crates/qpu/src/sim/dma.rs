@@ -55,8 +55,14 @@ impl Engine {
         Engine { block: None, stride: 0, extended_stride: 0, done_at: 0 }
     }
 
+    /// The QPU must have waited for its last transfer.
+    fn check_idle(&self, now: u64) -> Result<(), FaultKind> {
+        if self.done_at > now { Err(FaultKind::DmaBusy) } else { Ok(()) }
+    }
+
     /// Takes a word that sets up a load, or its stride.
-    pub(super) fn set_up_load(&mut self, word: u32) -> Result<(), FaultKind> {
+    pub(super) fn set_up_load(&mut self, word: u32, now: u64) -> Result<(), FaultKind> {
+        self.check_idle(now)?;
         if word >> 28 == 9 {
             self.extended_stride = word & 0x1fff;
             return Ok(());
@@ -81,7 +87,8 @@ impl Engine {
     }
 
     /// Takes a word that sets up a store, or its stride.
-    pub(super) fn set_up_store(&mut self, word: u32) -> Result<(), FaultKind> {
+    pub(super) fn set_up_store(&mut self, word: u32, now: u64) -> Result<(), FaultKind> {
+        self.check_idle(now)?;
         if word >> 30 == 3 {
             // In block mode the rows follow each other.
             let is_block_mode = word >> 16 & 1 == 1;
@@ -116,9 +123,7 @@ impl Engine {
         clocks: u64,
         of_row: fn(u64) -> u64,
     ) -> Result<Block, FaultKind> {
-        if self.done_at > now {
-            return Err(FaultKind::DmaBusy);
-        }
+        self.check_idle(now)?;
         let block = self.block.ok_or(FaultKind::NoSetup)?;
         *free_at = now.max(*free_at) + clocks + block.clocks(of_row);
         self.done_at = *free_at;
@@ -139,7 +144,7 @@ impl Engine {
             let start = address.wrapping_add(row * self.stride);
             for word in 0..block.words {
                 let (row, column) = block.place(row, word);
-                vpm.load(row, column, memory.load(start.wrapping_add(4 * word))?, self.done_at)?;
+                vpm.load(row, column, memory.load(start.wrapping_add(4 * word))?, now, self.done_at)?;
             }
         }
         Ok(())
@@ -159,7 +164,7 @@ impl Engine {
             let start = address.wrapping_add(row * (4 * block.words + self.stride));
             for word in 0..block.words {
                 let (row, column) = block.place(row, word);
-                memory.store(start.wrapping_add(4 * word), vpm.store(row, column, self.done_at)?)?;
+                memory.store(start.wrapping_add(4 * word), vpm.store(row, column, now, self.done_at)?)?;
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! The execution of operations: their inputs, and what the writes to each register do.
 
+use zeroize::Zeroize;
+
 use super::alu::Results;
 use super::pack::{pack_file_a, pack_mul, unpack, unpack_r4};
 use super::qpu::{Qpu, Vector};
@@ -27,10 +29,14 @@ impl Qpu {
     pub(super) fn alu(&mut self, alu: &Alu, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
         let has_small_immediate = alu.signal == Signal::SmallImmediate;
         // Both ports are read once, whatever the operations use.
-        let ports = [
-            self.read(false, alu.read_a, shared)?,
-            if has_small_immediate { None } else { self.read(true, alu.read_b, shared)? },
-        ];
+        let a = self.read(false, alu.read_a, shared)?;
+        let b = match alu.read_b {
+            _ if has_small_immediate => None,
+            // One uniform or vector, though both ports read it.
+            registers::UNIFORM | registers::VPM if alu.read_b == alu.read_a => a,
+            address => self.read(true, address, shared)?,
+        };
+        let ports = [a, b];
         let (mut add, mut mul) = (Results::NONE, Results::NONE);
         if alu.add != AddOp::Nop {
             let (mut first, mut second) = ([0; ELEMENTS], [0; ELEMENTS]);
@@ -54,7 +60,9 @@ impl Qpu {
             }
         }
         let exact = match alu.to.pack {
-            8 if !alu.to.pm => Some(self.exact_sums(alu, &ports)?),
+            8 if !alu.to.pm && matches!(alu.add, AddOp::Add | AddOp::Sub) => {
+                Some(self.exact_sums(alu, &ports)?)
+            }
             _ => None,
         };
         // The flags are still those before the instruction.
@@ -62,7 +70,7 @@ impl Qpu {
             self.write(&alu.to, false, &add.values, alu.add.gives_float(), exact.as_ref(), shared)?;
         }
         if alu.mul != MulOp::Nop && self.is_written(alu.to.mul, alu.to.mul_condition) {
-            self.write(&alu.to, true, &mul.values, alu.mul.is_float(), exact.as_ref(), shared)?;
+            self.write(&alu.to, true, &mul.values, alu.mul.is_float(), None, shared)?;
         }
         if alu.to.sets_flags {
             match (alu.add, alu.mul) {
@@ -88,9 +96,13 @@ impl Qpu {
 
     /// Moves the next result of a texture unit to r4.
     fn load_result(&mut self, unit: usize, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
-        let (words, ready_at) = self.requests[unit].pop_front().ok_or(FaultKind::NoRequest)?;
+        let (words, ready_at) = self.requests[unit].front_mut().ok_or(FaultKind::NoRequest)?;
+        self.accumulators[4] = *words;
+        // The queue does not wipe what leaves it.
+        words.zeroize();
+        let ready_at = *ready_at;
+        self.requests[unit].pop_front();
         shared.counters.tmu_stall_clocks += self.wait_until(ready_at);
-        self.accumulators[4] = words;
         Ok(())
     }
 
@@ -263,7 +275,7 @@ impl Qpu {
         let mut packed = *values;
         if packs_file_a {
             for index in 0..ELEMENTS {
-                let exact = exact.map_or(0, |exact| exact[index]);
+                let exact = exact.map_or(i64::from(values[index] as i32), |exact| exact[index]);
                 packed[index] = pack_file_a(to.pack, place[index], values[index], is_float, exact);
             }
         } else if packs_mul {
@@ -369,12 +381,12 @@ impl Qpu {
                 self.vpm_reads = Some(Access::of_setup(word)?);
                 Ok(())
             }
-            (registers::VPM_SETUP, false) => self.loads.set_up_load(word),
+            (registers::VPM_SETUP, false) => self.loads.set_up_load(word, now),
             (registers::VPM_SETUP, true) if word >> 30 == 0 => {
                 self.vpm_writes = Some(Access::of_setup(word)?);
                 Ok(())
             }
-            (registers::VPM_SETUP, true) => self.stores.set_up_store(word),
+            (registers::VPM_SETUP, true) => self.stores.set_up_store(word, now),
             (_, false) => shared.start_load(&mut self.loads, word, now),
             (_, true) => shared.start_store(&mut self.stores, word, now),
         }

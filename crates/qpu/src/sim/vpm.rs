@@ -127,8 +127,17 @@ impl Vpm {
     }
 
     /// A word, for a DMA store that reads it until a clock.
-    pub(super) fn store(&mut self, row: usize, column: usize, until: u64) -> Result<u32, FaultKind> {
+    pub(super) fn store(
+        &mut self,
+        row: usize,
+        column: usize,
+        now: u64,
+        until: u64,
+    ) -> Result<u32, FaultKind> {
         let cell = self.cell(row, column)?;
+        if cell.loaded_at > now {
+            return Err(FaultKind::VpmBusy { row: row as u8 });
+        }
         cell.stored_at = cell.stored_at.max(until);
         Ok(cell.value)
     }
@@ -139,9 +148,13 @@ impl Vpm {
         row: usize,
         column: usize,
         value: u32,
+        now: u64,
         until: u64,
     ) -> Result<(), FaultKind> {
         let cell = self.cell(row, column)?;
+        if cell.loaded_at.max(cell.stored_at) > now {
+            return Err(FaultKind::VpmBusy { row: row as u8 });
+        }
         (cell.value, cell.loaded_at) = (value, until);
         Ok(())
     }

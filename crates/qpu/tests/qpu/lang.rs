@@ -1,8 +1,8 @@
 //! Programs in the language, by both compilers.
 
 use lockstep_qpu::compiler::scheduled::{self, Hints};
-use lockstep_qpu::compiler::{Code, sequential};
-use lockstep_qpu::lang::{Int, Kernel, element, rotate, uniform};
+use lockstep_qpu::compiler::{Code, CompileError, sequential};
+use lockstep_qpu::lang::{Int, Kernel, element, qpu, rotate, uniform};
 use lockstep_qpu::sim::{Machine, Program};
 
 fn results(code: &Code) -> Vec<Vec<u32>> {
@@ -183,4 +183,47 @@ fn a_variable_is_read_and_replaced_before_its_last_use() {
         },
         |index| 17 * index,
     );
+}
+
+#[test]
+fn bytes_of_variables_with_other_inputs() {
+    check(
+        |k| {
+            let one = k.var((element() << 8) + 0x0403_0005u32);
+            let other = k.var((element() << 16) + 3);
+            // Both are kept in file A, since bytes of both are used.
+            let first = k.var(one.byte(1) + element());
+            let second = k.var(one.byte(0) ^ other);
+            let third = k.var(other.byte(2) ^ one);
+            k.var(first + second + third)
+        },
+        |index| {
+            let (one, other) = ((index << 8) + 0x0403_0005, (index << 16) + 3);
+            2 * index + (5 ^ other) + (index ^ one)
+        },
+    );
+}
+
+#[test]
+fn bytes_are_set_under_conditions() {
+    check(
+        |k| {
+            let value = k.var(0x0102_0304u32);
+            let byte = k.var::<Int>(9);
+            let row = k.var(element() & 3);
+            k.where_(row.is(1), |k| k.set_byte(value, 2, byte));
+            k.var(value + (qpu() + 1))
+        },
+        |index| if index % 4 == 1 { 0x0109_0305 } else { 0x0102_0305 },
+    );
+}
+
+#[test]
+fn a_variable_that_was_not_written_is_refused() {
+    let mut k = Kernel::new();
+    let value = k.unset::<Int>();
+    let to = k.var(uniform());
+    k.where_(to.is(3), |k| k.set(value, 1));
+    k.store(value, to);
+    assert_eq!(scheduled::compile(&k.finish(), &Hints::default()), Err(CompileError::Unwritten));
 }

@@ -259,6 +259,9 @@ fn a_transfer_is_not_disturbed() {
         fault(&format!("{}{}mov vpm, 0", store(1, 4096), write_setup(HORIZONTAL))),
         FaultKind::VpmBusy { row: 0 }
     );
+    assert_eq!(fault(&format!("{}ldi vr_setup, 0x90000004", load(1))), FaultKind::DmaBusy);
+    // A store of what is being loaded.
+    assert_eq!(fault(&format!("{}{}", load(1), store(1, 4096))), FaultKind::VpmBusy { row: 0 });
     // Another row may be written.
     run(&format!("{}{}mov vpm, 0", store(1, 4096), write_setup(HORIZONTAL | 1)));
     assert_eq!(fault(&format!("{}mov vr_addr, 0", load(1))), FaultKind::DmaBusy);

@@ -102,6 +102,9 @@ fn packing_and_unpacking() {
         "ldi ra0, 0x11223344\nldi r0, 0x55\nmov r1, ra0.8b\nmov ra0.8c, r0\nnop\nmov r2, ra0\nmov r3, ra0.16a",
     );
     assert_eq!([1, 2, 3].map(|number| machine.accumulator(0, number)[9]), [0x33, 0x1155_3344, 0x3344]);
+    // A move is not a sum.
+    let (machine, _) = run("ldi r0, 5\nmov ra0.32s, r0\nnop\nmov r1, ra0");
+    assert_eq!(machine.accumulator(0, 1)[0], 5);
     // A sum that is limited to 32 bits.
     let (machine, _) = run("ldi r0, 0x7fffffff\nadd ra1.32s, r0, r0\nadd rb1, r0, r0");
     assert_eq!(

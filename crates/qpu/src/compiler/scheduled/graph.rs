@@ -126,6 +126,15 @@ impl Graph {
         builder.graph
     }
 
+    /// True if an operation reads a value, or keeps a part of one, that nothing has written.
+    pub(super) fn reads_unwritten(&self) -> bool {
+        (0..self.values.len()).any(|value| {
+            !self.values[value].readers.is_empty()
+                && self.at_start.iter().all(|(start, _)| *start != value)
+                && self.nodes.iter().all(|node| node.output != Some(value))
+        })
+    }
+
     fn set_heights(&mut self) {
         for place in (0..self.nodes.len()).rev() {
             let height = self.nodes[place].height.max(1);
@@ -153,7 +162,7 @@ impl Builder<'_> {
     fn now(&mut self, variable: Variable) -> usize {
         match self.current[variable.0 as usize] {
             Some(value) => value,
-            // It is read before it is written: the program does not depend on what it is.
+            // It is read before it is written, which is refused later.
             None => {
                 let value = self.value();
                 self.current[variable.0 as usize] = Some(value);

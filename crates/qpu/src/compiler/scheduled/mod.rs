@@ -18,7 +18,7 @@ use super::flow::{Set, live_after};
 use super::ir::{Action, Code, Item, Label, Op, Rotation, Variable};
 use super::sequential::{branch, set_target};
 use super::word::{END, Location, NOTHING};
-use crate::isa::registers::FILE;
+use crate::isa::registers::{FILE, VPM_SETUP};
 use crate::isa::{BranchCondition, Instruction};
 use graph::Graph;
 
@@ -160,8 +160,11 @@ fn parts(code: &Code, live: &[Set], homes: &Homes) -> Vec<Part> {
 
 /// Ends the words of a part: with a branch whose slots its last words fill, or with the end of the program.
 fn end_part(words: &mut Vec<Instruction>, setter: Option<usize>, ending: &Ending, homes: &Homes) {
-    // The next part may read any variable in its first word.
+    // The next part may read any variable in its first word, and the VPM.
     if words.last().is_some_and(writes_file) {
+        words.push(NOTHING);
+    }
+    while words.iter().rev().take(3).any(sets_up_reads) {
         words.push(NOTHING);
     }
     match ending {
@@ -185,15 +188,24 @@ fn end_part(words: &mut Vec<Instruction>, setter: Option<usize>, ending: &Ending
     }
 }
 
+/// The registers that the ALUs write.
+fn outputs(instruction: &Instruction) -> [u8; 2] {
+    match instruction {
+        Instruction::Alu(alu) => [alu.to.add, alu.to.mul],
+        Instruction::LoadImmediate(load) => [load.to.add, load.to.mul],
+        Instruction::Semaphore(semaphore) => [semaphore.to.add, semaphore.to.mul],
+        Instruction::Branch(branch) => [branch.link_add, branch.link_mul],
+    }
+}
+
 /// True if an instruction writes a general register.
 fn writes_file(instruction: &Instruction) -> bool {
-    let to = match instruction {
-        Instruction::Alu(alu) => alu.to,
-        Instruction::LoadImmediate(load) => load.to,
-        Instruction::Semaphore(semaphore) => semaphore.to,
-        Instruction::Branch(_) => return true,
-    };
-    to.add < FILE || to.mul < FILE
+    outputs(instruction).iter().any(|register| *register < FILE)
+}
+
+/// True for a setup of reads of the VPM, or another one that is written to a register of this number.
+fn sets_up_reads(instruction: &Instruction) -> bool {
+    outputs(instruction).contains(&VPM_SETUP)
 }
 
 /// The variables that are needed at a place.

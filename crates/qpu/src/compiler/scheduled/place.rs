@@ -58,7 +58,7 @@ struct Placer<'g> {
 /// and the word of the last operation that sets flags.
 ///
 /// # Errors
-/// [`CompileError::Registers`] if the values do not fit into the registers.
+/// [`CompileError::Registers`] if the values do not fit into the registers, [`CompileError::Unwritten`] if one was never written.
 pub(super) fn place(
     graph: &Graph,
     hints: &Hints,
@@ -66,6 +66,9 @@ pub(super) fn place(
 ) -> Result<(Vec<Instruction>, Option<usize>), CompileError> {
     let mut placer = Placer::new(graph, hints);
     placer.registers.homes.extend(link.map(|link| (link, usize::MAX)));
+    if graph.reads_unwritten() {
+        return Err(CompileError::Unwritten);
+    }
     let mut idle = 0;
     while placer.placed_at.iter().any(Option::is_none) {
         if placer.word() {
@@ -187,7 +190,6 @@ impl<'g> Placer<'g> {
     }
 
     fn is_readable(&self, value: usize, now: usize) -> bool {
-        // A variable that was never written has any value.
         self.copies[value].iter().any(|copy| copy.from <= now)
     }
 
@@ -481,13 +483,14 @@ impl<'g> Placer<'g> {
 
     fn try_copy(&mut self, place: usize, word: &mut Word, now: usize) {
         let node = &self.graph.nodes[place];
-        let kinds: &[Kind] = match node.op.rotation {
-            Some(Rotation::Full(_)) => &[Kind::Accumulator],
-            Some(Rotation::Quad(_)) => &[Kind::A],
-            None if node.op.unpack != 0 => &[Kind::A],
-            None => &[Kind::Accumulator, Kind::A, Kind::B],
-        };
-        for value in node.inputs.into_iter().flatten() {
+        for (index, value) in node.inputs.into_iter().enumerate() {
+            let Some(value) = value else { continue };
+            let kinds: &[Kind] = match node.op.rotation {
+                Some(Rotation::Full(_)) => &[Kind::Accumulator],
+                Some(Rotation::Quad(_)) => &[Kind::A],
+                None if index == 0 && node.op.unpack != 0 => &[Kind::A],
+                None => &[Kind::Accumulator, Kind::A, Kind::B],
+            };
             let sources: Vec<Location> =
                 self.copies[value].iter().filter(|copy| copy.from <= now).map(|copy| copy.location).collect();
             for source in sources {
