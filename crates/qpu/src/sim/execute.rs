@@ -39,7 +39,7 @@ impl Qpu {
         let ports = [a, b];
         let (mut add, mut mul) = (Results::NONE, Results::NONE);
         if alu.add != AddOp::Nop {
-            let (mut first, mut second) = ([0; ELEMENTS], [0; ELEMENTS]);
+            let (mut first, mut second) = (None, None);
             let (inputs, floats) = (alu.add_inputs, alu.add.takes_floats());
             let a = self.input(alu, inputs[0], &ports, floats, &mut first)?;
             let b = if alu.add.inputs() == 2 {
@@ -50,7 +50,7 @@ impl Qpu {
             alu.add.compute_all(a, b, alu.to.sets_flags, &mut add);
         }
         if alu.mul != MulOp::Nop {
-            let (mut first, mut second) = ([0; ELEMENTS], [0; ELEMENTS]);
+            let (mut first, mut second) = (None, None);
             let (inputs, floats) = (alu.mul_inputs, alu.mul.is_float());
             let a = self.input(alu, inputs[0], &ports, floats, &mut first)?;
             let b = self.input(alu, inputs[1], &ports, floats, &mut second)?;
@@ -108,7 +108,7 @@ impl Qpu {
 
     /// The sums or differences of integers without overflow, for limits to 32 bits.
     fn exact_sums(&self, alu: &Alu, ports: &Ports) -> Result<[i64; ELEMENTS], FaultKind> {
-        let (mut first, mut second) = ([0; ELEMENTS], [0; ELEMENTS]);
+        let (mut first, mut second) = (None, None);
         let a = self.input(alu, alu.add_inputs[0], ports, false, &mut first)?;
         let b = self.input(alu, alu.add_inputs[1], ports, false, &mut second)?;
         Ok(std::array::from_fn(|index| {
@@ -134,7 +134,7 @@ impl Qpu {
         input: Mux,
         ports: &'v Ports,
         is_float: bool,
-        unpacked: &'v mut Vector,
+        unpacked: &'v mut Option<Vector>,
     ) -> Result<&'v Vector, FaultKind> {
         match input {
             Mux::A => {
@@ -143,27 +143,25 @@ impl Qpu {
                     _ => ports[0].as_ref().ok_or(FaultKind::NoInput)?,
                 };
                 match alu.unpack {
-                    0 => return Ok(value),
-                    _ if alu.to.pm => return Ok(value),
-                    mode if alu.read_a >= FILE => return Err(FaultKind::Pack(mode)),
-                    mode => *unpacked = value.map(|value| unpack(mode, value, is_float)),
+                    0 => Ok(value),
+                    _ if alu.to.pm => Ok(value),
+                    mode if alu.read_a >= FILE => Err(FaultKind::Pack(mode)),
+                    mode => Ok(unpacked.insert(value.map(|value| unpack(mode, value, is_float)))),
                 }
             }
             Mux::B if alu.signal == Signal::SmallImmediate => {
-                return Ok(&SMALL_IMMEDIATES[usize::from(alu.read_b & 63)]);
+                Ok(&SMALL_IMMEDIATES[usize::from(alu.read_b & 63)])
             }
-            Mux::B => {
-                return match alu.read_b {
-                    register @ 0..FILE => Ok(&self.files[1][usize::from(register)]),
-                    _ => ports[1].as_ref().ok_or(FaultKind::NoInput),
-                };
-            }
+            Mux::B => match alu.read_b {
+                register @ 0..FILE => Ok(&self.files[1][usize::from(register)]),
+                _ => ports[1].as_ref().ok_or(FaultKind::NoInput),
+            },
             Mux::R4 if alu.to.pm && alu.unpack != 0 => {
-                *unpacked = self.accumulators[4].map(|value| unpack_r4(alu.unpack, value, is_float));
+                let unpack = |value| unpack_r4(alu.unpack, value, is_float);
+                Ok(unpacked.insert(self.accumulators[4].map(unpack)))
             }
-            accumulator => return Ok(&self.accumulators[usize::from(accumulator.code())]),
+            accumulator => Ok(&self.accumulators[usize::from(accumulator.code())]),
         }
-        Ok(unpacked)
     }
 
     /// Reads a register of a file that is no general register. `None` for those, and for the address that reads nothing.
@@ -272,26 +270,26 @@ impl Qpu {
         };
         let packs_file_a = to.pack != 0 && !to.pm && !is_b && address < FILE;
         let packs_mul = to.pack != 0 && to.pm && is_mul;
+        if !packs_file_a && !packs_mul {
+            match condition {
+                Condition::Always => *place = *values,
+                _ => merge(place, values, &self.flags.have(condition)),
+            }
+            return Ok(());
+        }
         let mut packed = *values;
         if packs_file_a {
             for index in 0..ELEMENTS {
                 let exact = exact.map_or(i64::from(values[index] as i32), |exact| exact[index]);
                 packed[index] = pack_file_a(to.pack, place[index], values[index], is_float, exact);
             }
-        } else if packs_mul {
+        } else {
             for index in 0..ELEMENTS {
                 let value = pack_mul(to.pack, place[index], values[index]);
                 packed[index] = value.ok_or(FaultKind::Pack(to.pack))?;
             }
         }
-        if condition == Condition::Always {
-            *place = packed;
-            return Ok(());
-        }
-        let mask = self.flags.have(condition);
-        for index in 0..ELEMENTS {
-            place[index] = place[index] & !mask[index] | packed[index] & mask[index];
-        }
+        merge(place, &packed, &self.flags.have(condition));
         Ok(())
     }
 
@@ -390,5 +388,12 @@ impl Qpu {
             (_, false) => shared.start_load(&mut self.loads, word, now),
             (_, true) => shared.start_store(&mut self.stores, word, now),
         }
+    }
+}
+
+/// Replaces the elements of a mask.
+fn merge(place: &mut Vector, values: &Vector, mask: &Vector) {
+    for index in 0..ELEMENTS {
+        place[index] = place[index] & !mask[index] | values[index] & mask[index];
     }
 }
