@@ -33,7 +33,7 @@ const LARGE_TILES_FROM: usize = 1024;
 /// A GPU, or a software device.
 pub struct OpenGlDevice {
     id: DeviceId,
-    library: Library,
+    driver: Library,
     place: Place,
     infos: Vec<KernelInfo>,
     /// Opened at its first use.
@@ -53,7 +53,7 @@ struct Opened {
 }
 
 impl OpenGlDevice {
-    pub(crate) fn new(id: DeviceId, library: Library, place: Place) -> OpenGlDevice {
+    pub(crate) fn new(id: DeviceId, driver: Library, place: Place) -> OpenGlDevice {
         let infos = KERNELS.iter().map(|kernel| KernelInfo {
             name: kernel.name,
             description: kernel.description,
@@ -62,7 +62,7 @@ impl OpenGlDevice {
         });
         OpenGlDevice {
             id,
-            library,
+            driver,
             infos: infos.collect(),
             opened: OnceLock::new(),
             chunk: if place.is_software { SOFTWARE_CHUNK } else { CHUNK },
@@ -115,10 +115,10 @@ impl OpenGlDevice {
 
     fn opened(&self) -> Result<&Opened> {
         let open = || {
-            let (id, library, place) = (self.id, self.library, self.place.clone());
+            let (id, driver, place) = (self.id, self.driver, self.place.clone());
             let exclusive = place.may_be_software().then_some(&SOFTWARE_CONTEXTS);
             let thread = ContextThread::start(id, exclusive, move || {
-                Gl::open(&library, &place).map_err(|reason| Error::DeviceFailed { device: id, reason })
+                Gl::open(&driver, &place).map_err(|reason| Error::DeviceFailed { device: id, reason })
             })?;
             let (renderer, version) = thread.run(|gl| Ok(gl.names()))?;
             let thread = Arc::new(thread);

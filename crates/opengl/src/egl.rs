@@ -168,7 +168,7 @@ impl Library {
                 continue;
             }
             if let Ok(context) = self.context_of(display, interface) {
-                let context = Context { library: *self, display, context, interface };
+                let context = Context { driver: *self, display, context, interface };
                 // If it cannot be made current, it is closed.
                 if self.egl.make_current(display, None, None, Some(context.context)).is_ok() {
                     return Ok(context);
@@ -217,7 +217,7 @@ pub(crate) enum Interface {
 
 /// A context, current on the thread that opened it.
 pub(crate) struct Context {
-    library: Library,
+    driver: Library,
     display: egl::Display,
     context: egl::Context,
     pub(crate) interface: Interface,
@@ -226,13 +226,13 @@ pub(crate) struct Context {
 impl Context {
     /// The address of a function of OpenGL; null if there is none.
     pub(crate) fn function(&self, name: &str) -> *const c_void {
-        self.library.egl.get_proc_address(name).map_or(std::ptr::null(), |function| function as *const c_void)
+        self.driver.egl.get_proc_address(name).map_or(std::ptr::null(), |function| function as *const c_void)
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        let egl = self.library.egl;
+        let egl = self.driver.egl;
         // The display stays initialised: other contexts of this process may use it.
         let _ = egl.make_current(self.display, None, None, None);
         let _ = egl.destroy_context(self.display, self.context);

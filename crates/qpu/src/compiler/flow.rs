@@ -63,8 +63,14 @@ fn successors(code: &Code) -> Vec<Vec<usize>> {
     code.items.iter().enumerate().map(of).collect()
 }
 
-/// The variables that are needed after each part of a program.
-pub(super) fn live_after(code: &Code) -> Vec<Set> {
+/// The variables that are needed before and after each part of a program.
+pub(super) struct Live {
+    pub(super) before: Vec<Set>,
+    pub(super) after: Vec<Set>,
+}
+
+/// Finds the variables that are needed.
+pub(super) fn live(code: &Code) -> Live {
     let successors = successors(code);
     let empty = Set::new(code.variables());
     let mut before = vec![empty.clone(); code.items.len() + 1];
@@ -92,5 +98,5 @@ pub(super) fn live_after(code: &Code) -> Vec<Set> {
             has_changed |= before[place].extend(&needed);
         }
     }
-    after
+    Live { before, after }
 }

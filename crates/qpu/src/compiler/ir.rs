@@ -162,7 +162,7 @@ impl Op {
         &self.inputs[..count]
     }
 
-    /// The variables that are read, including an output of which a part is kept.
+    /// The variables that are read. An output that is only written in part counts as read.
     pub fn reads(&self) -> impl Iterator<Item = Variable> {
         let inputs = self.used_inputs().iter().filter_map(|input| match input {
             Input::Variable(variable) => Some(*variable),
@@ -180,7 +180,7 @@ impl Op {
         }
     }
 
-    /// True if a part of the output is kept.
+    /// True if the output is only written in part.
     pub fn is_partial(&self) -> bool {
         self.condition != Condition::Always || self.pack != 0
     }

@@ -3,7 +3,7 @@
 //! a compiler.
 
 use super::CompileError;
-use super::flow::{Set, live_after};
+use super::flow::{Set, live};
 use super::ir::{Action, Code, Input, Item, Op, Output, Read, Rotation, Variable};
 use super::word::{END, Location, NOTHING, Placed, Source, Target, alone};
 use crate::isa::registers::{FILE, NOP};
@@ -19,7 +19,7 @@ const MOVED: Location = Location::Accumulator(0);
 /// # Errors
 /// [`CompileError::Registers`] if more than 64 variables are needed at once.
 pub fn compile(code: &Code) -> Result<Vec<Instruction>, CompileError> {
-    let live = live_after(code);
+    let live = live(code).after;
     let locations = Allocation::of(code, &live)?;
     let mut emitter = Emitter { instructions: Vec::new(), hazards: Hazards::new() };
     let mut places = vec![0; code.labels()];

@@ -188,8 +188,8 @@ fn destination(add: Option<&Placed>, mul: Option<&Placed>) -> Option<Destination
     Some(to)
 }
 
-/// The instruction of one or two operations of the ALUs, of which the first is one of the add ALU, and of a load of a texture
-/// unit's result. `None` if they do not fit into a word.
+/// One instruction for an operation of the add ALU, one of the mul ALU and a load of a texture unit's result, any of which may be
+/// missing. `None` if they do not fit into a word.
 pub(super) fn combined(add: Option<&Placed>, mul: Option<&Placed>, receives: bool) -> Option<Alu> {
     let mut ports = Ports { alu: Alu::NOP, small: None, unpack: None };
     for placed in [add, mul].into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! One byte in an element, as the thesis has them first (its section 4.2): a vector is a block, element i being byte i. SubBytes looks
 //! up bytes in a table by the texture unit, so this kernel is not constant time.
 //!
-//! Uniforms after the number of the QPU and of QPUs: the addresses of the blocks, of the round keys, of the table and of the matrix
+//! The uniforms are the number of the QPU; the number of QPUs; the addresses of the blocks, of the round keys, of the table and of the matrix
 //! of MixColumns, all of whose bytes are words; the number of rounds; and the number of words of the blocks.
 
 use crate::compiler::Code;

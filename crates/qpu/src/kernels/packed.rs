@@ -1,7 +1,7 @@
 //! Four blocks in a vector, as the thesis has them (its section 4.3): an element is a column of a block, whose lowest byte is that
 //! of row 0. SubBytes looks up bytes in a table by the texture unit, so this kernel is not constant time.
 //!
-//! Uniforms after the number of the QPU and of QPUs: the addresses of the blocks, of the round keys and of the table, whose 256
+//! The uniforms are the number of the QPU; the number of QPUs; the addresses of the blocks, of the round keys and of the table, whose 256
 //! entries are words; the number of rounds; and the number of words of the blocks.
 
 use crate::compiler::Code;

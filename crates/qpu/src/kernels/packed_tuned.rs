@@ -5,7 +5,7 @@
 //!
 //! The kernel is not constant time.
 //!
-//! Uniforms after the number of the QPU and of QPUs: the address of the first unit of 256 bytes; of the round keys in the order in which
+//! The uniforms are the number of the QPU; the number of QPUs; the address of the first unit of 256 bytes; of the round keys in the order in which
 //! they are added; of the table [`TABLE`] or [`INVERSE_TABLE`]; of the table of the last round, which is [`TABLE`] or the inverse
 //! S-box as words; the number of units; and bytes from a unit of this QPU to the next. After the last unit of a QPU, 64 bytes of
 //! its next one are read.

@@ -156,6 +156,8 @@ fn naive_as_published() {
 
 #[test]
 fn packed_tuned() {
+    // Encryption, then decryption.
+    let mut of_128 = Vec::new();
     for (bits, decrypts) in [(128, false), (192, false), (256, false), (128, true), (192, true), (256, true)]
     {
         let aes = Aes::new(&key(bits));
@@ -205,8 +207,12 @@ fn packed_tuned() {
                 compiled.len()
             );
             assert!(bits > 128 || each <= 34.0, "{each}");
+            if (bits, qpus) == (128, 12) {
+                of_128.push(each);
+            }
         }
     }
+    assert!(of_128[0] / of_128[1] >= 0.9, "{of_128:?}");
 }
 
 #[test]

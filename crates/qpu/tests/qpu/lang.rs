@@ -117,61 +117,6 @@ fn rotations_under_conditions() {
     );
 }
 
-fn by_lane(
-    k: &mut Kernel,
-    argument: lockstep_qpu::lang::Expression<Int>,
-    number: u32,
-) -> lockstep_qpu::lang::Var<Int> {
-    let (state, factor) = (k.var(argument), k.var(number));
-    let result = k.var(0);
-    k.for_(0, 4, 1, |k, i| {
-        let all = k.var(0xff);
-        let lane = k.var((state & (all << (i << 3))).shr_logical(i << 3));
-        let left = k.var(factor);
-        let product = k.var(0);
-        for _ in 0..4 {
-            k.where_((left & 1).is(1), |k| k.set(product, product ^ lane));
-            let before = k.var(lane);
-            k.set(lane, lane << 1);
-            k.where_((before & 0x80).is(0x80), |k| k.set(lane, lane ^ 0x11b));
-            k.set(left, left >> 1);
-        }
-        k.set(result, result | (product << (i << 3)));
-    });
-    result
-}
-
-#[test]
-fn one_product_by_lanes() {
-    check(
-        |k| {
-            let state = k.var((element() << 4) + 0x0706_0503u32);
-            by_lane(k, state.into(), 14)
-        },
-        |index| {
-            u32::from_le_bytes(((index << 4) + 0x0706_0503).to_le_bytes().map(|b| times(b.into(), 14) as u8))
-        },
-    );
-}
-
-#[test]
-fn products_by_lanes() {
-    check(
-        |k| {
-            let state = k.var((element() << 4) + 0x0706_0503u32);
-            let a = by_lane(k, state.into(), 14);
-            let b = by_lane(k, state.ror(8), 11);
-            k.var(a ^ b)
-        },
-        |index| {
-            let state = (index << 4) + 0x0706_0503;
-            let all =
-                |state: u32, by| u32::from_le_bytes(state.to_le_bytes().map(|b| times(b.into(), by) as u8));
-            all(state, 14) ^ all(state.rotate_right(8), 11)
-        },
-    );
-}
-
 #[test]
 fn a_variable_is_read_and_replaced_before_its_last_use() {
     check(

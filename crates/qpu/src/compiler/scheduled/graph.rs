@@ -11,7 +11,7 @@ pub(super) struct Value {
     pub(super) readers: Vec<usize>,
     /// Where it must be at the end.
     pub(super) home: Option<Location>,
-    /// The value of which a part is kept, so that both have the same location.
+    /// The value that this one overwrites in part. Both have the same location.
     pub(super) replaces: Option<usize>,
     /// True if a reader needs it in file A.
     pub(super) needs_a: bool,
@@ -51,7 +51,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// The values that it reads, and the one of which it keeps a part.
+    /// The values that it reads, and the value that it overwrites in part.
     pub(super) fn read_values<'v>(&self, values: &'v [Value]) -> impl Iterator<Item = usize> + use<'v> {
         let kept = self.output.and_then(|output| values[output].replaces);
         let [one, other] = self.inputs;

@@ -14,7 +14,7 @@ pub use search::search;
 use std::fmt;
 
 use super::CompileError;
-use super::flow::{Set, live_after};
+use super::flow::{Live, Set, live};
 use super::ir::{Action, Code, Item, Label, Op, Rotation, Variable};
 use super::sequential::{branch, set_target};
 use super::word::{END, Location, NOTHING};
@@ -110,8 +110,8 @@ impl Part {
 /// # Errors
 /// [`CompileError::Registers`] if more variables are needed at once than there are registers.
 pub fn compile(code: &Code, hints: &Hints) -> Result<Vec<Instruction>, CompileError> {
-    let live = live_after(code);
-    let homes = Homes::of(code, &live)?;
+    let live = live(code);
+    let homes = Homes::of(code, &live.after)?;
     let mut instructions = Vec::new();
     let mut places = vec![0; code.labels()];
     let mut branches = Vec::new();
@@ -131,7 +131,7 @@ pub fn compile(code: &Code, hints: &Hints) -> Result<Vec<Instruction>, CompileEr
 }
 
 /// The parts of a program, in order.
-fn parts(code: &Code, live: &[Set], homes: &Homes) -> Vec<Part> {
+fn parts(code: &Code, live: &Live, homes: &Homes) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut labels = Vec::new();
     let (mut place, mut start) = (0, 0);
@@ -149,8 +149,7 @@ fn parts(code: &Code, live: &[Set], homes: &Homes) -> Vec<Part> {
             Some(Item::End) => (Ending::End, place + ops.len()),
             Some(item) => (Ending::Branch(*item), place + ops.len()),
         };
-        let before = live_before(code, live, place);
-        let graph = Graph::of(&ops, &homes.locations, &before, &live[last]);
+        let graph = Graph::of(&ops, &homes.locations, &live.before[place], &live.after[last]);
         parts.push(Part { graph, ending, labels: std::mem::take(&mut labels), start });
         place = last + 1;
         start += ops.len();
@@ -164,7 +163,7 @@ fn end_part(words: &mut Vec<Instruction>, setter: Option<usize>, ending: &Ending
     if words.last().is_some_and(writes_file) {
         words.push(NOTHING);
     }
-    while words.iter().rev().take(3).any(sets_up_reads) {
+    while words.iter().rev().take(3).any(writes_setup) {
         words.push(NOTHING);
     }
     match ending {
@@ -203,37 +202,9 @@ fn writes_file(instruction: &Instruction) -> bool {
     outputs(instruction).iter().any(|register| *register < FILE)
 }
 
-/// True for a setup of reads of the VPM, or another one that is written to a register of this number.
-fn sets_up_reads(instruction: &Instruction) -> bool {
+/// True if an instruction writes a setup of the VPM or of DMA.
+fn writes_setup(instruction: &Instruction) -> bool {
     outputs(instruction).contains(&VPM_SETUP)
-}
-
-/// The variables that are needed at a place.
-fn live_before(code: &Code, live: &[Set], start: usize) -> Set {
-    // From the end of the part backwards.
-    let end = code.items[start..].iter().position(|item| !matches!(item, Item::Op(_)));
-    let end = end.map_or(code.items.len(), |count| start + count);
-    let mut set = match code.items.get(end) {
-        // What is needed after a branch is also needed before it.
-        Some(Item::Branch { .. } | Item::Call { .. } | Item::Return(_)) => live[end].clone(),
-        Some(Item::End) => Set::new(code.variables()),
-        _ if end > start => live[end - 1].clone(),
-        _ => live[end].clone(),
-    };
-    match code.items.get(end) {
-        Some(Item::Return(link)) => set.insert(*link),
-        Some(Item::Call { link, .. }) => set.remove(*link),
-        _ => {}
-    }
-    for item in code.items[start..end].iter().rev() {
-        if let Item::Op(op) = item {
-            if let Some(variable) = op.writes() {
-                set.remove(variable);
-            }
-            op.reads().for_each(|variable| set.insert(variable));
-        }
-    }
-    set
 }
 
 /// The registers of variables that are needed across labels and branches.

@@ -178,7 +178,7 @@ impl<'g> Placer<'g> {
             })
     }
 
-    /// True if the value of which an operation keeps a part was written before. It is not read: that part is not written.
+    /// True if the value that an operation overwrites in part has been written. It is not read: the ALU leaves the rest as it is.
     fn is_kept_written(&self, node: &Node, now: usize) -> bool {
         let kept = node.output.and_then(|output| self.graph.values[output].replaces);
         kept.is_none_or(|kept| {
@@ -473,9 +473,8 @@ impl<'g> Placer<'g> {
         }
         // Also copies that are readable in the next word.
         self.input_choices(place, usize::MAX).into_iter().any(|inputs| {
-            let placed = Placed { op: node.op, inputs, target: Target::Nothing, is_mul };
             let op = Op { pack: 0, ..node.op };
-            let placed = Placed { op, ..placed };
+            let placed = Placed { op, inputs, target: Target::Nothing, is_mul };
             let (add, mul) = if is_mul { (None, Some(&placed)) } else { (Some(&placed), None) };
             combined(add, mul, false).is_some()
         })

@@ -1,7 +1,7 @@
 //! The search for hints: changes that do not make a part of a program longer are kept.
 
 use super::super::CompileError;
-use super::super::flow::live_after;
+use super::super::flow::live;
 use super::super::ir::Code;
 use super::{Hints, Homes, Part, parts};
 
@@ -35,8 +35,8 @@ pub fn search(
     seed: u64,
     mut report: impl FnMut(usize, usize, usize),
 ) -> Result<Hints, CompileError> {
-    let live = live_after(code);
-    let homes = Homes::of(code, &live)?;
+    let live = live(code);
+    let homes = Homes::of(code, &live.after)?;
     let mut numbers = Numbers(seed.max(1));
     let mut result = hints.clone();
     for (number, part) in parts(code, &live, &homes).iter().enumerate() {

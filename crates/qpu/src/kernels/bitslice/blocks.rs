@@ -31,7 +31,7 @@ struct Places {
 
 /// Blocks, each encrypted or decrypted.
 ///
-/// Uniforms after the number of the QPU and of QPUs: the address of the round keys in the order in which they are added, each of
+/// The uniforms are the number of the QPU; the number of QPUs; the address of the round keys in the order in which they are added, each of
 /// which has 16 words with a byte in their highest bits and is 256 bytes after the one before, the first at a multiple of 4096; the
 /// number of rounds minus one; the addresses of input, output and of the data that the result is combined with (any, if it is not);
 /// before each output and other data, and after each input, are as many bytes as one unit for each QPU has, which may be read and

@@ -15,7 +15,7 @@ const EARLY_ROUNDS: u32 = 4;
 
 /// CTR with a counter of 32 bits.
 ///
-/// Uniforms after the number of the QPU and of QPUs: the address of the round keys, each of which has 16 words with a byte in their
+/// The uniforms are the number of the QPU; the number of QPUs; the address of the round keys, each of which has 16 words with a byte in their
 /// highest bits and is 256 bytes after the one before, the first at a multiple of 4096; the number of rounds minus one; the
 /// addresses of input and output, before each of which are as many bytes as one unit for each QPU has, which may be read and
 /// written; the number of units; the counter of the first block, a multiple of 32, and the difference to that of the next unit of
