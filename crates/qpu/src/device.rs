@@ -7,6 +7,7 @@ use lockstep_core::backend::{
     KernelId, KernelInfo, Missing, Unit,
 };
 use lockstep_core::chaining::ChainingState;
+use lockstep_core::key::RoundKeys;
 use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
 use lockstep_core::{Block, Error, KeySize};
 use zeroize::Zeroizing;
@@ -88,8 +89,11 @@ static KERNELS: [Kernel; 4] = [
             missing: None,
         },
         rate: 0.001,
-        // The published decryption takes 186 instructions a byte: tests alone run it.
-        launch: |pass| (pass == Pass::EcbEncrypt).then_some(Launch::Packed),
+        launch: |pass| match pass {
+            Pass::EcbEncrypt => Some(Launch::Packed { decrypts: false }),
+            Pass::EcbDecrypt => Some(Launch::Packed { decrypts: true }),
+            _ => None,
+        },
     },
     Kernel {
         info: KernelInfo {
@@ -148,14 +152,7 @@ impl Qpu {
 
     /// Executes a pass over a segment. Returns its bytes.
     fn run_segment(&self, launch: Launch, pass: Pass, segment: &mut Segment<'_>) -> Result<u64, Error> {
-        let inverse;
-        let keys = match pass {
-            Pass::EcbDecrypt | Pass::CbcDecrypt => {
-                inverse = segment.key.round_keys().inverse();
-                inverse.as_blocks()
-            }
-            _ => segment.key.round_keys().as_blocks(),
-        };
+        let keys = segment.key.round_keys();
         let mut host = segment.data.reborrow().into_host(self.id())?;
         let len = host.input().len();
         let rule = ChainingState::of(pass);
@@ -188,7 +185,7 @@ impl Qpu {
         &self,
         launch: Launch,
         pass: Pass,
-        keys: &[Block],
+        keys: &RoundKeys,
         state: &Block,
         input: &[u8],
         rule: ChainingState,

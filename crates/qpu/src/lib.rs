@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod asm;
+pub mod chip;
 pub mod compiler;
 pub mod device;
 pub mod isa;

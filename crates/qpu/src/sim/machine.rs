@@ -1,5 +1,6 @@
 //! Runs of a program on several QPUs.
 
+use super::memory::Memory;
 use super::qpu::{Progress, Qpu, Vector};
 use super::shared::Shared;
 use super::timing::CLOCKS_PER_INSTRUCTION;
@@ -23,6 +24,8 @@ pub struct Run {
 pub struct Machine<'p> {
     program: &'p Program,
     qpus: Vec<Qpu>,
+    /// The address of the first byte of the memory.
+    base: u32,
 }
 
 /// Why a QPU stops for others.
@@ -42,7 +45,13 @@ impl Machine<'_> {
     pub fn new<'p>(program: &'p Program, uniforms: &[u32]) -> Machine<'p> {
         assert!(uniforms.len() <= usize::from(QPUS), "the chip has {QPUS} QPUs");
         let qpus = (0..).zip(uniforms).map(|(number, uniforms)| Qpu::new(number, *uniforms));
-        Machine { program, qpus: qpus.collect() }
+        Machine { program, qpus: qpus.collect(), base: 0 }
+    }
+
+    /// Lets the memory begin at an address, a multiple of four, instead of 0.
+    #[must_use]
+    pub fn with_memory_at(self, base: u32) -> Self {
+        Machine { base, ..self }
     }
 
     /// Runs until all QPUs have ended.
@@ -54,7 +63,7 @@ impl Machine<'_> {
     /// The first [`Fault`]; [`FaultKind::Budget`] if a QPU has not ended after a number of clocks, and
     /// [`FaultKind::Deadlock`] if all that have not ended wait.
     pub fn run(&mut self, memory: &mut [u8], budget: u64) -> Result<Run, Fault> {
-        let mut shared = Shared::new(memory);
+        let mut shared = Shared::new(Memory::new(memory, self.base));
         let mut running: Vec<usize> = (0..self.qpus.len()).collect();
         let mut waiting: Vec<usize> = Vec::new();
         while !running.is_empty() {

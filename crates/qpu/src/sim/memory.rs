@@ -5,15 +5,17 @@ use super::FaultKind;
 /// Memory that the chip reaches, from a bus address on.
 pub(super) struct Memory<'m> {
     bytes: &'m mut [u8],
+    base: u32,
 }
 
 impl<'m> Memory<'m> {
-    pub(super) fn new(bytes: &'m mut [u8]) -> Memory<'m> {
-        Memory { bytes }
+    pub(super) fn new(bytes: &'m mut [u8], base: u32) -> Memory<'m> {
+        Memory { bytes, base }
     }
 
     fn word(&self, address: u32) -> Option<std::ops::Range<usize>> {
-        let start = address as usize;
+        // Addresses below the first one become larger than any place.
+        let start = address.wrapping_sub(self.base) as usize;
         (address.is_multiple_of(4) && start + 4 <= self.bytes.len()).then(|| start..start + 4)
     }
 

@@ -28,6 +28,11 @@ impl Program {
         };
         Program { steps: instructions.iter().map(step).collect() }
     }
+
+    /// The words of the instructions.
+    pub fn words(&self) -> impl Iterator<Item = u64> {
+        self.steps.iter().map(|step| step.instruction.encode())
+    }
 }
 
 fn is_shared(instruction: &Instruction) -> bool {

@@ -44,12 +44,12 @@ pub(super) struct Shared<'m> {
 }
 
 impl<'m> Shared<'m> {
-    pub(super) fn new(memory: &'m mut [u8]) -> Shared<'m> {
+    pub(super) fn new(memory: Memory<'m>) -> Shared<'m> {
         let (bytes, ways) = SLICE_CACHE;
         let caches =
             || SliceCaches { instructions: Cache::new(bytes, ways), uniforms: Cache::new(bytes, ways) };
         Shared {
-            memory: Memory::new(memory),
+            memory,
             vpm: Vpm::new(),
             units: (0..UNITS * SLICES).map(|_| TextureUnit::new()).collect(),
             slices: (0..SLICES).map(|_| caches()).collect(),

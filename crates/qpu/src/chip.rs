@@ -1,0 +1,65 @@
+//! What executes programs: the simulator, or the QPUs of a board.
+
+use std::ops::Range;
+
+use crate::sim::{Fault, Machine, Program, Run};
+
+/// QPUs that execute programs.
+pub trait Chip: Send {
+    /// The address of the memory of runs that need at most this number of bytes, until the next call.
+    ///
+    /// # Errors
+    /// If the chip does not have so much memory.
+    fn reserve(&mut self, bytes: usize) -> Result<u32, ChipError>;
+
+    /// Executes a program. No copy of the memory is left on the chip.
+    ///
+    /// # Errors
+    /// [`ChipError`]; the memory then has any content.
+    fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError>;
+}
+
+/// A program and its data. They may be keys, so it is not printed.
+pub struct ProgramRun<'r> {
+    /// The program, which each QPU executes.
+    pub program: &'r Program,
+    /// For each QPU, the address of its first uniform.
+    pub uniforms: &'r [u32],
+    /// The content of the memory, from the address that [`Chip::reserve`] returned.
+    pub memory: &'r mut [u8],
+    /// The bytes of the memory that are needed afterwards. Others may be old.
+    pub output: Range<usize>,
+    /// For the simulator: clocks after which the run fails.
+    pub budget: u64,
+}
+
+/// Why a run failed.
+#[derive(Debug)]
+pub enum ChipError {
+    /// The program caused a fault in the simulator.
+    Fault(Fault),
+}
+
+impl std::fmt::Display for ChipError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ChipError::Fault(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ChipError {}
+
+/// The simulator, whose memory begins at address 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Simulator;
+
+impl Chip for Simulator {
+    fn reserve(&mut self, _: usize) -> Result<u32, ChipError> {
+        Ok(0)
+    }
+
+    fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError> {
+        Machine::new(run.program, run.uniforms).run(run.memory, run.budget).map_err(ChipError::Fault)
+    }
+}

@@ -1,0 +1,78 @@
+//! The memory of a run, in which things get addresses one after the other.
+
+use lockstep_core::Block;
+use zeroize::Zeroizing;
+
+/// Everything is at multiples of this number of bytes, a line of the caches.
+const ALIGNMENT: usize = 64;
+
+/// The content of memory from an address on. It is wiped on drop.
+pub(super) struct Memory {
+    bytes: Zeroizing<Vec<u8>>,
+    /// The address of the first byte.
+    base: u32,
+}
+
+impl Memory {
+    /// Memory whose size is known, so that no copy of its content is left behind.
+    pub(super) fn new(base: u32, bytes: usize) -> Memory {
+        Memory { bytes: Zeroizing::new(Vec::with_capacity(bytes)), base }
+    }
+
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// The place of an address in [`Memory::bytes`].
+    pub(super) fn place(&self, address: u32) -> usize {
+        (address - self.base) as usize
+    }
+
+    /// The bytes from an address on.
+    pub(super) fn from(&mut self, address: u32) -> &mut [u8] {
+        let place = self.place(address);
+        &mut self.bytes[place..]
+    }
+
+    pub(super) fn put_words(&mut self, words: &[u32]) -> u32 {
+        let address = self.room(4 * words.len());
+        for (place, word) in self.from(address).chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        address
+    }
+
+    /// Bytes, in room for some more, which are zero.
+    pub(super) fn put(&mut self, bytes: &[u8], room: usize) -> u32 {
+        let address = self.room(room);
+        self.from(address)[..bytes.len()].copy_from_slice(bytes);
+        address
+    }
+
+    /// Bytes as words, in room for a number of words.
+    pub(super) fn put_bytes_as_words(&mut self, bytes: &[u8], room: usize) -> u32 {
+        let address = self.room(4 * room);
+        for (place, byte) in self.from(address).chunks_exact_mut(4).zip(bytes) {
+            place[0] = *byte;
+        }
+        address
+    }
+
+    /// Round keys as blocks.
+    pub(super) fn put_keys(&mut self, keys: &[Block]) -> u32 {
+        self.put(keys.as_flattened(), 16 * keys.len())
+    }
+
+    /// Room for some bytes, which are zero.
+    pub(super) fn room(&mut self, bytes: usize) -> u32 {
+        self.aligned_room(ALIGNMENT, bytes)
+    }
+
+    /// The same at a multiple of an alignment.
+    pub(super) fn aligned_room(&mut self, alignment: usize, bytes: usize) -> u32 {
+        let start = (self.base as usize + self.bytes.len()).next_multiple_of(alignment) - self.base as usize;
+        debug_assert!(start + bytes <= self.bytes.capacity(), "the memory is not moved");
+        self.bytes.resize(start + bytes, 0);
+        self.base + start as u32
+    }
+}

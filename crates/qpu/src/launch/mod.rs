@@ -1,0 +1,125 @@
+//! Runs of a kernel: what is in memory, which uniforms each QPU gets, and the result.
+
+mod layout;
+mod memory;
+mod programs;
+
+use lockstep_core::Block;
+use lockstep_core::key::RoundKeys;
+use zeroize::Zeroizing;
+
+use self::layout::{KEYS_ALIGNMENT, Layout};
+use self::memory::Memory;
+use crate::chip::{Chip, ChipError, ProgramRun, Simulator};
+use crate::kernels::bitslice::{Blocks, UNIT};
+use crate::sim::{Fault, QPUS, Run};
+
+/// The most bytes of a run.
+pub const MAX_RUN_BYTES: usize = 64 * UNIT * QPUS as usize;
+
+/// Clocks after which a run is ended: far more than a byte takes, and any program that ends.
+const CLOCKS_PER_BYTE: u64 = 2000;
+
+/// A kernel, with its program for one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Launch {
+    /// A bitsliced program that encrypts or decrypts blocks.
+    Blocks(Blocks),
+    /// Bitsliced CTR.
+    Ctr,
+    /// The thesis's second kernel, as it was published: ECB.
+    Packed {
+        /// True for decryption.
+        decrypts: bool,
+    },
+    /// The same, tuned.
+    PackedTuned {
+        /// True for decryption.
+        decrypts: bool,
+    },
+    /// The thesis's first kernel: ECB encryption.
+    Naive,
+}
+
+/// The input of a run. It has keys, so it is not printed.
+#[derive(Clone, Copy)]
+pub struct Job<'j> {
+    /// The round keys of encryption.
+    pub keys: &'j RoundKeys,
+    /// For CTR: the first counter block. Its last four bytes must not overflow in the run.
+    pub counter: Block,
+    /// The blocks, at most [`MAX_RUN_BYTES`]. Any number of bytes for CTR; whole blocks otherwise.
+    pub input: &'j [u8],
+    /// What the result is combined with, as long as the input; empty if the program does not combine.
+    pub other: &'j [u8],
+}
+
+impl Launch {
+    /// Runs the program on QPUs of the simulator. Returns the output, which is as long as the input.
+    ///
+    /// # Errors
+    /// A fault of the program.
+    ///
+    /// # Panics
+    /// As [`Launch::run`].
+    pub fn simulate(self, job: &Job<'_>, qpus: u8) -> Result<(Zeroizing<Vec<u8>>, Run), Fault> {
+        self.run(&mut Simulator, job, qpus).map_err(|ChipError::Fault(fault)| fault)
+    }
+
+    /// Runs the program on QPUs of a chip. Returns the output, which is as long as the input.
+    ///
+    /// # Errors
+    /// Those of the chip.
+    ///
+    /// # Panics
+    /// If the input is longer than [`MAX_RUN_BYTES`], or no whole blocks except for CTR; if the other data are not as long as the
+    /// program needs; or if there are no QPUs or more than [`QPUS`].
+    pub fn run(
+        self,
+        chip: &mut dyn Chip,
+        job: &Job<'_>,
+        qpus: u8,
+    ) -> Result<(Zeroizing<Vec<u8>>, Run), ChipError> {
+        assert!(job.input.len() <= MAX_RUN_BYTES, "{} bytes in a run", job.input.len());
+        assert!((1..=QPUS).contains(&qpus), "{qpus} QPUs");
+        assert!(self == Launch::Ctr || job.input.len().is_multiple_of(16), "{} bytes", job.input.len());
+        let combines = matches!(self, Launch::Blocks(Blocks { combines: true, .. }));
+        assert_eq!(job.other.len(), if combines { job.input.len() } else { 0 });
+        if job.input.is_empty() {
+            return Ok((Zeroizing::new(Vec::new()), Run::default()));
+        }
+        let bytes = memory_bytes(job.input.len(), qpus);
+        let mut memory = Memory::new(chip.reserve(bytes)?, bytes);
+        let Layout { program, uniforms, output } = self.layout(&mut memory, job, u32::from(qpus));
+        // The first kernel has a word for each byte.
+        let stride = if self == Launch::Naive { 4 } else { 1 };
+        let start = memory.place(output);
+        let output = start..start + stride * job.input.len();
+        let budget = (job.input.len() + UNIT * usize::from(qpus)) as u64 * CLOCKS_PER_BYTE;
+        let run = ProgramRun {
+            program,
+            uniforms: &uniforms,
+            memory: memory.bytes(),
+            output: output.clone(),
+            budget,
+        };
+        let run = chip.run(run)?;
+        let output = memory.bytes()[output].iter().step_by(stride);
+        Ok((Zeroizing::new(output.copied().collect()), run))
+    }
+
+    fn layout(self, memory: &mut Memory, job: &Job<'_>, qpus: u32) -> Layout {
+        match self {
+            Launch::Ctr => layout::ctr(memory, job, qpus),
+            Launch::Blocks(kind) => layout::blocks(memory, job, qpus, kind),
+            Launch::Packed { decrypts } => layout::packed(memory, job, qpus, decrypts),
+            Launch::PackedTuned { decrypts } => layout::packed_tuned(memory, job, qpus, decrypts),
+            Launch::Naive => layout::naive(memory, job, qpus),
+        }
+    }
+}
+
+/// Bytes of memory for the keys, margins, the data three times (four times with a word for each byte), and what is small.
+fn memory_bytes(input: usize, qpus: u8) -> usize {
+    4 * input + 8 * UNIT * usize::from(qpus) + 4 * KEYS_ALIGNMENT
+}
