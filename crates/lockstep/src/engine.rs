@@ -46,8 +46,8 @@ pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
         Box::new(lockstep_opengl::OpenGlBackend),
         #[cfg(feature = "lab")]
         Box::new(lockstep_spu::device::SpuBackend),
-        #[cfg(feature = "lab")]
-        Box::new(lockstep_qpu::device::QpuBackend),
+        #[cfg(any(feature = "qpu", feature = "lab"))]
+        Box::new(lockstep_qpu::device::QpuBackend { has_simulator: cfg!(feature = "lab") }),
     ]
 }
 

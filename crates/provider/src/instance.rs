@@ -220,7 +220,7 @@ const BACKENDS: &[&str] = &[
     "opengl",
     #[cfg(feature = "lab")]
     "spu",
-    #[cfg(feature = "lab")]
+    #[cfg(any(feature = "qpu", feature = "lab"))]
     "qpu",
 ];
 

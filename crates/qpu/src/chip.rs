@@ -2,21 +2,26 @@
 
 use std::ops::Range;
 
+use crate::board::BoardError;
 use crate::sim::{Fault, Machine, Program, Run};
 
 /// QPUs that execute programs.
 pub trait Chip: Send {
-    /// The address of the memory of runs that need at most this number of bytes, until the next call.
+    /// Takes the QPUs, and memory for runs that need at most this number of bytes. Returns its address, which is valid until the
+    /// next call or [`Chip::finish`].
     ///
     /// # Errors
-    /// If the chip does not have so much memory.
+    /// [`ChipError::Board`] if the chip refuses or does not have so much memory.
     fn reserve(&mut self, bytes: usize) -> Result<u32, ChipError>;
 
-    /// Executes a program. No copy of the memory is left on the chip.
+    /// Executes a program in the reserved memory. No copy of its content is left on the chip.
     ///
     /// # Errors
     /// [`ChipError`]; the memory then has any content.
     fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError>;
+
+    /// Gives back the QPUs and the memory.
+    fn finish(&mut self);
 }
 
 /// A program and its data. They may be keys, so it is not printed.
@@ -38,12 +43,15 @@ pub struct ProgramRun<'r> {
 pub enum ChipError {
     /// The program caused a fault in the simulator.
     Fault(Fault),
+    /// The board refused or failed.
+    Board(BoardError),
 }
 
 impl std::fmt::Display for ChipError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             ChipError::Fault(fault) => fault.fmt(f),
+            ChipError::Board(error) => error.fmt(f),
         }
     }
 }
@@ -62,4 +70,6 @@ impl Chip for Simulator {
     fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError> {
         Machine::new(run.program, run.uniforms).run(run.memory, run.budget).map_err(ChipError::Fault)
     }
+
+    fn finish(&mut self) {}
 }

@@ -3,9 +3,10 @@
 //!
 //! Sources: Broadcom, VideoCore IV 3D Architecture Reference Guide (2013), section 3, called "the guide"; and the addendum of
 //! the assembler vc4asm, which corrects it by experiments on hardware, called "the addendum".
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod asm;
+pub mod board;
 pub mod chip;
 pub mod compiler;
 pub mod device;

@@ -63,10 +63,14 @@ impl Launch {
     /// # Panics
     /// As [`Launch::run`].
     pub fn simulate(self, job: &Job<'_>, qpus: u8) -> Result<(Zeroizing<Vec<u8>>, Run), Fault> {
-        self.run(&mut Simulator, job, qpus).map_err(|ChipError::Fault(fault)| fault)
+        self.run(&mut Simulator, job, qpus).map_err(|error| match error {
+            ChipError::Fault(fault) => fault,
+            ChipError::Board(error) => unreachable!("the simulator is no board: {error}"),
+        })
     }
 
-    /// Runs the program on QPUs of a chip. Returns the output, which is as long as the input.
+    /// Runs the program on QPUs of a chip, which may keep memory for the next run until [`Chip::finish`]. Returns the output, which
+    /// is as long as the input.
     ///
     /// # Errors
     /// Those of the chip.

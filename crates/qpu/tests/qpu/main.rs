@@ -2,6 +2,7 @@
 
 mod alu;
 mod asm;
+mod board;
 mod gates;
 mod hazards;
 mod isa;

@@ -1,0 +1,49 @@
+//! What a board needs of the operating system: the mailbox of the firmware, and the GPU's memory.
+
+use std::io;
+
+/// The firmware of a board.
+pub trait Firmware: Send {
+    /// Waits until no other process of this library uses the QPUs, and makes others wait.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn acquire(&mut self) -> io::Result<()>;
+
+    /// Ends what [`Firmware::acquire`] began.
+    fn give_back(&mut self);
+
+    /// Sends a property message, which the response replaces.
+    ///
+    /// # Errors
+    /// Those of the operating system. An error of the firmware is part of the response.
+    fn property(&mut self, message: &mut [u32; 16]) -> io::Result<()>;
+
+    /// Maps the memory at a physical address, a multiple of 4096.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn map(&mut self, address: u32, bytes: usize) -> io::Result<Box<dyn SharedMemory>>;
+}
+
+/// Memory that the GPU and this program share. Offsets and lengths are multiples of four, since memory that is not cached is
+/// accessed by words.
+pub trait SharedMemory: Send {
+    /// Copies bytes to an offset.
+    ///
+    /// # Panics
+    /// If they are not within the memory.
+    fn write(&mut self, offset: usize, bytes: &[u8]);
+
+    /// Copies bytes from an offset.
+    ///
+    /// # Panics
+    /// If they are not within the memory.
+    fn read(&self, offset: usize, bytes: &mut [u8]);
+
+    /// Sets bytes from an offset to zero.
+    ///
+    /// # Panics
+    /// If they are not within the memory.
+    fn wipe(&mut self, offset: usize, len: usize);
+}

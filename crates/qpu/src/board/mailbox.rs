@@ -1,0 +1,137 @@
+//! Property messages of the firmware: a tag with its values, which the response replaces.
+
+use super::{BoardError, Firmware, SharedMemory};
+
+/// Tags (the firmware's documentation).
+const ALLOCATE: u32 = 0x3000c;
+const LOCK: u32 = 0x3000d;
+const UNLOCK: u32 = 0x3000e;
+const RELEASE: u32 = 0x3000f;
+const EXECUTE_QPU: u32 = 0x30011;
+const ENABLE_QPU: u32 = 0x30012;
+
+/// The code of a response without errors.
+const SUCCESS: u32 = 0x8000_0000;
+/// The bit of a tag's length that marks its response.
+const RESPONSE: u32 = 1 << 31;
+
+/// Bus addresses have the mode of the caches in their two highest bits; the others are the physical address.
+const PHYSICAL: u32 = 0x3fff_ffff;
+
+const UPDATE: &str = "update the firmware, or use another device";
+const KERNEL_DRIVER: &str = "the kernel's driver probably owns the QPUs: remove dtoverlay=vc4-kms-v3d from config.txt and restart, or use another device";
+const MEMORY: &str = "raise gpu_mem in config.txt and restart";
+const RETRY: &str = "try again; if it remains, restart the board";
+
+/// The firmware, by its messages.
+pub(super) struct Mailbox {
+    firmware: Box<dyn Firmware>,
+}
+
+impl Mailbox {
+    pub(super) fn new(firmware: Box<dyn Firmware>) -> Mailbox {
+        Mailbox { firmware }
+    }
+
+    /// Waits until no other process uses the QPUs.
+    pub(super) fn acquire(&mut self) -> Result<(), BoardError> {
+        self.firmware.acquire().map_err(|error| BoardError {
+            reason: format!("cannot lock the mailbox of the firmware: {error}"),
+            remedy: RETRY,
+        })
+    }
+
+    /// Lets other processes use the QPUs.
+    pub(super) fn give_back(&mut self) {
+        self.firmware.give_back();
+    }
+
+    /// Sends a tag with values. Returns the first value of the response.
+    fn request(&mut self, what: &str, tag: u32, values: &[u32]) -> Result<u32, BoardError> {
+        let mut message = [0; 16];
+        // The length of the message, a request, the tag, the lengths of its room and of the request, the values, and the end.
+        message[0] = 4 * (5 + values.len() as u32 + 1);
+        message[2] = tag;
+        message[3] = 4 * values.len() as u32;
+        message[5..5 + values.len()].copy_from_slice(values);
+        let failed =
+            |reason: String, remedy| BoardError { reason: format!("cannot {what}: {reason}"), remedy };
+        self.firmware
+            .property(&mut message)
+            .map_err(|error| failed(format!("the mailbox of the firmware fails: {error}"), RETRY))?;
+        if message[1] != SUCCESS {
+            return Err(failed(format!("the firmware refuses the message: {:#x}", message[1]), UPDATE));
+        }
+        if message[4] & RESPONSE == 0 {
+            return Err(failed("the firmware does not know the request".into(), UPDATE));
+        }
+        if message[4] & !RESPONSE < 4 {
+            return Err(failed("the firmware's response is too short".into(), UPDATE));
+        }
+        Ok(message[5])
+    }
+
+    /// The same for requests whose response is zero if they succeed.
+    fn command(
+        &mut self,
+        what: &str,
+        tag: u32,
+        values: &[u32],
+        remedy: &'static str,
+    ) -> Result<(), BoardError> {
+        match self.request(what, tag, values)? {
+            0 => Ok(()),
+            code => {
+                let reason = format!("cannot {what}: the firmware returns {code:#x}");
+                Err(BoardError { reason, remedy })
+            }
+        }
+    }
+
+    /// Allocates memory. Returns its handle.
+    pub(super) fn allocate(&mut self, bytes: u32, alignment: u32, flags: u32) -> Result<u32, BoardError> {
+        match self.request("allocate memory of the GPU", ALLOCATE, &[bytes, alignment, flags])? {
+            0 => {
+                let reason = format!("the firmware has not {bytes} bytes of memory for the GPU");
+                Err(BoardError { reason, remedy: MEMORY })
+            }
+            handle => Ok(handle),
+        }
+    }
+
+    /// Locks memory at an address, which is returned.
+    pub(super) fn lock(&mut self, handle: u32) -> Result<u32, BoardError> {
+        match self.request("lock memory of the GPU", LOCK, &[handle])? {
+            0 => {
+                Err(BoardError { reason: "the firmware cannot lock memory of the GPU".into(), remedy: RETRY })
+            }
+            address => Ok(address),
+        }
+    }
+
+    pub(super) fn unlock(&mut self, handle: u32) -> Result<(), BoardError> {
+        self.command("unlock memory of the GPU", UNLOCK, &[handle], RETRY)
+    }
+
+    pub(super) fn release(&mut self, handle: u32) -> Result<(), BoardError> {
+        self.command("free memory of the GPU", RELEASE, &[handle], RETRY)
+    }
+
+    /// Maps locked memory into this process.
+    pub(super) fn map(&mut self, bus: u32, bytes: usize) -> Result<Box<dyn SharedMemory>, BoardError> {
+        self.firmware.map(bus & PHYSICAL, bytes).map_err(|error| BoardError {
+            reason: format!("cannot map memory of the GPU: {error}"),
+            remedy: "run the program as root, on a kernel that allows /dev/mem",
+        })
+    }
+
+    pub(super) fn enable_qpus(&mut self, enabled: bool) -> Result<(), BoardError> {
+        let what = if enabled { "switch the QPUs on" } else { "switch the QPUs off" };
+        self.command(what, ENABLE_QPU, &[enabled.into()], KERNEL_DRIVER)
+    }
+
+    /// Runs QPUs by a control list, and waits for their end. The firmware clears the caches before.
+    pub(super) fn execute(&mut self, qpus: u32, control: u32, timeout_ms: u32) -> Result<(), BoardError> {
+        self.command("run the QPUs", EXECUTE_QPU, &[qpus, control, 0, timeout_ms], RETRY)
+    }
+}

@@ -1,0 +1,188 @@
+//! The QPUs of a board, Raspberry Pi 1 to 3, by the mailbox of the firmware.
+//!
+//! Source of the messages: the firmware's documentation, *Mailbox property interface*. No board has run this yet: the tests use a
+//! firmware that runs the simulator.
+
+mod conditions;
+mod firmware;
+#[cfg(target_os = "linux")]
+mod linux;
+mod mailbox;
+
+use std::fmt;
+use std::path::Path;
+
+use lockstep_core::backend::Missing;
+
+pub use self::conditions::{Model, check};
+pub use self::firmware::{Firmware, SharedMemory};
+use self::mailbox::Mailbox;
+use crate::chip::{Chip, ChipError, ProgramRun};
+use crate::sim::{QPUS, Run};
+
+/// Why a board refuses or fails, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardError {
+    /// What happened.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for BoardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.remedy)
+    }
+}
+
+impl std::error::Error for BoardError {}
+
+impl From<BoardError> for ChipError {
+    fn from(error: BoardError) -> ChipError {
+        ChipError::Board(error)
+    }
+}
+
+/// Milliseconds after which the firmware ends a run. The longest run takes less than a second.
+const TIMEOUT_MS: u32 = 10_000;
+
+/// Bytes of a page, the alignment of the GPU's memory.
+const PAGE: usize = 4096;
+
+/// Where things are in the GPU's memory: the control list has the addresses of the uniforms and of the program for each QPU.
+const CONTROL: usize = 0;
+const PROGRAM: usize = PAGE;
+/// The longest program, in bytes: the published decryption has about 5 KiB.
+const PROGRAM_BYTES: usize = 4 * PAGE;
+const DATA: usize = PROGRAM + PROGRAM_BYTES;
+
+/// The GPU's memory that a board uses.
+struct Allocation {
+    handle: u32,
+    /// The address for QPUs.
+    bus: u32,
+    shared: Box<dyn SharedMemory>,
+    /// Bytes after [`DATA`].
+    data: usize,
+}
+
+/// The QPUs of a board. Between [`Chip::reserve`] and [`Chip::finish`] it holds memory of the GPU, the QPUs are switched on, and
+/// other processes wait: if a process ends otherwise than by a kill in a run, it leaves nothing behind.
+pub struct Board {
+    mailbox: Mailbox,
+    model: Model,
+    memory: Option<Allocation>,
+}
+
+impl Board {
+    /// The QPUs of the board that this program runs on.
+    ///
+    /// # Errors
+    /// [`Missing`] if it is no Raspberry Pi 1 to 3, if the kernel's driver owns the QPUs, or if this process has no access.
+    pub fn open() -> Result<Board, Missing> {
+        let model = check(Path::new("/"))?;
+        #[cfg(target_os = "linux")]
+        return Ok(Board::new(Box::new(linux::Vcio::open()?), model));
+        #[cfg(not(target_os = "linux"))]
+        unreachable!("the check needs files of Linux: {model:?}")
+    }
+
+    /// A board with a firmware.
+    pub fn new(firmware: Box<dyn Firmware>, model: Model) -> Board {
+        Board { mailbox: Mailbox::new(firmware), model, memory: None }
+    }
+
+    /// The model.
+    pub fn model(&self) -> Model {
+        self.model
+    }
+
+    /// Takes the QPUs and memory for data.
+    fn start(&mut self, data: usize) -> Result<Allocation, BoardError> {
+        self.mailbox.acquire()?;
+        let started = self.mailbox.enable_qpus(true).and_then(|()| {
+            let allocated = self.allocate(data);
+            if allocated.is_err() {
+                // The first error is the one to report, here and below.
+                let _ = self.mailbox.enable_qpus(false);
+            }
+            allocated
+        });
+        if started.is_err() {
+            self.mailbox.give_back();
+        }
+        started
+    }
+
+    fn allocate(&mut self, data: usize) -> Result<Allocation, BoardError> {
+        let bytes = DATA + data;
+        let handle = self.mailbox.allocate(bytes as u32, PAGE as u32, self.model.memory_flags())?;
+        let locked = self.mailbox.lock(handle).and_then(|bus| {
+            let mapped = self.mailbox.map(bus, bytes);
+            if mapped.is_err() {
+                let _ = self.mailbox.unlock(handle);
+            }
+            Ok(Allocation { handle, bus, shared: mapped?, data })
+        });
+        if locked.is_err() {
+            let _ = self.mailbox.release(handle);
+        }
+        locked
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Chip for Board {
+    fn reserve(&mut self, bytes: usize) -> Result<u32, ChipError> {
+        let bytes = bytes.next_multiple_of(PAGE);
+        let memory = match self.memory.take() {
+            Some(memory) if memory.data >= bytes => memory,
+            before => {
+                self.memory = before;
+                self.finish();
+                self.start(bytes)?
+            }
+        };
+        Ok(self.memory.insert(memory).bus + DATA as u32)
+    }
+
+    fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError> {
+        let memory = self.memory.as_mut().expect("memory was reserved for the run");
+        let program: Vec<u8> = run.program.words().flat_map(u64::to_le_bytes).collect();
+        assert!(program.len() <= PROGRAM_BYTES, "a program of {} bytes", program.len());
+        assert!(run.memory.len() <= memory.data && run.uniforms.len() <= usize::from(QPUS));
+        let control = run.uniforms.iter().flat_map(|uniforms| [*uniforms, memory.bus + PROGRAM as u32]);
+        let control: Vec<u8> = control.flat_map(u32::to_le_bytes).collect();
+        memory.shared.write(CONTROL, &control);
+        memory.shared.write(PROGRAM, &program);
+        memory.shared.write(DATA, run.memory);
+        let qpus = run.uniforms.len() as u32;
+        if let Err(error) = self.mailbox.execute(qpus, memory.bus + CONTROL as u32, TIMEOUT_MS) {
+            // After a timeout QPUs may still run. They end when they are switched off.
+            self.finish();
+            return Err(error.into());
+        }
+        // Whole words.
+        let output = run.output.start & !3..run.output.end.next_multiple_of(4);
+        memory.shared.read(DATA + output.start, &mut run.memory[output]);
+        memory.shared.wipe(DATA, run.memory.len());
+        Ok(Run { interrupts: 1, ..Run::default() })
+    }
+
+    fn finish(&mut self) {
+        let Some(mut memory) = self.memory.take() else { return };
+        // In this order: the memory is neither wiped nor freed while QPUs may use it. If the firmware refuses any of it, the
+        // next run reports that.
+        let _ = self.mailbox.enable_qpus(false);
+        memory.shared.wipe(0, DATA + memory.data);
+        drop(memory.shared);
+        let _ = self.mailbox.unlock(memory.handle);
+        let _ = self.mailbox.release(memory.handle);
+        self.mailbox.give_back();
+    }
+}

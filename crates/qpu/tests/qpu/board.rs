@@ -1,0 +1,358 @@
+//! The QPUs of a board, with a firmware that runs the simulator.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use lockstep_core::backend::{Backend, Device};
+use lockstep_core::key::Key;
+use lockstep_qpu::board::{Board, BoardError, Firmware, Model, SharedMemory, check};
+use lockstep_qpu::chip::{Chip, ChipError};
+use lockstep_qpu::device::{Qpu, QpuBackend};
+use lockstep_qpu::isa::Instruction;
+use lockstep_qpu::launch::{Job, Launch};
+use lockstep_qpu::sim::{Machine, Program};
+use lockstep_reference::Aes;
+
+/// The physical address of the GPU's memory, and the highest bits of its bus addresses, which are not cached.
+const PHYSICAL: u32 = 0x1e00_0000;
+const UNCACHED: u32 = 0xc000_0000;
+const HANDLE: u32 = 17;
+/// The GPU's memory.
+const BYTES: usize = 4 << 20;
+
+/// What the firmware does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    None,
+    /// The system call fails.
+    Call,
+    /// The message is refused as a whole.
+    Refused,
+    /// A tag gets no response.
+    Unknown(u32),
+    /// A tag gets a response without a value.
+    Short(u32),
+    /// A tag gets this value.
+    Value(u32, u32),
+    /// The memory cannot be mapped.
+    Map,
+}
+
+/// The state of the firmware.
+struct State {
+    memory: Vec<u8>,
+    failure: Failure,
+    is_acquired: bool,
+    is_enabled: bool,
+    is_allocated: bool,
+    is_locked: bool,
+    runs: usize,
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        !(self.is_acquired || self.is_enabled || self.is_allocated || self.is_locked)
+    }
+
+    fn word(&self, bus: u32) -> u32 {
+        let at = (bus - (PHYSICAL | UNCACHED)) as usize;
+        u32::from_le_bytes(self.memory[at..at + 4].try_into().unwrap())
+    }
+
+    /// Runs QPUs by a control list, as the firmware does.
+    fn execute(&mut self, qpus: u32, control: u32) -> u32 {
+        assert!(self.is_enabled && self.is_acquired && self.is_locked);
+        let uniforms: Vec<u32> = (0..qpus).map(|qpu| self.word(control + 8 * qpu)).collect();
+        let code = self.word(control + 4);
+        assert!((0..qpus).all(|qpu| self.word(control + 8 * qpu + 4) == code));
+        let mut instructions = Vec::new();
+        // Up to the end of the program: what follows is no instruction or is never executed.
+        for address in (code..).step_by(8).take(2048) {
+            let word = u64::from(self.word(address)) | u64::from(self.word(address + 4)) << 32;
+            let Ok(instruction) = Instruction::decode(word) else { break };
+            instructions.push(instruction);
+        }
+        let program = Program::new(&instructions);
+        let run = Machine::new(&program, &uniforms)
+            .with_memory_at(PHYSICAL | UNCACHED)
+            .run(&mut self.memory, 1_000_000_000)
+            .unwrap_or_else(|fault| panic!("{fault}"));
+        assert_eq!(run.interrupts, 1);
+        self.runs += 1;
+        0
+    }
+
+    /// The response to a tag.
+    fn response(&mut self, tag: u32, values: &[u32]) -> u32 {
+        match (tag, values) {
+            (0x3000c, &[bytes, alignment, flags]) => {
+                assert!(!self.is_allocated && alignment == 4096 && flags == 4);
+                self.is_allocated = bytes as usize <= BYTES;
+                if self.is_allocated { HANDLE } else { 0 }
+            }
+            (0x3000d, &[HANDLE]) => {
+                self.is_locked = true;
+                PHYSICAL | UNCACHED
+            }
+            (0x3000e, &[HANDLE]) => {
+                self.is_locked = false;
+                0
+            }
+            (0x3000f, &[HANDLE]) => {
+                assert!(!self.is_locked && self.is_allocated);
+                self.is_allocated = false;
+                0
+            }
+            (0x30011, &[qpus, control, 0, 10_000]) => self.execute(qpus, control),
+            (0x30012, &[enable]) => {
+                assert_eq!(self.is_enabled, enable == 0, "switched twice");
+                self.is_enabled = enable == 1;
+                0
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The firmware, and the memory that it maps.
+#[derive(Clone)]
+struct Fake(Arc<Mutex<State>>);
+
+impl Fake {
+    fn new(failure: Failure) -> Fake {
+        Fake(Arc::new(Mutex::new(State {
+            memory: vec![0; BYTES],
+            failure,
+            is_acquired: false,
+            is_enabled: false,
+            is_allocated: false,
+            is_locked: false,
+            runs: 0,
+        })))
+    }
+
+    fn board(&self) -> Board {
+        Board::new(Box::new(self.clone()), Model::Bcm2836)
+    }
+}
+
+impl Firmware for Fake {
+    fn acquire(&mut self) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        assert!(!state.is_acquired);
+        state.is_acquired = true;
+        Ok(())
+    }
+
+    fn give_back(&mut self) {
+        self.0.lock().unwrap().is_acquired = false;
+    }
+
+    fn property(&mut self, message: &mut [u32; 16]) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        let words = message[3] as usize / 4;
+        assert_eq!((message[0], message[1], message[4]), (4 * (6 + words as u32), 0, 0));
+        assert_eq!(message[5 + words], 0, "the end");
+        let tag = message[2];
+        match state.failure {
+            Failure::Call => return Err(io::ErrorKind::TimedOut.into()),
+            Failure::Refused => message[1] = 0x8000_0001,
+            Failure::Unknown(unknown) if unknown == tag => message[1] = 0x8000_0000,
+            Failure::Short(short) if short == tag => (message[1], message[4]) = (0x8000_0000, 0x8000_0000),
+            Failure::Value(failing, value) if failing == tag => {
+                (message[1], message[4], message[5]) = (0x8000_0000, 0x8000_0004, value);
+            }
+            _ => {
+                let values = message[5..5 + words].to_vec();
+                (message[1], message[4]) = (0x8000_0000, 0x8000_0004);
+                message[5] = state.response(tag, &values);
+            }
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, address: u32, bytes: usize) -> io::Result<Box<dyn SharedMemory>> {
+        let state = self.0.lock().unwrap();
+        assert!(address == PHYSICAL && state.is_locked && bytes <= BYTES);
+        if state.failure == Failure::Map {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl SharedMemory for Fake {
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        assert!(offset.is_multiple_of(4) && bytes.len().is_multiple_of(4));
+        self.0.lock().unwrap().memory[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn read(&self, offset: usize, bytes: &mut [u8]) {
+        assert!(offset.is_multiple_of(4) && bytes.len().is_multiple_of(4));
+        bytes.copy_from_slice(&self.0.lock().unwrap().memory[offset..offset + bytes.len()]);
+    }
+
+    fn wipe(&mut self, offset: usize, len: usize) {
+        self.0.lock().unwrap().memory[offset..offset + len].fill(0);
+    }
+}
+
+fn board() -> Arc<dyn Device> {
+    Arc::new(Qpu::of_simulated_board(Fake::new(Failure::None).board()))
+}
+
+// The board executes the same programs as the simulator, so that one kernel is enough.
+lockstep_testkit::backend_suite!(bitslice, board(), "qpu/bitslice");
+
+const KEY: [u8; 16] = *b"a key of 128 bit";
+
+/// Encrypts bytes in ECB mode on a board.
+fn encrypt(board: &mut Board, launch: Launch, input: &[u8]) -> Result<Vec<u8>, ChipError> {
+    let key = Key::new(&KEY).unwrap();
+    let job = Job { keys: key.round_keys(), counter: [0; 16], input, other: &[] };
+    launch.run(board, &job, 12).map(|(output, _)| output.to_vec())
+}
+
+#[test]
+fn nothing_is_left_on_the_board() {
+    let fake = Fake::new(Failure::None);
+    let mut board = fake.board();
+    let input = [0x5a; 16 * 100];
+    let aes = Aes::new(&KEY);
+    for (runs, launch) in (1..).zip([
+        Launch::Naive,
+        Launch::Packed { decrypts: false },
+        Launch::PackedTuned { decrypts: false },
+        Launch::Naive,
+    ]) {
+        let output = encrypt(&mut board, launch, &input).unwrap();
+        assert!(output.chunks(16).all(|block| block == aes.encrypt([0x5a; 16])), "{launch:?}");
+        let state = fake.0.lock().unwrap();
+        assert_eq!(state.runs, runs);
+        // The control list and the program are public.
+        assert!(state.memory[5 * 4096..].iter().all(|byte| *byte == 0), "{launch:?}: the data are wiped");
+    }
+    board.finish();
+    assert!(fake.0.lock().unwrap().is_idle() && fake.0.lock().unwrap().memory.iter().all(|byte| *byte == 0));
+    encrypt(&mut board, Launch::Naive, &input).unwrap();
+    assert!(!fake.0.lock().unwrap().is_idle());
+    drop(board);
+    assert!(fake.0.lock().unwrap().is_idle());
+}
+
+#[test]
+fn failures_have_reasons_and_remedies() {
+    let error = |failure| {
+        let fake = Fake::new(failure);
+        let mut board = fake.board();
+        let error = encrypt(&mut board, Launch::Naive, &[0; 64]).unwrap_err();
+        let ChipError::Board(error) = error else { panic!("{error}") };
+        {
+            let mut state = fake.0.lock().unwrap();
+            assert!(!state.is_acquired, "{failure:?}: other processes can go on");
+            assert!(
+                state.memory[5 * 4096..].iter().all(|byte| *byte == 0),
+                "{failure:?}: the data are wiped"
+            );
+            state.failure = Failure::None;
+            // What the firmware refused to undo is left.
+            (state.is_enabled, state.is_allocated, state.is_locked) = (false, false, false);
+        }
+        let again = encrypt(&mut board, Launch::Naive, &[0; 64]).unwrap();
+        assert_eq!(again[..16], Aes::new(&KEY).encrypt([0; 16]), "{failure:?}: the next run works");
+        error
+    };
+    for (failure, reason, remedy) in [
+        (Failure::Call, "the mailbox of the firmware fails: timed out", "try again"),
+        (Failure::Refused, "the firmware refuses the message: 0x80000001", "update the firmware"),
+        (Failure::Unknown(0x30012), "cannot switch the QPUs on: the firmware does not know", "update"),
+        (Failure::Unknown(0x30011), "cannot run the QPUs: the firmware does not know", "update"),
+        (
+            Failure::Short(0x3000d),
+            "cannot lock memory of the GPU: the firmware's response is too short",
+            "update",
+        ),
+        (
+            Failure::Value(0x30012, 0x8000_0000),
+            "cannot switch the QPUs on: the firmware returns 0x80000000",
+            "vc4-kms-v3d",
+        ),
+        (
+            Failure::Value(0x30011, 0x8000_0000),
+            "cannot run the QPUs: the firmware returns 0x80000000",
+            "restart the board",
+        ),
+        (Failure::Value(0x3000c, 0), "bytes of memory for the GPU", "gpu_mem"),
+        (Failure::Value(0x3000d, 0), "cannot lock memory", "try again"),
+        (Failure::Map, "cannot map memory of the GPU: permission denied", "as root"),
+    ] {
+        let BoardError { reason: found, remedy: advice } = error(failure);
+        assert!(found.contains(reason) && advice.contains(remedy), "{failure:?}: {found}: {advice}");
+    }
+}
+
+#[test]
+fn a_failing_board_is_a_failing_device() {
+    let device: Arc<dyn Device> = Arc::new(Qpu::of_board(Fake::new(Failure::Value(0x30012, 1)).board()));
+    assert!(device.properties().by_name_only && !device.properties().simulated);
+    assert_eq!(device.id().to_string(), "qpu:0");
+    assert!(device.description().contains("Raspberry Pi 2"), "{}", device.description());
+    let selection = lockstep_planner::Selection { device: Some("qpu:0".into()), ..Default::default() };
+    let planner = lockstep_planner::Planner::new(vec![device], &selection).unwrap();
+    let key = lockstep_modes::CipherKey::new(lockstep_modes::Cipher::Ecb, &KEY).unwrap();
+    let error = lockstep_modes::Cipher::Ecb.encrypt(&planner, &key, &mut [0; 16], &mut [0; 64]).unwrap_err();
+    assert!(error.to_string().contains("cannot switch the QPUs on"), "{error}");
+}
+
+/// A folder with the files of a board.
+fn files(compatible: &str, has_mailbox: bool, is_owned: bool) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let create = |path: &str, content: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    create("proc/device-tree/compatible", compatible);
+    create("sys/bus/platform/drivers/vc4_v3d/bind", "");
+    if has_mailbox {
+        create("dev/vcio", "");
+    }
+    if is_owned {
+        create("sys/bus/platform/drivers/vc4_v3d/3fc00000.v3d/uevent", "");
+    }
+    folder
+}
+
+#[test]
+fn boards_are_recognized() {
+    let of = |compatible: &str| {
+        check(files(compatible, true, false).path()).map_err(|missing| missing.to_string())
+    };
+    assert_eq!(of("raspberrypi,model-b\0brcm,bcm2835\0"), Ok(Model::Bcm2835));
+    assert_eq!(of("raspberrypi,2-model-b\0brcm,bcm2836\0"), Ok(Model::Bcm2836));
+    assert_eq!(of("raspberrypi,3-model-b\0brcm,bcm2837\0"), Ok(Model::Bcm2837));
+    for newer in ["raspberrypi,4-model-b\0brcm,bcm2711\0", "raspberrypi,5-model-b\0brcm,bcm2712\0"] {
+        assert!(of(newer).unwrap_err().contains("wgpu:0"), "{newer}");
+    }
+    assert!(of("someone,else\0").unwrap_err().contains("no Raspberry Pi 1 to 3"));
+    assert!(check(Path::new("/nowhere")).unwrap_err().to_string().contains("no Raspberry Pi 1 to 3"));
+    let pi_2 = "raspberrypi,2-model-b\0brcm,bcm2836\0";
+    let missing = check(files(pi_2, false, false).path()).unwrap_err().to_string();
+    assert!(missing.contains("/dev/vcio"), "{missing}");
+    let missing = check(files(pi_2, true, true).path()).unwrap_err().to_string();
+    assert!(missing.contains("vc4 owns the QPUs") && missing.contains("config.txt"), "{missing}");
+}
+
+#[test]
+fn this_machine_has_no_board() {
+    let backend = QpuBackend { has_simulator: true };
+    let found = backend.discover();
+    let names: Vec<String> = found.devices.iter().map(|device| device.id().to_string()).collect();
+    assert!(names == ["qpu"] && found.missing.is_some(), "{names:?}");
+    assert!(QpuBackend { has_simulator: false }.discover().devices.is_empty());
+    let named = |name: &str| backend.named(&name.into()).map(|device| device.err().unwrap().to_string());
+    assert!(named("qpu:0").unwrap().contains("no Raspberry Pi"));
+    assert!(named("qpu:1").unwrap().contains("there is no device qpu:1"));
+    assert_eq!(named("qpu"), None);
+}
