@@ -87,6 +87,7 @@ pub(super) fn blocks(memory: &mut Memory, job: &Job<'_>, qpus: u32, kind: Blocks
     let input = memory.put(job.input, bytes);
     memory.room(margin);
     let other = memory.put(job.other, if job.other.is_empty() { 0 } else { bytes });
+    // After the tweaks, and before the output.
     memory.room(margin);
     let output = memory.room(bytes);
     let step = UNIT as u32 * qpus;

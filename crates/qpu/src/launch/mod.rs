@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use self::layout::{KEYS_ALIGNMENT, Layout};
 use self::memory::Memory;
 use crate::chip::{Chip, ChipError, ProgramRun, Simulator};
-use crate::kernels::bitslice::{Blocks, UNIT};
+use crate::kernels::bitslice::{Blocks, Combination, UNIT};
 use crate::sim::{Fault, QPUS, Run};
 
 /// The most bytes of a run.
@@ -23,7 +23,8 @@ const CLOCKS_PER_BYTE: u64 = 2000;
 /// A kernel, with its program for one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launch {
-    /// A bitsliced program that encrypts or decrypts blocks.
+    /// A bitsliced program that encrypts or decrypts blocks. A QPU gets a unit of 32 blocks, the next QPU the next unit, and so on.
+    /// For [`Combination::Chain`] the units of a QPU have to be the successive blocks of 32 messages.
     Blocks(Blocks),
     /// Bitsliced CTR.
     Ctr,
@@ -50,7 +51,8 @@ pub struct Job<'j> {
     pub counter: Block,
     /// The blocks, at most [`MAX_RUN_BYTES`]. Any number of bytes for CTR; whole blocks otherwise.
     pub input: &'j [u8],
-    /// What the result is combined with, as long as the input; empty if the program does not combine.
+    /// For [`Combination::Data`], what the result is combined with, as long as the input. For [`Combination::Tweak`], the tweaks as
+    /// planes of 32-bit words, [`UNIT`] bytes for each [`UNIT`] of input or part of it. Otherwise empty.
     pub other: &'j [u8],
 }
 
@@ -87,8 +89,7 @@ impl Launch {
         assert!(job.input.len() <= MAX_RUN_BYTES, "{} bytes in a run", job.input.len());
         assert!((1..=QPUS).contains(&qpus), "{qpus} QPUs");
         assert!(self == Launch::Ctr || job.input.len().is_multiple_of(16), "{} bytes", job.input.len());
-        let combines = matches!(self, Launch::Blocks(Blocks { combines: true, .. }));
-        assert_eq!(job.other.len(), if combines { job.input.len() } else { 0 });
+        assert_eq!(job.other.len(), self.other_bytes(job.input.len()));
         if job.input.is_empty() {
             return Ok((Zeroizing::new(Vec::new()), Run::default()));
         }
@@ -110,6 +111,15 @@ impl Launch {
         let run = chip.run(run)?;
         let output = memory.bytes()[output].iter().step_by(stride);
         Ok((Zeroizing::new(output.copied().collect()), run))
+    }
+
+    /// The bytes of the other data for some input.
+    fn other_bytes(self, input: usize) -> usize {
+        match self {
+            Launch::Blocks(Blocks { combination: Combination::Data, .. }) => input,
+            Launch::Blocks(Blocks { combination: Combination::Tweak, .. }) => input.next_multiple_of(UNIT),
+            _ => 0,
+        }
     }
 
     fn layout(self, memory: &mut Memory, job: &Job<'_>, qpus: u32) -> Layout {

@@ -14,6 +14,9 @@ static BITSLICE: [LazyLock<Program>; PROGRAMS.len()] = [
     LazyLock::new(|| Program::new(&PROGRAMS[2].compile())),
     LazyLock::new(|| Program::new(&PROGRAMS[3].compile())),
     LazyLock::new(|| Program::new(&PROGRAMS[4].compile())),
+    LazyLock::new(|| Program::new(&PROGRAMS[5].compile())),
+    LazyLock::new(|| Program::new(&PROGRAMS[6].compile())),
+    LazyLock::new(|| Program::new(&PROGRAMS[7].compile())),
 ];
 
 /// The bitsliced program for blocks, or for CTR.

@@ -3,6 +3,7 @@
 mod alu;
 mod asm;
 mod board;
+mod device;
 mod gates;
 mod hazards;
 mod isa;

@@ -159,6 +159,9 @@ pub fn ccm_agrees(subject: &Subject) {
         let aes = reference::Aes::new(key.bytes());
         let shapes = (7..=13).flat_map(|nonce| [4, 6, 8, 10, 12, 14, 16].map(|tag| (nonce, tag, 20, 61)));
         let aads = [0, 1, 13, 14, 15, 16, 30, 0xfeff, 0xff00, 0x1_0005].map(|aad| (12, 16, aad, 40));
+        // The encoding of a long AAD does not depend on the key size, so slow devices are tested with one size.
+        let is_short = |aad: usize| aad <= 30 || !subject.slow || size == KeySize::Aes128 && aad == 0xff00;
+        let aads = aads.into_iter().filter(|(_, _, aad, _)| is_short(*aad));
         let lens = LENGTHS.map(|len| (12, 16, 5, len));
         for (nonce, tag_len, aad, len) in shapes.chain(aads).chain(lens) {
             let nonce = noise(nonce as u64, nonce);

@@ -1,44 +1,65 @@
-//! ECB, and CBC and CFB decryption: blocks are read, and the result is written, or combined with other data.
+//! All passes that read blocks: ECB, CBC and CFB decryption, XTS, and chains of many messages.
 
 use super::ops::Ops;
 use super::rounds::{Planes, Round, add_key};
 use super::state::{Half, State, add_to, wait_for_load, wait_for_store};
 use super::transpose::transposed;
-use crate::compiler::{Code, Variable};
+use crate::compiler::{Code, Variable, Write};
 use crate::isa::{AddOp, BranchCondition};
 use crate::lang::{Kernel, element, uniform};
+
+/// Bytes of a plane of tweaks.
+const BYTES_OF_PLANE: u32 = 64;
+
+/// What blocks are combined with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Combination {
+    /// Nothing: ECB.
+    None,
+    /// The result is XORed with other data: those before the block for CBC decryption, or the input for CFB decryption, where the
+    /// blocks are those before.
+    Data,
+    /// Input and result are XORed with a tweak: XTS.
+    Tweak,
+    /// The input is XORed with the result of the unit before: CBC encryption of 32 messages.
+    Chain,
+}
 
 /// What a program does with blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Blocks {
     /// True if blocks are decrypted.
     pub decrypts: bool,
-    /// True if the result is XORed with other data: those before the block for CBC decryption, or the input for CFB decryption,
-    /// where the blocks are those before.
-    pub combines: bool,
+    /// What they are combined with.
+    pub combination: Combination,
 }
 
 /// Where a program is in memory, and by how much it moves on.
 struct Places {
     input: Variable,
     output: Variable,
-    /// The data that the result is combined with.
+    /// The data that the result is combined with, or the tweaks.
     other: Variable,
     step: Variable,
     /// The blocks of the next unit: eight registers of four bytes.
     next: Planes,
+    combination: Combination,
+    /// For chains: the last result.
+    last: Planes,
 }
 
 /// Blocks, each encrypted or decrypted.
 ///
 /// The uniforms are the number of the QPU; the number of QPUs; the address of the round keys in the order in which they are added, each of
 /// which has 16 words with a byte in their highest bits and is 256 bytes after the one before, the first at a multiple of 4096; the
-/// number of rounds minus one; the addresses of input, output and of the data that the result is combined with (any, if it is not);
-/// before each output and other data, and after each input, are as many bytes as one unit for each QPU has, which may be read and
-/// written; the number of units; and bytes from a unit of this QPU to the next. The constant of the S-box is part of the round keys:
+/// number of rounds minus one; the addresses of input, output and of the data that blocks are combined with (any for ECB and
+/// chains); the number of units; and bytes from a unit of this QPU to the next. The constant of the S-box is part of the round keys:
 /// for encryption of all but the first, for decryption of all but the last.
 ///
-/// If the result is combined, output and the other data must not overlap.
+/// The tweaks of a unit are eight vectors: word i of vector b has bit b of byte i of 32 tweaks.
+///
+/// What lies before an output and data of the result, and after an input and tweaks, by as many bytes as the step has, may be read and
+/// written. Output and other data must not overlap.
 pub fn blocks(kind: Blocks) -> Code {
     let mut k = Kernel::new();
     let keys = k.var(uniform() + (element() << 2));
@@ -48,8 +69,19 @@ pub fn blocks(kind: Blocks) -> Code {
     let ops = &mut Ops { code: k.code() };
     let state = State::new(ops, me, keys, rounds);
     let next = std::array::from_fn(|_| ops.constant(0));
-    let places = Places { input, output, other, step, next };
-    let (round, last) = match kind.decrypts {
+    let combination = kind.combination;
+    let last = std::array::from_fn(|_| match combination {
+        Combination::Chain => ops.constant(0),
+        Combination::None | Combination::Data | Combination::Tweak => ops.code.variable(),
+    });
+    let places = Places { input, output, other, step, next, combination, last };
+    if combination == Combination::Tweak {
+        // The addresses of words.
+        let element = ops.element();
+        let offset = ops.with_small(AddOp::Shl, element, 2);
+        add_to(ops, other, offset);
+    }
+    let (round, last_round) = match kind.decrypts {
         true => (Round::Decrypt, Round::DecryptLast),
         false => (Round::Encrypt, Round::EncryptLast),
     };
@@ -62,22 +94,22 @@ pub fn blocks(kind: Blocks) -> Code {
     ops.code.place(unit);
     add_to(ops, input, step);
     start_unit(ops, &state, &places);
-    let executed = transfers(ops, &state, &places, kind.combines);
+    let executed = transfers(ops, &state, &places);
     state.call_rest(ops, executed);
     wait_for_load(ops, None);
     places.finish_input(ops, &state, Half::Second);
-    state.last_round(ops, last, |_, _| ());
+    places.finish_unit(ops, &state, last_round);
     for address in [output, other] {
         add_to(ops, address, step);
     }
     ops.count_down(units);
     ops.code.branch(BranchCondition::AnyNotZero, unit);
     for half in [Half::First, Half::Second] {
-        if kind.combines {
+        if combination == Combination::Data {
             places.start_other(ops, &state, half);
             wait_for_load(ops, None);
         }
-        places.result(ops, &state, half, kind.combines);
+        places.result(ops, &state, half);
         wait_for_store(ops, None);
     }
     let end = ops.code.label();
@@ -90,36 +122,85 @@ pub fn blocks(kind: Blocks) -> Code {
 /// The planes of the next unit after the first round key.
 fn start_unit(ops: &mut Ops<'_>, state: &State, places: &Places) {
     state.first_key(ops, 0);
-    state.request_key(ops);
-    let planes = std::array::from_fn(|_| ops.code.variable());
+    let tweaks = Tweaks::request(ops, places);
+    if tweaks.is_none() {
+        state.request_key(ops);
+    }
+    let mut planes = std::array::from_fn(|_| ops.code.variable());
     transposed(ops, places.next, planes);
+    if places.combination == Combination::Chain {
+        planes = std::array::from_fn(|bit| ops.xor(planes[bit], places.last[bit]));
+    }
     ops.receive();
     add_key(ops, planes);
+    if let Some(tweaks) = tweaks {
+        planes = tweaks.add(ops, planes);
+        state.request_key(ops);
+    }
     for (to, plane) in state.planes.into_iter().zip(planes) {
         ops.set(to, plane);
     }
 }
 
+/// The tweaks of a unit, of which the first are requested.
+struct Tweaks {
+    /// The address of the next one that is requested.
+    next: Variable,
+    stride: Variable,
+}
+
+impl Tweaks {
+    /// Requests that may be outstanding besides that of a round key.
+    const AHEAD: usize = 3;
+
+    /// Requests the first tweaks, if there are any.
+    fn request(ops: &mut Ops<'_>, places: &Places) -> Option<Tweaks> {
+        if places.combination != Combination::Tweak {
+            return None;
+        }
+        let mut tweaks = Tweaks { next: places.other, stride: ops.constant(BYTES_OF_PLANE) };
+        (0..Tweaks::AHEAD).for_each(|_| tweaks.request_next(ops));
+        Some(tweaks)
+    }
+
+    fn request_next(&mut self, ops: &mut Ops<'_>) {
+        ops.write(Write::Tmu, self.next);
+        self.next = ops.add_op(AddOp::Add, self.next, self.stride);
+    }
+
+    /// Receives all tweaks, and adds them to planes.
+    fn add(mut self, ops: &mut Ops<'_>, planes: Planes) -> Planes {
+        std::array::from_fn(|bit| {
+            ops.receive();
+            let sum = ops.xor_received(planes[bit]);
+            if bit + Tweaks::AHEAD < planes.len() {
+                self.request_next(ops);
+            }
+            sum
+        })
+    }
+}
+
 /// The transfers between the rounds of a unit: the result of the unit before, and the input of the next. Returns the number of
 /// rounds between them; after it, the load of the second half of the input is to be finished.
-fn transfers(ops: &mut Ops<'_>, state: &State, places: &Places, combines: bool) -> u32 {
-    if combines {
+fn transfers(ops: &mut Ops<'_>, state: &State, places: &Places) -> u32 {
+    if places.combination == Combination::Data {
         places.start_other(ops, state, Half::First);
         state.call(ops, 1);
         wait_for_load(ops, None);
-        places.result(ops, state, Half::First, true);
+        places.result(ops, state, Half::First);
         state.call(ops, 1);
         wait_for_store(ops, None);
         places.start_other(ops, state, Half::Second);
         state.call(ops, 1);
         wait_for_load(ops, None);
-        places.result(ops, state, Half::Second, true);
+        places.result(ops, state, Half::Second);
         state.call(ops, 1);
     } else {
-        places.result(ops, state, Half::First, false);
+        places.result(ops, state, Half::First);
         state.call(ops, 2);
         wait_for_store(ops, None);
-        places.result(ops, state, Half::Second, false);
+        places.result(ops, state, Half::Second);
         state.call(ops, 2);
     }
     wait_for_store(ops, None);
@@ -132,6 +213,21 @@ fn transfers(ops: &mut Ops<'_>, state: &State, places: &Places, combines: bool) 
 }
 
 impl Places {
+    /// The last round of a unit. Its result is combined and put in bytes.
+    fn finish_unit(&self, ops: &mut Ops<'_>, state: &State, round: Round) {
+        let tweaks = Tweaks::request(ops, self);
+        let mut planes = state.last_round(ops, round);
+        if let Some(tweaks) = tweaks {
+            planes = tweaks.add(ops, planes);
+        }
+        if self.combination == Combination::Chain {
+            for (to, plane) in self.last.into_iter().zip(planes) {
+                ops.set(to, plane);
+            }
+        }
+        state.to_bytes(ops, planes);
+    }
+
     /// Starts the load of a half of the next unit.
     fn start_input(&self, ops: &mut Ops<'_>, state: &State, half: Half) {
         let address = self.half(ops, state, self.input, half);
@@ -151,9 +247,9 @@ impl Places {
     }
 
     /// Writes a half of the unit before, and starts its store.
-    fn result(&self, ops: &mut Ops<'_>, state: &State, half: Half, combines: bool) {
+    fn result(&self, ops: &mut Ops<'_>, state: &State, half: Half) {
         state.set_up_writes(ops);
-        if combines {
+        if self.combination == Combination::Data {
             state.set_up_reads(ops);
             state.combine(ops, half);
         } else {

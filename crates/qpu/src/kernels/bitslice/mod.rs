@@ -9,7 +9,7 @@ mod rounds;
 mod state;
 mod transpose;
 
-pub use blocks::{Blocks, blocks};
+pub use blocks::{Blocks, Combination, blocks};
 pub use ctr::ctr;
 pub use state::{KEY_STRIDE, UNIT};
 
@@ -28,27 +28,42 @@ pub struct BitsliceProgram {
 }
 
 /// All programs. The example `qpu_search` finds their hints.
-pub const PROGRAMS: [BitsliceProgram; 5] = [
+pub const PROGRAMS: [BitsliceProgram; 8] = [
     BitsliceProgram { name: "ctr", blocks: None, hints: include_str!("hints/ctr.txt") },
     BitsliceProgram {
         name: "encrypt",
-        blocks: Some(Blocks { decrypts: false, combines: false }),
+        blocks: Some(Blocks { decrypts: false, combination: Combination::None }),
         hints: include_str!("hints/encrypt.txt"),
     },
     BitsliceProgram {
         name: "decrypt",
-        blocks: Some(Blocks { decrypts: true, combines: false }),
+        blocks: Some(Blocks { decrypts: true, combination: Combination::None }),
         hints: include_str!("hints/decrypt.txt"),
     },
     BitsliceProgram {
         name: "cfb_decrypt",
-        blocks: Some(Blocks { decrypts: false, combines: true }),
+        blocks: Some(Blocks { decrypts: false, combination: Combination::Data }),
         hints: include_str!("hints/cfb_decrypt.txt"),
     },
     BitsliceProgram {
         name: "cbc_decrypt",
-        blocks: Some(Blocks { decrypts: true, combines: true }),
+        blocks: Some(Blocks { decrypts: true, combination: Combination::Data }),
         hints: include_str!("hints/cbc_decrypt.txt"),
+    },
+    BitsliceProgram {
+        name: "xts_encrypt",
+        blocks: Some(Blocks { decrypts: false, combination: Combination::Tweak }),
+        hints: include_str!("hints/xts_encrypt.txt"),
+    },
+    BitsliceProgram {
+        name: "xts_decrypt",
+        blocks: Some(Blocks { decrypts: true, combination: Combination::Tweak }),
+        hints: include_str!("hints/xts_decrypt.txt"),
+    },
+    BitsliceProgram {
+        name: "chain_encrypt",
+        blocks: Some(Blocks { decrypts: false, combination: Combination::Chain }),
+        hints: include_str!("hints/chain_encrypt.txt"),
     },
 ];
 

@@ -154,6 +154,11 @@ impl Ops<'_> {
         self.push(Action::Receive, [Input::Received; 2], Output::Nothing);
     }
 
+    /// The XOR with the received vector.
+    pub(super) fn xor_received(&mut self, a: Variable) -> Variable {
+        self.result(Action::Add(AddOp::Xor), [Input::Variable(a), Input::Received])
+    }
+
     /// Writes a byte of each element, XORed with the next vector of the VPM, to the VPM.
     pub(super) fn xor_byte_to_vpm(&mut self, a: Variable, byte: u8) {
         let inputs = [Input::Variable(a), Input::Read(Read::Vpm)];

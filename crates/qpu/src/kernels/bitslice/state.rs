@@ -185,16 +185,14 @@ impl State {
         ops.code.items.push(Item::Return(self.link));
     }
 
-    /// The last round; the blocks are in [`State::bytes`]. `before_transposition` gets a variable that is known long before.
-    pub(super) fn last_round(
-        &self,
-        ops: &mut Ops<'_>,
-        kind: Round,
-        before_transposition: impl FnOnce(&mut Ops<'_>, Variable),
-    ) {
+    /// The last round. The result has to be transposed by [`State::to_bytes`].
+    pub(super) fn last_round(&self, ops: &mut Ops<'_>, kind: Round) -> Planes {
         ops.receive();
-        let planes = round(ops, self.planes, self.rows, kind);
-        before_transposition(ops, planes[0]);
+        round(ops, self.planes, self.rows, kind)
+    }
+
+    /// Puts the blocks of planes in [`State::bytes`].
+    pub(super) fn to_bytes(&self, ops: &mut Ops<'_>, planes: Planes) {
         transposed(ops, planes, self.bytes);
     }
 }

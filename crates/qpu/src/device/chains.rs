@@ -1,0 +1,139 @@
+//! Serial passes: the blocks of a message depend on each other, so that many messages are processed at once, 32 by each QPU.
+//!
+//! All of them use the program of CBC encryption, y[i] = E(x[i] ^ y[i - 1]) with y[-1] = 0. The chaining state is XORed with the
+//! first block. OFB encrypts zeros. CFB encryption has the ciphertext c[i] = p[i] ^ E(c[i - 1]), so that y[i] = E(c[i - 1]) follows
+//! from x[i] = p[i - 1].
+
+use std::ops::Range;
+
+use lockstep_core::data::HostData;
+use lockstep_core::key::Key;
+use lockstep_core::work::{Pass, Segment};
+use lockstep_core::{Block, Error};
+use zeroize::Zeroizing;
+
+use super::Call;
+use crate::kernels::bitslice::UNIT;
+use crate::launch::{Job, Launch, MAX_RUN_BYTES};
+use crate::sim::QPUS;
+
+/// Messages of a unit, and those of all QPUs.
+const LANES: usize = UNIT / 16;
+const MESSAGES: usize = LANES * QPUS as usize;
+
+/// A message.
+struct Chain<'s> {
+    host: HostData<'s>,
+    state: &'s mut Block,
+}
+
+impl Chain<'_> {
+    /// Blocks of the message, of which the last may be partial.
+    fn blocks(&self) -> usize {
+        self.host.input().len().div_ceil(16)
+    }
+
+    /// The bytes of a block.
+    fn range(&self, block: usize) -> Range<usize> {
+        16 * block..(16 * block + 16).min(self.host.input().len())
+    }
+
+    /// A block of the message. A partial one is filled with zeros.
+    fn block(&self, number: usize) -> Block {
+        let mut block = [0; 16];
+        let part = &self.host.input()[self.range(number)];
+        block[..part.len()].copy_from_slice(part);
+        block
+    }
+
+    /// The input of the program for a block of a run that begins with block `first`.
+    fn input(&self, pass: Pass, number: usize, first: usize) -> Block {
+        let mut block = match pass {
+            Pass::Ofb => [0; 16],
+            Pass::Cfb128Encrypt if number == first => [0; 16],
+            Pass::Cfb128Encrypt => self.block(number - 1),
+            _ => self.block(number),
+        };
+        if number == first {
+            xor(&mut block, self.state);
+        }
+        block
+    }
+
+    /// Takes the program's output for a block.
+    fn take(&mut self, pass: Pass, number: usize, output: &Block) {
+        let range = self.range(number);
+        let mut result = *output;
+        if matches!(pass, Pass::Cfb128Encrypt | Pass::Ofb) {
+            xor(&mut result, &self.block(number));
+        }
+        // The chaining state of OFB is the keystream, and otherwise the result.
+        *self.state = if pass == Pass::Ofb { *output } else { result };
+        if pass != Pass::CbcMac {
+            let len = range.len();
+            self.host.output()[range].copy_from_slice(&result[..len]);
+        }
+    }
+}
+
+fn xor(block: &mut Block, other: &Block) {
+    block.iter_mut().zip(other).for_each(|(byte, other)| *byte ^= other);
+}
+
+/// Executes a serial pass. Successive segments with the same key are processed at once.
+pub(super) fn run(
+    call: &mut Call<'_>,
+    launch: Launch,
+    pass: Pass,
+    segments: &mut [Segment<'_>],
+) -> Result<(), Error> {
+    for group in segments.chunk_by_mut(|a, b| std::ptr::eq(a.key, b.key)) {
+        for batch in group.chunks_mut(MESSAGES) {
+            let key = batch[0].key;
+            let mut chains = Vec::with_capacity(batch.len());
+            for segment in batch {
+                let host = segment.data.reborrow().into_host(call.device)?;
+                chains.push(Chain { host, state: segment.state });
+            }
+            run_batch(call, launch, pass, key, &mut chains)?;
+        }
+    }
+    Ok(())
+}
+
+/// Executes a pass over as many messages as there are lanes, or fewer.
+fn run_batch(
+    call: &mut Call<'_>,
+    launch: Launch,
+    pass: Pass,
+    key: &Key,
+    chains: &mut [Chain<'_>],
+) -> Result<(), Error> {
+    let qpus = chains.len().div_ceil(LANES);
+    // Blocks of each message in a run.
+    let most = MAX_RUN_BYTES / UNIT / qpus;
+    let longest = chains.iter().map(Chain::blocks).max().unwrap_or(0);
+    for first in (0..longest).step_by(most) {
+        let blocks = first..(first + most).min(longest);
+        // A block of all messages, then the next one: a unit of each QPU.
+        let step = qpus * UNIT;
+        let mut input = Zeroizing::new(vec![0; step * blocks.len()]);
+        for (lane, chain) in chains.iter().enumerate() {
+            for number in blocks.start..blocks.end.min(chain.blocks()) {
+                let place = step * (number - first) + 16 * lane;
+                input[place..place + 16].copy_from_slice(&chain.input(pass, number, first));
+            }
+        }
+        let job = Job { keys: key.round_keys(), counter: [0; 16], input: &input, other: &[] };
+        let output = call.run(launch, &job, qpus as u8)?;
+        for (lane, chain) in chains.iter_mut().enumerate() {
+            for number in blocks.start..blocks.end.min(chain.blocks()) {
+                let place = step * (number - first) + 16 * lane;
+                let block = output[place..].first_chunk().expect("a whole block");
+                chain.take(pass, number, block);
+                call.done.bytes += chain.range(number).len() as u64;
+            }
+        }
+    }
+    Ok(())
+}

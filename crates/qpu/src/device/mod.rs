@@ -1,0 +1,229 @@
+//! The QPUs as devices: those of the simulator, and those of a board.
+
+mod chains;
+mod kernels;
+mod pieces;
+mod sectors;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lockstep_core::backend::{
+    Backend, Completion, Cost, Counter, Device, DeviceId, DeviceProperties, DeviceSelector, Discovery,
+    KernelId, KernelInfo, Missing, Unit,
+};
+use lockstep_core::work::{Operation, Task, Work};
+use lockstep_core::{Error, KeySize};
+use zeroize::Zeroizing;
+
+use self::kernels::{KERNELS, Kernel};
+use crate::board::{self, Board};
+use crate::chip::{Chip, ChipError, Simulator};
+use crate::launch::{Job, Launch};
+use crate::sim::QPUS;
+
+/// The backend of the QPUs of VideoCore IV. The device `qpu:0` is a Raspberry Pi 1 to 3 that runs this program, and the device
+/// `qpu` is the simulator. Both are used by name only: no board has been tested yet.
+#[derive(Debug, Clone, Copy)]
+pub struct QpuBackend {
+    /// True if there is the simulator.
+    pub has_simulator: bool,
+}
+
+/// The backend's name.
+const NAME: &str = "qpu";
+
+/// The number of the board.
+const BOARD: u16 = 0;
+
+/// The cost on a board: nanoseconds of a call, and of a byte for the copies to and from the GPU's memory, both as fitted to the
+/// thesis's Table 5.1; and clocks of all QPUs in a nanosecond at 250 MHz.
+const BOARD_CALL: f64 = 250_000.0;
+const COPY: f64 = 10.0;
+const CLOCKS_PER_NS: f64 = 0.25 * QPUS as f64;
+
+impl Backend for QpuBackend {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn discover(&self) -> Discovery {
+        let (board, missing) = match Board::open() {
+            Ok(board) => (Some(Qpu::of_board(board)), None),
+            Err(missing) => (None, Some(missing)),
+        };
+        let simulator = self.has_simulator.then(Qpu::default);
+        let devices = board.into_iter().chain(simulator).map(|device| Arc::new(device) as Arc<dyn Device>);
+        Discovery { devices: devices.collect(), missing }
+    }
+
+    fn certainly_missing(&self) -> Option<Missing> {
+        board::check(Path::new("/")).err()
+    }
+
+    fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
+        let unit = name.unit().filter(|_| name.backend() == NAME)?;
+        if name.number() != Some(BOARD) {
+            return Some(Err(Missing {
+                reason: format!("there is no device {NAME}:{unit}"),
+                remedy: format!("use {NAME}:{BOARD}, the board that runs this program"),
+            }));
+        }
+        Some(Board::open().map(|board| Arc::new(Qpu::of_board(board)) as Arc<dyn Device>))
+    }
+}
+
+/// Totals of the simulated QPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Simulated {
+    /// Bytes processed.
+    pub bytes: u64,
+    /// Clocks of all runs.
+    pub clocks: u64,
+    /// Instructions of all QPUs.
+    pub instructions: u64,
+}
+
+/// A call of the device: runs of programs, and their totals.
+struct Call<'c> {
+    chip: &'c mut dyn Chip,
+    device: DeviceId,
+    done: Simulated,
+}
+
+impl Call<'_> {
+    /// Runs a program on a number of QPUs. Returns its output.
+    fn run(&mut self, launch: Launch, job: &Job<'_>, qpus: u8) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let failed =
+            |error: ChipError| Error::DeviceFailed { device: self.device, reason: error.to_string() };
+        let (output, run) = launch.run(self.chip, job, qpus).map_err(failed)?;
+        self.done.clocks += run.clocks;
+        self.done.instructions += run.instructions;
+        Ok(output)
+    }
+}
+
+/// The QPUs of a chip.
+pub struct Qpu {
+    unit: Unit,
+    description: String,
+    properties: DeviceProperties,
+    /// For one call at a time.
+    chip: Mutex<Box<dyn Chip>>,
+    kernels: Vec<KernelInfo>,
+    done: Mutex<Simulated>,
+    counts: Mutex<Vec<Counter>>,
+}
+
+impl Default for Qpu {
+    /// The QPUs of the simulator.
+    fn default() -> Qpu {
+        let description = format!("VideoCore IV with {QPUS} QPUs");
+        Qpu::new(Unit::Only, description, DeviceProperties::SIMULATOR, Box::new(Simulator))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Qpu {
+    /// The QPUs of a board.
+    pub fn of_board(board: Board) -> Qpu {
+        let properties = DeviceProperties { by_name_only: true, ..DeviceProperties::default() };
+        Qpu::with_board(board, properties)
+    }
+
+    /// A board whose firmware is an imitation that runs the simulator.
+    pub fn of_simulated_board(board: Board) -> Qpu {
+        Qpu::with_board(board, DeviceProperties::SIMULATOR)
+    }
+
+    fn with_board(board: Board, properties: DeviceProperties) -> Qpu {
+        let description = format!("{}: VideoCore IV with {QPUS} QPUs", board.model().description());
+        Qpu::new(Unit::Number(BOARD), description, properties, Box::new(board))
+    }
+
+    fn new(unit: Unit, description: String, properties: DeviceProperties, chip: Box<dyn Chip>) -> Qpu {
+        let count = |kernel: &Kernel| Counter { name: kernel.info.name, launches: 0, bytes: 0 };
+        Qpu {
+            unit,
+            description,
+            properties,
+            chip: Mutex::new(chip),
+            kernels: KERNELS.iter().map(|kernel| kernel.info.clone()).collect(),
+            done: Mutex::default(),
+            counts: Mutex::new(KERNELS.iter().map(count).collect()),
+        }
+    }
+
+    /// The totals of the simulator so far.
+    pub fn simulated(&self) -> Simulated {
+        *lock(&self.done)
+    }
+}
+
+impl Device for Qpu {
+    fn id(&self) -> DeviceId {
+        DeviceId { backend: NAME, unit: self.unit }
+    }
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn properties(&self) -> DeviceProperties {
+        self.properties
+    }
+
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+
+    fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
+        let Operation::Pass(pass) = operation else { return None };
+        let kernel = KERNELS.get(usize::from(kernel.0))?;
+        (kernel.launch)(pass)?;
+        if self.properties.simulated {
+            // The cost of the simulation on the host, not the cost on the chip.
+            return Some(Cost::new(100_000.0, kernel.simulated_rate));
+        }
+        Some(Cost::new(BOARD_CALL, 1.0 / (kernel.clocks_per_byte / CLOCKS_PER_NS + COPY)))
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        lock(&self.counts).clone()
+    }
+
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>, Error> {
+        let named = KERNELS.get(usize::from(kernel.0));
+        let operation = work.task.operation();
+        let unsupported = || Error::Unsupported {
+            kernel: named.map_or("the QPUs", |named| named.info.name),
+            operation: operation.to_string(),
+        };
+        let Task::Pass(pass, segments) = work.task else { return Err(unsupported()) };
+        let launch = named.and_then(|named| (named.launch)(pass)).ok_or_else(unsupported)?;
+        let mut chip = lock(&self.chip);
+        let mut call = Call { chip: &mut **chip, device: self.id(), done: Simulated::default() };
+        let result = if pass.is_xts() {
+            sectors::run(&mut call, launch, segments)
+        } else if pass.is_serial() {
+            chains::run(&mut call, launch, pass, segments)
+        } else {
+            segments.iter_mut().try_for_each(|segment| pieces::run(&mut call, launch, pass, segment))
+        };
+        let done = call.done;
+        chip.finish();
+        drop(chip);
+        result?;
+        let total = &mut lock(&self.done);
+        total.bytes += done.bytes;
+        total.clocks += done.clocks;
+        total.instructions += done.instructions;
+        let count = &mut lock(&self.counts)[usize::from(kernel.0)];
+        count.launches += 1;
+        count.bytes += done.bytes;
+        Ok(Completion::Done)
+    }
+}
