@@ -3,9 +3,9 @@
 
     tools/provider-test/device.py LOCKSTEP_SO
 
-The devices are cuda:emu and opengl:software, which a provider with the features lab and opengl has, or the one named by LOCKSTEP_TEST_DEVICE, such as cuda:0. `openssl enc` encrypts
-and decrypts in every mode by the device and, for comparison, by the default provider; with CUDA, nginx serves an object over
-TLS. The counters of the device in the trace prove that it did the work, and that the CPU did not repeat it.
+The devices are cuda:emu, opengl:software and qpu, which a provider with the features lab and opengl has, or the one named by
+LOCKSTEP_TEST_DEVICE, such as cuda:0. `openssl enc` encrypts and decrypts in every mode by the device and, for comparison, by
+the default provider; with CUDA, nginx serves an object over TLS; on qpu, `openssl speed` measures ECB. The counters of the device in the trace prove that it did the work, and that the CPU did not repeat it.
 """
 
 import sys
@@ -26,8 +26,13 @@ IV = "f0e0d0c0b0a09080706050403020fffe"
 # `openssl enc` hands over 4096 bytes at a time, and of these CBC decryption keeps a block back.
 SETTINGS = {"threshold": "2048", "ahead": "off"}
 MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr")
-# What OpenGL does: its kernels have no serial passes. The CPU does the rest.
-OPENGL_ENCRYPTS, OPENGL_DECRYPTS = ("ecb", "ctr"), ("ecb", "ctr", "cbc", "cfb")
+# The modes that each kind of device encrypts and decrypts. The CPU does the rest. OpenGL has no kernels for serial passes, and
+# none has the passes of CFB8 but CUDA.
+SUPPORTED = {
+    "cuda": (MODES, MODES),
+    "opengl": (("ecb", "ctr"), ("ecb", "ctr", "cbc", "cfb")),
+    "qpu": (("ecb", "cbc", "cfb", "ofb", "ctr"), ("ecb", "cbc", "cfb", "ofb", "ctr")),
+}
 SIZE = 40_000
 # CBC records go to the device as they come; GCM stays with the CPU (docs/provider.md).
 SUITE, ENTRY = "ECDHE-RSA-AES256-SHA384", "chain_encrypt"
@@ -62,9 +67,7 @@ def enc(test, openssl, device):
             if test.ran(back, f"{name}, decrypted"):
                 test.check(back.stdout == data, f"{name}, decrypted", "the plaintexts differ")
             done = sum(device_bytes(trace, device).values())
-            directions = 2
-            if device.startswith("opengl"):
-                directions = (mode in OPENGL_ENCRYPTS) + (mode in OPENGL_DECRYPTS)
+            directions = sum(mode in modes for modes in SUPPORTED[device.split(":")[0]])
             # In each direction, except the last bytes, which are less than a call of 4096 bytes; and the self-tests.
             if directions:
                 test.check(done >= directions * (SIZE - 8192), f"{name}: the device did it", f"it did {done} bytes")
@@ -72,6 +75,17 @@ def enc(test, openssl, device):
                 test.check(done < SIZE - 8192, f"{name}: the CPU did it", f"the device did {done} bytes")
             wrong = [line for line in trace.lines() if "wrong result" in line]
             test.check(not wrong, f"{name}: results are right", " ".join(wrong[:1]))
+
+
+def speed(test, openssl, device):
+    """A measurement as the thesis about the QPUs made it: ECB, with 16384 bytes a call."""
+    trace = test.trace()
+    more = {f"LOCKSTEP_{name.upper()}": value for name, value in SETTINGS.items()} | {"LOCKSTEP_DEVICE": device}
+    command = [openssl, "speed", "-seconds", "1", "-bytes", "16384", "-elapsed", "-evp", "aes-128-ecb"]
+    output = test.ran(test.run(*command, trace=trace, **more), f"speed on {device}")
+    test.check(output and b"AES-128-ECB" in output, f"speed on {device}: a rate")
+    done = sum(device_bytes(trace, device).values())
+    test.check(done >= 16384, f"speed on {device}: the device did it", f"it did {done} bytes")
 
 
 def nginx(test, openssl, device):
@@ -111,10 +125,12 @@ def main():
         return 0
     with test:
         openssl = common.program("openssl")
-        for device in [named] if named else ["cuda:emu", "opengl:software"]:
+        for device in [named] if named else ["cuda:emu", "opengl:software", "qpu"]:
             enc(test, openssl, device)
             if device.startswith("cuda"):
                 nginx(test, openssl, device)
+            if device.startswith("qpu"):
+                speed(test, openssl, device)
         return test.finish()
 
 

@@ -219,7 +219,7 @@ fn encrypt(board: &mut Board, launch: Launch, input: &[u8]) -> Result<Vec<u8>, C
 #[test]
 fn programs_run_at_the_addresses_of_a_board() {
     let key = Key::new(&KEY).unwrap();
-    let input: Vec<u8> = (0..16 * 100u32).map(|index| (index * index >> 3) as u8).collect();
+    let input: Vec<u8> = (0..16 * 100u32).map(|index| (index * 7 + index / 64) as u8).collect();
     let mut board = Fake::new(Failure::None).board();
     for launch in PROGRAMS.map(|program| program.blocks.map_or(Launch::Ctr, Launch::Blocks)) {
         let other = match launch {
