@@ -144,6 +144,7 @@ lint: tools-present
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	$(CARGO) clippy -p lockstep -p lockstep-cli --no-default-features --locked -- -D warnings
 	$(CARGO) clippy -p lockstep-provider --locked -- -D warnings
+	tools/cross_check.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
 
 ## make bench [SUITE=...]  speed compared with OpenSSL, AWS-LC and RustCrypto, or another suite: throughput, crossover, ..., all
@@ -184,7 +185,7 @@ arm64-test:
 
 # Also what does not depend on the processor.
 arm64-test-all:
-	tools/arm64-test.sh -p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu
+	tools/arm64-test.sh -p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu -p lockstep-qpu
 
 ## make kernel-report     write docs/kernels.md: instructions per byte in the machine code of the CUDA kernels (no GPU needed)
 kernel-report:

@@ -222,8 +222,17 @@ fn the_qpus_as_a_device() {
         folder.run(args).succeeded().stdout
     };
     let qpu = ["--device", "qpu", "--verify", "off"];
-    for (mode, more) in [("ctr", &[][..]), ("ecb", &[]), ("ecb", &["-d"]), ("cbc", &["-d"]), ("cfb", &["-d"])]
-    {
+    let decrypt = &["-d"][..];
+    for (mode, more) in [
+        ("ctr", &[][..]),
+        ("ecb", &[]),
+        ("ecb", decrypt),
+        ("cbc", &[]),
+        ("cbc", decrypt),
+        ("cfb", &[]),
+        ("cfb", decrypt),
+        ("ofb", &[]),
+    ] {
         let more: Vec<&str> =
             more.iter().copied().chain((mode == "ecb" || mode == "cbc").then_some("--no-padding")).collect();
         assert!(cipher(mode, &[&qpu[..], &more].concat()) == cipher(mode, &more), "{mode}");
@@ -231,7 +240,10 @@ fn the_qpus_as_a_device() {
     folder.run(["selftest", "--device", "qpu"]).succeeded();
     let report = folder.run(["devices", "--device", "qpu"]).succeeded().text().to_string();
     assert!(report.contains("\nqpu: VideoCore IV with 12 QPUs (simulated"), "{report}");
-    folder.run(["devices", "--device", "qpu:0"]).failed(2, "use qpu, the simulator");
+    folder
+        .run(["devices", "--device", "qpu:0"])
+        .failed(2, "no Raspberry Pi 1 to 3 with Linux: use another device");
+    folder.run(["devices", "--device", "qpu:1"]).failed(2, "there is no device qpu:1: use qpu:0");
 }
 
 #[test]
