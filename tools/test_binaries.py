@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Builds the test programs, as `cargo test` does, and runs as many at the same time as there are processors.
+
+    tools/test_binaries.py CARGO_TEST_ARGUMENT...
+
+`cargo test` runs one program after the other, and a program's longest test often leaves the other processors idle. The output
+of a program appears when it has ended. The exit status is 1 if a test failed; all programs are run in any case.
+"""
+
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import time
+
+CARGO = os.environ.get("CARGO", "cargo")
+
+
+def programs(arguments):
+    """Builds the test programs. Returns the name, the path and the folder of the package of each."""
+    command = [CARGO, "test", "--no-run", "--message-format=json-render-diagnostics", *arguments]
+    built = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if built.returncode:
+        sys.exit(built.returncode)
+    found = []
+    for line in built.stdout.splitlines():
+        message = json.loads(line)
+        if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
+            package = os.path.dirname(message["manifest_path"])
+            name = f"{os.path.basename(package)}: {message['target']['name']}"
+            found.append((name, message["executable"], package))
+    return found
+
+
+def size(program):
+    """The size of the program's sources: programs with many tests start first, so that none of them is alone at the end."""
+    name, _, package = program
+    sources = os.path.join(package, "tests", name.split(": ")[1])
+    return sum(
+        os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(sources) for file in files
+    )
+
+
+def run(program):
+    """Runs a program in the folder of its package. Returns its exit status, its output and its time in seconds."""
+    _, path, package = program
+    start = time.monotonic()
+    environment = os.environ | {"CARGO_MANIFEST_DIR": package}
+    ended = subprocess.run(
+        [path, "--quiet"],
+        cwd=package,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    return ended.returncode, ended.stdout, time.monotonic() - start
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    failed = []
+    all_programs = sorted(programs(sys.argv[1:]), key=size, reverse=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        running = {pool.submit(run, program): program for program in all_programs}
+        for ended in concurrent.futures.as_completed(running):
+            name = running[ended][0]
+            status, output, seconds = ended.result()
+            print(f"{name}, {seconds:.0f} s", flush=True)
+            sys.stdout.buffer.write(output.strip() + b"\n\n")
+            sys.stdout.flush()
+            if status:
+                failed.append(name)
+    for name in failed:
+        print(f"failed: {name}", file=sys.stderr)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
