@@ -72,7 +72,7 @@ install:
 ## make test              all tests except the longest; installs missing programs, such as Mesa's software devices
 test: tools-present
 	tools/setup.sh gpus
-	$(CARGO) test $(TESTS)
+	tools/test_binaries.py $(TESTS)
 	tools/setup.sh browser
 	tools/setup.sh programs
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
