@@ -9,5 +9,6 @@ mod kernels;
 mod lang;
 mod measured;
 mod memory;
+mod observe;
 mod sim;
 mod suite;
