@@ -7,11 +7,14 @@ mod kernels;
 mod measured;
 mod model;
 pub mod paper;
+mod picture;
+mod program;
 mod programs;
 mod report;
 mod sections;
 mod tables;
 mod throughput;
+mod window;
 
 use lockstep_qpu::sim::Fault;
 
@@ -20,10 +23,12 @@ pub use compile::Compiled;
 pub use kernels::{KERNELS, Named};
 pub use measured::{KEY_BITS, Measured, QPU_COUNTS, Spent};
 pub use model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, INVOCATION, Lengths};
+pub use program::{MEMORY_BYTES, listing, run};
 pub use programs::{Access, Multiplication};
 pub use report::{Chain, Report};
 pub use sections::{Sections, sections};
 pub use throughput::Rates;
+pub use window::Window;
 
 /// An error of this module.
 #[derive(Debug, thiserror::Error)]

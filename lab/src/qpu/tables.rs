@@ -261,7 +261,7 @@ impl Report {
             "other QPUs",
         ];
         let title = "What the clocks are spent on, in percent, with keys of 128 bits";
-        let mut table = Table::new(title, &head, 2);
+        let mut table = Table::new(title, &head, 3);
         for one in self.measured.iter().filter(|one| one.bits == 128) {
             let Measured { named, qpus, spent, .. } = one;
             let all = spent.total() as f64;
