@@ -17,10 +17,7 @@ fn milliseconds(clocks: f64, vectors: u32, qpus: u32) -> f64 {
     clocks * f64::from(vectors) / f64::from(qpus) / CLOCK_HZ * 1e3
 }
 
-fn times<const COLUMNS: usize>(
-    programs: [Code; COLUMNS],
-    vectors: u32,
-) -> Result<Times<COLUMNS>, Error> {
+fn times<const COLUMNS: usize>(programs: [Code; COLUMNS], vectors: u32) -> Result<Times<COLUMNS>, Error> {
     let mut times = [[0.0; COLUMNS]; 12];
     for (row, qpus) in times.iter_mut().zip(1..) {
         for (time, program) in row.iter_mut().zip(&programs) {

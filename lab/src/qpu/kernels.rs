@@ -49,7 +49,14 @@ const fn of_packed_tuned(decrypts: bool) -> Named {
 
 const fn of_packed(decrypts: bool) -> Named {
     let turns = if decrypts { FEW_TURNS } else { TURNS };
-    Named { kernel: "qpu/packed", mode: "ECB", decrypts, launch: Launch::Packed { decrypts }, unit: 64, turns }
+    Named {
+        kernel: "qpu/packed",
+        mode: "ECB",
+        decrypts,
+        launch: Launch::Packed { decrypts },
+        unit: 64,
+        turns,
+    }
 }
 
 /// All kernels with their modes. A row here is a row of the tables.

@@ -99,7 +99,8 @@ impl Measured {
     pub(super) fn of(named: &'static Named, bits: u32, qpus: u8) -> Result<Measured, Error> {
         let words = named.words(bits)?;
         let [short, long] = named.turns;
-        let (less, more) = (totals(named, &words, bits, qpus, short)?, totals(named, &words, bits, qpus, long)?);
+        let (less, more) =
+            (totals(named, &words, bits, qpus, short)?, totals(named, &words, bits, qpus, long)?);
         Ok(Measured {
             named,
             bits,
@@ -111,13 +112,7 @@ impl Measured {
 }
 
 /// Clocks of a run of a number of iterations, and what all QPUs spent them on.
-fn totals(
-    named: &Named,
-    words: &[u64],
-    bits: u32,
-    qpus: u8,
-    turns: usize,
-) -> Result<(u64, Spent), Error> {
+fn totals(named: &Named, words: &[u64], bits: u32, qpus: u8, turns: usize) -> Result<(u64, Spent), Error> {
     let mut counts = Counts { executed: vec![0; words.len()], stalls: Stalls::default() };
     let run = named.observe(bits, qpus, turns * usize::from(qpus) * named.unit, &mut counts)?;
     let mut spent = Spent {

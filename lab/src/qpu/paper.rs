@@ -146,9 +146,8 @@ pub const TABLE_7_4: [f64; 12] =
     [1683.0, 842.0, 562.0, 421.0, 337.0, 281.0, 240.0, 210.0, 188.0, 168.0, 153.0, 140.0];
 
 /// Rates of Table 7.4, in kB/s.
-pub const TABLE_7_4_RATES: [f64; 12] = [
-    594.0, 1187.0, 1779.0, 2375.0, 2967.0, 3558.0, 4166.0, 4761.0, 5319.0, 5952.0, 6535.0, 7142.0,
-];
+pub const TABLE_7_4_RATES: [f64; 12] =
+    [594.0, 1187.0, 1779.0, 2375.0, 2967.0, 3558.0, 4166.0, 4761.0, 5319.0, 5952.0, 6535.0, 7142.0];
 
 /// Milliseconds in which the board compiled the encryption and the decryption (section 5.3).
 pub const COMPILE_MILLISECONDS: [f64; 2] = [88.0, 288.0];

@@ -149,8 +149,7 @@ impl Report {
     /// # Panics
     /// If it has not been measured.
     pub fn find(&self, launch: Launch, bits: u32, qpus: u8) -> &Measured {
-        let is_wanted =
-            |one: &&Measured| (one.named.launch, one.bits, one.qpus) == (launch, bits, qpus);
+        let is_wanted = |one: &&Measured| (one.named.launch, one.bits, one.qpus) == (launch, bits, qpus);
         self.measured.iter().find(is_wanted).expect("the report has all kernels")
     }
 
@@ -172,7 +171,8 @@ impl Report {
     pub fn json(&self) -> Value {
         let times = |paper: &[Vec<f64>], model: &[Vec<f64>]| -> Value {
             let rows = (1..).zip(paper.iter().zip(model));
-            rows.map(|(qpus, (thesis, model))| json!({"qpus": qpus, "thesis": thesis, "model": model})).collect()
+            rows.map(|(qpus, (thesis, model))| json!({"qpus": qpus, "thesis": thesis, "model": model}))
+                .collect()
         };
         let rows = |rows: &[[f64; 2]]| -> Vec<Vec<f64>> { rows.iter().map(|row| row.to_vec()).collect() };
         let of_three = |rows: &[[f64; 3]]| -> Vec<Vec<f64>> { rows.iter().map(|row| row.to_vec()).collect() };
@@ -256,7 +256,8 @@ fn decryption_json((row, model): &(Decryption, Rates)) -> Value {
 }
 
 fn compiled_json(one: &Compiled) -> Value {
-    let of = |(seconds, instructions): (f64, usize)| json!({"seconds": seconds, "instructions": instructions});
+    let of =
+        |(seconds, instructions): (f64, usize)| json!({"seconds": seconds, "instructions": instructions});
     json!({"program": one.program, "sequential": one.sequential.map(of), "scheduled": one.scheduled.map(of)})
 }
 

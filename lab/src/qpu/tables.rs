@@ -126,8 +126,7 @@ impl Report {
 
     /// The times of the compiler on this machine.
     pub fn compile_table(&self) -> Table {
-        let head =
-            ["program", "sequential ms", "sequential words", "scheduled ms", "scheduled words"];
+        let head = ["program", "sequential ms", "sequential words", "scheduled ms", "scheduled words"];
         let [encryption, decryption] = paper::COMPILE_MILLISECONDS;
         let title = format!(
             "Section 5.3: times of the compiler on this machine; the thesis's compiler took at least {encryption} ms for its \
@@ -153,13 +152,15 @@ impl Report {
 
     /// Table 7.2.
     pub fn table_7_2(&self) -> Table {
-        let title = "Table 7.2: products in the field of AES with their loads and stores, ms for 1.6 million values";
+        let title =
+            "Table 7.2: products in the field of AES with their loads and stores, ms for 1.6 million values";
         times(title, ["blocking", "ahead"], &paper::TABLE_7_2, &self.table_7_2)
     }
 
     /// Table 7.3.
     pub fn table_7_3(&self) -> Table {
-        let title = "Table 7.3: products in the field of AES without loads and stores, ms for 1.0 million values";
+        let title =
+            "Table 7.3: products in the field of AES without loads and stores, ms for 1.0 million values";
         times(title, ["any", "exchanged", "small"], &paper::TABLE_7_3, &self.table_7_3)
     }
 

@@ -15,6 +15,7 @@ mod cell;
 mod cuda;
 mod geforce;
 mod opengl;
+mod qpu;
 
 /// Reproduce published papers: their tables compared with Lockstep's results
 #[derive(Debug, Args)]
@@ -30,6 +31,7 @@ enum Paper {
     Geforce(geforce::Geforce),
     #[command(name = "opengl")]
     OpenGl(opengl::OpenGl),
+    Qpu(qpu::Qpu),
 }
 
 /// Maximum length of the source of a program in bytes: 64 times the size of the local store of an SPE.
@@ -41,6 +43,7 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
         Paper::Cuda(args) => cuda::run(args),
         Paper::Geforce(args) => geforce::run(args),
         Paper::OpenGl(args) => opengl::run(args),
+        Paper::Qpu(args) => qpu::run(args),
     }
 }
 
@@ -73,8 +76,7 @@ impl Source {
         let mut source = Vec::new();
         let input = Input::open(file)?;
         input.reader().take(MAX_LEN + 1).read_to_end(&mut source).map_err(lockstep::Error::Read)?;
-        let name =
-            if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+        let name = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
         if source.len() as u64 > MAX_LEN {
             return Err(failed(format!("{name} has more than 16 MiB: this is no program")));
         }

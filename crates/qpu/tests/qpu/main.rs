@@ -7,7 +7,6 @@ mod hazards;
 mod isa;
 mod kernels;
 mod lang;
-mod measured;
 mod memory;
 mod observe;
 mod sim;
