@@ -200,6 +200,7 @@ kernel-check:
 lab-pages: build
 	$(LOCKSTEP) lab cell --page docs/papers/cell.md
 	$(LOCKSTEP) lab geforce --page docs/papers/geforce-engine.md
+	$(LOCKSTEP) lab qpu --page docs/papers/videocore.md
 
 ## make mode-pictures     draw the pictures of docs/modes.md
 mode-pictures: build

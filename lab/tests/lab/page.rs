@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lockstep_lab::{Page, cell, geforce};
+use lockstep_lab::{Page, cell, geforce, qpu};
 
 /// Compares a page and its pictures with the files in `docs/papers`.
 fn check(name: &str, page: &Page) {
@@ -36,4 +36,10 @@ fn the_page_of_the_cell_is_up_to_date() {
 fn the_page_of_the_geforce_6800_is_up_to_date() {
     let page = geforce::page(&crate::MODEL, &crate::SWEEP, "geforce-engine");
     check("geforce-engine", &page);
+}
+
+#[test]
+fn the_page_of_videocore_is_up_to_date() {
+    let page = qpu::page(&crate::QPU_REPORT, "videocore").unwrap();
+    check("videocore", &page);
 }

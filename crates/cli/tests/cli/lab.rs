@@ -57,6 +57,73 @@ fn both_pipes_are_shown() {
 }
 
 #[test]
+fn the_tables_of_videocore() {
+    let folder = Folder::new();
+    let text = folder.run(["lab", "qpu"]).succeeded();
+    fits("lab qpu", text.text());
+    for title in ["Table 5.1", "Table 5.2", "500 MHz", "Section 5.3", "Table 7.1", "Table 7.4", "Chains"] {
+        assert!(text.text().contains(title), "{title}");
+    }
+    // The tests of the lab compute the JSON and the page, which take seconds.
+    folder.run(["lab", "qpu", "--page", "page"]).failed(2, ".md");
+    folder.run(["lab", "qpu", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
+    folder.run(["lab", "qpu", "--json", "trace", "packed"]).failed_as_json(2, "trace");
+}
+
+#[test]
+fn instructions_of_qpus_are_shown() {
+    let folder = Folder::new();
+    let text = folder.run(["lab", "qpu", "trace", "packed"]).succeeded();
+    assert!(text.text().contains("add t0s, ") && text.text().contains("clocks lost: texture unit"));
+    let named =
+        folder.run(["lab", "qpu", "trace", "qpu/packed", "--mode", "ECB", "--qpus", "12"]).succeeded();
+    assert_eq!(text.stdout, named.stdout);
+    folder.run(["lab", "qpu", "trace", "packed", "--mode", "ecb-decrypt", "--bits", "256"]).succeeded();
+    folder.run(["lab", "qpu", "trace", "packed", "--qpus", "13"]).failed_usage("--qpus");
+    folder.run(["lab", "qpu", "trace", "packed", "--clocks", "0"]).failed_usage("--clocks");
+}
+
+#[test]
+fn programs_for_qpus_are_assembled_and_run() {
+    let folder = Folder::new();
+    let source = "mov r0, elem_num\n:again\nsub.setf r0, r0, 1\nbrr.anynn -, :again\nnop\nnop\nnop\n\
+                  nop; nop; thrend\nnop\nnop\n";
+    let listed = folder.pipe(["lab", "qpu", "asm", "-"], source.as_bytes()).succeeded();
+    assert!(listed.text().contains("brr.anynn -, 0x8\n"), "{}", listed.text());
+    folder.write("loop.qasm", source);
+    let ran = folder.run(["lab", "qpu", "asm", "--run", "loop.qasm", "--qpus", "3"]).succeeded();
+    assert!(ran.text().contains("instructions of all QPUs"), "{}", ran.text());
+    fits("lab qpu asm --run", ran.text());
+    let few = folder.run(["lab", "qpu", "asm", "--run", "loop.qasm", "--instructions", "5"]).succeeded();
+    assert!(few.text().contains("\n5 instructions in 20 clocks"), "{}", few.text());
+    let budget = ["lab", "qpu", "asm", "--run", "loop.qasm", "--budget", "40"];
+    folder.run(budget).failed(2, "still running after 40 clocks");
+    // The message contains a name, a line, and the rule or the fault.
+    for (name, source, expected) in [
+        ("name.qasm", "nop\nfrob r0\n", "name.qasm:2: "),
+        ("label.qasm", "brr -, :nowhere\n", "label.qasm:1: unknown label `nowhere`"),
+        (
+            "hazard.qasm",
+            "mov ra0, 1\nmov r0, ra0\n",
+            "hazard.qasm:2: the instruction has an undefined result: it reads ra0",
+        ),
+        ("end.qasm", "nop\n", "end.qasm: QPU 0 at 0x0008: the program ran or branched outside"),
+        ("wait.qasm", "sacq -, 1\n", "wait.qasm:1: QPU 0 at 0x0000: it waits for a semaphore"),
+    ] {
+        folder.write(name, source);
+        folder.run(["lab", "qpu", "asm", "--run", name]).failed(2, expected);
+    }
+    folder.write("binary.qasm", [0xff; 4]);
+    folder.run(["lab", "qpu", "asm", "binary.qasm"]).failed(2, "UTF-8");
+    std::fs::File::create(folder.path("huge.qasm")).unwrap().set_len((16 << 20) + 1).unwrap();
+    folder.run(["lab", "qpu", "asm", "huge.qasm"]).failed(2, "more than 16 MiB");
+    folder.run(["lab", "qpu", "asm", "--qpus", "2", "loop.qasm"]).failed_usage("--run");
+    folder
+        .run(["lab", "qpu", "asm", "--run", "--instructions", "1000001", "loop.qasm"])
+        .failed_usage("--instructions");
+}
+
+#[test]
 fn the_page_is_written() {
     let folder = Folder::new();
     folder.run(["lab", "cell", "--page", "nowhere/page.md"]).succeeded();

@@ -32,6 +32,9 @@ fn help() {
         "lab cuda ",
         "lab geforce ",
         "lab opengl ",
+        "lab qpu ",
+        "lab qpu trace ",
+        "lab qpu asm ",
         "openssl-conf ",
         "completions ",
         "man ",
@@ -53,6 +56,7 @@ fn errors() {
     folder.write("damaged", data(1000));
     folder.write("envelope", "lockstep.file/v1\n\u{1}\u{1}\u{1}\u{1}");
     folder.write("program.s", "nop\n frob $3,$4\n");
+    folder.write("hazard.qasm", "nop\nmov ra0, 1\nmov r0, ra0\n");
     let cases = [
         "",
         "frobnicate",
@@ -88,6 +92,11 @@ fn errors() {
         "lab cell asm program.s",
         "lab cell asm nothing.s",
         "lab cell --page page",
+        "lab qpu trace abacus",
+        "lab qpu trace packed --mode ofb",
+        "lab qpu trace packed --bits 64",
+        "lab qpu asm program.s",
+        "lab qpu asm hazard.qasm",
     ];
     let all: String = cases.iter().map(|case| output_of(&folder, case)).collect();
     assert_data_eq!(all, file!["snapshots/errors.txt"].raw());

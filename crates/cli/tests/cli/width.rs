@@ -24,6 +24,7 @@ fn reports_fit() {
         "inspect cipher",
         "inspect key",
         "lab cell trace ctr4",
+        "lab qpu trace bitslice --mode cbc-decrypt --clocks 20000",
         "lab cuda --device cuda:emu --largest 16K",
     ] {
         let mut command = folder.command(args.split(' '));
@@ -48,8 +49,18 @@ fn help_fits() {
     let mut names: Vec<_> = names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
     assert!(names.len() > 10, "{names:?}");
     names.extend(
-        ["lab cell", "lab cell trace", "lab cell asm", "lab cuda", "lab geforce", "lab geforce measure"]
-            .map(String::from),
+        [
+            "lab cell",
+            "lab cell trace",
+            "lab cell asm",
+            "lab cuda",
+            "lab geforce",
+            "lab geforce measure",
+            "lab qpu",
+            "lab qpu trace",
+            "lab qpu asm",
+        ]
+        .map(String::from),
     );
     for name in names.iter().filter(|name| *name != "help") {
         for form in ["-h", "--help"] {

@@ -114,7 +114,7 @@ fn rotated_columns(k: &mut Kernel, state: Var<Int>) -> [Var<Int>; 4] {
 }
 
 /// The product of a number from 1 to 3 and a byte.
-fn galois_multiply(k: &mut Kernel, number: Var<Int>, byte: Var<Int>) -> Var<Int> {
+pub fn galois_multiply(k: &mut Kernel, number: Var<Int>, byte: Var<Int>) -> Var<Int> {
     let (left, byte) = (k.var(number), k.var(byte));
     let product = k.var::<Int>(0);
     k.where_((left & 1).is_not(0), |k| k.set(product, product ^ byte));

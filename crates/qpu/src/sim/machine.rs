@@ -1,6 +1,7 @@
 //! Runs of a program on several QPUs.
 
 use super::memory::Memory;
+use super::observe::{Event, Observer, Stalls};
 use super::qpu::{Progress, Qpu, Vector};
 use super::shared::Shared;
 use super::timing::CLOCKS_PER_INSTRUCTION;
@@ -63,12 +64,25 @@ impl Machine<'_> {
     /// The first [`Fault`]; [`FaultKind::Budget`] if a QPU has not ended after a number of clocks, and
     /// [`FaultKind::Deadlock`] if all that have not ended wait.
     pub fn run(&mut self, memory: &mut [u8], budget: u64) -> Result<Run, Fault> {
+        self.run_observed(memory, budget, &mut ())
+    }
+
+    /// The same with an observer, which receives each executed instruction.
+    ///
+    /// # Errors
+    /// As [`Machine::run`].
+    pub fn run_observed(
+        &mut self,
+        memory: &mut [u8],
+        budget: u64,
+        observer: &mut impl Observer,
+    ) -> Result<Run, Fault> {
         let mut shared = Shared::new(Memory::new(memory, self.base));
         let mut running: Vec<usize> = (0..self.qpus.len()).collect();
         let mut waiting: Vec<usize> = Vec::new();
         while !running.is_empty() {
             let (place, number) = self.earliest(&running);
-            match self.run_one(number, &mut shared, budget)? {
+            match self.run_one(number, &mut shared, budget, observer)? {
                 Pause::Ended => {
                     running.swap_remove(place);
                 }
@@ -85,6 +99,7 @@ impl Machine<'_> {
                 let qpu = &mut self.qpus[waiter];
                 let stall = now.saturating_sub(CLOCKS_PER_INSTRUCTION).saturating_sub(qpu.clocks);
                 qpu.clocks += stall;
+                qpu.waited += stall;
                 shared.counters.synchronization_clocks += stall;
                 running.push(waiter);
             }
@@ -104,7 +119,13 @@ impl Machine<'_> {
     }
 
     /// Runs a QPU from an instruction to the next that uses what QPUs share.
-    fn run_one(&mut self, number: usize, shared: &mut Shared<'_>, budget: u64) -> Result<Pause, Fault> {
+    fn run_one(
+        &mut self,
+        number: usize,
+        shared: &mut Shared<'_>,
+        budget: u64,
+        observer: &mut impl Observer,
+    ) -> Result<Pause, Fault> {
         let qpu = &mut self.qpus[number];
         let mut is_first = true;
         loop {
@@ -120,10 +141,17 @@ impl Machine<'_> {
                 return Ok(Pause::Shared);
             }
             is_first = false;
-            match qpu.step(step, shared).map_err(fault)? {
-                Progress::Runs => {}
-                Progress::Waits => return Ok(Pause::Waits),
-                Progress::Ended => return Ok(Pause::Ended),
+            let before = shared.counters;
+            let progress = qpu.step(step, shared).map_err(fault)?;
+            if progress == Progress::Waits {
+                return Ok(Pause::Waits);
+            }
+            let waited = if step.is_shared { std::mem::take(&mut qpu.waited) } else { 0 };
+            let stalls = Stalls::between(&before, &shared.counters, waited);
+            let clock = qpu.clocks - CLOCKS_PER_INSTRUCTION;
+            observer.executed(Event { qpu: number as u8, address, clock, stalls });
+            if progress == Progress::Ended {
+                return Ok(Pause::Ended);
             }
         }
     }

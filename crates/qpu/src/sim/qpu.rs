@@ -61,6 +61,8 @@ pub(super) struct Qpu {
     pub(super) instructions: u64,
     /// The number of clocks so far.
     pub(super) clocks: u64,
+    /// The clocks for which its next instruction has waited for other QPUs so far.
+    pub(super) waited: u64,
 }
 
 impl Drop for Qpu {
@@ -93,6 +95,7 @@ impl Qpu {
             hazards: Hazards::new(),
             instructions: 0,
             clocks: 0,
+            waited: 0,
         }
     }
 

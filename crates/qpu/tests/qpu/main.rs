@@ -9,7 +9,7 @@ mod hazards;
 mod isa;
 mod kernels;
 mod lang;
-mod measured;
 mod memory;
+mod observe;
 mod sim;
 mod suite;

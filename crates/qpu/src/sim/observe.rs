@@ -1,0 +1,79 @@
+//! Events of a run, for traces and totals by instruction.
+
+use super::Counters;
+
+/// Receives an event for each executed instruction.
+pub trait Observer {
+    /// An instruction was executed. Events of a QPU are in the order of their clocks; those of different QPUs are not.
+    fn executed(&mut self, event: Event);
+}
+
+/// Observes nothing.
+impl Observer for () {
+    #[inline]
+    fn executed(&mut self, _: Event) {}
+}
+
+/// An executed instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// The number of the QPU.
+    pub qpu: u8,
+    /// The address of the instruction in the program, in bytes.
+    pub address: u32,
+    /// The clock at which the instruction starts, after its stalls.
+    pub clock: u64,
+    /// Clocks for which the QPU waited before the instruction.
+    pub stalls: Stalls,
+}
+
+/// Clocks of waiting, by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stalls {
+    /// For the result of a texture unit.
+    pub texture: u64,
+    /// For the end of a DMA load.
+    pub load: u64,
+    /// For the end of a DMA store.
+    pub store: u64,
+    /// For a semaphore or the mutex.
+    pub synchronization: u64,
+}
+
+impl Stalls {
+    /// All clocks of waiting.
+    pub fn total(&self) -> u64 {
+        self.texture + self.load + self.store + self.synchronization
+    }
+
+    /// The clocks with their cause as text, without causes that have no clocks.
+    pub fn causes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = [
+            ("texture unit", self.texture),
+            ("DMA load", self.load),
+            ("DMA store", self.store),
+            ("synchronization", self.synchronization),
+        ];
+        all.into_iter().filter(|(_, clocks)| *clocks > 0)
+    }
+
+    /// The stalls of an instruction, from the counters before and after it, and the clocks for which it waited for another QPU.
+    #[inline]
+    pub(super) fn between(before: &Counters, after: &Counters, synchronization: u64) -> Stalls {
+        Stalls {
+            texture: after.tmu_stall_clocks - before.tmu_stall_clocks,
+            load: after.load_stall_clocks - before.load_stall_clocks,
+            store: after.store_stall_clocks - before.store_stall_clocks,
+            synchronization,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Stalls {
+    fn add_assign(&mut self, other: Stalls) {
+        self.texture += other.texture;
+        self.load += other.load;
+        self.store += other.store;
+        self.synchronization += other.synchronization;
+    }
+}

@@ -1,0 +1,70 @@
+//! Tables 7.1 to 7.4 by the model: small programs and the first kernel, by the number of QPUs.
+
+use lockstep_qpu::compiler::Code;
+use lockstep_qpu::launch::Launch;
+use lockstep_qpu::sim::timing::CLOCKS_PER_INSTRUCTION;
+
+use super::kernels::Named;
+use super::model::CLOCK_HZ;
+use super::programs::{Access, Multiplication, clocks_of_turn, multiplication, products, sums};
+use super::{Error, paper};
+
+/// Milliseconds by 1 to 12 QPUs, for each column of a table.
+pub type Times<const COLUMNS: usize> = [[f64; COLUMNS]; 12];
+
+/// Milliseconds of a number of vectors, if the QPUs process one each in a number of clocks.
+fn milliseconds(clocks: f64, vectors: u32, qpus: u32) -> f64 {
+    clocks * f64::from(vectors) / f64::from(qpus) / CLOCK_HZ * 1e3
+}
+
+fn times<const COLUMNS: usize>(programs: [Code; COLUMNS], vectors: u32) -> Result<Times<COLUMNS>, Error> {
+    let mut times = [[0.0; COLUMNS]; 12];
+    for (row, qpus) in times.iter_mut().zip(1..) {
+        for (time, program) in row.iter_mut().zip(&programs) {
+            *time = milliseconds(clocks_of_turn(program, qpus)?, vectors, qpus);
+        }
+    }
+    Ok(times)
+}
+
+/// Table 7.1.
+pub(super) fn table_7_1() -> Result<Times<2>, Error> {
+    times([Access::Blocking, Access::Ahead].map(sums), paper::TRANSFER_VECTORS)
+}
+
+/// Table 7.2.
+pub(super) fn table_7_2() -> Result<Times<2>, Error> {
+    times([Access::Blocking, Access::Ahead].map(products), paper::TRANSFER_VECTORS)
+}
+
+/// Table 7.3.
+pub(super) fn table_7_3() -> Result<Times<3>, Error> {
+    use Multiplication::{Any, Exchanged, Small};
+    times([Any, Exchanged, Small].map(multiplication), paper::VECTORS)
+}
+
+/// Table 7.4: milliseconds and clocks of a block, of the instructions alone and with the waits for the texture units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FirstKernel {
+    /// Milliseconds of the instructions, and with the waits.
+    pub milliseconds: [f64; 2],
+    /// Clocks in which a QPU encrypts a block, in the same order.
+    pub clocks: [f64; 2],
+}
+
+/// Table 7.4.
+pub(super) fn table_7_4() -> Result<Vec<FirstKernel>, Error> {
+    let named = Named::of(Launch::Naive);
+    let [short, long] = named.turns;
+    let of = |qpus: u8| {
+        let run = |turns: usize| named.simulate(128, qpus, turns * usize::from(qpus) * named.unit);
+        let (less, more) = (run(short)?, run(long)?);
+        let turns = (long - short) as f64;
+        let instructions = (more.instructions - less.instructions) as f64 / turns / f64::from(qpus);
+        let clocks =
+            [CLOCKS_PER_INSTRUCTION as f64 * instructions, (more.clocks - less.clocks) as f64 / turns];
+        let milliseconds = clocks.map(|clocks| milliseconds(clocks, paper::VECTORS, qpus.into()));
+        Ok(FirstKernel { milliseconds, clocks })
+    };
+    (1..=12).map(of).collect()
+}

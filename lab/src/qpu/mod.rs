@@ -1,0 +1,104 @@
+//! A thesis on AES on the GPU of the Raspberry Pi, reproduced on the simulated QPUs of VideoCore IV: the thesis's tables, the clocks
+//! of Lockstep's kernels, and the documentation page.
+
+mod appendix;
+mod compile;
+mod kernels;
+mod measured;
+mod model;
+mod page;
+pub mod paper;
+mod picture;
+mod program;
+mod programs;
+mod report;
+mod sections;
+mod tables;
+mod throughput;
+mod window;
+
+use lockstep_qpu::sim::Fault;
+
+pub use appendix::{FirstKernel, Times};
+pub use compile::Compiled;
+pub use kernels::{KERNELS, Named};
+pub use measured::{KEY_BITS, Measured, QPU_COUNTS, Spent};
+pub use model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, INVOCATION, Lengths};
+pub use page::page;
+pub use program::{MEMORY_BYTES, listing, run};
+pub use programs::{Access, Multiplication};
+pub use report::{Chain, Report};
+pub use sections::{Sections, sections};
+pub use throughput::Rates;
+pub use window::Window;
+
+/// An error of this module.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No kernel has this name.
+    #[error("the QPUs have no kernel {name}: there are {}", names().join(", "))]
+    UnknownKernel {
+        /// The requested name.
+        name: String,
+    },
+    /// The kernel does not have this mode.
+    #[error("{kernel} does not have the mode {requested}: it has {}", modes(kernel).join(", "))]
+    UnknownMode {
+        /// The kernel.
+        kernel: &'static str,
+        /// The requested mode.
+        requested: String,
+    },
+    /// A key size that AES does not have.
+    #[error("keys of AES have 128, 192 or 256 bits, not {bits}")]
+    KeySize {
+        /// The requested size.
+        bits: u32,
+    },
+    /// A kernel cannot be compiled or stops with a fault.
+    #[error("{0}")]
+    Kernel(String),
+    /// A program cannot be assembled, or has an instruction with an undefined result.
+    #[error("{file}:{line}: {message}")]
+    Program {
+        /// The name of the file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A program has caused a fault outside of its instructions.
+    #[error("{file}: {fault}")]
+    Fault {
+        /// The name of the file.
+        file: String,
+        /// The fault and its address.
+        fault: Fault,
+    },
+}
+
+/// The names of all kernels.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = KERNELS.iter().map(|named| named.kernel).collect();
+    names.dedup();
+    names
+}
+
+/// The modes of a kernel, as arguments of `--mode`.
+fn modes(kernel: &str) -> Vec<String> {
+    KERNELS.iter().filter(|named| named.kernel == kernel).map(Named::argument).collect()
+}
+
+/// Finds a kernel by its name, whose prefix `qpu/` is optional, and its mode; the first mode if none is given.
+///
+/// # Errors
+/// [`Error::UnknownKernel`] or [`Error::UnknownMode`].
+pub fn kernel(name: &str, mode: Option<&str>) -> Result<&'static Named, Error> {
+    let is_named = |named: &&Named| named.kernel == name || named.kernel.strip_prefix("qpu/") == Some(name);
+    let mut found = KERNELS.iter().filter(is_named).peekable();
+    let first = *found.peek().ok_or_else(|| Error::UnknownKernel { name: name.into() })?;
+    let Some(mode) = mode else { return Ok(first) };
+    let unknown = || Error::UnknownMode { kernel: first.kernel, requested: mode.into() };
+    found.find(|named| named.argument().eq_ignore_ascii_case(mode)).ok_or_else(unknown)
+}

@@ -1,0 +1,129 @@
+//! The documentation page, generated from a template and the report.
+
+use lockstep_qpu::kernels::bitslice::{Blocks, Combination};
+use lockstep_qpu::launch::Launch;
+
+use super::kernels::Named;
+use super::model::{HOST_BYTE, HOST_CALL, INVOCATION};
+use super::picture::svg;
+use super::window::Window;
+use super::{Error, Report, paper};
+use crate::Page;
+
+/// The hand-written text, in which `{{name}}` is replaced.
+const TEMPLATE: &str = include_str!("page.md");
+
+/// The pictures: a kernel, the name of the file, and the caption.
+const PICTURES: [(Launch, &str, &str); 3] = [
+    (
+        Launch::Packed { decrypts: false },
+        "packed",
+        "A round of the thesis's kernel, of four blocks. The compiler of that time used one ALU at a time, took bytes apart by a \
+         constant, a mask and a shift, and left the slots after branches empty.",
+    ),
+    (
+        Launch::PackedTuned { decrypts: false },
+        "packed-tuned",
+        "All rounds of four blocks. Two QPUs share a texture unit, which takes 16 clocks for each of their requests: the QPU waits for \
+         it in a third of the clocks.",
+    ),
+    (
+        Launch::Ctr,
+        "bitslice",
+        "A round of 32 blocks. The add ALU has an operation in nearly every instruction. The mul ALU has XORs that are possible as \
+         sums or differences of bytes without a carry, rotations, and moves.",
+    ),
+];
+
+/// Columns of a row of the pictures.
+const ROW: usize = 64;
+
+/// Generates the page. `folder` is the folder in the links to the pictures.
+///
+/// # Errors
+/// [`Error::Kernel`] if a kernel does not run, which is a bug.
+///
+/// # Panics
+/// If the template contains an unknown name, which is a bug.
+pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
+    let mut pictures = Vec::new();
+    let mut shown = String::new();
+    for (launch, name, words) in PICTURES {
+        let window = Window::of_kernel(Named::of(launch), 128, 12, None)?;
+        let file = format!("{name}.svg");
+        shown += &format!("\n**`qpu/{name}`.** {words}\n\n");
+        shown += &format!("![qpu/{name}: {}]({folder}/{file})\n", window.summary());
+        pictures.push((file, svg(&window, ROW)));
+    }
+    let mut markdown = TEMPLATE.replace("{{pictures}}\n", shown.trim_start());
+    for (name, table) in [
+        ("table_5_1", report.table_5_1()),
+        ("table_5_2", report.table_5_2()),
+        ("overclocked", report.overclocked_table()),
+        ("one_block", report.one_block_table()),
+        ("table_7_1", report.table_7_1()),
+        ("table_7_2", report.table_7_2()),
+        ("table_7_3", report.table_7_3()),
+        ("table_7_4", report.table_7_4()),
+        ("chains", report.chain_table()),
+        ("kernels", report.kernel_table()),
+        ("spent", report.spent_table()),
+    ] {
+        replace(&mut markdown, &format!("{{{{{name}}}}}\n"), &table.markdown());
+    }
+    for (name, value) in values(report) {
+        replace(&mut markdown, &format!("{{{{{name}}}}}"), &value);
+    }
+    assert!(!markdown.contains("{{"), "the template has an unknown name");
+    Ok(Page { markdown, pictures })
+}
+
+fn replace(markdown: &mut String, place: &str, text: &str) {
+    assert!(markdown.contains(place), "the template has no {place}");
+    *markdown = markdown.replace(place, text);
+}
+
+/// Figures in the text.
+fn values(report: &Report) -> Vec<(&'static str, String)> {
+    let clocks = |launch, bits, qpus| format!("{:.1}", report.find(launch, bits, qpus).clocks_per_byte());
+    let rate = |launch| format!("{:.0}", report.find(launch, 128, 12).megabytes());
+    let ecb = |decrypts| Launch::Blocks(Blocks { decrypts, combination: Combination::None });
+    let packed = |decrypts| Launch::Packed { decrypts };
+    let largest = |differences: Vec<f64>| {
+        let largest = differences.into_iter().map(f64::abs).fold(0.0, f64::max);
+        format!("{:.1}", 100.0 * largest)
+    };
+    let kernel = report.encryption().iter().map(|(row, model)| model.kernel / row.kernel - 1.0);
+    let last = report.encryption().last().expect("the table has rows");
+    let one = report.find(packed(false), 128, 1);
+    let twelve = report.find(packed(false), 128, 12);
+    let factor = f64::from(12) * one.clocks_of_turn / twelve.clocks_of_turn;
+    let blocking = 100.0 * (report.transfers()[0][0][0] / paper::TABLE_7_1[0][0] - 1.0);
+    let texture = |launch, qpus| {
+        let spent = report.find(launch, 128, qpus).spent;
+        format!("{:.0}", 100.0 * spent.texture as f64 / spent.total() as f64)
+    };
+    vec![
+        ("invocation", format!("{:.1}", 1e6 * INVOCATION)),
+        ("host_call", format!("{:.0}", 1e6 * HOST_CALL)),
+        ("host_byte", format!("{:.0}", 1e9 * HOST_BYTE)),
+        ("largest_difference", largest(kernel.collect())),
+        ("factor_of_12", format!("{factor:.2}")),
+        ("bitslice_factor", format!("{:.1}", last.1.bitslice / last.0.kernel)),
+        ("bitslice_ecb_rate", rate(ecb(false))),
+        ("bitslice_ctr_rate", rate(Launch::Ctr)),
+        ("ctr_128", clocks(Launch::Ctr, 128, 12)),
+        ("ctr_256", clocks(Launch::Ctr, 256, 12)),
+        ("tuned", clocks(Launch::PackedTuned { decrypts: false }, 128, 1)),
+        ("tuned_12", clocks(Launch::PackedTuned { decrypts: false }, 128, 12)),
+        ("tuned_texture", texture(Launch::PackedTuned { decrypts: false }, 12)),
+        ("packed", clocks(packed(false), 128, 1)),
+        ("packed_12", clocks(packed(false), 128, 12)),
+        ("packed_decrypt", clocks(packed(true), 128, 12)),
+        ("blocking_difference", format!("{:.0}", blocking)),
+        ("naive_waits", format!("{:.0}", report.first_kernel()[0].clocks[1])),
+        ("naive_instructions", format!("{:.0}", report.first_kernel()[0].clocks[0])),
+        ("packed_turn_1", format!("{:.0}", one.clocks_of_turn)),
+        ("packed_turn_12", format!("{:.0}", twelve.clocks_of_turn)),
+    ]
+}
