@@ -20,8 +20,8 @@ pub trait Chip: Send {
     /// [`ChipError`]; the memory then has any content.
     fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError>;
 
-    /// Gives back the QPUs and the memory.
-    fn finish(&mut self);
+    /// Gives back the QPUs and the memory, if the chip keeps them.
+    fn finish(&mut self) {}
 }
 
 /// A program and its data. They may be keys, so it is not printed.
@@ -70,6 +70,4 @@ impl Chip for Simulator {
     fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError> {
         Machine::new(run.program, run.uniforms).run(run.memory, run.budget).map_err(ChipError::Fault)
     }
-
-    fn finish(&mut self) {}
 }

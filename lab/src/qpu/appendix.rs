@@ -54,7 +54,7 @@ pub struct FirstKernel {
 
 /// Table 7.4.
 pub(super) fn table_7_4() -> Result<Vec<FirstKernel>, Error> {
-    let named = Named::of(Launch::Naive);
+    let named = Named::of(Launch::Naive { decrypts: false });
     let [short, long] = named.turns;
     let of = |qpus: u8| {
         let run = |turns: usize| named.simulate(128, qpus, turns * usize::from(qpus) * named.unit);

@@ -64,6 +64,11 @@ const fn of_packed(decrypts: bool) -> Named {
     }
 }
 
+const fn of_naive(decrypts: bool) -> Named {
+    let launch = Launch::Naive { decrypts };
+    Named { kernel: "qpu/naive", mode: "ECB", decrypts, launch, unit: 16, turns: FEW_TURNS }
+}
+
 /// All kernels with their modes. A row here is a row of the tables.
 pub const KERNELS: &[Named] = &[
     of_bitslice("CTR", false, Launch::Ctr),
@@ -79,14 +84,9 @@ pub const KERNELS: &[Named] = &[
     of_packed_tuned(true),
     of_packed(false),
     of_packed(true),
-    Named {
-        kernel: "qpu/naive",
-        mode: "ECB",
-        decrypts: false,
-        launch: Launch::Naive,
-        unit: 16,
-        turns: FEW_TURNS,
-    },
+    Named { launch: Launch::PackedFastDecryption, ..of_packed(true) },
+    of_naive(false),
+    of_naive(true),
 ];
 
 /// A simulated chip whose instructions are observed.
@@ -101,8 +101,6 @@ impl<O: Observer + Send> Chip for Observed<'_, O> {
         let mut machine = Machine::new(run.program, run.uniforms);
         machine.run_observed(run.memory, run.budget, self.0).map_err(ChipError::Fault)
     }
-
-    fn finish(&mut self) {}
 }
 
 /// A chip that keeps the program and executes nothing.
@@ -117,8 +115,6 @@ impl Chip for Words {
         self.0 = run.program.words().collect();
         Ok(Run::default())
     }
-
-    fn finish(&mut self) {}
 }
 
 impl Named {
@@ -132,16 +128,24 @@ impl Named {
 
     /// The mode as an argument of the command, such as `cbc-decrypt`.
     pub fn argument(&self) -> String {
-        self.mode.to_lowercase() + if self.decrypts { "-decrypt" } else { "" }
+        let direction = if self.decrypts { "-decrypt" } else { "" };
+        let fast = if self.is_fast() { "-fast" } else { "" };
+        self.mode.to_lowercase() + direction + fast
     }
 
     /// The mode as text, such as `CBC decryption`.
     pub fn mode_text(&self) -> String {
         match (self.mode, self.decrypts) {
             ("CTR", _) => "CTR".into(),
+            (mode, true) if self.is_fast() => format!("{mode} decryption, fast InvMixColumns"),
             (mode, true) => format!("{mode} decryption"),
             (mode, false) => format!("{mode} encryption"),
         }
+    }
+
+    /// True for the decryption that the thesis leaves to others.
+    fn is_fast(&self) -> bool {
+        self.launch == Launch::PackedFastDecryption
     }
 
     /// Simulates a run.

@@ -88,6 +88,7 @@ fn values(report: &Report) -> Vec<(&'static str, String)> {
     let clocks = |launch, bits, qpus| format!("{:.1}", report.find(launch, bits, qpus).clocks_per_byte());
     let rate = |launch| format!("{:.0}", report.find(launch, 128, 12).megabytes());
     let ecb = |decrypts| Launch::Blocks(Blocks { decrypts, combination: Combination::None });
+    let chain = Launch::Blocks(Blocks { decrypts: false, combination: Combination::Chain });
     let packed = |decrypts| Launch::Packed { decrypts };
     let largest = |differences: Vec<f64>| {
         let largest = differences.into_iter().map(f64::abs).fold(0.0, f64::max);
@@ -111,6 +112,15 @@ fn values(report: &Report) -> Vec<(&'static str, String)> {
         ("factor_of_12", format!("{factor:.2}")),
         ("bitslice_factor", format!("{:.1}", last.1.bitslice / last.0.kernel)),
         ("bitslice_ecb_rate", rate(ecb(false))),
+        // Seconds of the kernel and of the copies, for a byte.
+        ("bitslice_with_copies", format!("{:.0}", 1e-6 / (1e-3 / last.1.bitslice + HOST_BYTE))),
+        ("packed_fast", clocks(Launch::PackedFastDecryption, 128, 12)),
+        ("packed_fast_percent", {
+            let fast = report.find(Launch::PackedFastDecryption, 128, 12);
+            format!("{:.0}", 100.0 * twelve.clocks_of_turn / fast.clocks_of_turn)
+        }),
+        ("cbc_encrypt", clocks(chain, 128, 12)),
+        ("cbc_encrypt_rate", rate(chain)),
         ("bitslice_ctr_rate", rate(Launch::Ctr)),
         ("ctr_128", clocks(Launch::Ctr, 128, 12)),
         ("ctr_256", clocks(Launch::Ctr, 256, 12)),

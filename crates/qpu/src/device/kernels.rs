@@ -80,7 +80,11 @@ pub(super) static KERNELS: [Kernel; 4] = [
         },
         simulated_rate: 0.0002,
         clocks_per_byte: 512.0,
-        launch: |pass| (pass == Pass::EcbEncrypt).then_some(Launch::Naive),
+        launch: |pass| match pass {
+            Pass::EcbEncrypt => Some(Launch::Naive { decrypts: false }),
+            Pass::EcbDecrypt => Some(Launch::Naive { decrypts: true }),
+            _ => None,
+        },
     },
 ];
 

@@ -58,8 +58,8 @@ pub(super) fn run(
 /// The QPUs that have something to do: each QPU of the published kernels processes a vector, even if there are no blocks for it.
 fn qpus_for(launch: Launch, bytes: usize) -> u8 {
     let vectors = match launch {
-        Launch::Packed { .. } => bytes.div_ceil(64),
-        Launch::Naive => bytes.div_ceil(16),
+        Launch::Packed { .. } | Launch::PackedFastDecryption => bytes.div_ceil(64),
+        Launch::Naive { .. } => bytes.div_ceil(16),
         Launch::Blocks(_) | Launch::Ctr | Launch::PackedTuned { .. } => return QPUS,
     };
     vectors.clamp(1, usize::from(QPUS)) as u8

@@ -11,6 +11,14 @@ use crate::lang::{Int, Kernel, Var, element, rotate, uniform};
 /// elements, it is the others.
 pub const MATRIX: [u32; 16] = [2, 1, 1, 3, 2, 1, 1, 3, 2, 1, 1, 3, 2, 1, 1, 3];
 
+/// The same of InvMixColumns (section 5.3.3).
+pub const INVERSE_MATRIX: [u32; 16] = [14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 11];
+
+/// By which number an element's number is multiplied, modulo 16, for the element that ShiftRows takes its byte from; and for that of
+/// InvShiftRows.
+const SHIFT: i32 = 5;
+const INVERSE_SHIFT: i32 = 13;
+
 /// Encryption, as published.
 pub fn encrypt_as_published() -> Code {
     let mut k = Kernel::new();
@@ -25,16 +33,48 @@ pub fn encrypt_as_published() -> Code {
         add_round_key(k, state, keys + (element() << 2));
         k.for_(1, rounds, 1, |k, round| {
             sub_bytes(k, state, table);
-            let shifted = shift_rows(k, state);
+            let shifted = shift_rows(k, state, SHIFT);
             k.set(state, shifted);
-            let mixed = mix_columns(k, state, matrix);
+            let mixed = mix_columns(k, state, matrix, galois_multiply);
             k.set(state, mixed);
             add_round_key(k, state, keys + ((round << 4) << 2) + (element() << 2));
         });
         sub_bytes(k, state, table);
-        let shifted = shift_rows(k, state);
+        let shifted = shift_rows(k, state, SHIFT);
         k.set(state, shifted);
         add_round_key(k, state, keys + ((rounds << 4) << 2) + (element() << 2));
+        k.gather(blocks + ((i + increment) << 2));
+        k.store(state, blocks + (i << 2));
+    });
+    let unused = k.unset::<Int>();
+    k.receive_into(unused);
+    k.finish()
+}
+
+/// Decryption by the same means, which the thesis does not have.
+pub fn decrypt() -> Code {
+    let mut k = Kernel::new();
+    let [blocks, keys, table, matrix, rounds, words] = std::array::from_fn(|_| k.var(uniform()));
+    let blocks: Var<Int> = k.var(blocks + (element() << 2) + ((k.me() << 4) << 2));
+    let increment = k.var(k.qpus() << 4);
+    k.gather(matrix + (element() << 2));
+    let matrix = k.receive::<Int>();
+    k.gather(blocks);
+    k.for_(0, words, increment, |k, i| {
+        let state = k.receive::<Int>();
+        add_round_key(k, state, keys + ((rounds << 4) << 2) + (element() << 2));
+        k.for_down(rounds - 1, 0, 1, |k, round| {
+            let shifted = shift_rows(k, state, INVERSE_SHIFT);
+            k.set(state, shifted);
+            sub_bytes(k, state, table);
+            add_round_key(k, state, keys + ((round << 4) << 2) + (element() << 2));
+            let mixed = mix_columns(k, state, matrix, multiply_by_four_bits);
+            k.set(state, mixed);
+        });
+        let shifted = shift_rows(k, state, INVERSE_SHIFT);
+        k.set(state, shifted);
+        sub_bytes(k, state, table);
+        add_round_key(k, state, keys + (element() << 2));
         k.gather(blocks + ((i + increment) << 2));
         k.store(state, blocks + (i << 2));
     });
@@ -54,10 +94,10 @@ fn sub_bytes(k: &mut Kernel, state: Var<Int>, table: Var<Int>) {
     k.receive_into(state);
 }
 
-fn shift_rows(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
+fn shift_rows(k: &mut Kernel, argument: Var<Int>, factor: i32) -> Var<Int> {
     let state = k.var(argument);
     // By how many elements a byte moves, as a difference of its place before and after.
-    let shift = k.var((element().mul24(5) & 0x0f) - element());
+    let shift = k.var((element().mul24(factor) & 0x0f) - element());
     let before = k.var(state);
     k.where_(shift.is(-12) | shift.is(4), |k| k.set(state, rotate(before, 12)));
     k.where_((shift & 0x0f).is(8), |k| k.set(state, rotate(before, 8)));
@@ -66,14 +106,19 @@ fn shift_rows(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
 }
 
 /// Each product is that of a column of the matrix and of a byte, which is brought to the elements of its block's column first.
-fn mix_columns(k: &mut Kernel, argument: Var<Int>, matrix: Var<Int>) -> Var<Int> {
+fn mix_columns(
+    k: &mut Kernel,
+    argument: Var<Int>,
+    matrix: Var<Int>,
+    multiply: fn(&mut Kernel, Var<Int>, Var<Int>) -> Var<Int>,
+) -> Var<Int> {
     let state = k.var(argument);
     let vectors = rotated_columns(k, state);
-    let product = galois_multiply(k, matrix, vectors[0]);
+    let product = multiply(k, matrix, vectors[0]);
     let mut sum = k.var(product);
     for (number, vector) in (1..).zip(vectors).skip(1) {
         let column = k.var(rotate(matrix, number - 1));
-        let product = galois_multiply(k, column, vector);
+        let product = multiply(k, column, vector);
         sum = k.var(sum ^ product);
     }
     sum
@@ -123,5 +168,21 @@ pub fn galois_multiply(k: &mut Kernel, number: Var<Int>, byte: Var<Int>) -> Var<
     k.where_((before & 0x80).is_not(0), |k| k.set(byte, (before << 1) ^ 0x11b));
     k.set(left, left >> 1);
     k.where_((left & 1).is_not(0), |k| k.set(product, product ^ byte));
+    product
+}
+
+/// The product of a number from 1 to 15 and a byte.
+fn multiply_by_four_bits(k: &mut Kernel, number: Var<Int>, byte: Var<Int>) -> Var<Int> {
+    let (left, byte) = (k.var(number), k.var(byte));
+    let product = k.var::<Int>(0);
+    for bit in 0..4 {
+        if bit > 0 {
+            let before = k.var(byte);
+            k.set(byte, byte << 1);
+            k.where_((before & 0x80).is_not(0), |k| k.set(byte, (before << 1) ^ 0x11b));
+            k.set(left, left >> 1);
+        }
+        k.where_((left & 1).is_not(0), |k| k.set(product, product ^ byte));
+    }
     product
 }

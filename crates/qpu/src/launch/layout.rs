@@ -100,7 +100,13 @@ pub(super) fn blocks(memory: &mut Memory, job: &Job<'_>, qpus: u32, kind: Blocks
     Layout { program: programs::bitslice(Some(kind)), uniforms, output }
 }
 
-pub(super) fn packed(memory: &mut Memory, job: &Job<'_>, qpus: u32, decrypts: bool) -> Layout {
+pub(super) fn packed(
+    memory: &mut Memory,
+    job: &Job<'_>,
+    qpus: u32,
+    decrypts: bool,
+    program: &'static Program,
+) -> Layout {
     let rounds = job.keys.as_blocks().len() as u32 - 1;
     // The published decryption uses the round keys of encryption.
     let keys = memory.put_keys(job.keys.as_blocks());
@@ -112,7 +118,7 @@ pub(super) fn packed(memory: &mut Memory, job: &Job<'_>, qpus: u32, decrypts: bo
     let words = bytes as u32 / 4;
     let uniforms =
         (0..qpus).map(|qpu| memory.put_words(&[qpu, qpus, data, keys, table, rounds, words])).collect();
-    Layout { program: &programs::PACKED[usize::from(decrypts)], uniforms, output: data }
+    Layout { program, uniforms, output: data }
 }
 
 pub(super) fn packed_tuned(memory: &mut Memory, job: &Job<'_>, qpus: u32, decrypts: bool) -> Layout {
@@ -141,17 +147,21 @@ pub(super) fn packed_tuned(memory: &mut Memory, job: &Job<'_>, qpus: u32, decryp
     Layout { program, uniforms, output: data }
 }
 
-pub(super) fn naive(memory: &mut Memory, job: &Job<'_>, qpus: u32) -> Layout {
+pub(super) fn naive(memory: &mut Memory, job: &Job<'_>, qpus: u32, decrypts: bool) -> Layout {
     let round_keys = job.keys.as_blocks();
     let keys = memory.put_bytes_as_words(round_keys.as_flattened(), 16 * round_keys.len());
     let rounds = round_keys.len() as u32 - 1;
-    let table = memory.put_bytes_as_words(&SBOX, 256);
-    let matrix = memory.put_words(&naive_kernel::MATRIX);
+    let (table, matrix) = match decrypts {
+        true => (&INVERSE_SBOX, &naive_kernel::INVERSE_MATRIX),
+        false => (&SBOX, &naive_kernel::MATRIX),
+    };
+    let table = memory.put_bytes_as_words(table, 256);
+    let matrix = memory.put_words(matrix);
     let step = 16 * qpus as usize;
     let bytes = job.input.len().next_multiple_of(step);
     let data = memory.put_bytes_as_words(job.input, bytes + step);
     let uniforms = (0..qpus)
         .map(|qpu| memory.put_words(&[qpu, qpus, data, keys, table, matrix, rounds, bytes as u32]))
         .collect();
-    Layout { program: &programs::NAIVE, uniforms, output: data }
+    Layout { program: &programs::NAIVE[usize::from(decrypts)], uniforms, output: data }
 }

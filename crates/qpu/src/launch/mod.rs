@@ -33,13 +33,18 @@ pub enum Launch {
         /// True for decryption.
         decrypts: bool,
     },
+    /// The same for decryption, with an InvMixColumns for all bytes at once.
+    PackedFastDecryption,
     /// The same, tuned.
     PackedTuned {
         /// True for decryption.
         decrypts: bool,
     },
-    /// The thesis's first kernel: ECB encryption.
-    Naive,
+    /// The thesis's first kernel: ECB.
+    Naive {
+        /// True for decryption, which the thesis does not have.
+        decrypts: bool,
+    },
 }
 
 /// The input of a run. It has keys, so it is not printed.
@@ -97,7 +102,7 @@ impl Launch {
         let mut memory = Memory::new(chip.reserve(bytes)?, bytes);
         let Layout { program, uniforms, output } = self.layout(&mut memory, job, u32::from(qpus));
         // The first kernel has a word for each byte.
-        let stride = if self == Launch::Naive { 4 } else { 1 };
+        let stride = if matches!(self, Launch::Naive { .. }) { 4 } else { 1 };
         let start = memory.place(output);
         let output = start..start + stride * job.input.len();
         let budget = (job.input.len() + UNIT * usize::from(qpus)) as u64 * CLOCKS_PER_BYTE;
@@ -126,9 +131,14 @@ impl Launch {
         match self {
             Launch::Ctr => layout::ctr(memory, job, qpus),
             Launch::Blocks(kind) => layout::blocks(memory, job, qpus, kind),
-            Launch::Packed { decrypts } => layout::packed(memory, job, qpus, decrypts),
+            Launch::Packed { decrypts } => {
+                layout::packed(memory, job, qpus, decrypts, &programs::PACKED[usize::from(decrypts)])
+            }
+            Launch::PackedFastDecryption => {
+                layout::packed(memory, job, qpus, true, &programs::PACKED_FAST_DECRYPTION)
+            }
             Launch::PackedTuned { decrypts } => layout::packed_tuned(memory, job, qpus, decrypts),
-            Launch::Naive => layout::naive(memory, job, qpus),
+            Launch::Naive { decrypts } => layout::naive(memory, job, qpus, decrypts),
         }
     }
 }

@@ -31,8 +31,15 @@ pub(super) static PACKED: [LazyLock<Program>; 2] = [
     LazyLock::new(|| as_published(&packed::decrypt_as_published())),
 ];
 
-/// The thesis's first kernel.
-pub(super) static NAIVE: LazyLock<Program> = LazyLock::new(|| as_published(&naive::encrypt_as_published()));
+/// The same scheme for a decryption that the thesis does not have.
+pub(super) static PACKED_FAST_DECRYPTION: LazyLock<Program> =
+    LazyLock::new(|| as_published(&packed::decrypt_fast()));
+
+/// The thesis's first kernel: encryption, then decryption.
+pub(super) static NAIVE: [LazyLock<Program>; 2] = [
+    LazyLock::new(|| as_published(&naive::encrypt_as_published())),
+    LazyLock::new(|| as_published(&naive::decrypt())),
+];
 
 /// The tuned kernels for 10, 12 and 14 rounds, for encryption and for decryption.
 pub(super) static PACKED_TUNED: LazyLock<[[Program; 2]; 3]> = LazyLock::new(|| {

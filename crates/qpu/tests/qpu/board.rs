@@ -251,10 +251,10 @@ fn nothing_is_left_on_the_board() {
     let input = [0x5a; 16 * 100];
     let aes = Aes::new(&KEY);
     for (runs, launch) in (1..).zip([
-        Launch::Naive,
+        Launch::Naive { decrypts: false },
         Launch::Packed { decrypts: false },
         Launch::PackedTuned { decrypts: false },
-        Launch::Naive,
+        Launch::Naive { decrypts: false },
     ]) {
         let output = encrypt(&mut board, launch, &input).unwrap();
         assert!(output.chunks(16).all(|block| block == aes.encrypt([0x5a; 16])), "{launch:?}");
@@ -265,7 +265,7 @@ fn nothing_is_left_on_the_board() {
     }
     board.finish();
     assert!(fake.0.lock().unwrap().is_idle() && fake.0.lock().unwrap().memory.iter().all(|byte| *byte == 0));
-    encrypt(&mut board, Launch::Naive, &input).unwrap();
+    encrypt(&mut board, Launch::Naive { decrypts: false }, &input).unwrap();
     assert!(!fake.0.lock().unwrap().is_idle());
     drop(board);
     assert!(fake.0.lock().unwrap().is_idle());
@@ -276,7 +276,7 @@ fn failures_have_reasons_and_remedies() {
     let error = |failure| {
         let fake = Fake::new(failure);
         let mut board = fake.board();
-        let error = encrypt(&mut board, Launch::Naive, &[0; 64]).unwrap_err();
+        let error = encrypt(&mut board, Launch::Naive { decrypts: false }, &[0; 64]).unwrap_err();
         let ChipError::Board(error) = error else { panic!("{error}") };
         {
             let mut state = fake.0.lock().unwrap();
@@ -289,7 +289,7 @@ fn failures_have_reasons_and_remedies() {
             // What the firmware refused to undo is left.
             (state.is_enabled, state.is_allocated, state.is_locked) = (false, false, false);
         }
-        let again = encrypt(&mut board, Launch::Naive, &[0; 64]).unwrap();
+        let again = encrypt(&mut board, Launch::Naive { decrypts: false }, &[0; 64]).unwrap();
         assert_eq!(again[..16], Aes::new(&KEY).encrypt([0; 16]), "{failure:?}: the next run works");
         error
     };
