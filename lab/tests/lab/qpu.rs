@@ -234,6 +234,9 @@ fn programs_with_mistakes_are_refused() {
     let listed = |source: &str| qpu::listing("a.qasm", source).unwrap_err().to_string();
     let run = |source: &str| qpu::run("a.qasm", source, 1, 10, 1000).unwrap_err().to_string();
     assert_eq!(listed("nop\nfrob r0\n").split(": ").next(), Some("a.qasm:2"));
+    // Names of any length and any characters.
+    assert!(listed(&format!("mov r0, {}\n", "1".repeat(100_000))).len() < 300);
+    assert!(listed("frob\u{1b}\u{0}\n").chars().all(|letter| !letter.is_control()));
     let hazard = "nop\n\nmov ra0, 1\nmov r0, ra0\n";
     let expected = "a.qasm:4: the instruction has an undefined result: it reads ra0, which the instruction before it writes";
     assert_eq!(listed(hazard), expected);
