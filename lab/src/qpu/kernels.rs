@@ -137,7 +137,7 @@ impl Named {
     pub fn mode_text(&self) -> String {
         match (self.mode, self.decrypts) {
             ("CTR", _) => "CTR".into(),
-            (mode, true) if self.is_fast() => format!("{mode} decryption, fast InvMixColumns"),
+            (mode, true) if self.is_fast() => format!("{mode} decryption, fast"),
             (mode, true) => format!("{mode} decryption"),
             (mode, false) => format!("{mode} encryption"),
         }

@@ -52,10 +52,23 @@ fn at_line(file: &str, program: &asm::Program, fault: Fault) -> Error {
     }
 }
 
+/// Characters of a message that are printed.
+const MESSAGE_CHARS: usize = 200;
+
+/// A message that quotes the source, whose names may have any length and any characters.
+fn printable(message: &str) -> String {
+    let escaped = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.into(),
+    };
+    let text: String = message.chars().take(MESSAGE_CHARS).map(escaped).collect();
+    if message.chars().nth(MESSAGE_CHARS).is_some() { text + "..." } else { text }
+}
+
 /// Assembles a program, and checks its instructions in the order of the text.
 fn checked(file: &str, source: &str) -> Result<asm::Program, Error> {
     let error = |line, message| Error::Program { file: file.into(), line, message };
-    let program = assemble(source).map_err(|mistake| error(mistake.line, mistake.message))?;
+    let program = assemble(source).map_err(|mistake| error(mistake.line, printable(&mistake.message)))?;
     let mut hazards = Hazards::new();
     // The number of instructions until one that does not follow the one before it.
     let mut until_end: Option<u32> = None;

@@ -3,6 +3,7 @@
 use lockstep_qpu::launch::Launch;
 use serde_json::{Value, json};
 
+use super::Error;
 use super::appendix::{self, FirstKernel, Times};
 use super::compile::{self, Compiled};
 use super::kernels::{KERNELS, Named};
@@ -10,7 +11,6 @@ use super::measured::{KEY_BITS, Measured, QPU_COUNTS, Spent};
 use super::model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, INVOCATION};
 use super::paper::{self, Decryption, Encryption};
 use super::throughput::{self, Rates};
-use super::{Error, paper::TABLE_7_4};
 
 /// The measurements so far.
 #[derive(Debug, Default)]
@@ -195,7 +195,7 @@ impl Report {
             "table_7_1": times(&rows(&paper::TABLE_7_1), &rows(&self.table_7_1)),
             "table_7_2": times(&rows(&paper::TABLE_7_2), &rows(&self.table_7_2)),
             "table_7_3": times(&of_three(&paper::TABLE_7_3), &of_three(&self.table_7_3)),
-            "table_7_4": self.table_7_4.iter().zip(TABLE_7_4).zip(1..).map(|((model, thesis), qpus)| {
+            "table_7_4": self.table_7_4.iter().zip(paper::TABLE_7_4).zip(1..).map(|((model, thesis), qpus)| {
                 json!({
                     "qpus": qpus,
                     "thesis": thesis,

@@ -119,7 +119,7 @@ fn programs_for_qpus_are_assembled_and_run() {
     folder.run(["lab", "qpu", "asm", "huge.qasm"]).failed(2, "more than 16 MiB");
     folder.run(["lab", "qpu", "asm", "--qpus", "2", "loop.qasm"]).failed_usage("--run");
     folder
-        .run(["lab", "qpu", "asm", "--run", "--instructions", "1000001", "loop.qasm"])
+        .run(["lab", "qpu", "asm", "--run", "--instructions", "100001", "loop.qasm"])
         .failed_usage("--instructions");
 }
 

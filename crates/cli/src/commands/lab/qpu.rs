@@ -55,7 +55,7 @@ pub(crate) struct Trace {
     qpus: u8,
 
     /// Number of clocks to show [default: one iteration of the innermost loop]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SHOWN))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CLOCKS))]
     clocks: Option<u32>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Asm {
         value_name = "N",
         default_value = "1000",
         requires = "run",
-        value_parser = clap::value_parser!(u32).range(1..=MAX_SHOWN)
+        value_parser = clap::value_parser!(u32).range(1..=MAX_INSTRUCTIONS)
     )]
     instructions: u32,
 
@@ -99,8 +99,11 @@ pub(crate) struct Asm {
 /// The number of QPUs of the chip.
 const QPUS: i64 = 12;
 
-/// Maximum number of clocks or instructions to show: all of them are kept in memory.
-const MAX_SHOWN: i64 = 1_000_000;
+/// Maximum number of clocks of a QPU to show: its instructions are kept in memory.
+const MAX_CLOCKS: i64 = 1_000_000;
+
+/// Maximum number of instructions to show: as many of each QPU are kept in memory.
+const MAX_INSTRUCTIONS: i64 = 100_000;
 
 pub(super) fn run(args: &Qpu) -> Result<()> {
     match &args.more {
