@@ -1,8 +1,8 @@
 //! What executes programs: the simulator, or the QPUs of a board.
 
+use std::fmt;
 use std::ops::Range;
 
-use crate::board::BoardError;
 use crate::sim::{Fault, Machine, Program, Run};
 
 /// QPUs that execute programs.
@@ -47,8 +47,8 @@ pub enum ChipError {
     Board(BoardError),
 }
 
-impl std::fmt::Display for ChipError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for ChipError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ChipError::Fault(fault) => fault.fmt(f),
             ChipError::Board(error) => error.fmt(f),
@@ -57,6 +57,29 @@ impl std::fmt::Display for ChipError {
 }
 
 impl std::error::Error for ChipError {}
+
+/// Why a board refuses or fails, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardError {
+    /// What happened.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for BoardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.remedy)
+    }
+}
+
+impl std::error::Error for BoardError {}
+
+impl From<BoardError> for ChipError {
+    fn from(error: BoardError) -> ChipError {
+        ChipError::Board(error)
+    }
+}
 
 /// The simulator, whose memory begins at address 0.
 #[derive(Debug, Clone, Copy, Default)]

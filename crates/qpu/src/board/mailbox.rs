@@ -1,6 +1,7 @@
 //! Property messages of the firmware: a tag with its values, which the response replaces.
 
-use super::{BoardError, Firmware, SharedMemory};
+use super::{Firmware, SharedMemory};
+use crate::chip::BoardError;
 
 /// Tags (the firmware's documentation).
 const ALLOCATE: u32 = 0x3000c;

@@ -9,7 +9,6 @@ mod firmware;
 mod linux;
 mod mailbox;
 
-use std::fmt;
 use std::path::Path;
 
 use lockstep_core::backend::Missing;
@@ -17,31 +16,8 @@ use lockstep_core::backend::Missing;
 pub use self::conditions::{Model, check};
 pub use self::firmware::{Firmware, SharedMemory};
 use self::mailbox::Mailbox;
-use crate::chip::{Chip, ChipError, ProgramRun};
+use crate::chip::{BoardError, Chip, ChipError, ProgramRun};
 use crate::sim::{QPUS, Run};
-
-/// Why a board refuses or fails, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BoardError {
-    /// What happened.
-    pub reason: String,
-    /// What to do about it.
-    pub remedy: &'static str,
-}
-
-impl fmt::Display for BoardError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.reason, self.remedy)
-    }
-}
-
-impl std::error::Error for BoardError {}
-
-impl From<BoardError> for ChipError {
-    fn from(error: BoardError) -> ChipError {
-        ChipError::Board(error)
-    }
-}
 
 /// Milliseconds after which the firmware ends a run. The longest run takes less than a second.
 const TIMEOUT_MS: u32 = 10_000;

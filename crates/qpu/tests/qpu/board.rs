@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use lockstep_core::backend::{Backend, Device};
 use lockstep_core::key::Key;
-use lockstep_qpu::board::{Board, BoardError, Firmware, Model, SharedMemory, check};
-use lockstep_qpu::chip::{Chip, ChipError};
+use lockstep_qpu::board::{Board, Firmware, Model, SharedMemory, check};
+use lockstep_qpu::chip::{BoardError, Chip, ChipError};
 use lockstep_qpu::device::{Qpu, QpuBackend};
 use lockstep_qpu::isa::Instruction;
 use lockstep_qpu::kernels::bitslice::{Blocks, Combination, PROGRAMS, UNIT};
