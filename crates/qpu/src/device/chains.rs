@@ -1,8 +1,8 @@
 //! Serial passes: the blocks of a message depend on each other, so that many messages are processed at once, 32 by each QPU.
 //!
-//! All of them use the program of CBC encryption, y[i] = E(x[i] ^ y[i - 1]) with y[-1] = 0. The chaining state is XORed with the
-//! first block. OFB encrypts zeros. CFB encryption has the ciphertext c[i] = p[i] ^ E(c[i - 1]), so that y[i] = E(c[i - 1]) follows
-//! from x[i] = p[i - 1].
+//! All of them use the program of CBC encryption, `y[i] = E(x[i] ^ y[i - 1])` with `y[-1] = 0`. The chaining state is XORed with
+//! the first block. OFB encrypts zeros. CFB encryption has the ciphertext `c[i] = p[i] ^ E(c[i - 1])`, so that `y[i] = E(c[i - 1])`
+//! follows from `x[i] = p[i - 1]`.
 
 use std::ops::Range;
 
