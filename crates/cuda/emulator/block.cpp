@@ -259,7 +259,13 @@ struct FreeStack {
     FreeStack *next;
 };
 FreeStack *free_stacks;
+uint32_t free_stack_count;
 pthread_mutex_t free_stacks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// A thread that finds the lock taken makes a new stack. If the holder of the lock is preempted, this happens for a whole
+// block, and the stacks are given back later: without a limit, the list would grow to the number of mappings that the system
+// allows a process.
+constexpr uint32_t MAX_FREE_STACKS = 4 * MAX_THREADS;
 
 // The list's link lies at the top, in a page that every fiber touches.
 FreeStack *link_of(void *stack) { return reinterpret_cast<FreeStack *>(static_cast<char *>(stack) + STACK_BYTES) - 1; }
@@ -267,17 +273,25 @@ FreeStack *link_of(void *stack) { return reinterpret_cast<FreeStack *>(static_ca
 void *take_stack() {
     if (pthread_mutex_trylock(&free_stacks_lock) != 0) return new_stack();
     FreeStack *link = free_stacks;
-    if (link) free_stacks = link->next;
+    if (link) {
+        free_stacks = link->next;
+        free_stack_count--;
+    }
     pthread_mutex_unlock(&free_stacks_lock);
     return link ? reinterpret_cast<char *>(link + 1) - STACK_BYTES : new_stack();
 }
 
 void give_stack(void *stack) {
     if (pthread_mutex_trylock(&free_stacks_lock) != 0) return free_stack(stack);
-    FreeStack *link = link_of(stack);
-    link->next = free_stacks;
-    free_stacks = link;
+    bool is_kept = free_stack_count < MAX_FREE_STACKS;
+    if (is_kept) {
+        FreeStack *link = link_of(stack);
+        link->next = free_stacks;
+        free_stacks = link;
+        free_stack_count++;
+    }
     pthread_mutex_unlock(&free_stacks_lock);
+    if (!is_kept) free_stack(stack);
 }
 
 // Back to the scheduler, until it lets this thread go on.
