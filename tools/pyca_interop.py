@@ -4,8 +4,8 @@
     tools/pyca_interop.py path/to/lockstep
 
 Files: both Cobblestone suites, with and without a context, lengths around the borders of chunks, from files and from
-pipes; both sides must refuse wrong contexts and keys. Raw modes: GCM, CCM, XTS, CMAC and GMAC against
-`lockstep cipher`. Prints `N passed, M failed`; fails if a check failed or none ran.
+pipes; both sides must refuse wrong contexts and keys. Raw modes: GCM, GCM-SIV, CCM, OCB, SIV, XTS, CMAC
+and GMAC against `lockstep cipher`. Prints `N passed, M failed`; fails if a check failed or none ran.
 
 Requires `cryptography` 50 or later, which it installs in a virtual environment under the build folder if this Python lacks
 it. If that is not possible, it prints NOT TESTED and succeeds; if the environment variable CI is set, it fails.
@@ -31,7 +31,7 @@ pyca_venv.ensure("interoperability with pyca cryptography")
 from cryptography import cobblestone
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM
+from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV
 from cryptography.hazmat.primitives.cmac import CMAC
 
 SIZES = [0, 1, 16383, 16384, 16385, (1 << 20) + 7]
@@ -201,12 +201,39 @@ def raw(lockstep, tally):
                 both_ways(name, "ccm", options, data, sealed)
                 refuses(name, "ccm", options, sealed)
 
+            iv = RANDOM.randbytes(12)
+            if bits != 192:
+                name = f"AES-{bits}-GCM-SIV, {size} bytes"
+                options = [*with_aad, "--iv-hex", iv.hex()]
+                sealed = AESGCMSIV(key).encrypt(iv, data, aad)
+                both_ways(name, "gcm-siv", options, data, sealed)
+                refuses(name, "gcm-siv", options, sealed)
+
+            for iv_bytes in (12, 15):
+                iv = RANDOM.randbytes(iv_bytes)
+                name = f"AES-{bits}-OCB, {size} bytes, IV of {iv_bytes}"
+                options = [*with_aad, "--iv-hex", iv.hex()]
+                sealed = AESOCB3(key).encrypt(iv, data, aad)
+                both_ways(name, "ocb", options, data, sealed)
+                refuses(name, "ocb", options, sealed)
+
+            pair = key + RANDOM.randbytes(bits // 8)
+            pair_file = lockstep.write("raw-pair", pair)
+            strings = [RANDOM.randbytes(n) for n in (0, 5, 16, 33)[: size % 5]]
+            options = ["--key-file", pair_file]
+            for string in strings:
+                options += ["--aad-hex", string.hex()]
+            # pyca's SIV takes no empty plaintext before OpenSSL 3.5.
+            if size:
+                name = f"AES-{bits}-SIV, {size} bytes, {len(strings)} strings"
+                sealed = AESSIV(pair).encrypt(data, strings)
+                both_ways(name, "siv", options, data, sealed)
+                refuses(name, "siv", options, sealed)
+
             if bits != 192 and size >= 16:
                 tweak = RANDOM.randbytes(16)
-                pair = key + RANDOM.randbytes(bits // 8)
                 encryptor = Cipher(algorithms.AES(pair), modes.XTS(tweak)).encryptor()
                 sealed = encryptor.update(data) + encryptor.finalize()
-                pair_file = lockstep.write("raw-pair", pair)
                 options = ["--key-file", pair_file, "--iv-hex", tweak.hex()]
                 both_ways(f"AES-{bits}-XTS, {size} bytes", "xts", options, data, sealed)
 

@@ -17,6 +17,8 @@ pub enum ChainingState {
     LastCiphertext = 3,
     /// A result that only the device computes.
     DeviceComputed = 4,
+    /// A little-endian counter of 32 bits in the first four bytes.
+    CounterLittle32 = 5,
 }
 
 impl ChainingState {
@@ -26,6 +28,7 @@ impl ChainingState {
             Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => ChainingState::Keep,
             Pass::Ctr => ChainingState::Counter,
             Pass::Ctr32 => ChainingState::Counter32,
+            Pass::CtrLittle32 => ChainingState::CounterLittle32,
             Pass::CbcDecrypt | Pass::Cfb128Decrypt => ChainingState::LastCiphertext,
             _ => ChainingState::DeviceComputed,
         }
@@ -47,6 +50,7 @@ impl ChainingState {
             ChainingState::Keep | ChainingState::DeviceComputed => state,
             ChainingState::Counter => counter_after(Pass::Ctr, &state, blocks),
             ChainingState::Counter32 => counter_after(Pass::Ctr32, &state, blocks),
+            ChainingState::CounterLittle32 => counter_after(Pass::CtrLittle32, &state, blocks),
             ChainingState::LastCiphertext => last.unwrap_or(state),
         }
     }
@@ -54,6 +58,13 @@ impl ChainingState {
 
 /// The counter of a CTR pass after a number of blocks.
 pub fn counter_after(pass: Pass, counter: &Block, blocks: u128) -> Block {
+    if pass == Pass::CtrLittle32 {
+        // RFC 8452, section 4: the first 32 bits, little-endian.
+        let mut after = *counter;
+        let first = u32::from_le_bytes([counter[0], counter[1], counter[2], counter[3]]);
+        after[..4].copy_from_slice(&first.wrapping_add(blocks as u32).to_le_bytes());
+        return after;
+    }
     let counter = u128::from_be_bytes(*counter);
     let next = counter.wrapping_add(blocks);
     // GCM increments the last 32 bits only (SP 800-38D, 6.2).
@@ -73,6 +84,9 @@ mod tests {
         let mut low = ones;
         low[12..].copy_from_slice(&[0, 0, 0, 1]);
         assert_eq!(ChainingState::Counter32.after(ones, 17, None), low);
+        let mut first = ones;
+        first[..4].copy_from_slice(&[1, 0, 0, 0]);
+        assert_eq!(ChainingState::CounterLittle32.after(ones, 17, None), first);
         assert_eq!(ChainingState::LastCiphertext.after(ones, 15, None), ones);
         assert_eq!(ChainingState::LastCiphertext.after(ones, 16, Some(low)), low);
     }

@@ -109,6 +109,22 @@ impl<'a> HostData<'a> {
         }
     }
 
+    /// Writes the input XOR `mask`, which has at least the length of the data, to the output.
+    ///
+    /// # Panics
+    /// Panics if the data are read-only or the mask is shorter.
+    pub fn xor_with(&mut self, mask: &[u8]) {
+        let mask = &mask[..self.len()];
+        match self {
+            HostData::InPlace(data) => data.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask),
+            HostData::Copy { from, to } => {
+                let input = from.iter().zip(mask);
+                to.iter_mut().zip(input).for_each(|(to, (from, mask))| *to = from ^ mask);
+            }
+            HostData::ReadOnly(_) => panic!("read-only data have no output"),
+        }
+    }
+
     /// Splits the data into at most `at` first bytes and the rest.
     pub fn split_at_most(self, at: usize) -> (HostData<'a>, HostData<'a>) {
         let at = at.min(self.len());

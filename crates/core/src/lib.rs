@@ -9,7 +9,7 @@
 //! | [`backend`] | [`Backend`](backend::Backend), [`Device`](backend::Device), device memory, completions |
 //! | [`names`], [`hardware`] | names of devices and kernels; identity of the hardware behind a device |
 //! | [`chaining`] | how the state that links the segments of a message advances |
-//! | [`gcm`] | the parts of GCM's definition that fused kernels and the mode share |
+//! | [`gcm`], [`ocb`] | the parts of the definitions of GCM and OCB3 that fused kernels and the modes share |
 //! | [`share`] | segments cut into pieces for threads or devices |
 //! | [`messages`] | one view of the segments or messages of a call |
 //! | [`error`] | everything that can go wrong |
@@ -163,6 +163,7 @@ mod host;
 pub mod key;
 pub mod messages;
 pub mod names;
+pub mod ocb;
 pub mod sbox;
 pub mod share;
 pub mod work;

@@ -121,7 +121,7 @@ pub fn has_room_for_a_thread() -> bool {
 
 /// True if the parts of a segment can be processed independently.
 pub fn can_cut(pass: Pass) -> bool {
-    !pass.is_serial() && pass != Pass::Ghash
+    !pass.is_serial() && !pass.is_read_only()
 }
 
 /// Assigns segments and parts of them to shares, one share after the other.

@@ -20,6 +20,8 @@ pub enum Pass {
     Ctr,
     /// Bytes. Like `Ctr`, but only the last 32 bits are incremented (GCM, SP 800-38D, 6.2).
     Ctr32,
+    /// Bytes. Like `Ctr`, but the first 32 bits are incremented, as a little-endian number (GCM-SIV, RFC 8452, section 4).
+    CtrLittle32,
     /// Blocks; the chaining state is the last ciphertext block. Serial.
     CbcEncrypt,
     /// Blocks; the chaining state is the last ciphertext block.
@@ -51,15 +53,19 @@ pub enum Pass {
     XtsDecrypt,
     /// Blocks, read-only; the chaining state is the running hash. The hash key is derived from the AES key of the segment.
     Ghash,
+    /// Blocks, read-only; the chaining state is the running hash (RFC 8452, section 3). The hash key is the key of the segment
+    /// itself, which has 16 bytes.
+    Polyval,
 }
 
 impl Pass {
     /// All passes.
-    pub const ALL: [Pass; 19] = [
+    pub const ALL: [Pass; 21] = [
         Pass::EcbEncrypt,
         Pass::EcbDecrypt,
         Pass::Ctr,
         Pass::Ctr32,
+        Pass::CtrLittle32,
         Pass::CbcEncrypt,
         Pass::CbcDecrypt,
         Pass::Cfb128Encrypt,
@@ -75,6 +81,7 @@ impl Pass {
         Pass::XtsEncrypt,
         Pass::XtsDecrypt,
         Pass::Ghash,
+        Pass::Polyval,
     ];
 
     /// The length of a segment must be a multiple of this many bytes.
@@ -82,6 +89,7 @@ impl Pass {
         match self {
             Pass::Ctr
             | Pass::Ctr32
+            | Pass::CtrLittle32
             | Pass::Cfb128Encrypt
             | Pass::Cfb128Decrypt
             | Pass::Ofb
@@ -112,7 +120,12 @@ impl Pass {
 
     /// True if the chaining state is the only output of the pass.
     pub const fn is_read_only(self) -> bool {
-        matches!(self, Pass::CbcMac | Pass::Ghash)
+        matches!(self, Pass::CbcMac | Pass::Ghash | Pass::Polyval)
+    }
+
+    /// True if keys may have this size. The key of POLYVAL is a hash key, which always has 16 bytes.
+    pub const fn takes_key(self, size: KeySize) -> bool {
+        !matches!(self, Pass::Polyval) || matches!(size, KeySize::Aes128)
     }
 
     /// True for the two XTS passes, whose segments carry a [`Tweak`].
@@ -161,6 +174,14 @@ impl Operation {
         match self {
             Operation::Pass(pass) => pass as usize,
             Operation::Fused(fused) => Pass::ALL.len() + fused as usize,
+        }
+    }
+
+    /// True if keys may have this size.
+    pub const fn takes_key(self, size: KeySize) -> bool {
+        match self {
+            Operation::Pass(pass) => pass.takes_key(size),
+            Operation::Fused(_) => true,
         }
     }
 
@@ -258,6 +279,14 @@ impl Tag<'_> {
         match self {
             Tag::Write(tag) => tag.len(),
             Tag::Expect(tag) => tag.len(),
+        }
+    }
+
+    /// The tag to compare with, or the place to write to.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Tag::Write(tag) => tag,
+            Tag::Expect(tag) => tag,
         }
     }
 

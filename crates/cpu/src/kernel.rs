@@ -9,6 +9,8 @@ pub type Block = [u8; 16];
 
 pub use lockstep_core::data::Span;
 
+use crate::rfc8452;
+
 /// One message of a serial pass: key, chaining register and data.
 pub struct Lane<'a, S> {
     /// The expanded key of this message.
@@ -53,6 +55,11 @@ pub trait Kernel: Copy + Send + Sync + 'static {
     /// CTR that increments only the last 32 bits (GCM's inc32, SP 800-38D, 6.2). Any length.
     fn ctr32(self, key: &Self::Schedule, counter: &mut Block, data: Span<'_>);
 
+    /// CTR that increments the first 32 bits, as a little-endian number (GCM-SIV, RFC 8452, section 4). Any length.
+    fn ctr_little32(self, key: &Self::Schedule, counter: &mut Block, data: Span<'_>) {
+        rfc8452::ctr_by_ecb(self, key, counter, data);
+    }
+
     /// CBC decryption (SP 800-38A, 6.2).
     fn cbc_decrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>);
 
@@ -71,6 +78,16 @@ pub trait Kernel: Copy + Send + Sync + 'static {
 
     /// Folds whole blocks into a GHASH state (SP 800-38D, 6.4).
     fn ghash(self, key: &Self::HashKey, state: &mut Block, data: &[u8]);
+
+    /// Prepares a POLYVAL key (RFC 8452, section 3), for [`polyval`](Kernel::polyval) only.
+    fn polyval_key(self, h: &Block) -> Self::HashKey {
+        self.hash_key(&rfc8452::ghash_key_of_polyval_key(h))
+    }
+
+    /// Adds whole blocks to a POLYVAL state (RFC 8452, section 3).
+    fn polyval(self, key: &Self::HashKey, state: &mut Block, data: &[u8]) {
+        rfc8452::polyval_by_ghash(self, key, state, data);
+    }
 
     /// CBC encryption (SP 800-38A, 6.2) of any number of independent messages, interleaved.
     fn cbc_encrypt(self, lanes: &mut [Lane<'_, Self::Schedule>]);

@@ -23,6 +23,7 @@ pub use device::{Cpu, CpuBackend, CpuOptions};
 
 mod counter;
 mod interleave;
+mod rfc8452;
 mod tweak;
 
 #[cfg(target_arch = "aarch64")]

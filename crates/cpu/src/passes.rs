@@ -36,6 +36,17 @@ fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     &form.0
 }
 
+/// A POLYVAL key, in the format of one kernel.
+struct PolyvalForm<K: Kernel>(K::HashKey);
+
+fn polyval_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
+    let form = key.prepared(|key| {
+        let h = Zeroizing::new(key.bytes().try_into().expect("checked by the caller"));
+        PolyvalForm::<K>(kernel.polyval_key(&h))
+    });
+    &form.0
+}
+
 /// Host data as a span.
 pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
     match data {
@@ -48,7 +59,7 @@ pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
 impl<K: Kernel> AnyKernel for Passes<K> {
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
         match operation {
-            Operation::Pass(pass) => Some(pass_cost(K::NAME, pass, key)),
+            Operation::Pass(pass) => pass.takes_key(key).then(|| pass_cost(K::NAME, pass, key)),
             Operation::Fused(_) => None,
         }
     }
@@ -56,7 +67,7 @@ impl<K: Kernel> AnyKernel for Passes<K> {
     fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()> {
         match task {
             Task::Pass(pass, segments) => {
-                check(pass, segments)?;
+                check(K::NAME, pass, segments)?;
                 threads::spread(pass, segments, threads, &|pass, segments| {
                     if pass.is_serial() {
                         serial::run(self.0, pass, segments);
@@ -73,9 +84,13 @@ impl<K: Kernel> AnyKernel for Passes<K> {
     }
 }
 
-/// Checks that all data are in host memory, and that they are writable unless the pass only reads.
-fn check(pass: Pass, segments: &[Segment<'_>]) -> Result<()> {
+/// Checks that all data are in host memory, that they are writable unless the pass only reads, and that the
+/// pass takes keys of these sizes.
+fn check(kernel: &'static str, pass: Pass, segments: &[Segment<'_>]) -> Result<()> {
     for segment in segments {
+        if !pass.takes_key(segment.key.size()) {
+            return Err(Operation::Pass(pass).unsupported_by(kernel));
+        }
         match &segment.data {
             Data::Host(HostData::ReadOnly(_)) if !pass.is_read_only() => {
                 return Err(Error::OutputLength { needed: segment.data.len(), got: 0 });
@@ -107,10 +122,12 @@ fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
     let data = host(&mut segment.data);
     match pass {
         Pass::Ghash => kernel.ghash(hash_key(kernel, key), register, data.input()),
+        Pass::Polyval => kernel.polyval(polyval_key(kernel, key), register, data.input()),
         Pass::EcbEncrypt => kernel.ecb_encrypt(schedule(kernel, key), span(data)),
         Pass::EcbDecrypt => kernel.ecb_decrypt(schedule(kernel, key), span(data)),
         Pass::Ctr => kernel.ctr(schedule(kernel, key), register, span(data)),
         Pass::Ctr32 => kernel.ctr32(schedule(kernel, key), register, span(data)),
+        Pass::CtrLittle32 => kernel.ctr_little32(schedule(kernel, key), register, span(data)),
         Pass::CbcDecrypt => kernel.cbc_decrypt(schedule(kernel, key), register, span(data)),
         Pass::Cfb128Decrypt => {
             let whole = data.len() & !15;

@@ -2,24 +2,24 @@
 //!
 //! Nonces have 7 to 13 bytes and must never repeat under one key. A longer nonce lowers the maximum message length.
 
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
-use crate::by_key_size;
+use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::gcm::{all_sealed, zero_failed};
-use crate::transfer;
+use crate::{Direction, by_key_size, check_tags};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
-use lockstep_core::key::{Block, Key};
-use lockstep_core::work::{AeadMessage, Pass, Segment, Status, Tag};
+use lockstep_core::key::Block;
+use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 
 /// Encrypts and authenticates each message. Tags of 4, 6, 8, 10, 12, 14 or 16 bytes.
 ///
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; errors of devices.
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, |tag| matches!(tag, Tag::Write(_)), "sealing needs a tag to write to")?;
+    check_all(messages, Direction::Encrypt)?;
     by_key_size(messages, |messages| {
         let mut states =
             messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
@@ -35,7 +35,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, |tag| matches!(tag, Tag::Expect(_)), "opening needs a tag to compare with")?;
+    check_all(messages, Direction::Decrypt)?;
     by_key_size(messages, |messages| {
         let mut states =
             messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
@@ -53,19 +53,11 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
     }
 }
 
-fn check_all(
-    messages: &mut [AeadMessage<'_>],
-    right: impl Fn(&Tag<'_>) -> bool,
-    wrong: &'static str,
-) -> Result<()> {
-    for message in messages {
+fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
+    for message in &*messages {
         check(message.nonce.len(), message.tag.len(), message.data.len() as u64)?;
-        if !right(&message.tag) {
-            return Err(Error::Order { what: wrong });
-        }
-        message.status = Status::Pending;
     }
-    Ok(())
+    check_tags(messages, direction)
 }
 
 /// Checks the lengths that SP 800-38C, A.1, allows.
@@ -139,7 +131,7 @@ impl State {
             header.extend(message.aad);
             header.resize(header.len().next_multiple_of(16), 0);
         }
-        cbc_mac(executor, message.key, &mut mac, &header)?;
+        absorb::blocks(executor, Pass::CbcMac, message.key, &mut mac, &header)?;
         Ok(State { counter: counter_block(message.nonce, 1), mac })
     }
 }
@@ -150,21 +142,6 @@ impl Drop for State {
     }
 }
 
-/// Adds whole blocks of host memory to a CBC-MAC.
-pub(crate) fn cbc_mac(executor: &dyn Executor, key: &Key, mac: &mut Block, blocks: &[u8]) -> Result<()> {
-    if blocks.is_empty() {
-        return Ok(());
-    }
-    let data = Data::read_only(blocks);
-    executor.run_pass(Pass::CbcMac, &mut [Segment { key, tweak: None, state: mac, data }])
-}
-
-#[derive(Clone, Copy)]
-enum Side {
-    Input,
-    Output,
-}
-
 /// Adds the plaintexts, which are in the input or in the output, to the MACs.
 fn mac(
     executor: &dyn Executor,
@@ -172,33 +149,19 @@ fn mac(
     states: &mut [State],
     plaintext: Side,
 ) -> Result<()> {
-    let mut segments = Vec::new();
-    for (message, state) in messages.iter_mut().zip(&mut *states) {
-        let whole = message.data.len() & !15;
-        if whole > 0 {
-            let data = match plaintext {
-                Side::Input => message.data.input_only(),
-                Side::Output => message.data.output_only(),
-            };
-            let data = data.split_at(whole).0;
-            segments.push(Segment { key: message.key, tweak: None, state: &mut state.mac, data });
-        }
-    }
-    executor.run_pass(Pass::CbcMac, &mut segments)?;
-    drop(segments);
+    let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| Absorbed {
+        key: message.key,
+        state: &mut state.mac,
+        data: &mut message.data,
+    });
+    absorb::whole_blocks(executor, Pass::CbcMac, plaintext, data)?;
     for (message, state) in messages.iter_mut().zip(states) {
         let tail = message.data.len() % 16;
         if tail > 0 {
             let start = message.data.len() - tail;
-            let mut last = [0; 16];
-            match plaintext {
-                Side::Input => transfer::fetch_input(executor, &message.data, start, &mut last[..tail])?,
-                Side::Output => {
-                    transfer::fetch_output(executor, &mut message.data, start, &mut last[..tail])?
-                }
-            }
-            cbc_mac(executor, message.key, &mut state.mac, &last)?;
-            last.zeroize();
+            let mut last = Zeroizing::new([0; 16]);
+            plaintext.fetch(executor, &mut message.data, start, &mut last[..tail])?;
+            absorb::blocks(executor, Pass::CbcMac, message.key, &mut state.mac, &*last)?;
         }
     }
     Ok(())

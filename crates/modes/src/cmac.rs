@@ -91,7 +91,7 @@ pub(crate) fn finish(executor: &dyn Executor, ends: &mut [End<'_>]) -> Result<()
 }
 
 /// Doubling in GF(2^128), most significant bit first.
-fn double(block: &mut Block) {
+pub(crate) fn double(block: &mut Block) {
     let value = u128::from_be_bytes(*block);
     *block = ((value << 1) ^ ((value >> 127) * 0x87)).to_be_bytes();
 }

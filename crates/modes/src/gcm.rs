@@ -5,9 +5,10 @@
 
 use zeroize::Zeroize;
 
-use crate::by_key_size;
+use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::transfer;
+use crate::{Direction, by_key_size, check_tags};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 pub use lockstep_core::gcm::{MAX_DATA, lengths_block, settle};
@@ -61,11 +62,11 @@ pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: 
 }
 
 fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    for message in &mut *messages {
+    for message in &*messages {
         check(message.nonce, message.tag.len(), message.data.len() as u64)?;
-        check_direction(fused, &message.tag)?;
-        message.status = Status::Pending;
     }
+    let direction = if fused == FusedAead::GcmSeal { Direction::Encrypt } else { Direction::Decrypt };
+    check_tags(messages, direction)?;
     by_key_size(messages, |messages| run_checked(executor, fused, messages))
 }
 
@@ -99,14 +100,6 @@ pub(crate) fn check(nonce: &[u8], tag: usize, data: u64) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn check_direction(fused: FusedAead, tag: &Tag<'_>) -> Result<()> {
-    match (fused, tag) {
-        (FusedAead::GcmSeal, Tag::Write(_)) | (FusedAead::GcmOpen, Tag::Expect(_)) => Ok(()),
-        (FusedAead::GcmSeal, _) => Err(Error::Order { what: "sealing needs a tag to write to" }),
-        (FusedAead::GcmOpen, _) => Err(Error::Order { what: "opening needs a tag to compare with" }),
-    }
-}
-
 /// Zeroes the output of every message that failed. If one output cannot be zeroed, the others are still zeroed.
 pub(crate) fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     let failed = messages.iter_mut().filter(|message| message.status != Status::Done);
@@ -121,36 +114,9 @@ pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) ->
         counter[15] = 1;
         return Ok(counter);
     }
-    ghash_padded(executor, key, &mut counter, nonce)?;
-    ghash(executor, key, &mut counter, &lengths_block(0, nonce.len() as u64))?;
+    absorb::padded(executor, Pass::Ghash, key, &mut counter, nonce)?;
+    absorb::blocks(executor, Pass::Ghash, key, &mut counter, &lengths_block(0, nonce.len() as u64))?;
     Ok(counter)
-}
-
-/// Adds whole blocks of host memory to a GHASH.
-pub(crate) fn ghash(executor: &dyn Executor, key: &Key, state: &mut Block, blocks: &[u8]) -> Result<()> {
-    if blocks.is_empty() {
-        return Ok(());
-    }
-    let data = Data::read_only(blocks);
-    executor.run_pass(Pass::Ghash, &mut [Segment { key, tweak: None, state, data }])
-}
-
-/// Adds bytes of host memory, padded with zeros, to a GHASH.
-pub(crate) fn ghash_padded(
-    executor: &dyn Executor,
-    key: &Key,
-    state: &mut Block,
-    bytes: &[u8],
-) -> Result<()> {
-    let (blocks, tail) = bytes.split_at(bytes.len() & !15);
-    ghash(executor, key, state, blocks)?;
-    if !tail.is_empty() {
-        let mut last = [0; 16];
-        last[..tail.len()].copy_from_slice(tail);
-        ghash(executor, key, state, &last)?;
-        last.zeroize();
-    }
-    Ok(())
 }
 
 /// The AEAD composed of passes. The data of all messages are processed at once. Nonces and associated data are short, so
@@ -202,7 +168,7 @@ mod composed {
             let low = u32::from_be_bytes(first[12..].try_into().expect("four bytes"));
             counter[12..].copy_from_slice(&low.wrapping_add(1).to_be_bytes());
             let mut hash = [0; 16];
-            ghash_padded(executor, message.key, &mut hash, message.aad)?;
+            absorb::padded(executor, Pass::Ghash, message.key, &mut hash, message.aad)?;
             Ok(State { first, counter, hash, end: [0; 32], end_len: 0 })
         }
     }
@@ -235,36 +201,21 @@ mod composed {
         messages: &mut [AeadMessage<'_>],
         states: &mut [State],
     ) -> Result<()> {
+        let ciphertext = if fused == FusedAead::GcmSeal { Side::Output } else { Side::Input };
         for (message, state) in messages.iter_mut().zip(&mut *states) {
             let len = message.data.len();
             let tail = len % 16;
-            let start = len - tail;
-            match fused {
-                FusedAead::GcmSeal => {
-                    transfer::fetch_output(executor, &mut message.data, start, &mut state.end[..tail])?
-                }
-                FusedAead::GcmOpen => {
-                    transfer::fetch_input(executor, &message.data, start, &mut state.end[..tail])?
-                }
-            }
+            ciphertext.fetch(executor, &mut message.data, len - tail, &mut state.end[..tail])?;
             let at = tail.next_multiple_of(16);
             state.end[at..at + 16].copy_from_slice(&lengths_block(message.aad.len() as u64, len as u64));
             state.end_len = at + 16;
         }
-        let mut blocks = Vec::new();
-        for (message, state) in messages.iter_mut().zip(&mut *states) {
-            let whole = message.data.len() & !15;
-            if whole > 0 {
-                let data = match fused {
-                    FusedAead::GcmSeal => message.data.output_only(),
-                    FusedAead::GcmOpen => message.data.input_only(),
-                };
-                let data = data.split_at(whole).0;
-                blocks.push(Segment { key: message.key, tweak: None, state: &mut state.hash, data });
-            }
-        }
-        executor.run_pass(Pass::Ghash, &mut blocks)?;
-        drop(blocks);
+        let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| Absorbed {
+            key: message.key,
+            state: &mut state.hash,
+            data: &mut message.data,
+        });
+        absorb::whole_blocks(executor, Pass::Ghash, ciphertext, data)?;
         let ends = messages.iter().zip(states).map(|(message, state)| Segment {
             key: message.key,
             tweak: None,

@@ -5,21 +5,29 @@
 //! messages have been processed. [`stream`] has the incremental forms, which use the engine of [`incremental`].
 #![forbid(unsafe_code)]
 
+mod absorb;
 pub mod ccm;
 mod cipher;
 pub mod cmac;
 pub mod executor;
 pub mod gcm;
+pub mod gcm_siv;
+pub mod hctr2;
 pub mod incremental;
 mod message;
+pub mod ocb;
 pub mod padding;
+mod pieces;
+pub mod siv;
 pub mod stream;
 pub mod transfer;
+pub mod xaes;
 pub mod xts;
 
-use lockstep_core::error::Result;
-use lockstep_core::key::KeySize;
-use lockstep_core::work::AeadMessage;
+use lockstep_core::data::Data;
+use lockstep_core::error::{Error, Result};
+use lockstep_core::key::{Block, KeySize};
+use lockstep_core::work::{AeadMessage, Pass, Segment, Status, Tag};
 
 pub use executor::Executor;
 
@@ -49,4 +57,34 @@ fn by_key_size(
         outcome?;
     }
     Ok(())
+}
+
+/// Checks that the messages have tags to write when sealing and tags to compare with when opening. Sets the status of all
+/// messages to [`Status::Pending`].
+fn check_tags(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
+    for message in messages {
+        match (direction, &message.tag) {
+            (Direction::Encrypt, Tag::Write(_)) | (Direction::Decrypt, Tag::Expect(_)) => {}
+            (Direction::Encrypt, _) => return Err(Error::Order { what: "sealing needs a tag to write to" }),
+            (Direction::Decrypt, _) => {
+                return Err(Error::Order { what: "opening needs a tag to compare with" });
+            }
+        }
+        message.status = Status::Pending;
+    }
+    Ok(())
+}
+
+/// Encrypts the same number of separate blocks for each message, under the message's key. All keys have the same size.
+fn encrypt_blocks(executor: &dyn Executor, messages: &[AeadMessage<'_>], blocks: &mut [Block]) -> Result<()> {
+    let count = blocks.len() / messages.len().max(1);
+    let mut unused = vec![Block::default(); messages.len()];
+    let parts = messages.iter().zip(blocks.chunks_mut(count.max(1))).zip(&mut unused);
+    let segments = parts.map(|((message, blocks), state)| Segment {
+        key: message.key,
+        tweak: None,
+        state,
+        data: Data::in_place(blocks.as_flattened_mut()),
+    });
+    executor.run_pass(Pass::EcbEncrypt, &mut segments.collect::<Vec<_>>())
 }

@@ -187,6 +187,9 @@ mod tests {
         let mut wrong = false;
         for operation in Operation::all() {
             for size in KeySize::ALL {
+                if oracle.cost(kernel, operation, size).is_none() {
+                    continue;
+                }
                 let digest = match operation {
                     Operation::Pass(pass) => run_pass(&oracle, kernel, pass, size),
                     Operation::Fused(fused) => run_fused(&oracle, kernel, fused, size),

@@ -22,6 +22,8 @@ const DIGESTS: [[u64; 3]; Operation::COUNT] = [
     [0x6a98_d744_80bf_56c2, 0x2854_012b_9409_06ab, 0xa06d_d6ed_b570_97b2],
     // Ctr32
     [0x3e9e_c833_abc8_35ab, 0xb8c3_1545_b3e8_8fd3, 0xfa0e_d3ca_febe_b15c],
+    // CtrLittle32
+    [0x171f_3e80_bf53_4147, 0x224d_e592_0f16_81a0, 0x0fdb_510e_478b_1445],
     // CbcEncrypt
     [0x5409_0069_e79f_8f65, 0xa159_93ea_a24b_ca69, 0x7baa_466f_fd4c_9e34],
     // CbcDecrypt
@@ -52,6 +54,8 @@ const DIGESTS: [[u64; 3]; Operation::COUNT] = [
     [0x90e5_4d98_d7b2_ce50, 0xc05b_3ff5_9602_d844, 0x6dc2_eb4c_25ab_195d],
     // Ghash
     [0x7132_76c3_24b7_401b, 0x5e23_13fb_42d4_3a00, 0x5152_6ca8_4191_1aea],
+    // Polyval, with keys of 16 bytes only
+    [0xe517_c843_ef33_ffa3, 0, 0],
     // GcmSeal
     [0xcab7_c146_450c_36e8, 0x880b_4b25_b035_8f4e, 0x3379_66c3_0238_28ee],
     // GcmOpen

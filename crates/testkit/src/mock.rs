@@ -178,11 +178,14 @@ impl Device for MockAsyncDevice {
         &self.kernels
     }
 
-    fn cost(&self, kernel: KernelId, operation: Operation, _key: KeySize) -> Option<Cost> {
+    fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
         let rate =
             if self.behaviour.bytes_per_second == 0 { 1e8 } else { self.behaviour.bytes_per_second as f64 };
         let fixed = self.behaviour.delay.as_nanos() as f64 + 10_000.0;
-        let offered = self.behaviour.fused || matches!(operation, Operation::Pass(_));
+        let offered = match operation {
+            Operation::Pass(pass) => pass.takes_key(key),
+            Operation::Fused(_) => self.behaviour.fused,
+        };
         (kernel.0 == 0 && offered).then(|| Cost::new(fixed, rate / 1e9))
     }
 

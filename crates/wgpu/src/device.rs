@@ -153,6 +153,7 @@ impl WgpuDevice {
 /// True if a family supports an operation. Serial modes have bitsliced programs only.
 fn does(family: &Family, operation: Operation) -> bool {
     match operation {
+        Operation::Pass(Pass::CtrLittle32 | Pass::Polyval) => false,
         Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
         Operation::Fused(_) => true,
     }

@@ -28,7 +28,7 @@ impl Part {
             Pass::Cfb128Decrypt => Part::CfbDecrypt,
             Pass::XtsEncrypt => Part::XtsEncrypt,
             Pass::XtsDecrypt => Part::XtsDecrypt,
-            serial => unreachable!("{serial:?} is not in tiles"),
+            other => unreachable!("{other:?} is not in tiles, or not supported"),
         }
     }
 

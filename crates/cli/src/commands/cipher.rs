@@ -15,7 +15,7 @@ use crate::input::{Input, read_small};
 use crate::job::{self, Done};
 use crate::output::{Content, Output};
 use crate::permissions::warn_if_open_to_others;
-use crate::raw::{self, Raw};
+use crate::raw::{self, Raw, WholeMode};
 use crate::sources;
 use crate::text;
 
@@ -40,13 +40,13 @@ pub(crate) struct Cipher {
 
     /// Decrypt
     ///
-    /// GCM and CCM keep the whole plaintext in memory until the tag has been checked. The output of the other modes is
-    /// not authenticated.
+    /// The modes with a tag keep the whole plaintext in memory until the tag has been checked. The output of the other modes
+    /// is not authenticated.
     #[arg(short, long)]
     decrypt: bool,
 
-    /// The key in hex: 16, 24 or 32 bytes; for XTS two keys of 16 or 32 bytes each. Other users can see it: prefer
-    /// --key-file
+    /// The key in hex: 16, 24 or 32 bytes; for XAES 32 bytes; for XTS and SIV two keys of equal length. Other users can see
+    /// it: prefer --key-file
     #[arg(long, value_name = "HEX", required_unless_present = "key_file")]
     key_hex: Option<String>,
 
@@ -54,16 +54,18 @@ pub(crate) struct Cipher {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "key_hex")]
     key_file: Option<PathBuf>,
 
-    /// The IV, nonce, initial counter or tweak in hex: 16 bytes; for CCM 7 to 13 bytes; for GCM and GMAC any length (12
-    /// bytes recommended)
+    /// The IV, nonce, initial counter or tweak in hex: 16 bytes; for GCM and GMAC any length (12 bytes recommended); for
+    /// GCM-SIV 12 bytes; for CCM 7 to 13; for OCB 1 to 15; for XAES 24; for HCTR2 any length; for SIV any length or none
     #[arg(long, value_name = "HEX")]
     iv_hex: Option<String>,
 
-    /// For GCM and CCM: associated data in hex, authenticated but not encrypted
+    /// For modes with a tag: associated data in hex, authenticated but not encrypted. SIV takes several strings
     #[arg(long, value_name = "HEX")]
-    aad_hex: Option<String>,
+    aad_hex: Vec<String>,
 
-    /// For GCM, CCM and the MACs: length of the tag in bytes; GCM and CCM append the tag to the ciphertext [default: 16]
+    /// For GCM, CCM, OCB and the MACs: length of the tag in bytes [default: 16]
+    ///
+    /// The tag follows the ciphertext; that of SIV precedes it.
     #[arg(long, value_name = "BYTES")]
     tag_len: Option<usize>,
 
@@ -96,6 +98,11 @@ enum Mode {
     Xts,
     Gcm,
     Ccm,
+    GcmSiv,
+    Ocb,
+    Siv,
+    Xaes,
+    Hctr2,
     Cmac,
     Gmac,
 }
@@ -113,8 +120,26 @@ impl Mode {
             Mode::Ofb => mode::Cipher::Ofb,
             Mode::Ctr => mode::Cipher::Ctr,
             Mode::Xts => mode::Cipher::Xts,
-            Mode::Gcm | Mode::Ccm | Mode::Cmac | Mode::Gmac => return None,
+            _ => return None,
         })
+    }
+
+    /// The modes that process the whole input at once. GCM does so only to decrypt.
+    fn whole(self) -> Option<WholeMode> {
+        Some(match self {
+            Mode::Gcm => WholeMode::Gcm,
+            Mode::Ccm => WholeMode::Ccm,
+            Mode::GcmSiv => WholeMode::GcmSiv,
+            Mode::Ocb => WholeMode::Ocb,
+            Mode::Siv => WholeMode::Siv,
+            Mode::Xaes => WholeMode::Xaes,
+            Mode::Hctr2 => WholeMode::Hctr2,
+            _ => return None,
+        })
+    }
+
+    fn is_aead(self) -> bool {
+        self.whole().is_some() && self != Mode::Hctr2
     }
 
     fn is_mac(self) -> bool {
@@ -125,8 +150,19 @@ impl Mode {
         !matches!(self, Mode::Ecb | Mode::Cmac)
     }
 
+    /// The lengths of tags that can be chosen, in words.
+    fn takes_tag_len(self, bytes: usize) -> std::result::Result<(), &'static str> {
+        let (is_lawful, expected) = match self {
+            Mode::Gcm => (matches!(bytes, 4 | 8 | 12..=16), "4, 8 or 12 to 16"),
+            Mode::Ccm => (matches!(bytes, 4 | 6 | 8 | 10 | 12 | 14 | 16), "4, 6, 8, 10, 12, 14 or 16"),
+            Mode::GcmSiv | Mode::Siv | Mode::Xaes => (bytes == 16, "16"),
+            _ => (matches!(bytes, 1..=16), "1 to 16"),
+        };
+        if is_lawful { Ok(()) } else { Err(expected) }
+    }
+
     fn name(self) -> String {
-        format!("{self:?}").to_uppercase()
+        if self == Mode::GcmSiv { "GCM-SIV".into() } else { format!("{self:?}").to_uppercase() }
     }
 }
 
@@ -139,7 +175,11 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
         decrypt: args.decrypt,
         key: key(args)?,
         iv: hex("--iv-hex", args.iv_hex.as_deref())?.to_vec(),
-        aad: hex("--aad-hex", args.aad_hex.as_deref())?.to_vec(),
+        aad: args
+            .aad_hex
+            .iter()
+            .map(|digits| Ok(hex("--aad-hex", Some(digits))?.to_vec()))
+            .collect::<Result<_>>()?,
         tag_len: args.tag_len.unwrap_or(16),
     };
     let content = if args.decrypt || args.mode.is_mac() { Content::Unknown } else { Content::Binary };
@@ -158,7 +198,8 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
             (_, Some(cipher)) => raw.cipher(cipher, !args.no_padding, pipe),
             (Mode::Cmac, _) => raw.cmac(pipe),
             (Mode::Gmac, _) => raw.gmac(pipe),
-            (mode, _) => raw.aead(mode == Mode::Ccm, pipe),
+            (Mode::Gcm, _) if !args.decrypt => raw.seal_gcm(pipe),
+            (mode, _) => raw.whole(mode.whole().expect("all other modes are whole-message modes"), pipe),
         }?;
         Ok(Done { plaintext, details: json!({ "mode": args.mode.name() }) })
     })
@@ -168,26 +209,26 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
 /// data would believe that they are authenticated.
 fn check(args: &Cipher) -> Result<()> {
     let mode = args.mode;
-    let aead = matches!(mode, Mode::Gcm | Mode::Ccm);
+    let aead = mode.is_aead();
     let name = mode.name();
-    if mode.takes_iv() && args.iv_hex.is_none() {
+    if mode.takes_iv() && mode != Mode::Siv && args.iv_hex.is_none() {
         return Err(failed(format!("{name} needs an IV: give --iv-hex")));
     }
     if !mode.takes_iv() && args.iv_hex.is_some() {
         return Err(failed(format!("{name} has no IV: leave out --iv-hex")));
     }
-    if args.aad_hex.is_some() && !aead {
+    if !args.aad_hex.is_empty() && !aead {
         return Err(failed(format!("{name} takes no associated data: leave out --aad-hex")));
+    }
+    if args.aad_hex.len() > 1 && mode != Mode::Siv {
+        return Err(failed(format!("{name} takes one string of associated data: give --aad-hex once")));
     }
     if args.tag_len.is_some() && !aead && !mode.is_mac() {
         return Err(failed(format!("{name} has no tag: leave out --tag-len")));
     }
-    let (lawful, expected): (fn(usize) -> bool, _) = match mode {
-        Mode::Gcm => (|bytes| matches!(bytes, 4 | 8 | 12..=16), "4, 8 or 12 to 16"),
-        Mode::Ccm => (|bytes| matches!(bytes, 4 | 6 | 8 | 10 | 12 | 14 | 16), "4, 6, 8, 10, 12, 14 or 16"),
-        _ => (|bytes| matches!(bytes, 1..=16), "1 to 16"),
-    };
-    if let Some(bytes) = args.tag_len.filter(|&bytes| !lawful(bytes)) {
+    if let Some(bytes) = args.tag_len
+        && let Err(expected) = mode.takes_tag_len(bytes)
+    {
         return Err(failed(format!("{name} has tags of {expected} bytes, not of {bytes}")));
     }
     if args.decrypt && mode.is_mac() {

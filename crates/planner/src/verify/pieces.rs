@@ -88,12 +88,12 @@ pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize]) -> Ve
 pub(super) fn state_of(pass: Pass, state: &Block, number: usize, input: &Block, output: &Block) -> Block {
     match pass {
         Pass::EcbEncrypt | Pass::EcbDecrypt | Pass::XtsEncrypt | Pass::XtsDecrypt => *state,
-        Pass::Ctr | Pass::Ctr32 => counter_after(pass, state, number as u128),
+        Pass::Ctr | Pass::Ctr32 | Pass::CtrLittle32 => counter_after(pass, state, number as u128),
         _ if number == 0 => *state,
         Pass::CbcDecrypt | Pass::Cfb128Decrypt | Pass::Cfb8Decrypt | Pass::Cfb1Decrypt => *input,
         Pass::CbcEncrypt | Pass::Cfb128Encrypt | Pass::Cfb8Encrypt | Pass::Cfb1Encrypt => *output,
         Pass::Ofb | Pass::PcbcEncrypt | Pass::PcbcDecrypt => std::array::from_fn(|i| input[i] ^ output[i]),
-        Pass::CbcMac | Pass::Ghash => unreachable!("they have no output to sample"),
+        Pass::CbcMac | Pass::Ghash | Pass::Polyval => unreachable!("they have no output to sample"),
     }
 }
 

@@ -29,6 +29,15 @@ pub(crate) fn pass(
             state[12..].copy_from_slice(&low.wrapping_add(blocks as u32).to_be_bytes());
             reference::ctr::apply32(aes, &counter, input)
         }
+        Pass::CtrLittle32 => {
+            let mut output = Vec::new();
+            for chunk in input.chunks(16) {
+                output.extend(chunk.iter().zip(aes.encrypt(*state)).map(|(text, mask)| text ^ mask));
+                let first = u32::from_le_bytes(state[..4].try_into().expect("four bytes"));
+                state[..4].copy_from_slice(&first.wrapping_add(1).to_le_bytes());
+            }
+            output
+        }
         Pass::CbcEncrypt => {
             let output = reference::cbc::encrypt(aes, state, input);
             chain(state, &output);
@@ -106,6 +115,11 @@ pub(crate) fn pass(
                 reference::xts::decrypt(aes, &tweak_aes, state, &unit)
             };
             unit[start..].to_vec()
+        }
+        Pass::Polyval => {
+            let h = key.try_into().expect("a POLYVAL key has 16 bytes");
+            *state = reference::polyval::update(h, *state, input);
+            input.to_vec()
         }
         Pass::Ghash => {
             *state = reference::ghash::update(&aes.encrypt([0; 16]), *state, input);

@@ -99,9 +99,10 @@ impl Device for Timed {
     fn kernels(&self) -> &[KernelInfo] {
         &self.kernels
     }
-    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
+    fn cost(&self, _: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
         // The opposite of the model in most of these tests.
-        Some(if self.is_trusted() { Cost::new(1e6, 1.0) } else { Cost::new(1.0, 2.0) })
+        let cost = if self.is_trusted() { Cost::new(1e6, 1.0) } else { Cost::new(1.0, 2.0) };
+        operation.takes_key(key).then_some(cost)
     }
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let operation = work.task.operation();

@@ -1,0 +1,90 @@
+//! The parts of OCB3's definition (RFC 7253) that the mode and fused kernels share.
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::key::Block;
+
+/// The masks of a key (RFC 7253, section 4.1): L_*, L_$ and L_0, L_1, ...
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Masks {
+    /// L_*, the encrypted block of zeros, for partial blocks.
+    pub star: Block,
+    /// L_$, for the tag.
+    pub dollar: Block,
+    /// L_i; the offset of block n, counted from 1, differs from the one before by L_i, where 2^i is the largest power of two
+    /// that divides n.
+    l: [Block; MASKS],
+}
+
+/// Enough masks for 2^48 blocks.
+const MASKS: usize = 48;
+
+/// The maximum number of bytes of data and of associated data, which the number of masks limits (RFC 7253 has no limit of its
+/// own; its section 5.1 advises to process at most 2^48 blocks with a key).
+pub const MAX_DATA: u64 = 1 << 50;
+
+impl Masks {
+    /// The masks of a key that encrypts the block of zeros to `star`.
+    pub fn new(star: &Block) -> Masks {
+        let mut masks = Masks { star: *star, dollar: double(star), l: [[0; 16]; MASKS] };
+        let mut last = masks.dollar;
+        for l in &mut masks.l {
+            *l = double(&last);
+            last = *l;
+        }
+        last.zeroize();
+        masks
+    }
+
+    /// L_i.
+    ///
+    /// # Panics
+    /// If `i` is 48 or more.
+    pub fn l(&self, i: u32) -> &Block {
+        &self.l[i as usize]
+    }
+
+    /// Changes the offset of the block before block `number`, which is counted from 1, to the offset of block `number`.
+    pub fn advance(&self, offset: &mut Block, number: u64) {
+        xor(offset, self.l(number.trailing_zeros()));
+    }
+}
+
+/// Doubling in GF(2^128), most significant bit first, without a branch on the value.
+fn double(block: &Block) -> Block {
+    let value = u128::from_be_bytes(*block);
+    ((value << 1) ^ ((value >> 127) * 0x87)).to_be_bytes()
+}
+
+/// The block that is encrypted to Ktop, and the number of bits by which the result is shifted (RFC 7253, section 4.2).
+///
+/// # Panics
+/// If the nonce does not have 1 to 15 bytes.
+pub fn nonce_block(nonce: &[u8], tag_len: usize) -> (Block, u32) {
+    assert!((1..=15).contains(&nonce.len()), "the caller has checked the length of the nonce");
+    let mut block = [0; 16];
+    block[16 - nonce.len()..].copy_from_slice(nonce);
+    block[15 - nonce.len()] |= 1;
+    // The length of the tag in bits, modulo 128, is in the first seven bits.
+    block[0] |= ((8 * tag_len % 128) << 1) as u8;
+    let bottom = u32::from(block[15] & 0x3f);
+    block[15] &= 0xc0;
+    (block, bottom)
+}
+
+/// The offset before the first block, from the encrypted nonce block (RFC 7253, section 4.2). The shift depends on the nonce
+/// only, which is public.
+pub fn first_offset(ktop: &Block, bottom: u32) -> Block {
+    let top = u128::from_be_bytes(*ktop);
+    let extension = ((top >> 64) ^ (top >> 56)) as u64;
+    let shifted = match bottom {
+        0 => top,
+        _ => top << bottom | u128::from(extension >> (64 - bottom)),
+    };
+    shifted.to_be_bytes()
+}
+
+/// XORs `mask` into `block`.
+pub fn xor(block: &mut Block, mask: &Block) {
+    *block = (u128::from_ne_bytes(*block) ^ u128::from_ne_bytes(*mask)).to_ne_bytes();
+}

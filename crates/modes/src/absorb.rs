@@ -1,0 +1,97 @@
+//! Data added to hashes and MACs by the read-only passes: GHASH, POLYVAL and CBC-MAC.
+
+use lockstep_core::data::Data;
+use lockstep_core::error::Result;
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::{Pass, Segment};
+use zeroize::Zeroizing;
+
+use crate::executor::Executor;
+use crate::transfer;
+
+/// Adds whole blocks of host memory.
+pub(crate) fn blocks(
+    executor: &dyn Executor,
+    pass: Pass,
+    key: &Key,
+    state: &mut Block,
+    blocks: &[u8],
+) -> Result<()> {
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let data = Data::read_only(blocks);
+    executor.run_pass(pass, &mut [Segment { key, tweak: None, state, data }])
+}
+
+/// Adds bytes of host memory, padded with zeros to whole blocks.
+pub(crate) fn padded(
+    executor: &dyn Executor,
+    pass: Pass,
+    key: &Key,
+    state: &mut Block,
+    bytes: &[u8],
+) -> Result<()> {
+    let (whole, tail) = bytes.split_at(bytes.len() & !15);
+    blocks(executor, pass, key, state, whole)?;
+    if tail.is_empty() {
+        return Ok(());
+    }
+    let mut last = Zeroizing::new([0; 16]);
+    last[..tail.len()].copy_from_slice(tail);
+    blocks(executor, pass, key, state, &*last)
+}
+
+/// The input or the output of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Input,
+    Output,
+}
+
+impl Side {
+    /// One side of the data, read-only.
+    pub(crate) fn of<'s>(self, data: &'s mut Data<'_>) -> Data<'s> {
+        match self {
+            Side::Input => data.input_only(),
+            Side::Output => data.output_only(),
+        }
+    }
+
+    /// Copies bytes from offset `at` to the host.
+    pub(crate) fn fetch(
+        self,
+        executor: &dyn Executor,
+        data: &mut Data<'_>,
+        at: usize,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        match self {
+            Side::Input => transfer::fetch_input(executor, data, at, bytes),
+            Side::Output => transfer::fetch_output(executor, data, at, bytes),
+        }
+    }
+}
+
+/// The data of a message, and the hash or MAC to which they are added.
+pub(crate) struct Absorbed<'a, 'd> {
+    pub(crate) key: &'a Key,
+    pub(crate) state: &'a mut Block,
+    pub(crate) data: &'a mut Data<'d>,
+}
+
+/// Adds the whole blocks of all messages in one call.
+pub(crate) fn whole_blocks<'a, 'd: 'a>(
+    executor: &dyn Executor,
+    pass: Pass,
+    side: Side,
+    messages: impl Iterator<Item = Absorbed<'a, 'd>>,
+) -> Result<()> {
+    let with_blocks = messages.filter(|message| message.data.len() >= 16);
+    let segments = with_blocks.map(|message| {
+        let whole = message.data.len() & !15;
+        let data = side.of(message.data).split_at(whole).0;
+        Segment { key: message.key, tweak: None, state: message.state, data }
+    });
+    executor.run_pass(pass, &mut segments.collect::<Vec<_>>())
+}

@@ -1,0 +1,200 @@
+//! AES-GCM-SIV (RFC 8452): POLYVAL over the plaintext, whose encryption is the tag and the start of the counter.
+//!
+//! If a nonce is used twice with the same key, an observer learns only whether the two messages are equal. The nonces should
+//! nevertheless differ: the limits in section 6 of the RFC are for distinct nonces. The tag depends on the whole plaintext,
+//! so a message cannot be encrypted in pieces, and it cannot be authenticated before it has been decrypted.
+
+use zeroize::Zeroizing;
+
+use crate::absorb::{self, Absorbed, Side};
+use crate::executor::Executor;
+use crate::gcm::{all_sealed, zero_failed};
+use crate::{Direction, by_key_size, check_tags, encrypt_blocks};
+use lockstep_core::data::Data;
+use lockstep_core::error::{Error, Result};
+use lockstep_core::gcm::settle;
+use lockstep_core::key::{Block, Key, KeySize};
+use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
+
+/// The maximum number of bytes of plaintext and of associated data (RFC 8452, section 6).
+pub const MAX_DATA: u64 = 1 << 36;
+
+/// Encrypts and authenticates each message. Keys of 16 or 32 bytes as in the RFC, or of 24 bytes as in OpenSSL; nonces of 12
+/// bytes; tags of 16 bytes.
+///
+/// # Errors
+/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
+/// devices.
+pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, Direction::Encrypt)?;
+    by_key_size(messages, |messages| {
+        let mut states = State::derive(executor, messages)?;
+        tags(executor, messages, &mut states, Side::Input)?;
+        for (message, state) in messages.iter_mut().zip(&states) {
+            message.status = settle(&mut message.tag, &state.tag);
+        }
+        ctr(executor, messages, &mut states).inspect_err(|_| {
+            messages.iter_mut().for_each(|message| message.status = Status::Pending);
+        })
+    })?;
+    all_sealed(messages)
+}
+
+/// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this function returns; the
+/// other outputs are valid. The field `status` of each message has its result.
+///
+/// # Errors
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, Direction::Decrypt)?;
+    by_key_size(messages, |messages| {
+        let outcome = open_checked(executor, messages);
+        // The plaintext exists before its tag is checked. It must be zeroed if the check fails or does not happen.
+        outcome.and(zero_failed(executor, messages))
+    })?;
+    if messages.iter().all(|message| message.status == Status::Done) {
+        Ok(())
+    } else {
+        Err(Error::AuthenticationFailed)
+    }
+}
+
+fn open_checked(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    let mut states = State::derive(executor, messages)?;
+    for (message, state) in messages.iter().zip(&mut states) {
+        state.counter = message.tag.bytes().try_into().expect("the length was checked");
+        state.counter[15] |= 0x80;
+    }
+    ctr(executor, messages, &mut states)?;
+    tags(executor, messages, &mut states, Side::Output)?;
+    for (message, state) in messages.iter_mut().zip(&states) {
+        message.status = settle(&mut message.tag, &state.tag);
+    }
+    Ok(())
+}
+
+fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
+    for message in &*messages {
+        check(message.nonce.len(), message.tag.len())?;
+        for (what, len) in [("data", message.data.len()), ("associated data", message.aad.len())] {
+            if len as u64 > MAX_DATA {
+                return Err(Error::TooLong { mode: "GCM-SIV", what, limit: MAX_DATA });
+            }
+        }
+    }
+    check_tags(messages, direction)
+}
+
+/// Checks the lengths of a nonce and of a tag.
+fn check(nonce: usize, tag: usize) -> Result<()> {
+    if nonce != 12 {
+        return Err(Error::IvLength { mode: "GCM-SIV", expected: "12", got: nonce });
+    }
+    if tag != 16 {
+        return Err(Error::TagLength { mode: "GCM-SIV", expected: "16", got: tag });
+    }
+    Ok(())
+}
+
+/// The keys of a message, and its tag.
+struct State {
+    /// The message-authentication key, which is a key of POLYVAL.
+    authentication: Key,
+    /// The message-encryption key.
+    encryption: Key,
+    /// The hash, then the tag.
+    tag: Zeroizing<Block>,
+    /// The counter block.
+    counter: Block,
+}
+
+impl State {
+    /// Derives the keys of all messages (RFC 8452, section 4). All keys have the same size.
+    fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<State>> {
+        let Some(size) = messages.first().map(|message| message.key.size()) else { return Ok(Vec::new()) };
+        // Half of each block is used: two blocks make the authentication key, and the others the encryption key.
+        let count = 2 + size.bytes() / 8;
+        let mut blocks = Zeroizing::new(vec![[0; 16]; count * messages.len()]);
+        for (message, blocks) in messages.iter().zip(blocks.chunks_mut(count)) {
+            for (number, block) in (0u32..).zip(blocks) {
+                block[..4].copy_from_slice(&number.to_le_bytes());
+                block[4..].copy_from_slice(message.nonce);
+            }
+        }
+        encrypt_blocks(executor, messages, &mut blocks)?;
+        blocks.chunks(count).map(|blocks| State::of(blocks, size)).collect()
+    }
+
+    fn of(blocks: &[Block], size: KeySize) -> Result<State> {
+        let mut bytes = Zeroizing::new([0; 48]);
+        for (half, block) in bytes.chunks_mut(8).zip(blocks) {
+            half.copy_from_slice(&block[..8]);
+        }
+        Ok(State {
+            authentication: Key::new(&bytes[..16])?,
+            encryption: Key::new(&bytes[16..16 + size.bytes()])?,
+            tag: Zeroizing::new([0; 16]),
+            counter: [0; 16],
+        })
+    }
+}
+
+/// Computes the tags of the plaintexts, and the first counter block of each message (RFC 8452, section 4).
+fn tags(
+    executor: &dyn Executor,
+    messages: &mut [AeadMessage<'_>],
+    states: &mut [State],
+    plaintext: Side,
+) -> Result<()> {
+    for (message, state) in messages.iter().zip(&mut *states) {
+        absorb::padded(executor, Pass::Polyval, &state.authentication, &mut state.tag, message.aad)?;
+    }
+    let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| Absorbed {
+        key: &state.authentication,
+        state: &mut state.tag,
+        data: &mut message.data,
+    });
+    absorb::whole_blocks(executor, Pass::Polyval, plaintext, data)?;
+    let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
+    let mut segments = Vec::with_capacity(messages.len());
+    for ((message, state), end) in messages.iter_mut().zip(&mut *states).zip(&mut *ends) {
+        let len = message.data.len();
+        let tail = len % 16;
+        plaintext.fetch(executor, &mut message.data, len - tail, &mut end[..tail])?;
+        let at = tail.next_multiple_of(16);
+        end[at..at + 8].copy_from_slice(&(8 * message.aad.len() as u64).to_le_bytes());
+        end[at + 8..at + 16].copy_from_slice(&(8 * len as u64).to_le_bytes());
+        let data = Data::read_only(&end[..at + 16]);
+        segments.push(Segment { key: &state.authentication, tweak: None, state: &mut *state.tag, data });
+    }
+    executor.run_pass(Pass::Polyval, &mut segments)?;
+    drop(segments);
+    for (message, state) in messages.iter().zip(&mut *states) {
+        state.tag.iter_mut().zip(message.nonce).for_each(|(byte, nonce)| *byte ^= nonce);
+        state.tag[15] &= 0x7f;
+    }
+    let segments = states.iter_mut().map(|state| Segment {
+        key: &state.encryption,
+        tweak: None,
+        state: &mut state.counter,
+        data: Data::in_place(&mut *state.tag),
+    });
+    executor.run_pass(Pass::EcbEncrypt, &mut segments.collect::<Vec<_>>())?;
+    for state in states {
+        state.counter = *state.tag;
+        state.counter[15] |= 0x80;
+    }
+    Ok(())
+}
+
+/// CTR over the data of all messages.
+fn ctr(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
+    let with_data = messages.iter_mut().zip(states).filter(|(message, _)| !message.data.is_empty());
+    let segments = with_data.map(|(message, state)| Segment {
+        key: &state.encryption,
+        tweak: None,
+        state: &mut state.counter,
+        data: message.data.reborrow(),
+    });
+    executor.run_pass(Pass::CtrLittle32, &mut segments.collect::<Vec<_>>())
+}

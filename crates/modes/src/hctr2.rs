@@ -1,0 +1,135 @@
+//! AES-HCTR2 (Crowley, Huckleberry and Biggers, "Length-preserving encryption with HCTR2", 2021): a wide-block cipher. The
+//! ciphertext has the length of the plaintext, and each of its bits depends on each bit of the plaintext and of the tweak.
+//!
+//! It is for disk sectors and file names, where there is no room for a tag. It does not authenticate. Equal plaintexts with
+//! equal tweaks have equal ciphertexts.
+
+use zeroize::Zeroizing;
+
+use crate::absorb::{self, Side};
+use crate::executor::Executor;
+use crate::{Direction, pieces, transfer};
+use lockstep_core::data::Data;
+use lockstep_core::error::{Error, Result};
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::{Pass, Segment};
+
+/// A key of HCTR2 with the values that are derived from it.
+pub struct Hctr2Key {
+    key: Key,
+    /// The encrypted block of number 0: the key of POLYVAL.
+    hash: Key,
+    /// The encrypted block of number 1.
+    l: Zeroizing<Block>,
+}
+
+impl Hctr2Key {
+    /// Derives the hash key.
+    ///
+    /// # Errors
+    /// Errors of devices.
+    pub fn new(executor: &dyn Executor, key: Key) -> Result<Hctr2Key> {
+        let mut blocks = Zeroizing::new([[0; 16], number(1)]);
+        ecb(executor, Direction::Encrypt, &key, blocks.as_flattened_mut())?;
+        Ok(Hctr2Key { hash: Key::new(&blocks[0])?, l: Zeroizing::new(blocks[1]), key })
+    }
+}
+
+/// Encrypts or decrypts a message of at least 16 bytes. The tweak may have any length.
+///
+/// # Errors
+/// [`Error::Hctr2TooShort`] before anything is done; errors of devices. After an error of a device, the output is invalid.
+pub fn run(
+    executor: &dyn Executor,
+    direction: Direction,
+    key: &Hctr2Key,
+    tweak: &[u8],
+    mut data: Data<'_>,
+) -> Result<()> {
+    if data.len() < 16 {
+        return Err(Error::Hctr2TooShort { got: data.len() });
+    }
+    let of_tweak = hash_of_tweak(executor, key, tweak, data.len() - 16)?;
+    let mut m = Zeroizing::new([0; 16]);
+    transfer::fetch_input(executor, &data, 0, &mut *m)?;
+    let mut masked = hash_of_data(executor, key, &of_tweak, &mut data, Side::Input)?;
+    xor(&mut masked, &m);
+    let mut u = masked.clone();
+    ecb(executor, direction, &key.key, &mut *u)?;
+    let mut s = masked;
+    xor(&mut s, &u);
+    xor(&mut s, &key.l);
+    let len = data.len();
+    pieces::process(executor, &mut data, 16..len, |at, piece| xctr(executor, &key.key, &s, at, piece))?;
+    let hash = hash_of_data(executor, key, &of_tweak, &mut data, Side::Output)?;
+    xor(&mut u, &hash);
+    transfer::store_output(executor, &mut data, 0, &*u)
+}
+
+/// The hash after the tweak. It begins with a block that has the length of the tweak, and whether the data after the first
+/// block are whole blocks (section 2.2 of the paper).
+fn hash_of_tweak(
+    executor: &dyn Executor,
+    key: &Hctr2Key,
+    tweak: &[u8],
+    rest: usize,
+) -> Result<Zeroizing<Block>> {
+    let is_partial = !rest.is_multiple_of(16);
+    let bits = 8 * tweak.len() as u128;
+    let mut hash = Zeroizing::new([0; 16]);
+    let lengths = number(2 * bits + 2 + u128::from(is_partial));
+    absorb::blocks(executor, Pass::Polyval, &key.hash, &mut hash, &lengths)?;
+    absorb::padded(executor, Pass::Polyval, &key.hash, &mut hash, tweak)?;
+    Ok(hash)
+}
+
+/// Adds the data after the first block to the hash of the tweak.
+fn hash_of_data(
+    executor: &dyn Executor,
+    key: &Hctr2Key,
+    of_tweak: &Block,
+    data: &mut Data<'_>,
+    side: Side,
+) -> Result<Zeroizing<Block>> {
+    let mut hash = Zeroizing::new(*of_tweak);
+    let (len, tail) = (data.len(), data.len() % 16);
+    let whole = side.of(data).split_at(16).1.split_at(len - 16 - tail).0;
+    if !whole.is_empty() {
+        let segment = Segment { key: &key.hash, tweak: None, state: &mut hash, data: whole };
+        executor.run_pass(Pass::Polyval, &mut [segment])?;
+    }
+    if tail > 0 {
+        let mut last = Zeroizing::new([0; 16]);
+        side.fetch(executor, data, len - tail, &mut last[..tail])?;
+        last[tail] = 1;
+        absorb::blocks(executor, Pass::Polyval, &key.hash, &mut hash, &*last)?;
+    }
+    Ok(hash)
+}
+
+/// XCTR: the keystream is the encryption of S XOR 1, S XOR 2, ... `at` is the offset of the piece.
+fn xctr(executor: &dyn Executor, key: &Key, s: &Block, at: usize, piece: &mut [u8]) -> Result<()> {
+    let mut keystream = Zeroizing::new(vec![*s; piece.len().div_ceil(16)]);
+    for (i, block) in (at as u128 / 16 + 1..).zip(&mut *keystream) {
+        xor(block, &number(i));
+    }
+    ecb(executor, Direction::Encrypt, key, keystream.as_flattened_mut())?;
+    piece.iter_mut().zip(keystream.as_flattened()).for_each(|(byte, mask)| *byte ^= mask);
+    Ok(())
+}
+
+/// ECB over host memory.
+fn ecb(executor: &dyn Executor, direction: Direction, key: &Key, blocks: &mut [u8]) -> Result<()> {
+    let pass = if direction == Direction::Encrypt { Pass::EcbEncrypt } else { Pass::EcbDecrypt };
+    let data = Data::in_place(blocks);
+    executor.run_pass(pass, &mut [Segment { key, tweak: None, state: &mut [0; 16], data }])
+}
+
+/// A number as a little-endian block.
+fn number(value: u128) -> Block {
+    value.to_le_bytes()
+}
+
+fn xor(block: &mut Block, mask: &Block) {
+    block.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+}

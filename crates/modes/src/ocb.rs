@@ -1,0 +1,212 @@
+//! AES-OCB3 (RFC 7253): one encryption for each block, which is masked with an offset that depends on its position.
+//!
+//! A nonce must never be used twice with the same key. The patents on OCB were abandoned in 2021.
+
+use zeroize::Zeroizing;
+
+use crate::executor::Executor;
+use crate::gcm::{all_sealed, zero_failed};
+use crate::{Direction, by_key_size, check_tags, encrypt_blocks, pieces, transfer};
+use lockstep_core::data::Data;
+use lockstep_core::error::{Error, Result};
+use lockstep_core::gcm::settle;
+use lockstep_core::key::{Block, Key};
+pub use lockstep_core::ocb::MAX_DATA;
+use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
+use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
+
+/// Encrypts and authenticates each message. Nonces of 1 to 15 bytes; tags of 1 to 16 bytes. The length of the tag is part of
+/// the input: a tag is not the beginning of a longer tag.
+///
+/// # Errors
+/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
+/// devices.
+pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, Direction::Encrypt)?;
+    by_key_size(messages, |messages| run(executor, Direction::Encrypt, messages))?;
+    all_sealed(messages)
+}
+
+/// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this function returns; the
+/// other outputs are valid. The field `status` of each message has its result.
+///
+/// # Errors
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, Direction::Decrypt)?;
+    by_key_size(messages, |messages| {
+        let outcome = run(executor, Direction::Decrypt, messages);
+        // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
+        outcome.and(zero_failed(executor, messages))
+    })?;
+    if messages.iter().all(|message| message.status == Status::Done) {
+        Ok(())
+    } else {
+        Err(Error::AuthenticationFailed)
+    }
+}
+
+fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
+    for message in &*messages {
+        let (nonce, tag) = (message.nonce.len(), message.tag.len());
+        if !(1..=15).contains(&nonce) {
+            return Err(Error::IvLength { mode: "OCB", expected: "1 to 15", got: nonce });
+        }
+        if !(1..=16).contains(&tag) {
+            return Err(Error::TagLength { mode: "OCB", expected: "1 to 16", got: tag });
+        }
+        for (what, len) in [("data", message.data.len()), ("associated data", message.aad.len())] {
+            if len as u64 > MAX_DATA {
+                return Err(Error::TooLong { mode: "OCB", what, limit: MAX_DATA });
+            }
+        }
+    }
+    check_tags(messages, direction)
+}
+
+/// The state of a message.
+struct State {
+    masks: Masks,
+    /// The offset of the last block, or of the nonce before the first block.
+    offset: Zeroizing<Block>,
+    /// The XOR of all plaintext blocks, then the tag.
+    checksum: Zeroizing<Block>,
+}
+
+/// Runs OCB on messages whose keys have the same size.
+fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    let mut states = start(executor, messages)?;
+    for (message, state) in messages.iter_mut().zip(&mut states) {
+        let whole = message.data.len() & !15;
+        let key = message.key;
+        let State { masks, offset, checksum } = state;
+        pieces::process(executor, &mut message.data, 0..whole, |at, piece| {
+            if direction == Direction::Encrypt {
+                add(checksum, piece);
+            }
+            masked(executor, direction, key, masks, offset, at as u64 / 16, piece)?;
+            if direction == Direction::Decrypt {
+                add(checksum, piece);
+            }
+            Ok(())
+        })?;
+    }
+    partial_blocks(executor, direction, messages, &mut states)?;
+    let mut tags = Zeroizing::new(vec![[0; 16]; messages.len()]);
+    for (tag, state) in tags.iter_mut().zip(&states) {
+        *tag = *state.checksum;
+        xor(tag, &state.offset);
+        xor(tag, &state.masks.dollar);
+    }
+    encrypt_blocks(executor, messages, &mut tags)?;
+    for ((message, state), tag) in messages.iter_mut().zip(&states).zip(&mut *tags) {
+        xor(tag, &*hash(executor, message.key, &state.masks, message.aad)?);
+        message.status = settle(&mut message.tag, tag);
+    }
+    Ok(())
+}
+
+/// The masks of the keys and the first offsets.
+fn start(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<State>> {
+    let mut blocks = Zeroizing::new(vec![[0; 16]; 2 * messages.len()]);
+    for (message, blocks) in messages.iter().zip(blocks.chunks_mut(2)) {
+        blocks[1] = nonce_block(message.nonce, message.tag.len()).0;
+    }
+    encrypt_blocks(executor, messages, &mut blocks)?;
+    let states = messages.iter().zip(blocks.chunks(2)).map(|(message, blocks)| State {
+        masks: Masks::new(&blocks[0]),
+        offset: Zeroizing::new(first_offset(&blocks[1], nonce_block(message.nonce, message.tag.len()).1)),
+        checksum: Zeroizing::new([0; 16]),
+    });
+    Ok(states.collect())
+}
+
+/// Encrypts or decrypts whole blocks, each masked with its offset. `before` is the number of blocks before them.
+fn masked(
+    executor: &dyn Executor,
+    direction: Direction,
+    key: &Key,
+    masks: &Masks,
+    offset: &mut Block,
+    before: u64,
+    blocks: &mut [u8],
+) -> Result<()> {
+    let first = Zeroizing::new(*offset);
+    mask(masks, offset, before, blocks);
+    let pass = if direction == Direction::Encrypt { Pass::EcbEncrypt } else { Pass::EcbDecrypt };
+    let data = Data::in_place(blocks);
+    executor.run_pass(pass, &mut [Segment { key, tweak: None, state: &mut [0; 16], data }])?;
+    *offset = *first;
+    mask(masks, offset, before, blocks);
+    Ok(())
+}
+
+/// XORs each block with its offset.
+fn mask(masks: &Masks, offset: &mut Block, before: u64, blocks: &mut [u8]) {
+    for (number, block) in (before + 1..).zip(blocks.as_chunks_mut().0) {
+        masks.advance(offset, number);
+        xor(block, offset);
+    }
+}
+
+/// Adds whole blocks to a checksum.
+fn add(checksum: &mut Block, blocks: &[u8]) {
+    blocks.as_chunks().0.iter().for_each(|block| xor(checksum, block));
+}
+
+/// Encrypts or decrypts the last, partial block of each message that has one.
+fn partial_blocks(
+    executor: &dyn Executor,
+    direction: Direction,
+    messages: &mut [AeadMessage<'_>],
+    states: &mut [State],
+) -> Result<()> {
+    let mut pads = Zeroizing::new(vec![[0; 16]; messages.len()]);
+    for ((message, state), pad) in messages.iter().zip(&mut *states).zip(&mut *pads) {
+        if message.data.len() % 16 > 0 {
+            xor(&mut state.offset, &state.masks.star);
+            *pad = *state.offset;
+        }
+    }
+    encrypt_blocks(executor, messages, &mut pads)?;
+    for ((message, state), pad) in messages.iter_mut().zip(states).zip(&*pads) {
+        let tail = message.data.len() % 16;
+        if tail == 0 {
+            continue;
+        }
+        let at = message.data.len() - tail;
+        let mut input = Zeroizing::new([0; 16]);
+        transfer::fetch_input(executor, &message.data, at, &mut input[..tail])?;
+        let mut output = Zeroizing::new([0; 16]);
+        for ((output, input), pad) in output.iter_mut().zip(&*input).zip(pad).take(tail) {
+            *output = input ^ pad;
+        }
+        transfer::store_output(executor, &mut message.data, at, &output[..tail])?;
+        let plaintext = if direction == Direction::Encrypt { &input } else { &output };
+        xor(&mut state.checksum, plaintext);
+        state.checksum[tail] ^= 0x80;
+    }
+    Ok(())
+}
+
+/// HASH of the associated data (RFC 7253, section 4.1).
+fn hash(executor: &dyn Executor, key: &Key, masks: &Masks, aad: &[u8]) -> Result<Zeroizing<Block>> {
+    let mut sum = Zeroizing::new([0; 16]);
+    if aad.is_empty() {
+        return Ok(sum);
+    }
+    let mut blocks = Zeroizing::new(aad.to_vec());
+    blocks.resize(aad.len().next_multiple_of(16), 0);
+    let mut offset = Zeroizing::new([0; 16]);
+    let (whole, last) = blocks.split_at_mut(aad.len() & !15);
+    mask(masks, &mut offset, 0, whole);
+    if let ([last], tail) = (last.as_chunks_mut().0, aad.len() % 16) {
+        last[tail] = 0x80;
+        xor(last, &offset);
+        xor(last, &masks.star);
+    }
+    let data = Data::in_place(&mut blocks);
+    executor.run_pass(Pass::EcbEncrypt, &mut [Segment { key, tweak: None, state: &mut [0; 16], data }])?;
+    add(&mut sum, &blocks);
+    Ok(sum)
+}

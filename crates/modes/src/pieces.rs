@@ -1,0 +1,32 @@
+//! Data processed on the host piece by piece, for modes whose blocks are masked before or after a pass. The data may be in any
+//! memory.
+
+use std::ops::Range;
+
+use zeroize::Zeroizing;
+
+use crate::executor::Executor;
+use crate::transfer;
+use lockstep_core::data::Data;
+use lockstep_core::error::Result;
+
+/// The length of a piece in bytes: long enough that a device is worth using, short enough for the cache of a processor.
+const PIECE: usize = 256 * 1024;
+
+/// Copies each piece of the range from the input to the host, calls `process` with its offset in the range, and copies the
+/// result to the output. All pieces but the last have whole blocks.
+pub(crate) fn process(
+    executor: &dyn Executor,
+    data: &mut Data<'_>,
+    range: Range<usize>,
+    mut process: impl FnMut(usize, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = Zeroizing::new(vec![0; PIECE.min(range.len())]);
+    for at in range.clone().step_by(PIECE) {
+        let piece = &mut buffer[..PIECE.min(range.end - at)];
+        transfer::fetch_input(executor, data, at, piece)?;
+        process(at - range.start, piece)?;
+        transfer::store_output(executor, data, at, piece)?;
+    }
+    Ok(())
+}

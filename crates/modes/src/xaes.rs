@@ -1,0 +1,91 @@
+//! XAES-256-GCM (C2SP): GCM with a key that is derived from the first half of a nonce of 24 bytes.
+//!
+//! Random nonces are safe for 2^80 messages per key.
+
+use zeroize::Zeroizing;
+
+use crate::cmac::double;
+use crate::executor::Executor;
+use crate::{Direction, check_tags, encrypt_blocks, gcm};
+use lockstep_core::error::{Error, Result};
+use lockstep_core::key::{Key, KeySize};
+use lockstep_core::work::AeadMessage;
+
+/// Encrypts and authenticates each message. Keys of 32 bytes, nonces of 24 bytes, tags of 16 bytes.
+///
+/// # Errors
+/// [`Error::ModeKey`], [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`] before anything is done;
+/// [`Error::NotSealed`]; errors of devices.
+pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, Direction::Encrypt)?;
+    with_derived_keys(executor, messages, |messages| gcm::seal(executor, messages))
+}
+
+/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the other outputs are valid. The
+/// field `status` of each message has its result.
+///
+/// # Errors
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    check_all(messages, Direction::Decrypt)?;
+    with_derived_keys(executor, messages, |messages| gcm::open(executor, messages))
+}
+
+fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
+    for message in &*messages {
+        if message.key.size() != KeySize::Aes256 {
+            let got = message.key.size().bytes();
+            return Err(Error::ModeKey { mode: "XAES-256-GCM", expected: "a key of 32 bytes", got });
+        }
+        if message.nonce.len() != 24 {
+            let got = message.nonce.len();
+            return Err(Error::IvLength { mode: "XAES-256-GCM", expected: "24", got });
+        }
+        if message.tag.len() != 16 {
+            let got = message.tag.len();
+            return Err(Error::TagLength { mode: "XAES-256-GCM", expected: "16", got });
+        }
+        gcm::check(&message.nonce[12..], 16, message.data.len() as u64)?;
+    }
+    check_tags(messages, direction)
+}
+
+/// Runs GCM with the keys that are derived from the nonces.
+fn with_derived_keys(
+    executor: &dyn Executor,
+    messages: &mut [AeadMessage<'_>],
+    run: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,
+) -> Result<()> {
+    let keys = derive(executor, messages)?;
+    let derived = messages.iter_mut().zip(&keys).map(|(message, key)| {
+        let nonce = &message.nonce[12..];
+        let mut derived = message.reborrow();
+        (derived.key, derived.nonce) = (key, nonce);
+        derived
+    });
+    let mut derived: Vec<_> = derived.collect();
+    let outcome = run(&mut derived);
+    let statuses: Vec<_> = derived.iter().map(|message| message.status).collect();
+    for (message, status) in messages.iter_mut().zip(statuses) {
+        message.status = status;
+    }
+    outcome
+}
+
+/// Derives the keys of all messages: SP 800-108r1 in counter mode with CMAC, which takes two blocks for each key.
+fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<Key>> {
+    let mut subkeys = Zeroizing::new(vec![[0; 16]; messages.len()]);
+    encrypt_blocks(executor, messages, &mut subkeys)?;
+    let mut keys = Zeroizing::new(vec![[0; 16]; 2 * messages.len()]);
+    for ((message, subkey), blocks) in messages.iter().zip(&mut *subkeys).zip(keys.chunks_mut(2)) {
+        // The input of CMAC is one whole block, so it is masked with the first subkey (SP 800-38B, 6.1).
+        double(subkey);
+        for (counter, block) in (1..).zip(blocks) {
+            block[..4].copy_from_slice(&[0, counter, b'X', 0]);
+            block[4..].copy_from_slice(&message.nonce[..12]);
+            block.iter_mut().zip(&*subkey).for_each(|(byte, mask)| *byte ^= mask);
+        }
+    }
+    encrypt_blocks(executor, messages, &mut keys)?;
+    keys.chunks(2).map(|key| Key::new(key.as_flattened())).collect()
+}
