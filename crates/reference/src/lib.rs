@@ -17,6 +17,7 @@
 //! | [`ccm`] | SP 800-38C |
 //! | [`ghash`], [`gcm`] | SP 800-38D |
 //! | [`xts`] | SP 800-38E, IEEE 1619 |
+//! | [`key_wrap`] | SP 800-38F, RFC 3394, RFC 5649 |
 //! | [`cbc_mac`] | FIPS 113, SP 800-38C section 6.1 |
 //! | [`pcbc`] | Kerberos version 4 |
 //! | [`padding`] | RFC 5652 (PKCS #7) |
@@ -36,6 +37,7 @@ pub mod gcm;
 mod gf256;
 pub mod ghash;
 mod hkdf;
+pub mod key_wrap;
 pub mod ofb;
 pub mod padding;
 pub mod pcbc;

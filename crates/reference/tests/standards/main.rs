@@ -3,6 +3,7 @@
 mod cbc_mac_family;
 mod fips_197;
 mod gcm;
+mod key_wrap;
 mod pcbc;
 mod sp_800_38a;
 mod xts;
