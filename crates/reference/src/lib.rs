@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`Aes`] | FIPS 197 |
 //! | [`ecb`], [`cbc`], [`cfb`], [`ofb`], [`ctr`] | SP 800-38A |
+//! | [`cbc_cts`] | SP 800-38A, addendum |
 //! | [`cmac`] | SP 800-38B |
 //! | [`ccm`] | SP 800-38C |
 //! | [`ghash`], [`gcm`] | SP 800-38D |
@@ -26,6 +27,7 @@
 
 mod aes;
 pub mod cbc;
+pub mod cbc_cts;
 pub mod cbc_mac;
 pub mod ccm;
 pub mod cfb;

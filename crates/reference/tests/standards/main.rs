@@ -1,5 +1,6 @@
 //! Tests of the reference implementation with the examples in the standards.
 
+mod cbc_cts;
 mod cbc_mac_family;
 mod fips_197;
 mod gcm;
