@@ -20,6 +20,7 @@
 //! | [`xts`] | SP 800-38E, IEEE 1619 |
 //! | [`key_wrap`] | SP 800-38F, RFC 3394, RFC 5649 |
 //! | [`cbc_mac`] | FIPS 113, SP 800-38C section 6.1 |
+//! | [`siv`] | RFC 5297 |
 //! | [`pcbc`] | Kerberos version 4 |
 //! | [`padding`] | RFC 5652 (PKCS #7) |
 //! | [`cobblestone`] | C2SP chunked encryption |
@@ -43,6 +44,7 @@ pub mod key_wrap;
 pub mod ofb;
 pub mod padding;
 pub mod pcbc;
+pub mod siv;
 pub mod xts;
 
 pub use aes::Aes;

@@ -6,6 +6,7 @@ mod fips_197;
 mod gcm;
 mod key_wrap;
 mod pcbc;
+mod siv;
 mod sp_800_38a;
 mod xts;
 
