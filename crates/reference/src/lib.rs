@@ -21,6 +21,7 @@
 //! | [`key_wrap`] | SP 800-38F, RFC 3394, RFC 5649 |
 //! | [`cbc_mac`] | FIPS 113, SP 800-38C section 6.1 |
 //! | [`siv`] | RFC 5297 |
+//! | [`polyval`], [`gcm_siv`] | RFC 8452 |
 //! | [`pcbc`] | Kerberos version 4 |
 //! | [`padding`] | RFC 5652 (PKCS #7) |
 //! | [`cobblestone`] | C2SP chunked encryption |
@@ -37,6 +38,7 @@ pub mod cobblestone;
 pub mod ctr;
 pub mod ecb;
 pub mod gcm;
+pub mod gcm_siv;
 mod gf256;
 pub mod ghash;
 mod hkdf;
@@ -44,6 +46,7 @@ pub mod key_wrap;
 pub mod ofb;
 pub mod padding;
 pub mod pcbc;
+pub mod polyval;
 pub mod siv;
 pub mod xts;
 

@@ -4,6 +4,7 @@ mod cbc_cts;
 mod cbc_mac_family;
 mod fips_197;
 mod gcm;
+mod gcm_siv;
 mod key_wrap;
 mod pcbc;
 mod siv;
