@@ -29,7 +29,7 @@ fn subkeys(aes: &Aes) -> (Block, Block) {
 
 /// Shifts left by one and adds R_128 = 0^120 10000111 if the first bit was set (SP 800-38B, section 6.1, steps 2 and
 /// 3).
-fn double(block: Block) -> Block {
+pub(crate) fn double(block: Block) -> Block {
     let b = u128::from_be_bytes(block);
     let msb = b >> 127 == 1;
     (b << 1 ^ if msb { 0x87 } else { 0 }).to_be_bytes()

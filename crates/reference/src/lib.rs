@@ -13,11 +13,15 @@
 //! |---|---|
 //! | [`Aes`] | FIPS 197 |
 //! | [`ecb`], [`cbc`], [`cfb`], [`ofb`], [`ctr`] | SP 800-38A |
+//! | [`cbc_cts`] | SP 800-38A, addendum |
 //! | [`cmac`] | SP 800-38B |
 //! | [`ccm`] | SP 800-38C |
 //! | [`ghash`], [`gcm`] | SP 800-38D |
 //! | [`xts`] | SP 800-38E, IEEE 1619 |
+//! | [`key_wrap`] | SP 800-38F, RFC 3394, RFC 5649 |
 //! | [`cbc_mac`] | FIPS 113, SP 800-38C section 6.1 |
+//! | [`siv`] | RFC 5297 |
+//! | [`polyval`], [`gcm_siv`] | RFC 8452 |
 //! | [`pcbc`] | Kerberos version 4 |
 //! | [`padding`] | RFC 5652 (PKCS #7) |
 //! | [`cobblestone`] | C2SP chunked encryption |
@@ -25,6 +29,7 @@
 
 mod aes;
 pub mod cbc;
+pub mod cbc_cts;
 pub mod cbc_mac;
 pub mod ccm;
 pub mod cfb;
@@ -33,12 +38,16 @@ pub mod cobblestone;
 pub mod ctr;
 pub mod ecb;
 pub mod gcm;
+pub mod gcm_siv;
 mod gf256;
 pub mod ghash;
 mod hkdf;
+pub mod key_wrap;
 pub mod ofb;
 pub mod padding;
 pub mod pcbc;
+pub mod polyval;
+pub mod siv;
 pub mod xts;
 
 pub use aes::Aes;

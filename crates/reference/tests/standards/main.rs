@@ -1,9 +1,13 @@
 //! Tests of the reference implementation with the examples in the standards.
 
+mod cbc_cts;
 mod cbc_mac_family;
 mod fips_197;
 mod gcm;
+mod gcm_siv;
+mod key_wrap;
 mod pcbc;
+mod siv;
 mod sp_800_38a;
 mod xts;
 
